@@ -185,7 +185,7 @@ fn explain(message: &str, found: &str) -> (String, String) {
     (message, hint.to_owned())
 }
 
-/// What the TOML reader calls the value that it found, in the words of whoever writes such files.
+/// What the TOML reader calls the value that it found, in the words of people who write such files.
 fn found_words(met: &str) -> String {
     match met.split_once(' ') {
         Some(("string", text)) => format!("the text {text}"),

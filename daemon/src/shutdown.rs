@@ -53,7 +53,7 @@ pub enum Error {
         /// What it said.
         message: String,
     },
-    /// A task ended although nobody asked it to.
+    /// A task ended unasked.
     #[error("task {task} ended by itself; it should run until shutdown")]
     Left {
         /// Its name.
@@ -227,7 +227,7 @@ impl Tasks {
     }
 }
 
-/// Whether the tasks have been told to end.
+/// Whether the tasks have been asked to end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Yes,

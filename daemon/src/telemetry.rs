@@ -1,6 +1,6 @@
-//! What a daemon tells its operator about itself: tracing events, on standard error.
+//! The log of a daemon: tracing events, on standard error.
 //!
-//! Rule: standard output belongs to a command's answer, so nothing is ever written there. What is told
+//! Rule: standard output belongs to a command's answer, so nothing is ever written there. What is logged
 //! is chosen by [`FILTER_VARIABLE`] or, where it is unset, by the program.
 //! Not here: metrics about the daemon (they are samples like any other).
 
@@ -11,7 +11,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Environment variable that chooses what is told, such as `info,sensor=debug`.
+/// Environment variable that chooses the log levels, such as `info,sensor=debug`.
 pub const FILTER_VARIABLE: &str = "VISPERF_LOG";
 
 /// How each event is written.
@@ -66,7 +66,7 @@ pub fn start(form: Form, default_filter: &str) -> Result<(), Error> {
 
 fn filter(origin: &'static str, text: &str) -> Result<EnvFilter, Error> {
     let refused = |reason: String| Error::Filter { origin, text: text.to_owned(), reason };
-    // The parser takes a misspelt level for the name of a part of the program, of which then everything is told.
+    // The parser takes a misspelt level for the name of a part of the program, of which then everything is logged.
     let is_level = |word: &str| word.parse::<tracing_subscriber::filter::LevelFilter>().is_ok();
     let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
     if let Some(word) = words.clone().find(|word| !word.contains(['=', '[', ':']) && !is_level(word)) {

@@ -1,5 +1,5 @@
 //! Real signals to a real process: the test starts itself again as a daemon with one task that drains
-//! when told to, and signals that.
+//! when asked to, and signals that.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

@@ -197,7 +197,7 @@ pub struct Counts {
     pub too_often_total: u64,
 }
 
-/// Tells which statements are looked at.
+/// Decides which statements are looked at.
 #[derive(Debug, Default)]
 pub struct Admission {
     configured: List,

@@ -68,7 +68,7 @@ pub(crate) struct Watch {
     seen: Option<Stamp>,
 }
 
-/// What differs when a file was written anew.
+/// What differs when a file was replaced.
 type Stamp = (u64, u64, i64, i64);
 
 impl Watch {
@@ -77,7 +77,7 @@ impl Watch {
         Ok((Watch { state: state.to_owned(), seen }, read(state)?))
     }
 
-    /// The list, if the file changed. One that is wrong is told once.
+    /// The list, if the file changed. One that is wrong is reported once.
     pub(crate) fn look(&mut self) -> Result<Option<List>, Error> {
         let found = stamp(&self.state)?;
         if found == self.seen {

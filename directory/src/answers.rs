@@ -1,7 +1,7 @@
 //! A question on `/visperf/directory/1` becomes a look at the table, and what it finds an answer.
 //!
 //! Rule: signatures are checked by [`Open`] before the table is locked, never while it is. What cannot be opened
-//! is refused to whoever sent it, and nothing is learnt from it.
+//! is refused to its sender, and nothing is learnt from it.
 //! Not here: streams; what a valid chain is (`overlay::identity`, behind [`Open`]).
 
 use crate::handle::{Found, Handle, Known};
@@ -16,7 +16,7 @@ use wire::replication::{
     ADMITTED_TOLD_MAX, Answer, Farewell, Item, Number, Question, ReplicaAnswer, Resolved, Stated, Told,
 };
 
-/// Longest reason told to whoever is refused, in bytes: a sentence with a name and a key or two.
+/// Longest reason of a refusal, in bytes: a sentence with a name and a key or two.
 const REASON_LEN_MAX_BYTES: usize = 1000;
 
 /// Checks what was signed: the signatures, the chains, their times, who may say it, who is denied.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::id::DomainName;
 
-/// How often the table is saved unless told otherwise: what a crash loses is stated again within
+/// Default interval between saves of the table: what a crash loses is stated again within
 /// [`crate::registry::RENEWAL_INTERVAL`], so this only bounds the loss of last-seen records.
 pub const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(30);
 

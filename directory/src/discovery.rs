@@ -4,7 +4,7 @@
 //! GET /sd/prometheus?port=9100   [{"targets": ["n1:9100"], "labels": {"__meta_visperf_domain": "UT-ICL", …}}, …]
 //! ```
 //! A target is a host's name and the port that was asked for, because what is scraped there is not visperf's:
-//! node_exporter's port unless told otherwise. Labels say what is known of the host, for relabelling.
+//! node_exporter's port by default. Labels say what is known of the host, for relabelling.
 //! Hosts are those that representatives name in their records, and those that [`Hosts`] lists for a domain.
 //! Rule: a host's state is its representative's word, and no host is live by the word of a record that is not.
 
@@ -23,7 +23,7 @@ use wire::api::directory::{TargetGroup, TargetsParams};
 use wire::id::{DomainName, HostName};
 use wire::registration::Coverage;
 
-/// The path that a Prometheus is told.
+/// The path for Prometheus.
 pub const PATH: &str = "/sd/prometheus";
 
 /// Most hosts in one answer: some 10 MB. More are asked for domain by domain.
@@ -85,7 +85,7 @@ type List = dyn Fn(Vec<Found>) -> Listing + Send + Sync;
 pub struct Hosts(Arc<List>);
 
 impl Hosts {
-    /// What `list` says of the domains that it is given, soon: somebody waits for it.
+    /// What `list` says of the domains that it is given, soon: a client waits for it.
     pub fn new<F>(list: impl Fn(Vec<Found>) -> F + Send + Sync + 'static) -> Hosts
     where
         F: Future<Output = Listed> + Send + 'static,

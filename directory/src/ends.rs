@@ -1,6 +1,6 @@
 //! What of the table ends next: leases, the keeping of leaves, and which domain is longest gone.
 //!
-//! Pure. Invariant: a domain stands in these orders exactly as its entry says; whoever changes an entry takes it
+//! Pure. Invariant: a domain is in these orders exactly as its entry says; code that changes an entry takes it
 //! out before and puts it in again after.
 //! Not here: the entries, and what is done when something ends (`registry`).
 

@@ -14,7 +14,7 @@ use wire::replication::{Detail, Number};
 use wire::time::Moment;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Most representatives of a domain that are kept at a time: a split in four is rare, and one in more is told
+/// Most representatives of a domain that are kept at a time: a split in four is rare, and one in more is reported
 /// by its largest.
 pub const SLOTS_MAX: usize = 4;
 
@@ -242,7 +242,7 @@ impl Entry {
         Some(answer)
     }
 
-    /// What other directories are told to hold, by number; none if there is nothing to hand on.
+    /// What other directories are asked to hold, by number; none if there is nothing to hand on.
     pub(crate) fn detail(&self, domain: &DomainName) -> Option<Detail> {
         let signed = self.slots.iter().filter(|slot| slot.opened.statement().is_some());
         let detail = Detail {
@@ -339,7 +339,7 @@ mod tests {
         Moment(Duration::from_secs(secs))
     }
 
-    /// Terms told now: the first, and those beside it.
+    /// Terms answered now: the first, and those beside it.
     fn told(registry: &Registry, secs: u64) -> (u64, State, Vec<u64>) {
         let answer = registry.resolve(&domain("a"), at(secs)).expect("held");
         (answer.record.term, answer.state, answer.partial.iter().map(|part| part.record.term).collect())

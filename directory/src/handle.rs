@@ -24,7 +24,7 @@ use wire::time::{Moment, Time};
 pub trait Clock: Send + Sync {
     /// Time since a fixed start, suspension included; never goes back.
     fn now(&self) -> Moment;
-    /// The calendar, told in snapshots and answers, never compared with another host's.
+    /// The calendar, used in snapshots and answers, never compared with another host's.
     fn calendar(&self) -> Time;
 }
 
@@ -93,7 +93,7 @@ pub struct Handle(Arc<Shared>);
 struct Shared {
     replicas: Mutex<Replicas>,
     clock: Box<dyn Clock>,
-    /// Told when something is to be sent, or is due earlier than it was.
+    /// Notified when something is to be sent, or is due earlier than it was.
     woken: Notify,
     /// Grows when the list of admitted domains changes.
     admitted: watch::Sender<u64>,
@@ -139,7 +139,7 @@ impl Handle {
         self.and_wake(|replicas, now| replicas.leave(from, left, now))
     }
 
-    /// Somebody brings a list of denied. See [`Replicas::deny`].
+    /// Takes a revocation list. See [`Replicas::deny`].
     ///
     /// # Errors
     /// If it is refused; the table is then as before.
@@ -180,7 +180,7 @@ impl Handle {
         self.0.admitted.send_modify(|changes| *changes += 1);
     }
 
-    /// Tells whenever the list of admitted domains has changed; then [`Handle::admitted`] tells it.
+    /// Notifies of each change of the list of admitted domains; [`Handle::admitted`] returns it.
     #[must_use]
     pub fn admissions(&self) -> watch::Receiver<u64> {
         self.0.admitted.subscribe()
@@ -263,7 +263,7 @@ impl Handle {
         (outputs, table.poll_timeout().map(|at| at.since(now)))
     }
 
-    /// Waits until there may be something to do before the time that [`Handle::poll`] told.
+    /// Waits until there may be something to do before the time that [`Handle::poll`] returned.
     pub async fn woken(&self) {
         self.0.woken.notified().await;
     }

@@ -1,7 +1,7 @@
 //! The table as another directory sees it: what is held by number, what is missing here, what is handed on.
 //!
 //! Pure. Rule: what another directory brings holds at most for what was left of it there; the same number
-//! brought again changes nothing; a statement of this process is never told.
+//! brought again changes nothing; a statement of this process is never sent.
 //! Not here: when directories ask each other (`replicate`).
 
 use crate::opened::{Opened, OpenedDenial, OpenedItem};
@@ -41,7 +41,7 @@ impl Registry {
         (details, buckets)
     }
 
-    /// What other directories are told to hold of `domain`.
+    /// What other directories are asked to hold of `domain`.
     #[must_use]
     pub fn detail(&self, domain: &DomainName) -> Option<Detail> {
         self.entries.get(domain)?.detail(domain)

@@ -50,7 +50,7 @@ impl Replicas {
         Ok(is_new)
     }
 
-    /// Somebody brings a list of denied; whether it was new. Whoever has the newest may bring it.
+    /// Takes a revocation list; whether it was new. Any peer may send it.
     ///
     /// # Errors
     /// As [`Replicas::state`].

@@ -4,9 +4,9 @@
 //! again is no longer *live* but *last seen*. One to seven directories hold the same.
 //!
 //! [`registry`], [`verdict`], [`entry`] and [`oddity`] decide what is held, [`replicate`] what one
-//! directory among several tells and asks, [`admission`] of whom anything is taken (all pure). [`kept`] and
+//! directory among several sends and asks, [`admission`] from which peers anything is taken (all pure). [`kept`] and
 //! [`snapshot`] keep the table over a restart, [`handle`] shares the one table between tasks, [`methods`] answers queries,
-//! [`discovery`] tells Prometheus the hosts, [`run`] is the task that expires and saves.
+//! [`discovery`] gives Prometheus the hosts, [`run`] is the task that expires and saves.
 
 pub mod admission;
 pub mod admitted_file;

@@ -15,7 +15,7 @@ use wire::api::directory::{self as api, Domain, Domains, DomainsParams, ResolveP
 use wire::id::DomainName;
 use wire::registration::{Coverage, Reach};
 
-/// Most domains named to somebody who asked for one that is not known.
+/// Most domains named in the answer about an unknown one.
 const KNOWN_TOLD_MAX: usize = 10;
 
 /// Add the directory's methods, answered from `handle`.
@@ -89,7 +89,7 @@ pub fn unknown(handle: &Handle, domain: &DomainName) -> Fault {
     }
 }
 
-/// Which domains are known, for somebody who named another: `known are A, B and more; …`. None where there are none.
+/// Which domains are known, for a client that named another: `known are A, B and more; …`. None where there are none.
 pub fn known_words(names: impl IntoIterator<Item = DomainName>) -> Option<String> {
     let mut known: Vec<String> =
         names.into_iter().take(KNOWN_TOLD_MAX + 1).map(|name| name.to_string()).collect();

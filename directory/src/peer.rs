@@ -12,7 +12,7 @@ use wire::time::Moment;
 /// Most questions for items open at a time: the answers are long, and one may be late.
 const FETCHES_MAX: usize = 4;
 
-/// Most hints unanswered at a time: beyond it the other cannot keep up, and its next digest tells it all.
+/// Most hints unanswered at a time: beyond it the other cannot keep up, and its next digest has it all.
 const HINTS_MAX: usize = 16;
 
 /// Most domains wanted at a time; the others differ again in the next digest.

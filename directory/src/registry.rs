@@ -1,9 +1,9 @@
 //! The lease table of the directory: which representative answers for a domain, and until when.
 //!
 //! Pure: it keeps no clock; callers pass `now`, a moment on a clock that never goes back.
-//! Invariants: of everything accepted for a domain the highest number is told first; terms never go down; a
-//! lease is begun only by a higher number of the same representative, and never extended by saying it again or
-//! by another directory; an expired record stays and is told as last seen, until the table needs its place;
+//! Invariants: of everything accepted for a domain the highest number is answered first; terms never go down; a
+//! lease is started only by a higher number of the same representative, and never extended by saying it again or
+//! by another directory; an expired record stays and is shown as last seen, until the table needs its place;
 //! nothing at or below a leave is taken again.
 //! Not here: the rules within one domain (`entry`), the orders in which things end (`ends`), what other directories ask and bring (`holdings`),
 //! persistence (`snapshot`), who may register (`admission`).
@@ -159,7 +159,7 @@ impl Registry {
         Ok(taken)
     }
 
-    /// A representative says that its domain is no more: nothing of it up to this number is told again.
+    /// A representative says that its domain is no more: nothing of it up to this number is answered again.
     /// Whether that was new.
     ///
     /// # Errors
@@ -266,7 +266,7 @@ impl Registry {
         }
     }
 
-    /// Take in a statement, whoever brought it; the caller counts.
+    /// Take in a statement from any source; the caller counts.
     pub(crate) fn take(&mut self, opened: Opened, source: Source) -> Result<Accepted, Refused> {
         let domain = opened.record().domain.clone();
         oddity::check(opened.record()).map_err(|odd| Refused::Odd { domain: domain.clone(), odd })?;

@@ -1,4 +1,4 @@
-//! One directory among one to seven: what it takes from representatives, tells the others and asks of them.
+//! One directory among one to seven: what it takes from representatives, sends to the others and asks of them.
 //!
 //! ```text
 //! representative -> this   statement                 this -> others   hints (at most 50 ms later)
@@ -33,7 +33,7 @@ pub const PEERS_MAX: usize = 6;
 /// How often each other directory is sent a digest, give or take a tenth.
 pub const DIGEST_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long changes are gathered before the others are told: many statements share a message, and nobody waits
+/// How long changes are gathered before the others are notified: many statements share a message, and no one waits
 /// a noticeable time.
 pub const HINT_DELAY: Duration = Duration::from_millis(50);
 
@@ -51,9 +51,9 @@ pub const TICK_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Ask another directory; the answer goes to [`Replicas::handle_answer`] with this number, and
-    /// [`Replicas::handle_failure`] is told if there is none.
+    /// [`Replicas::handle_failure`] is called if there is none.
     Ask {
-        /// Whom.
+        /// Which directory.
         to: PeerKey,
         /// Which question.
         id: u64,
@@ -68,7 +68,7 @@ pub enum Output {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// A representative states its own record on its own connection, nobody for it.
+    /// A representative states its own record on its own connection, and no other peer for it.
     #[error("a statement of {signer} came from {from}; expected it from its signer alone")]
     NotOwn {
         /// Who sent it.
@@ -106,7 +106,7 @@ pub struct Replicas {
     pub(crate) registry: Registry,
     pub(crate) admission: Admission,
     pub(crate) peers: Vec<Peer>,
-    /// Domains that changed by their representatives' word, of which the others are not yet told.
+    /// Domains that changed by their representatives' word, which the others do not know yet.
     pub(crate) changed: BTreeSet<DomainName>,
     pub(crate) hint_at: Option<Moment>,
     outputs: VecDeque<Output>,
@@ -142,7 +142,7 @@ impl Replicas {
     }
 
     /// A directory that starts at `now` among `peers`, with what the snapshot held in `registry`. `seed` decides
-    /// when it asks whom.
+    /// when it asks which directory.
     ///
     /// # Errors
     /// If there are too many peers.
@@ -321,7 +321,7 @@ impl Replicas {
     }
 
     fn ended(&mut self, domain: DomainName) {
-        // Told to nobody if the shell does not ask: no more than the domains held.
+        // Sent to no one if the shell does not ask: no more than the domains held.
         if self.outputs.len() < crate::registry::DOMAINS_MAX {
             self.outputs.push_back(Output::Ended(domain));
         }
@@ -418,7 +418,7 @@ impl Replicas {
         }
     }
 
-    /// Everything that a digest told is here: go on if there was more, and know that nothing is missing if not.
+    /// Everything in a digest is here: go on if there was more, and know that nothing is missing if not.
     fn finish_round(&mut self, at: usize, now: Moment) {
         let peer = &mut self.peers[at];
         let is_busy = !peer.wanted.is_empty()

@@ -2,7 +2,7 @@
 //! saves again at the end.
 //!
 //! Wiring only. Not here: the listener (the composing program serves [`crate::methods`]), the streams to other
-//! directories (whoever takes [`Output::Ask`] from the channel sends it and hands back the answer).
+//! directories (the receiver of [`Output::Ask`] sends it and hands back the answer).
 
 use crate::admission::Admission;
 use crate::admitted_file::{self, Watch};
@@ -65,7 +65,7 @@ pub struct Directory {
 
 impl Directory {
     /// Read the snapshot in the folder `state`, which must exist: a directory for representatives of this
-    /// process. A snapshot that is damaged or of another version is moved aside, told and counted, and the
+    /// process. A snapshot that is damaged or of another version is moved aside, reported and counted, and the
     /// table starts empty.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Directory {
         Directory { config, path: state.join(snapshot::FILE_NAME), handle, unreadable_total, saved, admitted }
     }
 
-    /// The table, for whoever registers or resolves.
+    /// The table, for registering and resolving.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()

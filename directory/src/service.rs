@@ -5,7 +5,7 @@
 //! run_among ── Output::Ask ──▶ the other directory ── answer ──▶ Handle::take_answer
 //! ```
 //! Rules: who may ask what is decided here, what is believed by the gate and never under the table's lock; the
-//! gate lets in whom the list of admitted domains names at that moment.
+//! gate lets in the domains that the list of admitted names at that moment.
 //! Not here: leases, saving and the list's file (`run`), connections (`overlay::net`).
 
 use crate::answers::Open;
@@ -59,7 +59,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Let in whom the list names now. To be called before the overlay runs; [`Service::run`] goes on with it.
+    /// Let in the domains that the list names now. To be called before the overlay runs; [`Service::run`] goes on with it.
     pub fn follow_list(&self) {
         let admitted = roots(&self.directory);
         let (me, is_member) = (self.net.me(), self.is_member);
@@ -116,7 +116,7 @@ impl Service {
                 }
             },
         };
-        // Whoever asked may have gone.
+        // The asker may have gone.
         let _ = reply.send(answer);
     }
 

@@ -79,7 +79,7 @@ impl Snapshot {
 
     /// Put it into `registry` as last seen, at `now`, which is `calendar`; how many domains were refused.
     pub fn take_back(self, registry: &mut Registry, now: Moment, calendar: Time) -> usize {
-        // The calendar is the only clock that both runs share. It is told, not compared between hosts.
+        // The calendar is the only clock that both runs share. It is shown, not compared between hosts.
         let since = calendar.since(self.taken);
         self.kept.into_iter().filter_map(|kept| registry.take_back(kept, since, now).err()).count()
     }

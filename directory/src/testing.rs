@@ -1,4 +1,4 @@
-//! Statements for the tests of this crate: signed by nobody, as the table does not look at signatures.
+//! Statements for the tests of this crate: not signed, as the table does not look at signatures.
 //!
 //! Only compiled for tests. Not here: real certificates (`overlay::identity`'s own tests).
 

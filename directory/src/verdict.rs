@@ -15,7 +15,7 @@ pub enum Accepted {
     Renewed,
     /// Said again word for word: nothing changed, the lease least of all.
     Unchanged,
-    /// Kept, but another representative has a higher term; told beside that one where it answers for hosts
+    /// Kept, but another representative has a higher term; answered beside that one where it answers for hosts
     /// which that one lacks.
     Partial {
         /// The highest.

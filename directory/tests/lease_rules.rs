@@ -84,7 +84,7 @@ proptest! {
     fn leases_follow_their_origin(steps in proptest::collection::vec(step(), 1..80)) {
         let mut registry = Registry::new(DOMAINS_MAX);
         let mut clock = 10_000i64;
-        // The table takes the latest moment it was told; so do the rules.
+        // The table takes the latest moment it was given; so do the rules.
         let mut now = Moment::default();
         let mut known = 0u64;
         for step in steps {

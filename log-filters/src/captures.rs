@@ -2,7 +2,7 @@
 //!
 //! Pure. The set of a filter's patterns has already said which fits, so nothing is searched twice here. A
 //! pattern bound to the start of the line is walked once from there: by a one-pass automaton where each byte
-//! leaves one choice, else by a bounded backtracker; groups nobody asks for are not followed. Other patterns,
+//! leaves one choice, else by a bounded backtracker; groups no one asks for are not followed. Other patterns,
 //! and texts too long for the backtracker, go to the general engine.
 
 use crate::pattern;

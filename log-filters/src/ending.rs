@@ -61,7 +61,7 @@ impl Ending {
         self.is_final
     }
 
-    /// Take it that the call ended so, though nobody told it.
+    /// Take it that the call ended so, though no one told it.
     pub(crate) fn suppose(&mut self, at: Time, outcome: Outcome) {
         self.at = Some(Told::supposed(at));
         self.outcome = Some(Told::supposed(outcome));

@@ -1,7 +1,7 @@
 //! The engine: one filter over one log.
 //!
 //! Pure: lines, their offsets and the time of reading go in, events come out. Invariant: an engine made
-//! anew, given the [`Change`]s of another and then the lines from [`Engine::resume_offset`] on, finds what
+//! again, given the [`Change`]s of another and then the lines from [`Engine::resume_offset`] on, finds what
 //! the other would have found; so the sensor can stop anywhere.
 //! Not here: cutting bytes into lines (`sensor::tail`), joining events to calls ([`crate::join`]).
 

@@ -183,7 +183,7 @@ impl Filter {
         self.first_lines.get_or_init(compiled).as_ref()
     }
 
-    /// Its tests, read anew: only whoever runs them needs them.
+    /// Its tests, read again: only whoever runs them needs them.
     pub(crate) fn test_lines(&self) -> Vec<Test> {
         crate::compile::tests(&self.file, &self.text).expect(READ_BEFORE)
     }

@@ -20,7 +20,7 @@ pub(crate) struct Told<T> {
 }
 
 impl<T> Told<T> {
-    /// A value that nobody told: it follows from something else.
+    /// A value that no one told: it follows from something else.
     pub(crate) fn supposed(value: T) -> Told<T> {
         Told { value, by: None }
     }
@@ -61,7 +61,7 @@ pub(crate) fn set_time(own: &mut Option<Told<Time>>, time: Time, by: Authority) 
 const OFFERED: usize = 1;
 const SELECTED: usize = 2;
 
-/// Put when a call was handed in, offered, its host chosen, begun and over in the order in which that must have
+/// Put when a call was handed in, offered, its host chosen, started and over in the order in which that must have
 /// been, as far as the stamps' digits leave it open.
 pub(crate) fn in_order(times: &mut [Option<Time>; 5]) {
     let mut before: Option<usize> = None;

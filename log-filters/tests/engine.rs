@@ -1,4 +1,4 @@
-//! The engine may stop anywhere: made anew from what was kept, it finds what it would have found.
+//! The engine may stop anywhere: made again from what was kept, it finds what it would have found.
 //!
 //! Every filter, over its own logs and over logs made of them: lines changed, swapped, repeated, mixed with
 //! those of other logs. What was kept is once the snapshot, once all changes so far.
@@ -67,7 +67,7 @@ enum Kept {
     Changes,
 }
 
-/// Read the lines, made anew before each line of `stops`, with changes taken every `batch` lines.
+/// Read the lines, made again before each line of `stops`, with changes taken every `batch` lines.
 fn read(
     log: (&Arc<Filter>, &str),
     lines: &[Vec<u8>],

@@ -55,7 +55,7 @@ fn a_name_does_not_make_a_log_of_something_else() {
         let found = found.as_ref().map(|choice| (choice.filter.name(), choice.by));
         assert_eq!(found.ok(), expected, "{name}");
     };
-    // New, empty, or begun: as the name says.
+    // New, empty, or started: as the name says.
     check("slurmctld.log", b"", Some(("slurmctld", By::Name)));
     check("slurmctld.log", b"[2026-11-2", Some(("slurmctld", By::Name)));
     check(

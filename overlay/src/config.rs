@@ -12,7 +12,7 @@ use wire::address::Address;
 use wire::id::{DomainName, PeerKey};
 use wire::join::{ADDRESSES_MAX, DIRECTORIES_MAX, Directory, SEEDS_MAX};
 
-/// The TCP port of the overlay unless told otherwise.
+/// The TCP port of the overlay by default.
 pub const PORT: u16 = 7318;
 
 /// Most proxies with which one daemon keeps a registration: one, and one for when that is dead.

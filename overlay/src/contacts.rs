@@ -1,6 +1,6 @@
 //! Daemons that are asked now and then: dialled when there is something to ask, given up when there was not for long.
 //!
-//! Rule: to ask is to connect; a connection that nobody needed for [`IDLE`], or after a visit for [`VISIT`], is given
+//! Rule: to ask is to connect; a connection that no one needed for [`IDLE`], or after a visit for [`VISIT`], is given
 //! up, so that a daemon has those of whoever asked lately, not of a whole grid. The table is bounded; the one that is
 //! not needed soonest makes place.
 //! Not here: which daemon it is (`directories`, `resolve`), connections inside the domain (`domain`).
@@ -33,7 +33,7 @@ pub enum Keep {
     ForMore,
     /// For this visit, unless it is needed for more: [`VISIT`].
     Briefly,
-    /// As long as without the question, which is asked only while there is a connection: nobody is dialled.
+    /// As long as without the question, which is asked only while there is a connection: no one is dialled.
     AsItIs,
 }
 
@@ -45,7 +45,7 @@ pub const CONTACTS_MAX: usize = 512;
 /// one peer may have open there.
 pub const ASKED_MAX: usize = 128;
 
-/// Time between two looks which connections nobody needs any more.
+/// Time between two looks which connections no one needs any more.
 const TEND_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Time between two looks whether a dialled daemon is there.

@@ -6,7 +6,7 @@
 use std::time::Duration;
 use wire::id::PeerKey;
 
-/// A number in which each bit hangs on every bit of `number` (what splitmix64 ends with, Steele and others 2014).
+/// A number in which each bit depends on every bit of `number` (what splitmix64 ends with, Steele and others 2014).
 #[must_use]
 pub const fn mixed(number: u64) -> u64 {
     let mixed = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

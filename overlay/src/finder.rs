@@ -15,7 +15,7 @@ use wire::id::{DomainName, PeerKey};
 /// How often somebody is looked for who is missed.
 pub const LOOK_INTERVAL: Duration = Duration::from_secs(3);
 
-/// How often a representative that misses nobody looks for another.
+/// How often a representative that misses no one looks for another.
 pub const SELDOM: Duration = Duration::from_secs(15);
 
 /// How long directories may take.

@@ -82,7 +82,7 @@ impl Hub {
     pub async fn run(mut self) {
         while let Some(event) = self.events.recv().await {
             match event {
-                // An error says that nobody listens.
+                // An error says that no one listens.
                 Event::Ready { principal, address } => {
                     drop(self.peers.send(PeerEvent::Ready(principal, address)))
                 }

@@ -110,7 +110,7 @@ impl Table {
         self.rows.len()
     }
 
-    /// Whether nobody is known.
+    /// Whether no one is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()

@@ -75,7 +75,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Nobody needs half a file; the error that matters is the one at hand.
+/// No one needs half a file; the error that matters is the one at hand.
 fn forget(path: &Path) {
     let _ = fs::remove_file(path);
 }

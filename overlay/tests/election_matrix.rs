@@ -161,7 +161,7 @@ fn r3_a_paused_representative_yields_and_never_serves_an_old_term() {
     println!("R3: 40 pauses of 1 to 30 s: {changed} changes, yields at most {slowest:?} after resuming");
 }
 
-/// Its connections were closed meanwhile, and others take their time: there is nobody to ask when it goes on.
+/// Its connections were closed meanwhile, and others take their time: there is no one to ask when it goes on.
 #[test]
 fn r3_one_that_lost_its_links_meanwhile_serves_no_old_term() {
     for trial in 0..12 {

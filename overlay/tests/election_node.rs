@@ -108,7 +108,7 @@ fn a_representative_that_stood_still_does_not_serve() {
     pass(&mut node, 6000);
     assert!(node.may_serve(at(6400)));
     assert!(!node.may_serve(at(8000)), "nothing was handled for two seconds");
-    // It has nobody to ask.
+    // It has no one to ask.
     node.handle_timeout(at(8000));
     assert!(node.may_serve(at(8000)));
 }
@@ -192,7 +192,7 @@ fn a_term_beyond_all_bounds_is_refused_and_not_remembered() {
     assert_eq!(written.term.round(), 1);
 }
 
-/// It was linked with its representative and told of nobody: not even of that one by others.
+/// It was linked with its representative and told of no one: not even of that one by others.
 #[test]
 fn who_was_told_of_nobody_knows_the_representative_it_lost() {
     let mut node = node(Persisted::default());
@@ -211,7 +211,7 @@ fn who_was_told_of_nobody_knows_the_representative_it_lost() {
     );
 }
 
-/// Linked with the representative, 3, and with 4; told of nobody.
+/// Linked with the representative, 3, and with 4; told of no one.
 fn linked_with_two(term: Term) -> Node {
     let mut node = node(Persisted::default());
     for (number, reign) in [(3, Some(reign(term))), (4, None)] {

@@ -1,4 +1,4 @@
-//! Whether the time of a refused login tells if there is an account of that name: 100,000 of each, in turns drawn by lot,
+//! Whether the time of a refused login shows if there is an account of that name: 100,000 of each, in turns drawn by lot,
 //! compared by Welch's t (above 4.5 they differ).
 //!
 //! `cargo bench -p proxy --bench names [SAMPLES]`. Each sample is a name drawn from two hundred, so that it is not two names that
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use tunnel::digest::client::{self, Client};
 use wire::time::Moment;
 
-/// Samples of each kind, unless told otherwise.
+/// Default number of samples of each kind.
 const SAMPLES: usize = 100_000;
 /// Logins before those that count.
 const WARM_UP: usize = 2_000;

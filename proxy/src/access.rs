@@ -1,4 +1,4 @@
-//! What somebody with an account may call: by HTTP at the door, or as a visitor at a host inside.
+//! Permissions of an account: by HTTP at the door, or as a visitor at a host inside.
 //!
 //! Rules: what is not granted is refused, for every call; each account has so many calls for one domain in work and no more, so
 //! that one script leaves room for others.
@@ -97,7 +97,7 @@ impl Visit {
     }
 }
 
-/// Somebody who is told by `what`, among those of whom `of` tells, as it is said to the daemons that are asked.
+/// The account identified by `what` among those of `of`, as it is sent to the daemons that are asked.
 #[must_use]
 pub fn account(of: &[u8], what: &[u8]) -> Account {
     let tag = Algorithm::Sha256.tag(of, &[what]);
@@ -112,7 +112,7 @@ impl Permissions for Visit {
         let Visit { name, grant, rights, .. } = self;
         grant.check(*rights, asked).map_err(|refused| {
             self.figures.forbidden_total.add();
-            // Counted; whoever asks without right asks often, and is not to fill a disk.
+            // Counted only: a client without permission asks often, and must not fill a disk.
             tracing::debug!(target: "audit", account = name, method, %refused, "refused a call");
             Fault::new(fault::FORBIDDEN, refused.to_string())
         })?;

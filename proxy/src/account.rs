@@ -25,7 +25,7 @@ pub const NAME_LEN_MAX_BYTES: usize = 64;
 /// Longest realm, in bytes.
 pub const REALM_LEN_MAX_BYTES: usize = 64;
 
-/// The realm of a file that was told no other.
+/// Default realm of a file.
 pub const REALM_DEFAULT: &str = "visperf";
 
 const FIRST_WORDS: &str = "visperf-accounts 1 realm=";

@@ -1,7 +1,7 @@
 //! How often a login may fail: for each account, for each source, and for those who logged in from where they are.
 //!
-//! Pure; callers pass `now`. Rules: only failures count; nobody is locked out for good: a bucket fills again by itself.
-//! Whoever logged in well from a source lately is not held up by others' failures there, nor by failures elsewhere
+//! Pure; callers pass `now`. Rules: only failures count; no one is locked out for good: a bucket fills again by itself.
+//! An account that logged in from a source lately is not held up by others' failures there, nor by failures elsewhere
 //! under its name, so that guessing does not keep the owner out; it has a bucket of its own.
 //! Not here: whether a login fails (`login`).
 
@@ -60,7 +60,7 @@ impl Default for Attempts {
 }
 
 impl Attempts {
-    /// Whether somebody who says to be `account` may try now.
+    /// Whether a client may try to log in as `account` now.
     ///
     /// # Errors
     /// How long to wait.

@@ -1,4 +1,4 @@
-//! The certificate by which the door encrypts: given, or made here and kept; read anew while the proxy runs.
+//! The certificate by which the door encrypts: given, or made and stored here; read again while the proxy runs.
 //!
 //! Rules: a certificate and a key that do not belong together are refused, and the ones in use stay; a key that anybody
 //! may read is refused. One made here is known by its fingerprint, which is printed: clients are given the file, or

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use tunnel::PORT;
 
-/// Where the door is unless told otherwise: for a web server of the same host that stands before it, and to try.
+/// Default address of the door: for a web server of the same host that stands before it, and to try.
 pub const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
 
 /// Most names of a certificate made here.

@@ -34,7 +34,7 @@ pub trait Passes: Send + Sync {
     /// Who signed the pass.
     ///
     /// # Errors
-    /// Why it is not believed, in words for whoever shows it.
+    /// Why it is rejected, as text for the client.
     fn member(&self, pass: &str) -> Result<Member, String>;
 }
 
@@ -169,7 +169,7 @@ impl Door {
         Decision::Admitted(Admitted { path: place.rest, scope, fields, permit: Box::new(seat) })
     }
 
-    /// Somebody shows a pass.
+    /// A client shows a pass.
     fn show(&self, passes: &Arc<dyn Passes>, pass: &str, source: IpAddr, place: Option<Place>) -> Decision {
         let now = clock::now();
         if let Err(wait) = lock(&self.login).check_pass(source, now) {

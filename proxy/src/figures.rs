@@ -1,6 +1,6 @@
 //! What a proxy counts of those who come to its door.
 //!
-//! Rule: counters only grow, and are told by the name under which `daemon.info` has them.
+//! Rule: counters only grow, and have the name under which `daemon.info` has them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -44,7 +44,7 @@ pub struct Figures {
     pub forbidden_total: Count,
     /// Requests of accounts that had as many in work as they may.
     pub busy_total: Count,
-    /// Times that accounts or certificate were read anew while it ran.
+    /// Times that accounts or certificate were read again while it ran.
     pub reread_total: Count,
 }
 

@@ -2,15 +2,15 @@
 //!
 //! | class    | methods                                                                     | needs    |
 //! | -------- | --------------------------------------------------------------------------- | -------- |
-//! | figures  | those of `sensor.*` and `domain.*` that tell samples, hosts, processes alone | viewer   |
-//! | logs     | those that tell what logs say too: events, calls, recordings, the summary   | viewer   |
+//! | figures  | those of `sensor.*` and `domain.*` that show samples, hosts, processes alone | viewer   |
+//! | logs     | those that show what logs say too: events, calls, recordings, the summary   | viewer   |
 //! | grid     | `directory.*`                                                               | viewer   |
 //! | proxy    | `daemon.*` of the proxy itself                                              | operator |
 //! | steering | whatever changes something, and whatever is not known here                  | operator |
 //!
 //! Pure. Rules: what is not granted is refused; it is looked at for every call, each of a multicall too; a method is of
-//! figures or logs only if it is named here, so that a new one opens nothing before somebody thought of it; who may see
-//! some domains is told of no others; who logged in by MD5 alone is a viewer at most, whatever the account says.
+//! figures or logs only if it is named here, so that a new one opens nothing by default; an account of
+//! some domains learns of no others; an account that logged in by MD5 alone is a viewer at most, whatever the account says.
 //! Not here: who it is (`login`).
 
 use rpc::dispatch::permissions::CallTarget;
@@ -40,7 +40,7 @@ const FIGURES: [&str; 11] = [
 const KINDS_OF_FIGURES: [&str; 2] = ["process", "host"];
 
 /// The methods of class logs. Recordings keep events beside samples; the summary names users and what they called; what a
-/// module failed of may hold what it was told.
+/// module failed of may hold what it received.
 const LOGS: [&str; 12] = [
     "sensor.events",
     "sensor.calls",
@@ -56,7 +56,7 @@ const LOGS: [&str; 12] = [
     "domain.summary",
 ];
 
-/// Tells the hosts of a domain.
+/// Knows the hosts of a domain.
 const TARGETS: &str = "directory.targets";
 
 /// What kind of thing a method does.
@@ -74,7 +74,7 @@ pub enum Class {
     Steering,
 }
 
-/// What somebody may be trusted with at most.
+/// The most rights of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rights {
     /// To look.
@@ -103,7 +103,7 @@ pub struct Grant {
     pub classes: BTreeSet<Class>,
 }
 
-/// Why a call is refused. What is not granted and what is not there are told alike.
+/// Why a call is refused. What is not granted and what is not there get the same answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
@@ -126,7 +126,7 @@ pub enum Refused {
     /// Another domain, or none where one is needed.
     #[error("this account may not see that domain; its operator grants it with --domain")]
     Domain,
-    /// No domain where all are told otherwise.
+    /// No domain unless all are granted.
     #[error(
         "this account may see single domains alone; name one of them as the parameter domain, of directory.resolve or \
          directory.targets"
@@ -143,7 +143,7 @@ impl Class {
     /// All of them.
     pub const ALL: [Class; 5] = [Class::Figures, Class::Logs, Class::Grid, Class::Proxy, Class::Steering];
 
-    /// What an account has unless told otherwise.
+    /// The default of an account.
     pub const USUAL: [Class; 3] = [Class::Figures, Class::Logs, Class::Grid];
 
     /// Its word.
@@ -230,7 +230,7 @@ impl<T: fmt::Display> fmt::Display for Chosen<T> {
 }
 
 impl Grant {
-    /// Whether somebody with these rights may call what is asked.
+    /// Whether a client with these rights may make the call.
     ///
     /// # Errors
     /// Why not.

@@ -2,7 +2,7 @@
 //!
 //! Pure. Rule: such an account has MD5 and nothing else, so it is a viewer, and only where MD5 is switched on; secrets
 //! of people are guessed more easily than those that this program makes.
-//! Not here: what it may see (whoever imports says).
+//! Not here: what it may see (the caller says).
 
 use crate::account::{self, Name};
 use tunnel::digest::Ha1;

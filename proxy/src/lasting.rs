@@ -1,4 +1,4 @@
-//! What somebody who came in by HTTP may call, and whether what goes on since then may go on.
+//! Permissions of a client that logged in by HTTP, checked again for its streams.
 //!
 //! Rules: what goes on is looked at by what is granted now, to the name and by the proof with which it came in; nothing of a secret
 //! is logged.
@@ -17,10 +17,10 @@ use wire::fault;
 use wire::query::Account;
 use wire::time::Moment;
 
-/// How often a pass is looked at again that somebody follows by: it costs a signature.
+/// How often the pass of a stream is checked again: it costs a signature.
 const PASS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// By what somebody came in.
+/// How a client was authenticated.
 pub(crate) enum Shown {
     /// It proved this, of an account.
     Proof(Ha1),

@@ -4,7 +4,7 @@
 //! Attempt ─▶ too many failures? ─▶ readable? ─▶ proved? ─▶ nonce live and count new? ─▶ In, or Challenge, or Wait
 //! ```
 //! Pure; callers pass `now` and random bytes. Rules: a name that is not there costs the same work as one that is, and is
-//! told alike; `stale` is said only to who proved the account; a nonce is spent only by who proved it; an account
+//! answered alike; `stale` is sent only to a client that proved the account; a nonce is spent only by such a client; an account
 //! without MD5 is never let in by MD5, and who comes by MD5 is a viewer at most.
 //! Not here: header fields (`tunnel::digest`), what who came in may do (`grant`).
 
@@ -60,7 +60,7 @@ pub struct Attempt<'a> {
     pub offer: Offer,
 }
 
-/// Somebody who was let in.
+/// A client that was let in.
 #[derive(Clone, Debug)]
 pub struct Visitor {
     /// Its name: of an account, or `DOMAIN/HOST` of a member.
@@ -75,7 +75,7 @@ pub struct Visitor {
     pub proof: Option<Ha1>,
 }
 
-/// How somebody proved who it is.
+/// How a client was authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// By Digest, with this hash.
@@ -176,7 +176,7 @@ impl Login {
         if self.nonces.spend(nonce, count, now).is_err() {
             return self.stale(attempt, random, now);
         }
-        // Not before: whoever captured a login has no right of the owner's where it sends that again.
+        // Not before: an attacker that captured a login has no right of the owner's where it sends that again.
         self.attempts.handle_success(&credentials.username, source, now);
         let next = Nonces::is_old(nonce, now).then(|| self.nonces.issue(random, &bound, now));
         let algorithm = credentials.algorithm;
@@ -194,7 +194,7 @@ impl Login {
         Verdict::In(Visitor { name, grant, rights, by: By::Digest(algorithm), proof }, info.write())
     }
 
-    /// What the account of this name may see now; none where whoever proved this would not be let in any more, for it is gone or
+    /// What the account of this name may see now; none if a client that proved this would not be let in any more, for it is gone or
     /// has another secret.
     #[must_use]
     pub fn granted(&self, name: &str, proof: &Ha1) -> Option<(&Grant, Rights)> {
@@ -203,7 +203,7 @@ impl Login {
         (now.secret_hex() == proof.secret_hex()).then_some((&account.grant, account.rights))
     }
 
-    /// Whether somebody at `source` may show a pass now.
+    /// Whether a client at `source` may show a pass now.
     ///
     /// # Errors
     /// How long to wait.
@@ -211,7 +211,7 @@ impl Login {
         self.attempts.check(&passes_of(source), Source::from(source), now)
     }
 
-    /// A pass that somebody at `source` showed was good, or not.
+    /// Records whether a pass shown from `source` was good.
     pub fn count_pass(&mut self, source: IpAddr, is_good: bool, now: Moment) {
         let name = passes_of(source);
         match is_good {

@@ -117,7 +117,7 @@ impl Nonces {
         now.since(nonce.issued) >= RENEWED_FROM
     }
 
-    /// Use `nonce` for the `count`th time. Only for whoever proved to know the account: nobody else fills the table.
+    /// Use `nonce` for the `count`th time. Only for a client that proved to know the account: no other fills the table.
     ///
     /// # Errors
     /// If that count was used.

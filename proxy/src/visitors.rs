@@ -1,7 +1,7 @@
 //! Visitors that came in over the overlay: their logins, how many each account has, and who has to go.
 //!
-//! Rules: the lock is held for one step, never across an await; an account has so many visitors and no more; whoever's
-//! account is removed or changed is put out within a second.
+//! Rules: the lock is held for one step, never across an await; an account has so many visitors and no more; a visitor
+//! whose account is removed or changed is disconnected within a second.
 //! Not here: whether a login proves anything (`login::raw`), connections and visas (the daemon).
 
 use crate::door::{Door, lock};
@@ -26,7 +26,7 @@ pub const IN_ALL_MAX: usize = 512;
 #[derive(Debug, Default)]
 pub struct Visitors(Mutex<BTreeMap<PeerKey, Entered>>);
 
-/// Why somebody does not come in.
+/// Why a visitor is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -136,7 +136,7 @@ impl Door {
     }
 }
 
-/// What the account of somebody who came in allows, as the visa says it, from `now` on.
+/// What the account of a visitor allows, as the visa says it, from `now` on.
 #[must_use]
 pub fn visa(entered: &Entered, visitor: PeerKey, now: Time, life: Duration) -> Visa {
     let Grant { domains, hosts, classes } = &*entered.visitor.grant;

@@ -1,6 +1,6 @@
 //! Takes up changed accounts and certificates while the proxy runs.
 //!
-//! Rule: what cannot be used is told once and changes nothing; what is in use stays.
+//! Rule: what cannot be used is reported once and changes nothing; what is in use stays.
 //! Not here: what is in the files.
 
 use crate::account_file;
@@ -20,13 +20,13 @@ pub struct Watch {
     door: Arc<Door>,
     certificate: Option<Arc<Certificate>>,
     accounts_seen: Option<Mark>,
-    /// What was told of accounts that could not be read, so that it is told once.
+    /// The last error of accounts that could not be read, so that it is reported once.
     accounts_told: Option<String>,
     certificate_seen: [Option<Mark>; 2],
     certificate_told: Option<String>,
 }
 
-/// By what a changed file is told from the one before: replaced files are other inodes.
+/// What distinguishes a changed file from the one before: replaced files are other inodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mark {
     inode: u64,

@@ -1,5 +1,5 @@
 //! Answers that other daemons wrote: what a client reads is to the bit what it would read if each daemon on the way had taken
-//! them apart and written them anew.
+//! them apart and written them again.
 
 #![allow(clippy::unwrap_used)] // a failure here is a failed test
 

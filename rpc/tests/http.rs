@@ -317,7 +317,7 @@ fn a_panic_or_a_silent_method_costs_one_fault() {
 fn connections_without_a_request_in_progress_do_not_delay_the_end() {
     let mut served = Served::start(Limits { drain_time: Duration::from_secs(3600), ..Limits::default() });
     let mut idle = vec![served.connect(), served.connect(), served.connect()];
-    // One that never asked, one between two requests, and one whose answer nobody has read yet.
+    // One that never asked, one between two requests, and one whose answer no one has read yet.
     for stream in &mut idle[1..] {
         let body = call("test.echo", "");
         write!(

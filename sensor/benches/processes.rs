@@ -1,5 +1,5 @@
 //! What sampling every process costs: each way of reading at several rates and numbers of processes, beside reading
-//! every file of every process anew and beside a library, and what a sweep takes on the wire.
+//! every file of every process again and beside a library, and what a sweep takes on the wire.
 //!
 //! `cargo bench -p sensor --bench processes [-- SECONDS [IDLE [HZ]]]` starts processes of its own (300 idle ones, 270 idle and 30 busy
 //! ones, 1,000, 3,000), sweeps for SECONDS (5 by default) and prints the CPU time of the sweeping thread, the median of a
@@ -333,7 +333,7 @@ fn print_row(name: &str, hz: f64, measured: &Measured) {
     );
 }
 
-/// Two threads that wake each other, with nobody listening and with the sensor listening: medians of rounds by turns.
+/// Two threads that wake each other, with no one listening and with the sensor listening: medians of rounds by turns.
 fn switches() {
     let mut rates = [Vec::new(), Vec::new()];
     for _ in 0..5 {

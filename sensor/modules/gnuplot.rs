@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     match Arguments::parse(std::env::args().skip(1)).and_then(run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(told) => {
-            // Standard error is what a sensor keeps of a module; where it is gone there is nobody to tell.
+            // Standard error is what a sensor keeps of a module; where it is gone there is no one to tell.
             let _ = writeln!(io::stderr(), "visperf-gnuplot: {told}");
             ExitCode::FAILURE
         }

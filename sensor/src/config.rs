@@ -16,9 +16,9 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use wire::id::{DomainName, HostName};
 
-/// How often the host is sampled unless told otherwise, in sweeps a second.
+/// How often the host is sampled by default, in sweeps a second.
 pub const SAMPLE_HZ_DEFAULT: f64 = 1.0;
-/// How often its processes are sampled unless told otherwise, in sweeps a second.
+/// How often its processes are sampled by default, in sweeps a second.
 pub const PROCESS_HZ_DEFAULT: f64 = 1.0;
 /// The domain of a sensor that was given none.
 pub const DOMAIN_DEFAULT: &str = "local";
@@ -153,7 +153,7 @@ pub struct Config {
     pub journal_bytes: u64,
     /// The flight recorder.
     pub recorder: recorder::config::Config,
-    /// Whose processes operators may control: nobody's unless they are listed.
+    /// Whose processes operators may control: no one's unless they are listed.
     pub control: control::config::Config,
     /// Where modules are named.
     pub modules: module::config::Config,

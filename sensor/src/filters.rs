@@ -1,6 +1,6 @@
 //! The filters of this sensor: shipped ones and those of its users, and which file gets which.
 //!
-//! Reads folders of filters at the start. Rule: a refused filter is reported and stops nobody.
+//! Reads folders of filters at the start. Rule: a refused filter is reported and stops no one.
 //! Not here: what a filter is (`log_filters`).
 
 use crate::config::{Config, Tail};

@@ -1,4 +1,4 @@
-//! Orders that are believed and still not obeyed: whose processes nobody controls, too many at once, no room for the trail.
+//! Orders that are believed and still not obeyed: whose processes no one controls, too many at once, no room for the trail.
 //! What is obeyed reaches the process, all of its threads.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // These tests start processes, and may panic.

@@ -427,7 +427,7 @@ async fn the_processes_of_a_job_come_and_go_and_no_others() {
         tokio::time::timeout(PATIENCE, seen).await.expect("both are told");
     }
     drop((first, second));
-    // At the host a sample of nobody is not told.
+    // At the host a sample of no one is not told.
     let taker = &mut takers[0];
     let quiet = async { while !taker.take().await.unwrap().is_empty() {} };
     tokio::time::timeout(PATIENCE, quiet).await.expect("those that ended are told no more");

@@ -61,7 +61,7 @@ impl Running {
         running
     }
 
-    /// Events in the store of the domain; `None` until the sensor has begun to represent it.
+    /// Events in the store of the domain; `None` until the sensor has started to represent it.
     async fn stored(&self) -> Option<u64> {
         let answer = ask(&self.dispatcher, "domain.summary", &[]).await;
         match answer.map(|answer| answer.get("events").cloned()) {

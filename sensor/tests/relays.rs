@@ -311,7 +311,7 @@ async fn another_filter_takes_what_waits_along_and_loses_nothing() {
     story.sweep(5);
     assert_eq!(story.take_until(&other, 5).await.len(), 5);
     let altered = vec![("subscription", one.clone()), ("filter", Value::from("pid > 8"))];
-    // What the host has told until now is there, though nobody took it.
+    // What the host has told until now is there, though no one took it.
     let waited = || async {
         let stands =
             story.at_representative("sensor.alter", vec![("subscription", one.clone())]).await.unwrap();
@@ -446,7 +446,7 @@ async fn a_stream_whose_task_failed_is_begun_anew() {
         assert!(tokio::time::Instant::now() < deadline, "it was not asked again");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    // A new subscription stands beside the one that nobody ends.
+    // A new subscription stands beside the one that no one ends.
     story.until_rates(vec![20.0, 20.0]).await;
     story.sweep(4);
     let told = story.take_until(&id(&made), story.swept).await;

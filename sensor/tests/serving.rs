@@ -1,4 +1,4 @@
-//! Which processes serve a call, on real process trees: exactly those, however they were begun.
+//! Which processes serve a call, on real process trees: exactly those, however they were started.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 

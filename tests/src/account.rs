@@ -27,7 +27,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// One page: how many events were on it; none if nobody answers for the domain now. An event whose id was seen
+    /// One page: how many events were on it; none if no one answers for the domain now. An event whose id was seen
     /// is passed over if that is `allowed`: so does one who reads on from one representative to the next.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl Account {
     /// What the representative that `daemon` asks has in its store, read from its beginning.
     ///
     /// # Errors
-    /// If nobody answers for the domain.
+    /// If no one answers for the domain.
     pub fn stored(daemon: &Daemon) -> Result<Account> {
         let mut account = Account::default();
         while account.read(daemon, false)?.context("the domain has a representative")? > 0 {}

@@ -132,7 +132,7 @@ fn story(plan: &Plan) -> Result<Told> {
     let (mut random, mut reader) = (Random::new(plan.seed), Reader::new());
     for number in 0..plan.kills {
         if plan.forget_before == Some(number) {
-            // What was told last must not stand at the same place in a journal that begins anew with the present file.
+            // What was told last must not stand at the same place in a journal that starts over with the present file.
             read_beyond_rotation(Daemon::spawn(&state, &arguments)?, &mut reader, &writer)?;
             std::fs::remove_dir_all(&state)?;
         }

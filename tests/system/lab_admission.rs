@@ -1,4 +1,4 @@
-//! Who is not let in, with the real program: used, stale and altered tokens, a revoked member, a domain that nobody
+//! Who is not let in, with the real program: used, stale and altered tokens, a revoked member, a domain that no one
 //! admits. Each is refused in words, told in the log of whoever refused, and learns nothing.
 //!
 //! Rule: each refusal stands beside one who is let in by the same step.
@@ -73,7 +73,7 @@ fn tokens_let_in_whom_they_are_for_and_no_others() {
     join(third, &good).expect("the unaltered one is good");
     assert!(running.told().contains("audit"), "refusals are told: {}", running.told());
 
-    // A token of nobody's domain: no daemon of that root answers.
+    // A token of no one's domain: no daemon of that root answers.
     let other = Domain::create("CERN", std::slice::from_ref(fourth)).unwrap();
     assert_ne!(other.root, "");
     let words = [

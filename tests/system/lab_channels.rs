@@ -74,7 +74,7 @@ fn whoever_subscribes_anywhere_gets_the_processes_of_a_host_by_one_stream() {
     let nobody = json!({"host": "nobody"});
     assert!(daemons[near].result("sensor.subscribe", &nobody).is_err());
 
-    // Another representative: who subscribes anew there gets it all again.
+    // Another representative: who subscribes again there gets it all again.
     let at = daemons.iter().position(|daemon| daemon.host().name() == representative).unwrap();
     daemons.remove(at).kill().unwrap();
     agreed(&daemons, Some(&representative)).unwrap();

@@ -23,7 +23,7 @@ fn has_users() -> bool {
     map.split_whitespace().nth(2).is_some_and(|count| count != "1")
 }
 
-/// A sleeping process that belongs to nobody here, and its number.
+/// A sleeping process that belongs to no one here, and its number.
 fn sleeper(host: &Host) -> u32 {
     let line = "sleep 86400 >/dev/null 2>&1 & echo $!";
     let start = || {
@@ -124,7 +124,7 @@ fn an_operator_ends_a_process_of_another_host_and_nobody_else_does() {
             }
         }
     };
-    // A member's certificate is no operator's; a host that lists nobody takes no orders.
+    // A member's certificate is no operator's; a host that lists no one takes no orders.
     let (code, said, _) = kill(target, &state(desk));
     assert!(code == Some(1) && said.contains("not operator"), "{said}");
     let (code, said, _) = kill(closed, &folder);

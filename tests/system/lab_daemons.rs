@@ -12,7 +12,7 @@ use system_tests::wait::Seen;
 
 /// Longest wait for an answer that should come at once.
 const AT_ONCE: Duration = Duration::from_secs(30);
-/// How long what a busy machine disturbed is measured anew.
+/// How long what a busy machine disturbed is measured again.
 const ANEW_MAX: Duration = Duration::from_secs(60);
 /// How long no answer must come to say that none does.
 const SILENCE: Duration = Duration::from_millis(500);
@@ -98,7 +98,7 @@ fn a_starved_host_has_its_part_of_a_core() {
     let Some(lab) = lab::enter("lab_daemons::a_starved_host_has_its_part_of_a_core").unwrap() else { return };
     let network = lab.network(1).unwrap();
     let daemon = network.host("h1").daemon(&up("h1")).unwrap();
-    // Others on the machine take of its part too, and then it is measured anew.
+    // Others on the machine take of its part too, and then it is measured again.
     let look = || {
         let free = busy(&daemon);
         network.starve("h1", 5)?;

@@ -140,7 +140,7 @@ fn a_question_to_a_representative_that_hangs_is_answered_by_the_next() {
     hung[0].resume().unwrap();
 }
 
-/// Likewise when it died, at once, while nobody else is known yet. Not of the last one, which stays alone for ten seconds before
+/// Likewise when it died, at once, while no other is known yet. Not of the last one, which stays alone for ten seconds before
 /// it represents anybody.
 #[test]
 fn a_question_to_a_representative_that_died_is_answered_by_the_next() {

@@ -81,7 +81,7 @@ impl Site {
             .unwrap_or_else(|error| panic!("{error:#}\n{}", told()));
     }
 
-    /// The proxy anew, as after a reboot.
+    /// The proxy again, as after a reboot.
     pub(super) fn start_again(self) -> Site {
         self.daemon.kill().unwrap();
         let daemon = self.proxy.start(std::slice::from_ref(&self.directory), "").unwrap();

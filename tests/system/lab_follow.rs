@@ -1,6 +1,6 @@
 //! Viewers that follow at a proxy's door: one question inside for all, an account that is removed, a representative that dies.
 //!
-//! Rules: the real programs, on hosts of their own; who follows never comes in anew. Figures are printed.
+//! Rules: the real programs, on hosts of their own; who follows never comes in again. Figures are printed.
 //! Not here: who is slow (the tests of `rpc`), ten thousand of them (`benches/viewers.sh`).
 
 use super::lab_door::visitor::Place;

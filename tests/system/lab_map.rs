@@ -1,4 +1,4 @@
-//! The viewer outside a site, its map through the site's proxy: whoever has an account there sees it, and nobody else.
+//! The viewer outside a site, its map through the site's proxy: whoever has an account there sees it, and no other.
 //!
 //! Rule: all are the real programs, each on a host of its own. Not here: what a map shows (`viewer`).
 

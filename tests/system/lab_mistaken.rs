@@ -99,7 +99,7 @@ fn what_is_mistyped_is_told_at_once() {
     }
     let told = gateway.told();
     assert!(!told.contains("a visitor came in"), "{told}");
-    // It is let in, though there is nobody inside.
+    // It is let in, though there is no one inside.
     let output = typist.run(&["hosts", "--via", &right], &secret);
     assert!(!output.status.success());
     let told = gateway.told();

@@ -18,7 +18,7 @@ use system_tests::wait::{self, Seen};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long nothing must come to say that nothing does.
 const SILENCE: Duration = Duration::from_millis(400);
-/// How long what a busy machine disturbed is measured anew.
+/// How long what a busy machine disturbed is measured again.
 const ANEW_MAX: Duration = Duration::from_secs(60);
 /// The port on which every host listens.
 const PORT: u16 = 7000;
@@ -68,7 +68,7 @@ fn packets(from: &Host, to: &Host, count: usize) -> Result<Vec<(usize, Duration)
         let mut sent = Vec::new();
         for number in 0..count {
             sent.push(wait::now());
-            // An error of an earlier packet, which nobody took, may be told with this one.
+            // An error of an earlier packet, which no one took, may be told with this one.
             let _ = sender.send_to(&number.to_be_bytes(), at);
             // A pace at which no buffer is full, and that packets of a jittery link overtake each other at.
             std::thread::sleep(MS / 4);
@@ -247,7 +247,7 @@ fn a_limited_link_takes_its_time() {
 }
 
 /// What `measure` gives, once it is what it should be: a machine that is busy with something else makes things later, and then it
-/// is measured anew.
+/// is measured again.
 fn undisturbed<T>(what: &str, mut measure: impl FnMut() -> (bool, T)) -> T {
     let look = || match measure() {
         (true, found) => Ok(Seen::Done(found)),

@@ -18,7 +18,7 @@ use system_tests::wait::Seen;
 /// Longest wait for what has to come.
 const LAST: Duration = Duration::from_secs(90);
 
-/// What a translator does with a connection that nobody inside began.
+/// What a translator does with a connection that no one inside began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unasked {
     Dropped,
@@ -192,7 +192,7 @@ fn two_sites_whose_translators_draw_ports_go_on_through_the_proxy() {
     running.answers().unwrap();
 }
 
-/// A port that an administrator leads in is found by the same dialling, though nobody wrote it into `advertise`.
+/// A port that an administrator leads in is found by the same dialling, though no one wrote it into `advertise`.
 #[test]
 fn a_port_that_is_led_in_is_found_too() {
     let name = "lab_punch::a_port_that_is_led_in_is_found_too";

@@ -77,7 +77,7 @@ fn table(name: &str, translate: impl Fn(&Host, &Host, &Host)) {
             if found == kind.rung() && took <= FIRST_MAX {
                 break;
             }
-            // The machine may have stood still: from cold, anew.
+            // The machine may have stood still: from cold, again.
             tell(&format!("{name} {kind:?}: carried by {found} after {} ms, tried anew", took.as_millis()));
             daemon.kill().unwrap();
             (took, found, daemon) = first_answer(&site, &running, kind);

@@ -1,4 +1,4 @@
-//! Who watches a domain goes on: when its representative dies, and when the proxy through which it is asked is started anew.
+//! Who watches a domain goes on: when its representative dies, and when the proxy through which it is asked is restarted.
 //!
 //! Rules: the commands as somebody types them, by the proxy's door, over the overlay, and at a directory; every event of whoever
 //! represents the domain comes once. What ends them is that their account is gone.
@@ -218,7 +218,7 @@ fn who_watches_goes_on_though_the_proxy_is_started_anew_and_the_representative_d
     submit(daemons[at].host(), 1..=10);
     all_told(&watchers, 10, || gateway.told());
 
-    // What is told to a question that hangs at the representative, as the proxy dies, reaches nobody.
+    // What is told to a question that hangs at the representative, as the proxy dies, reaches no one.
     tunnel.says("UT-ICL answers this machine", 1);
     gateway.kill().unwrap();
     submit(daemons[at].host(), 11..=25);

@@ -2,7 +2,7 @@
 //! the window shows and writes into files is what the daemon answers.
 //!
 //! Needs Xvfb, xdotool and Mesa; `.ci/run` installs them and asks for the feature `desktop`. Not here: ending a process
-//! (`viewer_window`), for a demo that root started lets nobody.
+//! (`viewer_window`), for a demo that root started lets no one.
 
 use super::viewer_picture::{picture, screen_of};
 use super::viewer_window::{PATIENCE, screen_with, viewer, xdotool};
@@ -175,7 +175,7 @@ fn the_demo_is_seen_as_its_daemon_answers() {
     a_past_flock_is_written_without_a_window(&connect, address, daemon.pid(), folder.path());
 }
 
-/// Nobody has watched this flock: what is written of a time is what the sensor kept of it.
+/// No one has watched this flock: what is written of a time is what the sensor kept of it.
 fn a_past_flock_is_written_without_a_window(connect: &str, address: SocketAddr, daemon: u32, folder: &Path) {
     let asked = json!({ "from": 0, "to": 0, "limit": 0 });
     let answer = query::result(address, "sensor.past_processes", &asked).unwrap();

@@ -8,7 +8,7 @@
 //!
 //! tag = HMAC(secret, role label ‖ algorithm ‖ both random parts ‖ both names ‖ binding)
 //! ```
-//! The asker proves first: a holder that did would give whoever asks something to guess the secret by.
+//! The asker proves first: a holder that did would give any asker something to guess the secret by.
 //!
 //! Pure; callers pass the random parts and the binding: what belongs to this one encrypted connection alone ([`binding`]).
 //! Rules: every part is preceded by its length, so that no two lists of parts give one
@@ -24,7 +24,7 @@ pub const NAME_LEN_MAX_BYTES: usize = 128;
 
 /// What ties a proof to one encrypted connection: the keys that its two ends proved to each other in its handshake, by TLS or Noise.
 /// A hash of that handshake would do the same; libp2p gives none. It holds as much where the asker's
-/// key is drawn for this connection: no other connection has both keys, and whoever sits in between has keys of its own.
+/// key is drawn for this connection: no other connection has both keys, and an attacker in between has keys of its own.
 #[must_use]
 pub fn binding(asker: &[u8; 32], holder: &[u8; 32]) -> [u8; 64] {
     let mut both = [0; 64];
@@ -54,7 +54,7 @@ impl Role {
 /// What both ends know before they prove anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange<'a> {
-    /// By which hash: what the account is marked for, not what somebody asked for.
+    /// By which hash: what the account is marked for, not what a client requested.
     pub algorithm: Algorithm,
     /// The account's name.
     pub asker: &'a str,

@@ -90,7 +90,7 @@ impl Connect {
     /// The head of the answer came, up to its empty line.
     ///
     /// # Errors
-    /// If asking again would be in vain.
+    /// If a retry cannot succeed.
     pub fn handle_head(&mut self, head: &str) -> Result<Next, Error> {
         let mut lines = head.lines();
         let status =

@@ -18,7 +18,7 @@ const STEP: Duration = Duration::from_secs(1);
 /// Before requests and answers are tried: they cost the proxy most.
 const BEFORE_POLLING: Duration = Duration::from_secs(3);
 
-/// The last rung is begun within so long.
+/// The last rung is started within so long.
 pub const SPREAD_MAX: Duration = Duration::from_secs(4);
 
 /// How long a way that worked goes first.
@@ -124,7 +124,7 @@ mod tests {
         Moment(Duration::from_secs(secs))
     }
 
-    /// The rungs to a proxy in the order in which they are begun.
+    /// The rungs to a proxy in the order in which they are started.
     fn order(ladder: &Ladder, now: Moment) -> Vec<Rung> {
         let mut all = Rung::TO_PROXY.to_vec();
         all.sort_by_key(|rung| ladder.delay("p:443", *rung, now));

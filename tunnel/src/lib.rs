@@ -8,7 +8,7 @@
 //! hash        the two hashes under both, and their keyed forms
 //! carrier     a byte stream that outlives what carries it: WebSocket, or requests and answers of HTTP
 //! ladder      which way to a proxy is tried first, and which worked
-//! sessions    what a proxy carries of whom
+//! sessions    the carriers of a proxy, by client
 //! ```
 //! Pure: no runtime, no file, no socket, no clock, no dice; callers pass nonces and send what they get.
 //! Not here: streams in one connection and their flow control (libp2p's, in `overlay`); accounts, and who may do what

@@ -1,7 +1,7 @@
-//! What a proxy carries of whom: how many carriers in all and of each source, found again by their tokens.
+//! Sessions of a proxy: how many carriers in all and of each source, found again by their tokens.
 //!
 //! Pure; callers draw the tokens and say when a carrier ended. Invariant: each that was admitted leaves once; a source
-//! without carriers takes no space. Rule: whoever knows a token may carry on what it names, from any address: networks change
+//! without carriers takes no space. Rule: a client that knows a token may resume its session, from any address: networks change
 //! those, and what is carried is encrypted for its two ends.
 //! Not here: the carriers (`carrier`), the sockets.
 

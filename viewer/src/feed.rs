@@ -123,7 +123,7 @@ pub enum Update {
     Term {
         /// Which domain.
         domain: String,
-        /// The term; nothing where nobody knows.
+        /// The term; nothing where no one knows.
         term: Option<u64>,
     },
     /// The channel of the flock at a host.
@@ -201,7 +201,7 @@ pub struct Figures {
     pub metrics: Vec<Metric>,
     /// Whether an hour of the past is looked at, not its last minutes alone.
     pub is_long: bool,
-    /// Whether nobody looks: what is known is kept, and nothing is asked.
+    /// Whether no one looks: what is known is kept, and nothing is asked.
     pub rests: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Grids that nobody runs: to try the viewer without one (`--invent 20x500`), for its tests and measurements.
+//! Grids that no one runs: to try the viewer without one (`--invent 20x500`), for its tests and measurements.
 //!
 //! Pure. Rule: the same numbers give the same grid.
 
@@ -53,7 +53,7 @@ pub fn latest() -> Time {
     time_f(1e9)
 }
 
-/// A call as logs tell it: handed in at 10 s, begun at 20 s, ended well at 60 s.
+/// A call as logs tell it: handed in at 10 s, started at 20 s, ended well at 60 s.
 #[must_use]
 pub fn call(id: &str, user: &str, hosts: &[&str]) -> wire::call::Call {
     wire::call::Call {

@@ -1,4 +1,4 @@
-//! Figures that nobody measured: to see graphs without a grid (`--invent`), for their tests and measurements.
+//! Figures that no one measured: to see graphs without a grid (`--invent`), for their tests and measurements.
 //!
 //! Pure. Rule: the same host gives the same figures.
 

@@ -1,4 +1,4 @@
-//! Processes that nobody runs: to see a flock without a grid (`--invent`), for its tests and measurements.
+//! Processes that no one runs: to see a flock without a grid (`--invent`), for its tests and measurements.
 //!
 //! Pure. Rule: the same numbers give the same flock.
 

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use wire::time::Time;
 
-/// Where a daemon answers unless told otherwise.
+/// Where a daemon answers by default.
 pub const CONNECT_DEFAULT: &str = "127.0.0.1:7317";
 
 /// How the name of a file ends that a viewer has kept.

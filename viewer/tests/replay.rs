@@ -199,7 +199,7 @@ fn a_log_that_is_rotated_or_begun_anew_is_read_on_and_what_it_told_stays() {
     let mut reader = Reader::open(&Plan { logs: vec![log.clone()], ..plan(&[]) }, NOW).unwrap();
     reader.read(false, NOW).unwrap();
     assert!(reader.renew(NOW).unwrap().is_empty(), "it is the same file");
-    // As logrotate does: moved away, and another begun, which is longer than what was read.
+    // As logrotate does: moved away, and another started, which is longer than what was read.
     std::fs::rename(&log, folder.path().join("slurmctld.log.1")).unwrap();
     assert!(reader.renew(NOW).unwrap().is_empty(), "there is none yet");
     std::fs::write(&log, &whole[one..other]).unwrap();

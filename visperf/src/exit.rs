@@ -1,7 +1,7 @@
 //! How a command can end: the failures, what each prints and its exit code.
 //!
-//! Pure. Rule: a failure is told once, on standard error, by `main`; [`Failure::Told`] is one that was
-//! told already, line by line. What others said is cleaned. The codes are part of the command line's contract (`docs/command-line.md`).
+//! Pure. Rule: a failure is printed once, on standard error, by `main`; [`Failure::Told`] is one that was
+//! printed already, line by line. Text of other daemons is cleaned. The codes are part of the command line's contract (`docs/command-line.md`).
 
 use crate::output::clean_lines;
 use std::fmt::Display;
@@ -24,10 +24,10 @@ const NO_FILTER: u8 = 7;
 /// A host of the domain does not report.
 const HOST_AWAY: u8 = 8;
 
-/// Ctrl-C, as a shell tells it of a program that a signal ended.
+/// Ctrl-C, as a shell reports a program that a signal ended.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// The codes as `--help` tells them.
+/// The codes as `--help` lists them.
 pub(crate) const HELP: &str = "Exit codes:
   0  done (also when the reader of the output went away, as `head` does)
   1  something failed: a file, the system, an answer that cannot be read
@@ -84,7 +84,7 @@ pub(crate) enum Level {
     Unknown = 3,
 }
 
-/// The kinds of failure that are told as they are met.
+/// The kinds of failure that are printed as they occur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// A file or the like, while others went on.

@@ -1,7 +1,7 @@
 //! Which filters the program knows: the shipped ones, then those of the folders for users' own.
 //!
 //! Rule: a later folder wins by a filter's name: shipped, `/etc/visperf/filters`,
-//! `~/.config/visperf/filters`, `VISPERF_FILTERS` or `--filters`. A refused file is told and leaves the
+//! `~/.config/visperf/filters`, `VISPERF_FILTERS` or `--filters`. A refused file is reported and leaves the
 //! rest as it is. Not here: what a filter is (`log_filters`).
 
 use crate::exit::Failure;
@@ -45,7 +45,7 @@ pub(crate) struct FilterSources {
 }
 
 impl FilterSources {
-    /// Read them all. What is refused is told on standard error.
+    /// Read them all. What is refused is reported on standard error.
     ///
     /// # Errors
     /// If a folder that was named cannot be read.

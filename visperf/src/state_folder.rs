@@ -1,4 +1,4 @@
-//! Where daemons keep their state unless told otherwise, and the files in which a daemon tells its addresses: `listen`,
+//! Where daemons keep their state by default, and the files in which a daemon writes its addresses: `listen`,
 //! a line such as `127.0.0.1:7317`, and one such as `unix:/run/visperf/sensor.sock`, while it runs; `reached-at`, where other daemons dial it.
 //!
 //! Not here: what else is in that folder.
@@ -67,7 +67,7 @@ fn owner(folder: &Path) -> String {
     }
 }
 
-/// Where other daemons reach the one of this folder, as it told when it started last; nothing for the usual place.
+/// Where other daemons reach the one of this folder, as it wrote at its last start; nothing for the default address.
 pub(crate) fn reached_at(folder: &Path) -> Vec<Address> {
     let text = state_file::read(&folder.join(REACHED_FILE), LEN_MAX_BYTES).ok().flatten().unwrap_or_default();
     String::from_utf8_lossy(&text).lines().filter_map(|line| Address::try_from(line.trim()).ok()).collect()

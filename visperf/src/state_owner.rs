@@ -1,4 +1,4 @@
-//! The user who owns a state folder, and as whom root's commands work on it.
+//! The owner of a state folder: root's commands work on it as that user.
 //!
 //! The packaged daemons run as a user of their own. What root would create in their folder they could not read, and what root
 //! follows there they could have laid: so a command that root starts gives up root's rights for those of the folder's owner.

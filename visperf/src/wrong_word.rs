@@ -74,7 +74,7 @@ const OPTIONS: &[(&[&str], &[&str], &str)] = &[
 /// Options that choose a form of the output elsewhere; here it is text or JSON.
 const FORMATS: &[&str] = &["--format", "--output", "-o", "--jsonl"];
 
-/// Add to a mistake of the command line what was meant, if that can be told. `arguments` are those after the program.
+/// Add to a mistake of the command line what was meant, if that is known. `arguments` are those after the program.
 pub(crate) fn explained(mut error: Error, arguments: &[String]) -> Error {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),

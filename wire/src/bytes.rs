@@ -3,7 +3,7 @@
 //!
 //! Pure. Rule: postcard writes both alike, the length and the bytes, so that either end may know this or not.
 //! For `#[serde(with = "crate::bytes")]`; [`Borrowed`] and [`Owned`] where the whole message is bytes.
-//! Not here: how many may come (whoever reads a frame caps that).
+//! Not here: how many may come (the reader of a frame limits that).
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::ser::{Serialize, Serializer};

@@ -36,7 +36,7 @@ impl State {
     }
 }
 
-/// One job, transfer or request, as far as the logs tell.
+/// One job, transfer or request, as far as the logs show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
     /// Its name, unique within the sensor: `PRODUCT:JOB`, with `/CLUSTER` and `#LIFE` where needed.
@@ -67,11 +67,11 @@ pub struct Call {
     pub hosts: Vec<CompactString>,
     /// How it ended.
     pub outcome: Option<Outcome>,
-    /// Exit code as printed, empty if not told.
+    /// Exit code as printed, empty if unknown.
     pub code: CompactString,
-    /// Signal as printed, empty if not told.
+    /// Signal as printed, empty if unknown.
     pub signal: CompactString,
-    /// Why it waits or ended as it did, in the middleware's words; empty if not told.
+    /// Why it waits or ended as it did, in the middleware's words; empty if unknown.
     pub reason: CompactString,
     /// How often it was started.
     pub tries: u32,

@@ -67,7 +67,7 @@ impl Kind {
         Kind::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 
-    /// Whether each of them is told once, when it happens; else what there is at a moment is told again and again.
+    /// Whether each of them is sent once, when it happens; otherwise the current state is sent repeatedly.
     #[must_use]
     pub const fn happens(self) -> bool {
         match self {
@@ -152,7 +152,7 @@ impl From<Rate> for f64 {
     }
 }
 
-/// Which are meant: those that fit all that is given. [`Kind::selectors`] tells what is for which kind.
+/// Selection: those that match everything that is given. [`Kind::selectors`] lists what is for which kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
     /// The name of a process, or what the user named a call; `*` matches any characters.
@@ -219,7 +219,7 @@ impl Budget {
 pub struct Wanted {
     /// What flows.
     pub kind: Kind,
-    /// Of whom.
+    /// Of which host.
     pub selection: Selection,
     /// How often.
     pub rate: Rate,
@@ -229,9 +229,9 @@ pub struct Wanted {
     pub condition: Option<Condition>,
     /// What the filter cannot say.
     pub script: Option<String>,
-    /// Whether a sample tells only what is other than in the one before.
+    /// Whether a sample has only what differs from the one before.
     pub changes: bool,
-    /// Whether only the condition's signals are told, and no samples.
+    /// Whether only the condition's signals are sent, and no samples.
     pub only_signals: bool,
     /// What it may cost.
     pub budget: Budget,

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariant: [`decode`] never reads past the frame, never allocates more than the frame is long, and
-//! tells a frame that is not yet whole from one that is damaged.
+//! distinguishes an incomplete frame from a damaged one.
 
 use crate::version;
 use serde::{Serialize, de::DeserializeOwned};

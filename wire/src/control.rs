@@ -18,8 +18,8 @@ use std::time::Duration;
 /// The longest that an order holds: time to reach the host over two hops, not to be kept for later.
 pub const LIFE_MAX: Duration = Duration::from_secs(30);
 
-/// A signal that may be ordered: those that end, stop, continue or speak to a process. The others tell of its faults,
-/// which nobody orders.
+/// A signal that may be ordered: those that end, stop, continue or speak to a process. The others report its faults,
+/// and are not ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Signal {
     /// The terminal is gone; daemons read their configuration again.

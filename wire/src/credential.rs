@@ -15,7 +15,7 @@ use std::fmt;
 /// Most peers in a list of denied: 42 bytes each at most, so a list stays below 1 MiB.
 pub const DENIED_MAX: usize = 10_000;
 
-/// What somebody may do in its domain.
+/// Role of a daemon in its domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -236,7 +236,7 @@ pub struct Chain {
     pub delegation: Option<Sealed<Delegation>>,
 }
 
-/// A member's word that whoever shows this asks for its host; signed by the member's daemon.
+/// Proxy ticket: its bearer acts for the member's host; signed by the member's daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pass {
     /// To which proxy, and to no other.
@@ -279,7 +279,7 @@ pub struct DenyList {
     pub root: PeerKey,
     /// A higher one of the same signer replaces a lower one, never the other way.
     pub number: u64,
-    /// When it was signed, by the signer's clock; told, never compared.
+    /// When it was signed, by the signer's clock; shown, never compared.
     pub stated: Time,
     /// Who; at most [`DENIED_MAX`].
     pub denied: Vec<Denied>,

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 /// Random bytes of each end.
 pub const NONCE_LEN_BYTES: usize = 32;
 
-/// Most addresses of a representative that a visitor is told.
+/// Most addresses of a representative that a visitor receives.
 pub const ADDRESSES_MAX: usize = 8;
 
 /// What a visitor may see, as the proxy's operator granted it.
@@ -100,7 +100,7 @@ pub struct Place {
     pub addresses: Vec<Address>,
 }
 
-/// What somebody who proved itself is given.
+/// What an authenticated visitor receives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inside {
     /// The proxy's tag: it knows the secret too.

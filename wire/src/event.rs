@@ -148,21 +148,21 @@ pub struct Content {
     pub time: Time,
     /// The middleware's own name of the job, empty if none.
     pub job: CompactString,
-    /// Whose job; a number where only the number is printed; empty if not told.
+    /// Whose job; a number where only the number is printed; empty if unknown.
     pub user: CompactString,
-    /// The party that acts: client, submit host, sending side. Empty if not told.
+    /// The party that acts: client, submit host, sending side. Empty if unknown.
     pub from: CompactString,
     /// The party acted on: server, execution host, receiving side. Several are joined by commas.
     pub to: CompactString,
     /// How it ended, for the kinds that end something.
     pub outcome: Option<Outcome>,
-    /// Everything else the line tells.
+    /// Everything else in the line.
     pub attributes: Attributes,
-    /// When the job was handed in, where the record tells it.
+    /// When the job was submitted, if the record has it.
     pub submitted: Option<Time>,
-    /// When the work began, where the record tells it.
+    /// When the work started, if the record has it.
     pub started: Option<Time>,
-    /// When the work ended, where the record tells it.
+    /// When the work ended, if the record has it.
     pub ended: Option<Time>,
 }
 

@@ -26,7 +26,7 @@ pub const DIRECTORIES_MAX: usize = 7;
 /// Most seeds: other members where a daemon may begin to look for its domain.
 pub const SEEDS_MAX: usize = 16;
 
-/// 128 random bits; whoever shows them first is let in. Its `Debug` tells nothing.
+/// 128 random bits; the first host that shows them is admitted. Its `Debug` prints nothing of them.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Secret(pub [u8; 16]);
 
@@ -62,7 +62,7 @@ pub struct Token {
     pub domain: DomainName,
     /// Its root key: the joiner believes no other.
     pub root: PeerKey,
-    /// The only daemon to whom the secret is told.
+    /// The only daemon that the secret is sent to.
     pub issuer: PeerKey,
     /// Where to dial it; at most [`ADDRESSES_MAX`].
     pub addresses: Vec<Address>,
@@ -104,7 +104,7 @@ pub enum Question {
     Replace(Join),
 }
 
-/// What somebody admitted is given.
+/// What an admitted host receives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admitted {
     /// Its certificate.

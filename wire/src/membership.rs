@@ -1,4 +1,4 @@
-//! What the sensors of one domain tell each other on `/visperf/control/1`: who is there, who represents
+//! Messages between the sensors of one domain on `/visperf/control/1`: who is there, who represents
 //! the domain, and who is thought lost.
 //!
 //! Pure. Every message is one frame of [`crate::codec`] on a one-way stream; each side has its own. The
@@ -24,7 +24,7 @@ use std::fmt;
 /// Longest control message, in bytes: a table of 1,024 members with the longest names and addresses.
 pub const MESSAGE_LEN_MAX_BYTES: usize = 2 << 20;
 
-/// Most addresses told of one member: a few interfaces, both families. More are cut by the sender.
+/// Most addresses of one member: a few interfaces, both families. More are cut by the sender.
 pub const ADDRESSES_MAX: usize = 4;
 
 /// Longest address, in bytes: a name of [`crate::id::NAME_LEN_MAX_BYTES`] within a multiaddress.
@@ -102,7 +102,7 @@ impl State {
     }
 }
 
-/// One sensor of the domain, as it is told to others.
+/// One sensor of the domain, as it is sent to others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     /// Who.
@@ -146,7 +146,7 @@ pub struct Load {
 /// Which state of the representative's table a member holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
-    /// Under whose term it was told; [`Term::NONE`] if nothing is held.
+    /// Under which term it was sent; [`Term::NONE`] if nothing is held.
     pub term: Term,
     /// Number of the last change it has.
     pub version: u64,

@@ -2,7 +2,7 @@
 //!
 //! Pure. A process is named by its number and the time at which it began, so that a recycled number is another process.
 //! CPU time is the scheduler's run time in nanoseconds; user and system time are counted by ticks (1 to 10 ms each) and
-//! only tell how the time was shared over longer spans. A field that the source could not read is `None`.
+//! only show how the time was shared over longer spans. A field that the source could not read is `None`.
 //! Not here: how sweeps of them travel ([`delta`]), where the figures come from (`sensor::process`).
 
 pub mod delta;
@@ -20,7 +20,7 @@ pub const NAME_LEN_MAX_BYTES: usize = 64;
 pub struct ProcessKey {
     /// Its number, as the host's first pid namespace has it.
     pub pid: u32,
-    /// When it began, in nanoseconds since the host's boot, suspension included; exact to what the source tells (`/proc`
+    /// When it began, in nanoseconds since the host's boot, suspension included; as exact as the source (`/proc`
     /// has hundredths of a second).
     pub start_ns: u64,
 }
@@ -219,9 +219,9 @@ pub struct Life {
     pub command: CompactString,
     /// When it ended, in nanoseconds since boot.
     pub end_ns: u64,
-    /// How, as wait(2) tells it.
+    /// How, as wait(2) reports it.
     pub code: u32,
-    /// What it had used, where the source tells.
+    /// What it had used, if the source reports it.
     pub usage: Option<Usage>,
 }
 

@@ -2,8 +2,8 @@
 //! answer on a stream.
 //!
 //! Pure. Rules: what is left of time and hops travels with the question and only shrinks, so that a question
-//! can neither run in a circle nor outlive its asker; whoever knows the answer writes it as the client will read it, if
-//! its asker says how, and whoever is between hands its bytes on.
+//! can neither run in a circle nor outlive its asker; the daemon that knows the answer encodes it as the client will read it, if
+//! its asker says how, and the daemons between forward its bytes.
 //! Not here: how parameters and results are packed (`rpc::codec::value_codec`), who answers (the daemons).
 
 use crate::id::PeerKey;
@@ -24,7 +24,7 @@ pub struct Question {
     pub hops_left: u8,
     /// As what the client at its beginning reads the answer; none where a daemon itself reads it, packed.
     pub form: Option<Form>,
-    /// For whom of several it asks; none where the asker asks for itself.
+    /// On behalf of which account; none if the asker asks for itself.
     pub account: Option<Account>,
     /// On whose behalf. Not part of the structure: it follows its bytes, where earlier versions do not look.
     #[serde(skip)]
@@ -112,17 +112,17 @@ impl Principal {
     pub const OWN: Principal = Principal { viewer: Viewer::Trusted, asker: None };
 }
 
-/// One of those for whom a daemon asks, as that daemon tells them apart: a digest of the account's name and of what it may see, so
-/// that whoever may see less is another one. It gives nothing: it keeps apart what belongs to each.
+/// One of those for whom a daemon asks, as that daemon distinguishes them: a digest of the account's name and of what it may see, so
+/// that an account with fewer rights is another one. It grants nothing: it separates what belongs to each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Account(pub [u8; 16]);
 
-/// Who asks a daemon: another one, for itself or for one of those whom it lets in.
+/// The asker of a daemon: another one, for itself or for one of the clients that it lets in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Asker {
     /// Who handed the question over.
     pub peer: PeerKey,
-    /// For whom.
+    /// On behalf of which account.
     pub account: Option<Account>,
 }
 
@@ -161,7 +161,7 @@ pub enum Integers {
 pub enum Answer<'a> {
     /// The result, packed.
     Done(#[serde(borrow, serialize_with = "crate::bytes::serialize")] &'a [u8]),
-    /// The document of the result, in the form that the question named: the words of whoever answers, which nobody on the
+    /// The document of the result, in the form that the question named: the words of whoever answers, which no one on the
     /// way has looked at.
     Written(#[serde(borrow, serialize_with = "crate::bytes::serialize")] &'a [u8]),
     /// A fault, as a client would get it.

@@ -4,7 +4,7 @@
 //! "visperf recording 1\n" | header | segment … | serving, events | end      each a frame of `codec`: length, CRC-32, version
 //! ```
 //!
-//! Pure. Rule: a block that is damaged costs itself, an end that is torn off costs the last block; both are told, and the
+//! Pure. Rule: a block that is damaged costs itself, an end that is torn off costs the last block; both are reported, and the
 //! rest is read. A segment begins with a whole sweep, so each can be read alone.
 //! Not here: what is recorded and when, and the files (`sensor::recorder`).
 
@@ -276,7 +276,7 @@ impl Recording {
 
     fn add(&mut self, block: Block) {
         match block {
-            // A second header tells nothing that the first does not.
+            // A second header has nothing that the first does not.
             Block::Header(_) => {}
             Block::Segment(segment) => self.segments.push(segment),
             Block::Events(events) => self.events.extend(events),

@@ -47,7 +47,7 @@ pub struct Record {
     pub term: u64,
     /// Number of this statement within the term; a higher one wins.
     pub sequence: u64,
-    /// When the representative made it, by its own clock; told, never compared.
+    /// When the representative made it, by its own clock; shown, never compared.
     pub stated: Time,
     /// Where it answers in the overlay; none if it is known to this process alone.
     pub reach: Option<Reach>,

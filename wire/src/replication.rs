@@ -5,8 +5,8 @@
 //! anyone         -> directory   Resolve, Admitted, DenyLists -> Resolved, Admitted, DenyLists
 //! directory      -> directory   Hints, Digest, Fetch         -> Taken, Details, Items
 //! ```
-//! Pure. Directories pull: a hint or a digest only tells that there is something newer, and whoever lacks it
-//! fetches it. So the asker knows how long an answer took at most, and takes that off every lease it is told;
+//! Pure. Directories pull: a hint or a digest only says that there is something newer, and a directory that lacks it
+//! fetches it. So the asker knows how long an answer took at most, and subtracts that from every lease it receives;
 //! what is replicated never holds longer than where it came from.
 //! Not here: what is done with them (`directory::replicate`), whether signatures hold (`overlay::identity`).
 
@@ -29,7 +29,7 @@ pub const ITEMS_LEN_MAX_BYTES: usize = 1 << 20;
 /// Sums in a digest: of ten thousand domains each stands for ten, in 10 KiB whatever is held.
 pub const BUCKETS: usize = 1024;
 
-/// Most domains told in one answer to a digest, and in one message of hints.
+/// Most domains in one answer to a digest, and in one message of hints.
 pub const DETAILS_MAX: usize = 2048;
 
 /// Most domains asked for in one [`ReplicaQuestion::Fetch`].
@@ -63,7 +63,7 @@ pub struct Leave {
     pub term: u64,
     /// Number of this statement within the term; higher than those of all its records.
     pub sequence: u64,
-    /// When it was made, by its maker's clock; told, never compared.
+    /// When it was made, by its maker's clock; shown, never compared.
     pub stated: Time,
 }
 
@@ -88,7 +88,7 @@ pub enum Question {
     State(Box<Statement>),
     /// The domain is no more; likewise.
     Leave(Box<Farewell>),
-    /// Take this list of denied; from whoever has it.
+    /// Take this revocation list; any peer may send it.
     Deny(Box<Denial>),
     /// Where does this domain's representative answer?
     Resolve(DomainName),
@@ -97,7 +97,7 @@ pub enum Question {
         /// Only names that come after this one.
         after: Option<DomainName>,
     },
-    /// Whom does this domain deny?
+    /// Which peers does this domain deny?
     DenyLists(DomainName),
     /// From one directory to another.
     Replica(ReplicaQuestion),
@@ -128,7 +128,7 @@ pub enum Answer {
 /// What became of a statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stated {
-    /// It is what the directory tells first.
+    /// It is what the directory answers first.
     Primary,
     /// Kept, but another representative has a higher number.
     Partial {
@@ -169,7 +169,7 @@ pub enum Resolved {
     NotYet,
 }
 
-/// A statement as a directory tells it; whoever asked checks the signatures.
+/// A statement as a directory answers it; the asker checks the signatures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
     /// What the representative signed.

@@ -43,7 +43,7 @@ pub const FRAME_LEN_MAX_BYTES: usize = (1 << 20) + (256 << 10);
 pub const HOSTS_MAX: usize = 64;
 /// Most marks of a hello.
 pub const MARKS_MAX: usize = 96;
-/// Most metrics a connection names before it begins anew.
+/// Most metrics a connection names before it starts over.
 pub const METRICS_MAX: usize = 16_384;
 /// Most bytes of names, units and labels of a connection's metrics.
 pub const METRICS_LEN_MAX_BYTES: usize = 4 << 20;
@@ -74,7 +74,7 @@ pub struct Mark {
     pub next: u64,
 }
 
-/// How much of several members' events a store had at one of its places: told to who would represent the domain next,
+/// How much of several members' events a store had at one of its places: sent to the sensor that would represent the domain next,
 /// as a member that is gone brings no marks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marks {
@@ -89,7 +89,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Take over what is told later of the same store.
+    /// Take over what is reported later of the same store.
     pub fn merge(&mut self, later: Marks) {
         if later.store != self.store {
             *self = later;
@@ -178,7 +178,7 @@ impl Events {
         self.runs.iter().map(|run| run.records.len() as u64).sum()
     }
 
-    /// Whether there are none: what was lost is told alone.
+    /// Whether there are none: only the loss is reported.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.runs.iter().all(|run| run.records.is_empty())

@@ -2,7 +2,7 @@
 //!
 //! Pure: bytes only; signing and checking are `overlay::identity`'s.
 //! Rule: what is signed begins with the label of the type and the signer's key, so a signature of one kind, or
-//! of one signer, is never one of another; the bytes are kept as they came, never written anew, so what is
+//! of one signer, is never one of another; the bytes are kept as they came, never encoded again, so what is
 //! handed on is what was signed.
 //!
 //! ```text
@@ -117,7 +117,7 @@ impl<T: Sealable> Sealed<T> {
         signed_bytes::<T>(self.signer, &self.body)
     }
 
-    /// The value, with the signature **not** checked: to know whom it claims to be of before it is.
+    /// The value, with the signature **not** checked: to know its claimed signer before that.
     ///
     /// # Errors
     /// If the bytes are too many or no such value.

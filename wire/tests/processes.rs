@@ -82,7 +82,7 @@ proptest! {
         sweeps in vec((vec(step(), 8), any::<(bool, bool)>(), any::<[u64; 3]>()), 1..12),
     ) {
         let (mut encoder, mut decoder) = (Encoder::default(), Decoder::default());
-        // Who comes later begins with the whole sweep told last.
+        // A later reader starts with the last whole sweep.
         let mut late = None;
         let mut rows = vec![None; 8];
         for (steps, (is_whole, knows_which), [number, begin_ns, took_ns]) in sweeps {

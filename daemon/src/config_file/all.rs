@@ -1,9 +1,9 @@
 //! Every mistake of a configuration file, where its reader stops at the first.
 //!
 //! Pure. What is refused is left out of the table and the rest is read again, until nothing is refused: so each
-//! mistake is told with its place, and what is right can be looked at further. A key that must be there and was
+//! mistake is reported with its place, and what is right can be looked at further. A key that must be there and was
 //! left out so is filled in, lest it be called missing.
-//! Not here: mistakes of syntax, after which nothing is certain: the first of them is told alone.
+//! Not here: mistakes of syntax, after which nothing is certain: only the first of them is reported.
 
 use super::{ConfigError, load, refusal};
 use serde::de::DeserializeOwned;
@@ -13,10 +13,10 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-/// Mistakes that are looked for: whoever has made more mends these first.
+/// Most mistakes that are reported at a time.
 const MISTAKES_MAX: usize = 64;
 
-/// Stands where a text must be and none that can be used is. A path, for whoever wants one.
+/// Placeholder for a text that is missing or cannot be used; a path, so that it may stand for one.
 const STAND_IN: &str = "/";
 
 /// The place of what is not in the text.

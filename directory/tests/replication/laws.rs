@@ -27,7 +27,7 @@ pub(crate) struct Laws {
     left: Vec<Of<Number>>,
     /// Leaves that were ever made.
     leaves: Of<Vec<Number>>,
-    /// The highest number each directory has told, since it started and outside leaves.
+    /// The highest number each directory has answered, since it started and outside leaves.
     told: Vec<Of<Number>>,
     /// What each had when it started.
     restored: Vec<Of<Number>>,
@@ -129,7 +129,7 @@ impl Laws {
             }
             let partial_above = held.partial.iter().any(|part| part.opened.number() >= number);
             if partial_above || self.told[at].get(domain).is_some_and(|told| *told > number) {
-                // Unless what was told before has left.
+                // Unless what was answered before has left.
                 let leaves = self.leaves.get(domain).map_or(&[][..], Vec::as_slice);
                 let told = self.told[at].get(domain).copied();
                 let ended = told.is_some_and(|told| leaves.iter().any(|leave| *leave >= told));
@@ -179,7 +179,7 @@ impl Laws {
     }
 }
 
-/// What a directory holds, but for statements below the first that were not said anew since all healed: those
+/// What a directory holds, but for statements below the first that were not stated again since all healed: those
 /// are about to end, earlier where they were fetched, and at once where a snapshot was all that held them.
 fn lasting(laws: &Laws, registry: &Registry) -> Vec<(Option<Number>, Vec<Number>)> {
     let of_domain = |domain: DomainName| {

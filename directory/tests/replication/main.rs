@@ -1,6 +1,6 @@
 //! Directories replicate under every fault that the simulated network knows, seed by seed.
 //!
-//! `VISPERF_SEEDS` says how many histories (200 unless told otherwise), `VISPERF_SEED` runs one. Each law also
+//! `VISPERF_SEEDS` says how many histories (default 200), `VISPERF_SEED` runs one. Each law also
 //! has a control: with its mechanism switched off some history breaks it.
 
 mod laws;
@@ -13,7 +13,7 @@ use world::{Off, World};
 
 const FAULTS: Duration = Duration::from_secs(70);
 const HEALED_WITHIN: Duration = Duration::from_secs(10);
-/// What a message still on its way when representatives fall silent may take, to be told and fetched.
+/// What a message still on its way when representatives fall silent may take, to be announced and fetched.
 const IN_FLIGHT: Duration = Duration::from_secs(1);
 
 fn seeds() -> std::ops::Range<u64> {

@@ -1,4 +1,4 @@
-//! Statements, leaves and lists for simulated representatives: signed by nobody, as the core does not check.
+//! Statements, leaves and lists for simulated representatives: not signed, as the core does not check.
 
 use directory::opened::{Opened, OpenedLeave};
 use std::sync::Arc;

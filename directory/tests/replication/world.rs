@@ -29,7 +29,7 @@ pub(crate) enum Off {
     Nothing,
     /// Directories hand on a whole lease instead of what is left.
     Remaining,
-    /// Nobody hands on leaves.
+    /// No one forwards leaves.
     Leaves,
     /// No digests: only hints.
     Digests,
@@ -272,7 +272,7 @@ impl World {
                 self.send(to, from, Event::Answer { from: to, to: from, id, life, answer });
             }
             Event::Answer { from, to, id, life, answer } => {
-                // An answer to a question of an earlier life finds nobody waiting.
+                // No one waits for an answer to a question of an earlier life.
                 if self.machines[to].life == life {
                     let now = self.local(to);
                     self.machines[to].replicas.handle_answer(key(from), id, answer, now);

@@ -78,7 +78,7 @@ async fn of_three_all_know_it_within_a_second_and_one_that_starts_anew_learns_al
     assert!(took < EVERYWHERE_WITHIN, "{took:?}");
 
     third.kill().await;
-    // With an empty disk, so that the others alone can tell it.
+    // With an empty disk, so that it can learn only from the others.
     three.state = tempfile::tempdir().expect("a folder");
     three.admit(&[&root, &other]);
     assert_eq!(near.state(member.statement(1, 2)).await, Stated::Primary);
@@ -197,7 +197,7 @@ async fn the_gate_follows_the_list_of_admitted_domains() {
     let gone = root.representative();
     let reason = gone.start(&one).await.unwelcome().await;
     assert!(reason.contains('A'), "{reason}");
-    // Whoever is connected is let go too.
+    // Connected peers are closed too.
     one.admit(&[&root]);
     until("the domain to be forgotten", || !running.knows("B")).await;
     let told = client.ask(&Question::State(Box::new(newcomer.statement(1, 2)))).await;

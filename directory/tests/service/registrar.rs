@@ -18,7 +18,7 @@ fn held(directory: &Running) -> Option<Record> {
 async fn a_representative_states_its_record_to_all_directories_again_and_again() {
     let root = Root::new("A");
     let [one, two] = directories(&[&root]);
-    // Alone, so that each is told by the representative itself.
+    // Alone, so that each hears it from the representative itself.
     let running = [one.start(&[&one]), two.start(&[&two])];
     let member = root.representative();
     let sensor = Sensor::start(&member, &[&one, &two], None);
@@ -43,7 +43,7 @@ async fn a_representative_states_its_record_to_all_directories_again_and_again()
         sequence = held(&running[0]).map_or(sequence, |held| held.sequence);
     }
     assert!(took.as_secs() < 8, "{took:?}");
-    // A directory that starts late is told as soon as it is there.
+    // A directory that starts late is notified as soon as it is there.
     let [_, second] = running;
     second.kill().await;
     let second = two.start(&[&two]);
@@ -78,7 +78,7 @@ async fn a_second_sensor_states_nothing_and_the_next_representative_takes_over()
         reach.is_some_and(|reach| reach.coverage == Coverage::Whole { hosts: 2 })
     })
     .await;
-    // It stands by once it was told who belongs to the domain.
+    // It stands by once it knows who belongs to the domain.
     until("a standby", || following.members.view().borrow().state.role == Role::Standby).await;
     let leader = held(&running).and_then(|held| held.reach).expect("signed").peer;
     assert_eq!(leader, first.key.peer());

@@ -39,7 +39,7 @@ pub(crate) struct Sensor {
 
 impl Sensor {
     pub(crate) fn start(member: &Member, directories: &[&Kept], seed: Option<&Sensor>) -> Sensor {
-        // Told where a test fails; RUST_LOG chooses what.
+        // Printed where a test fails; RUST_LOG chooses what.
         let _ = tracing_subscriber::fmt()
             .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
             .with_test_writer()

@@ -1,4 +1,4 @@
-//! Any bytes as a log of any product: no panic, and an engine made anew from what another remembered goes on
+//! Any bytes as a log of any product: no panic, and an engine made again from what another remembered goes on
 //! as that one would have.
 
 #![no_main]

@@ -1,6 +1,6 @@
 //! What a joiner hands to whoever keeps it over a restart.
 //!
-//! Pure. Rule: only the calls are kept; what is looked up by name or id is made anew from them.
+//! Pure. Rule: only the calls are kept; what is looked up by name or id is made again from them.
 //! Not here: when and where it is kept.
 
 use super::{CALLS_DEFAULT, Entry, Joiner, bear};

@@ -196,7 +196,7 @@ impl Generator {
         }
     }
 
-    /// The log: one text, or two where the agent starts it anew.
+    /// The log: one text, or two where the agent starts it again.
     pub(crate) fn run(mut self) -> (Vec<File>, Vec<Expected>) {
         self.plan();
         let anew_at = self.steps.keys().nth(self.steps.len() / 2).map_or(0, |&(millis, _)| millis);
@@ -206,7 +206,7 @@ impl Generator {
             if self.draw.starts_anew && files.len() == 1 && millis > anew_at {
                 files.push(File::default());
                 shift = 60_000;
-                // The agent answers nobody who asked it before it died; servers still tell of ends.
+                // The agent answers no one who asked it before it died; servers still tell of ends.
                 self.steps.retain(|_, step| !matches!(step, Step::List(_)));
                 if matches!(step, Step::List(_)) {
                     continue;

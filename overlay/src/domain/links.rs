@@ -166,7 +166,7 @@ impl Links {
             read_all(stream, peer, number, &events).await;
             let _ = events.send(LinkEvent::Ended(peer, number)).await;
         });
-        // If it opened anew, it has forgotten the former stream.
+        // If it opened again, it has forgotten the former stream.
         let link = self.link(peer);
         link.inward = Some(Inward { number, task });
         link.up |= link.out.is_some();

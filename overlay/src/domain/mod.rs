@@ -150,7 +150,7 @@ impl DomainHandle {
 
     /// The directory says that this peer of the domain can be reached there.
     pub async fn meet(&self, peer: PeerKey, addresses: Vec<Address>) {
-        // The domain has ended: nobody needs to be met.
+        // The domain has ended: no one needs to be met.
         let _ = self.met.send((peer, addresses)).await;
     }
 }

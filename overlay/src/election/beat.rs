@@ -3,7 +3,7 @@
 //! Pure. A heartbeat older than the last one on its link says nothing, and one that was long under way says only that
 //! its sender was there then. A claim is not made to a sensor that
 //! hears a representative of a larger part of the domain (see "Healing" at the head of `election`), and to
-//! nobody before its own first heartbeat, nor while its maker asks whether it still holds (`lease`).
+//! no one before its own first heartbeat, nor while its maker asks whether it still holds (`lease`).
 //! Not here: what a claim does (`claim`).
 
 use super::link::Link;

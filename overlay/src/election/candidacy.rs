@@ -2,7 +2,7 @@
 //!
 //! Pure. In order: silence beyond the patience (or its own word that it goes) begins a suspicion; whoever's
 //! turn comes near asks the sensors it hears; whose turn it is and who has half of them on its side stands.
-//! Turns: the standbys as named, then by rank; a second each. Who hears nobody waits longest, since it is
+//! Turns: the standbys as named, then by rank; a second each. Who hears no one waits longest, since it is
 //! rather the one that is cut off.
 //! Not here: terms (`claim`).
 
@@ -110,7 +110,7 @@ impl Node {
         self.me.standing.may_represent && self.cool_off.is_over(&self.config, now) && self.knows_domain(now)
     }
 
-    /// Whether the representative that is obeyed has told of others, or covered nobody whom we do not hear.
+    /// Whether the representative that is obeyed has told of others, or covered no one whom we do not hear.
     fn knows_domain(&self, now: Moment) -> bool {
         let Some(following) = &self.following else { return true };
         let is_told = self.table.rows().any(|row| row.member.key != self.me.key);

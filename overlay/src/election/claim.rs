@@ -120,7 +120,7 @@ impl Node {
         self.step_down(now);
     }
 
-    /// Nobody confirms that we still are the one.
+    /// No one confirms that we still are the one.
     pub(super) fn give_up(&mut self, now: Moment) {
         self.figures.yields_total += 1;
         self.cool_off.begin(&self.config, now);

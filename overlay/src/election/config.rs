@@ -28,7 +28,7 @@ pub struct Config {
     pub question: Duration,
     /// How long an answer counts. 1.5 s: as long as the silence it is about.
     pub answer_kept: Duration,
-    /// How long a sensor that hears nobody at all, but knows two others or more, waits before it serves
+    /// How long a sensor that hears no one at all, but knows two others or more, waits before it serves
     /// itself. 10 s: it is rather cut off than the last one, and a link that comes back in 3 s must cost
     /// nothing.
     pub alone: Duration,
@@ -46,14 +46,14 @@ pub struct Config {
     pub sticky: Duration,
     /// For how long a sensor that lost the role may not stand again, at first. 60 s.
     pub cool_off: Duration,
-    /// To how much that grows by doubling. 10 min; a sensor that kept out of it for so long begins anew.
+    /// To how much that grows by doubling. 10 min; a sensor that kept out of it for so long starts over.
     pub cool_off_max: Duration,
     /// How long a representative that stood still asks whether it still is one before it gives up. 1 s.
     pub recheck: Duration,
     /// The share of the suspicion for which a representative serves without having run: below 100, since
     /// clocks differ by some per cent and a message takes its time.
     pub lease_percent: u32,
-    /// How long a higher claim whose holder nobody hears is borne before the representative raises its own
+    /// How long a higher claim whose holder no one hears is borne before the representative raises its own
     /// term above it. 1.5 s: its holder has that long to show up.
     pub reassert: Duration,
     /// Most by which a lagging sensor stretches its timers (Lifeguard's local health).

@@ -15,7 +15,7 @@ pub struct Figures {
     pub promotions_total: u64,
     /// Times it lost the role to another.
     pub yields_total: u64,
-    /// Times it raised its own term above one that nobody holds any more.
+    /// Times it raised its own term above one that no one holds any more.
     pub raises_total: u64,
     /// Times it asked for confirmation after standing still.
     pub rechecks_total: u64,

@@ -57,7 +57,7 @@ impl Node {
         }
     }
 
-    /// A link ended: whom nobody was told of yet is not forgotten with it.
+    /// A link ended: whom no one was told of yet is not forgotten with it.
     pub(super) fn remember(&mut self, link: Link, now: Moment) {
         let Some(member) = link.member.filter(|member| self.table.get(&member.key).is_none()) else { return };
         if matches!(self.duty, Duty::Representative(_)) {
@@ -187,7 +187,7 @@ impl Node {
         }
     }
 
-    /// A sensor that once obeyed a higher term, and has nobody now, cannot obey ours: raise it.
+    /// A sensor that once obeyed a higher term, and has no one now, cannot obey ours: raise it.
     fn contest(&mut self, now: Moment) {
         let Duty::Representative(rule) = &self.duty else { return };
         let (claim, contested) = (rule.claim, rule.contested);

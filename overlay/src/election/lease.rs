@@ -94,7 +94,7 @@ impl Node {
         let Some(Recheck { since, alone, .. }) = rule.recheck else { return };
         let heard: Vec<_> = self.links.values().filter(|link| link.heard.is_some() && !link.left).collect();
         let confirmed = heard.iter().filter(|link| link.confirmed).count();
-        // Who served only itself has nobody to ask; who lost its links meanwhile has nobody left who says that it still is the one.
+        // Who served only itself has no one to ask; who lost its links meanwhile has no one left who says that it still is the one.
         let is_over = now.since(since) >= self.config.recheck;
         let nobody = heard.is_empty() && self.table.count().alive <= 1;
         if 2 * confirmed > heard.len() || (alone && (is_over || nobody)) {

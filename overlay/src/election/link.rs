@@ -1,6 +1,6 @@
 //! What is known of one connected peer, and of one that is being dialled.
 //!
-//! Pure. Sequence numbers count per link, so that a peer that starts anew is heard at once.
+//! Pure. Sequence numbers count per link, so that a peer that restarts is heard at once.
 //! Not here: what follows from it.
 
 use super::Rank;

@@ -29,8 +29,8 @@
 //!   take the domain with it when it returns. The one who gives way hands over its table (and, through
 //!   [`Output::HandOver`], what the reporting layer keeps).
 //! * **Calm**: an incumbent stays (only a higher operator's priority moves it, after ten minutes: the order
-//!   of hashes is nobody's wish); who lost the role stands last for a minute, doubling to ten, if others may
-//!   stand, and after ten seconds of silence if nobody else does: a crash is never waited out.
+//!   of hashes is no one's wish); who lost the role stands last for a minute, doubling to ten, if others may
+//!   stand, and after ten seconds of silence if no other does: a crash is never waited out.
 //!
 //! Every number is in [`Config`]. Not here: the table of members (`membership`), certificates (the shell
 //! passes each peer's [`crate::membership::Standing`]), sockets and disks.
@@ -97,7 +97,7 @@ pub struct State {
     pub role: Role,
     /// Who represents the domain, as far as this sensor hears it.
     pub representative: Option<PeerKey>,
-    /// Under which term; the highest obeyed if nobody is heard.
+    /// Under which term; the highest obeyed if no one is heard.
     pub term: Term,
     /// At the representative: whether hosts of the domain are missing that another may represent.
     pub partial: bool,
@@ -115,7 +115,7 @@ pub enum Output {
     Connect(PeerKey, Vec<CompactString>),
     /// Close the link; then call `handle_disconnected`.
     Disconnect(PeerKey),
-    /// Resolve the seeds' names anew and dial them, and whoever the directory names for this domain.
+    /// Resolve the seeds' names again and dial them, and whoever the directory names for this domain.
     DialSeeds,
     /// Write this and sync; then call `handle_persisted`. Of several only the last matters.
     Persist(Persisted),

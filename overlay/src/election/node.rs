@@ -115,7 +115,7 @@ pub struct Node {
     pub(super) following: Option<Following>,
     /// The last claim that ended by its holder's word: whoever obeys it still just has not heard.
     pub(super) ended: Option<Claim>,
-    /// The highest term ever used or accepted, lives before included: nothing below is accepted anew.
+    /// The highest term ever used or accepted, lives before included: nothing below is accepted again.
     pub(super) floor: Term,
     /// The highest term ever heard of: the next promotion goes above it.
     pub(super) highest: Term,
@@ -216,7 +216,7 @@ impl Node {
         self.note_run(now);
         if let Some(link) = self.links.remove(&peer) {
             self.remember(link, now);
-            // At once if we need it: a link that breaks is most often a process that starts anew.
+            // At once if we need it: a link that breaks is most often a process that restarts.
             self.reach(now);
         } else {
             self.dial_failed(peer, now);
@@ -281,7 +281,7 @@ impl Node {
         self.load = load;
     }
 
-    /// The daemon stops: say so, so that nobody waits. Send what `poll_output` gives, then stop.
+    /// The daemon stops: say so, so that no one waits. Send what `poll_output` gives, then stop.
     pub fn handle_resign(&mut self, now: Moment) {
         self.note_run(now);
         let resign = match &self.duty {

@@ -74,7 +74,7 @@ impl Node {
         }
     }
 
-    /// Whether `peer` was dialled in vain, or is being for too long.
+    /// Whether `peer` was dialled without success, or is being for too long.
     pub(super) fn is_failing(&self, peer: &PeerKey, now: Moment) -> bool {
         let slow = |since: Moment| now.since(since) >= self.config.dial;
         self.dials.get(peer).is_some_and(|dial| dial.tries > 0 || dial.started.is_some_and(slow))

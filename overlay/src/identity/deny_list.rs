@@ -1,7 +1,7 @@
 //! Who is denied: the newest lists of each domain, and how a newer one replaces them.
 //!
 //! Pure. Rules: the root's list and the issuer's are held side by side, and who is on either is denied; each is
-//! replaced only by a higher number of its signer, so nobody can bring an older one back; a list of the root
+//! replaced only by a higher number of its signer, so no one can bring an older one back; a list of the root
 //! that denies the issuer ends that issuer's list, however high it counted. A list does not expire with the
 //! delegation of its signer: a denial is safer believed too long.
 //! Not here: the file that makes this outlive a restart (`member_files`, `domain_files`).

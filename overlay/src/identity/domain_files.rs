@@ -176,7 +176,7 @@ impl DomainFiles {
     /// Create `domain`, or complete what an earlier try left; this daemon becomes its issuer and first member.
     ///
     /// # Errors
-    /// If another domain is here, or a file cannot be made; repeating it completes what was begun.
+    /// If another domain is here, or a file cannot be made; repeating it completes what was started.
     pub fn create(&self, domain: &DomainName, host: &HostName, now: Time) -> Result<Created, Error> {
         let lock = self.lock()?;
         let held = member_files::load_membership(&self.state)?;
@@ -335,7 +335,7 @@ impl DomainFiles {
     /// here, otherwise by this issuer.
     ///
     /// # Errors
-    /// If nobody has that name, or the files cannot be used.
+    /// If no one has that name, or the files cannot be used.
     pub fn revoke(&self, whom: &Whom, now: Time) -> Result<Vec<PeerKey>, Error> {
         let mut open = self.open(now)?;
         // A clock that is ahead would keep out for as long whatever is given to the same key next.
@@ -379,7 +379,7 @@ impl DomainFiles {
         Ok(open.deny.all().cloned().collect())
     }
 
-    /// Which lists of denied are there now, without reading them; `None` if nobody was denied yet.
+    /// Which lists of denied are there now, without reading them; `None` if no one was denied yet.
     #[must_use]
     pub fn deny_list_stamp(&self) -> Option<Stamp> {
         let found = self.path("deny-list").symlink_metadata().ok()?;

@@ -69,7 +69,7 @@ pub fn load_previous(state: &Path, membership: &Membership) -> Result<Option<Cha
 /// Who is denied, and lists of domains whose root is not known yet: to be taken when it is.
 ///
 /// # Errors
-/// If the file cannot be read, is damaged, or holds a list that nobody could have signed.
+/// If the file cannot be read, is damaged, or holds a list that no one could have signed.
 pub fn load_denials(state: &Path, trust: &Trust) -> Result<(Denials, Vec<Denial>), Error> {
     let path = state.join(DENIALS);
     let kept: Vec<Denial> = safe_file::read_framed(&path, version::DENIALS)?.unwrap_or_default();

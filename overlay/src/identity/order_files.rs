@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Rules: what a sensor has seen is on disk before the order is obeyed; a number is on disk before it is used. The operator
-//! of a sensor of no domain is made anew at each of its starts, under a root whose key is thrown away.
+//! of a sensor of no domain is made again at each of its starts, under a root whose key is thrown away.
 //! Not here: the decisions (`order`).
 
 use super::key::Key;

@@ -53,7 +53,7 @@ pub enum Refused {
     /// Bytes that are no such thing.
     #[error(transparent)]
     Bytes(#[from] wire::sealed::Error),
-    /// A domain that nobody vouches for.
+    /// A domain that no one vouches for.
     #[error(
         "domain {domain} is not known here; a member's own domain, and those that its directories admit, are: \
          check the directories in the configuration and that they admit {domain}"
@@ -448,7 +448,7 @@ pub enum Refused {
         /// What to do.
         remedy: &'static str,
     },
-    /// Nobody of that name.
+    /// No one of that name.
     #[error("no member {found} here; `visperf domain members` lists them")]
     NoMember {
         /// What was looked for.

@@ -13,7 +13,7 @@ use wire::time::Moment;
 pub const TOLD_EACH: Duration = Duration::from_secs(600);
 
 /// Peers remembered: more than a domain has, some 500 KiB with long reasons. Beyond them all is forgotten and told
-/// anew: how much is written of strangers in all is limited where they are refused (`audit`).
+/// again: how much is written of strangers in all is limited where they are refused (`audit`).
 pub const PEERS_MAX: usize = 2048;
 
 #[derive(Clone, Debug)]

@@ -163,7 +163,7 @@ pub(super) fn read_framed<T: DeserializeOwned>(path: &Path, format: Format) -> R
     Ok(framed.map(|(framed, _)| framed.content))
 }
 
-/// Replace the content of a framed file. Callers see to it that nobody else does so at the same time.
+/// Replace the content of a framed file. Callers see to it that no other does so at the same time.
 pub(super) fn replace_framed<T: Serialize>(path: &Path, format: Format, content: &T) -> Result<(), Error> {
     let mut bytes = Vec::new();
     codec::encode(&Framed { purpose: format.purpose(), content }, &mut bytes)

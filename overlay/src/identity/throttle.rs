@@ -60,7 +60,7 @@ impl<Peer: Ord + Clone> Throttle<Peer> {
         self.peers.get(peer).map_or(Duration::ZERO, |bucket| bucket.wait(self.each, now))
     }
 
-    /// How long everybody has to wait; zero if nobody need.
+    /// How long everybody has to wait; zero if no one need.
     #[must_use]
     pub fn wait_of_all(&self, now: Moment) -> Duration {
         self.total.wait(self.all, now)

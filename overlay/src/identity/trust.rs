@@ -33,7 +33,7 @@ pub enum Standing {
     Reader,
     /// A directory of this grid.
     Directory,
-    /// Nobody of any domain: somebody for whom a proxy stands, and who reads what that allows.
+    /// No one of any domain: somebody for whom a proxy stands, and who reads what that allows.
     Visitor,
 }
 
@@ -89,7 +89,7 @@ impl Trust {
     /// The one root of `domain`.
     ///
     /// # Errors
-    /// If nobody vouches for it, or directories disagree.
+    /// If no one vouches for it, or directories disagree.
     pub fn root_of(&self, domain: &DomainName) -> Result<PeerKey, Refused> {
         if let Some(&root) = self.anchors.get(domain) {
             return Ok(root);

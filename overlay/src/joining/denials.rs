@@ -31,7 +31,7 @@ impl DenialFile {
     /// The file of the daemon with this state folder, and what it holds.
     ///
     /// # Errors
-    /// If it cannot be read, is damaged, or holds what nobody could have signed.
+    /// If it cannot be read, is damaged, or holds what no one could have signed.
     pub fn open(state: &Path, trust: &Trust) -> Result<(Arc<DenialFile>, Denials), Error> {
         let (held, later) = member_files::load_denials(state, trust)?;
         Ok((Arc::new(DenialFile { state: state.to_owned(), later, writing: Mutex::new(()) }), held))

@@ -1,6 +1,6 @@
 //! One question to a domain's issuer, over a connection of its own that ends with the answer.
 //!
-//! Rule: the question, which may hold a token's secret, goes to the issuer's key and to nobody else, whoever answers at
+//! Rule: the question, which may hold a token's secret, goes to the issuer's key and to no other, whoever answers at
 //! its addresses; every address that did not help is told with what happened there.
 //! Not here: what is asked and believed (`identity::join`).
 

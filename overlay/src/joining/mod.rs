@@ -96,7 +96,7 @@ pub enum Error {
         /// Of which domain.
         domain: DomainName,
     },
-    /// Nobody answered.
+    /// No one answered.
     #[error("the issuer of domain {domain} was not reached within {} s:{tried}", waited.as_secs())]
     Unreachable {
         /// Of which domain.
@@ -248,7 +248,7 @@ fn keep(
     Ok(())
 }
 
-/// Do work with files where it keeps nobody waiting.
+/// Do work with files where it keeps no one waiting.
 async fn off<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,

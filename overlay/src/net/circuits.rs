@@ -37,7 +37,7 @@ pub(super) const CIRCUITS_MAX: usize = 1024;
 /// Most circuits of one daemon, and connections by which one is registered.
 pub(super) const CIRCUITS_EACH_MAX: usize = 64;
 
-/// A circuit ends after so long and is made anew: a week, so that nobody's report is cut in its midst.
+/// A circuit ends after so long and is made again: a week, so that no one's report is cut in its midst.
 const CIRCUIT_LIFE: Duration = Duration::from_secs(7 * 86_400);
 
 /// Bytes of one circuit, as large as a week at 1 GB/s.

@@ -66,7 +66,7 @@ pub const DIRECTORY_CONNECTIONS_MAX: u32 = 16_384;
 /// Descriptors of a directory that are not for connections with daemons: clients of its query interface, files.
 const BESIDE: u64 = 4096;
 
-/// How long a connection that nobody wants held is kept while most places are taken: longer than a representative and
+/// How long a connection that no one wants held is kept while most places are taken: longer than a representative and
 /// its standbys are silent, so that those who hold their connection keep it and others make place.
 const CROWDED_IDLE: Duration = Duration::from_secs(20);
 
@@ -74,7 +74,7 @@ const CROWDED_IDLE: Duration = Duration::from_secs(20);
 pub(super) const SPARE: u32 = 64;
 
 /// Most connections with one peer: both sides dialled at once, directly and through proxies, and those of its process
-/// before, which nobody has found dead yet.
+/// before, which no one has found dead yet.
 pub const CONNECTIONS_OF_PEER_MAX: u32 = 8;
 
 /// Most connections of a directory that may have so many descriptors open: a representative and two standbys of each
@@ -92,7 +92,7 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// Most connections at a time.
     pub connections_max: u32,
-    /// How long a connection that nobody wants held is kept while most places are taken.
+    /// How long a connection that no one wants held is kept while most places are taken.
     pub crowded_idle: Duration,
     /// Program and version, told to peers.
     pub program: String,
@@ -235,7 +235,7 @@ pub struct EventLoop {
     pub(super) rungs: Arc<Rungs>,
     /// Streams that wait for questions.
     pub(super) pool: Arc<QuestionPool>,
-    /// Most places are taken, so that nobody keeps one idly.
+    /// Most places are taken, so that no one keeps one idly.
     pub(super) is_crowded: bool,
     /// Who refused this daemon, and what was logged of that.
     pub(super) refusals: Repeats,

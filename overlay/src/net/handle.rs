@@ -95,7 +95,7 @@ pub enum AskError {
     Stopping,
 }
 
-/// What is told of a connection that is gone: what its parts say of it is for nobody else.
+/// What is told of a connection that is gone: what its parts say of it is for no other.
 const BROKE: &str = "the connection broke";
 
 impl AskError {

@@ -3,7 +3,7 @@
 //! Pure. Invariant: a wanted daemon is tried for ever, ever more rarely up to [`PAUSE_MAX`], never twice at
 //! once; the pauses are jittered, so that a thousand daemons whose directory comes back do not arrive in
 //! one second. One that is there and does not let this daemon in, or is not let in by it, is tried more rarely still,
-//! up to [`REFUSED_PAUSE_MAX`], however often it is wanted anew meanwhile.
+//! up to [`REFUSED_PAUSE_MAX`], however often it is wanted again meanwhile.
 //! Not here: looking names up, dialling (`event_loop`).
 
 use crate::dice::Dice;
@@ -29,7 +29,7 @@ const REFUSED_MAX: usize = WANTED_MAX;
 /// A connection that held so long counts as having worked: the next pause is short again.
 const HELD_WELL: Duration = Duration::from_secs(10);
 
-/// Most daemons wanted at a time: a representative dials nobody, a member three, a directory seven; the
+/// Most daemons wanted at a time: a representative dials no one, a member three, a directory seven; the
 /// rest is room.
 pub const WANTED_MAX: usize = 256;
 

@@ -71,7 +71,7 @@ pub(super) struct Inbound {
     pub(super) connection: ConnectionId,
 }
 
-/// A circuit beside a direct connection is left so long, from when both stand: streams that were begun on it are counted by then.
+/// A circuit beside a direct connection is left so long, from when both stand: streams that were started on it are counted by then.
 const BESIDE: Duration = Duration::from_secs(5);
 
 /// A connection on which streams are opened.
@@ -107,7 +107,7 @@ impl Streams {
         let ways = self.ways(&peer);
         let direct = ways.iter().rev().find(|way| !way.is_circuit && protocol != Protocol::Hello);
         let Some(connection) = direct.or(ways.last()).map(|way| way.connection) else {
-            // Who asked may have gone: then nobody misses the answer.
+            // Who asked may have gone: then no one misses the answer.
             let _ = opened.send(Err(OpenError::NotConnected));
             return;
         };

@@ -32,7 +32,7 @@ use wire::time::Moment;
 /// How long a connected peer may go without showing a certificate: a join is over by then.
 const STRANGER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a connection that nobody wants held is kept for the next question.
+/// How long a connection that no one wants held is kept for the next question.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where so many of a hundred places are taken, who is idle makes place sooner.
@@ -97,7 +97,7 @@ impl EventLoop {
         let now = clock::now();
         self.door.guests.arrive(peer);
         self.silence.handle_heard(connection, now);
-        // A circuit's address is the proxy's, where nobody finds this peer.
+        // A circuit's address is the proxy's, where no one finds this peer.
         let address = socket_addr(point.get_remote_address()).filter(|_| !point.is_relayed());
         self.circuits.handle_established(connection, point);
         let rung = self.handle_punched(connection, peer, point, self.rung(point));
@@ -105,7 +105,7 @@ impl EventLoop {
         self.rungs.handle_established(connection, peer, rung);
         self.door.figures.set_rungs(&self.rungs);
         let place = (!point.is_relayed()).then(|| point.get_remote_address().iter().take(2).collect());
-        // A further connection makes nobody less of a stranger.
+        // A further connection makes no one less of a stranger.
         let since = self.connected.get(&peer).map_or(now, |before| before.since);
         self.connected.insert(
             peer,
@@ -292,7 +292,7 @@ impl EventLoop {
     }
 
     /// Close connections that are silent, those of who showed no certificate in time, or whose certificate no longer
-    /// holds, and those that nobody needs any more.
+    /// holds, and those that no one needs any more.
     pub(super) fn sweep(&mut self) {
         let now = clock::now();
         self.close_silent(now);

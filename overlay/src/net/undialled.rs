@@ -13,7 +13,7 @@ use wire::id::PeerKey;
 pub enum Undialled {
     /// A daemon of this key is there instead.
     Other(PeerKey),
-    /// Nobody listens there: every attempt was refused.
+    /// No one listens there: every attempt was refused.
     Closed,
     /// The name stands for no address.
     Nowhere,

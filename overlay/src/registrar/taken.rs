@@ -1,4 +1,4 @@
-//! Whether directories take what a representative states: one that states in vain is not found by other domains.
+//! Whether directories take what a representative states: one that states without success is not found by other domains.
 //!
 //! Pure. Rules: it counts from the first statement, or from the last that a directory took; a sensor that represents
 //! nothing states nothing, and nothing is wrong with it. Said once when it begins and once when it is over.
@@ -7,7 +7,7 @@
 use std::time::Duration;
 use wire::time::Moment;
 
-/// So long nobody need take it: as long as the one before holds.
+/// So long no one need take it: as long as the one before holds.
 pub const UNTAKEN_MAX: Duration = super::LEASE;
 
 /// What was taken, and what was said of it.
@@ -21,7 +21,7 @@ pub struct Taken {
 /// What is to be said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tell {
-    /// Nobody took it for so long.
+    /// No one took it for so long.
     Untaken(Duration),
     /// Somebody takes it again.
     Again,

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Between two pings of a connection; two missed ones close it.
 pub(super) const PING_INTERVAL: Duration = Duration::from_secs(5);
 
-/// After which time a dial that nobody answers fails.
+/// After which time a dial that no one answers fails.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl<C: Core> World<C> {

@@ -113,7 +113,7 @@ pub struct Domain {
 const VIOLATIONS_MAX: usize = 20;
 
 impl Domain {
-    /// A domain of so many hosts; all may represent it, host 0 and 1 are everybody's seeds, nobody is
+    /// A domain of so many hosts; all may represent it, host 0 and 1 are everybody's seeds, no one is
     /// started.
     #[must_use]
     pub fn new(hosts: usize, seed: u64, adjust: impl FnOnce(&mut Config)) -> Domain {

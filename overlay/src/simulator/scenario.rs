@@ -194,7 +194,7 @@ impl Story {
     /// The host that `who` means now.
     ///
     /// # Errors
-    /// If nobody has that part.
+    /// If no one has that part.
     pub fn find(&self, who: Who) -> Result<usize, String> {
         let domain = &self.domain;
         let representative = || {

@@ -208,7 +208,7 @@ impl<C: Core> World<C> {
         }
     }
 
-    /// The whole machine is gone at once: nobody is told.
+    /// The whole machine is gone at once: no one is told.
     pub fn power_off(&mut self, host: usize) {
         self.end(host);
         self.hosts[host].powered = false;

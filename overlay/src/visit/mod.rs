@@ -1,4 +1,4 @@
-//! Asking a domain from outside with an account at a proxy, over connections that nobody in between can read.
+//! Asking a domain from outside with an account at a proxy, over connections that no one in between can read.
 //!
 //! ```text
 //! visitor ══ TLS or Noise (directly, WebSocket, polling, CONNECT) ══▶ proxy: log in, be given a visa and a place
@@ -79,7 +79,7 @@ pub enum Error {
     /// The overlay could not start.
     #[error("{0}")]
     Net(String),
-    /// Nobody answers where the proxy should be.
+    /// No one answers where the proxy should be.
     #[error(
         "no proxy of that key was reached at {at} within {} s, by whatever way; is a proxy running there, and is its key \
          as it printed it?",
@@ -104,7 +104,7 @@ pub enum Error {
         /// The key that was named.
         expected: PeerKey,
     },
-    /// Nobody listens there.
+    /// No one listens there.
     #[error(
         "expected a proxy at {at}, found nobody who listens there (the connection was refused); is `visperf proxy` \
          running on that host, and is this the port of its door or of its overlay?"
@@ -358,7 +358,7 @@ async fn hear(mut events: mpsc::Receiver<Event>, proxy: PeerKey, doorway: Arc<Do
             Event::Unwelcome { reason, .. } => doorway.note_refusal(reason),
             Event::Gone(peer) if peer == proxy => doorway.gate().show_nothing(),
             Event::Undialled(Target::Peer(peer), why) if peer == proxy => doorway.note_undialled(why),
-            // Nobody asks a visitor anything.
+            // No one asks a visitor anything.
             Event::Ready { .. }
             | Event::Gone(_)
             | Event::Undialled(..)

@@ -9,7 +9,7 @@ use std::path::Path;
 use wire::address::Address;
 use wire::join::{Directory, Secret, Token, TokenType};
 
-/// Every seed by its name in `fuzz/corpus`, made anew.
+/// Every seed by its name in `fuzz/corpus`, made again.
 fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let parts = Parts::good();
     let by_root = Parts::good().by_root();

@@ -141,7 +141,7 @@ fn any_flipped_bit_of_a_visa_is_refused() {
     check_bits(&shown(&parts), |shown| opened(&parts, shown, NOW));
 }
 
-/// Roles change where a member's certificate is issued anew: a visa of before gives no more than the proxy has now.
+/// Roles change where a member's certificate is issued again: a visa of before gives no more than the proxy has now.
 #[test]
 fn a_proxy_that_may_read_no_more_has_no_visitors() {
     let parts = Parts::good();

@@ -49,7 +49,7 @@ pub(crate) fn domain(name: &str) -> DomainName {
     DomainName::try_from(name).expect("a name")
 }
 
-/// Nobody listens there now, and this process alone may soon.
+/// No one listens there now, and this process alone may soon.
 pub(crate) fn free_port() -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("bound")
@@ -105,7 +105,7 @@ impl Head {
         daemon
     }
 
-    /// Start its daemon with nobody to answer who joins but the test.
+    /// Start its daemon with no one to answer who joins but the test.
     pub(crate) async fn start_unserved(&self) -> (Daemon, mpsc::Receiver<Question>) {
         Daemon::open(self.state.path(), Some(self.address)).await
     }

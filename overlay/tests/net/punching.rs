@@ -82,7 +82,7 @@ async fn two_that_met_through_a_proxy_go_on_without_it_and_what_was_begun_ends_w
         assert!(one.handle.rungs(8).contains(&(other.key(), Rung::Punched)), "{:?}", one.handle.rungs(8));
     }
     is_answered(&outside, &inside).await;
-    // Longer than a circuit is left that nobody uses.
+    // Longer than a circuit is left that no one uses.
     for number in 0..70_u32 {
         frames::write(&mut near, &number, 100).await.expect("written");
         assert_eq!(far.next::<u32>().await.expect("whole"), Some(number), "what was begun goes on");

@@ -2,7 +2,7 @@
 //! may open at a proxy, and on those that they may not.
 //!
 //! Rules: a real daemon, real connections on loopback; every stream follows from the seed that is printed. Whatever comes, nothing
-//! panics, nobody is let in, each is counted as refused, memory is bounded, and who asks rightly is answered as before.
+//! panics, no one is let in, each is counted as refused, memory is bounded, and who asks rightly is answered as before.
 //! Not here: bytes before the handshake of Noise (libp2p's), requests at the door (`rpc/tests/hostile.rs`).
 
 mod line;
@@ -76,7 +76,7 @@ impl Proxy {
     }
 }
 
-/// The daemon: whoever is asked nothing but this by nobody else is well.
+/// The daemon: whoever is asked nothing but this by no other is well.
 async fn refuse(mut events: mpsc::Receiver<Event>) {
     while let Some(event) = events.recv().await {
         match event {

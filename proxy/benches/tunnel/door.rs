@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 /// An account has so many calls in work for one domain (`proxy::door`): connections are spread over several.
 const EACH_ACCOUNT: usize = 8;
 
-/// Whom to ask, and as whom: accounts `NAME:SECRET`, none of a sensor itself.
+/// What to ask, and by which account: accounts `NAME:SECRET`, none of a sensor itself.
 pub(crate) struct Asked {
     place: Place,
     accounts: Vec<(String, String)>,

@@ -3,10 +3,10 @@
 //! ```text
 //! tunnel target                            answers by TCP alone; prints HOST:PORT
 //! tunnel inside KEY DOOR                   a daemon inside, registered with the proxy of that key; prints KEY
-//! tunnel gate NAME WALL SECONDS [PID…]     a proxy; prints KEY DOOR OVERLAY, asks whoever comes in, prints a row
+//! tunnel gate NAME WALL SECONDS [PID…]     a proxy; prints KEY DOOR OVERLAY, asks each daemon that connects, prints a row
 //! tunnel gate - WALL                       a proxy that carries alone, until it is stopped
 //! tunnel circuit NAME KEY VIA SECONDS [PID…]    asks the daemon of that key through VIA, KEY@HOST:PORT
-//! tunnel tcp NAME HOST:PORT SECONDS [PID…]      asks whoever answers there: the target, or what leads to it
+//! tunnel tcp NAME HOST:PORT SECONDS [PID…]      asks what answers there: the target, or what leads to it
 //! tunnel http NAME HOST:PORT SMALL LARGE SECONDS [PID…]    asks by HTTP for these two paths; at a proxy's door with
 //!                                          CERTIFICATE and ACCOUNTS (NAME:SECRET,…) from the environment
 //! ```

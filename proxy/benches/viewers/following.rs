@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 const SLOWLY_BYTES: usize = 512;
 /// How long a read waits before it is looked whether it is over.
 const LOOKS: Duration = Duration::from_secs(1);
-/// Whoever lost its connection comes back after so long, and up to five times that: each after another time.
+/// Reconnection delay of a stream: this long, and up to five times that, each another.
 const COMES_BACK: Duration = Duration::from_secs(1);
 
 /// The events of one stream, as their bytes come.

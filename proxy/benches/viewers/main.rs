@@ -9,7 +9,7 @@
 //! printed once all are connected; it begins when the file GO is there. At the end one line: answers, faults and failures, the
 //! middle and slowest of the healthy ones' times in ms (from asking to the answer, or from when the answer was made to when it was
 //! read), the longest time without an answer of one in a hundred of them in ms, how many stalled ones were cut off and after how
-//! long at most, the answers that were skipped and told so, and connections of others that ended. Several run beside each other,
+//! long at most, the answers that were skipped and reported so, and connections of others that ended. Several run beside each other,
 //! as a process has so many descriptors and no more. Started by `benches/viewers.sh`.
 #![allow(clippy::print_stdout, missing_docs)]
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // A bench ends where it cannot go on, and reads clocks.

@@ -4,7 +4,7 @@
 //! begin (name, hash, random) ─▶ challenge (random) ─▶ prove (tag) ─▶ too many failures? ─▶ proved? ─▶ In
 //! ```
 //! Pure; callers pass `now` and random bytes. Rules: a challenge is good for one try within [`ANSWER_TIME`], by the key that it
-//! was given to; a name that is not there costs the same work as one that is, and is told alike; failures count as those
+//! was given to; a name that is not there costs the same work as one that is, and gets the same answer; failures count as those
 //! of HTTP do, in the same buckets.
 //! Not here: what travels (`wire::entering`), the visa (`overlay::identity::visa`).
 
@@ -50,7 +50,7 @@ pub enum Refused {
     /// The name of no account.
     #[error("expected the name of an account, of letters, digits and . _ - @ +, found another text")]
     Name,
-    /// Nobody challenged it, or too long ago.
+    /// There was no challenge, or too long ago.
     #[error("expected an answer to a challenge of the last {} s, found none; log in again", ANSWER_TIME.as_secs())]
     Late,
     /// Not proved, or not there.
@@ -64,7 +64,7 @@ pub enum Refused {
     Busy,
 }
 
-/// Somebody who was let in.
+/// A client that was let in.
 #[derive(Clone, Debug)]
 pub struct Entered {
     /// Who.
@@ -206,7 +206,7 @@ mod tests {
         Exchange { algorithm, asker, holder: "visperf", asker_nonce, holder_nonce, binding }
     }
 
-    /// What somebody with this secret, who knows itself and the proxy by these keys, answers.
+    /// The answer of a client with this secret, for these keys of itself and the proxy.
     fn tag(algorithm: Algorithm, name: &str, secret: &str, keys: (PeerKey, PeerKey)) -> Vec<u8> {
         let ha1 = Ha1::of(algorithm, name, "visperf", secret);
         let binding = binding(&keys.0.0, &keys.1.0);

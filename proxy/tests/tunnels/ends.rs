@@ -113,7 +113,7 @@ impl End {
         tokio::time::timeout(WAIT_MAX, waiting).await.expect("they agree in time");
     }
 
-    /// What it hears of the overlay, for whoever looks itself.
+    /// What it receives of the overlay, for tests that look themselves.
     pub(crate) fn take_events(&mut self) -> mpsc::Receiver<Event> {
         self.events.take().expect("nobody else reads them")
     }

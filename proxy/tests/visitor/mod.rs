@@ -57,7 +57,7 @@ impl Place {
         Place { at, host: at.to_string(), tls: None }
     }
 
-    /// Over TLS, as whoever is given this certificate checks it; `name` is in it.
+    /// Over TLS, checked against this certificate; `name` is in it.
     pub fn encrypted(at: SocketAddr, name: &str, certificate: &Path) -> Place {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_file(certificate).unwrap()).unwrap();
@@ -67,7 +67,7 @@ impl Place {
         Place { at, host: format!("{name}:{}", at.port()), tls: Some(TlsConnector::from(Arc::new(config))) }
     }
 
-    /// A connection, as whoever has no account.
+    /// A connection without an account.
     pub async fn connect(&self) -> Visitor {
         self.over(TcpStream::connect(self.at).await.unwrap()).await
     }
@@ -211,7 +211,7 @@ impl Visitor {
     }
 
     /// What came behind the last answer, or comes now, as it is, so many bytes at most; nothing where the other end has closed.
-    /// Whoever gives up waiting for it loses none of it.
+    /// A caller that stops waiting for it loses none of it.
     pub async fn some(&mut self, most: usize) -> Vec<u8> {
         if !self.behind.is_empty() {
             let rest = self.behind.split_off(most.min(self.behind.len()));

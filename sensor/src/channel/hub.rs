@@ -34,7 +34,7 @@ pub const QUEUES_MAX_BYTES: u64 = 64 << 20;
 /// As many subscriptions an owner may have in any case, and as many bytes of queues for them.
 pub(crate) const OWN_MIN: u64 = 8;
 pub(crate) const OWN_QUEUES_MIN_BYTES: u64 = 2 << 20;
-/// A subscription ends when nobody has taken from it for so long.
+/// A subscription ends when no one has taken from it for so long.
 pub const IDLE_MAX: Duration = Duration::from_secs(60);
 
 /// What was taken.
@@ -285,7 +285,7 @@ impl Hub {
         }
     }
 
-    /// End those from which nobody takes, where no sweeps come that would do so.
+    /// End those from which no one takes, where no sweeps come that would do so.
     pub fn drop_idle(&self, now: Duration) {
         self.0.drop_idle(now);
     }

@@ -28,7 +28,7 @@ struct Past {
 pub type Chosen = (usize, Option<f64>);
 
 impl Memory {
-    /// Another filter: what it remembers begins anew.
+    /// Another filter: what it remembers starts over.
     pub fn forget_values(&mut self) {
         self.slots = 0;
         self.values.clear();

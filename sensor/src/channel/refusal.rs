@@ -7,7 +7,7 @@ use super::owner::Part;
 use super::subscription;
 use std::fmt;
 
-/// Which subscription: drawn at random, so that nobody takes another's by accident.
+/// Which subscription: drawn at random, so that no one takes another's by accident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub(super) u64);
 
@@ -55,7 +55,7 @@ pub enum Error {
         .0.instead()
     )]
     Own(Part),
-    /// Nobody here knows who serves jobs.
+    /// No one here knows who serves jobs.
     #[error(
         "selection: expected neither job nor call, as this daemon does not know who serves them; ask the sensor of that host"
     )]

@@ -24,7 +24,7 @@ use wire::time::Time;
 
 /// Numbers that a process keeps: what comes and goes by one of the others would be here without its past.
 const LASTING: [&str; 5] = ["pid", "parent", "uid", "cgroup", "start_seconds"];
-/// How far the moments of a source may come from those at which they arrive, before the clocks are compared anew: longer than
+/// How far the moments of a source may come from those at which they arrive, before the clocks are compared again: longer than
 /// what comes in one answer.
 const DRIFT_MAX: Duration = Duration::from_secs(10);
 
@@ -79,7 +79,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// The subscription at the source is another one: its entries are numbered anew.
+    /// The subscription at the source is another one: its entries are numbered again.
     pub fn begin_anew(&mut self) {
         *self = Line { next: Some(0), clocks: None };
     }
@@ -157,7 +157,7 @@ impl Remade {
         self.is_known
     }
 
-    /// The subscription at the source is another one: its entries are numbered anew.
+    /// The subscription at the source is another one: its entries are numbered again.
     pub fn begin_anew(&mut self) {
         self.is_known = false;
         self.line.begin_anew();
@@ -199,7 +199,7 @@ impl Remade {
 
     fn sweep(&mut self, number: u64, at_ns: u64, gone: Option<Vec<u32>>, records: Vec<Record>) {
         let table = &mut self.view.table;
-        // A source that was started anew counts from the beginning; the table's numbers only rise.
+        // A source that was restarted counts from the beginning; the table's numbers only rise.
         let number = number.max(table.sweep().number + 1);
         let coverage = if gone.is_none() { Coverage::All } else { Coverage::Changes };
         table.begin(number, at_ns, coverage);

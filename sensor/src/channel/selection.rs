@@ -15,7 +15,7 @@ use wire::channel::{self, Kind, Selection, TEXT_LEN_MAX_BYTES};
 use wire::event::Outcome;
 use wire::process::Process;
 
-/// Longest way up looked at for an ancestor: no real tree of processes is deeper, and numbers that were taken anew may form
+/// Longest way up looked at for an ancestor: no real tree of processes is deeper, and numbers that were taken again may form
 /// a circle.
 const ANCESTORS_MAX: usize = 256;
 

@@ -1,7 +1,7 @@
 //! Doing what was ordered to a process that is held by a descriptor, so that no other can take its place.
 //!
 //! Shell. A pidfd (pidfd_open(2), Linux 5.3) means one process for ever: a signal sent through it reaches that one or
-//! nobody. Niceness has no such call; it is set by number while the descriptor shows that the process is there still.
+//! no one. Niceness has no such call; it is set by number while the descriptor shows that the process is there still.
 //! Not here: which process may be meant (`verdict`).
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -47,7 +47,7 @@ impl Held {
     /// # Errors
     /// What the system says; some of its threads may have been set.
     pub fn renice(&self, proc: &Path, nice: Nice) -> io::Result<()> {
-        // A thread begun meanwhile has the niceness of the one that began it, so two passes meet all but those begun in
+        // A thread started meanwhile has the niceness of the one that began it, so two passes meet all but those started in
         // the second by one not yet met.
         for _ in 0..2 {
             for thread in threads(proc, self.pid)? {

@@ -1,6 +1,6 @@
 //! Whose processes operators may control here: `[sensor.control]` of the configuration.
 //!
-//! Rule: nobody's unless they are listed; root's cannot be listed.
+//! Rule: no one's unless they are listed; root's cannot be listed.
 //! Not here: who is an operator (the domain's root says so).
 
 use crate::process::details;
@@ -50,7 +50,7 @@ impl Config {
         if mistakes.is_empty() { Ok(Config { users: raw.users }) } else { Err(mistakes) }
     }
 
-    /// For processes of this user alone; for nobody's if it is root.
+    /// For processes of this user alone; for no one's if it is root.
     #[must_use]
     pub fn of_user(uid: u32) -> Config {
         Config { users: if uid == 0 { Vec::new() } else { vec![uid.to_string()] } }
@@ -68,7 +68,7 @@ impl Config {
         &self.users
     }
 
-    /// Their numbers on this host now, each once; one that this host does not know is nobody.
+    /// Their numbers on this host now, each once; one that this host does not know is no one.
     #[must_use]
     pub fn uids(&self) -> Vec<u32> {
         let mut uids = Vec::new();

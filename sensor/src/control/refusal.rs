@@ -9,7 +9,7 @@ use wire::process::ProcessKey;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The configuration lists nobody.
+    /// The configuration lists no one.
     #[error(
         "this sensor takes no orders: it may control nobody's processes; whoever keeps it can list users under \
          [sensor.control] of its configuration: users = [\"mrossi\"]"
@@ -49,7 +49,7 @@ pub enum Refusal {
         /// Its name.
         name: String,
     },
-    /// Nobody may.
+    /// No one may.
     #[error("process {pid}, {name}, is {what}, which visperf never controls")]
     Untouchable {
         /// Its number.

@@ -58,7 +58,7 @@ pub fn judge(meant: ProcessKey, target: &Target, own: &Own, listed: &[u32]) -> R
     Ok(())
 }
 
-/// What it is, if nobody may touch it.
+/// What it is, if no one may touch it.
 fn untouchable(target: &Target, own: &Own) -> Option<&'static str> {
     let pid = target.key.pid;
     if pid <= 1 {

@@ -62,7 +62,7 @@ pub enum Status {
     Live,
     /// It was renamed or deleted; there may be more to read.
     Rotated,
-    /// It was renamed or deleted, and read to its end after its successor had begun.
+    /// It was renamed or deleted, and read to its end after its successor had started.
     Finished,
     /// It will not be read any more.
     Over,
@@ -81,7 +81,7 @@ pub struct Counts {
     pub gaps: u64,
     /// Bytes known to be lost in them.
     pub gap_bytes: u64,
-    /// Gaps of which nobody knows how much was lost.
+    /// Gaps of which no one knows how much was lost.
     pub gaps_unknown: u64,
     /// Last lines told as incomplete.
     pub incomplete: u64,

@@ -20,7 +20,7 @@ impl Sources {
         self.0.get(&generation)
     }
 
-    /// A generation has begun. Paths that are not text are shown with replacement characters.
+    /// A generation has started. Paths that are not text are shown with replacement characters.
     pub fn learn(&mut self, birth: &Birth) {
         let source = Source {
             host: birth.host.clone(),

@@ -151,7 +151,7 @@ impl Journal {
     /// [`Error::Disk`] if it waits to be written; [`Error::Frame`] if it cannot be, and nothing changed.
     ///
     /// # Panics
-    /// If the generation has not begun.
+    /// If the generation has not started.
     pub fn append(&mut self, batch: &mut Batch) -> Result<(), Error> {
         batch.first = self.state.head.next;
         let at = self.len + self.pending.len() as u64;

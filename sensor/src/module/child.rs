@@ -207,9 +207,9 @@ impl Child {
     }
 
     fn kill_group(&self) {
-        // Before it is waited for: until then its number, and so that of its group, is nobody else's.
+        // Before it is waited for: until then its number, and so that of its group, is no other's.
         if self.process.id().is_some() {
-            // That there is nobody left is as well.
+            // That there is no one left is as well.
             let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
         }
     }

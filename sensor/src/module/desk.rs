@@ -35,9 +35,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) enum Order {
     Replace(Box<Spec>),
-    /// Start it anew, as its file says.
+    /// Start it again, as its file says.
     Reload(oneshot::Sender<()>),
-    /// Start it, or start it anew.
+    /// Start it, or start it again.
     Start(oneshot::Sender<()>),
     Stop(oneshot::Sender<()>),
 }
@@ -302,7 +302,7 @@ impl Desk {
         while self.tasks.join_next().await.is_some() {}
     }
 
-    /// Without a key nobody orders anything; the modules run all the same.
+    /// Without a key no one orders anything; the modules run all the same.
     async fn make_key(&self) {
         let file = self.handle.key_file.clone();
         match tokio::task::spawn_blocking(move || Key::make(&file)).await {
@@ -353,7 +353,7 @@ impl Desk {
         self.seats.retain(|name, seat| {
             let is_there = found.contains_key(name);
             match &seat.at_work {
-                // Kept until it has ended: one of the same name is not begun before.
+                // Kept until it has ended: one of the same name is not started before.
                 Some(at_work) => {
                     let gone = || Wrong { why: "its file is gone".to_owned(), of: None, is_passing: true };
                     if !is_there && seat.doubt.is_settled(&gone(), look) {
@@ -435,7 +435,7 @@ impl Desk {
         if !is_defect {
             self.seats.remove(&name);
         } else if let Some(seat) = self.seats.get_mut(&name) {
-            // It is not begun again before its file changes.
+            // It is not started again before its file changes.
             seat.at_work = None;
             tracing::error!(module = %name, "the sensor's part of a module panicked; left out until its file changes");
         }

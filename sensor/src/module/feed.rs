@@ -2,7 +2,7 @@
 //!
 //! Rules: an entry that was read is given up once a call that told it was answered, or with the feed, so that a module that fails or
 //! is replaced misses nothing that waits; what is told is as it is in `sensor.take`, `sensor.events` and `sensor.metrics`. Nothing more
-//! is read while entries wait, so that a slow handler holds up nobody: its subscription misses, and says so; of figures it is told the
+//! is read while entries wait, so that a slow handler holds up no one: its subscription misses, and says so; of figures it is told the
 //! newest. What was missed because a subscription ended is told as missed; a subscription that is stopped is trouble.
 //! Not here: when it is called (`task`).
 
@@ -189,7 +189,7 @@ impl Feed {
         self.trouble.take()
     }
 
-    /// Nobody knows how many samples there would have been.
+    /// No one knows how many samples there would have been.
     fn miss_samples(&mut self) {
         self.entries.push_back(written(&missed("samples, as the subscription had ended", 1)));
     }
@@ -211,7 +211,7 @@ impl Drop for Feed {
 enum Came {
     Answer(Box<hub::Answer>),
     Entries(Vec<Entry>),
-    /// The subscription had ended, as nobody took from it.
+    /// The subscription had ended, as no one took from it.
     Again(Result<Id, hub::Error>),
 }
 

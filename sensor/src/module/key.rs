@@ -3,7 +3,7 @@
 //! ```text
 //! STATE/modules.key     32 hexadecimal digits, mode 0600
 //! ```
-//! Rules: it is drawn anew at each start, so that one that somebody came to know is of no use after the next; the file is
+//! Rules: it is drawn again at each start, so that one that somebody came to know is of no use after the next; the file is
 //! replaced as a whole. Everybody on the host may ask the daemon, but only who could start and stop it may start and stop what it runs.
 //! Not here: who asks for it (`query::modules`), who reads it (the command line).
 

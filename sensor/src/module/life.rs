@@ -129,7 +129,7 @@ impl Life {
         self.state == State::Due
     }
 
-    /// How long to wait until it is; none where that hangs on an order.
+    /// How long to wait until it is; none where that depends on an order.
     #[must_use]
     pub fn wait(&self, now: Duration) -> Option<Duration> {
         match self.state {
@@ -178,7 +178,7 @@ impl Life {
         self.state = State::Stopped;
     }
 
-    /// It is to be started, or started anew: nothing before counts against it.
+    /// It is to be started, or restarted: nothing before counts against it.
     pub fn start(&mut self, is_on: bool) {
         self.in_a_row = 0;
         self.last_error = None;

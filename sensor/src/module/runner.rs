@@ -169,7 +169,7 @@ async fn open(file: &Path, _spec: &Spec, _tail: Tail) -> Result<Runner, Error> {
     Err(Error::NoWasm)
 }
 
-/// Start it once nobody writes its file any more: whoever changes it has it open for a moment longer than the change is seen.
+/// Start it once no one writes its file any more: whoever changes it has it open for a moment longer than the change is seen.
 async fn once_written(spec: &Spec, folder: &Path, tail: Tail) -> Result<Child, Error> {
     let mut tries = 0;
     loop {

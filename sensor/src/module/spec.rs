@@ -19,7 +19,7 @@ pub const ARGUMENTS_MAX: usize = 64;
 const MEMORY_MIB_ALLOWED: std::ops::RangeInclusive<u64> = 1..=4096;
 /// CPU time that may be given, in milliseconds a second.
 const CPU_MS_ALLOWED: std::ops::RangeInclusive<u32> = 1..=1000;
-/// Longest time to answer that may be given: below the time after which a subscription from which nobody takes ends.
+/// Longest time to answer that may be given: below the time after which a subscription from which no one takes ends.
 const ANSWER_S_ALLOWED: std::ops::RangeInclusive<f64> = 0.1..=30.0;
 
 /// What runs.

@@ -1,7 +1,7 @@
 //! What a module says beside its answers: the last lines, kept for whoever asks.
 //!
 //! Rule: lines and their number are bounded, and a module that says more than is read in a second waits for the next one; what
-//! waits in its pipe then holds up nobody but itself.
+//! waits in its pipe then holds up no one but itself.
 
 use crate::sample::beat::locked;
 use std::collections::VecDeque;
@@ -59,7 +59,7 @@ impl Tail {
                 left = READ_MAX_BYTES;
             }
             let part = buffer.len().min(left);
-            // An error is an end: there is nobody to tell it to.
+            // An error is an end: there is no one to tell it to.
             let Ok(len @ 1..) = from.read(&mut buffer[..part]).await else { break };
             left -= len;
             for byte in &buffer[..len] {

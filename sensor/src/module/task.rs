@@ -62,7 +62,7 @@ pub(super) struct Task {
     life: Life,
     tail: Tail,
     active: Option<Active>,
-    /// Of a handler; kept while it is started anew.
+    /// Of a handler; kept while it is restarted.
     feed: Option<Feed>,
     /// Calls of a collector.
     sweep: u64,
@@ -288,7 +288,7 @@ impl Task {
         let (name, why) = (&self.parts.spec.name, self.life.last_error().unwrap_or_default());
         match self.life.state() {
             State::Quarantined => {
-                // Nobody takes from its subscription any more.
+                // No one takes from its subscription any more.
                 self.feed = None;
                 tracing::warn!(module = %name, why, "module failed too often: quarantined");
             }
@@ -319,7 +319,7 @@ impl Task {
     async fn obey(&mut self, order: Option<Order>) {
         let reply = match order {
             None => {
-                // Nobody is left who could order anything.
+                // No one is left who could order anything.
                 self.parts.ending.cancel();
                 None
             }

@@ -1,9 +1,9 @@
-//! Which files may say what runs, and may run: those that nobody but root and the sensor's own user can have written.
+//! Which files may say what runs, and may run: those that no one but root and the sensor's own user can have written.
 //!
 //! Shell: it looks at files. Rules: the file, and every folder on the way to it, belong to root or to the sensor's user and are
 //! written by their owner alone; a folder in which everybody may make files but only remove their own (`/tmp`) may be on the way.
 //! Symbolic links are followed one by one: each one's owner, and every folder on every way, is looked at. What is opened or run then is
-//! the path without links, on which nobody else can put another file.
+//! the path without links, on which no other can put another file.
 //! Not here: what is in the file (`spec`).
 
 use std::fs::{self, Metadata};
@@ -71,7 +71,7 @@ pub struct Identity {
 
 impl Identity {
     fn of(found: &Metadata) -> Identity {
-        // The time of change, which nobody can set back.
+        // The time of change, which no one can set back.
         Identity {
             device: found.dev(),
             inode: found.ino(),
@@ -84,7 +84,7 @@ impl Identity {
 /// A file that is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trusted {
-    /// Where it is, without links on the way: nobody else can put another file there.
+    /// Where it is, without links on the way: no other can put another file there.
     pub path: PathBuf,
     /// What tells it from a later one.
     pub identity: Identity,

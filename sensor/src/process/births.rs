@@ -1,4 +1,4 @@
-//! Whether a process may have begun: the number that was given out last, the end of `/proc/loadavg` (proc(5)).
+//! Whether a process may have started: the number that was given out last, the end of `/proc/loadavg` (proc(5)).
 //!
 //! Shell, for the list of all processes costs more than this number. Rule: what cannot be told counts as "it may". The
 //! kernel tells the number of the reader's own namespace, so it is believed only where `/proc` is of that namespace too.

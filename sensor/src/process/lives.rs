@@ -105,7 +105,7 @@ mod tests {
         lives.fork(ProcessKey { pid: 6, start_ns: 3 }, 5);
         lives.exec(ProcessKey { pid: 6, start_ns: 3 }, "true".into());
         lives.exit(life(6, 3));
-        // A number that was taken again while nobody looked.
+        // A number that was taken again while no one looked.
         lives.exit(life(5, 9));
         let commands: Vec<_> = lives.since(0).0.map(|life| life.command.as_str()).collect();
         assert_eq!(commands, ["sh -c x", "true", ""]);

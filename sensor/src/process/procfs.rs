@@ -4,9 +4,9 @@
 //! threads, those that ended included, exact but for what a running thread has not had booked. Where it stands still the
 //! process did not run, and is as it was, but for what others do to it (a page taken away, a parent that ended): so
 //! `stat` is read of those that ran, and of each every two seconds. `io` and `status` cost more and matter less
-//! often: they are read at most once a second of each. The processes are listed when one may have begun (`births`).
+//! often: they are read at most once a second of each. The processes are listed when one may have started (`births`).
 //! Rule: a file that was opened belongs to its process for ever: once that is gone, reading it fails, and what has its
-//! number now is opened anew. A clock is read before the files, so that what runs in between is read again.
+//! number now is opened again. A clock is read before the files, so that what runs in between is read again.
 //! Left out: lives between two sweeps, of which `/proc` knows nothing.
 
 use super::births::Births;
@@ -149,7 +149,7 @@ impl Procfs {
         Ok(())
     }
 
-    /// Those that are known, where no other can have begun.
+    /// Those that are known, where no other can have started.
     fn sweep_known(&mut self, now_ns: u64, table: &mut Table) {
         let mut gone = Vec::new();
         for (pid, kept) in &mut self.kept {

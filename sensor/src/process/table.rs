@@ -27,7 +27,7 @@ pub struct Table {
     marks: Vec<Mark>,
     /// By number.
     places: HashMap<u32, u32>,
-    /// Places that nobody has, the lowest first, so that the table stays short.
+    /// Places that no one has, the lowest first, so that the table stays short.
     free: BinaryHeap<Reverse<u32>>,
     changed: Vec<u32>,
     /// Places at which a process was told as gone since the last sweep ended.

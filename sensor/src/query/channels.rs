@@ -47,7 +47,7 @@ const ANSWER_TIME: Duration = Duration::from_millis(500);
 pub struct Channels {
     /// The subscriptions.
     pub hub: Hub,
-    /// Fired when the sensor ends: nobody waits any longer.
+    /// Fired when the sensor ends: no one waits any longer.
     pub ending: CancellationToken,
 }
 

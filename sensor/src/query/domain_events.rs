@@ -36,7 +36,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Of what members reported. Once `ending` fires nobody waits any longer for events.
+    /// Of what members reported. Once `ending` fires no one waits any longer for events.
     #[must_use]
     pub fn new(office: Handle, ending: CancellationToken) -> Events {
         Events { office, ending, apart: BlockingPool::new("reading the domain's events", READ_AT_ONCE_MAX) }

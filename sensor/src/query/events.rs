@@ -1,7 +1,7 @@
 //! `sensor.events`, and what `domain.events` has in common with it: what was found in the logs, from a cursor on.
 //!
 //! A cursor names the journal, by the sensor's key, and the sequence number of the next event in it; it outlives
-//! restarts, and a journal that was begun anew refuses it. The last events that fit are looked for from the newest
+//! restarts, and a journal that was started again refuses it. The last events that fit are looked for from the newest
 //! back. Reading the disk is done where it may block.
 
 use super::chosen;
@@ -58,7 +58,7 @@ pub(super) struct Wanted {
     pub(super) wait: Duration,
 }
 
-/// Ids of the calls that the wanted job and user mean now; nobody's if none is wanted.
+/// Ids of the calls that the wanted job and user mean now; no one's if none is wanted.
 #[derive(Default)]
 pub(super) struct Chosen {
     of_job: HashSet<CompactString>,
@@ -71,7 +71,7 @@ impl Wanted {
         self.job.is_some() || self.user.is_some()
     }
 
-    /// Looked up anew for each reading, since calls come while one waits.
+    /// Looked up again for each reading, since calls come while one waits.
     pub(super) fn chosen(&self, joiner: &Joiner) -> Chosen {
         let of_job = self.job.as_ref().map(|job| chosen::event_ids_of_job(joiner, job));
         let of_user = self.user.as_ref().map(|user| chosen::event_ids_of_user(joiner, user));
@@ -94,7 +94,7 @@ impl Wanted {
 }
 
 impl Events {
-    /// Of a journal; with the calls, for the names under which a call's events stand. Once `ending` fires nobody waits any longer
+    /// Of a journal; with the calls, for the names under which a call's events stand. Once `ending` fires no one waits any longer
     /// for events.
     #[must_use]
     pub fn new(reader: Reader, joiner: Arc<Mutex<Joiner>>, ending: CancellationToken) -> Events {

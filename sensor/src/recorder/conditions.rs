@@ -55,7 +55,7 @@ impl Conditions {
             let (hub, sender, name) = (hub.clone(), sender.clone(), trigger.name.clone());
             let ear = Ear { hub, wanted: *wanted, name, number, sender };
             tasks.spawn(async move {
-                // Nobody hears it where the desk has ended.
+                // No one hears it where the desk has ended.
                 let _ = ear.hear(after_stop).await;
             });
         }

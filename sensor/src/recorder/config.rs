@@ -13,15 +13,15 @@ use serde::Deserialize;
 use std::time::Duration;
 use wire::channel::{self, Budget, Wanted, expression};
 
-/// How far the recorder reaches back unless told otherwise, in seconds.
+/// How far the recorder reaches back by default, in seconds.
 pub const SECONDS_DEFAULT: f64 = 60.0;
-/// Sweeps that it takes a second unless told otherwise, where only what ran is told: what an idle host can spare.
+/// Sweeps that it takes a second by default, where only what ran is told: what an idle host can spare.
 pub const HZ_OF_CHANGED: f64 = 16.0;
 /// Likewise where every sweep walks all tasks in the kernel.
 pub const HZ_OF_SWEEP: f64 = 2.0;
 /// Likewise where every sweep reads files of `/proc`: what is swept anyway.
 pub const HZ_OF_PROCFS: f64 = 1.0;
-/// Disk space for recordings unless told otherwise, in MiB.
+/// Disk space for recordings by default, in MiB.
 pub const BUDGET_MIB_DEFAULT: u64 = 256;
 /// How long the recorder can reach back, in seconds: beyond it the bytes of the ring do for few processes only.
 pub const SECONDS_ALLOWED: std::ops::RangeInclusive<f64> = 5.0..=600.0;
@@ -29,7 +29,7 @@ pub const SECONDS_ALLOWED: std::ops::RangeInclusive<f64> = 5.0..=600.0;
 pub const BUDGET_MIB_ALLOWED: std::ops::RangeInclusive<u64> = 64..=1 << 20;
 /// Most triggers: each is looked at for every line.
 pub const TRIGGERS_MAX: usize = 64;
-/// CPU time that the condition of a trigger may take unless told otherwise, in milliseconds a second: a busy second of a large host
+/// CPU time that the condition of a trigger may take by default, in milliseconds a second: a busy second of a large host
 /// is no reason to stop it.
 pub const CONDITION_CPU_MS_DEFAULT: u32 = 100;
 /// Largest compiled expression, in bytes.
@@ -96,7 +96,7 @@ pub struct RawTrigger {
 pub struct Config {
     /// How far and how large the ring is; none where there is no recorder.
     pub ring: Option<Limits>,
-    /// How often it takes a sweep; if it is not told, that hangs on what a sweep costs ([`Config::rate`]).
+    /// How often it takes a sweep; if it is not told, that depends on what a sweep costs ([`Config::rate`]).
     pub wanted: Option<Rate>,
     /// Disk space for recordings, in bytes.
     pub budget_bytes: u64,

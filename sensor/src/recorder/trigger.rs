@@ -14,7 +14,7 @@ use wire::channel::Wanted;
 use wire::event::{Event, Kind, Value};
 use wire::time::Time;
 
-/// How long a trigger is quiet whose recording could not be begun.
+/// How long a trigger is quiet whose recording could not be started.
 const AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
 /// Which events a trigger looks at.
@@ -180,7 +180,7 @@ pub struct Count {
     pub suppressed_total: u64,
     /// Events that fitted and were of before the ring's reach.
     pub late_total: u64,
-    /// Events that fitted and of which no recording could be begun.
+    /// Events that fitted and of which no recording could be started.
     pub refused_total: u64,
 }
 

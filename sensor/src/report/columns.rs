@@ -56,7 +56,7 @@ impl Columns {
         let (fresh, fresh_len) =
             fresh.fold((0, 0), |(n, len), metric| (n + 1, len + metric_len_bytes(metric)));
         if self.numbers.len() + fresh > METRICS_MAX || self.len + fresh_len > METRICS_LEN_MAX_BYTES {
-            // Labels that come and go have used the numbers up: begin anew.
+            // Labels that come and go have used the numbers up: starts over.
             self.numbers.clear();
             self.len = 0;
         }

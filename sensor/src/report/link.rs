@@ -1,4 +1,4 @@
-//! A member's report at work: one lasting stream to the present representative, made anew whenever it ends.
+//! A member's report at work: one lasting stream to the present representative, made again whenever it ends.
 //!
 //! [`Link`] reads the journal for the [`Sender`] where it may block, hands it sweeps and the host's state, and tells
 //! the tail what is acknowledged. [`Way`] knows where the representative is.
@@ -129,7 +129,7 @@ enum Ended {
 type Reading = JoinHandle<(Outbox, Result<Option<Events>, segments::Error>)>;
 
 impl Link {
-    /// A report that has not begun.
+    /// A report that has not started.
     #[must_use]
     pub fn new(own: Own) -> Link {
         let sender = Sender::new(own.identity.clone(), own.marks.clone());

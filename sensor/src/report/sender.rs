@@ -360,7 +360,7 @@ impl Sender {
         }
     }
 
-    /// How the member is now; left out if there is no room, as the next one says it anew.
+    /// How the member is now; left out if there is no room, as the next one says it again.
     pub fn handle_state(&mut self, state: HostState) {
         if matches!(self.phase, Phase::Open(_)) && self.output().len() <= SWEEPS_WAIT_LEN_BYTES {
             self.put(&FromMember::State(Box::new(state)));

@@ -128,7 +128,7 @@ impl Claims {
     }
 }
 
-/// The hosts whose events are taken from one member, and those that it named in vain.
+/// The hosts whose events are taken from one member, and those that it named without success.
 #[must_use]
 pub fn granted(
     claims: &Claims,

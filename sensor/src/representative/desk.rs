@@ -1,6 +1,6 @@
 //! The thread that owns the representative's core while its sensor represents the domain.
 //!
-//! Rules: one thread, which is none of the runtime's: unpacking and joining hold up nobody's connections.
+//! Rules: one thread, which is none of the runtime's: unpacking and joining hold up no one's connections.
 //! Commits run on another, one at a time and as often as their pace allows; what comes meanwhile is the next. While the lease does not hold nothing
 //! is said to anybody, so nothing is acknowledged. Bytes of members wait in their streams while the disk is behind.
 //! Not here: when there is a desk ([`super::office`]), the streams' own ends ([`super::visit`]).
@@ -250,7 +250,7 @@ impl Desk {
         self.shared.show(self.domain.counts(), self.domain.links_len());
     }
 
-    /// What came is stored; nobody is told any more.
+    /// What came is stored; no one is told any more.
     async fn finish(mut self) {
         self.tasks.shutdown().await;
         if self.committing.is_some() {

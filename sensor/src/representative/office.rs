@@ -36,7 +36,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// Whether this sensor represents its domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Duty {
-    /// Another one does, or nobody.
+    /// Another one does, or no one.
     #[default]
     Rest,
     /// It does.

@@ -12,7 +12,7 @@ impl Status {
     /// What is wrong now, in sentences.
     #[must_use]
     pub fn health(&self) -> Vec<String> {
-        // That nobody lets it in comes before a log that cannot be read.
+        // That no one lets it in comes before a log that cannot be read.
         let mut health = self.beside.get().map(|ask| ask()).unwrap_or_default();
         health.extend(self.filtering.refused().iter().cloned());
         health.extend(self.tail.state().health);

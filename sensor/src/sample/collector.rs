@@ -1,6 +1,6 @@
 //! Sources of figures, and how they are run together.
 //!
-//! Rule: a collector that fails or panics says so in its own figures and stops nobody. Each sweep tells
+//! Rule: a collector that fails or panics says so in its own figures and stops no one. Each sweep tells
 //! how long every collector took and whether it succeeded, under node_exporter's names.
 //! Not here: what is collected (`host`), when (`schedule`).
 

@@ -2,7 +2,7 @@
 //!
 //! Pure. A sync costs a disk that others need and, on flash, a part of its life. So syncs are spread: for long one
 //! each [`SPACING`], and [`BURST`] in a row after a rest. What comes before the next one is made durable by it.
-//! Not here: whether somebody waits, and how late a sync may be that nobody waits for.
+//! Not here: whether somebody waits, and how late a sync may be that no one waits for.
 
 use std::time::Duration;
 

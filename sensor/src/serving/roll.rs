@@ -1,7 +1,7 @@
 //! Rolls of who serves the jobs and calls that consumers ask for, kept up beside the sampling.
 //!
-//! Shell. Rules: the sampling thread only looks a process up; a roll is made anew when it became known who serves what, and each
-//! second, as logs tell other names of a call; one that nobody holds any more is let go.
+//! Shell. Rules: the sampling thread only looks a process up; a roll is made again when it became known who serves what, and each
+//! second, as logs tell other names of a call; one that no one holds any more is let go.
 //! Not here: who serves what (`known`), which jobs are meant (`meant`).
 
 use super::known::KnownBy;
@@ -16,9 +16,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use wire::process::ProcessKey;
 
-/// Until a roll is made anew, though nothing became known.
+/// Until a roll is made again, though nothing became known.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(1);
-/// Until it is made anew after it was.
+/// Until it is made again after it was.
 const AT_MOST_EVERY: Duration = Duration::from_millis(50);
 
 /// The processes that serve what is wanted.

@@ -40,7 +40,7 @@ pub struct FileState {
     pub gaps: u64,
     /// Bytes known to be lost in them.
     pub gap_bytes: u64,
-    /// Gaps of which nobody knows how much was lost.
+    /// Gaps of which no one knows how much was lost.
     pub gaps_unknown: u64,
     /// Last lines told as incomplete.
     pub incomplete: u64,

@@ -270,7 +270,7 @@ impl Ingest {
         });
     }
 
-    /// Bring these tracks in line with the disk, and begin what their paths name anew, unless it is read
+    /// Bring these tracks in line with the disk, and begin what their paths name again, unless it is read
     /// through another path. All are looked at before any begins: what one has let go another may take up.
     fn settle(&mut self, paths: &[PathBuf], now: &Now, appeared: Appeared) {
         let mut wanting = Vec::new();

@@ -107,7 +107,7 @@ pub struct Config {
     pub host: CompactString,
     /// What [`Start::Checkpoint`] means without a checkpoint.
     pub first_start: FirstStart,
-    /// Longest time until a change is noticed that nobody told of.
+    /// Longest time until a change is noticed that no one told of.
     pub rescan: Duration,
     /// A last line without its end is told as incomplete after so long, and a record that waits for more
     /// lines is closed.

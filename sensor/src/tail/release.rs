@@ -44,7 +44,7 @@ impl Track {
     }
 
     fn too_many_finished(&self) -> Option<usize> {
-        // One that has another name which is meant would be begun anew under that.
+        // One that has another name which is meant would be started again under that.
         let finished = |source: &&Source| {
             source.status == Status::Finished && source.is_at_end() && !source.is_named_elsewhere
         };

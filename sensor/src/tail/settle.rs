@@ -1,4 +1,4 @@
-//! Bringing a track in line with what stands on disk: rotations noticed, files found again, new ones begun.
+//! Bringing a track in line with what stands on disk: rotations noticed, files found again, new ones started.
 //!
 //! The same for a sensor that runs and one that was stopped meanwhile: only that after a start every
 //! source lacks its file and has to find it first.
@@ -38,7 +38,7 @@ enum Search {
 
 impl Track {
     /// Look at the disk and follow what happened. Returns the file that the path names, if it is not read
-    /// through this path: it is begun by [`Track::begin_found`] unless it is read through another.
+    /// through this path: it is started by [`Track::begin_found`] unless it is read through another.
     pub(super) fn settle(&mut self, core: &mut Core, now: &Now) -> Option<Identity> {
         self.same_as = None;
         self.standing = Standing::Following;

@@ -40,7 +40,7 @@ pub enum Departure {
     Deleted,
     /// It has another name, and is read on.
     Moved,
-    /// Nobody looked when it happened.
+    /// No one looked when it happened.
     Unseen,
 }
 
@@ -81,7 +81,7 @@ impl Standing {
         }
     }
 
-    /// Whether what was begun is read on: a file that is gone may be open still.
+    /// Whether what was started is read on: a file that is gone may be open still.
     #[must_use]
     pub const fn is_read(&self) -> bool {
         matches!(self, Standing::Following | Standing::Awaited | Standing::Gone { .. })

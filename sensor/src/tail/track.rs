@@ -250,11 +250,11 @@ impl Track {
     }
 
     /// What was read last no longer stands in the file. A copy of it, if there is one, is read to its end;
-    /// what was written between the copying and the truncation nobody knows.
+    /// what was written between the copying and the truncation no one knows.
     fn lost(&mut self, core: &mut Core, at: usize, now: &Now, reason: Reason) -> Chunk {
         let source = &self.sources[at];
         let is_copy = source.ending.is_some();
-        // What the path names begins anew by itself; what it names no more has to be begun here.
+        // What the path names starts over by itself; what it names no more has to be started here.
         let is_left = !is_copy && source.status != Status::Live;
         let cut = source.file.as_ref().filter(|_| is_left).and_then(|file| file.try_clone().ok());
         let has_copy = !is_copy && core.config.means.siblings && self.read_on_in_copy(core, at, reason);

@@ -115,7 +115,7 @@ impl Watch {
     }
 
     /// Watch these folders and no others. A folder that is not there is tried again each time. Returns
-    /// whether a watch is new: what happened in that folder before it nobody told.
+    /// whether a watch is new: what happened in that folder before it no one told.
     #[must_use]
     pub fn set(&mut self, directories: &BTreeSet<PathBuf>) -> bool {
         if self.watcher.is_none() {
@@ -182,7 +182,7 @@ impl Hearing {
         }
     }
 
-    /// Reading and closing concern nobody.
+    /// Reading and closing concern no one.
     fn pass_on(&self, event: notify::Event) {
         if !matters(event.kind) {
             return;

@@ -12,7 +12,7 @@ async fn beside_a_good_one() -> Rig {
     rig
 }
 
-/// A module that does `body` when it is called fails with what is expected, ends in quarantine and harms nobody.
+/// A module that does `body` when it is called fails with what is expected, ends in quarantine and harms no one.
 async fn fails(body: &str, more: &str, expected: &str) {
     let rig = beside_a_good_one().await;
     let bad = rig.script("bad.sh", COLLECTOR, body);

@@ -100,7 +100,7 @@ fn a_reading_goes_on_where_something_else_always_comes_first() {
         let mut feed = Feed::new(&sources(&member), flow).unwrap();
         member.read(5);
         look(&mut feed).await;
-        // What was begun is done now, on the one thread that there is, and nothing else gets its turn.
+        // What was started is done now, on the one thread that there is, and nothing else gets its turn.
         tokio::task::spawn_blocking(|| {}).await.unwrap();
         let (release, held) = sync_channel::<()>(0);
         let busy = tokio::task::spawn_blocking(move || held.recv());

@@ -18,7 +18,7 @@ fn noting(rig: &Rig, version: u32, hello: &str, answer: &str) -> String {
 }
 
 /// One life after the other, and in each one call after the other. A life that is slow to end is killed, and then does not
-/// say that it ended; one that lives on says something after the next has begun.
+/// say that it ended; one that lives on says something after the next has started.
 fn assert_in_order(notes: &[String]) {
     let (mut life, mut call): (Option<&str>, bool) = (None, false);
     for (number, note) in notes.iter().enumerate() {
@@ -114,7 +114,7 @@ async fn a_changed_file_holds_from_the_next_call_on() {
     rig.load("one", &program, "").await;
     rig.until_figure("module.one.x", 1.0).await;
     rig.script("one.sh", COLLECTOR, &text(2));
-    // Nobody says so: it is noticed.
+    // No one says so: it is noticed.
     rig.until_figure("module.one.x", 2.0).await;
     let told = rig.told("one", "running", |told| told.rate_hz.is_some()).await;
     assert!((told.rate_hz.unwrap() - 10.0).abs() < 1e-6);

@@ -17,7 +17,7 @@ use wire::id::PeerKey;
 const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/modules/nvidia-counters");
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A copy that nobody else may write, whatever the tree's own permissions are.
+/// A copy that no other may write, whatever the tree's own permissions are.
 fn copied(from: &str, to: PathBuf) -> String {
     std::fs::copy(from, &to).unwrap();
     mode(&to, 0o755);

@@ -1,4 +1,4 @@
-//! Members that say what they should not: their own connection ends, nobody else notices.
+//! Members that say what they should not: their own connection ends, no other notices.
 
 use crate::rig::{Rig, host, myself, now_at};
 use crate::simulated::Random;

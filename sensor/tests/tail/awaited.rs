@@ -23,7 +23,7 @@ fn an_event_that_somebody_waits_for_is_durable_in_the_turn_that_reads_it() {
     rig.append("log", "one\n");
     rig.told_of("log");
     assert_eq!(durable(&rig), before + 1);
-    // The control: nobody waits.
+    // The control: no one waits.
     await_durable(&rig, false);
     rig.append("log", "two\n");
     rig.told_of("log");

@@ -363,7 +363,7 @@ impl Rig {
     }
 
     /// Check the gaps: told and totals equal the truth; `None` where nothing that was seen is lost. All but
-    /// those of the budget may hide lines that nobody saw.
+    /// those of the budget may hide lines that no one saw.
     pub fn check_gaps(&self, name: &str, expected: &[(&str, Option<u64>)]) {
         let told = self.notices("gap");
         let truth: Vec<_> =

@@ -1,4 +1,4 @@
-//! Logs renamed, deleted and made anew: every file is read to its end, and once.
+//! Logs renamed, deleted and made again: every file is read to its end, and once.
 
 use crate::changed::Sensor::{Killed, Running, Stopped};
 use crate::changed::{FIRST, changed, changed_in, check, every_way};

@@ -19,7 +19,7 @@ pub(crate) struct Inside {
 }
 
 impl Inside {
-    /// All hosts at once, knowing two seeds and nobody else.
+    /// All hosts at once, knowing two seeds and no other.
     pub(crate) fn start(hosts: usize, seed: u64) -> Inside {
         let mut domain = Domain::new(hosts, seed, |_| {});
         domain.world.measures = true;
@@ -36,7 +36,7 @@ impl Inside {
         }
     }
 
-    /// Let time pass until everybody hears one representative that misses nobody; how long it took.
+    /// Let time pass until everybody hears one representative that misses no one; how long it took.
     pub(crate) fn run_until_one(&mut self, most: Duration) -> Option<Duration> {
         let begun = self.domain.world.now();
         while self.domain.world.now() - begun < most {

@@ -16,7 +16,7 @@ pub(crate) struct Tally {
     pub(crate) live: u64,
     /// One last seen.
     pub(crate) last_seen: u64,
-    /// Not known, left, or nobody answered.
+    /// Not known, left, or no one answered.
     pub(crate) nothing: u64,
     /// Of those found, how many on which the directories did not agree.
     pub(crate) disputed: u64,

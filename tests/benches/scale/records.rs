@@ -1,4 +1,4 @@
-//! Names, keys and records of a large grid: signed by nobody, and as long as if they were.
+//! Names, keys and records of a large grid: signed by no one, and as long as if they were.
 //!
 //! Not here: checking signatures, whose cost is `overlay`'s and not counted.
 

@@ -70,7 +70,7 @@ fn every_domain_states_itself_to_every_directory_each_five_seconds_and_twice_as_
     assert!(twice.messages.abs_diff(2 * once.messages) <= u64::from(SHAPE.domains), "{once:?} {twice:?}");
     let each = |count: Count| count.bytes / count.messages;
     assert!(each(once).abs_diff(each(twice)) <= 4, "{once:?} {twice:?}");
-    // Nobody fetches from another directory what it was told itself.
+    // No one fetches from another directory what it was told itself.
     let fetched = world.machines[1].flow.sent.get("fetch").copied().unwrap_or_default();
     assert!(fetched.messages <= expected / 4, "{fetched:?}");
 }

@@ -69,7 +69,7 @@ impl Daemon {
     /// The address at which it answers, to those on its host.
     ///
     /// # Errors
-    /// If nobody waited yet for it to be ready.
+    /// If no one waited yet for it to be ready.
     pub fn address(&self) -> Result<SocketAddr> {
         self.address.with_context(|| format!("the daemon of {} was not waited for", self.host.name()))
     }

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Longest wait for daemons to agree: seconds, on a machine that builds at the same time.
 pub const AGREED: Duration = Duration::from_secs(90);
 
-/// The port of the overlay, unless told otherwise.
+/// The port of the overlay, by default.
 pub const OVERLAY: u16 = 7318;
 
 /// What `visperf ARGUMENTS…` prints on a host.

@@ -1,6 +1,6 @@
 //! A process that is held: paused by a story, or starved of the processor.
 //!
-//! Rule: it runs only while nobody holds it, and it is signalled only while it is known to be there. Starving
+//! Rule: it runs only while no one holds it, and it is signalled only while it is known to be there. Starving
 //! needs no right: who has used its part of a period is stopped until the next one, as by the kernel's
 //! `cpu.max`. Not here: the account of what was used ([`super::quota`]).
 

@@ -287,7 +287,7 @@ impl Network {
         self.write_names(&text)
     }
 
-    /// From now on nobody can resolve the name of a host, as where its DNS is dead. The answer comes at once:
+    /// From now on no one can resolve the name of a host, as where its DNS is dead. The answer comes at once:
     /// no server of names can be reached from a host.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! How much of one core a starved process may use: so much of each period, and then it waits.
 //!
 //! Pure: callers pass the time and what was used. Rule: as the kernel's `cpu.max` does it; a process that used
-//! more than its part, because nobody looked in time, owes the rest to the next periods.
+//! more than its part, because no one looked in time, owes the rest to the next periods.
 //! Not here: stopping a process ([`super::held`]).
 
 use std::time::{Duration, Instant};

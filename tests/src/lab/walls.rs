@@ -60,7 +60,7 @@ impl Wall {
         host.run(|| run_with("nft", "-f -", "delete table inet wall\n"))
     }
 
-    /// Move `worker` into a private network behind `head`: nobody else has a way to it, and it has a way to the head.
+    /// Move `worker` into a private network behind `head`: no other has a way to it, and it has a way to the head.
     ///
     /// # Errors
     /// If ip cannot do so.

@@ -1,7 +1,7 @@
 //! A late link: a thread that reads the frames of one end, lets them wait, and writes them to the other.
 //!
 //! Rule: frames are passed on as they came, whatever they carry; the ends are sockets of packets on two
-//! interfaces of the lab, so that no kernel needs a module for it. Nobody may see more frames for one that was
+//! interfaces of the lab, so that no kernel needs a module for it. No one may see more frames for one that was
 //! sent in parts by the hardware's help: that help is switched off by whoever makes the link.
 //! Not here: when a frame goes on ([`super::delay`]), the interfaces ([`super::network`]).
 

@@ -53,7 +53,7 @@ fn is_test(file: &Text) -> bool {
     file.path.contains("/tests/") || file.name() == "tests.rs"
 }
 
-/// The crate from which a line exports anew, if it is another one.
+/// The crate from which a line exports again, if it is another one.
 fn foreign_export<'a>(file: &str, line: &'a str) -> Option<&'a str> {
     let path = line.trim_start().strip_prefix("pub use ")?.trim_start_matches("::");
     let first = path.split(|char: char| !(char.is_alphanumeric() || char == '_')).next()?;

@@ -26,7 +26,7 @@ pub const OPENING_LEN_BYTES: usize = 26;
 /// Length of the head of a frame of data, in bytes.
 pub const DATA_HEAD_LEN_BYTES: usize = 13;
 
-/// Length of a token, in bytes: nobody guesses one.
+/// Length of a token, in bytes: too long to guess.
 pub const TOKEN_LEN_BYTES: usize = 16;
 
 const DATA: u8 = 1;
@@ -36,7 +36,7 @@ const OPEN: u8 = 16;
 const OPENED: u8 = 17;
 const REFUSED: u8 = 18;
 
-/// What names a carrier at the end that was dialled; whoever knows it may carry it on.
+/// What names a carrier at the end that was dialled; a client that knows it may resume it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub [u8; TOKEN_LEN_BYTES]);
 

@@ -29,7 +29,7 @@ const ACK_EVERY_BYTES: u64 = WINDOW_BYTES as u64 / 8;
 /// Fewer are acknowledged after so long, or with what is sent anyway.
 const ACK_AFTER: Duration = Duration::from_secs(1);
 
-/// Whoever has said nothing for so long says so: less than firewalls forget a connection after, 30 s and more.
+/// An end that was silent for so long sends a keepalive: less than firewalls forget a connection after, 30 s and more.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(3);
 
 /// A path on which nothing came for so long is given up: two words of the other end were missed.
@@ -40,7 +40,7 @@ pub const SILENCE_MAX: Duration = Duration::from_secs(7);
 /// decide.
 pub const RESUME_MAX: Duration = Duration::from_secs(20);
 
-/// How long the other end may take to say that it has what was written before the end: whoever keeps a path up and says nothing
+/// How long the other end may take to say that it has what was written before the end: an end that keeps a path up and sends nothing
 /// of the end must not keep a place.
 pub const CLOSE_MAX: Duration = Duration::from_secs(5);
 
@@ -105,11 +105,11 @@ pub struct Carrier {
     /// Came, and was not taken: up to `received`.
     arrived: VecDeque<u8>,
     received: u64,
-    /// What the other end was told last of `received` and of what was taken.
+    /// The last values of `received` and of what was taken that were sent to the other end.
     told: (u64, u64),
     /// When it became worth telling.
     untold_since: Option<Moment>,
-    /// A gap or a doubled part came: tell where this end is, now.
+    /// A gap or a repeated part came: send the position of this end now.
     must_ack: bool,
     path: Path,
     heard: Moment,
@@ -289,7 +289,7 @@ impl Carrier {
             }
         }
         if self.is_closed_there || self.is_end_acked {
-            // What this end still writes has nobody to come to.
+            // No one reads what this end still writes.
             self.end.get_or_insert(End::Closed);
         }
         Ok(())

@@ -2,7 +2,7 @@
 //!
 //! Pure; callers pass a fresh client nonce with each request.
 //! Rules: the strongest hash offered is answered, and a server that once offered SHA-256 is never answered by MD5 again
-//! (somebody on the way may have struck it out); an answer counts only if it proves that the server knows the account.
+//! (an attacker on the way may have removed it); an answer counts only if it proves that the server knows the account.
 //! Not here: sending anything.
 
 use super::header::{Challenge, Credentials, Info};
@@ -36,7 +36,7 @@ pub enum Error {
     Unproved,
 }
 
-/// Whom it says it is.
+/// The claimed account.
 #[derive(Clone)]
 pub struct Login {
     /// The account's name.
@@ -120,7 +120,7 @@ impl Client {
     /// The server answered 401 with these fields `WWW-Authenticate`.
     ///
     /// # Errors
-    /// If none is to be answered: asking again would be in vain.
+    /// If none is to be answered: a retry cannot succeed.
     pub fn handle_challenge<'a>(&mut self, fields: impl Iterator<Item = &'a str>) -> Result<(), Error> {
         let readable = fields.filter_map(|field| Challenge::read(field).ok().flatten());
         let best = readable.max_by_key(|challenge| challenge.algorithm).ok_or(Error::NoChallenge)?;

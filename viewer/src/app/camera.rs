@@ -1,6 +1,6 @@
 //! Which part of the map is seen, and how large.
 //!
-//! Pure. Rule: as long as nobody moved it, it shows everything; what is at the pointer stays there when the zoom
+//! Pure. Rule: as long as no one moved it, it shows everything; what is at the pointer stays there when the zoom
 //! changes. Not here: what is drawn at which zoom (`map`).
 
 use crate::layout::{Area, Point};

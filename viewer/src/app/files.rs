@@ -41,7 +41,7 @@ impl Files {
         let write = move || {
             while let Ok(file) = wanted.recv() {
                 if let Some(words) = written(file) {
-                    // Nobody looks at them any more where they heap up.
+                    // No one looks at them any more where they heap up.
                     let _ = tell.try_send(words);
                     wake();
                 }

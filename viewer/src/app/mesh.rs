@@ -14,7 +14,7 @@ const SMALL_BELOW: f32 = 3.0;
 const RING_POINTS: usize = 24;
 /// Points of a curve.
 const CURVE_POINTS: usize = 22;
-/// Smaller dots are squares: nobody sees the difference.
+/// Smaller dots are squares: no one sees the difference.
 const SQUARE_BELOW: f32 = 1.6;
 
 /// A mesh that grows.

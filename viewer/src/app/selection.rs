@@ -1,6 +1,6 @@
 //! What is chosen: a host, a client, a call or a domain, by a click or by its name.
 //!
-//! Rule: it is kept by names, so that it stays chosen when the grid is put together anew. Not here: what is shown of it
+//! Rule: it is kept by names, so that it stays chosen when the grid is put together again. Not here: what is shown of it
 //! (`details`).
 
 use super::{App, tabs};
@@ -9,7 +9,7 @@ use crate::grid::call::Call;
 use crate::grid::place::{DomainId, Part, Place, PlaceId};
 use std::collections::BTreeSet;
 
-/// What is chosen, by names, so that it stays chosen when the grid is put together anew.
+/// What is chosen, by names, so that it stays chosen when the grid is put together again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
     /// A client, scheduler or host.

@@ -147,7 +147,7 @@ fn look(app: &mut App, ui: &mut Ui) {
     }
 }
 
-/// What is shown, as a file in the folder where the viewer was begun.
+/// What is shown, as a file in the folder where the viewer was started.
 fn export(app: &mut App, ui: &mut Ui) {
     let forms = [
         ("Picture (PNG)", "png"),

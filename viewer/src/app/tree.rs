@@ -33,7 +33,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Those of what is shown; found anew only where that changed.
+    /// Those of what is shown; found again only where that changed.
     fn of(&mut self, drawn: &Arc<Drawn>, search: &str, closed: &BTreeSet<String>) -> Arc<[Row]> {
         let is_same = self.of.as_ref().is_some_and(|(known, words, closed_then)| {
             Arc::ptr_eq(known, drawn) && words == search && closed_then == closed

@@ -74,7 +74,7 @@ struct Window {
 }
 
 impl Window {
-    /// Have what is shown written into a file in the folder where the viewer was begun; its name is told when it is.
+    /// Have what is shown written into a file in the folder where the viewer was started; its name is told when it is.
     fn export(&mut self, ctx: &egui::Context, ending: &str) {
         let now = crate::clock::now();
         let stamp =

@@ -23,7 +23,7 @@ use std::time::Duration;
 use sweep::{HostName, Sweep};
 use wire::time::Time;
 
-/// Hosts in one chart: beyond them nobody tells marks apart, and each is asked ten times a second.
+/// Hosts in one chart: beyond them no one tells marks apart, and each is asked ten times a second.
 pub const HOSTS_MAX: usize = 64;
 /// Processes kept over all hosts, those that ended a while ago among them: 200,000 marks.
 pub const PROCESSES_MAX: usize = 50_000;

@@ -1,4 +1,4 @@
-//! The flock as a whole: who goes back to a time sees what who waited for it saw, and nobody's sweeps break a bound.
+//! The flock as a whole: who goes back to a time sees what who waited for it saw, and no one's sweeps break a bound.
 
 use super::chosen::Chosen;
 use super::groups::{groups, rows};

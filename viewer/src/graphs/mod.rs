@@ -49,9 +49,9 @@ pub struct Choice {
     pub scale: Scale,
     /// Over what span.
     pub span: span::Span,
-    /// Domain and name of the hosts; the first that are live where nobody chose.
+    /// Domain and name of the hosts; the first that are live where no one chose.
     hosts: Option<Vec<(String, String)>>,
-    /// The metrics by their words; all the usual ones where nobody chose.
+    /// The metrics by their words; all the usual ones where no one chose.
     metrics: Option<Vec<String>>,
 }
 
@@ -115,7 +115,7 @@ impl Choice {
     }
 }
 
-/// What was before, unless what is now differs from how it begun.
+/// What was before, unless what is now differs from how it started.
 pub(crate) fn kept<T: PartialEq + Clone>(now: &T, begun: &T, before: &T) -> T {
     if now == begun { before.clone() } else { now.clone() }
 }

@@ -18,7 +18,7 @@ const BACK_SECS_MAX: f64 = 86_400.0;
 #[serde(default)]
 pub struct Span {
     secs: f64,
-    /// Not kept: who starts anew looks at what is now.
+    /// Not kept: who restarts looks at what is now.
     #[serde(skip)]
     back_secs: f64,
 }
@@ -74,7 +74,7 @@ impl Span {
         self.back_secs = self.back_secs();
     }
 
-    /// Whether it is as nobody changed it.
+    /// Whether it is as no one changed it.
     #[must_use]
     pub fn is_usual(&self) -> bool {
         *self == Span::default()

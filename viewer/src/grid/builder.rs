@@ -28,7 +28,7 @@ pub const HOSTS_OF_CALL_MAX: usize = 256;
 pub const CHANGES_MAX: usize = 256;
 /// 1980-01-01: a stamp before it is no time.
 const EARLIEST: Time = Time::from_micros(315_532_800_000_000);
-/// What stands for clients beyond [`CLIENTS_MAX`], and for those that nobody names.
+/// What stands for clients beyond [`CLIENTS_MAX`], and for those that no one names.
 const OTHER_CLIENTS: &str = "others";
 const UNNAMED_CLIENT: &str = "unknown";
 

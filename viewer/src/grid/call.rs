@@ -107,7 +107,7 @@ impl Call {
         self.ended.or(self.started).or(self.assigned).or(self.offered).or(self.submitted)
     }
 
-    /// Whether it ended as nobody wanted.
+    /// Whether it ended as no one wanted.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         matches!(self.outcome, Some(Outcome::Failed | Outcome::Timeout | Outcome::NodeFail))

@@ -40,7 +40,7 @@ const SCHEDULER_PITCH: f32 = 120.0;
 const ASPECT: f32 = 1.55;
 /// Most panels in a row.
 const COLUMNS_MAX: usize = 48;
-/// Moves kept: by hand nobody makes more.
+/// Moves kept: by hand no one makes more.
 pub const MOVES_MAX: usize = 2_000;
 
 /// A point of the map.
@@ -111,7 +111,7 @@ impl Area {
     }
 }
 
-/// What a person moved, by names, so that it holds when the grid is put together anew.
+/// What a person moved, by names, so that it holds when the grid is put together again.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Moves(BTreeMap<String, (f32, f32)>);
 

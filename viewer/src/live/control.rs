@@ -1,6 +1,6 @@
 //! Orders to sensors, given: channels altered and ended, collectors started and stopped.
 //!
-//! Rule: each is sent once, and what came of it is told; the key that shows whose order it is goes to nobody but the daemon
+//! Rule: each is sent once, and what came of it is told; the key that shows whose order it is goes to no one but the daemon
 //! of this machine in whose folder it lies. Not here: asking the person (`app::sensors`), signals to processes (`orders`).
 
 use super::about;
@@ -83,7 +83,7 @@ fn key(address: SocketAddr, info: &Info) -> Option<String> {
     })
 }
 
-/// Why it was refused; where nobody answered, that it is not known what came of it.
+/// Why it was refused; where no one answered, that it is not known what came of it.
 fn words(error: &Error) -> String {
     match error {
         Error::Fault { message, .. } => message.clone(),

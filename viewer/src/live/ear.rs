@@ -1,6 +1,6 @@
 //! Waits for the events of a domain, and has its calls asked for when one comes: what happens is drawn when it happens.
 //!
-//! A thread for each domain, which ends when nobody shows the domain any more. Rule: at most [`HEARD_MAX`] at a time; of
+//! A thread for each domain, which ends when no one shows the domain any more. Rule: at most [`HEARD_MAX`] at a time; of
 //! further domains calls are asked for each second. Not here: what happened (`known` asks for it).
 
 use super::answers;
@@ -40,7 +40,7 @@ pub(super) struct Ear {
 }
 
 impl Ear {
-    /// Whether something happened that nobody heeded.
+    /// Whether something happened that no one heeded.
     pub(super) fn has_heard(&self) -> bool {
         self.heard.load(Ordering::Acquire)
     }
@@ -67,7 +67,7 @@ impl Drop for Counted {
 }
 
 impl Listening {
-    /// Nobody listens yet.
+    /// No one listens yet.
     pub(super) fn new(address: Where, poker: Poker) -> Listening {
         Listening { address, poker, threads: Arc::default() }
     }
@@ -77,7 +77,7 @@ impl Listening {
         self.threads.load(Ordering::Acquire) < HEARD_MAX
     }
 
-    /// Listen to a domain, the daemon's own where none is named; nothing where no thread can be begun.
+    /// Listen to a domain, the daemon's own where none is named; nothing where no thread can be started.
     pub(super) fn listen(&self, domain: Option<&str>) -> Option<Ear> {
         self.threads.fetch_add(1, Ordering::AcqRel);
         let counted = Counted(Arc::clone(&self.threads));

@@ -1,7 +1,7 @@
 //! The figures of the hosts whose graphs are seen: what is known of them, and which host is asked next.
 //!
 //! Pure: times are given, `now` as the span since asking began. Rule: the more hosts are looked at the more seldom each is
-//! asked, none while nobody looks, and of a metric that is new the past is asked for. Samples are kept with the times of their
+//! asked, none while no one looks, and of a metric that is new the past is asked for. Samples are kept with the times of their
 //! host, and told with the viewer's. Not here: who asks (`asking`), how counters become figures (`rates`), how far clocks are
 //! apart (`apart`).
 
@@ -165,7 +165,7 @@ impl OfHost {
         }
     }
 
-    /// Whether all that there is was asked for in vain.
+    /// Whether all that there is was asked for without success.
     fn is_empty(&self) -> bool {
         self.empty > EMPTY_MAX
     }

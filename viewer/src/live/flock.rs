@@ -2,7 +2,7 @@
 //! the processes of calls.
 //!
 //! One thread hears wishes, one for each host takes what comes of it (`subscribed`), one gives orders and one asks for the
-//! processes of calls: nobody waits for another's host. Rule: nobody is subscribed to but for a wish of the window; wishes are
+//! processes of calls: no one waits for another's host. Rule: no one is subscribed to but for a wish of the window; wishes are
 //! taken at once, and one beyond those that wait is told, not lost. Not here: what answers mean (`sweeps`), who may give
 //! orders (`orders`).
 
@@ -28,10 +28,10 @@ const WAITING_MAX: usize = 4;
 /// Questions for the past of one host that may wait.
 const PAST_WAITING_MAX: usize = 2;
 
-/// Feed the flock of the daemon at `address` until nobody listens.
+/// Feed the flock of the daemon at `address` until no one listens.
 ///
 /// # Errors
-/// If a thread cannot be begun.
+/// If a thread cannot be started.
 pub fn follow(address: Where, feed: Feed) -> std::io::Result<()> {
     let kill = move |client: &mut Client, kill: Kill| {
         Update::Told(orders::kill(client, &kill).unwrap_or_else(|why| why))

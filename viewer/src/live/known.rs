@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::time::Time;
 
-/// The newest calls of a domain are asked for anew at every so many rounds: ids become better as more is known.
+/// The newest calls of a domain are asked for again at every so many rounds: ids become better as more is known.
 const WHOLE_EVERY: u32 = 60;
 /// How often a directory is asked for its domains.
 const DOMAINS_EVERY: Duration = Duration::from_secs(60);
@@ -32,7 +32,7 @@ const TROUBLED_AT_A_TIME: usize = 3;
 const ASIDE_AT_A_TIME: usize = super::asking::ASKERS - TROUBLED_AT_A_TIME;
 /// Until a daemon that cannot be reached is tried again at first, and at last.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
-/// Longest time between two tries, where nobody answers.
+/// Longest time between two tries, where no one answers.
 pub const PAUSE_MAX: Duration = Duration::from_secs(8);
 /// What a machine in no domain is called.
 pub(crate) const THIS_MACHINE: &str = "this machine";
@@ -143,7 +143,7 @@ impl Known {
     /// What is to be asked now, which is out then; nothing where nothing is due.
     pub(super) fn question(&mut self, now: Duration, at: Time) -> Option<Question> {
         let aside = self.aside();
-        // It is seen within three seconds when one falls silent, so they wait for nobody else.
+        // It is seen within three seconds when one falls silent, so they wait for no other.
         if let Some(question) = self.sensors.question_itself(now, aside.is_full) {
             return Some(question);
         }
@@ -302,7 +302,7 @@ impl Known {
         self.lost.is_some()
     }
 
-    /// The domains of which hosts were told, and whose events nobody waits for: each may be given an ear.
+    /// The domains of which hosts were told, and whose events no one waits for: each may be given an ear.
     pub(super) fn unheard(&mut self) -> impl Iterator<Item = (Option<&str>, &mut Option<Ear>)> {
         let told = self.domains.iter_mut().filter(|domain| domain.ear.is_none() && domain.rounds > 0);
         told.map(|domain| (domain.asked.as_deref(), &mut domain.ear))

@@ -1,7 +1,7 @@
 //! A grid as it works: a daemon of this machine, or a proxy, is asked again and again, and what it answers becomes a grid.
 //!
 //! One thread decides and tells, a few ask (`asking`), and one for each domain waits for its events (`ear`); so what
-//! happens is drawn when it happens, nothing is asked in vain, and nobody who is late keeps others waiting. Rule: a daemon
+//! happens is drawn when it happens, nothing is asked without success, and no one who is late keeps others waiting. Rule: a daemon
 //! that does not answer is told and tried again, later each time, up to [`PAUSE_MAX`]; what was known stays, and its age is
 //! seen. Not here: what is known (`known`), what answers mean (`answers`), the flock (`flock`).
 
@@ -62,10 +62,10 @@ pub struct Plan {
     pub is_directory: bool,
 }
 
-/// Ask as planned until nobody listens.
+/// Ask as planned until no one listens.
 ///
 /// # Errors
-/// If a thread cannot be begun.
+/// If a thread cannot be started.
 pub fn follow(plan: Plan, feed: Feed) -> std::io::Result<()> {
     let askers = Askers::begin(&plan.address, &feed.poker())?;
     let ask = move || {

@@ -42,7 +42,7 @@ pub(super) fn kill(client: &mut Client, kill: &Kill) -> Result<String, String> {
     Ok(format!("sent {} to {} ({}) on {}{then}", kill.signal.as_str(), kill.name, kill.pid, host))
 }
 
-/// Why it was refused; where nobody answered, that it is not known what came of it.
+/// Why it was refused; where no one answered, that it is not known what came of it.
 fn unanswered(kill: &Kill, error: &Error) -> String {
     match error {
         Error::Fault { .. } => error.to_string(),

@@ -1,6 +1,6 @@
 //! What graphs show, from what hosts count: shares of CPU, bytes a second, load, memory, and any metric by its name.
 //!
-//! Pure. Counters become rates between neighbouring sweeps; one that went back (a host that started anew) gives
+//! Pure. Counters become rates between neighbouring sweeps; one that went back (a host that restarted) gives
 //! nothing for that sweep. Names of metrics are node_exporter's. Not here: asking for them (`live`).
 
 use crate::graphs::metric::{LINES_MAX, Metric};

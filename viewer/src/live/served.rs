@@ -77,7 +77,7 @@ pub struct Process {
     /// Its number.
     pub pid: u64,
     /// When it began, in microseconds since 1970; with the number it tells processes of a host in one answer apart. Sensors reckon
-    /// it anew for each answer.
+    /// it again for each answer.
     pub start_micros: i64,
     /// The same in nanoseconds since the host's boot, by which sweeps and orders name it, and answers that come later.
     pub start_ns: Option<u64>,
@@ -108,7 +108,7 @@ impl Process {
     }
 }
 
-/// Ask the domain of a call for its events and its hosts for its processes. What one refuses, or that nobody can be asked, is
+/// Ask the domain of a call for its events and its hosts for its processes. What one refuses, or that no one can be asked, is
 /// told in the answer.
 pub fn ask(client: &mut Client, wanted: &Served) -> ServedBy {
     let mut served = ServedBy::default();

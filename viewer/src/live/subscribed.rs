@@ -73,7 +73,7 @@ impl Subscribed {
     /// Take what comes, and tell it, and what is `wanted` of its past, until the other end of `wanted` is gone.
     ///
     /// # Errors
-    /// If the thread cannot be begun.
+    /// If the thread cannot be started.
     pub(super) fn follow(mut self, teller: Teller, wanted: Receiver<Past>) -> std::io::Result<()> {
         let take = move || {
             loop {
@@ -221,7 +221,7 @@ impl Subscribed {
 
     fn end(&mut self) {
         if let Some(id) = self.id.take() {
-            // One that cannot be ended now ends by itself when nobody takes.
+            // One that cannot be ended now ends by itself when no one takes.
             let _ = self.client.call(&UnsubscribeParams { subscription: id }, &self.about());
         }
     }

@@ -1,6 +1,6 @@
 //! When somebody is asked again.
 //!
-//! Pure: times are spans since asking began. Rule: nobody is asked twice at a time; who is in trouble is asked later each
+//! Pure: times are spans since asking began. Rule: no one is asked twice at a time; who is in trouble is asked later each
 //! time, up to [`TROUBLED_MAX`], and who answers slowly more seldom. Not here: what is asked (`known`).
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 pub(super) const EVERY: Duration = Duration::from_secs(1);
 /// Longest time until who is in trouble is asked again.
 pub(super) const TROUBLED_MAX: Duration = Duration::from_secs(30);
-/// Two questions are at least so long apart, however much happens: nobody sees more pictures.
+/// Two questions are at least so long apart, however much happens: no one sees more pictures.
 const PAUSE_MIN: Duration = Duration::from_millis(25);
 /// A pause is so many times what the last answer took: whoever is asked has most of its time for others.
 const PAUSE_RATIO: u32 = 4;
@@ -85,7 +85,7 @@ impl Turn {
         self.due = now + (EVERY * (1 << self.failures.min(8))).min(TROUBLED_MAX).max(self.every);
     }
 
-    /// Nobody could be asked: it says nothing of this one.
+    /// No one could be asked: it says nothing of this one.
     pub(super) fn put_back(&mut self) {
         self.is_out = false;
     }

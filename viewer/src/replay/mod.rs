@@ -186,10 +186,10 @@ impl Reader {
     }
 }
 
-/// Read the logs, and follow them until nobody listens.
+/// Read the logs, and follow them until no one listens.
 ///
 /// # Errors
-/// If the thread cannot be begun.
+/// If the thread cannot be started.
 pub fn follow(mut reader: Reader, feed: Feed) -> std::io::Result<()> {
     let read = move || {
         let mut told = None;

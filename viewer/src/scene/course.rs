@@ -1,7 +1,7 @@
 //! Where the mark of a call stands at a time: on its way to the scheduler, waiting, on its way to a host, at work, on
 //! its way back.
 //!
-//! Pure. Rule: the answer hangs on the call, the time and the length of a flight alone, so that a time is the same
+//! Pure. Rule: the answer depends on the call, the time and the length of a flight alone, so that a time is the same
 //! picture whether one waited for it or went there. A flight never lasts longer than until the next step.
 
 use crate::grid::call::Call;

@@ -99,13 +99,13 @@ pub struct Standing {
 /// Calls by where they stand, all that fit the filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Handed in, not begun.
+    /// Handed in, not started.
     pub waiting: u32,
     /// At work.
     pub running: u32,
     /// Ended well.
     pub ok: u32,
-    /// Ended as nobody wanted.
+    /// Ended as no one wanted.
     pub failed: u32,
     /// Ended otherwise.
     pub ended: u32,

@@ -1,4 +1,4 @@
-//! The picture at a time hangs on the time alone; every call that moves is seen; ten thousand hosts in time.
+//! The picture at a time depends on the time alone; every call that moves is seen; ten thousand hosts in time.
 
 use super::*;
 use crate::grid::place::Part;

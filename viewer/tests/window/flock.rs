@@ -274,7 +274,7 @@ fn served(pids: &[u64]) -> Update {
     }
 }
 
-/// The hosts that are asked for sweeps, where that is wished anew.
+/// The hosts that are asked for sweeps, where that is wished again.
 fn watched(feed: &Feed) -> Option<Vec<String>> {
     let wishes = std::iter::from_fn(|| wished(feed));
     let flock = |wish| {

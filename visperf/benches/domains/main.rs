@@ -32,9 +32,9 @@ use wire::join::Directory;
 const ASKERS: usize = 50;
 /// Domains that connect at a time.
 const CONNECTING_MAX: usize = 32;
-/// Look-ups begun at a time: the timer has no shorter step than this.
+/// Look-ups started at a time: the timer has no shorter step than this.
 const STEP: Duration = Duration::from_millis(1);
-/// Look-ups under way: beyond them the directory is behind, and no more are begun.
+/// Look-ups under way: beyond them the directory is behind, and no more are started.
 const UNDER_WAY_MAX: usize = 1024;
 
 #[tokio::main(worker_threads = 2)]

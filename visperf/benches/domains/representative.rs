@@ -177,7 +177,7 @@ impl Outcomes {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// In words; it begins anew.
+    /// In words; it starts over.
     pub(crate) fn take(&self) -> impl fmt::Display + use<> {
         let Sums { stated, resolved, failed, reason } = self.change(std::mem::take);
         let reason = reason.map_or_else(String::new, |reason| format!(" (the first: {reason})"));

@@ -23,7 +23,7 @@ pub(super) fn of_another_daemon(method: &str, kind: &str) -> Option<String> {
     }
 }
 
-/// How the fault of a daemon begins that would have to be told of which domain it is asked (`serve::elsewhere`).
+/// How the fault of a daemon begins that needs the name of the queried domain (`serve::elsewhere`).
 pub(crate) const NO_DOMAIN: &str = "this daemon is of no domain that could be meant";
 
 /// What to type instead, where a daemon says this.

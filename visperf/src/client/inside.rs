@@ -41,13 +41,13 @@ use wire::query::{Form, Question, Viewer};
 /// How long the way inside may take: every rung of the ladder, a login, a circuit.
 const OPENING_TIME: Duration = Duration::from_secs(20);
 
-/// After so long whoever waits is told so.
+/// After so long a note on waiting is printed.
 const TELL_AFTER: Duration = Duration::from_secs(4);
 
 /// How often a question may be handed on: by the representative to the host.
 const HOPS: u8 = 2;
 
-/// Kept of the time that a question has, so that what became of it is told in time.
+/// Kept of the time that a question has, so that its outcome is reported in time.
 const MARGIN: Duration = Duration::from_millis(200);
 
 /// The domain that is asked, and perhaps one of its hosts.
@@ -131,10 +131,10 @@ impl Inside {
         UnixStream::from_std(mine)
     }
 
-    /// Let whoever is on this machine ask at `listener`, until a signal ends it.
+    /// Let every program on this machine ask at `listener`, until a signal ends it.
     ///
     /// # Errors
-    /// If signals cannot be caught, or the listener does not tell its address.
+    /// If signals cannot be caught, or the listener does not report its address.
     pub(crate) fn serve(&self, listener: std::net::TcpListener) -> Result<(), String> {
         let obeying = Signals::catch().and_then(|signals| signals.obey(self.shutdown.clone()));
         let _obeying = obeying.map_err(|error| format!("cannot catch signals: {error}"))?;
@@ -181,7 +181,7 @@ impl Drop for Own {
     }
 }
 
-/// The visit; whoever waits long is told so.
+/// The visit; a long wait is noted.
 async fn opened(errand: Errand) -> Result<Visit, VisitError> {
     let at = errand.at();
     let mut opening = pin!(Visit::open(errand, OPENING_TIME));

@@ -4,7 +4,7 @@
 //! UT-ICL 12D3KooW…
 //! ```
 //! Rule: a root that is another than the one remembered is never taken over by itself.
-//! Not here: whether somebody belongs to that root (`overlay::visit`).
+//! Not here: whether a peer belongs to that root (`overlay::visit`).
 
 use overlay::whole_file;
 use std::io;

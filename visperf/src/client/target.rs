@@ -75,7 +75,7 @@ impl Target {
     /// Connect to the first of the addresses that answers.
     ///
     /// # Errors
-    /// If none does; the text tells each and what to do.
+    /// If none does; the text lists each and what to do.
     async fn connected(&self) -> Result<Connected, Error> {
         self.check()?;
         if self.via.is_inside() {
@@ -129,7 +129,7 @@ impl Target {
         )))
     }
 
-    /// Whoever names a daemon and a proxy means one of them; where a variable names the daemon, the proxy is meant.
+    /// A user that names a daemon and a proxy means one of them; where a variable names the daemon, the proxy is meant.
     fn check(&self) -> Result<(), Error> {
         if !self.via.is_some() {
             return Ok(());

@@ -55,7 +55,7 @@ pub(crate) struct Via {
     /// The file with NAME:SECRET for that HTTP proxy, if it asks for a login
     #[arg(long, value_name = "FILE", env = "VISPERF_HTTP_PROXY_LOGIN", requires = "http_proxy")]
     http_proxy_login: Option<PathBuf>,
-    /// The way inside, once somebody went there.
+    /// The way inside, once it was used.
     #[arg(skip)]
     inside: Arc<OnceLock<Inside>>,
 }

@@ -1,6 +1,6 @@
 //! Whether the way inside stands, said when it is lost and when it is there again.
 //!
-//! Shell: a task that looks; [`Way`] decides what it tells. Rule: what is over in a moment is not told; each loss is told once, and its end.
+//! Shell: a task that looks; [`Way`] decides what it prints. Rule: what is over in a moment is not printed; each loss is printed once, and its end.
 //! Not here: finding the way again (`overlay::visit`).
 
 use crate::output::note;
@@ -14,10 +14,10 @@ use wire::time::Moment;
 
 /// Time between two looks.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// What is mended sooner is not told: a proxy that is asked anew for its visitor's sake.
+/// What recovers sooner is not printed: a proxy that is asked again for its visitor's sake.
 const PASSING: Duration = Duration::from_secs(3);
 
-/// Look at it until `shutdown`, and tell on standard error.
+/// Watch it until `shutdown`, and print on standard error.
 pub(super) async fn tell(visit: Arc<Visit>, domain: DomainName, shutdown: CancellationToken) {
     let mut way = Way::default();
     let mut look = tokio::time::interval(LOOK_INTERVAL);
@@ -40,7 +40,7 @@ struct Way {
 }
 
 impl Way {
-    /// What to tell now.
+    /// What to print now.
     fn look(&mut self, domain: &DomainName, stands: Result<(), Standstill>, now: Moment) -> Option<String> {
         let Err(Standstill { why, is_final }) = stands else {
             let lost = self.lost.take().filter(|_| std::mem::take(&mut self.is_told))?;

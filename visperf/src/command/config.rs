@@ -77,7 +77,7 @@ fn check(path: &Path) -> Result<Vec<&'static str>, Failure> {
     Ok(sections.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect())
 }
 
-/// Whether the filters that the sensor's section names are there, which is noted, and sound, which is told.
+/// Whether the filters that the sensor's section names are there, which is noted, and valid, which is reported.
 fn filters(path: &Path, file: &File, mistakes: &mut Vec<ConfigError>) -> Result<(), Failure> {
     let sources = FilterSources::of(&start_check::present(&file.written.filters))?;
     mistakes.extend(start_check::unknown_filters(path, &file.written.tail, &sources));

@@ -62,7 +62,7 @@ impl Places {
         Ok(self.listen()?.unwrap_or(LISTEN_DEFAULT.into()))
     }
 
-    /// Begin to tell of ourselves.
+    /// Start logging.
     pub(crate) fn start_telemetry(&self) -> Result<(), Failure> {
         let form = if self.log_json { Form::Json } else { Form::Human };
         telemetry::start(form, &self.log).map_err(|error| Failure::Usage(format!("--log: {error}")))
@@ -193,11 +193,11 @@ pub(crate) async fn open(plan: Plan) -> Result<Grid, Failure> {
     })
 }
 
-/// The whole chain of reasons, each told once.
+/// The whole chain of reasons, each once.
 pub(crate) fn failure(error: &anyhow::Error) -> Failure {
     let mut told = String::new();
     for cause in error.chain().map(ToString::to_string) {
-        // Some errors print what caused them, some leave that to whoever prints them.
+        // Some errors print what caused them, some leave that to the caller.
         if !told.contains(&cause) {
             let between = if told.is_empty() { "" } else { ": " };
             told.push_str(between);

@@ -118,7 +118,7 @@ impl State {
     }
 }
 
-/// A failure of the domain's files: what was asked for wrongly is told apart.
+/// A failure of the domain's files: wrong arguments are distinguished.
 pub(crate) fn failure(error: domain_files::Error) -> Failure {
     let text = error.to_string();
     if matches!(error, domain_files::Error::Wish(_)) { Failure::Usage(text) } else { Failure::Failed(text) }
@@ -161,7 +161,7 @@ pub(crate) fn until(time: Time) -> String {
     to_second(time, &TimeZone::system())
 }
 
-/// Tell what to type next, each with what it does.
+/// Print what to type next, each with what it does.
 pub(crate) fn next(lines: &[(String, &str)]) {
     let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
     note("next:");

@@ -85,7 +85,7 @@ pub(crate) enum Command {
 /// Run a subcommand.
 ///
 /// # Errors
-/// Why it did not do what it was asked; tells the exit code.
+/// Why it failed; has the exit code.
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Up(args) => up::run(&args),

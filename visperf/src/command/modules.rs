@@ -103,8 +103,8 @@ fn order(query: &Query, name: Option<&str>, act: ModuleAct) -> Result<(), Failur
     shown(query, &request(query, &params, &About::default())?)
 }
 
-/// What shows the sensor that who orders is root or its own user. It goes to nobody but the daemon whose folder it is in: one that listens on
-/// this machine, where the folder says so, for whoever answers may name any folder. Without it the sensor says what it misses.
+/// What shows the sensor that who orders is root or its own user. It goes to no one but the daemon whose folder it is in: one that listens on
+/// this machine, where the folder says so, for the answering daemon may name any folder. Without it the sensor says what it misses.
 fn key(query: &Query) -> Option<String> {
     let mut client = Client::new(&query.target);
     let info = client.request(&InfoParams {}, &About::default(), PATIENCE).ok()?.typed;

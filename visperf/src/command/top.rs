@@ -126,7 +126,7 @@ fn print(args: &Args, asker: &mut Asker, scope: &Scope, rounds: u64) -> Result<(
         round.notes.iter().for_each(|told| note(told));
         match silence(&hosts, round.answered) {
             Some(silence) if number == 0 => return Err(Failure::Unreachable(silence)),
-            // It is told of each of them below.
+            // Each of them is reported below.
             Some(_) | None => {}
         }
         for host in &hosts {
@@ -148,7 +148,7 @@ fn print(args: &Args, asker: &mut Asker, scope: &Scope, rounds: u64) -> Result<(
     Ok(())
 }
 
-/// What is told where there are hosts and none of them answered.
+/// The message if there are hosts and none of them answered.
 fn silence(hosts: &[&Host], answered: usize) -> Option<String> {
     if answered > 0 {
         return None;
@@ -173,7 +173,7 @@ fn trouble(host: &Host) -> Option<String> {
     }
 }
 
-/// A process as its sensor told it, with where that is.
+/// A process as its sensor sent it, with its place.
 fn json(process: &Process, raw: &[(Place, Value)], output: &mut Output) -> Result<(), Failure> {
     let (place, key) = &process.id;
     let is_it = |(there, value): &&(Place, Value)| {

@@ -8,7 +8,7 @@ use crate::output::note;
 use rpc::http::config::Listen;
 use std::net::TcpListener;
 
-/// Where it listens unless told otherwise: beside a daemon of this machine.
+/// Where it listens by default: beside a daemon of this machine.
 const LISTEN_DEFAULT: &str = "127.0.0.1:7327";
 
 /// What `--via` takes here.

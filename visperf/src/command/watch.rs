@@ -1,6 +1,6 @@
 //! `visperf watch`: what flows at a host, processes, metrics, events or calls, of which only that comes which passes a filter.
 //!
-//! Rule: the subscription is ended however the command ends, as far as the daemon can be told. It goes on when another daemon
+//! Rule: the subscription is ended however the command ends, as far as the daemon can be reached. It goes on when another daemon
 //! answers, or none for a while. That no sample passes is noted, once.
 //! Not here: keeping it up (`kept`), how it is printed (`printing`), what filters and conditions mean (`wire::channel`), their evaluation (`sensor::channel`).
 

@@ -1,7 +1,7 @@
 //! The folder in which a demo keeps everything, gone when the demo ends; also one that was killed.
 //!
 //! A demo that is killed cannot take its folder away. So each holds a lock on a file in its folder, which the
-//! kernel drops however the process ends, and the next demo takes away the folders that nobody holds.
+//! kernel drops however the process ends, and the next demo takes away the folders that no one holds.
 //! Rule: only folders of this user's with such a file are touched, and none whose owner lives.
 
 use anyhow::Context as _;

@@ -12,7 +12,7 @@ pub(crate) mod stamps;
 pub(crate) struct Log {
     /// The cluster, which is also the folder it is written to.
     pub(crate) cluster: &'static str,
-    /// The host it was written on, where its lines do not tell.
+    /// The host it was written on, if its lines do not name it.
     pub(crate) host: &'static str,
     /// The file's name, by which its filter is chosen.
     pub(crate) name: &'static str,

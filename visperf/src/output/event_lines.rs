@@ -1,6 +1,6 @@
-//! An event as one aligned line: when, what, which job, whose, from whom to whom, how it ended, the rest.
+//! An event as one aligned line: when, what, which job, whose, from which party to which, how it ended, the rest.
 //!
-//! On a terminal what does not fit goes on below, indented, broken between the things told and never within one; only
+//! On a terminal what does not fit goes on below, indented, broken between items and never within one; only
 //! names and lists of hosts are shortened, as in every table. There the first line has the heads of the columns above it, with the
 //! offset of the times from UTC; elsewhere each time has its own.
 
@@ -106,12 +106,12 @@ impl EventLines {
     }
 }
 
-/// Things told one after the other, in lines that fit.
+/// Items one after the other, in lines that fit.
 struct Flow {
     text: String,
     /// Characters in the last line.
     chars: usize,
-    /// At which the next thing told begins, if it fits.
+    /// At which the next item begins, if it fits.
     next: usize,
     width: usize,
 }

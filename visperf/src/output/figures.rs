@@ -60,7 +60,7 @@ pub(crate) fn count(number: u64, one: &str) -> String {
     }
 }
 
-/// A user as people know users: of whom only the number is known, as `uid 1000`.
+/// A user by name; if only the number is known, as `uid 1000`.
 pub(crate) fn user(name: &str) -> Cow<'_, str> {
     let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { format!("uid {name}").into() } else { name.into() }

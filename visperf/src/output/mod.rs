@@ -139,7 +139,7 @@ fn told(written: io::Result<()>) -> Result<(), Failure> {
     })
 }
 
-/// The columns of the terminal that this is, if it is one and tells them.
+/// The columns of the terminal, if it is one and reports them.
 fn terminal_width(stdout: &io::Stdout) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(stdout).ok()?;
     (size.ws_col > 0).then(|| size.ws_col.into())
@@ -155,7 +155,7 @@ pub(crate) fn colors_on_stderr() -> bool {
     io::stderr().is_terminal() && colors_wanted()
 }
 
-/// Print a line, or several, on standard error, cleaned; where that is closed, nobody wants it.
+/// Print a line, or several, on standard error, cleaned; where that is closed, no one wants it.
 pub(crate) fn note(text: &str) {
     report(&clean_lines(text));
 }

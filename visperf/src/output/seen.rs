@@ -1,4 +1,4 @@
-//! What was printed lately, by its id, so that nothing is printed twice that is told again.
+//! What was printed lately, by its id, so that nothing that is sent again is printed twice.
 //!
 //! Rule: bounded; an id is known for as long as [`Seen::most`] others did not come after it.
 //! Not here: what was never printed and lies before the beginning (cursors say that).

@@ -10,7 +10,7 @@ use crate::output::{Color, Output, clean, note, shortened_to_end, shortened_with
 const STREAMED_WIDTH_MAX: usize = 24;
 /// From here on a streamed name is shortened on a terminal.
 const STREAMED_SHOWN_CHARS: usize = 40;
-/// Narrowest a column of names is made to fit a terminal: less tells nobody what was meant.
+/// Narrowest a column of names is made to fit a terminal: less shows no one what was meant.
 const SHORTENED_WIDTH_MIN: usize = 20;
 /// Between two columns.
 const BETWEEN: &str = "  ";

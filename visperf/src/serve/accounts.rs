@@ -1,13 +1,13 @@
-//! For whom of those whom a daemon lets in a call is handed on, so that others keep apart what belongs to each: subscriptions.
+//! The account of a forwarded call, so that other daemons separate what belongs to each account: subscriptions.
 //!
 //! Pure. Rule: those of another daemon's door are others than those of the own one, whatever both say of them.
-//! Not here: how an account is told (`proxy::access`), what belongs to it (`sensor::channel::hub`).
+//! Not here: how an account is named (`proxy::access`), what belongs to it (`sensor::channel::hub`).
 
 use proxy::access;
 use rpc::dispatch::forward::Caller;
 use wire::query::{Account, Asker, Viewer};
 
-/// For whom a call is handed on.
+/// The account of a forwarded call.
 pub(crate) fn handed_on(caller: &Caller) -> Option<Account> {
     match caller.asker() {
         None => caller.account.or_else(|| of_user(caller.viewer)),

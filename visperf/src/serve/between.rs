@@ -1,6 +1,6 @@
 //! A member among other domains: states its domain's record, looks other domains up, exchanges who is denied.
 //!
-//! Wiring only. Without a configured directory nothing is stated and nobody is found; the tasks run all the same.
+//! Wiring only. Without a configured directory nothing is stated and no one is found; the tasks run all the same.
 //! Not here: what a directory does (`replica`), who is asked what (`elsewhere`).
 
 use super::lookups::Lookups;

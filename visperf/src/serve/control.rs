@@ -1,7 +1,7 @@
-//! Whom a sensor believes when orders to its processes come: the operators of its domain, or, of a sensor in no domain,
-//! whoever can read a file of its state folder.
+//! Operators whose orders a sensor obeys: those of its domain, or, of a sensor in no domain,
+//! the users that can read a file of its state folder.
 //!
-//! Rule: a sensor that may control nobody's processes has no operator of its own, and what came before is kept however it is
+//! Rule: a sensor that may control no one's processes has no operator of its own, and what came before is kept however it is
 //! configured now.
 //! Not here: what is believed (`overlay::identity::order`), what is obeyed (`sensor::control`).
 

@@ -1,7 +1,7 @@
 //! The hosts of domains, for service discovery: what each domain's representative says in `domain.hosts`.
 //!
-//! Rule: each domain is asked once in [`FRESH_FOR`] however many ask, a bounded number at a time, and nobody waits
-//! longer than [`DEADLINE`]; of a domain that does not answer, what it said last is told, and after [`BELIEVED_FOR`] no
+//! Rule: each domain is asked once in [`FRESH_FOR`] however many ask, a bounded number at a time, and no one waits
+//! longer than [`DEADLINE`]; of a domain that does not answer, its last answer is used, and after [`BELIEVED_FOR`] no
 //! host of it is live.
 //! Not here: the answer's form (`directory::discovery`).
 
@@ -18,10 +18,10 @@ use tokio::task::JoinSet;
 use wire::id::{DomainName, HostName};
 use wire::time::Moment;
 
-/// A list is told for so long without asking again: much less than the minute after which Prometheus asks again.
+/// A list is answered for so long without asking again: much less than the minute after which Prometheus asks again.
 const FRESH_FOR: Duration = Duration::from_secs(5);
 
-/// How long a representative may be asked in vain before its hosts are told as last seen: as long as its record holds,
+/// How long a representative may be asked without success before its hosts are listed as last seen: as long as its record holds,
 /// within which another one takes over.
 const BELIEVED_FOR: Duration = Duration::from_secs(15);
 
@@ -38,7 +38,7 @@ const ASKED_MAX: usize = 32;
 #[derive(Debug, PartialEq, Eq)]
 struct Row {
     asked: Moment,
-    /// Since when it is asked in vain.
+    /// Since when it is asked without success.
     silent: Option<Moment>,
     hosts: Vec<(HostName, HostState)>,
 }

@@ -4,7 +4,7 @@
 //! client → any daemon ── hop 1 ──▶ the domain's representative ── hop 2 ──▶ the host
 //! ```
 //!
-//! Rule: a question is answered here, or by the representative, or by the host it is about; nobody else
+//! Rule: a question is answered here, or by the representative, or by the host it is about; no other
 //! hands it on, and only the daemon that a client asked looks for another domain. A fault names the hop that failed
 //! and what was tried.
 //! Not here: serving what others hand on (`queries`), finding other domains (`others`).
@@ -89,7 +89,7 @@ impl fmt::Display for Hop {
 enum Way {
     /// To this daemon, which is connected.
     Hop(Hop),
-    /// To whoever represents the own domain.
+    /// To the representative of the own domain.
     Representative,
     /// To another domain's representative.
     Domain(DomainName),
@@ -154,7 +154,7 @@ impl Forward for Router {
 }
 
 impl Router {
-    /// Who has to answer; nobody else if it is this daemon.
+    /// Who has to answer; no other if it is this daemon.
     fn way(&self, caller: &Caller, method: &str, params: &Params) -> Result<Option<Way>, Fault> {
         let named = params.text("domain")?.map(DomainName::try_from).transpose();
         let named = named.map_err(|error| Fault::invalid_params(format!("domain: {error}")))?;

@@ -1,6 +1,6 @@
 //! Visitors of a proxy: logins over the overlay answered, visas signed, and those put out whose account is gone.
 //!
-//! Rules: nothing but a login is answered to a visitor by the proxy itself; a visitor is told where a domain is only if its
+//! Rules: nothing but a login is answered to a visitor by the proxy itself; a visitor receives the address of a domain only if its
 //! account may see it; one whose account was removed or changed loses its connection, and every circuit with it, within
 //! [`LOOK_INTERVAL`].
 //! Not here: whether a login proves anything (`proxy::login::raw`), what a visa is good for (`overlay::identity::visa`).

@@ -1,4 +1,4 @@
-//! Asking whoever represents the own domain, also while that changes.
+//! Queries to the representative of the own domain, also while it changes.
 //!
 //! ```text
 //! no representative ─▶ wait for one ─▶ ask ─▶ lost, replaced, or not able to answer now ─▶ again (only what is read)
@@ -27,7 +27,7 @@ const FOLLOWED_WITHIN: Duration = Duration::from_secs(5);
 /// Between two attempts.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// The right to answer comes without being told of: it is looked for so often.
+/// The right to answer comes without a notification: it is looked for so often.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Who represents the domain.
@@ -116,7 +116,7 @@ impl Own {
         self.represented(net, Some(peer)).await;
     }
 
-    /// Who represents the domain and is not `lost`, once somebody does.
+    /// The representative that is not `lost`, once there is one.
     async fn represented(&self, net: &Handle, lost: Option<PeerKey>) -> Represented {
         let own = net.me();
         let mut view = self.members.view();

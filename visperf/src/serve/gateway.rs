@@ -1,7 +1,7 @@
 //! A proxy: its key and certificate in the overlay, the directories by which it finds domains, and its door.
 //!
 //! Rules: it is a member of a domain with the role of a viewer, and asks as one; it holds the connections to the
-//! directories, so that it knows whom to let in before they come. Everything is read and bound before anything runs.
+//! directories, so that it knows its peers before they connect. Everything is read and bound before anything runs.
 //! Not here: who comes in and what they may call (`proxy`), reaching a domain (`others`).
 
 use super::elsewhere::Router;
@@ -54,7 +54,7 @@ use wire::join::Directory;
 /// How often the connections to the directories are asked to be held; sooner than they would be given up.
 const HOLD_INTERVAL: Duration = Duration::from_secs(20);
 
-/// Most connections at the door on which nobody follows: each some 20 KiB, and less than half of the descriptors of a process.
+/// Most connections at the door on which no one follows: each some 20 KiB, and less than half of the descriptors of a process.
 const CONNECTIONS_AT_DOOR: usize = 8_000;
 
 /// Most connections from one address, those of followers among them: many users sit behind one.
@@ -108,7 +108,7 @@ pub(crate) struct Gateway {
     watch: Watch,
 }
 
-/// What whoever starts it is told.
+/// What is printed at its start.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
     /// Where visitors are let in.

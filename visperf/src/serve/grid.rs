@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Where daemons answer unless told otherwise.
+/// Where daemons answer by default.
 pub(crate) const LISTEN_DEFAULT: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), PORT_DEFAULT);
 
@@ -258,7 +258,7 @@ impl Grid {
         self.member.as_ref().map(Member::told)
     }
 
-    /// What is to be told of a proxy.
+    /// What is to be printed of a proxy.
     pub(crate) fn told_as_proxy(&self) -> Option<&Told> {
         self.proxy.as_ref().map(|proxy| &proxy.told)
     }
@@ -382,7 +382,7 @@ fn tell_of_proxy(proxy: &Gateway, sources: &mut Sources) {
     sources.statistics.push(("overlay", Box::new(move || net.figures().told())));
 }
 
-/// Most connections of which `daemon.info` tells how they are made.
+/// Most connections whose transport is in `daemon.info`.
 const REACH_TOLD_MAX: usize = 64;
 
 fn reach(net: Handle) -> Option<Reach> {

@@ -1,4 +1,4 @@
-//! `daemon.info`: what every daemon tells of itself.
+//! `daemon.info`: version, role and counters of every daemon.
 //!
 //! Rule: health and figures are asked when the call comes, never remembered.
 
@@ -13,7 +13,7 @@ use wire::api::daemon::{Figures, Info, InfoParams, Reached};
 use wire::id::PeerKey;
 use wire::time::Time;
 
-/// What a daemon tells of itself, fixed parts.
+/// The fixed parts of a daemon's info.
 pub(crate) struct Identity {
     pub(crate) kind: &'static str,
     pub(crate) host: String,
@@ -28,7 +28,7 @@ pub(crate) struct Identity {
 pub(crate) struct Sources {
     pub(crate) health: Vec<Box<dyn Fn() -> Vec<String> + Send + Sync>>,
     pub(crate) statistics: Vec<Statistic>,
-    /// How connections are made that are not direct: with whom, and by which rung.
+    /// Connections that are not direct: their peers and transports.
     pub(crate) reach: Option<Reach>,
 }
 

@@ -1,12 +1,12 @@
 //! The addresses of this host that others may reach.
 //!
-//! Rule: loopback and link-local addresses are left out: they mean another host to whoever reads them.
+//! Rule: loopback and link-local addresses are left out: they mean another host to their readers.
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 use std::net::IpAddr;
 
-/// Addresses of interfaces that are up, IPv4 first; none if the system does not tell.
+/// Addresses of interfaces that are up, IPv4 first; none if the system does not list them.
 pub(crate) fn addresses() -> Vec<IpAddr> {
     let Ok(interfaces) = getifaddrs() else { return Vec::new() };
     let up = interfaces.filter(|interface| interface.flags.contains(InterfaceFlags::IFF_UP));

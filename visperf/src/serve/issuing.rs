@@ -1,6 +1,6 @@
 //! The issuer's side of a daemon: admits others to the domain that was created here.
 //!
-//! Rule: who joins is told where members are that live now, this daemon first.
+//! Rule: a joining host receives the addresses of members that live now, this daemon first.
 //! Not here: who is admitted (`overlay::joining::service`), how directories learn who is denied
 //! (`overlay::deny_sync`, from the gate).
 
@@ -21,14 +21,14 @@ use wire::membership::State;
 /// The task's parts.
 pub(crate) struct Issuing {
     service: Service,
-    /// Keeps the seeds that joiners are told up to date.
+    /// Keeps the seeds for joiners up to date.
     seeds: watch::Sender<Vec<Address>>,
     own: Vec<Address>,
     trouble: watch::Receiver<Option<String>>,
 }
 
 impl Issuing {
-    /// Ready to admit by `files`; joiners are told of `directories`.
+    /// Ready to admit by `files`; joiners receive `directories`.
     pub(crate) fn new(
         files: DomainFiles,
         directories: Vec<Directory>,

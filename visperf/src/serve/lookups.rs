@@ -67,7 +67,7 @@ impl Lookups {
 
     async fn resolve(&self, params: ResolveParams, is_client: bool) -> Result<Domain, Fault> {
         let domain = methods::named(&params.domain)?;
-        // A member asks its representative after all directories were asked in vain.
+        // A member asks its representative after all directories were asked without success.
         let outcome = match is_client {
             true => self.asker.resolve(&domain, DEADLINE).await,
             false => self.asker.last_known(&domain),
@@ -133,7 +133,7 @@ impl Lookups {
 
     /// `directory.domains`: what directories say; where none answers, what is remembered here and by the representative.
     async fn domains(&self, params: DomainsParams, is_client: bool) -> Result<Domains, Fault> {
-        // A member asks its representative after all directories were asked in vain.
+        // A member asks its representative after all directories were asked without success.
         if is_client && let Ok(told) = self.ask_directories(&params).await {
             return told;
         }
@@ -162,9 +162,9 @@ impl Lookups {
         found.collect()
     }
 
-    /// What is remembered, as a directory would tell it.
+    /// A cached answer, in the form of a directory's.
     fn believed(&self, mut found: resolve::Found) -> Found {
-        // What this daemon states itself they do not take: nobody else believes in its lease.
+        // What this daemon states itself they do not take: no other believes in its lease.
         if self.welcome.is_refused_by(&self.directories.keys()) {
             found.primary.remaining = Duration::ZERO;
         }
@@ -197,7 +197,7 @@ fn question<R: Request>(request: &R) -> Result<Vec<u8>, Fault> {
     Ok(elsewhere::question(R::METHOD, typed::params_of(request)?, DEADLINE, 1).to_bytes())
 }
 
-/// What was found, as a directory tells it.
+/// A result, in the form of a directory's.
 fn told(found: resolve::Found) -> Found {
     let mut told = one(found.primary);
     told.partial = found.partial.into_iter().map(one).collect();

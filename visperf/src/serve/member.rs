@@ -45,7 +45,7 @@ use wire::address::Address;
 use wire::credential::{Certificate, Role};
 use wire::join::Directory;
 
-/// How long the last words to whoever takes the report may take, once the election's are said.
+/// How long the last message to the receiver of the report may take, after that of the election.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A member that is open: bound, and part of nothing yet.
@@ -223,7 +223,7 @@ impl Member {
         let own_domain = own.domain.clone();
         let quiet = CancellationToken::new();
         let (ending, closing) = (shutdown.clone(), quiet.clone());
-        // Both say that this sensor goes: to the election, and to whoever takes its report.
+        // Both say that this sensor leaves: to the election, and to the receiver of its report.
         let reported = match reporting {
             Some(reporting) => reporting.spawn(tasks, shutdown),
             None => {

@@ -1,6 +1,6 @@
 //! Other domains: which daemon represents one, and asking it.
 //!
-//! Rule: whom to ask is looked up for each question, from memory where that is seconds old, and again when it cannot be
+//! Rule: the peer to ask is looked up for each question, from memory where that is seconds old, and again when it cannot be
 //! reached; a fault names the daemon that was asked, and says how old it is what was known of it.
 //! Not here: how a domain is looked up (`overlay::resolve`, `directory`), which questions are for others (`elsewhere`).
 
@@ -31,7 +31,7 @@ const LOOK_UP_KNOWN_MAX: Duration = Duration::from_millis(700);
 /// How long a representative may take to be reached before it is looked whether there is another.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// After so long in vain nobody is looked for any more: longer than an election and the news of it take.
+/// After so long without success no one is looked for any more: longer than an election and the news of it take.
 const REACH_MAX: Duration = Duration::from_secs(6);
 
 /// Where domains are looked up.
@@ -48,7 +48,7 @@ pub(crate) enum Lookup {
 pub(crate) struct Others {
     pub(crate) lookup: Lookup,
     pub(crate) contacts: Arc<Contacts>,
-    /// Who does not let this daemon in: why nobody could be asked.
+    /// Who does not let this daemon in: why no one could be asked.
     pub(crate) welcome: Welcome,
 }
 
@@ -65,7 +65,7 @@ struct Place {
 enum Known {
     /// Seconds old is good enough.
     Lately,
-    /// It was tried in vain.
+    /// It was tried without success.
     OfNoUse,
 }
 
@@ -187,7 +187,7 @@ fn unreached(hop: &Hop, place: &Place, error: Option<AskError>) -> Fault {
     elsewhere::unavailable(format!("{hop} cannot be asked: {why}{seen}"))
 }
 
-/// Why there is nobody to ask.
+/// Why there is no one to ask.
 ///
 /// `known` are those that are remembered here.
 pub(crate) fn absent(

@@ -183,7 +183,7 @@ async fn run(
     };
     let answered = dispatcher.call_within(scope, &caller, &question.method, params, question.form).await?;
     Ok(match (answered, question.form) {
-        // Written here, or by whoever was asked from here, whose words are not looked at.
+        // Encoded here, or by the daemon that was asked from here, whose document is not parsed.
         (Answered::Written(document), _) => bytes_of(&Answer::Written(&document)),
         (Answered::Value(value), Some(form)) => {
             bytes_of(&Answer::Written(encoded_answer::document(form, &value).as_bytes()))

@@ -1,6 +1,6 @@
 //! A directory of a grid: its key, its connections, the other directories, and the domains that its operator admits.
 //!
-//! Rule: without an admitted domain there is nobody to talk to, and nothing listens; a state folder that has joined a
+//! Rule: without an admitted domain there is no one to talk to, and nothing listens; a state folder that has joined a
 //! domain is a sensor's and no directory's.
 //! Not here: the table (`directory`), a directory for one machine alone (`grid`).
 
@@ -96,7 +96,7 @@ impl Replica {
             others,
             is_member: false,
         };
-        // Before anybody can connect: whom the list admits is let in from the first moment.
+        // Before a peer can connect: the domains of the list are let in from the first moment.
         service.follow_list();
         let net = overlay.net.clone();
         let contacts = Arc::new(Contacts::new(net.clone(), None));

@@ -1,7 +1,7 @@
 //! Reports between the daemons of a domain: members' streams to its representative, and this sensor's own to it.
 //!
 //! Rules: the election decides whether this sensor's store is open and where its report goes; a stream is taken from
-//! a publisher of this domain only, for the host of its certificate; a refusal is told in words.
+//! a publisher of this domain only, for the host of its certificate; a refusal is sent with its reason.
 //! Not here: what is said on a stream (`sensor::report`, `sensor::representative`), the election (`overlay::domain`).
 
 use super::overlay::Overlay;
@@ -38,9 +38,9 @@ const OPEN_WITHIN: Duration = Duration::from_secs(5);
 const OPEN_AGAIN_AFTER: Duration = Duration::from_millis(200);
 /// How long a refused member may take to read why.
 const REFUSAL_WITHIN: Duration = Duration::from_secs(5);
-/// Refusals that are being told; beyond them a stream is closed without a word.
+/// Refusals that are being sent; beyond them a stream is closed without a reason.
 const REFUSALS_MAX: usize = 64;
-/// How often the host's load is told to the election.
+/// How often the host's load is given to the election.
 const LOAD_EVERY: Duration = Duration::from_secs(5);
 
 /// Reports, before they run.
@@ -79,7 +79,7 @@ impl Reporting {
         Some(Reporting { accepting, electing, link, way })
     }
 
-    /// Report and take reports until `shutdown`. What is returned fires when the representative was told that this sensor
+    /// Report and take reports until `shutdown`. What is returned fires when the representative was notified that this sensor
     /// goes.
     pub(crate) fn spawn(self, tasks: &mut Tasks, shutdown: &CancellationToken) -> CancellationToken {
         let Reporting { accepting, electing, link, way } = self;
@@ -199,7 +199,7 @@ impl Accepting {
             let Visit { peer, principal, stream } = tokio::select! {
                 visit = self.visits.recv() => match visit {
                     Some(visit) => visit,
-                    // The overlay has ended: nobody comes any more.
+                    // The overlay has ended: no one comes any more.
                     None => return std::future::pending().await,
                 },
                 Some(_) = refusals.join_next() => continue,
@@ -241,7 +241,7 @@ async fn refuse(mut stream: overlay::net::stream::Stream, why: String) {
     let _ = tokio::time::timeout(REFUSAL_WITHIN, telling).await;
 }
 
-/// The way of a member to whoever represents its domain, be it itself.
+/// The link of a member to the representative of its domain, which may be itself.
 struct MemberWay {
     net: Handle,
     view: watch::Receiver<Arc<View>>,
@@ -298,7 +298,7 @@ impl Way for MemberWay {
 
     async fn moved(&mut self) {
         let (leads_to, mut view) = (self.leads_to, self.view.clone());
-        // While nobody is heard the stream may still stand, or breaks by itself.
+        // While no one is heard the stream may still stand, or breaks by itself.
         let is_other = |view: &Arc<View>| {
             view.state.representative.is_some_and(|representative| Some(representative) != leads_to)
         };

@@ -1,7 +1,7 @@
 //! What is checked before a sensor starts: the filters of the folders, and the logs that were asked for.
 //!
 //! Rule: what cannot work is refused before anything is opened; what may still come, such as a log that is
-//! not there yet, is told and let through. Not here: reading logs (`sensor::tail`).
+//! not there yet, is reported and let through. Not here: reading logs (`sensor::tail`).
 
 use crate::exit::{Failure, Kind};
 use crate::filter_sources::FilterSources;
@@ -26,7 +26,7 @@ pub(crate) enum RefusedFilter {
 /// The filters of these folders, as the sensor will read them.
 ///
 /// # Errors
-/// If one is refused, which was told, and that matters; or a folder cannot be read.
+/// If one is refused, which was reported, and that matters; or a folder cannot be read.
 pub(crate) fn filters(folders: &[PathBuf], refused: RefusedFilter) -> Result<FilterSources, Failure> {
     let sources = FilterSources::of(folders)?;
     match refused {
@@ -39,7 +39,7 @@ pub(crate) fn filters(folders: &[PathBuf], refused: RefusedFilter) -> Result<Fil
 /// Whether none of the filters was refused.
 ///
 /// # Errors
-/// If one was, which was told.
+/// If one was, which was reported.
 pub(crate) fn sound(sources: &FilterSources) -> Result<(), Failure> {
     match sources.refused {
         0 => Ok(()),
@@ -68,7 +68,7 @@ pub(crate) fn known_filters(file: &Path, tails: &[RawTail], sources: &FilterSour
     }
 }
 
-/// The filters that the tails of a configuration file name and nobody has.
+/// The filters that the tails of a configuration file name and no one has.
 pub(crate) fn unknown_filters(file: &Path, tails: &[RawTail], sources: &FilterSources) -> Vec<ConfigError> {
     let named = tails.iter().map(|tail| (tail.path.as_str(), tail.filter.as_deref()));
     let unknown: Vec<_> = unknown(named, sources).collect();
@@ -88,7 +88,7 @@ pub(crate) fn unknown_filters(file: &Path, tails: &[RawTail], sources: &FilterSo
     }
 }
 
-/// The tails whose filter nobody has, by their numbers, and why in a sentence.
+/// The tails whose filter no one has, by their numbers, and why in a sentence.
 fn unknown<'a>(
     tails: impl Iterator<Item = (&'a str, Option<&'a str>)>,
     sources: &FilterSources,

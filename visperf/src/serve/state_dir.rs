@@ -18,7 +18,7 @@ pub(crate) fn prepare(path: &Path) -> anyhow::Result<PathBuf> {
     })
 }
 
-/// Tell other programs of this user where queries go.
+/// Write the query address for other programs of this user.
 pub(crate) fn write_listen(state: &Path, address: &str, socket: Option<&Path>, files: &LateFiles) {
     let mut text = format!("{address}\n").into_bytes();
     if let Some(socket) = socket {
@@ -27,7 +27,7 @@ pub(crate) fn write_listen(state: &Path, address: &str, socket: Option<&Path>, f
     files.write(&state.join(LISTEN_FILE), text);
 }
 
-/// Tell commands where other daemons reach this one; nothing is told for the usual place.
+/// Write where other daemons reach this one; nothing is written for the default address.
 pub(crate) fn write_reached(state: &Path, addresses: &[Address], files: &LateFiles) -> anyhow::Result<()> {
     let path = state.join(REACHED_FILE);
     if addresses.is_empty() {
@@ -43,9 +43,9 @@ pub(crate) fn write_reached(state: &Path, addresses: &[Address], files: &LateFil
     Ok(())
 }
 
-/// Take it back, while the folder's lock is held: a daemon that comes next has not told its own yet.
+/// Take it back, while the folder's lock is held: a daemon that comes next has not written its own yet.
 pub(crate) fn remove_listen(state: &Path, files: &LateFiles) {
     files.forget(&state.join(LISTEN_FILE));
-    // Only a hint for clients: that it stays behind does no harm, they say that nobody answers.
+    // Only a hint for clients: that it stays behind does no harm, they say that no one answers.
     let _ = std::fs::remove_file(state.join(LISTEN_FILE));
 }

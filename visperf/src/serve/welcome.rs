@@ -26,7 +26,7 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(300);
 /// A refusal by a live member lasts once it was repeated after so long: longer than the pauses between the first tries.
 const LASTING: Duration = Duration::from_secs(30);
 
-/// Refusals kept: more daemons than these need not be told of.
+/// Most refusals that are stored: more daemons need not be reported.
 const KEPT_MAX: usize = 16;
 
 /// Of those that give one reason, so many are named.

@@ -1,7 +1,7 @@
 //! Asks the daemons for a round, again and again, and gives the orders that the screen wants given.
 //!
 //! Shell: one thread, which alone waits for answers. Rules: a host that does not answer costs its own rows, not the others', and a round
-//! ends in a bounded time; when nobody answers that is told, and tried again. What is asked for in between is asked at once.
+//! ends in a bounded time; when no daemon answers that is reported, and tried again. What is requested in between is asked at once.
 //! Not here: what is done with the answers (`state`).
 
 use super::rows::{Id, Place, Process};
@@ -29,7 +29,7 @@ use wire::control::{Act, Signal};
 const PATIENCE: Patience = Patience::of(Duration::from_secs(10));
 /// How long the daemon that is asked may take to show that it is not itself who does not answer.
 const ALIVE: Patience = Patience::of(Duration::from_secs(3));
-/// Until somebody who did not answer is asked for a round again.
+/// Until a daemon that did not answer is asked for a round again.
 const AGAIN: Duration = Duration::from_secs(1);
 /// How long a round may take before those hosts are left out that were not asked yet.
 const ROUND: Duration = Duration::from_secs(30);
@@ -71,7 +71,7 @@ impl Asker {
     /// The place that is meant by a host's name: of the first domain.
     ///
     /// # Errors
-    /// If no daemon tells.
+    /// If no daemon answers.
     pub(crate) fn place(&mut self, host: &str) -> Result<Place, Failure> {
         let named = self.domains.first().map(String::as_str).or(self.target.door_domain());
         let domain = match named {
@@ -84,7 +84,7 @@ impl Asker {
         Ok(Place { domain, host: host.to_owned() })
     }
 
-    /// One round; each process as its sensor told it goes to `kept`, where that is wanted.
+    /// One round; each process as its sensor sent it goes to `kept`, if requested.
     ///
     /// # Errors
     /// If the daemon that is asked does not answer, or not for any of the domains.
@@ -146,7 +146,7 @@ impl Asker {
         Ok(round)
     }
 
-    /// A round as soon as somebody answers again.
+    /// A round as soon as a daemon answers again.
     ///
     /// # Errors
     /// If no waiting mends it.
@@ -167,7 +167,7 @@ impl Asker {
         }
     }
 
-    /// Whether the daemon that is asked answers, whatever it says: some tell of themselves not to everybody.
+    /// Whether the daemon that is asked answers at all: some refuse `daemon.info`.
     fn is_alive(&mut self) -> bool {
         let answer = self.client.request(&InfoParams {}, &About::default(), ALIVE);
         matches!(answer, Ok(_) | Err(Error::Fault { .. }))
@@ -252,13 +252,13 @@ impl Running {
         Ok(Running { asks, updates, thread })
     }
 
-    /// Whether it can still tell anything: it ends by itself only by a defect.
+    /// Whether it can still send updates: it ends by itself only by a defect.
     pub(crate) fn is_running(&self) -> bool {
         !self.thread.is_finished()
     }
 }
 
-/// Until nobody wants anything any more.
+/// Until no one wants anything any more.
 fn work(
     mut asker: Asker,
     mut scope: Scope,

@@ -119,7 +119,7 @@ fn link_line(state: &State, theme: Theme, now: Moment) -> Line<'static> {
     }
 }
 
-/// An answer that takes longer is told: a daemon asked anew has all that time to answer.
+/// An answer that takes longer is reported: a daemon asked again has all that time to answer.
 fn late_after(interval: Duration) -> Duration {
     interval.saturating_mul(LATE_INTERVALS).max(Duration::from_secs(3))
 }
@@ -160,7 +160,7 @@ fn told_within(host: &Host, width: u16) -> String {
     let load = host.load.map(|load| format!(" load {load:.2}"));
     let cpu = host.cpu.map(|cpu| format!(" cpu {}", share(cpu)));
     let memory = host.memory_used.zip(host.memory_total).map(|(used, total)| {
-        // A share of the whole or bytes, as the sensor tells it.
+        // A share of the whole or bytes, as the sensor reports it.
         let used = if used <= 1.0 { used * total } else { used };
         format!(" memory {} of {}", bytes(used), bytes(total))
     });

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! asker (a thread: asks daemons, gives orders) ── round, lost, given ──▶ state (pure) ──▶ draw (pure)
-//!        ▲───────────────── what to show, whom to signal ───────────────── keys ◀── terminal (the shell)
+//!        ▲───────────────── what to show and to signal ─────────────────── keys ◀── terminal (the shell)
 //! ```
 //!
 //! Rule: nothing that is shown is older than the screen says; an answer that does not come is shown as that.

@@ -14,7 +14,7 @@ use wire::time::Moment;
 /// Longest filter, in characters: a line of it.
 const FILTER_MAX_CHARS: usize = 60;
 
-/// A host as its domain tells it.
+/// A host as its domain lists it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Host {
     pub(crate) place: Place,
@@ -36,7 +36,7 @@ pub(crate) struct Round {
     pub(crate) total: u64,
     /// What is not shown, and why.
     pub(crate) notes: Vec<String>,
-    /// Hosts that said something themselves, if only that they have no processes to tell of.
+    /// Hosts that answered themselves, if only that they have no processes to show.
     pub(crate) answered: usize,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Round {
 pub(crate) enum Update {
     /// Everybody answered who could.
     Round(Round),
-    /// Nobody answers: why.
+    /// No one answers: why.
     Lost(String),
     /// An order was given: what came of it.
     Given(Result<String, String>),
@@ -283,7 +283,7 @@ impl State {
     /// Filter and sort; the mark stays with its process, and on its row where that is gone.
     fn arrange(&mut self) {
         let row = self.marked_row();
-        // While an expression is typed it is not one yet: all are shown, and what is missing is told.
+        // While an expression is typed it is not one yet: all are shown, and the mistake is reported.
         let filter = Filter::new(&self.filter).unwrap_or(Filter::Words(Vec::new()));
         let is_here = |process: &&Process| {
             self.only.as_ref().is_none_or(|only| process.id.0 == *only) && filter.passes(process)

@@ -1,7 +1,7 @@
 //! The terminal of the screen: taken, drawn on, and given back as it was, however the program ends.
 //!
 //! Shell. Rules: what restores the terminal runs at the end, at a panic and when a signal ends the program; keys are looked for at
-//! least ten times a second, so that what comes from the daemons is seen as soon; a terminal that is gone ends the program, be it told
+//! least ten times a second, so that what comes from the daemons is seen as soon; a terminal that is gone ends the program, be it notified
 //! by a signal or not.
 //! Not here: what is drawn (`draw`), what keys mean (`state`).
 
@@ -28,7 +28,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// How long a key is waited for before it is looked what the daemons said.
 const KEY_WAIT: Duration = Duration::from_millis(100);
-/// A screen that nothing changes is drawn anew so often: it tells how old it is.
+/// A screen that nothing changes is drawn again so often: it shows how old it is.
 const DRAWN_EVERY: Duration = Duration::from_millis(500);
 /// How long the program has to end by itself once its terminal is gone.
 const GONE_GRACE: Duration = Duration::from_secs(1);
@@ -42,7 +42,7 @@ struct Taken(Terminal<CrosstermBackend<Stdout>>);
 impl Taken {
     fn take() -> Result<Taken, Failure> {
         let fail = |error| Failure::of("cannot use the terminal", error);
-        // A panic is told on the terminal as it was.
+        // A panic is printed on the terminal as it was.
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             give_back();
@@ -65,13 +65,13 @@ impl Drop for Taken {
     }
 }
 
-/// There is nobody to tell that it cannot be given back.
+/// There is no one to notify that it cannot be given back.
 fn give_back() {
     let _ = execute!(io::stdout(), LeaveAlternateScreen, cursor::Show);
     let _ = disable_raw_mode();
 }
 
-/// Show `state` until somebody ends it.
+/// Show `state` until the user ends it.
 ///
 /// # Errors
 /// If the terminal cannot be used, or the thread that asks has ended.

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use wire::time::Time;
 
-/// Lines of the beginning that tell how near a filter comes.
+/// Lines of the beginning that show how near a filter comes.
 const NEAREST_LINES: usize = 256;
 /// So much of a beginning that is no text is no log; stray bytes in names stay below.
 const ODD_SHARE_PERCENT: usize = 5;

@@ -1,4 +1,4 @@
-//! The stamps that logs commonly begin with, to guess that of a log nobody knows.
+//! The stamps that logs commonly begin with, to guess that of a log no one knows.
 //!
 //! Pure. The guess is the format that most lines begin with, of those the one that takes the most.
 

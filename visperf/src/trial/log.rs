@@ -10,7 +10,7 @@ use log_filters::found::{Change, Found};
 use std::sync::Arc;
 use wire::time::Time;
 
-/// After so many lines the engine's changes are taken, which tell which places it may name again.
+/// After so many lines the engine's changes are taken, which say which places it may name again.
 const CHANGES_EVERY_LINES: u64 = 1_024;
 
 /// What a line brought.

@@ -31,7 +31,7 @@ pub(crate) enum IdleRules {
 pub(crate) enum Writer {
     /// It came with the program: advice on it is of no use to who tries a log.
     Ours,
-    /// Whoever reads this.
+    /// The reader.
     Reader,
 }
 

@@ -1,6 +1,6 @@
 //! The lines that no rule took, grouped by shape.
 //!
-//! Pure. At most [`GROUPS_MAX`] shapes are told apart; lines of further shapes are only counted.
+//! Pure. At most [`GROUPS_MAX`] shapes are distinguished; lines of further shapes are only counted.
 
 use crate::exit::Failure;
 use crate::output::figures::count;
@@ -8,7 +8,7 @@ use crate::output::{Color, Output, shortened};
 use crate::trial::shape::shape;
 use std::collections::BTreeMap;
 
-/// Shapes told apart: a log with more is of another kind than its filter.
+/// Most shapes that are distinguished: a log with more is of another kind than its filter.
 const GROUPS_MAX: usize = 10_000;
 /// Of an example this much is kept, in bytes.
 const EXAMPLE_LEN_BYTES: usize = 2_000;

@@ -1,7 +1,7 @@
 //! The contract of the query interface: what a daemon says of its methods is what the documents say.
 //!
 //! `docs/openapi.json` is the daemon's document; the marked parts of `docs/methods.md` are written from it. With VISPERF_UPDATE_DOCS set
-//! both are written anew instead of compared.
+//! both are written again instead of compared.
 
 use crate::program::Home;
 use crate::reference;

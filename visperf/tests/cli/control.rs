@@ -105,7 +105,7 @@ fn a_process_is_ended_by_who_started_the_daemon_and_that_is_an_event() {
     let seen = sensor.sees(&sleeper);
     let start = seen["start_ns"].as_u64().unwrap();
     let pid = sleeper.pid();
-    // Nobody is there to be asked; another process of that number is meant; there is no such process.
+    // No one is there to be asked; another process of that number is meant; there is no such process.
     sensor.run(&["kill", "localhost", &pid]).with_code(2).notes(&["--yes"]);
     let other = (start + 1).to_string();
     let ran = sensor.run(&["kill", "localhost", &pid, "--yes", "--start-ns", &other]);

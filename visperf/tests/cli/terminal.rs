@@ -34,7 +34,7 @@ fn on_terminal(columns: u16, arguments: &[&str], variable: Option<(&str, &str)>)
     let (give, take) = sync_channel(1);
     std::thread::spawn(move || {
         let mut printed = Vec::new();
-        // Where nobody holds the terminal any more, reading fails.
+        // Where no one holds the terminal any more, reading fails.
         let _ended = File::from(controller).read_to_end(&mut printed);
         give.send(String::from_utf8(printed).unwrap())
     });

@@ -129,7 +129,7 @@ fn keys_that_come_together_are_taken_together() {
     assert!(took < std::time::Duration::from_secs(6), "{took:?} for 122 keys");
 }
 
-/// Of a terminal that is nobody's in particular no signal tells that it is gone.
+/// Of a terminal that is no one's in particular no signal tells that it is gone.
 #[test]
 fn it_ends_with_its_terminal() {
     let (home, daemon) = (Home::new(), Daemon::start("127.0.0.1:0", &Events::default()));

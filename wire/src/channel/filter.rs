@@ -59,7 +59,7 @@ pub enum Predicate {
         /// Against what.
         bound: f64,
     },
-    /// A number differs by more than so much from what was last told of this process: `rss_bytes changes by 1M`.
+    /// A number differs by more than so much from what was last sent of this process: `rss_bytes changes by 1M`.
     Changes {
         /// The field.
         field: CompactString,

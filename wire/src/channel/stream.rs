@@ -33,7 +33,7 @@ pub struct Reading {
     pub value: Number,
 }
 
-/// An event as it is told.
+/// An event as it is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Occurrence {
     /// Its number in the journal of its sensor.
@@ -42,7 +42,7 @@ pub struct Occurrence {
     pub event: Event,
     /// What its user named the call of the event, as far as known then; empty if not.
     pub name: CompactString,
-    /// Whose the call is; the event's own where it tells that.
+    /// The user of the call; the event's own if it names one.
     pub user: CompactString,
 }
 
@@ -51,7 +51,7 @@ pub struct Occurrence {
 pub struct Change {
     /// The number of the event that changed it in the journal of the sensor.
     pub number: u64,
-    /// The call as it was known when it was told.
+    /// The call as it was known when it was sent.
     pub call: Call,
 }
 
@@ -77,7 +77,7 @@ pub enum Body {
         /// The number of the sweep.
         sweep: u64,
         /// None: `records` are all that passed. Else they are those of them that changed since the sample before, and these
-        /// are the numbers of processes that were told before, and have ended or pass no longer.
+        /// are the numbers of processes that were sent before, and have ended or match no longer.
         gone: Option<Vec<u32>>,
         /// The records that passed, at most [`RECORDS_MAX`].
         records: Vec<Record>,

@@ -9,11 +9,11 @@
 //! ```
 //!
 //! What is expected is one period after the last, the period being that between the last two; after a whole sweep none is
-//! known, so that it can be the first for whoever comes then. A field that may be unknown is kept as 0 for unknown and
+//! known, so that it can be the first of a new reader. A field that may be unknown is kept as 0 for unknown and
 //! otherwise one more than its value.
 //! Invariant: what is decoded is what was encoded, to the bit; a decoder gives an error, never a wrong table, on bytes
 //! that are not the next frame, and holds at most [`PROCESSES_MAX`] processes.
-//! Not here: which sweeps are sent to whom, and framing.
+//! Not here: which sweeps are sent where, and framing.
 
 mod fields;
 mod number;
@@ -119,7 +119,7 @@ impl Encoder {
     }
 
     /// Write what is other than in the last sweep written. `changed` are the places at which something can be, in rising
-    /// order (some may lie behind the end); what stands at the others is as it was. Returns how many processes were told. Before any whole sweep, one
+    /// order (some may lie behind the end); what stands at the others is as it was. Returns how many processes were given. Before any whole sweep, one
     /// is written.
     pub fn changes(
         &mut self,

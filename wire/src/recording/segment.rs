@@ -4,7 +4,7 @@
 //! items, each: length, u32 LE | 1, 2: a sweep of `process::delta` (the first is whole) | 3: a life that ended, postcard
 //! ```
 //!
-//! Pure. Rule: what cannot be read ends the segment, and that is told; what was read before it counts.
+//! Pure. Rule: what cannot be read ends the segment, and that is reported; what was read before it counts.
 //! Not here: how long segments are, and where they are kept.
 
 use crate::process::delta::{self, Decoder, Sweep};
@@ -18,7 +18,7 @@ const LENGTH_LEN_BYTES: usize = 4;
 /// Some seconds of sweeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
-    /// The first moment it tells of, in nanoseconds since boot: a sweep's beginning or a life's end.
+    /// The first moment it covers, in nanoseconds since boot: a sweep's beginning or a life's end.
     pub first_ns: u64,
     /// The last one.
     pub last_ns: u64,
@@ -162,7 +162,7 @@ impl Swept<'_> {
         let (from_ns, cpu_ns) = match before {
             Some((_, cpu_ns)) => (before_ns, cpu_ns),
             None if row.key.start_ns >= before_ns => (row.key.start_ns, 0),
-            // Its start is told in hundredths of a second by some sources.
+            // Some sources give its start in hundredths of a second.
             None => (before_ns, 0),
         };
         let span_ns = self.sweep.begin_ns.checked_sub(from_ns).filter(|span_ns| *span_ns > 0)?;

@@ -1,6 +1,6 @@
 //! One sweep of a host's metrics in as few bits as it needs: whole at first, then what changed.
 //!
-//! Pure. A whole sweep gives every value; the ones after it tell, against the sweep before, which values
+//! Pure. A whole sweep gives every value; the ones after it give, against the sweep before, the values
 //! are other than expected and by how much:
 //!
 //! ```text

@@ -84,7 +84,7 @@ impl World {
             return;
         }
         let count = self.machines.len();
-        // Another boot: its clock began anew.
+        // Another boot: its clock started over.
         self.machines[at].ahead = Duration::from_millis(self.dice.below(1_000_000));
         let now = self.local(at);
         let seed = self.dice.below(u64::MAX);

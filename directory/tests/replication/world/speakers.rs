@@ -1,4 +1,4 @@
-//! The representatives of the world: each tells directories what it covers, in terms that only rise.
+//! The representatives of the world: each reports to directories what it covers, in terms that only rise.
 
 use super::{Event, Said, World};
 use crate::statements::{domain, host, leave, representative, statement};

@@ -7,7 +7,7 @@
 //! POST /tunnel/TOKEN              frames ──▶ nothing
 //! ```
 //! Rules: each request is whole, with its length, so that whoever stands between may hold it until it has all of it; no
-//! two GETs look the same, so that nobody answers one from memory; one request a way is under way at a time.
+//! two GETs look the same, so that no one answers one from memory; one request a way is under way at a time.
 //! Not here: the answering end (`tunnels`), TLS below (`dial`).
 
 use super::{Line, PATH, Turn};

@@ -5,7 +5,7 @@
 //! GET /tunnel, Upgrade: websocket       ├─▶ Arrival ─▶ way_out: a connection of the overlay as any other
 //! POST /tunnel, GET|POST /tunnel/TOKEN ─┘
 //! ```
-//! Rules: whether there is a place is asked before anything is done; nobody is known here, so that whoever proves no key and
+//! Rules: whether there is a place is asked before anything is done; no one is known here, so that whoever proves no key and
 //! shows no certificate is cut off by the overlay, as by TCP, within ten seconds each; a carrier leaves the table with its
 //! stream.
 //! Not here: the door (`proxy`, `rpc`), what is carried (TLS or Noise, above).

@@ -1,7 +1,7 @@
 //! Which address of a peer is dialled because it was named, and which is not.
 //!
 //! Pure. Rule: nothing further inside than the proxy through which both were already connected: whoever is seen by a proxy of the
-//! public network is dialled there and not in private networks, and nobody at this host unless the proxy is on it. So a
+//! public network is dialled there and not in private networks, and no one at this host unless the proxy is on it. So a
 //! peer cannot have a daemon knock at what the peer itself does not reach.
 //! Not here: whether the peer is there at all (its proxy says, `exchange`).
 

@@ -23,7 +23,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(150);
 /// From a round that failed to the next one, of who begins; twice as long after each further one, up to 32 times.
 pub(super) const PAUSE: Duration = Duration::from_secs(600);
 
-/// The same of who answers: less, so that nobody is refused by whose clock runs ahead.
+/// The same of who answers: less, so that no one is refused by whose clock runs ahead.
 pub(super) const ANSWERING_PAUSE: Duration = Duration::from_secs(300);
 
 /// At most so many times is the pause doubled.

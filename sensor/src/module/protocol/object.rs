@@ -1,6 +1,6 @@
 //! An object of JSON and nothing else.
 //!
-//! Pure. Libraries read a structure also from an array, by the order of its fields; nobody writes that on purpose.
+//! Pure. Libraries read a structure also from an array, by the order of its fields; no one writes that on purpose.
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};

@@ -50,7 +50,7 @@ fn what_it_logs_is_kept() {
 #[test]
 fn an_endless_loop_runs_out_of_fuel_and_the_next_call_has_its_own() {
     fails("(loop br 0) i64.const 0", "it computed for too long");
-    // Nine tenths of the fuel of a call: it is counted anew each time.
+    // Nine tenths of the fuel of a call: it is counted again each time.
     let much = "(local i32) (loop (br_if 0 (i32.lt_u (local.tee 2 (i32.add (local.get 2) (i32.const 1)))
                 (i32.const 3000000)))) i64.const 0";
     let (mut instance, _) = does(much).expect("good");

@@ -291,7 +291,7 @@ impl Relays {
         }
     }
 
-    /// Whether the stream has ended, because nobody is there.
+    /// Whether the stream has ended, because no one is there.
     fn end_if_idle(&self, stream: &Stream) -> bool {
         let mut inner = locked(&self.0.inner);
         let is_idle = stream.hub.is_empty();

@@ -2,7 +2,7 @@
 //!
 //! Pure. As node_exporter has it: the time of guests is told apart and is part of `user` and `nice` too.
 //! Kernels let single modes run back a little (idle and I/O wait are estimates, and a core that is
-//! switched off and on begins anew); a counter must not, so a small step back is held at the highest.
+//! switched off and on starts over); a counter must not, so a small step back is held at the highest.
 //! Not here: reading the file (`stat`).
 
 use super::column::{Column, Raw};
@@ -22,7 +22,7 @@ const SECONDS: Column = Column::counter("node_cpu_seconds_total", "seconds", Raw
 const GUEST_SECONDS: Column = Column::counter("node_cpu_guest_seconds_total", "seconds", Raw::Ticks);
 
 /// A step back of at most this many ticks is the kernel's imprecision; a larger one is a core that
-/// begins anew.
+/// starts over.
 const STEP_BACK_MAX_TICKS: u64 = 300;
 
 /// Time of one core, in ticks since boot: `MODES`, then `GUEST_MODES`.

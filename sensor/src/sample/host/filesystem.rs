@@ -1,7 +1,7 @@
 //! Space and files of each mounted file system, by `statvfs`.
 //!
 //! What answers from this host is asked in the sweep; everything else goes through `remote_mounts`. The
-//! mount table is understood anew only when its text changed.
+//! mount table is understood again only when its text changed.
 
 use super::mounts::{self, Mount, Reach};
 use super::proc_file::ProcFile;

@@ -2,7 +2,7 @@
 //! names and units.
 //!
 //! `/proc` is read directly, through files kept open and into buffers kept: a general library opens,
-//! allocates and formats anew at every sweep, rounds counters and leaves out modes, merges and pressure.
+//! allocates and formats again at every sweep, rounds counters and leaves out modes, merges and pressure.
 //! It serves where it is asked once ([`facts`]).
 //! Rule: parsing is apart from reading. The parsers take bytes, allocate nothing and never panic.
 

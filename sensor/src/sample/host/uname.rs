@@ -1,6 +1,6 @@
 //! What the kernel says it is, as the labels of a metric whose value is 1.
 //!
-//! Rule: asked at every sweep, since a host may be renamed; built anew only if it changed.
+//! Rule: asked at every sweep, since a host may be renamed; built again only if it changed.
 
 use crate::sample::collector::{Collector, Error, Now};
 use crate::sample::table::{Rows, metric};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use wire::sample::{Metric, Semantics};
 
 /// The collector. The names are asked for at every sweep, since a host can be renamed while it runs; the
-/// metric is built anew only when they changed.
+/// metric is built again only when they changed.
 #[derive(Debug, Default)]
 pub struct Uname {
     told: Option<(Vec<u8>, Arc<Metric>)>,

@@ -1,6 +1,6 @@
 //! The chart: marks on their axes with their trails, what is under the pointer, the lasso.
 //!
-//! Rule: all marks are drawn at once, made anew each frame. Not here: where marks are (`crate::flock`), their shapes
+//! Rule: all marks are drawn at once, made again each frame. Not here: where marks are (`crate::flock`), their shapes
 //! (`glyphs`), what draws them (`pen`).
 
 use super::glyphs::Glyphs;

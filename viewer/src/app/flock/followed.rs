@@ -37,7 +37,7 @@ pub(super) struct Followed {
     only: Option<Wanted>,
     /// Its processes that are known, as they were chosen last.
     known: Vec<Wanted>,
-    /// Whether nobody chose anything else since.
+    /// Whether no one chose anything else since.
     is_chosen: bool,
     /// The hosts that were chosen by hand before.
     before: Option<BTreeSet<HostName>>,

@@ -1,7 +1,7 @@
 //! Marks on the screen by instancing: the graphics card makes a square of each sixteen bytes, and works out its shape.
 //!
 //! The shell of OpenGL 3.3 or OpenGL ES 3, and up. Rules: nothing of it is needed, so what fails is told once and marks are
-//! meshes from then on; buffers are used again, as one of a megabyte each frame would be had from the system anew each time.
+//! meshes from then on; buffers are used again, as one of a megabyte each frame would be had from the system again each time.
 //! Not here: what the bytes are (`pen`).
 
 use super::pen::{INSTANCE_LEN_BYTES, SCALE_PARTS, radius};
@@ -83,7 +83,7 @@ impl Engine {
     }
 }
 
-/// The instances of a frame. Their buffer is used again when nobody can draw them any more.
+/// The instances of a frame. Their buffer is used again when no one can draw them any more.
 struct Frame {
     engine: Engine,
     bytes: Vec<u8>,

@@ -1,6 +1,6 @@
 //! The tab of the flock: the chart of marks, the list of programs beside it, and what is asked of sensors for them.
 //!
-//! Rule: nobody is asked for processes while neither a flock nor its channels are seen. Not here: where marks are (`crate::flock`), what the chart
+//! Rule: no one is asked for processes while neither a flock nor its channels are seen. Not here: where marks are (`crate::flock`), what the chart
 //! (`chart`), the list (`list`) and the question before a signal (`kill`) look like.
 
 mod chart;

@@ -1,6 +1,6 @@
 //! The flock where somebody goes back: what is asked of sensors for it, and what is said where they kept nothing.
 //!
-//! Rule: a host is asked one question at a time, and again only a while after it could not be answered; nobody is asked
+//! Rule: a host is asked one question at a time, and again only a while after it could not be answered; no one is asked
 //! while the flock is not seen. Not here: which stretch is missing (`crate::flock::past`).
 
 use super::FlockView;
@@ -160,7 +160,7 @@ impl App {
         self.flock.past.values().any(|known| known.asked.is_some())
     }
 
-    /// Why nobody is seen at the time that is looked at, where that is so.
+    /// Why no one is seen at the time that is looked at, where that is so.
     #[must_use]
     pub fn why_no_flock(&self) -> Option<String> {
         let is_empty = self.flock.flock.hosts_at(self.flock_time()) == 0;
@@ -187,7 +187,7 @@ impl App {
     }
 }
 
-/// Where somebody went back and nobody is seen: why, and a way to where somebody is.
+/// Where somebody went back and no one is seen: why, and a way to where somebody is.
 pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors, inner: Rect) {
     let is_back = app.timeline.mode() != Mode::Live && matches!(app.source, Source::Daemon(_));
     let time = app.flock_time();
@@ -209,7 +209,7 @@ pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors, inner: Rect) {
     }
 }
 
-/// What to say of a time at which nobody is seen, and which time near it would be better.
+/// What to say of a time at which no one is seen, and which time near it would be better.
 fn words(app: &App, time: Time) -> (String, Option<Time>) {
     let view = &app.flock;
     let waits = view.past.values().any(|known| known.asked.is_some() && known.trouble.is_none());

@@ -1,6 +1,6 @@
 //! The tab of graphs: metrics of hosts, in one plot together or in a small one each, over one axis of time.
 //!
-//! Rule: nobody is asked for figures while no graph is seen. Not here: which cells there are and over what span
+//! Rule: no one is asked for figures while no graph is seen. Not here: which cells there are and over what span
 //! (`crate::graphs`), where figures come from (`live::figures`), the row at the top (`head`), one plot (`plot`).
 
 mod cells;
@@ -185,7 +185,7 @@ impl App {
         }
     }
 
-    /// The hosts that are chosen, those that are not there now among them; the usual ones where nobody chose.
+    /// The hosts that are chosen, those that are not there now among them; the usual ones where no one chose.
     fn chosen_graph_hosts(&mut self) -> Vec<HostName> {
         self.settings.graphs.hosts().unwrap_or_else(|| {
             self.leave_only_graphs();

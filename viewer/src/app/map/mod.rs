@@ -94,7 +94,7 @@ fn take_drag(app: &mut App, response: &Response, target: Option<Target>) {
     if response.dragged_by(PointerButton::Primary) {
         let by = response.drag_delta();
         let way = app.camera.way_on_map(by);
-        // By its names: the grid may have been put together anew, with other numbers, since the last frame.
+        // By its names: the grid may have been put together again, with other numbers, since the last frame.
         let grid = &app.drawn.grid;
         let found = app.dragged.as_ref().map(|dragged| (dragged.place(grid), dragged.domain(grid)));
         match found {

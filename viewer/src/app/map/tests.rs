@@ -1,4 +1,4 @@
-//! What is dragged on the map, while the grid is put together anew below it.
+//! What is dragged on the map, while the grid is put together again below it.
 
 use crate::app::settings::Settings;
 use crate::app::{App, Source};

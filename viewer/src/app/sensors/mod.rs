@@ -234,7 +234,7 @@ impl App {
         }
     }
 
-    /// The lines of the table, found anew four times a second, and when something else is looked for.
+    /// The lines of the table, found again four times a second, and when something else is looked for.
     fn find_lines(&mut self) {
         let view = &self.sensors;
         let moment = self.now.micros().div_euclid(LINES_EVERY_MICROS);

@@ -24,7 +24,7 @@ use wire::process::ProcessKey;
 /// Most processes of one command: as many as a sensor takes at once.
 const PROCESSES_MAX: usize = 100;
 
-/// Which processes, and how it is asked and told.
+/// Which processes, confirmation and output.
 #[derive(Debug, clap::Args)]
 struct Common {
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `visperf domain revoke`: end somebody's membership.
+//! `visperf domain revoke`: end a membership.
 //!
 //! Not here: how others hear of it (the issuer's daemon hands the list on).
 
@@ -31,7 +31,7 @@ pub(crate) struct Args {
 /// Revoke.
 ///
 /// # Errors
-/// If no domain was created here, nobody has that name, or it is the issuer itself.
+/// If no domain was created here, no one has that name, or it is the issuer itself.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let files = args.state.domain_files()?;
     let own = args.state.key()?.peer();

@@ -1,6 +1,6 @@
-//! Ctrl-C while events are followed: tells the cursor to go on from, and ends the program.
+//! Ctrl-C while events are followed: prints the cursor to go on from, and ends the program.
 //!
-//! Rule: the cursor that is told lies behind every event that was printed whole; only where the reader of
+//! Rule: the printed cursor lies behind every event that was printed whole; only where the reader of
 //! our output takes nothing any more may the page it is stuck in come again.
 
 use crate::command::interrupt::Interrupt;
@@ -53,7 +53,7 @@ impl Place {
     }
 }
 
-/// From now on Ctrl-C tells where to go on and ends the program.
+/// From now on Ctrl-C prints where to go on and ends the program.
 ///
 /// # Errors
 /// If the system refuses.

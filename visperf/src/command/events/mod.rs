@@ -35,7 +35,7 @@ const PAGE: u64 = 1_000;
 const LAST_MAX: u64 = 10_000;
 /// How long a daemon may wait for a first event before it answers with none.
 const WAIT: Duration = Duration::from_secs(20);
-/// Most events that are known again when a new representative tells them; some 3 MB.
+/// Most events that are known again when a new representative sends them; some 3 MB.
 const SEEN_MAX: usize = 100_000;
 /// The cursor behind the newest event.
 const NEWEST: &str = "end";
@@ -163,7 +163,7 @@ struct Reading<'a> {
     moved: bool,
     /// Whether a daemon ever answered.
     reached: bool,
-    /// With --follow: what was printed lately, which a new representative may tell again.
+    /// With --follow: what was printed lately, which a new representative may send again.
     seen: Option<Seen>,
     output: Output,
     lines: EventLines,
@@ -237,7 +237,7 @@ impl Reading<'_> {
                 }
                 Err(error) => error,
             };
-            // Nobody answered yet: there may be none at this address.
+            // No one answered yet: there may be none at this address.
             let passes = recovery::of(&error, told || reached_before) != Recovery::End;
             if !self.args.follow || !passes {
                 let method =

@@ -224,7 +224,7 @@ impl Trial<'_> {
         self.output.line(&doubt)
     }
 
-    /// The filter for a log, told to the user.
+    /// The filter for a log, as printed to the user.
     fn filter(&mut self, shown: &str, file_name: &str, beginning: &[u8]) -> Result<Arc<Filter>, Failure> {
         let registry = &self.sources.registry;
         let (filter, reason) = match &self.forced {

@@ -1,6 +1,6 @@
-//! Recordings as files of the user: read, written, and told in a line.
+//! Recordings as files of the user: read, written, and summed up in a line.
 //!
-//! Rule: a file that is damaged is read as far as it can be, and that is told; a file that is there is replaced only where
+//! Rule: a file that is damaged is read as far as it can be, and that is reported; a file that is there is replaced only where
 //! that is said, and by a whole one.
 
 use crate::exit::Failure;

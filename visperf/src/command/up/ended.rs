@@ -1,15 +1,15 @@
-//! The calls that ended and are to be told: each once, when nothing more came about it for a moment.
+//! The ended calls to print: each once, when nothing more came about it for a moment.
 //!
-//! Pure: a tick is whatever the caller's is. Rule: several logs tell of one end, the first often without what the next one
-//! knows, so a call is told with all of them. Not here: what is told of it (`text`).
+//! Pure: a tick is whatever the caller's is. Rule: several logs report one end, the first often without what the next one
+//! knows, so a call is printed with all of them. Not here: what is printed of it (`text`).
 
 use crate::output::seen::Seen;
 use compact_str::CompactString;
 use std::collections::BTreeMap;
 
-/// Calls that wait to be told; beyond them they are told at once.
+/// Calls that wait to be printed; beyond them they are printed at once.
 const WAITING_MAX: usize = 1_000;
-/// Calls told that are remembered, so that none is told twice.
+/// Printed calls that are remembered, so that none is printed twice.
 const TOLD_KEPT_MAX: usize = 10_000;
 
 /// The calls that ended.
@@ -35,7 +35,7 @@ impl Ended {
         }
     }
 
-    /// Whether all that wait are to be told at once.
+    /// Whether all that wait are to be printed at once.
     pub(super) fn is_full(&self) -> bool {
         self.waiting.len() >= WAITING_MAX
     }
@@ -54,7 +54,7 @@ impl Ended {
         std::mem::take(&mut self.waiting).into_keys().collect()
     }
 
-    /// Whether this call was not told yet, of the last [`TOLD_KEPT_MAX`]; now it is.
+    /// Whether this call was not printed yet, of the last [`TOLD_KEPT_MAX`]; now it is.
     pub(super) fn is_new(&mut self, call: &CompactString) -> bool {
         self.told.is_new(call)
     }

@@ -22,7 +22,7 @@ use wire::event::{Event, Kind, Outcome};
 
 /// Events read in one go.
 const PAGE: usize = 500;
-/// How often the hosts are drawn anew.
+/// How often the hosts are drawn again.
 const REDRAW: Duration = Duration::from_secs(1);
 /// After so many seconds in which nothing came, a recording that is written is over, whatever was read of it.
 const QUIET_TICKS: u32 = 10;
@@ -94,7 +94,7 @@ impl Live {
     pub(super) async fn run(self, shutdown: CancellationToken) -> Result<(), anyhow::Error> {
         match self.show(&shutdown).await {
             Ok(()) => {}
-            // Whoever read our output has enough: end as on Ctrl-C.
+            // The reader of the output has gone: end as on Ctrl-C.
             Err(Failure::Closed) => shutdown.cancel(),
             Err(failure) => anyhow::bail!(failure.message().unwrap_or_default()),
         }
@@ -125,7 +125,7 @@ impl Live {
                     ticks += 1;
                     let settled = screen.ended.tick();
                     self.show_calls(&mut screen, settled)?;
-                    // The end of a recording stays the last that is told where nothing more comes.
+                    // The end of a recording stays the last line where nothing more comes.
                     if screen.is_redrawn() || recording.is_some() || self.recording.is_none() || quiet == 0 {
                         self.draw_status(&mut screen, ticks)?;
                     }
@@ -189,7 +189,7 @@ impl Live {
     }
 
     fn show_call(&self, screen: &mut Screen, call: &Call) -> Result<(), Failure> {
-        // A call of one event has nothing to tell that its event did not.
+        // A call of one event shows nothing that its event did not.
         if call.events < 2 {
             return Ok(());
         }

@@ -70,7 +70,7 @@ fn speed(text: &str) -> Result<f64, String> {
 /// If it cannot start, or a part of it fails.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.places.start_telemetry()?;
-    // A demo leaves nothing behind, unless it is told where.
+    // A demo leaves nothing behind, unless a folder is given.
     let throw_away = match (args.demo, &args.places.state) {
         (true, None) => {
             Some(DemoFolder::new(&std::env::temp_dir()).map_err(|error| daemons::failure(&error))?)
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 fn config(args: &Args, player: Option<&Player>) -> Result<Config, Failure> {
     let mut config = super::sensor::plain()?;
     config.filters = crate::filter_sources::folders(&args.filters);
-    // Whoever starts it could end these without it.
+    // The user that starts it could end these without it.
     config.control = control::config::Config::of_user(rustix::process::geteuid().as_raw());
     let domain = args.domain.as_deref().or(args.demo.then_some("demo"));
     if let Some(domain) = domain {

@@ -1,6 +1,6 @@
 //! The screen of `visperf up`: lines that scroll, and a status below them where there is a terminal.
 //!
-//! Not here: what the lines say (`text`), which calls are told (`ended`).
+//! Not here: what the lines say (`text`), which calls are printed (`ended`).
 
 use super::ended::Ended;
 use crate::exit::Failure;
@@ -35,7 +35,7 @@ impl Screen {
         Screen { lines: EventLines::new(TimeZone::system(), &output), output, bar, ended: Ended::default() }
     }
 
-    /// Whether the status is drawn anew in its place, not as one more line.
+    /// Whether the status is drawn again in its place, not as one more line.
     pub(super) fn is_redrawn(&self) -> bool {
         self.bar.is_some()
     }
@@ -53,7 +53,7 @@ impl Screen {
         }
     }
 
-    /// The line below, drawn anew; without a terminal one line now and then.
+    /// The line below, drawn again; without a terminal one line now and then.
     ///
     /// # Errors
     /// As [`Output::line`].

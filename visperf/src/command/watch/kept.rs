@@ -28,7 +28,7 @@ use wire::time::Moment;
 pub(super) const WAIT_SECS: u64 = 20;
 /// Until who cannot be asked is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
-/// One that is over sooner than this is not begun anew at once: daemons may not agree yet who represents the domain.
+/// One that is over sooner than this is not started again at once: daemons may not agree yet who represents the domain.
 const SHORT: Duration = Duration::from_secs(5);
 /// How long a daemon may take to end a subscription, when the command ends.
 const ENDING: Patience = Patience::of(Duration::from_secs(3));
@@ -42,7 +42,7 @@ pub(super) struct Wish {
     pub(super) is_json: bool,
     /// Most entries of one answer.
     pub(super) limit: u64,
-    /// How long to wait before it is told that nothing passes; none where that need not be.
+    /// How long to wait before the note that nothing matches; none if there is no such note.
     pub(super) first_wait_secs: Option<u64>,
 }
 
@@ -59,11 +59,11 @@ pub(super) struct Kept {
     client: Client,
     subscription: Subscription,
     line: Line,
-    /// When it was begun.
+    /// When it was started.
     begun: Moment,
-    /// Since when nobody answers for it.
+    /// Since when no one answers for it.
     away: Option<Moment>,
-    /// Whether it has to be made anew.
+    /// Whether it has to be made again.
     is_over: bool,
     /// Whether the entries are taken packed.
     is_packed: bool,
@@ -106,7 +106,7 @@ impl Kept {
         self.subscription.clone()
     }
 
-    /// What came; none where nobody answered, or it was begun anew.
+    /// What came; none where no one answered, or it was started again.
     ///
     /// # Errors
     /// If it cannot go on.
@@ -233,7 +233,7 @@ impl Kept {
     }
 }
 
-/// How it goes on after it was made anew.
+/// How it goes on after it was made again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Again {
     /// Of what happens nothing is missing, and nothing comes twice.
@@ -271,7 +271,7 @@ struct Line {
     next: u64,
     /// Of events and calls: where to go on in the journal of the sensor.
     cursor: Option<String>,
-    /// Whether it was told that nobody answers.
+    /// Whether the note was printed that no daemon answers.
     is_told_away: bool,
 }
 

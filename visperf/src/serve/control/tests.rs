@@ -47,7 +47,7 @@ fn host(name: &str) -> HostName {
     HostName::try_from(name).unwrap()
 }
 
-/// A process that sleeps and is nobody's child: no part of what tests it.
+/// A process that sleeps and is no one's child: no part of what tests it.
 struct Victim {
     key: ProcessKey,
 }
@@ -355,7 +355,7 @@ fn ten_thousand_bad_orders_are_refused_and_a_good_one_is_obeyed() {
         assert!(victim.lives(), "{kind}");
     }
     for number in 0..2000 {
-        // A young one, so that it is not refused for its age; it came before also where the daemon was started anew since.
+        // A young one, so that it is not refused for its age; it came before also where the daemon was restarted since.
         match number % 500 {
             0 => {
                 let order = grid.order(victim.key, Signal::Cont);
@@ -424,12 +424,12 @@ fn again(first: Victim) -> Option<Victim> {
     drop(first);
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
-        // One that nobody took note of keeps its number.
+        // One that no one took note of keeps its number.
         if sensor::control::target::read(Path::new("/proc"), pid).unwrap().is_some() {
             std::thread::yield_now();
             continue;
         }
-        // The shell has the number before, if nobody else is quicker.
+        // The shell has the number before, if no other is quicker.
         std::fs::write(NEXT, (pid - 2).to_string()).ok()?;
         let second = Victim::start();
         if second.key.pid == pid {

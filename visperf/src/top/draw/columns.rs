@@ -10,11 +10,11 @@ use crate::top::rows::{Order, Process};
 use ratatui::layout::Constraint;
 use std::time::Duration;
 
-/// A screen narrower than this has the columns without which nobody can do.
+/// A screen narrower than this has the columns without which no one can do.
 const NARROW_COLUMNS: u16 = 110;
 /// So much wider it has to be for the hosts beside all other columns.
 const HOST_COLUMNS: u16 = 20;
-/// What a name, and a command, needs to be told from others.
+/// Width that distinguishes a name, and a command, from others.
 const NAME_COLUMNS: u16 = 8;
 const COMMAND_COLUMNS: u16 = 16;
 /// What is left out where there is no room, the least needed first.

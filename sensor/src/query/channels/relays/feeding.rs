@@ -1,7 +1,7 @@
 //! The task of a stream: the entries of the host are made a table again, and shown to the consumers at each sweep.
 //!
 //! Shell. Rules: a call under way is not given up, as what it takes would be lost; a host that forgot the stream is subscribed to
-//! anew at once, one that stopped it after a while, one that cannot be asked again and again; what it did not tell meanwhile
+//! again at once, one that stopped it after a while, one that cannot be asked again and again; what it did not tell meanwhile
 //! is missed.
 //! Not here: who the consumers are (`relays`).
 
@@ -131,7 +131,7 @@ impl Feeding {
         }
     }
 
-    /// Until nobody wants it any more.
+    /// Until no one wants it any more.
     async fn run(mut self) {
         while !self.relays.end_if_idle(&self.stream) {
             self.stream.hub.drop_idle(running());
@@ -141,7 +141,7 @@ impl Feeding {
             };
             self.away_since.get_or_insert_with(running);
             let (fault, pause) = match trouble {
-                // The host's sensor was started anew, or nobody took for too long: there is another to be had at once.
+                // The host's sensor was restarted, or no one took for too long: there is another to be had at once.
                 Trouble::Ended => {
                     self.source = None;
                     continue;
@@ -161,7 +161,7 @@ impl Feeding {
             }
         }
         if let Some(Source { id, .. }) = self.source.take() {
-            // One that cannot be ended now ends by itself when nobody takes.
+            // One that cannot be ended now ends by itself when no one takes.
             self.unsubscribe(id).await;
         }
     }
