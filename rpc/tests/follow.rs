@@ -32,7 +32,7 @@ struct Inside {
     is_refusing: AtomicBool,
 }
 
-/// A server whose one method tells how often it was asked, with so many bytes beside it.
+/// A server whose one method answers how often it was asked, with so many bytes beside it.
 fn start(bytes: usize, options: ListenerOptions, limits: Limits) -> (Served, Arc<Inside>) {
     let inside = Arc::new(Inside::default());
     let own = Arc::clone(&inside);
@@ -270,7 +270,7 @@ fn a_fault_that_does_not_pass_is_the_last_that_comes() {
         assert_eq!(fault.data["error"]["code"], fault::INVALID_PARAMS);
         assert!(follower.next().is_none(), "it ended");
     }
-    // Whoever comes when it is mended gets answers.
+    // A new stream after that gets answers.
     inside.is_refusing.store(false, Ordering::Relaxed);
     let mut again = Follower::begin(&served, "follow=0.1");
     assert!(std::iter::from_fn(|| again.next()).any(|event| event.kind.is_none()));
@@ -318,7 +318,7 @@ fn who_may_no_longer_is_told_so_and_cut_off() {
     };
     let (served, _) = start(9, options, follow(bounds));
     let mut often = Follower::begin(&served, "follow=0.1");
-    // This one would not be told anything for a minute.
+    // This one would be sent nothing for a minute.
     let mut seldom = Follower::begin(&served, "follow=60");
     assert!(often.next().is_some() && seldom.next().is_some());
     let third = served.get("/api/v1/test.tick?follow=1");

@@ -334,7 +334,7 @@ impl Registry {
     /// If the path is taken, or there is no such method that only reads; nothing is added then.
     pub fn add_path(&mut self, path: &'static str, name: &'static str) -> Result<(), Error> {
         let reads = self.get(name).is_some_and(|method| method.declaration.reading == Reading::Only);
-        if !reads || !path.starts_with('/') || self.paths.contains_key(path) {
+        if !reads || !is_free(path) || self.paths.contains_key(path) {
             return Err(Error::Path { path: path.to_owned(), method: name.to_owned() });
         }
         self.paths.insert(path, name);
@@ -378,12 +378,20 @@ impl Registry {
     }
 }
 
+/// Whether a path is none of the query interface's own, and a literal one for the router.
+fn is_free(path: &str) -> bool {
+    let is_own = ["/", "/RPC2", "/RPC2/", "/api/v1", "/api/v1/", "/api/v1/openapi.json"].contains(&path);
+    let is_method = path.strip_prefix("/api/v1/").is_some_and(is_name);
+    path.starts_with('/') && !is_own && !is_method && !path.contains(['{', '}', ':', '*'])
+}
+
 fn is_name(name: &str) -> bool {
     let word = |word: &str| {
         word.starts_with(|c: char| c.is_ascii_lowercase())
             && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
-    name.len() <= METHOD_NAME_BYTES && name.split('.').count() >= 2 && name.split('.').all(word)
+    let is_free = name != "openapi.json";
+    is_free && name.len() <= METHOD_NAME_BYTES && name.split('.').count() >= 2 && name.split('.').all(word)
 }
 
 #[cfg(test)]
@@ -430,6 +438,11 @@ mod tests {
         assert_eq!(registry.add_path("/x", "a.d"), Err(refused("/x", "a.d")));
         registry.add(Declaration::new("a.e", "changes").signed().handler_now(|_| Ok(Value::Nil))).unwrap();
         assert_eq!(registry.add_path("/x", "a.e"), Err(refused("/x", "a.e")), "a proof is no reading");
+        for path in
+            ["x", "/", "/RPC2", "/api/v1", "/api/v1/a.c", "/api/v1/openapi.json", "/{x}", "/:x", "/*x"]
+        {
+            assert_eq!(registry.add_path(path, "a.c"), Err(refused(path, "a.c")));
+        }
         registry.add_path("/x", "a.c").unwrap();
         assert_eq!(registry.add_path("/x", "a.c"), Err(refused("/x", "a.c")));
         let mut other = Registry::new();

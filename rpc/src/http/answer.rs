@@ -83,7 +83,8 @@ pub(super) fn without_request(status: u16, fault: &Fault) -> String {
     let body = json::write_fault(fault);
     let retry = if status == StatusCode::SERVICE_UNAVAILABLE { "retry-after: 1\r\n" } else { "" };
     format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncache-control: no-store\r\n{retry}connection: close\r\n\
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncache-control: no-store\r\n\
+         x-content-type-options: nosniff\r\n{retry}connection: close\r\n\
          content-length: {}\r\n\r\n{body}",
         body.len()
     )

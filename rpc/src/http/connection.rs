@@ -30,6 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tower::Service as _;
@@ -91,7 +92,7 @@ impl Connection {
     /// What comes before the head of a request has as long as that.
     async fn in_time<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
-            done = tokio::time::timeout(self.limits.head_time, work) => done.ok(),
+            done = timeout(self.limits.head_time, work) => done.ok(),
             () = self.shutdown.cancelled() => None,
         }
     }
@@ -111,15 +112,19 @@ impl Connection {
         let mut guarded = GuardedStream::new((stream, socket), limits, statistics, pipe);
         if let Err(error) = self.answer_requests(&mut guarded, &conversation).await {
             tracing::trace!(%error, "a connection ended early");
-            return;
+            // What hyper cannot parse, it has answered.
+            if !error.is_parse() {
+                return;
+            }
         }
-        let (mut stream, refusal, has_more) = guarded.into_parts();
-        let last = refusal.map(|refusal| self.refused(refusal)).unwrap_or_default();
-        if has_more {
-            end(stream, &last).await;
-        } else {
-            let _ = tokio::time::timeout(LINGER_TIME, stream.shutdown()).await;
+        if let Some(refusal) = guarded.refusal() {
+            let last = self.refused(refusal);
+            if guarded.write_all(last.as_bytes()).await.is_err() || guarded.flush().await.is_err() {
+                return;
+            }
         }
+        let may_receive = guarded.may_receive();
+        Box::pin(end(guarded.into_inner(), may_receive)).await;
     }
 
     async fn answer_requests<S: AsyncRead + AsyncWrite + Unpin + Send>(
@@ -157,18 +162,21 @@ impl Connection {
 }
 
 /// Refuses a connection over the limit, whose client may not have sent anything yet.
-pub(crate) async fn end_busy(stream: impl AsyncRead + AsyncWrite + Unpin) {
+pub(crate) async fn end_busy(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let fault = Fault::new(fault::BUSY, "expected fewer connections; close some, or ask again later");
-    end(stream, &without_request(503, &fault)).await;
+    let last = without_request(503, &fault);
+    if let Ok(Ok(())) = timeout(LINGER_TIME, stream.write_all(last.as_bytes())).await {
+        Box::pin(end(stream, true)).await;
+    }
 }
 
-/// Closes a connection after a last response, so that the client can read all responses.
-async fn end(mut stream: impl AsyncRead + AsyncWrite + Unpin, last: &str) {
+/// Closes a connection; if its client may be sending, in a way that lets it read all responses.
+async fn end(mut stream: impl AsyncRead + AsyncWrite + Unpin, may_receive: bool) {
     let ending = async {
-        stream.write_all(last.as_bytes()).await?;
         stream.shutdown().await?;
-        let (mut unread, mut left) = ([0; 4096], LINGER_BYTES);
-        while left > 0 {
+        let (mut unread, mut left) = (Vec::new(), LINGER_BYTES);
+        while may_receive && left > 0 {
+            unread.resize(4096, 0);
             match stream.read(&mut unread).await? {
                 0 => break,
                 count => left = left.saturating_sub(count),
@@ -176,5 +184,5 @@ async fn end(mut stream: impl AsyncRead + AsyncWrite + Unpin, last: &str) {
         }
         io::Result::Ok(())
     };
-    let _ = tokio::time::timeout(LINGER_TIME, ending).await;
+    let _ = timeout(LINGER_TIME, ending).await;
 }

@@ -17,6 +17,8 @@ pub(crate) struct Refusal {
     pub(crate) status: u16,
     /// What was expected and found.
     pub(crate) message: &'static str,
+    /// Whether it is within the body of a request, which then answers it.
+    pub(crate) is_in_body: bool,
 }
 
 /// Where in a request a connection is.
@@ -106,6 +108,7 @@ impl Framing {
     /// How many of the first bytes of `buffer` may be read on. None: more must come first. The next call
     /// gets the buffer without the bytes admitted.
     pub(crate) fn admit(&mut self, buffer: &[u8]) -> Result<usize, Refusal> {
+        let is_in_body = self.phase(buffer.len()) == Phase::Body;
         let admitted = match self.state {
             State::Head => self.admit_head(buffer),
             State::Sized(left) => {
@@ -121,12 +124,13 @@ impl Framing {
             }
             State::ChunkEnd => self.admit_line_end(buffer, State::ChunkSize),
             State::LastChunkEnd => self.admit_line_end(buffer, State::Head),
-            State::Refused(refusal) => Err(refusal),
+            State::Refused(refusal) => return Err(refusal),
         };
-        if let Err(refusal) = admitted {
+        admitted.map_err(|refusal| {
+            let refusal = Refusal { is_in_body, ..refusal };
             self.state = State::Refused(refusal);
-        }
-        admitted
+            refusal
+        })
     }
 
     /// Refuses whatever comes next, for a reason outside (a deadline).
@@ -148,10 +152,7 @@ impl Framing {
         }
         while let Some(byte) = buffer.get(self.scanned) {
             if self.scanned >= self.max_head_bytes {
-                return Err(Refusal {
-                    status: 431,
-                    message: "expected a head of at most 16 KiB, found more",
-                });
+                return Err(refusal(431, "expected a head of at most 16 KiB, found more"));
             }
             self.scanned += 1;
             if *byte != b'\n' {
@@ -167,7 +168,7 @@ impl Framing {
             self.line_start = self.scanned;
             self.lines += 1;
             if self.lines > self.max_headers + 1 {
-                return Err(Refusal { status: 431, message: "expected at most 100 headers, found more" });
+                return Err(refusal(431, "expected at most 100 headers, found more"));
             }
         }
         Ok(0)
@@ -226,7 +227,11 @@ fn take(buffer: &[u8], left: u64) -> (usize, u64) {
 }
 
 const fn bad(message: &'static str) -> Refusal {
-    Refusal { status: 400, message }
+    refusal(400, message)
+}
+
+const fn refusal(status: u16, message: &'static str) -> Refusal {
+    Refusal { status, message, is_in_body: false }
 }
 
 /// The body that a head, without its last line end and empty line, announces.
@@ -267,9 +272,7 @@ fn check_head(head: &[u8], max_target_bytes: usize) -> Result<Body, Refusal> {
             Err(bad("no Transfer-Encoding in HTTP/1.0, found one"))
         }
         (None, Some(value)) if value.eq_ignore_ascii_case(b"chunked") => Ok(Body::Chunked),
-        (None, Some(_)) => {
-            Err(Refusal { status: 501, message: "expected Transfer-Encoding: chunked, found another" })
-        }
+        (None, Some(_)) => Err(refusal(501, "expected Transfer-Encoding: chunked, found another")),
         (None, None) => Ok(Body::Sized(0)),
         (Some(value), None) => read_length(value).map(Body::Sized),
     }
@@ -291,26 +294,25 @@ fn check_request_line(line: &[u8], max_target_bytes: usize) -> Result<Version, R
         b"HTTP/1.1" => Version::Http11,
         b"HTTP/1.0" => Version::Http10,
         _ => {
-            return Err(Refusal {
-                status: 505,
-                message: "expected HTTP/1.1 or HTTP/1.0, found another version",
-            });
+            return Err(refusal(505, "expected HTTP/1.1 or HTTP/1.0, found another version"));
         }
     };
     if method.is_empty() || !method.iter().all(|byte| is_token(*byte)) {
         return Err(bad("a method such as GET or POST, found something else"));
     }
     if target.len() > max_target_bytes {
-        return Err(Refusal {
-            status: 414,
-            message: "expected a target of at most 8 KiB, found more; use POST",
-        });
+        return Err(refusal(414, "expected a target of at most 8 KiB, found more; use POST"));
     }
     if !target.starts_with(b"/") && target != b"*" && !target.starts_with(b"http://") {
         return Err(bad("a target that starts with /, found another"));
     }
     if target.iter().any(|byte| !byte.is_ascii_graphic()) {
         return Err(bad("a target of printable ASCII, found other bytes; write them as %XX"));
+    }
+    // hyper would answer by itself what it cannot parse; only these bytes, and hosts, need a look.
+    let is_plain = target.starts_with(b"/") && !target.iter().any(|byte| b"<>\"`".contains(byte));
+    if !is_plain && hyper::Uri::try_from(target).is_err() {
+        return Err(bad("a target that is a path, found characters such as < or \"; write them as %XX"));
     }
     Ok(version)
 }

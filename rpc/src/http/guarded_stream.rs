@@ -101,24 +101,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
     /// Admits what it can of the buffer.
     fn admit(&mut self) -> io::Result<()> {
         while self.admitted < self.buffer.len() && !self.ended {
-            let phase = self.framing.phase(self.buffer.len() - self.admitted);
             match self.framing.admit(&self.buffer[self.admitted..]) {
                 Ok(0) => break,
                 Ok(count) => self.admitted += count,
                 Err(_) if self.admitted > 0 => break,
-                Err(refusal) => return self.refused(refusal, phase),
+                Err(refusal) => return self.refused(refusal),
             }
         }
         Ok(())
     }
 
     /// Lets hyper see the refusal: as the end in place of a head, as an error within a body.
-    fn refused(&mut self, refusal: Refusal, phase: Phase) -> io::Result<()> {
+    fn refused(&mut self, refusal: Refusal) -> io::Result<()> {
         self.framing.refuse(refusal);
         self.buffer.clear();
         self.admitted = 0;
         self.ended = true;
-        if phase == Phase::Body {
+        if refusal.is_in_body {
             return Err(io::Error::new(io::ErrorKind::InvalidData, refusal));
         }
         self.refusal = Some(refusal);
@@ -135,7 +134,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
                 return Ok(());
             }
         };
-        self.refused(Refusal { status: 408, message }, phase)
+        self.refused(Refusal { status: 408, message, is_in_body: phase == Phase::Body })
     }
 
     fn time(&self, phase: Phase) -> Duration {
@@ -146,10 +145,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
         }
     }
 
-    /// The stream below; the head that was refused; and whether the client may have sent more than was read.
-    pub(crate) fn into_parts(self) -> (S, Option<Refusal>, bool) {
+    /// The head that was refused, which is not answered yet.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        self.refusal
+    }
+
+    /// Whether the client may be sending now.
+    pub(crate) fn may_receive(&self) -> bool {
         let phase = self.framing.phase(self.buffer.len() - self.admitted);
-        (self.stream, self.refusal, !matches!(phase, Phase::Fresh | Phase::Idle))
+        self.ended || !matches!(phase, Phase::Fresh | Phase::Idle)
+    }
+
+    pub(crate) fn into_inner(self) -> S {
+        self.stream
     }
 
     /// Counts what was written, or gives up on a client that takes nothing.
@@ -175,8 +183,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
         Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, "the client took nothing of its answer in time"))
     }
 
-    /// For a stream, flushing has a deadline, and the socket's send buffer is small.
-    fn poll_flush_following(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// For a stream, the socket's send buffer is small.
+    fn narrow(&mut self) {
         let is_large = self.pipe.longest_bytes() > SOCKET_BYTES;
         let kept_bytes = if is_large { SOCKET_BYTES_LARGE } else { SOCKET_BYTES };
         if self.kept_bytes != kept_bytes {
@@ -185,13 +193,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
                 socket::narrow(stream, kept_bytes);
             }
         }
-        let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        if flushed.is_ready() {
-            self.writing.stop();
-            self.pipe.clear();
-            return flushed;
-        }
-        self.poll_late(context).map(Err)
     }
 }
 
@@ -253,16 +254,65 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
         self.stream.is_write_vectored()
     }
 
+    /// What TLS has taken, and the socket not yet, has the deadline of writing too.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.pipe.is_following() {
-            return this.poll_flush_following(context);
+            this.narrow();
         }
-        Pin::new(&mut this.stream).poll_flush(context)
+        let flushed = Pin::new(&mut this.stream).poll_flush(context);
+        if flushed.is_ready() {
+            this.writing.stop();
+            this.pipe.clear();
+            return flushed;
+        }
+        this.poll_late(context).map(Err)
     }
 
     /// The end of what hyper does with it, not of the connection.
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_flush(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use tokio::time::timeout;
+
+    /// Takes everything, and sends nothing of it.
+    struct Stuck;
+
+    impl AsyncRead for Stuck {
+        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    impl AsyncWrite for Stuck {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_written_and_not_sent_has_a_deadline() {
+        let (limits, statistics) = (Arc::new(Limits::default()), Arc::new(Statistics::default()));
+        let write_time = limits.write_time;
+        let mut guarded = GuardedStream::new((Stuck, |_| None), limits, statistics, Arc::default());
+        let written = poll_fn(|context| Pin::new(&mut guarded).poll_write(context, b"x")).await;
+        assert_eq!(written.unwrap(), 1);
+        let flushing = poll_fn(|context| Pin::new(&mut guarded).poll_flush(context));
+        let flushed = timeout(write_time * 2, flushing).await.expect("in time");
+        assert_eq!(flushed.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 }

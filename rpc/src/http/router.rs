@@ -8,7 +8,7 @@
 //! GET  /api/v1/openapi.json   the same as an OpenAPI document
 //! GET  /                      how to ask, for people
 //! GET  PATH                   a reading method under the path that another program expects
-//! GET, POST /tunnel…          what is no call           bytes, where there is a upgrade for it
+//! GET, POST /tunnel[/…]       not a call                bytes, if the daemon has tunnels
 //! ```
 //! A request passes, in order: Host and Origin, the upgrade, the authorizer where there is one, the path, the body within its
 //! limits, the codec, the call. Only the first happens before the client is authorized; a tunnelled request is authenticated by what it

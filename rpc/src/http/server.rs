@@ -93,7 +93,7 @@ pub async fn serve_with(
     Ok(())
 }
 
-/// As [`serve_methods`], for clients of a local socket, each on behalf of its user. StreamCounts for connections and followers are
+/// As [`serve_methods`], for clients of a local socket, each on behalf of its user. The limits of connections and streams are
 /// its own: clients on TCP take none of them.
 pub async fn serve_local(listener: LocalListener, dispatcher: Arc<Dispatcher>, shutdown: CancellationToken) {
     serve_accepted(

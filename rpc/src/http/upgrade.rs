@@ -4,7 +4,7 @@
 //! a connection ── its first byte ──▶ Upgrade::takes_plain ─▶ handed on, before TLS
 //!      │ TLS
 //!      └── its first bytes ────────▶ begins with Upgrade::UPGRADE ─▶ handed on, before HTTP
-//!      └── a request for /tunnel… ─▶ its whole body ─▶ Upgrade::ask ─▶ an answer
+//!      └── a request for /tunnel[/…] ─▶ its whole body ─▶ Upgrade::ask ─▶ an answer
 //! ```
 //! Rules: what is handed on counts as a connection of its source until it ends; the first bytes have as long as a head has,
 //! and none of them is lost; a body has the bounds of every body.
@@ -65,7 +65,7 @@ pub trait Upgrade: Send + Sync {
     /// Such a connection, until it ends.
     fn take_upgrade(&self, stream: Box<dyn Duplex>, source: SocketAddr) -> Work<'_, ()>;
 
-    /// What paths begin with that are for it.
+    /// The path of its requests; those below it are for it too.
     fn path(&self) -> &'static str;
 
     /// One request for such a path.

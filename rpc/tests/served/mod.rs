@@ -98,7 +98,7 @@ impl Served {
         Served::start_with(options, registry, limits)
     }
 
-    /// One that lets in whom `authorizer` does.
+    /// One that lets in the requests that `authorizer` does.
     pub fn start_behind(authorizer: Arc<dyn Authorizer>, limits: Limits) -> Served {
         let options =
             server::ListenerOptions { authorizer: Some(authorizer), ..server::ListenerOptions::default() };

@@ -1,6 +1,6 @@
-//! Requests that two readers may end at different places, by which one is smuggled past whoever stands between.
+//! Requests that two readers may end at different places, by which one is smuggled past a proxy between them.
 //!
-//! Rule: each is to be answered 400 and its connection closed, whatever stands behind it. Included by the tests of whoever
+//! Rule: each is to be answered 400 and its connection closed, whatever follows it. Included by the tests of what
 //! serves HTTP here: a daemon's own listener, and a proxy's door.
 //! Not here: bodies that are hostile by what they say (`hostile`).
 #![allow(dead_code, unreachable_pub, missing_docs)] // each uses a part of it

@@ -53,7 +53,7 @@ struct State {
     waiting: Waiting,
 }
 
-/// The tasks that wait for a stream; its halves may be of several.
+/// The tasks that wait for a stream. What keeps its path up, and its timer, wake the task that polled last.
 #[derive(Debug, Default)]
 struct Waiting {
     /// For bytes.

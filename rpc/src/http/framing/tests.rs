@@ -122,7 +122,7 @@ fn phases_follow_the_bytes() {
     assert_eq!(phase("POST / HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello"), Phase::Idle);
     assert_eq!(phase("POST / HTTP/1.0\r\nContent-Length: 5\r\n\r\nhelloP"), Phase::Head);
     let mut framing = Framing::new(&Limits::default());
-    framing.refuse(Refusal { status: 408, message: "late" });
+    framing.refuse(Refusal { status: 408, message: "late", is_in_body: false });
     assert_eq!(framing.phase(0), Phase::Refused);
 }
 
