@@ -11,6 +11,7 @@ mod manifests;
 mod purity;
 mod rooms;
 mod sources;
+mod words;
 
 use std::path::{Path, PathBuf};
 use system_tests::program;

@@ -159,7 +159,7 @@ pub struct Selection {
     pub name: Option<CompactString>,
     /// The number of a process's user.
     pub uid: Option<u32>,
-    /// Their arguments, as far as the source tells them; `*` matches any characters.
+    /// Their arguments, as far as the source has them; `*` matches any characters.
     pub command: Option<CompactString>,
     /// Their number.
     pub pid: Option<u32>,

@@ -112,7 +112,7 @@ impl Principal {
     pub const OWN: Principal = Principal { viewer: Viewer::Trusted, asker: None };
 }
 
-/// One of those for whom a daemon asks, as that daemon distinguishes them: a digest of the account's name and of what it may see, so
+/// An account on whose behalf a daemon asks, as that daemon distinguishes them: a digest of the account's name and of what it may see, so
 /// that an account with fewer rights is another one. It grants nothing: it separates what belongs to each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Account(pub [u8; 16]);
@@ -161,7 +161,7 @@ pub enum Integers {
 pub enum Answer<'a> {
     /// The result, packed.
     Done(#[serde(borrow, serialize_with = "crate::bytes::serialize")] &'a [u8]),
-    /// The document of the result, in the form that the question named: the words of whoever answers, which no one on the
+    /// The document of the result, in the form that the question named: written by the daemon that answers, which no one on the
     /// way has looked at.
     Written(#[serde(borrow, serialize_with = "crate::bytes::serialize")] &'a [u8]),
     /// A fault, as a client would get it.

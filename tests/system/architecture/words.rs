@@ -1,0 +1,118 @@
+//! Plain words: comments and documents have none of the words for which the field has a term.
+//!
+//! What stands in backticks or in a block of code is a name or the output of a program, and free.
+
+use super::{Text, assert_none, texts};
+
+/// Words that are not used, and what is written in their place.
+const BANNED: &[(&str, &str)] = &[
+    ("told", "sent, reported, printed, shown"),
+    ("tell", "send, report, print, show"),
+    ("tells", "sends, reports, prints, shows"),
+    ("whoever", "the client, the peer, the caller that …"),
+    ("whom", "the client, the peer, the caller"),
+    ("somebody", "a client, another peer"),
+    ("nobody", "no client, no peer, no one"),
+    ("anew", "again"),
+    ("begun", "started"),
+    ("hangs on", "depends on"),
+    ("in vain", "without success"),
+];
+
+/// Folders and documents that keep to it; those that are not here yet are rewritten one by one.
+const PLAIN: &[&str] = &[
+    "client/",
+    "daemon/",
+    "directory/",
+    "proxy/",
+    "rpc/",
+    "tunnel/",
+    "wire/",
+    "README.md",
+    "ARCHITECTURE.md",
+    "docs/accounting.md",
+    "docs/channels.md",
+    "docs/command-line.md",
+    "docs/control.md",
+    "docs/domains.md",
+    "docs/filter-format.md",
+    "docs/firewalls.md",
+    "docs/methods.md",
+    "docs/modules.md",
+    "docs/query-interface.md",
+    "docs/scale.md",
+    "docs/service.md",
+    "docs/upgrading.md",
+    "docs/writing-a-filter.md",
+];
+
+/// The part of a line that is prose.
+fn prose(line: &str, is_code: bool) -> Option<&str> {
+    if !is_code {
+        return Some(line);
+    }
+    let at = line.find("//")?;
+    let comment = line[at..].trim_start_matches(['/', '!']);
+    // A line of code may have an address in a text.
+    (at == 0 || line[..at].ends_with([' ', ';', '{', ',', ')'])).then_some(comment)
+}
+
+/// The line without what stands in backticks or quotes.
+fn without_names(line: &str) -> String {
+    line.split('`')
+        .step_by(2)
+        .collect::<Vec<_>>()
+        .join(" ")
+        .split('"')
+        .step_by(2)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn has(line: &str, words: &str) -> bool {
+    let is_letter = |char: Option<char>| char.is_some_and(char::is_alphanumeric);
+    line.match_indices(words).any(|(at, _)| {
+        !is_letter(line[..at].chars().next_back()) && !is_letter(line[at + words.len()..].chars().next())
+    })
+}
+
+fn problems(file: &Text) -> Vec<String> {
+    let (mut problems, mut is_fenced) = (Vec::new(), false);
+    let is_code = file.path.ends_with(".rs");
+    for (at, line) in file.text.lines().enumerate() {
+        let Some(prose) = prose(line, is_code) else { continue };
+        if prose.trim_start().starts_with("```") {
+            is_fenced = !is_fenced && !is_code;
+        }
+        if is_fenced {
+            continue;
+        }
+        let plain = without_names(prose).to_lowercase();
+        for (word, instead) in BANNED.iter().filter(|(word, _)| has(&plain, word)) {
+            problems.push(format!("{}:{}: expected {instead}, found {word:?}", file.path, at + 1));
+        }
+    }
+    problems
+}
+
+#[test]
+fn comments_and_documents_are_in_plain_words() {
+    let files: Vec<_> = texts(".rs").into_iter().chain(texts(".md")).collect();
+    let plain: Vec<_> =
+        files.iter().filter(|file| PLAIN.iter().any(|start| file.path.starts_with(start))).collect();
+    assert!(plain.len() > 150, "found only {} files", plain.len());
+    assert_none(&plain.into_iter().flat_map(problems).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_banned_word_is_found_in_prose_alone() {
+    let check = |path: &str, text: &str, expected: usize| {
+        assert_eq!(problems(&Text::new(path, text)).len(), expected, "{path}: {text}");
+    };
+    check("a.rs", "// It is told.\n", 1);
+    check("a.rs", "let told = 1; // it is shown\n", 0);
+    check("a.rs", "/// Whoever asks in vain.\n", 2);
+    check("a.rs", "/// `told` and untold.\n", 0);
+    check("a.rs", "let at = \"http://nobody.example\";\n", 0);
+    check("a.md", "Nobody tells.\n\n```text\ntold\n```\n`nobody`, \"nobody\"\n", 2);
+}
