@@ -12,7 +12,7 @@ pub const TABLE: &[(&str, &[&str])] = &[
     ("overlay", &["wire", "tunnel", "daemon"]),
     ("rpc", &["wire"]),
     ("client", &["wire", "tunnel"]),
-    ("sensor", &["wire", "log-filters", "overlay", "rpc", "daemon"]),
+    ("sensor", &["wire", "log-filters", "rpc", "daemon"]),
     ("directory", &["wire", "overlay", "rpc", "daemon"]),
     ("proxy", &["wire", "tunnel", "overlay", "rpc", "daemon"]),
     (

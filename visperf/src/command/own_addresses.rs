@@ -1,4 +1,4 @@
-//! The addresses in a token at which joiners dial this host: at its name and at the addresses of its interfaces.
+//! The addresses in a token at which joiners dial this host: its name and the addresses of its interfaces.
 //!
 //! Rule: what means another host elsewhere (loopback, `localhost`) is left out; the name comes first.
 //! Not here: listing the interfaces (`serve::interfaces`), whether something listens there.

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 /// Let people and programs outside a firewall ask the domains inside
 ///
 /// Clients with an account (`visperf account`) send HTTP requests to /d/DOMAIN/RPC2, /d/DOMAIN/HOST/RPC2, and the same with
-/// /api/v1/METHOD. Beyond loopback connections are encrypted. The proxy's host joins a domain before, as a viewer, and
+/// /api/v1/METHOD. Beyond loopback connections are encrypted. The proxy's host joins a domain first, as a viewer, and
 /// finds others by the directories.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:

@@ -43,8 +43,8 @@ pub(crate) struct Args {
     /// Column to sort by, largest first
     #[arg(long, value_name = "ORDER", value_parser = words(Order::WORDS), default_value = "cpu")]
     sort: String,
-    /// Show only rows whose name, command, user, PID or host contains these
-    /// words; or that match an expression as in visperf watch: 'cpu > 0.5'
+    /// Show only rows with all these words, each in the name, command, user, PID
+    /// or host; or that match an expression as in visperf watch: 'cpu > 0.5'
     #[arg(long, value_name = "FILTER", value_parser = filter, default_value = "", hide_default_value = true)]
     filter: String,
     /// Seconds between two rounds, 1 to 3600

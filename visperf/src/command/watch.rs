@@ -22,7 +22,7 @@ use wire::event::{Kind, Outcome};
 mod kept;
 mod printing;
 
-/// The same before the first sample: after it the user is notified that nothing matches.
+/// Least wait for a first sample, in seconds; if none comes within it, a note says that nothing matches.
 const FIRST_WAIT_SECS: u64 = 5;
 /// Entries asked for at a time: the most a daemon gives.
 const PAGE: u64 = 1_000;

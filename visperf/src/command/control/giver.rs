@@ -36,7 +36,7 @@ impl Giver {
     /// If no daemon is reached, or no operator of the domain is at hand.
     pub(crate) fn new(target: &Target, domain: Option<&str>, host: &str) -> Result<Giver, Failure> {
         let mut client = Client::new(target);
-        // A proxy shows only operators that have that class themselves, and no domain.
+        // A proxy shows its own info only to operators of that class, and it names no domain.
         let of_door = target.door_domain();
         let domain = domain.or(of_door);
         let info = match client.request(&InfoParams {}, &About::default(), PATIENCE) {

@@ -19,7 +19,7 @@ use wire::control::{Act, Signal};
   visperf kill wn01 4711 4712 --signal STOP   pause two; CONT lets them go on
   visperf kill wn01 4711 --yes --json         from a script
 
-Roles of operators: docs/control.md. Each order is an event: visperf events
+Who may give orders: docs/control.md. Each order is an event: visperf events
 --kind message.")]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -237,7 +237,7 @@ impl Reading<'_> {
                 }
                 Err(error) => error,
             };
-            // No one answered yet: there may be none at this address.
+            // No daemon answered yet: there may be none at this address.
             let passes = recovery::of(&error, told || reached_before) != Recovery::End;
             if !self.args.follow || !passes {
                 let method =
