@@ -1,6 +1,6 @@
 //! When a call started, in its present try.
 //!
-//! Pure. Rule: who tells the start together with the end knows better than what was said when it started.
+//! Pure. Rule: a log that reports the start together with the end knows better than one at the start.
 //! Not here: whether a start is of this try (`progress`), starts that follow from other events (`implied`).
 
 use crate::told::{Told, set_time};
@@ -13,7 +13,7 @@ use wire::time::Time;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Beginning {
     at: Option<Told<Time>>,
-    /// Who told it together with the end.
+    /// The log that reported it together with the end.
     by_end: Option<Authority>,
 }
 
@@ -22,21 +22,21 @@ impl Beginning {
         self.at.as_ref().map(|at| at.value)
     }
 
-    /// A start for want of any that was told.
+    /// A start for want of any that was reported.
     pub(crate) fn suppose(&mut self, at: Option<Time>) {
         if self.at.is_none() {
             self.at = at.map(Told::supposed);
         }
     }
 
-    /// Take in a start that was told when it happened.
+    /// Take in a start that was reported when it happened.
     pub(crate) fn tell(&mut self, at: Time, by: Authority) {
         if self.by_end < Some(by) {
             set_time(&mut self.at, at, by);
         }
     }
 
-    /// Take in a start that was told together with the end.
+    /// Take in a start that was reported together with the end.
     pub(crate) fn tell_by_end(&mut self, at: Time, by: Authority) {
         if self.by_end > Some(by) {
             return;
@@ -53,7 +53,7 @@ impl Beginning {
         self.by_end = Some(by);
     }
 
-    /// Take in what was told of the start of another call, that is the same.
+    /// Take in what was reported of the start of another call, that is the same.
     pub(crate) fn absorb(&mut self, other: &Beginning) {
         match other.by_end.cmp(&self.by_end) {
             Ordering::Greater => self.clone_from(other),
@@ -76,7 +76,7 @@ mod tests {
         Time::from_micros(at * 1_000_000)
     }
 
-    /// Starts at 10 s and 11 s, the second told together with the end, read and met in either order.
+    /// Starts at 10 s and 11 s, the second reported together with the end, read and met in either order.
     fn check(when_it_was: Authority, at_the_end: Authority, expected: i64) {
         let told = |order: [bool; 2]| {
             let mut beginning = Beginning::default();

@@ -1,6 +1,6 @@
 //! How a call ended: when, with which outcome, by which code or signal.
 //!
-//! Pure. Rule: an end that is only supposed holds until one is told, or the call goes on; of those told the
+//! Pure. Rule: an end that is only supposed holds until one is reported, or the call goes on; of those reported the
 //! better authority's holds, then the one that says more. Not here: whether the end is of this try (`progress`),
 //! ends that follow from other events (`implied`).
 
@@ -11,7 +11,7 @@ use wire::call::{Authority, Call};
 use wire::event::{Content, Outcome, Value};
 use wire::time::Time;
 
-/// A job that was asked to end may be told to have ended so much before that.
+/// A job that was asked to end may be reported to have ended so much before that.
 const ASKED_LATE_MICROS: i64 = 1_000_000;
 
 /// The end of a call as far as it is known.
@@ -61,13 +61,13 @@ impl Ending {
         self.is_final
     }
 
-    /// Take it that the call ended so, though no one told it.
+    /// Take it that the call ended so, though no one reported it.
     pub(crate) fn suppose(&mut self, at: Time, outcome: Outcome) {
         self.at = Some(Told::supposed(at));
         self.outcome = Some(Told::supposed(outcome));
     }
 
-    /// An outcome for want of any that was told.
+    /// An outcome for want of any that was reported.
     pub(crate) fn suppose_outcome(&mut self, outcome: Option<Outcome>) {
         if self.outcome.is_none() {
             self.outcome = outcome.map(Told::supposed);
@@ -102,7 +102,7 @@ impl Ending {
         self.suppose_outcome(part.outcome);
     }
 
-    /// Take in what was told of the end of another call, that is the same.
+    /// Take in what was reported of the end of another call, that is the same.
     pub(crate) fn absorb(&mut self, other: &Ending) {
         self.is_final |= other.is_final;
         if let Some(Told { value, by: Some(by) }) = other.at {

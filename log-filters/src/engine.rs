@@ -33,7 +33,7 @@ const UNKNOWN_KEPT_MAX: usize = 65_536;
 pub struct Source {
     /// The file's name, without folders.
     pub file_name: String,
-    /// The host whose log it is, where neither the file's name nor a line tells.
+    /// The host whose log it is, where neither the file's name nor a line reports.
     pub host: String,
     /// The operator's label for the cluster, empty if there is one only.
     pub cluster: String,
@@ -79,7 +79,7 @@ pub struct Engine {
     pub(crate) columns: Vec<Vec<u8>>,
     pub(crate) changes: Vec<Change>,
     pub(crate) last: Last,
-    /// The last time that changes have told.
+    /// The last time that changes have reported.
     told_last: Option<Time>,
     pub(crate) scratch: Scratch,
     pub(crate) counters: Counters,

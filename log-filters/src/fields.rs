@@ -27,7 +27,7 @@ pub(crate) enum Field<'a> {
 /// Most fields of a record: a hostile line of separators must not cost more than its own size many times over.
 const FIELDS_MAX: usize = 8_192;
 
-/// A record's text, cut only when somebody asks, and then once.
+/// A record's text, cut only when it is needed, and then once.
 #[derive(Debug)]
 pub(crate) struct Record<'a> {
     cutting: &'a Cutting,
@@ -72,7 +72,7 @@ impl<'a> Record<'a> {
         let equals = self.equals.get_or_init(|| memchr::memchr_iter(b'=', self.text).collect());
         let last = *key.last()?;
         let at = equals.iter().position(|&equals| {
-            // Most are told apart by this byte.
+            // Most are distinguished by this byte.
             if equals == 0 || self.text[equals - 1] != last {
                 return false;
             }

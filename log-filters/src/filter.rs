@@ -20,7 +20,7 @@ use wire::call::{Authority, Naming};
 /// Most rules of a filter.
 pub const RULES_MAX: usize = 256;
 
-/// Most further events of a rule: one line tells of a handful at most.
+/// Most further events of a rule: one line reports of a handful at most.
 pub(crate) const ALSO_MAX: usize = 16;
 
 /// Most keys that a rule recalls: a job, its session, its host and one more.
@@ -92,16 +92,16 @@ pub(crate) struct Calls {
     pub(crate) names: Vec<Expression>,
     pub(crate) naming: Naming,
     pub(crate) parent: Option<Expression>,
-    /// Kinds that also tell the call's start or end, by themselves.
+    /// Kinds that also report the call's start or end, by themselves.
     pub(crate) implies: Implies,
 }
 
-/// What follows from an event where no log tells it outright.
+/// What follows from an event where no log reports it outright.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Implies {
     /// A call whose host was chosen runs.
     pub(crate) selected_is_started: bool,
-    /// A call that somebody wants ended is over.
+    /// A call that was requested to end is over.
     pub(crate) cancelled_is_ended: bool,
     /// A call whose step is over is over.
     pub(crate) step_end_is_end: bool,
@@ -177,13 +177,13 @@ impl Filter {
         self.program.get_or_init(|| crate::compile::program(&self.file, &self.text).expect(READ_BEFORE))
     }
 
-    /// What it knows first lines by; compiled when the first file asks, for most names tell enough.
+    /// What it knows first lines by; compiled when the first file asks, for most names say enough.
     pub(crate) fn first_lines(&self) -> Option<&Set> {
         let compiled = || crate::compile::first_lines(&self.file, &self.text).expect(READ_BEFORE);
         self.first_lines.get_or_init(compiled).as_ref()
     }
 
-    /// Its tests, read again: only whoever runs them needs them.
+    /// Its tests, read again: only those who run them need them.
     pub(crate) fn test_lines(&self) -> Vec<Test> {
         crate::compile::tests(&self.file, &self.text).expect(READ_BEFORE)
     }

@@ -13,7 +13,7 @@ use wire::time::Time;
 pub struct Found {
     /// Where its record begins in the file, in bytes.
     pub offset: u64,
-    /// Which of the events of that record, from 0; from 32,768 for those that a later line told of it.
+    /// Which of the events of that record, from 0; from 32,768 for those that a later line reported of it.
     pub number: u16,
     /// The event proper.
     pub content: Content,

@@ -1,8 +1,8 @@
-//! What follows for a call from events that do not tell its start or end outright: a controller prints its
+//! What follows for a call from events that do not report its start or end outright: a controller prints its
 //! choice of a host but no start, and who wants a job gone but not that it went.
 //!
-//! Pure. Rule: this is the weakest word; it holds only while no log tells the call's start or end itself, and
-//! is never mixed with what logs tell. Not here: which filter says so (`tell`), what else a call has (`progress`).
+//! Pure. Rule: this is the weakest word; it holds only while no log reports the call's start or end itself, and
+//! is never mixed with what logs report. Not here: which filter says so (`tell`), what else a call has (`progress`).
 
 use serde::{Deserialize, Serialize};
 use wire::call::Authority;
@@ -83,7 +83,7 @@ impl Implied {
     }
 
     /// When and how it ended, unless it went on after that. A host is done with a job a moment after that was put
-    /// back, which `last_requeue` tells: where it did not begin since, it waits.
+    /// back, which `last_requeue` reports: where it did not begin since, it waits.
     pub(crate) fn ended(&self, last_requeue: Option<Time>) -> Option<(Time, Outcome)> {
         let waits = last_requeue.is_some_and(|requeue| self.goes_on <= Some(requeue));
         let holds = |end: &End| !(self.is_refuted(end) || end.is_step && waits);

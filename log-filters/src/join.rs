@@ -2,7 +2,7 @@
 //!
 //! Pure. Rules: a repeated or late event does not make a second call; a number used again after its call
 //! is over does; where logs differ, accounting is believed before the scheduler, the scheduler before a
-//! host. At most a given number of calls is kept; of whoever opened most (`shares`) those over longest go
+//! host. At most a given number of calls is kept; of the opener of most (`shares`) those over longest go
 //! first, and are counted.
 //! Not here: what an event changes in its call (`progress`).
 
@@ -31,9 +31,9 @@ pub const CALLS_DEFAULT: usize = 20_000;
 const OLDEST_LOOKED_AT: usize = 64;
 /// Clocks of two daemons may differ, and accounting prints whole seconds.
 const CLOCKS_DIFFER_MICROS: i64 = 1_000_000;
-/// How long after its end a call may be told to start again by a log that comes late.
+/// How long after its end a call may be reported to start again by a log that comes late.
 const LATE_START_MICROS: i64 = 60_000_000;
-/// How long after its end logs may still tell of it: a host that does not let go of its processes.
+/// How long after its end logs may still report of it: a host that does not let go of its processes.
 const LATE_END_MICROS: i64 = 1_800_000_000;
 /// Of a number that was used again and again, how many of the latest calls a late event is looked for among.
 const LIVES_LOOKED_AT: usize = 64;
@@ -51,7 +51,7 @@ struct Entry {
     /// Whether the parent is no more than its parts.
     is_part: bool,
     progress: Progress,
-    /// Which kinds each file has told of it, for shared names.
+    /// Which kinds each file has reported of it, for shared names.
     told: Told,
     /// How it stands among the calls of its shared names, if it has any.
     #[serde(skip)]
@@ -289,7 +289,7 @@ impl Joiner {
     }
 
     /// Call it by the chief name of the event that knew most of its names, whichever was heard first: an array's
-    /// task is `9_7` also where `9` was all that its submission told. Former ids stay known.
+    /// task is `9_7` also where `9` was all that its submission reported. Former ids stay known.
     fn rename(&mut self, slot: u64, names: &[CompactString]) {
         let entry = self.entries.get_mut(&slot).expect("the caller has it");
         entry.chief.hear(&entry.names, names);
@@ -422,7 +422,7 @@ fn scoped(keys: &Keys, name: &str) -> CompactString {
     scoped
 }
 
-/// Whether the event tells of another call that uses the name of one that is over.
+/// Whether the event reports of another call that uses the name of one that is over.
 #[expect(clippy::wildcard_enum_match_arm, reason = "most kinds are alike here")]
 fn is_new_life(progress: &Progress, found: &Found) -> bool {
     let Some(ended) = progress.ended().filter(|_| progress.is_final()) else { return false };
@@ -430,7 +430,7 @@ fn is_new_life(progress: &Progress, found: &Found) -> bool {
     let after = |time: wire::time::Time, slack: i64| time.micros() > ended.micros() + slack;
     match content.kind {
         Kind::JobSubmit | Kind::ServerList | Kind::TransferStart => after(content.time, CLOCKS_DIFFER_MICROS),
-        // A scheduler tells its choice and the end by one clock; a host's clock may be another.
+        // A scheduler reports its choice and the end by one clock; a host's clock may be another.
         Kind::JobSelect if progress.is_selected() => after(content.time, CLOCKS_DIFFER_MICROS),
         Kind::JobSelect | Kind::JobStart => after(content.time, LATE_START_MICROS),
         Kind::JobEnd if after(content.ended.unwrap_or(content.time), LATE_END_MICROS) => true,

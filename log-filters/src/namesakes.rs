@@ -1,8 +1,8 @@
 //! Which of several calls of one name an event is of: for names such as a problem's nickname or a file.
 //!
-//! Pure. Rule: an event is of the oldest call of its name that its file has not told this kind, or a later
-//! one, of; what another file told of a call is taken for the same call only if the moments agree.
-//! Calls that every file told the same of stand in one class, so that a thousand open calls, or ten thousand
+//! Pure. Rule: an event is of the oldest call of its name that its file has not reported this kind, or a later
+//! one, of; what another file reported of a call is taken for the same call only if the moments agree.
+//! Calls that every file reported the same of stand in one class, so that a thousand open calls, or ten thousand
 //! that are over, cost no more to choose from than ten.
 //! Not here: making calls, and names that mean one call for ever ([`crate::join`]).
 
@@ -19,7 +19,7 @@ const BEFORE_START: u32 = 0b111;
 /// How many open calls of one name are looked at for one that fits an event of another file.
 const OPEN_LOOKED_AT: usize = 64;
 
-/// Which kinds each file has told of a call, as bits by rank; files ascending.
+/// Which kinds each file has reported of a call, as bits by rank; files ascending.
 pub(crate) type Told = Vec<(Generation, u32)>;
 
 /// What the choice depends on, but for the moments.
@@ -243,7 +243,7 @@ fn highest_rank(told: u32) -> u32 {
     31 - told.leading_zeros().min(31)
 }
 
-/// Note that `file` told an event of this kind.
+/// Note that `file` reported an event of this kind.
 pub(crate) fn tell(told: &mut Told, file: Generation, kind: Kind) {
     let bit = 1 << rank(kind);
     match told.binary_search_by_key(&file, |&(known, _)| known) {
@@ -263,7 +263,7 @@ mod tests {
         Time::from_micros(secs * 1_000_000)
     }
 
-    /// What files told of a call, when it started and ended.
+    /// What files reported of a call, when it started and ended.
     type Life<'a> = (&'a [(Generation, Kind)], Option<i64>, Option<i64>);
 
     fn shared(calls: &[Life<'_>]) -> Shared {

@@ -69,7 +69,7 @@ pub(crate) fn syntax() -> syntax::Config {
 /// Several patterns asked at once which of them fit.
 #[derive(Debug)]
 pub(crate) struct Set {
-    /// Those bound to the line's start: one walk tells the first that fits, and ends where none can any more.
+    /// Those bound to the line's start: one walk finds the first that fits, and ends where none can any more.
     bound: Option<Part>,
     /// All others.
     free: Option<Part>,

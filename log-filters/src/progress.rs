@@ -1,7 +1,7 @@
 //! How a call goes on: what each event changes in it.
 //!
 //! Pure. Rule: the result does not depend on the order in which logs are read, as far as their times and
-//! authority tell one order; a later, better account replaces an earlier, poorer one.
+//! authority report one order; a later, better account replaces an earlier, poorer one.
 //! Not here: which account of its start and of its end holds (`beginning`, `ending`).
 
 use crate::beginning::Beginning;
@@ -30,7 +30,7 @@ pub(crate) struct Progress {
     /// Time of its first event.
     pub(crate) first: Time,
     job: CompactString,
-    /// How many names the event knew that told the job's number.
+    /// How many names the event knew that reported the job's number.
     job_names: u8,
     name: Told<CompactString>,
     user: Told<CompactString>,
@@ -50,7 +50,7 @@ pub(crate) struct Progress {
     last_requeue: Option<Time>,
     /// Nothing came of the last requeue: the job was only stopped to be removed.
     requeue_undone: bool,
-    /// Its start and end as they follow from other events, for want of a log that tells them.
+    /// Its start and end as they follow from other events, for want of a log that reports them.
     implied: Implied,
     /// What follows from its steps, while nothing else is known of it; most calls have none.
     steps: Alone,
@@ -108,13 +108,13 @@ impl Progress {
         self.ending.is_final() && !self.is_end_of_earlier_run()
     }
 
-    /// When it started, by what logs tell or else by its choice.
+    /// When it started, by what logs report or else by its choice.
     fn began(&self) -> Option<Time> {
         let by_steps = || self.steps.as_ref().and_then(|steps| steps.started());
         self.started().or_else(|| self.implied.started(self.selected())).or_else(by_steps)
     }
 
-    /// When and how it ended where no log tells its end itself.
+    /// When and how it ended where no log reports its end itself.
     fn implied_end(&self) -> Option<(Time, Outcome)> {
         let last_requeue = self.last_requeue.filter(|_| !self.requeue_undone);
         let end = self.implied.ended(last_requeue).filter(|_| self.ended().is_none());
@@ -208,7 +208,7 @@ impl Progress {
                 self.ending.suppose_outcome(Some(Outcome::Failed));
             }
             Kind::JobRequeue => {
-                // A record of accounting tells when the try began that is over.
+                // A record of accounting reports when the try began that is over.
                 if let Some(started) = content.started {
                     self.start(started, by);
                 }
@@ -236,7 +236,7 @@ impl Progress {
         same_user && same_start && !is_early && !contradict.contains(&ends)
     }
 
-    /// Take the job's number from an event that knew so many names of it: the more it knew, the better it tells.
+    /// Take the job's number from an event that knew so many names of it: the more it knew, the better it is.
     pub(crate) fn known_as(&mut self, job: &CompactString, names: u8) {
         if job.is_empty() {
             return;
@@ -254,7 +254,7 @@ impl Progress {
         self.beginning.suppose(part.started);
     }
 
-    /// Take in what another call, that is the same, was told.
+    /// Take in what another call, that is the same, was reported.
     pub(crate) fn absorb(&mut self, other: &Progress) {
         Steps::join(&mut self.steps, self.events == 0, (&other.steps, other.events == 0));
         self.events += other.events;
@@ -298,7 +298,7 @@ impl Progress {
         let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
         let user_better = is_number(&self.user.value) || !is_number(owner);
         if content.kind == Kind::JobEnd && content.outcome == Some(Outcome::Cancelled) {
-            // Perhaps who removed it: good until somebody says whose job it is. A name is better than a number.
+            // Perhaps who removed it: good until a log says whose job it is. A name is better than a number.
             if is_number(&self.user.value) && (self.user.value.is_empty() || !is_number(owner)) {
                 self.user = Told { value: owner.into(), by: None };
             }
@@ -322,7 +322,7 @@ impl Progress {
 
     fn start(&mut self, at: Time, by: Authority) {
         if self.is_earlier_try(at) {
-            // The requeue was told first, when no try was known.
+            // The requeue was reported first, when no try was known.
             self.requeues = self.requeues.max(u32::from(!self.requeue_undone));
             return;
         }

@@ -1,7 +1,7 @@
 //! Why a call waits or ended as it did, in the middleware's words.
 //!
 //! Pure. Rule: the last word holds, of one moment the better authority's; a start, a release and a good end answer
-//! every reason before them. Not here: which lines tell reasons (the filters: an attribute `reason`).
+//! every reason before them. Not here: which lines report reasons (the filters: an attribute `reason`).
 
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use wire::time::Time;
 /// Of a reason so much is kept, in characters: more is the text of a log, not a reason.
 const SHOWN_CHARS: usize = 200;
 
-/// The last reason told; empty where a release took it back. Most calls have none: it takes little room then.
+/// The last reason reported; empty where a release took it back. Most calls have none: it takes little room then.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Reason(Option<Box<(Time, Authority, CompactString)>>);
 
@@ -28,14 +28,14 @@ impl Reason {
         self.absorb(&Reason(Some(Box::new((content.time, by, text)))));
     }
 
-    /// Take in what was told of another call, that is the same.
+    /// Take in what was reported of another call, that is the same.
     pub(crate) fn absorb(&mut self, other: &Reason) {
         if *other > *self {
             self.clone_from(other);
         }
     }
 
-    /// The reason for how `call` stands; empty if none was told.
+    /// The reason for how `call` stands; empty if none was reported.
     pub(crate) fn of(&self, call: &Call) -> CompactString {
         let answered =
             |at: Time| call.outcome == Some(Outcome::Ok) || call.started.is_some_and(|started| started > at);

@@ -21,7 +21,7 @@ const FIRST_LINES_SHARE: usize = 8;
 /// One byte in so many that is no text makes a beginning noise; stray ones in names stay below.
 const NOISE_SHARE: usize = 20;
 
-/// Names that are told as near another.
+/// Names that are suggested as near another.
 const NEAR_MAX: usize = 5;
 
 /// The filters at hand, by name.

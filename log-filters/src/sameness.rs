@@ -26,7 +26,7 @@ pub(crate) fn same_host(one: &str, other: &str) -> bool {
     one == other || label(one) == label(other)
 }
 
-/// Whether `other` tells more than `known`, as `9_0` does and `13` does not.
+/// Whether `other` reports more than `known`, as `9_0` does and `13` does not.
 pub(crate) fn better_job(known: &CompactString, other: &CompactString) -> bool {
     let worth = |job: &CompactString| (job.bytes().any(|b| !b.is_ascii_digit()), job.len());
     (worth(other), other) > (worth(known), known)

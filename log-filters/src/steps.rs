@@ -1,4 +1,4 @@
-//! A call of which nothing but steps was told: a worker host's log names the steps that it ran, and its controller's log
+//! A call of which nothing but steps was reported: a worker host's log names the steps that it ran, and its controller's log
 //! may be out of reach.
 //!
 //! Pure. Rule: this is the weakest word of all. It holds only as long as no event of another kind is known; from then on

@@ -1,4 +1,4 @@
-//! What one record tells: find its rule, make its events.
+//! The events of one record: find its rule, make its events.
 //!
 //! Pure. The first rule that fits takes the record.
 
@@ -23,10 +23,10 @@ const TOLD_LEN_MAX_BYTES: usize = 1 << 20;
 const NAMES_MAX: usize = 64;
 
 /// Events that stand where a recalled record stands are numbered from here on, each rule's for themselves:
-/// that record may have told events of its own, before a stop of the program as well as after it.
+/// that record may have reported events of its own, before a stop of the program as well as after it.
 const RECALLED_FROM: usize = 1 << 15;
 
-/// Find the rule for a record and tell its events; whether a rule took it.
+/// Find the rule for a record and report its events; whether a rule took it.
 pub(crate) fn record(
     engine: &mut Engine,
     text: &[u8],
@@ -187,7 +187,7 @@ fn tell(
     content.attributes.reserve_exact(telling.attributes.len());
     for (name, value) in &telling.attributes {
         if engine.told_bytes > TOLD_LEN_MAX_BYTES {
-            // What else this record tells is left out: a filter may copy a long line many times over.
+            // What else this record reports is left out: a filter may copy a long line many times over.
             break;
         }
         if let Some(value) = value.attribute(context) {

@@ -1,4 +1,4 @@
-//! A value and whom it is from, and which of two accounts of it holds.
+//! A value and its source, and which of two accounts of it holds.
 //!
 //! Pure. Rule: the better authority's word replaces the poorer's; but a stamp of whole seconds never replaces a
 //! finer one of the same second, and stands for any moment of it where an order must be kept.
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use wire::call::Authority;
 use wire::time::Time;
 
-/// Accounting rounds to whole seconds, and a scheduler writes its line after what it tells of.
+/// Accounting rounds to whole seconds, and a scheduler writes its line after what it reports of.
 const LINE_LATE_MICROS: i64 = 1_000_000;
 
-/// A value with whom it is from.
+/// A value with its source.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Told<T> {
     pub(crate) value: T,
@@ -20,7 +20,7 @@ pub(crate) struct Told<T> {
 }
 
 impl<T> Told<T> {
-    /// A value that no one told: it follows from something else.
+    /// A value that no one reported: it follows from something else.
     pub(crate) fn supposed(value: T) -> Told<T> {
         Told { value, by: None }
     }
@@ -57,7 +57,7 @@ pub(crate) fn set_time(own: &mut Option<Told<Time>>, time: Time, by: Authority) 
     }
 }
 
-/// Places in the order of [`in_order`] of what only a line tells.
+/// Places in the order of [`in_order`] of what only a line reports.
 const OFFERED: usize = 1;
 const SELECTED: usize = 2;
 
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     fn check(times: [i64; 5], expected: [i64; 5]) {
-        // Milliseconds; none is a time that was not told.
+        // Milliseconds; none is a time that was not reported.
         let time = |millis: i64| (millis > 0).then(|| Time::from_micros(millis * 1_000));
         let mut found = times.map(time);
         in_order(&mut found);
@@ -116,7 +116,7 @@ mod tests {
         check([1_100, 0, 1_530, 1_000, 9_000], [1_100, 0, 1_530, 1_530, 9_000]);
         // The line about the choice was written in the second after.
         check([1_100, 0, 6_010, 5_000, 8_000], [1_100, 0, 5_000, 5_000, 8_000]);
-        // What is out of order in truth is told as it is.
+        // What is out of order in truth is reported as it is.
         check([1_100, 0, 9_010, 5_000, 8_000], [1_100, 0, 9_010, 5_000, 8_000]);
         check([1_100, 0, 0, 5_500, 5_400], [1_100, 0, 0, 5_500, 5_400]);
         // Not before it was handed in, either.

@@ -1,7 +1,7 @@
 //! A call that is no more than its parts, as an array is its tasks: where it stands follows from theirs.
 //!
 //! Pure. Rule: it runs while a part does and ends with the last of those known; it ended well if all did.
-//! What it was told itself (handed in, cancelled while it waited) counts as one part more.
+//! What was reported of it itself (handed in, cancelled while it waited) counts as one part more.
 //! Not here: which calls are parts of which ([`crate::join`]).
 
 use crate::progress::HOSTS_MAX;

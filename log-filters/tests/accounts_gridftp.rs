@@ -66,7 +66,7 @@ fn every_record_is_one_call() {
     }
 }
 
-/// With the session log: the same calls, and the failures that only it tells.
+/// With the session log: the same calls, and the failures that only it reports.
 fn check(files: &[String]) {
     let mut expected: Vec<Record> = SERVERS
         .iter()

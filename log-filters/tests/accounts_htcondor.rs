@@ -296,7 +296,7 @@ fn a_job_that_is_put_back_waits_although_the_host_is_done_with_it() {
     }
 }
 
-/// A job that is evicted twice and runs on two hosts, told by the event log, the schedd and the shadow.
+/// A job that is evicted twice and runs on two hosts, reported by the event log, the schedd and the shadow.
 #[test]
 fn a_job_that_goes_back_to_the_queue_is_one_call() {
     let event_log = "\

@@ -104,7 +104,7 @@ fn elements_of_an_array_and_jobs_that_never_started_are_calls_of_their_own() {
     check_all(&text, 3);
 }
 
-/// A job, and an element of an array, as the event file and the accounting file tell of them.
+/// A job, and an element of an array, as the event file and the accounting file report of them.
 #[test]
 fn the_event_file_and_accounting_are_one_call_in_either_order() {
     let events = r#"# 0

@@ -1,5 +1,5 @@
 //! Every job that Slurm's completion file accounts for is exactly one call, with the right times, hosts and
-//! end: from that file alone, from the controller's log alone as far as it tells, and from all logs of the
+//! end: from that file alone, from the controller's log alone as far as it reports, and from all logs of the
 //! cluster in two orders.
 //!
 //! The truth is read here from the completion file and the controller's log by other means than the filters.
@@ -281,7 +281,7 @@ fn the_controllers_log_alone_agrees_with_the_accounts() {
     }
 }
 
-/// A host's log tells the start and end of the batch script of a job.
+/// A host's log reports the start and end of the batch script of a job.
 #[test]
 fn the_hosts_logs_alone_tell_when_batch_jobs_ran() {
     for folder in clusters() {

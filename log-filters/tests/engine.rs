@@ -142,7 +142,7 @@ fn a_stop_at_any_line_of_a_recorded_log_changes_nothing() {
 
 #[test]
 fn the_test_sees_what_a_stop_would_lose() {
-    // Without what was kept, some log must be told otherwise; else the tests here could not fail.
+    // Without what was kept, some log must be reported otherwise; else the tests here could not fail.
     let forgetful = |log: &Log| {
         let middle = log.lines.len() / 2;
         let whole = read((&log.filter, &log.name), &log.lines, &[], 1, Kept::Snapshot);

@@ -1,4 +1,4 @@
-//! A log under a name that tells nothing gets the filter that its usual name would give it.
+//! A log under a name that says nothing gets the filter that its usual name would give it.
 //!
 //! Over every log of the collection, so that no filter takes another product's log by its first lines.
 

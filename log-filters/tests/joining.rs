@@ -1,4 +1,4 @@
-//! Joining does not depend on which log is read first, as far as the logs tell one order, and what is told
+//! Joining does not depend on which log is read first, as far as the logs report one order, and what is reported
 //! twice changes nothing.
 //!
 //! Calls of unique names are compared in every field but those listed at [`same`]. Not here: whether the calls
@@ -62,7 +62,7 @@ fn join(logs: &[Read], mut choose: impl FnMut(usize) -> usize, times: usize) -> 
     }
 }
 
-/// What must be the same however the files are interleaved. Not compared, because it is told by whichever log
+/// What must be the same however the files are interleaved. Not compared, because it is reported by whichever log
 /// comes first where two logs of one authority differ, or because it says how the call was put together:
 /// of the `id` the number of the life, the order of `hosts` and `offers`, and digits
 /// below the second (accounting prints none; of several poorer accounts of that second the first lends its own).

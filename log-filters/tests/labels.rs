@@ -2,7 +2,7 @@
 //!
 //! Rule: every label counts, and the filter is chosen by the file's name and first lines as the program
 //! does. Values are compared as printed; the few documented equivalences stand in `same`. All differences
-//! are told at once.
+//! are reported at once.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod collection;

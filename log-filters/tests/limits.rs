@@ -167,7 +167,7 @@ fn what_is_too_much_is_refused_at_its_place() {
     }
 }
 
-/// The worst lines are read by every filter, as one line between two of its own: nothing panics, what is told of
+/// The worst lines are read by every filter, as one line between two of its own: nothing panics, what is reported of
 /// them is bounded, and the next line is read as ever.
 #[test]
 fn the_worst_lines_cost_no_more_than_themselves() {
@@ -203,7 +203,7 @@ fn the_worst_lines_cost_no_more_than_themselves() {
             assert_eq!(engine.counters().lines, 2, "{}", filter.name());
         }
     }
-    // The control: what the last line tells is told, as far as a list may go.
+    // The control: what the last line reports is reported, as far as a list may go.
     let slurm = registry.get("slurmctld").unwrap();
     let (mut engine, mut found) = (one_filter::engine(slurm), Vec::new());
     engine.line(&worst[4], 0, Time::default(), &mut found);

@@ -1,6 +1,6 @@
 //! Job numbers that are used again: a cluster set up again counts from one, and its logs go on in the same files.
 //!
-//! The recorded logs are told twice, the second time with later stamps, in any interleaving of the files: every
+//! The recorded logs are replayed twice, the second time with later stamps, in any interleaving of the files: every
 //! job has two calls, alike but for the time. Not here: one life in any interleaving (`joining`).
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

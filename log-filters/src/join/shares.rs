@@ -1,4 +1,4 @@
-//! Who opened which calls: where room is needed, it is made by whoever has most.
+//! Who opened which calls: where room is needed, it is taken from the one that has most.
 //!
 //! Pure. Rule: a sensor that opens calls without end pushes out its own as soon as no one has more; of several that
 //! have as many the one with the highest key gives way. With one sensor it is the order of opening.

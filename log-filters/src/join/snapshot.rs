@@ -1,4 +1,4 @@
-//! What a joiner hands to whoever keeps it over a restart.
+//! The state of a joiner, stored over a restart.
 //!
 //! Pure. Rule: only the calls are kept; what is looked up by name or id is made again from them.
 //! Not here: when and where it is kept.
@@ -28,7 +28,7 @@ impl<'de> Deserialize<'de> for Joiner {
         let mut joiner = Joiner::new(usize::try_from(calls_max).unwrap_or(CALLS_DEFAULT));
         joiner.dropped = dropped;
         for entry in entries {
-            // What another version wrote is told apart rather than trusted.
+            // What another version wrote is distinguished rather than trusted.
             if !entry.chief.is_of(&entry.names) {
                 return Err(D::Error::custom(
                     "expected calls as this version keeps them, found one without its name",

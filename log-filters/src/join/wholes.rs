@@ -1,6 +1,6 @@
 //! Wholes and their parts: which call is a part of which, and what each shows of the other.
 //!
-//! Pure. Rule: only of a whole that is no more than its parts, an array's. Not here: what a whole tells of them (`whole`).
+//! Pure. Rule: only of a whole that is no more than its parts, an array's. Not here: what a whole reports of them (`whole`).
 
 use super::{CLOCKS_DIFFER_MICROS, Entry, Joiner, LIVES_LOOKED_AT};
 use crate::whole;

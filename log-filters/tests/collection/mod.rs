@@ -61,7 +61,7 @@ pub(crate) fn clusters() -> Vec<PathBuf> {
     clusters
 }
 
-/// One log as the filter tells it.
+/// One log as the filter reports it.
 pub(crate) struct Read {
     pub(crate) filter: String,
     pub(crate) found: Vec<Found>,

@@ -206,7 +206,7 @@ impl Generator {
             if self.draw.starts_anew && files.len() == 1 && millis > anew_at {
                 files.push(File::default());
                 shift = 60_000;
-                // The agent answers no one who asked it before it died; servers still tell of ends.
+                // The agent answers no one who asked it before it died; servers still report of ends.
                 self.steps.retain(|_, step| !matches!(step, Step::List(_)));
                 if matches!(step, Step::List(_)) {
                     continue;

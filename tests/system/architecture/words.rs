@@ -24,6 +24,8 @@ const PLAIN: &[&str] = &[
     "client/",
     "daemon/",
     "directory/",
+    "log-filters/src/",
+    "log-filters/tests/",
     "proxy/",
     "rpc/",
     "tunnel/",
