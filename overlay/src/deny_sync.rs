@@ -2,7 +2,7 @@
 //!
 //! Rule: whoever of the domain has a newer list tells the directories at once, and everybody asks now and then, so a
 //! list reaches every sensor without anybody's help; what is taken is on disk. The representative and its standbys ask
-//! every directory; the others visit one, chosen again each time, and hang up: directories tell each other.
+//! every directory; the others visit one, chosen again each time, and close the connection: directories replicate among themselves.
 //! Not here: what is believed (`identity::deny_list`), replication (`directory`).
 
 use crate::contacts::Keep;

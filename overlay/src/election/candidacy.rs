@@ -110,7 +110,7 @@ impl Node {
         self.me.standing.may_represent && self.cool_off.is_over(&self.config, now) && self.knows_domain(now)
     }
 
-    /// Whether the representative that is obeyed has told of others, or covered no one whom we do not hear.
+    /// Whether the representative that is obeyed has reported others, or covered no sensor that is silent here.
     fn knows_domain(&self, now: Moment) -> bool {
         let Some(following) = &self.following else { return true };
         let is_told = self.table.rows().any(|row| row.member.key != self.me.key);

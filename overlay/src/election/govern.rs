@@ -57,7 +57,7 @@ impl Node {
         }
     }
 
-    /// A link ended: whom no one was told of yet is not forgotten with it.
+    /// A link ended: a sensor that was reported to no one yet is not forgotten with it.
     pub(super) fn remember(&mut self, link: Link, now: Moment) {
         let Some(member) = link.member.filter(|member| self.table.get(&member.key).is_none()) else { return };
         if matches!(self.duty, Duty::Representative(_)) {

@@ -115,7 +115,7 @@ pub enum Output {
     Connect(PeerKey, Vec<CompactString>),
     /// Close the link; then call `handle_disconnected`.
     Disconnect(PeerKey),
-    /// Resolve the seeds' names again and dial them, and whoever the directory names for this domain.
+    /// Resolve the seeds' names again and dial them, and the representative that the directory names for this domain.
     DialSeeds,
     /// Write this and sync; then call `handle_persisted`. Of several only the last matters.
     Persist(Persisted),

@@ -1,7 +1,7 @@
 //! Both sides of joining and renewing: what a joiner asks and believes, how often an issuer listens.
 //!
 //! Pure: the moment is passed in. Rules: a joiner believes nothing that is not signed under the root in its
-//! token; whoever guesses waits, but no one with a good token waits because of others' guesses.
+//! token; a client that guesses waits, but no one with a good token waits because of others' guesses.
 //! Not here: the exchange itself (`wire::join`, `net`), the tokens (`token`), the book (`book`).
 
 use super::certificate;

@@ -33,7 +33,7 @@ pub enum Standing {
     Reader,
     /// A directory of this grid.
     Directory,
-    /// No one of any domain: somebody for whom a proxy stands, and who reads what that allows.
+    /// A visitor of no domain, whose proxy vouches for it and who reads what that allows.
     Visitor,
 }
 

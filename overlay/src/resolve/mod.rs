@@ -374,7 +374,7 @@ impl Resolver {
         if self.memory.len() < DOMAINS_MAX || self.memory.contains_key(domain) {
             return;
         }
-        // Those that no one knows go before those that somebody once answered for.
+        // Those that no one knows go before those that a peer once answered for.
         let oldest = self.memory.iter().min_by_key(|(_, memory)| (memory.primary.is_some(), memory.used));
         if let Some(oldest) = oldest.map(|(domain, _)| domain.clone()) {
             self.memory.remove(&oldest);

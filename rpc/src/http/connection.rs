@@ -64,11 +64,11 @@ impl Connection {
             }
         }
         match tls {
-            None => self.serve_begun(stream).await,
+            None => self.serve_prefixed(stream).await,
             Some(tls) => match self.in_time(tls.accept(stream)).await {
                 Some(Ok(mut stream)) => {
                     stream.get_mut().1.set_buffer_limit(Some(ENCRYPTED_BYTES));
-                    self.serve_begun(stream).await;
+                    self.serve_prefixed(stream).await;
                 }
                 Some(Err(error)) => tracing::trace!(%error, "a connection was not encrypted"),
                 None => {}
@@ -77,7 +77,7 @@ impl Connection {
     }
 
     /// The same within TLS.
-    pub(crate) async fn serve_begun<S: Socket + Send + 'static>(self, stream: S) {
+    pub(crate) async fn serve_prefixed<S: Socket + Send + 'static>(self, stream: S) {
         let socket: fn(&S) -> Option<BorrowedFd<'_>> = |stream| Some(stream.socket());
         let Some(upgrade) = self.upgrade.clone() else { return self.serve(stream, socket).await };
         match self.in_time(Prefixed::look(stream, upgrade.upgrade())).await {
@@ -165,9 +165,12 @@ impl Connection {
 pub(crate) async fn end_busy(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let fault = Fault::new(fault::BUSY, "expected fewer connections; close some, or ask again later");
     let last = without_request(503, &fault);
-    if let Ok(Ok(())) = timeout(LINGER_TIME, stream.write_all(last.as_bytes())).await {
-        Box::pin(end(stream, true)).await;
-    }
+    let refusing = async {
+        if stream.write_all(last.as_bytes()).await.is_ok() {
+            Box::pin(end(stream, true)).await;
+        }
+    };
+    let _ = timeout(LINGER_TIME, refusing).await;
 }
 
 /// Closes a connection; if its client may be sending, in a way that lets it read all responses.

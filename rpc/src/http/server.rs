@@ -213,7 +213,7 @@ impl Server {
             }
             Accepted::Local(stream, source) => {
                 let Some(stream) = self.admit(stream, source, true) else { return };
-                let serving = self.connection(source).serve_begun(stream);
+                let serving = self.connection(source).serve_prefixed(stream);
                 self.spawn(source, serving);
             }
         }

@@ -109,7 +109,7 @@ impl Handle {
         self.0.config.is_on()
     }
 
-    /// Tell who knows whom to believe. Until then no one is.
+    /// Set which peers are trusted. Until then none is.
     pub fn set_authority(&self, authority: Arc<dyn Authority>) {
         // A second one changes nothing: a daemon is put together once.
         let _ = self.0.authority.set(authority);
