@@ -24,6 +24,8 @@
 //! [`door::Door`]; another way to it is a [`connect::Connect`] of the program's own.
 //! Not here: the types of the methods (`wire::api`), which daemon a user means (the programs).
 
+#![warn(missing_docs)]
+
 pub mod blocking;
 mod client;
 pub mod connect;

@@ -1,5 +1,5 @@
 //! The client against other ends that answer as they like: bodies in every form, ends at every point, silence, TLS, streams.
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used)]
 
 use client::connect::{Connect, Connected, Connecting, Local, Tcp, reason, tcp};
 use client::door::{Door, Tls};

@@ -3,7 +3,7 @@
 //! Prints the CPU time of an operation of the core, without signatures and streams; what ten thousand domains
 //! renewing each 5 seconds and 20,000 look-ups a second come to on one core; the memory of the table; and the
 //! bytes between two directories, at rest and while all renew.
-#![allow(clippy::print_stdout, clippy::disallowed_methods, clippy::cast_precision_loss, missing_docs)]
+#![allow(clippy::print_stdout, clippy::disallowed_methods, clippy::cast_precision_loss)]
 
 use directory::admission::{Admission, List};
 use directory::opened::{Opened, OpenedItem};

@@ -3,7 +3,7 @@
 //! Prints for each recorded log (in `log-filters/logs`, or where `VISPERF_LOGS` says) the median of several
 //! passes: lines a second and megabytes a second through the engine alone, and with joining to calls.
 //! Words after `--` choose logs whose path or filter holds one of them.
-#![allow(clippy::print_stdout, clippy::disallowed_methods, clippy::cast_precision_loss, missing_docs)]
+#![allow(clippy::print_stdout, clippy::disallowed_methods, clippy::cast_precision_loss)]
 
 use log_filters::engine::{Engine, Source};
 use log_filters::filter::Filter;

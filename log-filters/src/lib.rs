@@ -3,6 +3,8 @@
 //! Pure: bytes and the time of reading go in, events come out. A filter is data (`filters/*.toml`); nothing
 //! here knows a product. Not here: files (`sensor::tail`), where filters of users are kept.
 
+#![warn(missing_docs)]
+
 pub mod across;
 mod beginning;
 pub mod calendar;

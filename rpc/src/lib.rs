@@ -9,6 +9,8 @@
 //! Each folder imports only those after it: `http`, `stream`, `dispatch`, `codec`; and all of them the files beside the folders.
 //! Not here: any state of any daemon; accounts (an [`http::authorizer::Authorizer`] decides).
 
+#![warn(missing_docs)]
+
 pub mod codec;
 pub mod dispatch;
 pub mod fault;

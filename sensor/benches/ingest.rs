@@ -5,7 +5,7 @@
 //! the largest resident size. Lines are those of a recorded slurmctld log, with other job numbers in each
 //! repetition; `VISPERF_LOGS` says where the recorded logs are.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods)]
 
 use compact_str::CompactString;
 use log_filters::engine::{Engine, Source};

@@ -6,7 +6,7 @@
 //! second with durable acknowledgements and their latency. `VISPERF_BENCH_SECS` says how long the collectors
 //! are watched in each state (30 s unless told).
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods)]
 #![allow(clippy::cast_precision_loss)]
 
 mod made_up;

@@ -1,7 +1,7 @@
 //! Channels of a real sensor, over a log that is written meanwhile, the host it runs on, and real processes: metrics, events,
 //! calls, and the processes of a job; at the sensor and through who represents its domain.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use rpc::codec::value::{Name, Value};
 use rpc::dispatch::Dispatcher;

@@ -1,6 +1,6 @@
 //! The sensor's methods as a client calls them, on a sensor that follows a recorded log.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use rpc::codec::value::{Name, Value};
 use rpc::dispatch::Dispatcher;

@@ -1,6 +1,6 @@
 //! The flight recorder of a running sensor: a line of a log, an order and a crash, and what is kept of the processes.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use rpc::codec::value::{Name, Value};
 use rpc::dispatch::Dispatcher;

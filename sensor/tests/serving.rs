@@ -1,6 +1,6 @@
 //! Which processes serve a call, on real process trees: exactly those, however they were started.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use rpc::codec::value::{Name, Value};
 use rpc::dispatch::Dispatcher;

@@ -6,6 +6,8 @@
 //!
 //! Not here: how values are shown to people or scripts (`rpc` and the daemons do that).
 
+#![warn(missing_docs)]
+
 pub mod address;
 pub mod api;
 pub mod at_end;

@@ -13,7 +13,7 @@
 //! Rule: overlay, door and relay are those of the daemons, each in a process of its own; WALL (`none`, `tls`, `web`) takes
 //! away what a firewall would, so that the rung is known. A row's processor time is that of this process and of PID….
 //! Started by `benches/tunnel.sh`, beside other programs that carry the same bytes.
-#![allow(clippy::print_stdout, missing_docs, dead_code, unreachable_pub)]
+#![allow(clippy::print_stdout, dead_code, unreachable_pub)]
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // A bench ends where it cannot go on, and reads clocks.
 
 mod door;

@@ -11,7 +11,7 @@
 //! read), the longest time without an answer of one in a hundred of them in ms, how many stalled ones were cut off and after how
 //! long at most, the answers that were skipped and reported so, and connections of others that ended. Several run beside each other,
 //! as a process has so many descriptors and no more. Started by `benches/viewers.sh`.
-#![allow(clippy::print_stdout, missing_docs)]
+#![allow(clippy::print_stdout)]
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // A bench ends where it cannot go on, and reads clocks.
 
 mod asking;

@@ -5,7 +5,7 @@
 //! answer is thrown away. Included by tests and benches that ask as visitors do.
 //! Not here: the way of the program itself (`visperf --via`).
 #![allow(dead_code, unreachable_pub)] // each uses a part of it
-#![allow(clippy::unwrap_used, clippy::missing_panics_doc, missing_docs)] // a failure here is a failed test
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc)] // a failure here is a failed test
 
 use std::net::SocketAddr;
 use std::path::Path;

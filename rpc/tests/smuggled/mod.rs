@@ -3,7 +3,7 @@
 //! Rule: each is to be answered 400 and its connection closed, whatever follows it. Included by the tests of what
 //! serves HTTP here: a daemon's own listener, and a proxy's door.
 //! Not here: bodies that are hostile by what they say (`hostile`).
-#![allow(dead_code, unreachable_pub, missing_docs)] // each uses a part of it
+#![allow(dead_code, unreachable_pub)] // each uses a part of it
 
 fn post(path: &str, headers: &str, body: &str) -> String {
     format!("POST {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n{body}")

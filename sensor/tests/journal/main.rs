@@ -1,7 +1,7 @@
 //! The journal after everything that can happen to the end of a file: torn, cut, flipped, unsynced,
 //! written out of order, refused.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, unreachable_pub)]
+#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
 
 mod log;
 mod simulated;

@@ -1,6 +1,6 @@
 //! Modules as they run: real processes over a made-up sensor, honest ones and others.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, unreachable_pub, dead_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub, dead_code)]
 
 #[path = "../report/rig.rs"]
 mod report;

@@ -1,6 +1,6 @@
 //! Reports as they run: members' links and representatives' offices over real connections on loopback.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, unreachable_pub, dead_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub, dead_code)]
 
 #[path = "../report/rig.rs"]
 mod rig;

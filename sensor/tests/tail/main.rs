@@ -1,7 +1,7 @@
 //! The tail against real files: rotation, truncation, loss and crashes, with clock and waking in the hands
 //! of the tests.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, missing_docs, unreachable_pub)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, unreachable_pub)]
 
 mod rig;
 #[allow(dead_code)] // The tests of the journal use more of it.

@@ -2,7 +2,7 @@
 //! standby and at any other member, by the real cores on virtual time. `docs/scale.md` has its figures.
 //!
 //! `cargo bench -p system-tests --bench scale [-- DOMAINS HOSTS DIRECTORIES]`
-#![allow(clippy::print_stdout, missing_docs)]
+#![allow(clippy::print_stdout)]
 
 mod count;
 mod figures;

@@ -1,5 +1,4 @@
 //! The simulated grid of the benchmark `scale`, small: what has to hold at any size.
-#![allow(missing_docs)]
 
 mod count;
 mod grid;

@@ -61,7 +61,6 @@ impl Stage {
 pub type Condition<'a> = Box<dyn FnMut(&Stage) -> Result<Seen<()>> + 'a>;
 
 /// One step.
-#[allow(missing_docs)] // The fields are what the functions of the same names take.
 pub enum Step<'a> {
     /// `visperf ARGUMENTS…` on a host, until it answers.
     Start(&'a str, Vec<String>),

@@ -8,7 +8,7 @@
 //! `ready` is printed once every domain was stated; then each phase: all go on stating, and so many look-ups a
 //! second are asked over the connections of [`ASKERS`] of them. What came of it is printed at the end of a phase.
 //! Started by `benches/directory.sh`, which measures the directory.
-#![allow(clippy::print_stdout, missing_docs)]
+#![allow(clippy::print_stdout)]
 
 #[path = "../grid/mod.rs"]
 mod grid;

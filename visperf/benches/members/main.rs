@@ -7,7 +7,7 @@
 //! that HEAD, the overlay address of its daemon, stays the representative. `ready` is printed once all report;
 //! then each phase: every member sweeps HZ times a second, and what they sent is printed at its end.
 //! Started by `benches/domain.sh`, which measures the representative.
-#![allow(clippy::print_stdout, missing_docs)]
+#![allow(clippy::print_stdout)]
 
 #[path = "../grid/mod.rs"]
 mod grid;
