@@ -89,7 +89,7 @@ fn living(address: &Path, script: &BTreeSet<u64>) -> (BTreeSet<u64>, Value) {
 
 #[test]
 fn a_job_of_a_real_slurm_is_known_by_its_processes() {
-    if !nix::unistd::geteuid().is_root() {
+    if !rustix::process::geteuid().is_root() {
         println!("skipped: it takes root to start Slurm");
         return;
     }

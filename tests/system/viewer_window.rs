@@ -141,7 +141,7 @@ const NOBODY: u32 = 65_534;
 
 /// A sleeping process of somebody who is not root, and whose it is.
 fn sleeper() -> (Running, u32) {
-    let own = nix::unistd::geteuid();
+    let own = rustix::process::geteuid();
     let mut command = program::command(if own.is_root() { "setpriv" } else { "sleep" });
     if own.is_root() {
         let number = NOBODY.to_string();

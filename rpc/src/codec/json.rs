@@ -12,8 +12,7 @@ use crate::codec::value::{JSON_INTEGERS, Name, Value};
 use crate::codec::xml_writer::not_finite;
 use crate::fault::Fault;
 use crate::limits::Limits;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::cell::{Cell, RefCell};
 use std::fmt::{Display, Write};
@@ -265,7 +264,7 @@ impl codec::Sink for Sink<'_> {
 
     fn bytes(&mut self, value: &[u8]) {
         self.out.push('"');
-        STANDARD.encode_string(value, self.out);
+        BASE64.encode_append(value, self.out);
         self.out.push('"');
     }
 

@@ -11,8 +11,7 @@ use crate::codec::plain::plain_len;
 use crate::codec::value::{Name, Value, XML_INTEGERS};
 use crate::codec::xml_tokens::is_xml_char;
 use crate::fault::Fault;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use std::fmt::{Display, Write};
 use wire::query::Integers;
 
@@ -223,7 +222,7 @@ pub(crate) fn write_name(out: &mut String, name: &str) {
 
 fn write_bytes(out: &mut String, bytes: &[u8]) {
     out.push_str("<base64>");
-    STANDARD.encode_string(bytes, out);
+    BASE64.encode_append(bytes, out);
     out.push_str("</base64>");
 }
 

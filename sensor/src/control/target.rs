@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(read.ancestors, own.ancestors);
         assert_eq!(read.ancestors.first(), Some(&std::os::unix::process::parent_id()));
         assert!(!read.is_of_kernel && read.key.start_ns > 0);
-        assert_eq!(read.uids[0], nix::unistd::getuid().as_raw());
+        assert_eq!(read.uids[0], rustix::process::getuid().as_raw());
     }
 
     #[test]

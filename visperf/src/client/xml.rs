@@ -5,8 +5,7 @@
 
 use crate::client::{Client, PATIENCE};
 use ::client::Error;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use serde_json::{Map, Value};
 use std::io::Cursor;
 use xmlrpc::{Request, Transport, Value as Xml};
@@ -88,7 +87,7 @@ fn from_xml(value: Xml) -> Value {
         Xml::Int64(number) => number.into(),
         Xml::Double(number) => number.into(),
         Xml::String(text) => text.into(),
-        Xml::Base64(bytes) => STANDARD.encode(bytes).into(),
+        Xml::Base64(bytes) => BASE64.encode(&bytes).into(),
         Xml::DateTime(time) => time.to_string().into(),
         Xml::Array(items) => items.into_iter().map(from_xml).collect(),
         Xml::Struct(members) => Value::Object(
