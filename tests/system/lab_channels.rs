@@ -2,7 +2,7 @@
 //! same shares a stream, and all goes on after the representative died; every event of a host comes once, though its sensor
 //! was killed meanwhile.
 //!
-//! Not here: that what comes is what the host itself would give (`sensor/tests/relays.rs`).
+//! Not here: that what comes is what the host itself would give (`sensor/tests/integration/relays.rs`).
 
 use serde_json::{Value, json};
 use std::io::Write;

@@ -20,7 +20,7 @@ use system_tests::wait::{self, Seen};
 #[path = "../../proxy/tests/visitor/mod.rs"]
 pub(super) mod visitor;
 
-#[path = "../../rpc/tests/smuggled/mod.rs"]
+#[path = "../../rpc/tests/integration/smuggled.rs"]
 mod smuggled;
 
 use visitor::{Answer, Place};

@@ -4,7 +4,7 @@
 //! Rule: the client is outside the daemons. Each 100 ms it asks any member but the lost one, however lately that one came
 //! back itself, for the domain's summary; what it waits is the time from the fault to the moment from which no question
 //! was without its answer. How many faults is set by `VISPERF_TRIALS`; a seed is printed and can be given (`VISPERF_SEED`).
-//! Not here: the same on simulated time (`overlay/tests/election_faults.rs`), other faults (`lab_matrix`).
+//! Not here: the same on simulated time (`overlay/tests/integration/election_faults.rs`), other faults (`lab_matrix`).
 
 mod client;
 mod follower;

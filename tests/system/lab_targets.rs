@@ -2,7 +2,7 @@
 //! does, and daemons tell the same of domains, and what is wrong with them, when no directory is left.
 //!
 //! Rule: one domain and one directory; what is asserted is what `docs/methods.md` and `docs/command-line.md` promise.
-//! Not here: the forms of answers (`directory/tests/prometheus.rs`), many domains (`lab_grid`).
+//! Not here: the forms of answers (`directory/tests/integration/prometheus.rs`), many domains (`lab_grid`).
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

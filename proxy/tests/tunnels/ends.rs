@@ -1,6 +1,6 @@
 //! The two ends of the tests, the wall between them, and a line that can be cut.
 
-#[path = "../../../overlay/tests/net/principal.rs"]
+#[path = "../../../overlay/tests/integration/net/principal.rs"]
 mod principal;
 
 use overlay::identity::admission::Principal;

@@ -1,0 +1,105 @@
+//! The audit tells every decision, and a flood cannot fill a disk.
+
+use crate::admission::rig::{NOW, Parts, at, host, key};
+use overlay::identity::admission::{Action, Gate};
+use overlay::identity::audit::{Audit, Outcome, What};
+use overlay::identity::deny_list::Denials;
+use overlay::identity::record::state;
+use std::collections::BTreeSet;
+use wire::credential::{Role, Roles};
+use wire::id::PeerKey;
+
+fn gate() -> (Gate, Parts) {
+    let mut parts = Parts::good().by_root();
+    parts.certificate.roles = Roles::SENSOR.with(Role::Operator);
+    (Gate::new(parts.trust(), Denials::default(), BTreeSet::new()), parts)
+}
+
+fn told(gate: &mut Gate) -> Vec<Audit> {
+    std::iter::from_fn(|| gate.poll_output()).collect()
+}
+
+#[test]
+fn every_admission_and_refusal_is_told_and_everyday_calls_are_not() {
+    let (mut gate, parts) = gate();
+    let stranger = key(90).peer();
+    gate.handle_hello(stranger, None, NOW, at(0)).expect_err("refused");
+    let principal = gate.handle_hello(parts.peer(), Some(&parts.chain()), NOW, at(0)).expect("good");
+    gate.check(&principal, Action::Read, NOW, at(1)).expect("may");
+    gate.check(&principal, Action::ControlProcesses, NOW, at(2)).expect("may");
+    gate.check(&principal, Action::Publish { host: &host("other") }, NOW, at(3)).expect_err("may not");
+    let told: Vec<_> =
+        told(&mut gate).into_iter().map(|audit| (audit.peer, audit.what, audit.outcome)).collect();
+    assert_eq!(
+        told,
+        [
+            (stranger, What::Hello, Outcome::Refused),
+            (parts.peer(), What::Hello, Outcome::Admitted),
+            (parts.peer(), What::Action("control processes"), Outcome::Admitted),
+            (parts.peer(), What::Action("publish"), Outcome::Refused),
+        ]
+    );
+}
+
+#[test]
+fn a_refusal_tells_why_and_only_what_was_proved() {
+    let (mut gate, parts) = gate();
+    gate.handle_hello(key(90).peer(), Some(&parts.chain()), NOW, at(0)).expect_err("stolen");
+    let audit = gate.poll_output().expect("told");
+    assert_eq!((audit.domain, audit.host, audit.at), (None, None, NOW));
+    let said = format!("{} of {}", parts.certificate.host, parts.certificate.domain);
+    assert_eq!(audit.said, Some(said), "of whose certificate that is");
+    assert!(audit.reason.contains("of use to its own key alone"), "{}", audit.reason);
+}
+
+/// A directory hands on many domains' records.
+#[test]
+fn of_a_record_that_is_refused_it_is_told_whose_that_is() {
+    let (mut gate, parts) = gate();
+    let record = crate::admission::records::record(&parts);
+    let statement = state(&record, &key(90), &parts.chain()).expect("fits");
+    gate.handle_statement(key(91).peer(), &statement, NOW, at(0)).expect_err("another one signed");
+    let audit = gate.poll_output().expect("told");
+    let said = format!("{} of {}", parts.certificate.host, parts.certificate.domain);
+    assert_eq!((audit.what, audit.peer, audit.said), (What::Record, key(91).peer(), Some(said)));
+}
+
+#[test]
+fn a_flood_is_cut_counted_and_hides_no_admission() {
+    let (mut gate, parts) = gate();
+    let stranger = |number: u32| {
+        let mut bytes = [0; 32];
+        bytes[..4].copy_from_slice(&number.to_le_bytes());
+        PeerKey(bytes)
+    };
+    for number in 0..50_000 {
+        gate.handle_hello(stranger(number), None, NOW, at(0)).expect_err("refused");
+    }
+    gate.handle_hello(parts.peer(), Some(&parts.chain()), NOW, at(0)).expect("good");
+    let first = told(&mut gate);
+    assert!(first.len() <= 201, "{}", first.len());
+    assert!(first.iter().any(|audit| audit.outcome == Outcome::Admitted));
+    // One peer alone is cut much sooner.
+    for _ in 0..1000 {
+        gate.handle_hello(stranger(7), None, NOW, at(5000)).expect_err("refused");
+    }
+    let second = told(&mut gate);
+    assert_eq!(second.len(), 1, "for one reason it is told once");
+    let refused = first.iter().filter(|audit| audit.outcome == Outcome::Refused).count() as u64;
+    assert_eq!(second[0].left_out, 50_000 - refused, "what was left out is counted");
+    for hour in 1..=6_u32 {
+        gate.handle_hello(stranger(7), None, NOW, at(5000 + u64::from(hour) * 600)).expect_err("refused");
+        let again = told(&mut gate);
+        assert_eq!((again.len(), again[0].left_out), (1, if hour == 1 { 999 } else { 0 }), "now and then");
+    }
+    // In a day of it, some 17,000 lines.
+    let mut lines = 0;
+    for second in 0..86_400_u32 {
+        for number in 0..2 {
+            let _ =
+                gate.handle_hello(stranger(second * 2 + number), None, NOW, at(100_000 + u64::from(second)));
+        }
+        lines += told(&mut gate).len();
+    }
+    assert!(lines < 18_000, "{lines}");
+}

@@ -1,0 +1,208 @@
+//! What no daemon says: random bytes, and what is really said with some of it changed, on each protocol that strangers and visitors
+//! may open at a proxy, and on those that they may not.
+//!
+//! Rules: a real daemon, real connections on loopback; every stream follows from the seed that is printed. Whatever comes, nothing
+//! panics, no one is let in, each is counted as refused, memory is bounded, and who asks rightly is answered as before.
+//! Not here: bytes before the handshake of Noise (libp2p's), requests at the door (`rpc/tests/integration/hostile.rs`).
+
+mod line;
+mod words;
+
+use crate::papers;
+use line::Line;
+use overlay::gatekeeper::Gatekeeper;
+use overlay::identity::admission::Gate;
+use overlay::identity::deny_list::Denials;
+use overlay::identity::key::Key;
+use overlay::identity::trust::{Readers, Standing, Trust};
+use overlay::net::event_loop::{Config, Event, EventLoop};
+use overlay::net::handle::{Answer, Handle};
+use overlay::net::protocol::Protocol;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use words::{Random, Words};
+
+/// Another one tells other stories; this one is told at each run.
+const SEED: u64 = 0x5eed_2026;
+
+/// Streams in all.
+const STREAMS: u64 = 10_000;
+
+/// Streams on one connection, if it is not closed before.
+const OF_CONNECTION: u64 = 50;
+
+/// What the process may grow by meanwhile: far below what the longest questions of all streams would take.
+const GROWTH_MAX_BYTES: u64 = 96 << 20;
+
+/// What the relay protocol of libp2p is called, at its two ends.
+const CIRCUITS: [&str; 2] = ["/libp2p/circuit/relay/0.2.0/hop", "/libp2p/circuit/relay/0.2.0/stop"];
+
+static PANICS: AtomicU64 = AtomicU64::new(0);
+
+/// Questions that came to the daemon itself, which it refuses.
+static ASKED: AtomicU64 = AtomicU64::new(0);
+
+struct Proxy {
+    handle: Handle,
+    at: SocketAddr,
+    running: tokio::task::JoinHandle<()>,
+}
+
+impl Proxy {
+    async fn start(key: &Key, words: &Words) -> Proxy {
+        let trust = Trust::of_member(papers::domain(), words.root(), Readers::Admitted);
+        let gate = Gate::new(trust, Denials::default(), BTreeSet::new());
+        let gate = Arc::new(Gatekeeper::new(gate, Some(words.chain())));
+        let config = Config { is_proxy: true, ..Config::new(vec![SocketAddr::from(([127, 0, 0, 1], 0))]) };
+        let (event_loop, handle, events) = EventLoop::open(config, key, gate, 1).expect("listens");
+        let running = tokio::spawn(event_loop.run(CancellationToken::new()));
+        tokio::spawn(refuse(events));
+        let mut listening = handle.listening();
+        let at = listening.wait_for(|all| !all.is_empty()).await.expect("runs")[0];
+        Proxy { handle, at, running }
+    }
+
+    fn refused(&self) -> u64 {
+        let figures = self.handle.figures();
+        figures.streams_refused_total.get()
+            + figures.hellos_refused_total.get()
+            + figures.questions_failed_total.get()
+    }
+}
+
+/// The daemon: whoever is asked nothing but this by no other is well.
+async fn refuse(mut events: mpsc::Receiver<Event>) {
+    while let Some(event) = events.recv().await {
+        match event {
+            Event::Question(question) => {
+                ASKED.fetch_add(1, Ordering::Relaxed);
+                let standing = question.principal.as_ref().map(|principal| principal.standing);
+                match question.protocol {
+                    Protocol::Query => {
+                        assert_eq!(standing, Some(Standing::Visitor), "a question of a stranger")
+                    }
+                    Protocol::Enter | Protocol::Join => {}
+                    Protocol::Hello
+                    | Protocol::Control
+                    | Protocol::Directory
+                    | Protocol::Queries
+                    | Protocol::Report
+                    | Protocol::Punch => panic!("a question by {}", question.protocol),
+                }
+                let _ = question.reply.send(Answer::Refused("no".to_owned()));
+            }
+            Event::Stream { protocol, .. } => panic!("a stream of {protocol}"),
+            Event::Ready { principal, .. } => panic!("{} was let in", principal.peer),
+            Event::Gone(_) | Event::Unwelcome { .. } | Event::Undialled(..) => {}
+        }
+    }
+}
+
+/// What this process has in memory, in bytes (proc(5), `statm`, its second number in pages of 4 KiB).
+fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux");
+    statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).expect("a number") * 4096
+}
+
+/// What was said, of which it is sure that it has to be counted.
+#[derive(Debug, Default)]
+struct Said {
+    streams: u64,
+    connections: u64,
+    sure: u64,
+}
+
+impl Said {
+    /// One connection: of a stranger, or of a visitor with a visa.
+    async fn connection(&mut self, proxy: &Proxy, words: &Words, random: &mut Random) {
+        let seed = random.bytes_32();
+        let key = Key::from_seed(seed);
+        let Some(mut line) = Line::dial(proxy.at, seed).await else { return };
+        self.connections += 1;
+        let is_visitor = random.below(2) == 0;
+        if is_visitor {
+            let verdict = line.speak(Protocol::Hello.name(), &words.hello(key.peer())).await;
+            assert!(verdict.is_some_and(|verdict| words::is_welcome(&verdict)), "a good visa");
+        }
+        for _ in 0..OF_CONNECTION {
+            if self.streams == STREAMS {
+                return;
+            }
+            self.streams += 1;
+            let kind = random.below(12);
+            if kind >= 10 {
+                let circuit = CIRCUITS[random.below(2) as usize];
+                if line.speak(circuit, &words.of_circuit(random)).await.is_none() {
+                    return;
+                }
+                continue;
+            }
+            let protocol = Protocol::ALL[random.below(Protocol::ALL.len() as u64) as usize];
+            let bytes = words.of_protocol(protocol, key.peer(), random);
+            // One kind in ten agrees on no protocol at all.
+            let heard = match kind {
+                0 => line.say(&bytes).await,
+                _ => line.speak(protocol.name(), &bytes).await,
+            };
+            if heard.is_none() {
+                return;
+            }
+            let is_question = !bytes.is_empty() && kind != 0;
+            // Some of what is said first is still true where little was changed.
+            self.sure += u64::from(is_question && protocol != Protocol::Hello);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_bytes_come_nobody_is_let_in_and_who_asks_rightly_is_answered() {
+    println!("seed {SEED:#x}");
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |told| {
+        PANICS.fetch_add(1, Ordering::Relaxed);
+        usual(told);
+    }));
+    let (root, key) = (Key::from_seed([1; 32]), Key::from_seed([2; 32]));
+    let words = Words::new(&root, &key);
+    let proxy = Proxy::start(&key, &words).await;
+    let mut random = Random(SEED);
+    let mut said = Said::default();
+    let mut before = 0;
+    while said.streams < STREAMS {
+        said.connection(&proxy, &words, &mut random).await;
+        // The first ones fill what is kept for all.
+        if before == 0 && said.streams >= STREAMS / 10 {
+            before = resident_bytes();
+        }
+        assert!(!proxy.running.is_finished(), "after {said:?}");
+    }
+    let grown = resident_bytes().saturating_sub(before);
+    let asked = ASKED.load(Ordering::Relaxed);
+    println!("{said:?}, {} counted as refused, {asked} asked, {grown} bytes more", proxy.refused());
+    assert_eq!(PANICS.load(Ordering::Relaxed), 0);
+    assert!(proxy.handle.ready().is_empty(), "somebody is ready");
+    assert!(said.sure > STREAMS / 3, "most were closed before: {said:?}");
+    assert!(proxy.refused() >= said.sure, "{} of {said:?} were counted", proxy.refused());
+    assert!(grown < GROWTH_MAX_BYTES, "{grown} bytes more");
+    assert!(asked > STREAMS / 100, "none were questions: {asked}");
+
+    let visitor = Key::from_seed([3; 32]);
+    let mut line = Line::dial(proxy.at, [3; 32]).await.expect("as ever");
+    let verdict = line.speak(Protocol::Hello.name(), &words.hello(visitor.peer())).await.expect("answered");
+    assert!(words::is_welcome(&verdict));
+    let answer = line.speak(Protocol::Query.name(), &words::question(b"?")).await.expect("answered");
+    assert_eq!(words::answer(&answer), Answer::Refused("no".to_owned()));
+    // It is closed in time, and so is the memory of it.
+    drop(line);
+    let gone = async {
+        while proxy.handle.is_connected(visitor.peer()) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), gone).await.expect("forgotten");
+}

@@ -1,0 +1,12 @@
+//! The journal after everything that can happen to the end of a file: torn, cut, flipped, unsynced,
+//! written out of order, refused.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
+
+mod log;
+
+mod ends;
+mod power;
+mod readers;
+mod retention;
+mod unreadable;

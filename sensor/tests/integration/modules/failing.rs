@@ -1,0 +1,147 @@
+//! Modules that do what they should not: each is told, and no other is harmed.
+
+use crate::modules::rig::{COLLECTOR, Rig, is_alive, until};
+use wire::api::modules::ModuleAct;
+
+/// A rig with a module `good`, which answers.
+async fn beside_a_good_one() -> Rig {
+    let rig = Rig::start();
+    let good = rig.script("good.sh", COLLECTOR, r#"echo '{"figures":[{"name":"x","value":42}]}'"#);
+    rig.load("good", &good, "cpu_ms = 1000\nanswer_s = 30").await;
+    rig.until_figure("module.good.x", 42.0).await;
+    rig
+}
+
+/// A module that does `body` when it is called fails with what is expected, ends in quarantine and harms no one.
+async fn fails(body: &str, more: &str, expected: &str) {
+    let rig = beside_a_good_one().await;
+    let bad = rig.script("bad.sh", COLLECTOR, body);
+    rig.load("bad", &bad, more).await;
+    let told = rig.state("bad", "quarantined").await;
+    assert!(told.contains(expected), "{body}: expected {expected:?} in {told:?}");
+    let stands = rig.told("bad", "counted", |_| true).await;
+    assert_eq!((stands.counts.starts_total, stands.counts.failures_total, stands.pid), (3, 3, None));
+    assert!(rig.handle.health().iter().any(|line| line.starts_with("module bad is quarantined; ")));
+    rig.goes_on("good", 3).await;
+    assert_eq!(rig.told("good", "whole", |_| true).await.counts.failures_total, 0);
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_crashes_is_quarantined_with_its_last_words() {
+    fails("echo 'out of paper' >&2; exit 3", "", "it ended (exit status 3)").await;
+    let rig = Rig::start();
+    let bad = rig.script("bad.sh", COLLECTOR, "echo 'out of paper' >&2; exit 3");
+    rig.load("bad", &bad, "").await;
+    rig.state("bad", "quarantined").await;
+    let told = rig.told("bad", "there", |_| true).await;
+    assert_eq!(told.tail.lines(), ["out of paper"; 3]);
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_killed_is_told_by_which_signal() {
+    fails("kill -SEGV $$", "", "it ended (killed by signal 11)").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_silent_or_slow_is_told() {
+    fails("sleep 1000", "answer_s = 0.2", "expected an answer within 200ms (answer_s), found none").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_start_is_no_slow_answer() {
+    let rig = Rig::start();
+    let hello = COLLECTOR;
+    // Its first line comes later than an answer may; the second then never does.
+    let slow = format!("#!/bin/sh\nsleep 0.5\nread -r call; echo '{hello}'\nread -r call; sleep 1000\n");
+    let slow = rig.program("slow.sh", &slow);
+    rig.load("slow", &slow, "answer_s = 0.1").await;
+    let told = rig.state("slow", "quarantined").await;
+    assert!(told.contains("within 100ms"), "{told}");
+    let counts = rig.told("slow", "counted", |_| true).await.counts;
+    assert_eq!((counts.starts_total, counts.failures_total), (3, 3), "each said hello first");
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_floods_is_told() {
+    fails("yes", "", "it wrote a line without a call").await;
+    fails("yes | tr -d '\\n'", "", "expected a line of at most 262144 bytes").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_floods_beside_its_answers_holds_up_itself_alone() {
+    fails("yes out of paper >&2", "answer_s = 0.5", "expected an answer within 500ms").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_says_what_nobody_asked_for_is_told() {
+    fails("echo '{}'; sleep 0.05; echo '{}'", "rate = 0.1", "it wrote a line without a call").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_ends_is_told_though_what_it_started_lives_on() {
+    fails("echo '{}'; sleep 1000 & exit 3", "rate = 0.01", "it ended (exit status 3)").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lies_are_told_with_what_was_expected() {
+    fails("echo '{\"figures\":[{\"name\":\"x\",\"value\":NaN}]}'", "", "JSON has no NaN").await;
+    fails("echo '{\"figures\":[{\"name\":\"x\",\"value\":1e999}]}'", "", "number out of range").await;
+    fails("echo ready", "", "expected an answer such as {}").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_failed_one_started_ends_with_it() {
+    let rig = Rig::start();
+    let bad = rig.script("bad.sh", COLLECTOR, "sleep 1000 & echo $! >> $dir/started; exit 1");
+    rig.load("bad", &bad, "").await;
+    rig.state("bad", "quarantined").await;
+    let started = rig.until_lines("started", 3).await;
+    assert!(until(|| !started.iter().any(|pid| is_alive(pid))).await, "{started:?}");
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_says_another_hello_is_not_called() {
+    let rig = beside_a_good_one().await;
+    let bad =
+        rig.script("bad.sh", r#"{"protocol":7,"name":"x","kind":"collector"}"#, "echo called >> $dir/called");
+    rig.load("bad", &bad, "").await;
+    let told = rig.state("bad", "quarantined").await;
+    assert!(told.starts_with("expected protocol 1 in its hello, found 7"), "{told}");
+    assert!(rig.lines("called").is_empty());
+    let stands = rig.told("bad", "counted", |_| true).await;
+    assert_eq!((stands.counts.starts_total, stands.counts.failures_total), (0, 3));
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quarantined_one_is_started_by_an_order_or_another_program() {
+    let rig = Rig::start();
+    let bad = rig.script("bad.sh", COLLECTOR, "test -e $dir/mended || exit 1; echo '{}'");
+    rig.load("bad", &bad, "answer_s = 30").await;
+    rig.state("bad", "quarantined").await;
+    std::fs::write(rig.path("mended"), "").unwrap();
+    rig.order("bad", ModuleAct::Start).await;
+    rig.goes_on("bad", 2).await;
+    std::fs::remove_file(rig.path("mended")).unwrap();
+    rig.state("bad", "quarantined").await;
+    rig.script("bad.sh", COLLECTOR, "echo '{}'");
+    rig.reload().await;
+    rig.goes_on("bad", 2).await;
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn figures_of_one_that_failed_are_gone() {
+    let rig = Rig::start();
+    let body = r#"test -e $dir/broken && exit 1; echo '{"figures":[{"name":"x","value":1}]}'"#;
+    let bad = rig.script("bad.sh", COLLECTOR, body);
+    rig.load("bad", &bad, "").await;
+    rig.until_figure("module.bad.x", 1.0).await;
+    std::fs::write(rig.path("broken"), "").unwrap();
+    rig.until_figure("module.bad.x", None).await;
+    rig.end().await;
+}

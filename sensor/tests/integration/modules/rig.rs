@@ -1,0 +1,200 @@
+//! A desk of modules over a made-up sensor: a journal in memory, subscriptions without a sampler, sweeps that the test makes.
+
+use crate::report::rig::Member;
+use sensor::channel::hub::Hub;
+use sensor::journal;
+use sensor::module::desk::{Desk, Handle, Told};
+use sensor::module::feed::Sources;
+use sensor::module::life::Patience;
+use sensor::sample::collector::{Collectors, Now};
+use sensor::sample::table::{Rows, Table, metric};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use wire::api::modules::{ModuleAct, ModuleState};
+use wire::sample::{Number, Semantics};
+use wire::time::Time;
+
+/// How long anything is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// What a collector says first.
+pub const COLLECTOR: &str = r#"{"protocol":1,"name":"test","kind":"collector","rate":10}"#;
+
+/// Failures follow each other fast, so that a test need not wait; three are too many.
+pub const HASTY: Patience = Patience {
+    first: Duration::from_millis(20),
+    longest: Duration::from_millis(40),
+    failures_max: 3,
+    forgiven_after: Duration::from_secs(600),
+};
+
+pub struct Rig {
+    pub folder: TempDir,
+    pub handle: Handle,
+    pub member: Member,
+    pub hub: Hub,
+    sweeps: watch::Sender<Option<Arc<Table>>>,
+    shutdown: CancellationToken,
+    run: JoinHandle<()>,
+}
+
+impl Rig {
+    /// With nothing in the folder.
+    pub fn start() -> Rig {
+        Rig::with(HASTY)
+    }
+
+    pub fn with(patience: Patience) -> Rig {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("modules")).unwrap();
+        mode(&folder.path().join("modules"), 0o755);
+        let whose = ("local".try_into().unwrap(), "here".try_into().unwrap());
+        let (desk, handle) = Desk::new(
+            folder.path().join("modules"),
+            &folder.path().join("state"),
+            (&whose.0, &whose.1),
+            patience,
+        );
+        let (member, hub) = (Member::new(0, journal::Config::default()), Hub::default());
+        let sweeps = watch::Sender::new(None);
+        let sources =
+            Sources { hub: hub.clone(), reader: member.journal.reader(), sweeps: sweeps.subscribe() };
+        let shutdown = CancellationToken::new();
+        let run = tokio::spawn(desk.run(sources, shutdown.clone()));
+        Rig { folder, handle, member, hub, sweeps, shutdown, run }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A shell script as a module: says `hello`, and does `body` for each call, which is in `$call`; `$dir` is the rig's folder.
+    pub fn script(&self, name: &str, hello: &str, body: &str) -> PathBuf {
+        let dir = self.folder.path().display();
+        let text = format!(
+            "#!/bin/sh\ndir={dir}\nwhile read -r call; do case $call in\n'{{\"hello\":'*) echo '{hello}' ;;\n*) {body} ;;\nesac; done\n"
+        );
+        self.program(name, &text)
+    }
+
+    /// Any text as a program.
+    pub fn program(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        let fresh = self.path(&format!("{name}.new"));
+        std::fs::write(&fresh, text).unwrap();
+        mode(&fresh, 0o755);
+        std::fs::rename(&fresh, &path).unwrap();
+        path
+    }
+
+    /// A module that runs this, with these lines more in its file; looked at when this returns.
+    pub async fn load(&self, name: &str, program: &Path, more: &str) {
+        self.write(name, &format!("run = ['{}']\n{more}\n", program.display()));
+        self.reload().await;
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        let (path, fresh) = (self.path("modules").join(format!("{name}.toml")), self.path("fresh"));
+        std::fs::write(&fresh, text).unwrap();
+        mode(&fresh, 0o644);
+        std::fs::rename(&fresh, path).unwrap();
+    }
+
+    pub async fn reload(&self) {
+        self.handle.order(None, ModuleAct::Reload).await.unwrap();
+    }
+
+    pub async fn order(&self, name: &str, act: ModuleAct) {
+        self.handle.order(Some(name.to_owned()), act).await.unwrap();
+    }
+
+    /// How the module stands once it is as wanted.
+    pub async fn told(&self, name: &str, what: &str, is_wanted: impl Fn(&Told) -> bool) -> Told {
+        let mut last = None;
+        let found = until(|| {
+            last = self.handle.told().into_iter().find(|told| told.name == name);
+            last.as_ref().is_some_and(&is_wanted)
+        });
+        assert!(found.await, "waited in vain for {name} to be {what}: {last:?}");
+        last.unwrap()
+    }
+
+    /// The module has answered so many calls more than it had.
+    pub async fn goes_on(&self, name: &str, more: u64) {
+        let calls = |told: &Told| told.counts.calls_total;
+        let before = self.told(name, "there", |_| true).await;
+        self.told(name, "going on", |told| calls(told) >= calls(&before) + more).await;
+    }
+
+    /// It is in this state, and what it says of its last failure.
+    pub async fn state(&self, name: &str, state: &str) -> String {
+        let told = self.told(name, state, |told| ModuleState::from(told.state).as_str() == state).await;
+        told.last_error.unwrap_or_default()
+    }
+
+    /// A figure among those of the host.
+    pub fn figure(&self, name: &str) -> Option<Number> {
+        let mut collectors = Collectors::new(vec![self.handle.board().collector()]);
+        let now = Now { calendar: Time::default(), running: Duration::ZERO };
+        collectors.sweep(now, Duration::default).get(name, &[])
+    }
+
+    pub async fn until_figure(&self, name: &str, expected: impl Into<Option<f64>>) {
+        let expected = expected.into();
+        let found = until(|| self.figure(name).map(Number::as_f64) == expected).await;
+        assert!(found, "waited in vain for {name} = {expected:?}, found {:?}", self.figure(name));
+    }
+
+    /// A sweep of the host with these figures.
+    pub fn sweep(&self, figures: &[(&str, u64)]) {
+        let mut rows = Rows::default();
+        for (name, value) in figures {
+            rows.whole(&metric(name, "", Semantics::Gauge, &[]), *value);
+        }
+        self.sweeps.send_replace(Some(Arc::new(rows.finish(Time::from_micros(1_500_000)))));
+    }
+
+    /// The lines of a file of the rig's folder that are written to their end, none where it is not there.
+    pub fn lines(&self, name: &str) -> Vec<String> {
+        let text = std::fs::read_to_string(self.path(name)).unwrap_or_default();
+        let (whole, _) = text.rsplit_once('\n').unwrap_or_default();
+        whole.lines().map(ToOwned::to_owned).collect()
+    }
+
+    pub async fn until_lines(&self, name: &str, count: usize) -> Vec<String> {
+        let found = until(|| self.lines(name).len() >= count).await;
+        assert!(found, "waited in vain for {count} lines of {name}, found {:?}", self.lines(name));
+        self.lines(name)
+    }
+
+    pub async fn end(self) {
+        self.shutdown.cancel();
+        self.run.await.unwrap();
+    }
+}
+
+/// Whether it became so in time.
+pub async fn until(mut is_so: impl FnMut() -> bool) -> bool {
+    let looking = async {
+        let mut look = tokio::time::interval(Duration::from_millis(10));
+        while !is_so() {
+            look.tick().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, looking).await.is_ok()
+}
+
+pub fn mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Whether there is a process of this number that has not ended.
+pub fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}

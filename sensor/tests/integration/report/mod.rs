@@ -1,0 +1,13 @@
+//! Members and their representative over a wire in memory: everything that may happen to either end or
+//! between them, and what is stored in the end.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
+
+pub(crate) mod rig;
+
+mod answers;
+mod away;
+mod cursors;
+mod exactly_once;
+mod hostile;
+mod thinning;

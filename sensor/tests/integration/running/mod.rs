@@ -1,0 +1,176 @@
+//! Reports as they run: members' links and representatives' offices over real connections on loopback.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
+
+mod network;
+
+use network::{Representative, Running, Slow, until};
+use sensor::representative::office::Duty;
+use std::sync::atomic::{AtomicBool, Ordering};
+use wire::id::PeerKey;
+
+/// How many samples of a member came, and how many it says it left out.
+async fn samples(representative: &Representative, host: &str) -> Option<(u64, u64)> {
+    let rows = representative.handle.ask(|domain, now| domain.hosts(now.moment)).await.ok()?;
+    let row = rows.iter().find(|row| row.host.as_str() == host)?;
+    Some((row.samples, row.samples_thinned))
+}
+
+/// Representatives follow each other, the first one comes back; members write and report all the time.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_represents_the_domain_holds_every_event_once() {
+    let first = Representative::start().await;
+    let second = Representative::start().await;
+    let mut members: Vec<Running> = (0..3).map(|nth| Running::start(nth, None)).collect();
+    for (round, next) in [&first, &second, &first, &second].into_iter().enumerate() {
+        next.serve(round as u64 + 1);
+        members.iter().for_each(|member| member.go_to(Some(next)));
+        for _ in 0..10 {
+            for member in &mut members {
+                member.write(37);
+            }
+            tokio::task::yield_now().await;
+        }
+        // The change comes in the middle of a report for some of them.
+        let some = members[0].written();
+        until("some events", async || next.stored_of(&members[0]).await >= some / 2).await;
+        if round < 3 {
+            members.iter().for_each(|member| member.go_to(None));
+            next.handle.set_duty(Duty::Rest);
+        }
+    }
+    let all: u64 = members.iter().map(Running::written).sum();
+    until("every event", async || second.stored().await.len() as u64 >= all).await;
+    let stored = second.stored().await;
+    assert_eq!((stored.len() as u64, stored.values().max()), (all, Some(&1)), "lost or stored twice");
+    for member in &members {
+        until("the last acknowledgement", async || member.acknowledged() == Some(member.written())).await;
+    }
+    assert!(second.handle.figures().counts.duplicates_total < all, "they are not sent anew each time");
+}
+
+/// A member's journal is asked for more while its report stands and all that is durable is on its way, and only then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_waits_for_what_is_not_durable_yet() {
+    let representative = Representative::start().await;
+    let mut member = Running::start(0, None);
+    member.write(10);
+    assert!(!member.waits(), "there is nobody to send it to");
+    member.go_to(Some(&representative));
+    representative.serve(1);
+    until("the waiting", async || member.waits()).await;
+    member.write(1);
+    until("the event", async || representative.stored_of(&member).await == 11).await;
+    until("the waiting for another", async || member.waits()).await;
+    representative.handle.set_duty(Duty::Rest);
+    until("the end of the waiting", async || !member.waits()).await;
+}
+
+/// A store may have hundreds of thousands of events to read before it can be served: a fail-over does not wait for that.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_represented_the_domain_before_has_its_store_ready() {
+    let representative = Representative::start().await;
+    assert!(!representative.handle.figures().is_ready, "it never represented the domain");
+    representative.serve(1);
+    let mut member = Running::start(0, Some(&representative));
+    member.write(10);
+    until("the events", async || representative.stored_of(&member).await == 10).await;
+    representative.handle.set_duty(Duty::Rest);
+    until("the store that is ready", async || representative.handle.figures().is_ready).await;
+    // What it has read already it does not read again.
+    representative.remove_store();
+    representative.serve(2);
+    until("the events", async || representative.stored_of(&member).await == 10).await;
+    assert!(!representative.handle.figures().is_ready, "it serves");
+}
+
+/// While the lease does not hold nothing is said: no resume, no acknowledgement.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_lease_nothing_is_acknowledged() {
+    static LEASE: AtomicBool = AtomicBool::new(true);
+    let representative = Representative::start().await;
+    representative.handle.set_lease(Box::new(|| LEASE.load(Ordering::SeqCst)));
+    representative.serve(1);
+    let mut member = Running::start(0, Some(&representative));
+    member.write(10);
+    until("an acknowledgement", async || member.acknowledged() == Some(10)).await;
+    LEASE.store(false, Ordering::SeqCst);
+    member.write(10);
+    until("the events", async || representative.stored_of(&member).await == 20).await;
+    assert_eq!(member.acknowledged(), Some(10), "it is on the disk, and may be another's to say");
+    LEASE.store(true, Ordering::SeqCst);
+    until("the acknowledgement", async || member.acknowledged() == Some(20)).await;
+}
+
+/// A representative that reads slowly is sent fewer samples, is told how many are missing, and gets every event.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_representative_gets_every_event_and_is_told_of_missing_samples() {
+    let representative = Representative::start().await;
+    representative.serve(1);
+    let slow = Slow::before(&representative).await;
+    let mut member = Running::start(0, None);
+    member.go_through(&slow);
+    until("the report", async || samples(&representative, "h0").await.is_some()).await;
+    slow.hold();
+    let mut swept = 0;
+    // What the line and the member may hold is full when sweeps are left out.
+    until("thinning", async || {
+        swept += member.sweep();
+        member.figures().counts.thinned_total > 0
+    })
+    .await;
+    member.write(500);
+    slow.go_on();
+    until("every event", async || representative.stored_of(&member).await == 500).await;
+    until("every sample is accounted for", async || {
+        swept += member.sweep();
+        let Some((came, thinned)) = samples(&representative, "h0").await else { return false };
+        thinned > 0 && came + thinned == swept
+    })
+    .await;
+}
+
+/// The control: where the representative reads, nothing is left out.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fast_representative_gets_every_sample() {
+    let representative = Representative::start().await;
+    representative.serve(1);
+    let member = Running::start(0, Some(&representative));
+    until("the report", async || samples(&representative, "h0").await.is_some()).await;
+    // The representative knows the host before the member knows that it may send.
+    until("an open link", async || member.figures().is_open).await;
+    let mut swept = 0;
+    for _ in 0..50 {
+        swept += member.sweep();
+        until("the sweep", async || samples(&representative, "h0").await == Some((swept, 0))).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemons_new_stream_takes_the_place_of_its_old_one() {
+    let representative = Representative::start().await;
+    representative.serve(1);
+    let peer = PeerKey([9; 32]);
+    let old = representative.visit_when_open(peer, "h9").await;
+    until("the first stream", async || representative.links().await == 1).await;
+    let _new = representative.visit(peer, "h9");
+    until("the end of the first", async || old.is_ended().await).await;
+    assert_eq!(representative.links().await, 1);
+    let _other = representative.visit(PeerKey([8; 32]), "h8");
+    until("another daemon's stream", async || representative.links().await == 2).await;
+}
+
+/// What is not open takes no stream and answers no question.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_does_not_represent_the_domain_takes_and_answers_nothing() {
+    let representative = Representative::start().await;
+    let visit = representative.visit(PeerKey([9; 32]), "h9");
+    assert!(visit.is_ended().await);
+    assert!(representative.handle.ask(|domain, _| domain.links_len()).await.is_err());
+    representative.serve(1);
+    let visit = representative.visit_when_open(PeerKey([9; 32]), "h9").await;
+    until("the stream", async || representative.links().await == 1).await;
+    representative.handle.set_duty(Duty::Rest);
+    until("the end of the stream", async || visit.is_ended().await).await;
+    assert!(representative.handle.feed().await.is_err());
+}

@@ -1,0 +1,6 @@
+//! Integration tests of `viewer`: one executable, one module for each topic.
+
+mod control;
+mod hostile;
+mod replay;
+mod window;
