@@ -1,8 +1,9 @@
-//! Who is let in, and whether it may do something here, looked at again for every stream and call.
+//! Admission and authorization: which peers a daemon admits, and which actions it allows them. Every stream
+//! and call is checked again.
 //!
-//! Pure: callers pass the calendar's `now` and the moment `at` on a clock that never goes back.
-//! Rule: what was admitted is looked at again with the newest denials and roots.
-//! Not here: how a chain is checked (`certificate`), what each role may (`principal`).
+//! Pure: callers pass the calendar time `now` and the moment `at` of a monotonic clock.
+//! Rule: an admitted peer is checked again with the newest revocation lists and roots.
+//! Not here: how a chain is verified (`certificate`), what each role allows (`principal`).
 
 pub use super::principal::{Action, Principal};
 
@@ -26,7 +27,8 @@ use wire::registration::Record;
 use wire::replication::{Farewell, Leave};
 use wire::time::{Moment, Time};
 
-/// Who is let in by a daemon: what it trusts, what it knows of denials, and what it tells of both.
+/// The authorizer of a daemon: what it trusts, the revocation lists that it holds, and the audit log of its
+/// decisions.
 #[derive(Debug)]
 pub struct Gate {
     trust: Trust,
@@ -35,12 +37,12 @@ pub struct Gate {
     trail: Trail,
     verified: Verified,
     clocks: PeerClocks,
-    /// Visitors whose visas hold no longer, and until when anybody could show one.
+    /// Guests whose certificates (visas) no longer count, each until the last of these would have expired.
     shut_out: BTreeMap<PeerKey, Time>,
 }
 
 impl Gate {
-    /// A gate that knows these directories by their keys.
+    /// An authorizer that recognizes these directories by their keys.
     #[must_use]
     pub fn new(trust: Trust, deny: Denials, directories: BTreeSet<PeerKey>) -> Gate {
         Gate {
@@ -54,7 +56,7 @@ impl Gate {
         }
     }
 
-    /// Who `peer` is, by the chain that it shows on a new connection; a directory needs none.
+    /// Authenticate `peer` by the chain that it shows on a new connection; a directory needs none.
     ///
     /// # Errors
     /// Why it is refused.
@@ -68,7 +70,8 @@ impl Gate {
         let shown = chain.map(|chain| certificate::verify(chain, peer, now, &self.deny, &self.trust));
         let known = match (shown, self.directories.contains(&peer)) {
             (Some(Ok(principal)), directory) => Ok(Principal { directory, ..principal }),
-            // Its key is enough; what else it may be is refused, not the directory.
+            // The key of a directory is enough: if its chain does not verify, only the other roles in it are
+            // lost.
             (_, true) => Ok(Principal::of_directory(peer, self.trust.admits_readers())),
             (Some(Err(refused)), false) => Err(refused),
             (None, false) => Err(Refused::NoCertificate { peer }),
@@ -90,7 +93,7 @@ impl Gate {
         known
     }
 
-    /// Who `peer` is, by a visa that it shows on a new connection.
+    /// Authenticate a guest, `peer`, by the guest certificate (visa) that it shows on a new connection.
     ///
     /// # Errors
     /// Why it is refused.
@@ -113,7 +116,8 @@ impl Gate {
         opened
     }
 
-    /// No visa of `visitor` counts here from now on: this daemon is the proxy that gave them, and the account is gone.
+    /// Reject every guest certificate of `visitor` from now on: this daemon is the proxy that issued them,
+    /// and the account no longer exists.
     pub fn shut_out(&mut self, visitor: PeerKey, now: Time) {
         self.shut_out.retain(|_, until| *until > now);
         self.shut_out.insert(visitor, now.plus(visa::LIFE + certificate::SKEW_MAX));
@@ -123,10 +127,11 @@ impl Gate {
         if self.shut_out.contains_key(&visitor) { Err(Refused::ShutOut { visitor }) } else { Ok(()) }
     }
 
-    /// Who shows this pass to the proxy `me`: the member that signed it.
+    /// Authenticate the bearer of a proxy ticket (pass) that is shown to the proxy `me`: it acts for the
+    /// member that signed the ticket.
     ///
     /// # Errors
-    /// If it is for another proxy, holds no longer, or its signer would not be let in itself.
+    /// If the ticket is for another proxy or has expired, or if its signer would not be admitted itself.
     pub fn handle_pass(
         &mut self,
         shown: &ShownPass,
@@ -155,15 +160,15 @@ impl Gate {
         Ok(principal)
     }
 
-    /// `peer` is refused before what it shows can be looked at.
+    /// Log that `peer` was refused before what it shows could be checked.
     pub fn refuse_hello(&mut self, peer: PeerKey, refused: &Refused, now: Time, at: Moment) {
         self.trail.refuse(Subject::stranger(peer), refused, now, at);
     }
 
-    /// Whether what was admitted earlier still is.
+    /// Check that a principal that was admitted earlier would still be admitted.
     ///
     /// # Errors
-    /// If it expired, was denied, or its domain may no longer read.
+    /// If its certificate expired or was revoked, or its domain may no longer read.
     pub fn review(&self, principal: &Principal, now: Time) -> Result<(), Refused> {
         if let Some(visit) = &principal.visit {
             self.check_inside(principal.peer)?;
@@ -184,7 +189,7 @@ impl Gate {
         principal.check_denials(&self.deny)
     }
 
-    /// Whether a principal may open this stream or make this call now.
+    /// Check that a principal may open this stream or make this call now.
     ///
     /// # Errors
     /// Why it may not.
@@ -205,10 +210,10 @@ impl Gate {
         answer
     }
 
-    /// The record in `statement`, which `peer` handed over.
+    /// Verify the record in `statement`, which `peer` handed over.
     ///
     /// # Errors
-    /// If its signer may not state it.
+    /// If its signer may not publish it.
     pub fn handle_statement(
         &mut self,
         peer: PeerKey,
@@ -221,10 +226,10 @@ impl Gate {
         opened
     }
 
-    /// The leave in `farewell`, which `peer` handed over.
+    /// Verify the leave in `farewell`, which `peer` handed over.
     ///
     /// # Errors
-    /// If its signer may not state it.
+    /// If its signer may not publish it.
     pub fn handle_farewell(
         &mut self,
         peer: PeerKey,
@@ -237,10 +242,11 @@ impl Gate {
         opened
     }
 
-    /// The order in `signed`, which came to this daemon, and the operator who gave it.
+    /// Verify the signed command (order) that this daemon received; returns it with the operator that signed
+    /// it.
     ///
     /// # Errors
-    /// If it is not for here, not of an operator, or over.
+    /// If it is not for this host, not signed by an operator, or expired.
     pub fn handle_order(
         &mut self,
         signed: &SignedOrder,
@@ -260,8 +266,8 @@ impl Gate {
         opened
     }
 
-    /// Whether `principal` may state its own domain's record here, at a directory: whatever its domain may do
-    /// here else.
+    /// Check that `principal` may publish the record of its own domain at this directory, whatever else its
+    /// domain may do here.
     ///
     /// # Errors
     /// Why it may not.
@@ -284,7 +290,8 @@ impl Gate {
         Opener { trust: &self.trust, deny: &self.deny, verified: &mut self.verified, now }
     }
 
-    /// Who handed it over, and whose it is.
+    /// Log a refused record or leave: the peer that handed it over, and the host and domain that its chain
+    /// claims.
     fn tell_unbelieved(
         &mut self,
         (peer, chain): (PeerKey, &Chain),
@@ -299,10 +306,10 @@ impl Gate {
         }
     }
 
-    /// Take a list of denied, which `peer` handed over. An older one is an everyday thing and not told.
+    /// Take a revocation list, which `peer` handed over. An older list is common and is not logged.
     ///
     /// # Errors
-    /// If it is not newer or not rightly signed; nothing has changed then.
+    /// If it is not newer or not correctly signed; nothing has changed then.
     pub fn handle_denial(
         &mut self,
         peer: PeerKey,
@@ -320,11 +327,11 @@ impl Gate {
         taken
     }
 
-    /// What a list of denied says, which `peer` handed over to be kept and handed on, be it older than the one in
-    /// force; a newer one comes into force.
+    /// Verify a revocation list, which `peer` handed over to be stored and passed on, even if it is older
+    /// than the one in force. A newer one comes into force.
     ///
     /// # Errors
-    /// If it is not rightly signed; nothing has changed then.
+    /// If it is not correctly signed; nothing has changed then.
     pub fn open_denial(
         &mut self,
         peer: PeerKey,
@@ -338,8 +345,8 @@ impl Gate {
         }
     }
 
-    /// `peer`, which shows `chain`, says that it is `time`. That of a member counts, even where one clock is so wrong
-    /// that its certificate does not hold here.
+    /// `peer`, which shows `chain`, says that its clock is at `time`. The clock of a member counts even if it
+    /// is so wrong that the certificate is not valid here.
     pub fn note_time(&mut self, peer: PeerKey, chain: &Chain, time: Time, at: Moment) {
         let Ok(opened) = certificate::open(chain) else { return };
         let starts = opened.starts();
@@ -350,18 +357,18 @@ impl Gate {
         }
     }
 
-    /// What the clocks of members say.
+    /// Clock readings of the members.
     #[must_use]
     pub fn clocks(&self) -> &PeerClocks {
         &self.clocks
     }
 
-    /// What is believed of other domains' roots.
+    /// What this daemon trusts: its own root, and the roots of other domains.
     pub fn trust(&mut self) -> &mut Trust {
         &mut self.trust
     }
 
-    /// Who is denied.
+    /// Revocation lists in force.
     #[must_use]
     pub fn denials(&self) -> &Denials {
         &self.deny

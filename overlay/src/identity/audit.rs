@@ -1,8 +1,8 @@
-//! Who was let in and who was not: one value each, at a rate that fills no disk.
+//! Audit log: one value for each admission and refusal, limited to a rate that does not fill the disk.
 //!
-//! Rule: admissions and refusals are limited apart, so that a flood of refusals hides no admission; what is left
-//! out is counted and told with the next one written. One peer's refusal for one reason is told once and then
-//! counted ([`super::repeats`]).
+//! Rule: admissions and refusals have separate rate limits, so that a flood of refusals hides no admission.
+//! Values that are left out are counted, and the next one that is written states the count. A refusal of one
+//! peer for one reason is written once and then counted ([`super::repeats`]).
 //! Not here: where the log goes (the daemons' telemetry); values are written under the target `audit`.
 
 use super::refused::Refused;
@@ -14,38 +14,39 @@ use wire::credential::Chain;
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::time::{Moment, Time};
 
-/// Refusals of one peer for ever new reasons: the first few say what is wrong, the rest that it goes on.
+/// Refusals of one peer that gives a new reason each time: the first few show what is wrong, the later ones
+/// that it continues.
 const REFUSED_EACH: Rate = Rate { burst: 5, interval: Duration::from_secs(60) };
 /// Refusals in all: some 10 MB a day of lines of 600 bytes.
 const REFUSED_ALL: Rate = Rate { burst: 200, interval: Duration::from_secs(5) };
-/// Admissions of one peer; a connection that flaps need not be told each time.
+/// Admissions of one peer; a connection that flaps need not be logged each time.
 const ADMITTED_EACH: Rate = Rate { burst: 20, interval: Duration::from_secs(30) };
-/// Admissions in all: a domain of a thousand that starts at once is told whole.
+/// Admissions in all: when a domain of a thousand hosts starts at once, each admission is logged.
 const ADMITTED_ALL: Rate = Rate { burst: 2000, interval: Duration::from_secs(2) };
-/// Most values waiting to be written; as many as may come at once.
+/// Most values waiting to be written: the bursts of both limits together.
 const WAITING_MAX: usize = 2200;
 
-/// What was asked for.
+/// What the peer requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// To be connected at all.
+    /// A connection.
     Hello,
-    /// To do this.
+    /// An action of [`super::admission::Action`], or another call, by its name.
     Action(&'static str),
-    /// To become a member.
+    /// Membership of the domain.
     Join,
-    /// To become a member in place of another key.
+    /// Membership under a host name that another key holds.
     Replace,
-    /// A certificate for one that is half through.
+    /// A new certificate for one that is past half of its life.
     Renew,
-    /// That a record be believed.
+    /// That this daemon accepts a record or a leave.
     Record,
-    /// That a list of denied be believed.
+    /// That this daemon accepts a revocation list.
     DenyList,
 }
 
 impl What {
-    /// The word for it.
+    /// Its name in the log.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -60,40 +61,34 @@ impl What {
     }
 }
 
-/// Whether it was given.
+/// Whether the request was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Yes.
     Admitted,
-    /// No.
     Refused,
 }
 
-/// One decision.
+/// One decision, as it is logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Audit {
     /// When, by this host's calendar clock.
     pub at: Time,
-    /// Who.
     pub peer: PeerKey,
-    /// Of which domain, as far as it was proved.
+    /// Domain of the peer, if it was proved.
     pub domain: Option<DomainName>,
-    /// On which host, as far as it was proved.
+    /// Host of the peer, if it was proved.
     pub host: Option<HostName>,
-    /// Which host it says it is, and of which domain, where nothing of that was proved; of a record, whose that is.
+    /// Host and domain that the peer claims, if neither was proved; for a record, those of its signer.
     pub said: Option<String>,
-    /// What it asked for.
     pub what: What,
-    /// What became of it.
     pub outcome: Outcome,
-    /// Why not; for an admission, the roles.
+    /// Why it was refused; for an admission, the roles.
     pub reason: String,
-    /// Decisions of the same outcome since the last one told that were left out.
+    /// Decisions of the same outcome that were left out since the last one written.
     pub left_out: u64,
 }
 
 impl Audit {
-    /// Write it to the log.
     pub fn log(&self) {
         let host = self.host.as_ref().map(HostName::as_str);
         let domain = self.domain.as_ref().map(DomainName::as_str);
@@ -110,18 +105,19 @@ impl Audit {
     }
 }
 
+/// One rate limit, and the decisions that it left out.
 #[derive(Debug)]
 struct Lane {
     throttle: Throttle,
     left_out: u64,
 }
 
-/// Decisions waiting to be written.
+/// Queue of decisions that wait to be written.
 #[derive(Debug)]
 pub struct Trail {
     admitted: Lane,
     refused: Lane,
-    /// Refusals that come again and again for the same reason, told once.
+    /// Refusals that repeat for the same reason, logged once.
     repeats: Repeats,
     waiting: VecDeque<Audit>,
 }
@@ -138,29 +134,27 @@ impl Default for Trail {
     }
 }
 
-/// Of whom and what a decision is.
+/// The peer and the request that a decision is about.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// Who.
     pub peer: PeerKey,
-    /// Of which domain, if it was proved.
+    /// Its domain, if it was proved.
     pub domain: Option<&'a DomainName>,
-    /// On which host, if it was proved.
+    /// Its host, if it was proved.
     pub host: Option<&'a HostName>,
-    /// Which host it says it is, if nothing of that was proved; of a record, whose that is.
+    /// Host and domain that the peer claims, if neither was proved; for a record, those of its signer.
     pub said: Option<&'a str>,
-    /// What it asked for.
     pub what: What,
 }
 
-/// Whose a chain says that it is, before anything of that is proved.
+/// Host and domain that a chain claims, before anything is verified.
 #[must_use]
 pub fn said(chain: &Chain) -> Option<String> {
     chain.certificate.unverified().ok().map(|said| format!("{} of {}", said.host, said.domain))
 }
 
 impl Subject<'_> {
-    /// A hello of somebody of whom nothing is proved but the key.
+    /// The hello of a peer that has proved its key and nothing else.
     #[must_use]
     pub fn stranger(peer: PeerKey) -> Subject<'static> {
         Subject { peer, domain: None, host: None, said: None, what: What::Hello }
@@ -168,17 +162,17 @@ impl Subject<'_> {
 }
 
 impl Trail {
-    /// It was let in.
+    /// Log an admission.
     pub fn admit(&mut self, subject: Subject<'_>, reason: impl ToString, now: Time, at: Moment) {
         self.note(subject, Outcome::Admitted, &reason, now, at);
     }
 
-    /// It was not.
+    /// Log a refusal.
     pub fn refuse(&mut self, subject: Subject<'_>, refused: &Refused, now: Time, at: Moment) {
         self.note(subject, Outcome::Refused, refused, now, at);
     }
 
-    /// The next one to be written.
+    /// The next decision to be written.
     pub fn poll_output(&mut self) -> Option<Audit> {
         self.waiting.pop_front()
     }

@@ -1,9 +1,9 @@
-//! The issuer's book: its tokens, whom it gave which certificate, and the next number.
+//! The issuer's store (book): its tokens, the certificates that it issued, and the next serial number.
 //!
-//! Pure. Rules: tokens and certificates are one value, so that using up a token and giving its certificate is
-//! one write; a peer has one entry, its newest certificate; a host name speaks for one key at a time, which
-//! is checked when a certificate is given and when it is renewed.
-//! Not here: the file (`domain_files`), how often somebody may try (`join`).
+//! Pure. Rules: tokens and certificates are one value, so that redeeming a token and issuing its certificate
+//! is one write. A peer has one entry, its newest certificate. One key at a time may speak for a host name;
+//! this is checked when a certificate is issued and when it is renewed.
+//! Not here: the file (`domain_files`), the rate limit on attempts (`join`).
 
 use super::certificate::{self, LIFE};
 use super::deny_list::Denials;
@@ -21,25 +21,23 @@ use wire::join::Join;
 use wire::sealed::Sealed;
 use wire::time::Time;
 
-/// Most members of a domain: some 6 MB of book.
+/// Most members of a domain: about 6 MB of store.
 pub const MEMBERS_MAX: usize = 20_000;
 
-/// How long an expired certificate stays in the list of members, so that one can see who went.
+/// How long an expired certificate stays in the list of members, so that one can see which hosts left.
 pub const SHOWN_AFTER: Duration = Duration::from_secs(30 * 86_400);
 
 /// What an issuer signs with.
 #[derive(Clone, Copy, Debug)]
 pub struct Signing<'a> {
-    /// Its key.
     pub key: &'a Key,
-    /// The root's word for it.
+    /// The root's delegation to that key.
     pub delegation: &'a Sealed<Delegation>,
 }
 
-/// A member as the book lists it.
+/// A member in the list of members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its certificate.
     pub certificate: Certificate,
     /// Whether it was revoked.
     pub denied: bool,
@@ -51,16 +49,15 @@ struct Entry {
     chain: Chain,
 }
 
-/// Whom to revoke.
+/// Which certificates to revoke.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Whom {
     /// Every key that had this host name.
     Host(HostName),
-    /// This key.
     Peer(PeerKey),
 }
 
-/// What an issuer remembers.
+/// The store of an issuer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Book {
     domain: DomainName,
@@ -72,21 +69,20 @@ pub struct Book {
 }
 
 impl Book {
-    /// An empty one.
     #[must_use]
     pub fn new(domain: DomainName, root: PeerKey) -> Book {
         Book { domain, root, tokens: TokenStore::default(), members: BTreeMap::new(), last: Serial(0) }
     }
 
-    /// Its tokens.
     pub fn tokens(&mut self) -> &mut TokenStore {
         &mut self.tokens
     }
 
-    /// `peer` shows a token's secret and wants a certificate.
+    /// Redeem a token: `peer` shows its secret and requests a certificate. A peer that repeats the request
+    /// receives the same certificate.
     ///
     /// # Errors
-    /// Why it gets none; nothing has changed then.
+    /// Why no certificate is issued; nothing has changed then.
     pub fn redeem(
         &mut self,
         question: &Join,
@@ -99,7 +95,7 @@ impl Book {
             let domain = self.domain.clone();
             return Err(Refused::TokenIssuer { found: question.root, expected: self.root, domain });
         }
-        // Tried on a copy, so that a refusal further on does not use the token up.
+        // Redeemed on a copy, so that a later refusal does not use up the token.
         let mut tokens = self.tokens.clone();
         let (roles, priority) = match tokens.redeem(question, peer, now)? {
             Redeemed::First { roles, priority } => (roles, priority),
@@ -115,7 +111,7 @@ impl Book {
         Ok(chain)
     }
 
-    /// The certificate of `peer` for this host, if it has one that is good and not half through.
+    /// The certificate of `peer` for this host, if it is valid, not revoked and not yet due for renewal.
     #[must_use]
     pub fn held_by(&self, peer: PeerKey, host: &HostName, deny: &Denials, now: Time) -> Option<Chain> {
         let entry = self.members.get(&peer).filter(|entry| entry.certificate.host == *host)?;
@@ -126,10 +122,10 @@ impl Book {
         (is_good && !is_denied).then(|| entry.chain.clone())
     }
 
-    /// Whose certificates have to be revoked so that `peer` can have this host's name.
+    /// The certificates that must be revoked before `peer` can have this host name.
     ///
     /// # Errors
-    /// If the name is that of the issuer, `own`, or of a key that the root certified: an operator's.
+    /// If the name belongs to the issuer, `own`, or to a key that the root certified: an operator's.
     pub fn replaceable(
         &self,
         host: &HostName,
@@ -156,10 +152,11 @@ impl Book {
         Ok(self.other_holders(host, peer, roles, deny, now).cloned().collect())
     }
 
-    /// `peer` has this host's name from now on; `replaced` were revoked, as `deny` says, and are forgotten.
+    /// Issue a certificate for this host name to `peer`. The `replaced` certificates were revoked, as `deny`
+    /// shows, and are removed.
     ///
     /// # Errors
-    /// Why it gets none; nothing has changed then.
+    /// Why no certificate is issued; nothing has changed then.
     #[expect(clippy::too_many_arguments, reason = "each is one field of the certificate")]
     pub fn replace(
         &mut self,
@@ -179,16 +176,15 @@ impl Book {
         Ok(chain)
     }
 
-    /// Its root.
     #[must_use]
     pub fn root(&self) -> PeerKey {
         self.root
     }
 
-    /// A certificate without a token: the issuer's own.
+    /// Issue a certificate without a token: the issuer's own.
     ///
     /// # Errors
-    /// If the host has another key, or the roles are the root's; nothing has changed then.
+    /// If another key has the host name, or only the root may give these roles; nothing has changed then.
     pub fn admit(
         &mut self,
         peer: PeerKey,
@@ -202,11 +198,12 @@ impl Book {
         self.give(peer, host, roles, 0, signing, deny, now)
     }
 
-    /// `peer` wants its certificate renewed, from half of its life on, or at once if it holds from a later time only:
-    /// a wrong clock signed it. A peer that asks again because the answer was lost gets the same.
+    /// Renew the certificate of `peer`: from half of its life on, or at once if it is not valid yet because a
+    /// wrong clock signed it. A peer that repeats the request because the answer was lost receives the same
+    /// certificate.
     ///
     /// # Errors
-    /// Why it is not; nothing has changed then.
+    /// Why it is not renewed; nothing has changed then.
     pub fn renew(
         &mut self,
         chain: &Chain,
@@ -234,10 +231,10 @@ impl Book {
         self.give(peer, shown.host, shown.roles, shown.priority, signing, deny, now)
     }
 
-    /// A certificate signed by the root itself, of any role.
+    /// Issue a certificate of any role, signed by the root.
     ///
     /// # Errors
-    /// If the host has another key, or there is no room; nothing has changed then.
+    /// If another key has the host name, or the store is full; nothing has changed then.
     #[expect(clippy::too_many_arguments, reason = "each is one field of the certificate")]
     pub fn certify(
         &mut self,
@@ -261,7 +258,7 @@ impl Book {
         Ok(chain)
     }
 
-    /// Who has a certificate, or had one lately, by host.
+    /// Members and recent members, sorted by host.
     #[must_use]
     pub fn members(&self, deny: &Denials) -> Vec<Member> {
         let member = |entry: &Entry| {
@@ -277,15 +274,16 @@ impl Book {
         members
     }
 
-    /// When the newest certificate was signed, by the clock of then; none if it was forgotten.
+    /// When the newest certificate was signed, by the clock of that time; none if it was removed from the
+    /// store.
     #[must_use]
     pub fn newest_signed(&self) -> Option<Time> {
         let newest = self.members.values().find(|entry| entry.certificate.serial == self.last);
         newest.map(|entry| entry.certificate.issued)
     }
 
-    /// What to put on the list of denied so that `whom` is out. A key need not be a member's: it may be an
-    /// issuer's.
+    /// The entries to add to the revocation list so that `whom` is refused. A key need not belong to a
+    /// member: it may be that of an issuer.
     ///
     /// # Errors
     /// If no member has that host name.
@@ -319,8 +317,9 @@ impl Book {
             .map_or(Ok(()), |other| Err(taken(host, other)))
     }
 
-    /// Whether the name in `shown` is still its own. Two spellings of one name that a version without this check let in are
-    /// both renewed: which of them to revoke is the operator's choice.
+    /// Check that the host name in `shown` still belongs to its key. If an earlier version, which lacked this
+    /// check, issued two spellings of one name, both are renewed: the operator decides which of them to
+    /// revoke.
     fn check_renewed(&self, shown: &Certificate, deny: &Denials, now: Time) -> Result<(), Refused> {
         let is_given = |other: &&Certificate| {
             other.issued >= shown.expires || other.host.as_str() == shown.host.as_str()
@@ -329,7 +328,7 @@ impl Book {
         others.find(is_given).map_or(Ok(()), |other| Err(taken(&shown.host, other)))
     }
 
-    /// Certificates in force of other keys that speak for this host, for a key that is to speak for it too.
+    /// Valid certificates of other keys that speak for this host; empty if `roles` do not speak for a host.
     fn other_holders<'a>(
         &'a self,
         host: &'a HostName,
@@ -385,7 +384,8 @@ impl Book {
             let remedy = "wait until some expire, or divide the domain";
             return Err(Refused::Full { what: "members", max: MEMBERS_MAX, remedy });
         }
-        // Of a peer that was denied earlier, only what is issued after that counts, whatever the clock did since.
+        // For a peer that was revoked earlier, only a certificate issued after that counts, whatever the
+        // clock did since.
         let after = deny.issued_until(&self.domain, peer).map(|until| until.plus(Duration::from_micros(1)));
         let issued = after.map_or(now, |after| after.max(now));
         Ok(Certificate {

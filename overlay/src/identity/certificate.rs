@@ -1,8 +1,9 @@
-//! Whether a certificate chain holds: signatures up to the domain's root, times, denials, whose it is.
+//! Verification of a certificate chain: signatures up to the domain's root, validity times, revocation, and
+//! the key that holds it.
 //!
-//! Pure. Rules: nothing is believed that is not signed under a root that [`Trust`] names; filter-admin and
-//! operator come from the root itself; a chain is of use only to the key in it.
-//! Not here: what its holder may do then (`admission`).
+//! Pure. Rules: everything believed is signed under a root that [`Trust`] names; only the root can give the
+//! roles filter-admin and operator; a chain is valid only for the key in it.
+//! Not here: what the holder may do (`admission`).
 
 use super::admission::Principal;
 use super::deny_list::Denials;
@@ -17,30 +18,29 @@ use wire::time::Time;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// How long a certificate holds; the longest that an issuer may sign for.
+/// How long a certificate is valid; the longest that an issuer may sign for.
 pub const LIFE: Duration = DAY.saturating_mul(30);
 
-/// The longest that a root may sign for: one that is kept elsewhere is fetched once a year.
+/// The longest that a root may sign for: a root key that is stored elsewhere is fetched once a year.
 pub const LIFE_BY_ROOT_MAX: Duration = DAY.saturating_mul(366);
 
-/// How long a delegation holds; the issuer renews it from half of it on while the root key is at hand.
+/// How long a delegation is valid; the issuer renews it after half of that, if the root key is available.
 pub const DELEGATION_LIFE: Duration = DAY.saturating_mul(365);
 
-/// How far two hosts' clocks may differ: 30-day certificates do not need better, and worse is a fault to be
-/// mended.
+/// Clock difference between two hosts that is tolerated: certificates of 30 days need no better clocks, and a
+/// larger difference is a fault to repair.
 pub const SKEW_MAX: Duration = Duration::from_secs(300);
 
-/// A chain whose signatures are right.
+/// A chain whose signatures are correct.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// What was signed.
     pub certificate: Certificate,
-    /// Under which word of the root; none if it signed itself.
+    /// The root's delegation to the signer; none if the root signed the certificate.
     pub delegation: Option<Delegation>,
 }
 
 impl Opened {
-    /// From when all of it holds.
+    /// From when the certificate and its delegation are both valid.
     #[must_use]
     pub fn starts(&self) -> Time {
         let delegated =
@@ -49,10 +49,10 @@ impl Opened {
     }
 }
 
-/// Who `peer` is by `chain` at `now`.
+/// Authenticate `peer` by `chain` at `now`.
 ///
 /// # Errors
-/// Which check failed: [`Refused`] names every one.
+/// Which check failed: [`Refused`] names each.
 pub fn verify(
     chain: &Chain,
     peer: PeerKey,
@@ -60,14 +60,14 @@ pub fn verify(
     deny: &Denials,
     trust: &Trust,
 ) -> Result<Principal, Refused> {
-    // Cheap checks of what is claimed come before signatures; they are repeated by nothing that follows
-    // because the same bytes are opened then.
+    // Cheap checks of the claimed values come before the signatures. They are not repeated, because the same
+    // bytes are opened afterwards.
     let claimed = chain.certificate.unverified()?;
     let standing = trust.standing(&claimed.domain, claimed.root)?;
     verify_as(chain, peer, now, deny, standing, claimed.root)
 }
 
-/// As [`verify`], where the caller has found out which root to believe and what its people are here.
+/// As [`verify`], for a caller that has already found the root to believe and the standing of its domain.
 pub(super) fn verify_as(
     chain: &Chain,
     peer: PeerKey,
@@ -94,8 +94,8 @@ pub(super) fn verify_as(
     Ok(principal)
 }
 
-/// Whether a daemon shows its own `chain` at `now`: what it says of its times, without the tolerance for others' clocks
-/// at its end. Signatures are for others to check.
+/// Whether the validity times in a daemon's own `chain` include `now`, so that the daemon shows it. At its
+/// end, unlike in other peers' checks, no clock difference is tolerated. Signatures are not checked.
 #[must_use]
 pub fn holds_at(chain: &Chain, now: Time) -> bool {
     let holds = |from: Time, until: Time| !is_early(from, now) && now < until;
@@ -105,7 +105,8 @@ pub fn holds_at(chain: &Chain, now: Time) -> bool {
         && delegation.is_none_or(|it| it.is_ok_and(|it| holds(it.issued, it.expires)))
 }
 
-/// Which of its own a daemon shows at `now`: the newest, or the one before it where that holds and the newest does not.
+/// The chain that a daemon shows at `now`: the newest, or the previous one if that is valid and the newest is
+/// not.
 #[must_use]
 pub fn newest_that_holds<'a>(
     newest: Option<&'a Chain>,
@@ -120,7 +121,7 @@ pub fn newest_that_holds<'a>(
 /// Check the signatures of a chain, and that its parts belong together.
 ///
 /// # Errors
-/// If one is not what it says, or not signed by whom it has to be.
+/// If a part is malformed or does not fit the others, or has the wrong signer.
 pub fn open(chain: &Chain) -> Result<Opened, Refused> {
     let claimed = chain.certificate.unverified()?;
     let not_delegated =
@@ -146,7 +147,7 @@ pub fn open(chain: &Chain) -> Result<Opened, Refused> {
     Ok(Opened { certificate, delegation: Some(delegation) })
 }
 
-/// The root's word, if it is of `domain` and signed by `root`.
+/// Open the root's delegation, if it is for `domain` and signed by `root`.
 pub(super) fn open_delegation(
     sealed: &Sealed<Delegation>,
     domain: &DomainName,
@@ -161,7 +162,7 @@ pub(super) fn open_delegation(
     Ok(delegation)
 }
 
-/// Whether `now` is within, give or take [`SKEW_MAX`].
+/// Check that `now` is between `from` and `until`, within [`SKEW_MAX`].
 pub(super) fn check_times(what: &'static str, from: Time, until: Time, now: Time) -> Result<(), Refused> {
     if is_early(from, now) {
         return Err(Refused::NotYetValid { what, from, now });
@@ -172,7 +173,7 @@ pub(super) fn check_times(what: &'static str, from: Time, until: Time, now: Time
     Ok(())
 }
 
-/// Whether what holds from `from` on does not hold yet, however the clocks of two hosts may differ.
+/// Whether something valid from `from` is not valid yet, even if two hosts' clocks differ by [`SKEW_MAX`].
 #[must_use]
 pub fn is_early(from: Time, now: Time) -> bool {
     now.plus(SKEW_MAX) < from
@@ -188,13 +189,13 @@ pub(super) fn check_life(
     if span > max { Err(Refused::TooLong { what, span, max }) } else { Ok(()) }
 }
 
-/// From when a certificate is renewed: half of its life.
+/// When a certificate becomes due for renewal: after half of its life.
 #[must_use]
 pub fn renewed_from(certificate: &Certificate) -> Time {
     certificate.issued.plus(certificate.expires.since(certificate.issued) / 2)
 }
 
-/// The root's word for `issuer`, its `number`th.
+/// Sign the root's delegation to `issuer`, with this number.
 ///
 /// # Errors
 /// None in practice: every valid domain name fits.

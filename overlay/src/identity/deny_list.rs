@@ -1,10 +1,10 @@
-//! Who is denied: the newest lists of each domain, and how a newer one replaces them.
+//! Revocation lists: the newest of each domain, and how a newer one replaces an older.
 //!
-//! Pure. Rules: the root's list and the issuer's are held side by side, and who is on either is denied; each is
-//! replaced only by a higher number of its signer, so no one can bring an older one back; a list of the root
-//! that denies the issuer ends that issuer's list, however high it counted. A list does not expire with the
-//! delegation of its signer: a denial is safer believed too long.
-//! Not here: the file that makes this outlive a restart (`member_files`, `domain_files`).
+//! Pure. Rules: the root's list and the issuer's are stored side by side, and a peer on either is denied.
+//! Each is replaced only by a higher number of its signer, so that an old one cannot be replayed. A list of
+//! the root that denies the issuer removes the list of that issuer, whatever its number. A list does not
+//! expire with the delegation of its signer: to believe a revocation for too long is the safer error.
+//! Not here: the files that make the lists survive a restart (`member_files`, `domain_files`).
 
 use super::certificate;
 use super::key;
@@ -16,15 +16,15 @@ use wire::id::{DomainName, PeerKey};
 use wire::sealed::Sealable as _;
 use wire::time::Time;
 
-/// Most denied peers held of all domains: some 20 MiB.
+/// Most denied peers of all domains: about 20 MiB.
 pub const DENIED_ALL_MAX: usize = 200_000;
 
-/// What became of a list.
+/// Result of taking a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// It is held now, in place of an older one.
+    /// It is stored now, in place of an older one.
     New,
-    /// It was held already.
+    /// It was stored already.
     Known,
 }
 
@@ -49,17 +49,17 @@ impl Lists {
     }
 }
 
-/// Every list held, by domain.
+/// Every revocation list in force, by domain.
 #[derive(Clone, Debug, Default)]
 pub struct Denials {
     domains: BTreeMap<DomainName, Lists>,
 }
 
 impl Denials {
-    /// Take a list, from whomever it came.
+    /// Take a list, whichever peer handed it over.
     ///
     /// # Errors
-    /// If its domain is not known, it is not signed as it must be, or it is not newer than what is held;
+    /// If its domain is not known, its signature is not valid, or it is not newer than the stored one;
     /// nothing has changed then.
     pub fn take(&mut self, denial: &Denial, trust: &Trust) -> Result<Taken, Refused> {
         let (list, delegation) = open(denial, trust)?;
@@ -113,7 +113,7 @@ impl Denials {
         lists.by_root = Some(held);
     }
 
-    /// Whether what was `issued` to `peer` in `domain` under `root` still counts.
+    /// Check that what was `issued` to `peer` in `domain` under `root` is not revoked.
     ///
     /// # Errors
     /// If the peer is denied.
@@ -128,26 +128,26 @@ impl Denials {
         lists.into_iter().flat_map(Lists::each).try_for_each(|held| refuse_denied(held, peer, issued))
     }
 
-    /// Up to which moment certificates of `peer` are denied, if any are.
+    /// The issue time up to which certificates of `peer` are denied, if any are.
     #[must_use]
     pub fn issued_until(&self, domain: &DomainName, peer: PeerKey) -> Option<Time> {
         self.domains.get(domain)?.each().filter_map(|held| held.until.get(&peer).copied()).max()
     }
 
-    /// The lists of `domain`, to be handed on: at most two.
+    /// The lists of `domain`, to be passed on: at most two.
     #[must_use]
     pub fn of(&self, domain: &DomainName) -> Vec<Denial> {
         let lists = self.domains.get(domain);
         lists.into_iter().flat_map(Lists::each).map(|held| held.signed.clone()).collect()
     }
 
-    /// Every list held, to be kept or compared, by domain.
+    /// Every list, to be stored or compared, by domain.
     pub fn all(&self) -> impl Iterator<Item = &Denial> {
         self.domains.values().flat_map(Lists::each).map(|held| &held.signed)
     }
 
-    /// Numbers of the root's and the issuer's list of `domain`; 0 where there is none. Who has lower ones is
-    /// behind.
+    /// Numbers of the root's list and the issuer's list of `domain`; 0 where there is none. A peer with lower
+    /// numbers is behind.
     #[must_use]
     pub fn numbers(&self, domain: &DomainName) -> (u64, u64) {
         let number = |held: &Option<Held>| held.as_ref().map_or(0, |held| held.number);
@@ -159,7 +159,7 @@ impl Denials {
     }
 }
 
-/// What a list says and by whose word its signer may say it, if it is rightly signed.
+/// Open a revocation list: its content and the delegation of its signer, if both are correctly signed.
 pub(super) fn open(denial: &Denial, trust: &Trust) -> Result<(DenyList, Option<Delegation>), Refused> {
     let claimed = denial.list.unverified()?;
     let expected = trust.root_of(&claimed.domain)?;
@@ -181,7 +181,7 @@ pub(super) fn open(denial: &Denial, trust: &Trust) -> Result<(DenyList, Option<D
     Ok((key::open(&denial.list, delegation.issuer)?, Some(delegation)))
 }
 
-/// Whether `list` is the one held; an error if it is older or contradicts it.
+/// Whether `list` is the stored one; an error if it is older or contradicts it.
 fn is_held(
     held: &Held,
     list: &DenyList,
@@ -189,7 +189,7 @@ fn is_held(
     delegation: Option<&Delegation>,
 ) -> Result<bool, Refused> {
     let issuer = |delegation: Option<&Delegation>| delegation.map(|it| (it.issuer, u64::from(it.number)));
-    // Of two issuers the one delegated later counts; of one signer, its higher number.
+    // Of two issuers, the one with the later delegation counts; of one signer, its higher number.
     let (found, newest) = match (issuer(delegation), issuer(held.delegation.as_ref())) {
         (Some((one, number)), Some((other, held_number))) if one != other => (number, held_number),
         _ => (list.number, held.number),
@@ -214,8 +214,8 @@ fn refuse_denied(held: &Held, peer: PeerKey, issued: Time) -> Result<(), Refused
     }
 }
 
-/// The list after `held` with these added, to be signed by the signer of `held`. Entries are dropped when every
-/// certificate and delegation that they could mean has expired.
+/// The successor of `held` with these entries added, for the signer of `held` to sign. Entries are dropped
+/// when every certificate and delegation that they could deny has expired.
 ///
 /// # Errors
 /// If it would be too long.

@@ -1,18 +1,18 @@
-//! A domain's files on the host where it was created, and the issuer that answers by them.
+//! A domain's files on the host where it was created, and the issuer's operations on them.
 //!
 //! ```text
 //! STATE/domain/  root.key    the domain's root key; may be moved elsewhere once the domain is created
-//!                delegation  the root's word for this daemon
+//!                delegation  the root's delegation to this daemon
 //!                book        tokens, members, serial numbers
-//!                deny-list   who is denied
+//!                deny-list   the revocation lists
 //!                replace-tokens  tokens of the type replace, and the keys that they replaced
-//!                clock       when the clock of this host was right last (`issuer_clock`)
-//!                lock        held by whoever changes one of them: the daemon and commands do
+//!                clock       when the clock of this host was last right (`issuer_clock`)
+//!                lock        held while one of the files is changed: by the daemon or by a command
 //! ```
 //!
-//! Rules: what was decided is on disk before it is handed out; each change is the replacement of one file, so
-//! a crash leaves the state before or after it; a creation that a crash cut short is completed when it is
-//! repeated. Not here: the decisions (`book`, `token`, `deny_list`).
+//! Rules: a decision is on disk before it is handed out. Each change replaces one file, so that a crash
+//! leaves the state before or after it. Repeating a creation completes one that a crash interrupted.
+//! Not here: the decisions (`book`, `token`, `deny_list`).
 
 mod clock;
 mod replacing;
@@ -45,78 +45,77 @@ use wire::version;
 
 const FOLDER: &str = "domain";
 
-/// Why the domain's files could not be used.
+/// Why an operation on the domain's files failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file.
+    /// A file could not be read or written.
     #[error(transparent)]
     File(#[from] safe_file::Error),
-    /// A decision.
+    /// The request was refused.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// A token that cannot be made.
+    /// The token cannot be made.
     #[error(transparent)]
     Wish(#[from] WishError),
-    /// No domain was created here.
+    /// No domain was created on this host.
     #[error(
         "no domain was created on this host ({} is not there); type this on the host where `visperf domain create` was \
          typed, or create one", path.display()
     )]
     NotHere {
-        /// What was looked for.
+        /// The missing folder.
         path: PathBuf,
     },
-    /// A creation was cut short.
+    /// The creation of the domain was interrupted.
     #[error("creation of the domain was cut short ({} is missing); type `visperf domain create` with its name again to \
          complete it", path.display())]
     Half {
-        /// What is missing.
+        /// The missing file.
         path: PathBuf,
     },
-    /// Another one is here.
+    /// This host already has another domain.
     #[error(
         "this host already has domain {found}, so {asked} cannot be created here; choose another host, or another state \
          folder"
     )]
     OtherDomain {
-        /// What is here.
+        /// The existing domain.
         found: DomainName,
-        /// What was asked for.
+        /// The domain to create.
         asked: DomainName,
     },
-    /// This host's daemon is in another domain.
+    /// This host's daemon is a member of another domain.
     #[error(
         "this host is a member of domain {found} (see {}); to leave it for {asked}, move that file away first",
         path.display()
     )]
     MemberElsewhere {
-        /// Of which.
+        /// The domain that it is a member of.
         found: DomainName,
-        /// What was asked for.
+        /// The domain to create.
         asked: DomainName,
-        /// Where that is kept.
+        /// The file with its membership.
         path: PathBuf,
     },
-    /// The daemon's key is another one now.
+    /// The delegation names an earlier key of this daemon.
     #[error(
         "domain {domain} delegated to {found}, but this daemon's key is {expected}; type `visperf domain create \
          {domain}` again to delegate to it"
     )]
     OtherIssuer {
-        /// Which domain.
         domain: DomainName,
-        /// In the delegation.
+        /// The key in the delegation.
         found: PeerKey,
-        /// This daemon.
+        /// The key of this daemon.
         expected: PeerKey,
     },
-    /// The start of the host is not known, so no clock can be compared later.
+    /// The boot identifier of the host cannot be read, so the clock cannot be compared later.
     #[error(
         "cannot store that the clock is right: /proc/sys/kernel/random/boot_id cannot be read; mount /proc"
     )]
     NoBoot,
-    /// The root key was moved away.
+    /// The root key is not on this host.
     #[error("{} is needed for this and not there; bring it back while you type this", path.display())]
     NoRoot {
         /// Where it should be.
@@ -124,36 +123,36 @@ pub enum Error {
     },
 }
 
-/// A domain that is there now.
+/// A domain that was created or completed.
 #[derive(Clone, Debug)]
 pub struct Created {
-    /// Its root key's public half.
+    /// The public half of its root key.
     pub root: PeerKey,
-    /// This daemon's membership of it, kept in its state folder.
+    /// This daemon's membership of it, stored in its state folder.
     pub membership: Membership,
-    /// Whether anything had to be made.
+    /// Whether a file was written.
     pub changed: bool,
 }
 
-/// Which content of a file it is: another one has another stamp.
+/// Stamp of a file's content: it changes when the file is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     inode: u64,
     changed: (i64, i64),
 }
 
-/// The files.
+/// The domain's files, and the key of the daemon that uses them.
 #[derive(Debug)]
 pub struct DomainFiles {
     state: PathBuf,
     key: Key,
 }
 
-/// All of them as they are while the lock is held.
+/// Content of the files while the lock is held.
 struct Open {
     root_key: Option<Key>,
     delegation: Sealed<Delegation>,
-    /// The root's count of delegations, and until when the last one holds.
+    /// The content of `delegation`.
     delegated: Delegation,
     book: Book,
     deny: Denials,
@@ -161,22 +160,23 @@ struct Open {
 }
 
 impl DomainFiles {
-    /// Those under `state` of the daemon whose key is `key`; nothing is read yet.
+    /// The files under `state` of the daemon whose key is `key`; nothing is read yet.
     #[must_use]
     pub fn new(state: &Path, key: Key) -> DomainFiles {
         DomainFiles { state: state.to_owned(), key }
     }
 
-    /// Whether a domain was created here, be it in part.
+    /// Whether a domain was created here, even if only in part.
     #[must_use]
     pub fn exist(&self) -> bool {
         self.path("delegation").exists() || self.path("root.key").exists()
     }
 
-    /// Create `domain`, or complete what an earlier try left; this daemon becomes its issuer and first member.
+    /// Create `domain`, or complete an interrupted creation; this daemon becomes its issuer and first member.
     ///
     /// # Errors
-    /// If another domain is here, or a file cannot be made; repeating it completes what was started.
+    /// If this host has another domain, or a file cannot be written; repeating the call completes what was
+    /// started.
     pub fn create(&self, domain: &DomainName, host: &HostName, now: Time) -> Result<Created, Error> {
         let lock = self.lock()?;
         let held = member_files::load_membership(&self.state)?;
@@ -218,7 +218,8 @@ impl DomainFiles {
         Ok(Created { root, membership, changed: true })
     }
 
-    /// A delegation to this daemon, made if there is none or it is to an earlier key; whether one was made.
+    /// Make a delegation to this daemon if there is none or it names an earlier key. Returns whether one was
+    /// made.
     fn complete_delegation(&self, domain: &DomainName, now: Time) -> Result<bool, Error> {
         let path = self.path("delegation");
         let held: Option<Sealed<Delegation>> = safe_file::read_framed(&path, version::DELEGATION)?;
@@ -239,10 +240,10 @@ impl DomainFiles {
         Ok(true)
     }
 
-    /// A new token. `addresses` are this daemon's, where joiners dial it.
+    /// Create a token. `addresses` are those of this daemon, where joiners dial it.
     ///
     /// # Errors
-    /// If no domain is here, or the wish is more than a token may give.
+    /// If no domain is here, or a token may not give what `wish` specifies.
     pub fn create_token(
         &self,
         wish: Wish,
@@ -267,7 +268,7 @@ impl DomainFiles {
         })
     }
 
-    /// `peer` shows a token; what it is given is on disk when this returns.
+    /// Redeem a token that `peer` shows; the certificate is on disk when this returns.
     ///
     /// # Errors
     /// If it is refused, or the files cannot be used.
@@ -279,7 +280,7 @@ impl DomainFiles {
         Ok(chain)
     }
 
-    /// `peer` wants its certificate renewed.
+    /// Renew the certificate of `peer`.
     ///
     /// # Errors
     /// If it is refused, or the files cannot be used.
@@ -291,10 +292,10 @@ impl DomainFiles {
         Ok(chain)
     }
 
-    /// A certificate signed by the root: the way to filter-admins and operators.
+    /// Issue a certificate signed by the root: filter-admins and operators need one.
     ///
     /// # Errors
-    /// If the root key is not here, or the host has another key.
+    /// If the root key is not here, or another key has the host name.
     pub fn certify(
         &self,
         peer: PeerKey,
@@ -310,7 +311,7 @@ impl DomainFiles {
         Ok(chain)
     }
 
-    /// Who is a member, or was lately.
+    /// Members and recent members.
     ///
     /// # Errors
     /// If no domain is here, or the files cannot be used.
@@ -319,7 +320,7 @@ impl DomainFiles {
         Ok(open.book.members(&open.deny))
     }
 
-    /// Whether others than this daemon have a certificate that is valid `now`.
+    /// Whether a peer other than this daemon has a certificate that is valid at `now`.
     ///
     /// # Errors
     /// If no domain is here, or the files cannot be used.
@@ -331,14 +332,14 @@ impl DomainFiles {
         Ok(self.members(now)?.iter().any(is_other))
     }
 
-    /// Revoke every certificate of somebody; gives the keys that are out now. Signed by the root if its key is
-    /// here, otherwise by this issuer.
+    /// Revoke every certificate of a host or a key; returns the keys that are now denied. The root signs the
+    /// list if its key is here, otherwise this issuer does.
     ///
     /// # Errors
-    /// If no one has that name, or the files cannot be used.
+    /// If no member has that host name, or the files cannot be used.
     pub fn revoke(&self, whom: &Whom, now: Time) -> Result<Vec<PeerKey>, Error> {
         let mut open = self.open(now)?;
-        // A clock that is ahead would keep out for as long whatever is given to the same key next.
+        // With a clock that is ahead, the next certificates of the same key would be denied too.
         let now = self.plausible_clock(now)?.map_or(now, |expected| expected.min(now));
         let denied = open.book.deny(whom, now)?;
         let tokens = self.replace_tokens()?;
@@ -346,7 +347,7 @@ impl DomainFiles {
         Ok(denied.into_iter().map(|denied| denied.peer).collect())
     }
 
-    /// Put these on the list of denied; on disk when this returns.
+    /// Add these entries to the revocation list; it is on disk when this returns.
     fn deny(
         &self,
         open: &mut Open,
@@ -370,7 +371,7 @@ impl DomainFiles {
         Ok(safe_file::replace_framed(&self.path("deny-list"), version::DENY_LIST, &lists)?)
     }
 
-    /// The lists of denied, for directories and members.
+    /// The revocation lists, for directories and members.
     ///
     /// # Errors
     /// If no domain is here, or the files cannot be used.
@@ -379,7 +380,7 @@ impl DomainFiles {
         Ok(open.deny.all().cloned().collect())
     }
 
-    /// Which lists of denied are there now, without reading them; `None` if no one was denied yet.
+    /// Stamp of the revocation list file, which is not read; `None` if nothing was revoked yet.
     #[must_use]
     pub fn deny_list_stamp(&self) -> Option<Stamp> {
         let found = self.path("deny-list").symlink_metadata().ok()?;
@@ -395,7 +396,7 @@ impl DomainFiles {
         Ok(safe_file::lock(&self.path("lock"))?)
     }
 
-    /// Everything, with the delegation renewed if it is due and the root key is at hand.
+    /// Load all files, and renew the delegation if it is due and the root key is available.
     fn open(&self, now: Time) -> Result<Open, Error> {
         if !self.exist() {
             return Err(Error::NotHere { path: self.state.join(FOLDER) });

@@ -1,6 +1,6 @@
-//! When the clock of the issuer's host was right last, in `STATE/domain/clock`.
+//! The moment when the issuer's host clock was last right, in `STATE/domain/clock`.
 //!
-//! Not here: what that says of the clock now (`issuer_clock`).
+//! Not here: what follows for the clock now (`issuer_clock`).
 
 use super::{DomainFiles, Error};
 use crate::identity::issuer_clock::{self, Anchor, Clocks};
@@ -11,11 +11,11 @@ use wire::time::{Moment, Time};
 use wire::version;
 
 impl DomainFiles {
-    /// Whether the clock of this host may be signed by, as far as `members` and this host know; to be asked before
-    /// anything is signed.
+    /// Check that this host's clock may be used for signing, as far as `members` and this host know. To be
+    /// called before anything is signed.
     ///
     /// # Errors
-    /// [`Refused::IssuerClock`] if it may not, or the files cannot be used.
+    /// [`Refused::IssuerClock`] if it may not, or if the files cannot be used.
     pub fn check_clock(&self, now: Time, at: Moment, members: Members) -> Result<(), Error> {
         let open = self.load(self.lock()?)?;
         let (boot, anchor) = (crate::clock::boot(), self.anchor()?);
@@ -27,7 +27,7 @@ impl DomainFiles {
         Ok(())
     }
 
-    /// The operator says that the clock of this host is right.
+    /// Store that the operator confirmed this host's clock.
     ///
     /// # Errors
     /// If no domain is here, or the files cannot be used.
@@ -42,8 +42,8 @@ impl DomainFiles {
         Ok(safe_file::read_framed(&self.path("clock"), version::CLOCK)?)
     }
 
-    /// What the clock should say as far as this host alone knows, where it says something else: enough for the delegation,
-    /// which is renewed half a year before it has to be.
+    /// The time that the clock should show, if this host alone finds that it shows another. This is enough
+    /// for the delegation, which is renewed half a year before it expires.
     pub(super) fn plausible_clock(&self, now: Time) -> Result<Option<Time>, Error> {
         let (boot, anchor) = (crate::clock::boot(), self.anchor()?);
         let clocks = Clocks { now, at: crate::clock::now(), boot: boot.as_deref() };
