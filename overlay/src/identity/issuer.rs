@@ -1,8 +1,8 @@
-//! The issuer's answers to joiners and to members who renew.
+//! The issuer's answers to joiners and to members that renew their certificates.
 //!
-//! Rule: every question is guarded against guessing and told in the audit; a fault of this host is logged here and
-//! told to the asker in general words only.
-//! Not here: who is given what (`book`), the stream on which a question comes (`net`).
+//! Rule: every request is rate limited against guessing and written to the audit log. A fault of this host is
+//! logged here; the peer receives only a general message.
+//! Not here: which certificate is issued (`book`), the stream that carries a request (`net`).
 
 use super::audit::{self, Subject, Trail, What};
 use super::certificate;
@@ -19,13 +19,14 @@ use wire::id::{HostName, PeerKey};
 use wire::join::{Admitted, Directory, Question, Reply};
 use wire::time::{Moment, Time};
 
-/// How often one host's name is given to another key: a host that is started again and again while it is mended, but not
-/// two machines of one name that take it from each other.
+/// How often one host name may pass to another key. Enough for a host that is restarted again and again
+/// during a repair, too little for two machines of one name that take it from each other.
 const REPLACED_EACH: Rate = Rate { burst: 3, interval: Duration::from_secs(20 * 60) };
-/// The same of all: a whole cluster that starts at once waits for nothing else.
+/// The same for all host names: high enough that a whole cluster that starts at once is not delayed.
 const REPLACED_ALL: Rate = Rate { burst: 10_000, interval: Duration::from_millis(10) };
 
-/// One that answers by a domain's files. Its calls read and write files: not for a thread that must not wait.
+/// The issuer of a domain, on top of the domain's files. Its calls read and write files: do not call it on a
+/// thread that must not block.
 #[derive(Debug)]
 pub struct Issuer {
     files: DomainFiles,
@@ -37,7 +38,7 @@ pub struct Issuer {
 }
 
 impl Issuer {
-    /// One that tells whom it admits of these directories and seeds.
+    /// An issuer that sends these directories and seeds to the peers that it admits.
     #[must_use]
     pub fn new(files: DomainFiles, directories: Vec<Directory>, seeds: Vec<Address>) -> Issuer {
         Issuer {
@@ -50,23 +51,22 @@ impl Issuer {
         }
     }
 
-    /// The files.
     #[must_use]
     pub fn files(&self) -> &DomainFiles {
         &self.files
     }
 
-    /// The members known now, for those who join next.
+    /// Replace the seeds that the next joiners receive: the members known now.
     pub fn set_seeds(&mut self, seeds: Vec<Address>) {
         self.seeds = seeds;
     }
 
-    /// What members say of this host's clock now.
+    /// Replace what the members' clocks say about this host's clock.
     pub fn set_clock(&mut self, clock: Members) {
         self.clock = clock;
     }
 
-    /// Whether this host's clock may be signed by.
+    /// Check that this host's clock may be used for signing.
     ///
     /// # Errors
     /// Why it may not.
@@ -74,7 +74,7 @@ impl Issuer {
         self.files.check_clock(now, at, self.clock)
     }
 
-    /// Answer `peer`, whose key the connection has proved.
+    /// Answer the request of `peer`, whose key the connection has proved.
     pub fn answer(
         &mut self,
         question: &Question,
@@ -106,7 +106,7 @@ impl Issuer {
                 trail.admit(subject, reason(roles, &replaced), now, at);
                 return Reply::Admitted(Box::new(admitted));
             }
-            // No fault of the peer: it may ask again as soon as it likes.
+            // Not the peer's fault: it may ask again at any time.
             Err(Error::Refused(
                 refused @ (Refused::IssuerClock { .. }
                 | Refused::Replace(replace_refused::Refused::Often { .. })),
@@ -122,7 +122,7 @@ impl Issuer {
         Reply::Refused(refused.to_string())
     }
 
-    /// What it is given, and whose certificates were revoked for it.
+    /// Decide a request: the answer, and the certificates that were revoked for it.
     fn decide(
         &mut self,
         question: &Question,
@@ -148,7 +148,7 @@ impl Issuer {
     }
 }
 
-/// Whether the name of `holder` may be given to `joiner` now.
+/// Check that the name of `holder` may pass to `joiner` now.
 fn allow_replacement(
     often: &mut Throttle<HostName>,
     holder: &Certificate,
@@ -165,7 +165,7 @@ fn allow_replacement(
     Ok(())
 }
 
-/// Why it was admitted, as the audit has it.
+/// Reason of an admission in the audit log.
 fn reason(roles: Roles, replaced: &[Certificate]) -> String {
     let shown = |certificate: &Certificate| {
         let Certificate { peer, serial, .. } = certificate;

@@ -1,8 +1,9 @@
-//! Guard of an issuer's clock: whether a time that it signs by can be right.
+//! Check of an issuer's clock: whether the time that it would sign with can be right.
 //!
-//! Pure. Evidence, in this order: the operator's confirmation, which holds a day; what members say; how long this host
-//! has run since the clock was right last, while it was not started again; the newest time that was signed, which a
-//! clock that is right has passed. Rule: an issuer that was off for long may be any time ahead of what it signed.
+//! Pure. Evidence, in this order: the operator's confirmation, which holds for a day; what the members'
+//! clocks say; how long this host has run since the clock was last right, unless it was restarted since; the
+//! newest time that was signed, which a correct clock has passed. Rule: after a long downtime, an issuer's
+//! clock may be any time ahead of what the issuer signed.
 //! Not here: the readings of members (`peer_clocks`), the file (`domain_files`).
 
 use super::peer_clocks::{DIFFERENCE_MAX, Members};
@@ -11,24 +12,24 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use wire::time::{Moment, Time};
 
-/// How long a confirmation holds against what members say.
+/// How long a confirmation outweighs what the members say.
 pub const CONFIRMED_FOR: Duration = Duration::from_secs(86_400);
 
-/// How old an anchor grows before it is renewed: the two clocks drift apart by seconds in this time.
+/// Age at which an anchor is renewed: the two clocks drift apart by seconds in this time.
 const ANCHOR_AGE_MAX: Duration = Duration::from_secs(86_400);
 
 /// The clocks of this host, read together.
 #[derive(Clone, Copy, Debug)]
 pub struct Clocks<'a> {
-    /// The calendar.
+    /// Calendar time.
     pub now: Time,
-    /// The clock that never goes back.
+    /// Time of the monotonic clock.
     pub at: Moment,
-    /// The start of the host since which the latter counts, where the system names it.
+    /// Identifier of the boot since which `at` counts, if the system names it.
     pub boot: Option<&'a str>,
 }
 
-/// When the clock was right last.
+/// Anchor: when the clock was last right, as a pair of readings of both clocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Anchor {
     boot: String,
@@ -38,7 +39,7 @@ pub struct Anchor {
 }
 
 impl Anchor {
-    /// Of a clock that is right now; none where the start of the host is not known.
+    /// An anchor for a clock that is right now; none if the boot identifier is not known.
     #[must_use]
     pub fn of(clocks: Clocks<'_>) -> Option<Anchor> {
         let boot = clocks.boot?.to_owned();
@@ -46,7 +47,7 @@ impl Anchor {
         Some(Anchor { boot, at_micros, time: clocks.now, is_confirmed: false })
     }
 
-    /// Of one that the operator says is right.
+    /// An anchor for a clock that the operator confirmed.
     #[must_use]
     pub fn confirmed(clocks: Clocks<'_>) -> Option<Anchor> {
         Anchor::of(clocks).map(|anchor| Anchor { is_confirmed: true, ..anchor })
@@ -56,16 +57,16 @@ impl Anchor {
         at.0.saturating_sub(Duration::from_micros(self.at_micros))
     }
 
-    /// What the calendar has to say now, if the host was not started again since.
+    /// What the calendar should show now; none if the host was restarted since.
     fn expected(&self, clocks: Clocks<'_>) -> Option<Time> {
         (clocks.boot == Some(self.boot.as_str())).then(|| self.time.plus(self.age(clocks.at)))
     }
 }
 
-/// Whether the clock may be signed by; the anchor to store from now on, if another one.
+/// Check that the clock may be used for signing. Returns the anchor to store, if it changes.
 ///
 /// # Errors
-/// [`Refused::IssuerClock`], with what the clock says and what it should.
+/// [`Refused::IssuerClock`], with the time that the clock shows and the time that it should show.
 pub fn check(
     clocks: Clocks<'_>,
     anchor: Option<&Anchor>,
@@ -80,7 +81,8 @@ pub fn check(
     if fits && anchor.is_some_and(|anchor| anchor.is_confirmed && anchor.age(clocks.at) < CONFIRMED_FOR) {
         return Ok(None);
     }
-    // What the operator confirmed is no measure of a clock that was set since, if members agree with that.
+    // If members agree with the clock, what the operator confirmed is no measure of a clock that was set
+    // since.
     let is_confirmed = anchor.is_some_and(|anchor| anchor.is_confirmed);
     let expected = expected.filter(|_| !(is_confirmed && matches!(members, Members::Agree { .. })));
     match (members, expected) {

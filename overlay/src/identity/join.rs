@@ -1,8 +1,9 @@
-//! Both sides of joining and renewing: what a joiner asks and believes, how often an issuer listens.
+//! Both sides of joining and renewing: the joiner's request and its checks of the answer, and the issuer's
+//! rate limit.
 //!
-//! Pure: the moment is passed in. Rules: a joiner believes nothing that is not signed under the root in its
-//! token; a client that guesses waits, but no one with a good token waits because of others' guesses.
-//! Not here: the exchange itself (`wire::join`, `net`), the tokens (`token`), the book (`book`).
+//! Pure: the moment is passed in. Rules: a joiner accepts only what is signed under the root in its token; a
+//! client that guesses secrets must wait, but no client with a valid token waits because of others' guesses.
+//! Not here: the exchange itself (`wire::join`, `net`), the tokens (`token`), the issuer's store (`book`).
 
 use super::certificate;
 use super::deny_list::Denials;
@@ -26,50 +27,50 @@ const FAILED_EACH: Rate = Rate { burst: 3, interval: Duration::from_secs(20) };
 /// Refused attempts in all.
 const FAILED_ALL: Rate = Rate { burst: 100, interval: Duration::from_millis(500) };
 
-/// What a daemon keeps of its membership.
+/// Membership of a daemon, as it stores it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Membership {
-    /// What it shows to others.
+    /// The certificate chain that the daemon shows to its peers.
     pub chain: Chain,
-    /// Where its certificate is renewed.
+    /// Addresses where its certificate is renewed.
     pub issuer: Vec<Address>,
-    /// The grid's directories.
     pub directories: Vec<Directory>,
-    /// Members to begin with.
+    /// Addresses of members to contact first.
     pub seeds: Vec<Address>,
 }
 
 impl Membership {
-    /// Its certificate.
+    /// The certificate in the chain.
     ///
     /// # Errors
-    /// If the chain does not hold together.
+    /// If the chain is not valid.
     pub fn certificate(&self) -> Result<Certificate, Refused> {
         Ok(certificate::open(&self.chain)?.certificate)
     }
 
-    /// What a daemon of this domain trusts.
+    /// The trust of a daemon of this domain.
     ///
     /// # Errors
-    /// If the chain does not hold together.
+    /// If the chain is not valid.
     pub fn trust(&self, readers: Readers) -> Result<Trust, Refused> {
         let certificate = self.certificate()?;
         Ok(Trust::of_member(certificate.domain, certificate.root, readers))
     }
 
-    /// Whom to ask for a renewal; none if the root signed the certificate, which only its keeper renews.
+    /// The key of the issuer that renews the certificate; none if the root signed it, because then only the
+    /// holder of the root key renews it.
     ///
     /// # Errors
-    /// If the chain does not hold together.
+    /// If the chain is not valid.
     pub fn issuer_key(&self) -> Result<Option<PeerKey>, Refused> {
         Ok(certificate::open(&self.chain)?.delegation.map(|delegation| delegation.issuer))
     }
 
-    /// Take what the issuer answered to a renewal. Its directories and seeds replace those held, unless it
-    /// names none.
+    /// Take the issuer's answer to a renewal. Its directories and its seeds replace the stored ones, unless
+    /// they are empty.
     ///
     /// # Errors
-    /// If it is not for this daemon and this domain; nothing has changed then.
+    /// If the answer is not for this daemon and this domain; nothing has changed then.
     pub fn take(&mut self, answer: Admitted, own: PeerKey, now: Time) -> Result<Vec<Denial>, Refused> {
         let trust = self.trust(Readers::Nobody)?;
         check_answer(&answer, own, now, &trust)?;
@@ -84,16 +85,16 @@ impl Membership {
     }
 }
 
-/// What to ask by a token.
+/// The request of a joiner that has a token.
 ///
 /// # Errors
-/// If the token has expired, as far as this host's clock can say.
+/// If the token has expired by this host's clock.
 pub fn question(token: &Token, host: HostName, wanted: Roles, now: Time) -> Result<Join, Refused> {
     token::check_fresh(token, now)?;
     Ok(Join { secret: token.secret, root: token.root, host, wanted })
 }
 
-/// What the issuer answered to [`question`]: the membership, and who is denied.
+/// Take the issuer's answer to [`question`]: the membership and the revocation lists.
 ///
 /// # Errors
 /// If the certificate is not for this daemon or not under the token's root.
@@ -105,29 +106,31 @@ pub fn accept(
 ) -> Result<(Membership, Denials), Refused> {
     let trust = Trust::of_member(token.domain.clone(), token.root, Readers::Nobody);
     let denials = check_answer(&answer, own, now, &trust)?;
-    // What the issuer says now is newer than what it wrote into the token.
+    // The issuer's answer is newer than its token.
     let directories =
         if answer.directories.is_empty() { token.directories.clone() } else { answer.directories };
     let Admitted { chain, seeds, .. } = answer;
     Ok((Membership { chain, issuer: token.addresses.clone(), directories, seeds }, denials))
 }
 
-/// What the root's keeper gives to somebody by hand, as a line: the way of operators and filter-admins.
+/// The text of a certificate that the holder of the root key hands over manually: operators and filter-admins
+/// join with it.
 #[must_use]
 pub fn text(given: &Admitted) -> String {
     line::write(LINE, given)
 }
 
-/// What is in such a line; nothing of it is checked yet.
+/// Parse such a text; its content is not verified yet.
 ///
 /// # Errors
-/// If it is none, or was mistyped or cut.
+/// If it is another text, or was mistyped or cut.
 pub fn parse(text: &str) -> Result<Admitted, line::Error> {
     line::read(LINE, text)
 }
 
-/// Take what the root's keeper gave by hand. Who is in no domain yet believes the root in it, as it would that
-/// of a token; a member believes its own domain's alone, and keeps what it knows if nothing newer is given.
+/// Install a certificate that was handed over manually. A daemon that is in no domain trusts the root in it,
+/// as it would the root in a token. A member trusts only the root of its own domain; it keeps its directories
+/// and seeds if the certificate names none.
 ///
 /// # Errors
 /// If it is not for this daemon, or of another domain.
@@ -168,7 +171,7 @@ fn check_answer(answer: &Admitted, own: PeerKey, now: Time, trust: &Trust) -> Re
     Ok(denials)
 }
 
-/// The issuer's guard against guessing.
+/// The issuer's rate limiter against guessing of secrets.
 #[derive(Clone, Debug)]
 pub struct Desk {
     failed: Throttle,
@@ -181,7 +184,7 @@ impl Default for Desk {
 }
 
 impl Desk {
-    /// Whether `peer` may try now.
+    /// Check that `peer` may try now.
     ///
     /// # Errors
     /// If it has failed too often lately.
@@ -192,7 +195,8 @@ impl Desk {
         }
     }
 
-    /// `peer` was refused: what it is told. Where too many are refused in all, that is all it learns.
+    /// Count a refusal of `peer`, and return the refusal that it receives. While refusals exceed the total
+    /// limit, it receives only that there were too many.
     pub fn handle_refusal(&mut self, peer: PeerKey, refused: Refused, now: Moment) -> Refused {
         let wait = self.failed.wait_of_all(now);
         self.failed.count_anyhow(peer, now);

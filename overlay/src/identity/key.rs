@@ -1,8 +1,9 @@
-//! A daemon's or a domain's ed25519 key, and the two things done with it: sealing a value and opening one.
+//! An ed25519 key of a daemon or a domain: it signs values and opens signed ones.
 //!
-//! Pure: signing is a function of key and bytes. The only file from which signatures come.
-//! Invariant: the only way from a `Sealed<T>` to a believed `T` is [`open`], which is told who must have
-//! signed. Not here: the file in which a key is kept (`key_file`).
+//! Pure: signing is a function of key and bytes. The only file that makes signatures.
+//! Invariant: the only function that turns a `Sealed<T>` into a verified `T` is [`open`], which takes the
+//! expected signer.
+//! Not here: the file that stores a key (`key_file`).
 
 use super::refused::Refused;
 use libp2p::identity::{self, ed25519};
@@ -10,7 +11,7 @@ use std::fmt;
 use wire::id::PeerKey;
 use wire::sealed::{Sealable, Sealed};
 
-/// A key pair. Its `Debug` tells the public half alone.
+/// A key pair. Its `Debug` prints only the public half.
 #[derive(Clone)]
 pub struct Key(ed25519::Keypair);
 
@@ -18,7 +19,7 @@ impl Key {
     /// The key whose secret half is `seed`, 32 random bytes.
     #[must_use]
     pub fn from_seed(mut seed: [u8; 32]) -> Key {
-        // The library wipes the bytes it is lent.
+        // The library zeroes the bytes that it borrows.
         let secret =
             ed25519::SecretKey::try_from_bytes(&mut seed[..]).expect("any 32 bytes are a secret key");
         Key(ed25519::Keypair::from(secret))
@@ -29,22 +30,22 @@ impl Key {
         self.0.secret().as_ref().try_into().expect("a secret key has 32 bytes")
     }
 
-    /// Its public half: who the daemon is to others.
+    /// The public half, which identifies the daemon to its peers.
     #[must_use]
     pub fn peer(&self) -> PeerKey {
         PeerKey(self.0.public().to_bytes())
     }
 
-    /// The same key as the transport wants it.
+    /// The same key, in the type of the transport.
     #[must_use]
     pub fn for_transport(&self) -> identity::Keypair {
         self.0.clone().into()
     }
 
-    /// `value`, signed.
+    /// Sign `value`.
     ///
     /// # Errors
-    /// If it is longer than its kind may be.
+    /// If it exceeds the maximum length of its kind.
     pub fn seal<T: Sealable>(&self, value: &T) -> Result<Sealed<T>, Refused> {
         let sign = |bytes: &[u8]| self.0.sign(bytes).try_into().expect("a signature has 64 bytes");
         Ok(Sealed::new(value, self.peer(), sign)?)
@@ -57,10 +58,10 @@ impl fmt::Debug for Key {
     }
 }
 
-/// The value, if `signer` signed exactly these bytes as a value of this kind.
+/// Verify that `signer` signed exactly these bytes as a value of this kind, and return the value.
 ///
 /// # Errors
-/// If another is named as the signer, the signature is not its, or the bytes are no such value.
+/// If another signer is named, the signature is not valid, or the bytes are no such value.
 pub fn open<T: Sealable>(sealed: &Sealed<T>, signer: PeerKey) -> Result<T, Refused> {
     if sealed.signer() != signer {
         return Err(Refused::Signer { what: T::LABEL, found: sealed.signer(), expected: signer });

@@ -1,8 +1,8 @@
-//! The file in which a key is kept: one line, readable by its owner alone, never overwritten.
+//! The file that stores a key: one line, readable only by its owner, never overwritten.
 //!
 //! ```text
-//! visperf-key-1 | secret half, 64 hex digits | public half, as others see it
-//! visperf-root-1 | the same two | domain
+//! visperf-key-1 | secret half, 64 hex digits | public half, in its text form
+//! visperf-root-1 | both halves, as above | domain
 //! ```
 //!
 //! Rule: the public half is checked against the secret one, so a damaged file is not a new identity.
@@ -13,31 +13,31 @@ use data_encoding::HEXLOWER;
 use std::path::{Path, PathBuf};
 use wire::id::DomainName;
 
-/// Name of a daemon's key in its state folder.
+/// Name of the file with a daemon's key in its state folder.
 pub const FILE_NAME: &str = "key";
 
 const DAEMON: &str = "visperf-key-1";
 const ROOT: &str = "visperf-root-1";
 
-/// Where the key of a daemon with this state folder is.
+/// Path of the key of the daemon with this state folder.
 #[must_use]
 pub fn path(state: &Path) -> PathBuf {
     state.join(FILE_NAME)
 }
 
-/// The daemon's key, if it has one.
+/// Load the daemon's key, if it has one.
 ///
 /// # Errors
-/// If the file cannot be read, is somebody else's or open to others, or is no key.
+/// If the file cannot be read, belongs to another user, is open to others, or holds no valid key.
 pub fn load(state: &Path) -> Result<Option<Key>, Error> {
     let path = path(state);
     Ok(read(&path, DAEMON)?.map(|(key, _)| key))
 }
 
-/// The daemon's key; at its first start one is drawn.
+/// Load the daemon's key; at the first start, create it.
 ///
 /// # Errors
-/// As [`load`], or if the system gives no random bytes or refuses to create the file.
+/// As [`load`], or if the system provides no random bytes or refuses to create the file.
 pub fn load_or_create(state: &Path) -> Result<Key, Error> {
     if let Some(key) = load(state)? {
         return Ok(key);
@@ -45,11 +45,11 @@ pub fn load_or_create(state: &Path) -> Result<Key, Error> {
     safe_file::make_state(state)?;
     let path = path(state);
     create(&path, DAEMON, &draw(&path)?, None)?;
-    // Whoever was first at the same moment has won.
+    // If another process created the file at the same moment, its key is used.
     load(state)?.ok_or_else(|| gone(&path))
 }
 
-/// A domain's root key and its domain's name, if there is one.
+/// Load a domain's root key and the domain's name, if the file exists.
 pub(super) fn load_root(path: &Path) -> Result<Option<(Key, DomainName)>, Error> {
     let Some((key, rest)) = read(path, ROOT)? else { return Ok(None) };
     let domain = DomainName::try_from(rest.as_str());
@@ -57,7 +57,7 @@ pub(super) fn load_root(path: &Path) -> Result<Option<(Key, DomainName)>, Error>
     Ok(Some((key, domain.map_err(refuse)?)))
 }
 
-/// Draw a root key for `domain`, unless there is one.
+/// Create a root key for `domain`, unless the file exists.
 pub(super) fn create_root(path: &Path, domain: &DomainName) -> Result<(), Error> {
     create(path, ROOT, &draw(path)?, Some(domain))
 }
@@ -96,7 +96,7 @@ fn draw(path: &Path) -> Result<Key, Error> {
     Ok(Key::from_seed(random(path)?))
 }
 
-/// Random bytes of the system, wanted for the file at `path`.
+/// Random bytes from the system, for the file at `path`.
 pub(super) fn random<const LEN: usize>(path: &Path) -> Result<[u8; LEN], Error> {
     let mut bytes = [0; LEN];
     let drawn = getrandom::fill(&mut bytes).map_err(std::io::Error::other);

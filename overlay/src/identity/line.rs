@@ -1,76 +1,77 @@
-//! Lines that a person copies from one host to another: tokens, and certificates that the root signed.
+//! Token texts: lines that a person copies from one host to another (tokens, certificates signed by the root,
+//! and signed orders).
 //!
 //! ```text
 //! prefix | base32, lower case, of: postcard of the value | first 4 bytes of its SHA-256
 //! ```
 //!
-//! Pure. Rules: letters and digits alone, so that a double click takes the whole; white space and capitals that mail
-//! programs put in do not matter; a letter mistyped or missing is told as that.
+//! Pure. Rules: letters and digits after the prefix, so that a double click selects them all; white space and
+//! capitals that mail programs insert do not matter; an error says whether a letter is mistyped or the line
+//! is damaged.
 
 use data_encoding::BASE32_NOPAD;
 use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest as _, Sha256};
 
-/// Longest line: every address as long as it may be.
+/// Longest line: with every address at its maximum length.
 const LEN_MAX_BYTES: usize = 64 << 10;
 
 const CHECK_LEN_BYTES: usize = 4;
 
-/// A kind of line.
+/// A kind of token text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// What it begins with; the digit is its version.
+    /// Its prefix; the digit is its version.
     pub prefix: &'static str,
-    /// The word for it.
+    /// Its name in messages.
     pub what: &'static str,
-    /// Which command prints it.
+    /// The command that prints it.
     pub made_by: &'static str,
 }
 
-/// Why a text is no such line.
+/// Why a text cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Something else.
+    /// It has another prefix, or is too long.
     #[error("this is no {}: expected a line beginning with {}, as `{}` prints it", kind.what, kind.prefix, kind.made_by)]
     Prefix {
-        /// What was expected.
+        /// The expected kind.
         kind: Kind,
     },
-    /// A character that it cannot have.
+    /// It has a character outside of the base32 alphabet.
     #[error(
         "character {at} of the {what} is mistyped: expected letters a to z and digits 2 to 7; copy it again"
     )]
     Letter {
-        /// What was expected.
+        /// The expected kind.
         what: &'static str,
-        /// Which, from 1, white space not counted.
+        /// Position of the character, from 1; white space is not counted.
         at: usize,
     },
     /// Letters are wrong or missing.
     #[error("the {what} is mistyped or cut: its checksum does not match; copy the whole line again")]
     Checksum {
-        /// What was expected.
+        /// The expected kind.
         what: &'static str,
     },
-    /// Whole, but not understood.
+    /// The checksum is right, but the content cannot be decoded.
     #[error("the {what} is whole but cannot be read: {reason}; was it made by a newer visperf?")]
     Content {
-        /// What was expected.
+        /// The expected kind.
         what: &'static str,
-        /// Why.
         reason: String,
     },
 }
 
-/// `value` as a line.
+/// Encode `value` as a line.
 pub(super) fn write<T: Serialize>(kind: Kind, value: &T) -> String {
     let mut bytes = postcard::to_stdvec(value).expect("plain data is encoded");
     bytes.extend_from_slice(&checksum(&bytes));
     format!("{}{}", kind.prefix, BASE32_NOPAD.encode(&bytes).to_ascii_lowercase())
 }
 
-/// The value in a line.
+/// Decode the value in a line.
 pub(super) fn read<T: DeserializeOwned>(kind: Kind, line: &str) -> Result<T, Error> {
     let Kind { prefix, what, .. } = kind;
     if line.len() > LEN_MAX_BYTES {
@@ -83,7 +84,7 @@ pub(super) fn read<T: DeserializeOwned>(kind: Kind, line: &str) -> Result<T, Err
     if let Some(at) = body.chars().position(|c| !is_letter(c)) {
         return Err(Error::Letter { what, at: prefix.len() + at + 1 });
     }
-    // What is left to be wrong is an end in the middle of a byte.
+    // The only error left is an end in the middle of a byte.
     let bytes = BASE32_NOPAD.decode(body.as_bytes()).map_err(|_| Error::Checksum { what })?;
     let (content, check) = bytes.split_last_chunk::<CHECK_LEN_BYTES>().ok_or(Error::Checksum { what })?;
     if checksum(content) != *check {
@@ -96,7 +97,7 @@ pub(super) fn read<T: DeserializeOwned>(kind: Kind, line: &str) -> Result<T, Err
     }
 }
 
-/// What a reader says of a value that exceeds its bounds.
+/// Error for a value that exceeds its bounds.
 pub(super) fn too_much(kind: Kind) -> Error {
     Error::Content { what: kind.what, reason: format!("it holds more than a {} may", kind.what) }
 }

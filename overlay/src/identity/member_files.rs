@@ -1,9 +1,10 @@
-//! What a member keeps in its state folder: its membership, and who is denied.
+//! Files in a member's state folder: its membership and the revocation lists.
 //!
-//! `membership` holds the certificate chain and where to find others; `previous-certificate` the chain before it, in a
-//! file of its own, which older versions neither read nor miss; `denials` every list of denied, so that no
-//! older one is believed after a restart. One daemon writes them, or the command that joins before it starts.
-//! Rule: a damaged file is told, never replaced by nothing.
+//! `membership` holds the certificate chain, and where the issuer, the directories and other members are.
+//! `previous-certificate` holds the previous chain, in a file of its own, which older versions ignore.
+//! `denials` holds every revocation list, so that no older list is accepted after a restart. Only the daemon
+//! writes them, or the command that joins before the daemon starts.
+//! Rule: a damaged file is reported, never replaced by an empty one.
 
 use super::deny_list::Denials;
 use super::join::Membership;
@@ -16,14 +17,14 @@ use wire::version;
 
 pub use super::safe_file::Error;
 
-/// Name of the file with the certificate in the state folder.
+/// Name of the file with the membership in the state folder.
 pub const MEMBERSHIP: &str = "membership";
-/// Name of the file with the certificate before it.
+/// Name of the file with the previous certificate.
 pub const PREVIOUS: &str = "previous-certificate";
-/// Name of the file with the lists of denied.
+/// Name of the file with the revocation lists.
 pub const DENIALS: &str = "denials";
 
-/// The membership of the daemon with this state folder; `None` if it has not joined.
+/// Load the membership of the daemon with this state folder; `None` if it has not joined.
 ///
 /// # Errors
 /// If the file cannot be read, is open to others, or is damaged.
@@ -31,17 +32,18 @@ pub fn load_membership(state: &Path) -> Result<Option<Membership>, Error> {
     safe_file::read_framed(&state.join(MEMBERSHIP), version::MEMBERSHIP)
 }
 
-/// Keep it; on disk when this returns.
+/// Store the membership; it is on disk when this returns.
 ///
 /// # Errors
-/// If the system refuses; what was kept before is then as it was.
+/// If the system refuses; the stored one is unchanged then.
 pub fn save_membership(state: &Path, membership: &Membership) -> Result<(), Error> {
     safe_file::make_state(state)?;
     safe_file::replace_framed(&state.join(MEMBERSHIP), version::MEMBERSHIP, membership)
 }
 
-/// As [`save_membership`], storing the certificate of `held`, which `membership` replaces, as the previous one first:
-/// should the new one have been signed by a wrong clock, the previous one is shown while it holds.
+/// As [`save_membership`], but first store the certificate of `held`, which `membership` replaces, as the
+/// previous one. If a wrong clock signed the new certificate, the daemon shows the previous one while it is
+/// valid.
 ///
 /// # Errors
 /// As [`save_membership`].
@@ -53,7 +55,8 @@ pub fn replace_membership(state: &Path, held: &Membership, membership: &Membersh
     save_membership(state, membership)
 }
 
-/// The certificate before that of `membership`; `None` if there is none of its domain and root.
+/// Load the certificate before that of `membership`; `None` if there is none of the same domain, root and
+/// key.
 ///
 /// # Errors
 /// As [`load_membership`].
@@ -66,10 +69,11 @@ pub fn load_previous(state: &Path, membership: &Membership) -> Result<Option<Cha
     Ok(chain.filter(|chain| *chain != membership.chain && named(chain) == named(&membership.chain)))
 }
 
-/// Who is denied, and lists of domains whose root is not known yet: to be taken when it is.
+/// Load the revocation lists. Returns separately the lists of domains whose root is not known yet, to be
+/// taken when it is.
 ///
 /// # Errors
-/// If the file cannot be read, is damaged, or holds a list that no one could have signed.
+/// If the file cannot be read, is damaged, or holds a list with an invalid signature.
 pub fn load_denials(state: &Path, trust: &Trust) -> Result<(Denials, Vec<Denial>), Error> {
     let path = state.join(DENIALS);
     let kept: Vec<Denial> = safe_file::read_framed(&path, version::DENIALS)?.unwrap_or_default();
@@ -87,10 +91,10 @@ pub fn load_denials(state: &Path, trust: &Trust) -> Result<(Denials, Vec<Denial>
     Ok((denials, later))
 }
 
-/// Keep them; on disk when this returns.
+/// Store the revocation lists; they are on disk when this returns.
 ///
 /// # Errors
-/// If the system refuses; what was kept before is then as it was.
+/// If the system refuses; the stored ones are unchanged then.
 pub fn save_denials(state: &Path, denials: &Denials, later: &[Denial]) -> Result<(), Error> {
     let kept: Vec<&Denial> = denials.all().chain(later).collect();
     safe_file::make_state(state)?;

@@ -1,14 +1,15 @@
-//! Who a daemon is and who lets it in: keys, certificates, tokens, lists of denied, and what each may do.
+//! Identity and admission: keys, certificates, tokens, revocation lists, and what each peer may do.
 //!
 //! ```text
 //! root key ── delegation ──▶ issuer's key ── certificate ──▶ daemon's key      (`wire::credential`)
 //!    └──────── certificate of operators and filter-admins ──────▶
 //! ```
 //!
-//! Rule: everything is decided in pure files that take `now`; `key_file`, `domain_files` and `member_files`
-//! only keep what was decided, each file replaced whole and on disk before anything is handed out, and `issuer`
-//! answers by them.
-//! Not here: the types that travel (`wire::credential`, `wire::join`, `wire::entering`), how they travel (`net`).
+//! Rule: every decision is made in pure files that take `now`. `key_file`, `domain_files` and `member_files`
+//! only store what was decided, each file replaced as a whole and on disk before anything is handed out.
+//! `issuer` answers requests with them.
+//! Not here: the types that are sent (`wire::credential`, `wire::join`, `wire::entering`), how they are sent
+//! (`net`).
 
 pub mod admission;
 pub mod audit;

@@ -1,8 +1,10 @@
-//! Whose orders they are: the operator's key and certificate, in a state folder of this host, and what it signs.
+//! The operator that signs commands (orders) to processes: its key and certificate, in a state folder of this
+//! host.
 //!
-//! Rules: the first folder that has one of the wanted domain counts; why the others were of no use is told where none
-//! has. An order is signed with a number that was never used, on disk before the order is handed out.
-//! Not here: what an order is (`order`), who asks for one.
+//! Rules: the first folder with an operator of the requested domain is used; if there is none, the error says
+//! what each folder has. Every order gets a number that was never used; it is on disk before the order is
+//! handed out.
+//! Not here: what an order is (`order`), the commands that request one.
 
 use super::key::Key;
 use super::refused::Refused;
@@ -14,17 +16,17 @@ use wire::id::{DomainName, HostName};
 use wire::process::ProcessKey;
 use wire::time::Time;
 
-/// Somebody who can sign.
+/// An operator that can sign orders.
 #[derive(Clone, Debug)]
 pub struct Operator {
     key: Key,
     chain: Chain,
     certificate: Certificate,
-    /// The folder in which its orders are counted.
+    /// The folder that stores the number of its last order.
     folder: PathBuf,
 }
 
-/// Why there is none, or no order of it.
+/// Why there is no operator, or why it could not sign an order.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -36,21 +38,20 @@ pub enum Error {
          (docs/control.md)"
     )]
     None {
-        /// Whose operator was looked for.
+        /// The requested domain.
         domain: DomainName,
-        /// What each folder has instead, a line each.
+        /// What each folder has instead, one line each.
         told: String,
     },
-    /// The order's number could not be kept, or nothing random was had.
+    /// The order's number could not be stored, or the system gave no random bytes.
     #[error(transparent)]
     Files(#[from] safe_file::Error),
-    /// The order could not be signed.
     #[error(transparent)]
     Refused(#[from] Refused),
 }
 
 impl Operator {
-    /// The operator of `domain` in one of these folders.
+    /// Find the operator of `domain` in these folders.
     ///
     /// # Errors
     /// If there is none: what each folder has instead, and what to do.
@@ -65,10 +66,11 @@ impl Operator {
         Err(Error::None { domain: domain.clone(), told })
     }
 
-    /// An order to do `act` to a process of `host`, signed at `now`: one line, to be handed to any daemon at once.
+    /// Sign an order to do `act` to a process of `host`, at `now`. Returns one line, to be handed to any
+    /// daemon at once.
     ///
     /// # Errors
-    /// If it cannot be counted or signed; its number is used up all the same.
+    /// If it cannot be numbered or signed; its number may be used up all the same.
     pub fn order(&self, host: &HostName, process: ProcessKey, act: Act, now: Time) -> Result<String, Error> {
         let nonce = Nonce(key_file::random(&self.folder)?);
         let order = Order {

@@ -1,9 +1,10 @@
-//! Orders to processes: signing one, and whether one that came is to be believed, here, now and for the first time.
+//! Signed commands (orders) to processes: signing one, and verification of a received one, including replay
+//! protection.
 //!
-//! Pure: callers pass the calendar's `now`. Rules: an order is believed if it is for this very domain, root and host, its
-//! signer's chain holds and has the role of operator, and it has not ended; each is believed once. Who hands it over does
-//! not matter.
-//! Not here: whether what it asks is allowed (`sensor::control`), the files (`order_files`).
+//! Pure: callers pass the calendar time `now`. Rules: an order is valid if it names this domain, root and
+//! host, its signer's chain is valid and has the role of operator, and it has not expired; each order is
+//! accepted once. Which peer hands it over does not matter.
+//! Not here: whether the command is allowed (`sensor::control`), the files (`order_files`).
 
 use super::admission::{Action, Principal};
 use super::key::{self, Key};
@@ -21,18 +22,19 @@ use wire::time::Time;
 
 const LINE: Kind = Kind { prefix: "visperforder1-", what: "order", made_by: "visperf kill" };
 
-/// How far the signer's clock may be ahead: what hosts that keep their clocks differ by, many times over. One that is behind
-/// makes its orders end sooner, by as much.
+/// How far the signer's clock may be ahead: many times the difference between hosts with synchronized clocks.
+/// If the signer's clock is behind, its orders expire earlier by the same amount.
 pub const AHEAD_MAX: Duration = Duration::from_secs(5);
 
-/// Orders of one operator that are remembered one by one: more than a sensor takes while one of them lives. Beyond it the
-/// lowest number becomes the floor.
+/// Orders of one operator that are stored one by one: more than a sensor takes during the life of one. Beyond
+/// this number, the lowest stored number becomes the floor.
 pub const ORDERS_MAX: usize = 1024;
 
-/// Operators remembered: with their orders some 2 MiB at the very most. One whose orders have all ended makes room.
+/// Operators that are stored: with their orders, at most about 2 MiB. An operator whose orders have all
+/// expired makes room.
 pub const OPERATORS_MAX: usize = 64;
 
-/// `order`, signed by `key`, whose certificate `chain` is.
+/// Sign `order` with `key`, whose certificate is `chain`.
 ///
 /// # Errors
 /// None in practice: every valid name fits.
@@ -40,36 +42,34 @@ pub fn sign(order: &Order, key: &Key, chain: &Chain) -> Result<SignedOrder, Refu
     Ok(SignedOrder { order: key.seal(order)?, chain: chain.clone() })
 }
 
-/// A signed order as it is handed to a daemon: one line of text.
+/// The text of a signed order, one line, as it is handed to a daemon.
 #[must_use]
 pub fn text(order: &SignedOrder) -> String {
     line::write(LINE, order)
 }
 
-/// What is in such a line; nothing of it is checked yet.
+/// Parse such a line; its content is not verified yet.
 ///
 /// # Errors
-/// If it is none, or was cut.
+/// If it is another text, or was cut.
 pub fn parse(text: &str) -> Result<SignedOrder, Unreadable> {
     Ok(line::read(LINE, text)?)
 }
 
-/// A text that is no order.
+/// Why a text is not an order.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
 pub struct Unreadable(#[from] line::Error);
 
-/// Where an order came to.
+/// The daemon that received an order.
 #[derive(Clone, Debug)]
 pub struct Here {
-    /// The domain.
     pub domain: DomainName,
-    /// Its host.
     pub host: HostName,
 }
 
 impl Opener<'_> {
-    /// The order, and the operator who gave it.
+    /// Verify an order. Returns it and the operator that signed it.
     pub(super) fn order(&mut self, signed: &SignedOrder, here: &Here) -> Result<(Order, Principal), Refused> {
         let claimed = signed.order.unverified()?;
         check_here(&claimed, here)?;
@@ -128,31 +128,33 @@ fn check_times(order: &Order, now: Time) -> Result<(), Refused> {
     Ok(())
 }
 
-/// The orders that came, by who gave them, so that none is believed twice; it outlives restarts.
+/// Replay protection: the orders received so far, by operator, so that none is accepted twice. It survives
+/// restarts.
 ///
-/// What has ended is forgotten, but for how far the numbers had come: a clock that is set back opens nothing again.
+/// Expired orders are dropped, but the highest dropped number is stored, so that none of them is accepted
+/// again after the clock is set back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     operators: BTreeMap<PeerKey, OfOperator>,
-    /// Whose orders were forgotten whole, none of them ended later than this.
+    /// All orders of the operators that were dropped expired at or before this time.
     forgotten: Option<Time>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct OfOperator {
-    /// All up to this number count as come before.
+    /// Orders up to this number count as received.
     floor: u64,
-    /// When the last of them ends.
+    /// When the last of its orders expires.
     until: Time,
-    /// Those that may live still, by their numbers.
+    /// Orders that may not have expired yet, by number.
     orders: BTreeMap<u64, (Nonce, Time)>,
 }
 
 impl Seen {
-    /// `order` of `operator`, which was opened, comes now.
+    /// Record that `order` of `operator`, which was verified, is received at `now`.
     ///
     /// # Errors
-    /// If it came before, or may have; nothing has changed then.
+    /// If it was received before, or may have been; nothing has changed then.
     pub fn take(&mut self, operator: PeerKey, order: &Order, now: Time) -> Result<(), Refused> {
         let (peer, sequence) = (operator, order.sequence);
         match self.operators.get(&operator) {
@@ -204,7 +206,7 @@ impl OfOperator {
         }
     }
 
-    /// Forget those that have ended, and the lowest beyond [`ORDERS_MAX`].
+    /// Drop expired orders, and the lowest ones beyond [`ORDERS_MAX`].
     fn forget(&mut self, now: Time) {
         let too_many = self.orders.len().saturating_sub(ORDERS_MAX);
         let lowest: Vec<u64> = self.orders.keys().copied().take(too_many).collect();
@@ -254,7 +256,7 @@ mod tests {
         assert!(matches!(take(5, 1, 0), Err(Refused::OrderRepeated { sequence: 5, .. })));
         assert!(matches!(take(5, 2, 0), Err(Refused::OrderTwin { .. })));
         assert_eq!(take(9, 1, 40), Ok(()));
-        // Both have ended and are forgotten; their numbers stay used, and so do those between.
+        // Both have expired and are dropped; their numbers and those between stay used.
         for sequence in [3, 4, 5] {
             assert!(matches!(take(sequence, 3, 40), Err(Refused::OrderOld { floor: 5, .. })), "{sequence}");
         }
@@ -281,7 +283,7 @@ mod tests {
         for sequence in 1..=count {
             assert!(seen.take(OPERATOR, &order(sequence, 1, 0), at(0)).is_err(), "{sequence}");
         }
-        // Operators: none makes room while its orders live; one that did is not known again, nor are its orders.
+        // Operators: none makes room before its orders expire; the orders of one that did are refused.
         for number in 1..OPERATORS_MAX as u8 {
             assert_eq!(seen.take(PeerKey([number + 100; 32]), &order(1, number, 0), at(0)), Ok(()));
         }

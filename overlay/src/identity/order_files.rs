@@ -1,14 +1,15 @@
-//! What is kept of orders to processes: by the sensor which came, by the operator how far it has counted; and the
-//! operator that a sensor of no domain has.
+//! Files for orders to processes: the orders that a sensor received, the last number that an operator used,
+//! and the operator of a sensor that is in no domain.
 //!
 //! ```text
-//! STATE/orders          the orders that came to this sensor
-//! STATE/order-sequence  the number of the last order given from here, under a lock
-//! STATE/operator        the key and chain of whoever may give orders to a sensor of no domain: who can read it
+//! STATE/orders          the orders that this sensor received
+//! STATE/order-sequence  the number of the last order signed in this folder, under a lock
+//! STATE/operator        key and chain of the operator of a sensor in no domain; read access to it permits
+//! orders
 //! ```
 //!
-//! Rules: what a sensor has seen is on disk before the order is obeyed; a number is on disk before it is used. The operator
-//! of a sensor of no domain is made again at each of its starts, under a root whose key is thrown away.
+//! Rules: the order is on disk before the sensor obeys it; a number is on disk before it is used. The
+//! operator of a sensor in no domain is created again at each start, under a root whose key is discarded.
 //! Not here: the decisions (`order`).
 
 use super::key::Key;
@@ -29,12 +30,13 @@ const SEEN: &str = "orders";
 const SEQUENCE: &str = "order-sequence";
 const OPERATOR: &str = "operator";
 
-/// From so long before its start on the operator of a sensor of no domain is good: the calendar may be set back.
+/// How long before its start the operator of a sensor in no domain is already valid: the calendar may be set
+/// back.
 const BEFORE_START: Duration = Duration::from_secs(86_400);
-/// How long it is good.
+/// How long it is valid.
 const OPERATOR_LIFE: Duration = Duration::from_secs(365 * 86_400);
 
-/// The orders that came to the sensor with this state folder.
+/// Load the orders that the sensor with this state folder received.
 ///
 /// # Errors
 /// If the file cannot be read or is damaged.
@@ -42,15 +44,16 @@ pub fn load_seen(state: &Path) -> Result<Seen, Error> {
     Ok(safe_file::read_framed(&state.join(SEEN), version::ORDERS)?.unwrap_or_default())
 }
 
-/// Keep them; on disk when this returns.
+/// Store the received orders; they are on disk when this returns.
 ///
 /// # Errors
-/// If the system refuses; what was kept before is then as it was.
+/// If the system refuses; the stored ones are unchanged then.
 pub fn save_seen(state: &Path, seen: &Seen) -> Result<(), Error> {
     safe_file::replace_framed(&state.join(SEEN), version::ORDERS, seen)
 }
 
-/// The number of the next order given from this state folder: higher than any before, also where the file was lost.
+/// The number of the next order signed in this state folder: higher than any before, even if the file was
+/// lost (the number is at least the calendar time in microseconds).
 ///
 /// # Errors
 /// If the files cannot be used.
@@ -64,14 +67,13 @@ pub fn next_sequence(state: &Path, now: Time) -> Result<u64, Error> {
     Ok(next)
 }
 
-/// Who may give orders to a sensor of no domain.
+/// The operator of a sensor that is in no domain.
 #[derive(Clone, Debug)]
 pub struct Operator {
-    /// Its key.
     pub key: Key,
-    /// Its certificate, signed by the root below.
+    /// Its certificate, signed by `root`.
     pub chain: Chain,
-    /// The root that the sensor believes.
+    /// The root that the sensor trusts for orders.
     pub root: PeerKey,
 }
 
@@ -81,11 +83,11 @@ struct Kept {
     chain: Chain,
 }
 
-/// Make the operator of the sensor of `host`, which is in no domain but calls its own `domain`; any former one is of no
-/// use from then on.
+/// Create the operator of the sensor of `host`, which is in no domain and uses the name `domain`; the
+/// previous operator can no longer give orders.
 ///
 /// # Errors
-/// If the system gives no random bytes, or refuses the file.
+/// If the system provides no random bytes, or refuses the file.
 pub fn create_operator(
     state: &Path,
     domain: &DomainName,
@@ -112,10 +114,10 @@ pub fn create_operator(
     Ok(Operator { key, chain, root: root.peer() })
 }
 
-/// The operator of the sensor with this state folder, if it is of no domain and has one.
+/// Load the operator of the sensor with this state folder; `None` if the file does not exist.
 ///
 /// # Errors
-/// If the file is somebody else's or open to others, or damaged.
+/// If the file belongs to another user, is open to others, or is damaged.
 pub fn load_operator(state: &Path) -> Result<Option<Operator>, Error> {
     let path = path_of_operator(state);
     let Some(Kept { seed, chain }) = safe_file::read_framed(&path, version::OPERATOR)? else {
@@ -125,7 +127,8 @@ pub fn load_operator(state: &Path) -> Result<Option<Operator>, Error> {
     Ok(Some(Operator { key: Key::from_seed(seed), chain, root: certificate.root }))
 }
 
-/// Remove it: the sensor has joined a domain, whose operators count from now on, or takes no orders.
+/// Remove the operator: the sensor has joined a domain, whose operators count from now on, or it takes no
+/// orders.
 ///
 /// # Errors
 /// If the system refuses.

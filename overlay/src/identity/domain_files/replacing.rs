@@ -1,7 +1,7 @@
-//! Tokens of the type replace, in `STATE/domain/replace-tokens`, and what they are exchanged for.
+//! Tokens of the type replace, in `STATE/domain/replace-tokens`, and the certificates issued for them.
 //!
-//! Rule: the revocation of the old key is on disk before the new key has the name; a crash in between costs the joiner
-//! another attempt. Not here: the decisions (`replace_token`, `book`).
+//! Rule: the revocation of the old key is on disk before the new key has the name; a crash in between costs
+//! the joiner another attempt. Not here: the decisions (`replace_token`, `book`).
 
 use super::{DomainFiles, Error};
 use crate::identity::book::Signing;
@@ -18,20 +18,19 @@ use wire::version;
 
 const FILE: &str = "replace-tokens";
 
-/// The certificate that a joiner was given, and those that it replaces.
+/// The certificate issued to a joiner, and those that it replaces.
 #[derive(Clone, Debug)]
 pub struct Replacement {
-    /// Its certificate.
     pub chain: Chain,
     /// Certificates that were revoked for it.
     pub replaced: Vec<Certificate>,
 }
 
 impl DomainFiles {
-    /// A new token of the type replace. `addresses` are this daemon's, where joiners dial it.
+    /// Create a token of the type replace. `addresses` are those of this daemon, where joiners dial it.
     ///
     /// # Errors
-    /// If no domain is here, or the token would give more than one may.
+    /// If no domain is here, or a token may not give what `spec` specifies.
     pub fn create_replace_token(
         &self,
         spec: Spec,
@@ -49,8 +48,8 @@ impl DomainFiles {
         Ok(Token { domain, root, issuer, addresses, directories, secret, expires, token_type })
     }
 
-    /// `peer` shows a token of the type replace; what it is given is on disk when this returns. `allow` is asked before a
-    /// name is taken from the key of this certificate.
+    /// Redeem a token of the type replace that `peer` shows; the certificate is on disk when this returns.
+    /// `allow` is called before a name is taken from the key of a certificate.
     ///
     /// # Errors
     /// If it is refused, or the files cannot be used.
@@ -71,7 +70,7 @@ impl DomainFiles {
         let (roles, priority) = tokens.redeem(question, now)?;
         let host = &question.host;
         if let Some(chain) = open.book.held_by(peer, host, &open.deny, now) {
-            // It has the name already, and its answer was lost, or its disk has the key alone.
+            // The peer has the name already: it did not receive the answer, or it stored only its key.
             return Ok(Replacement { chain, replaced: Vec::new() });
         }
         let replaced = open.book.replaceable(host, peer, roles, self.key.peer(), &open.deny, now)?;
@@ -83,7 +82,8 @@ impl DomainFiles {
         for certificate in &replaced {
             tokens.note_replaced(certificate, denied(certificate));
         }
-        // Counted, and noted for the end of the revocation, before either is of any effect.
+        // The use of the token, and when its revocations may be dropped, are on disk before either takes
+        // effect.
         self.save_replace_tokens(&tokens)?;
         if !replaced.is_empty() {
             let denied: Vec<Denied> = replaced.iter().map(denied).collect();
@@ -99,7 +99,7 @@ impl DomainFiles {
         Ok(Replacement { chain, replaced })
     }
 
-    /// Every token that is good or was lately.
+    /// Every token that is valid or was until lately.
     ///
     /// # Errors
     /// If no domain is here, or the files cannot be used.
@@ -108,7 +108,7 @@ impl DomainFiles {
         Ok([open.book.tokens().list(), self.replace_tokens()?.list()].concat())
     }
 
-    /// End a token of whichever type; whether there was one with this id.
+    /// Revoke a token of either type. Returns whether there was one with this id.
     ///
     /// # Errors
     /// If no domain is here, or the files cannot be used.
