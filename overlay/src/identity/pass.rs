@@ -1,11 +1,13 @@
-//! Passes: lines by which programs of a member's host ask a proxy, without an account there.
+//! Proxy tickets (passes): lines that let programs on a member's host query a proxy without an account there.
 //!
 //! ```text
-//! visperfpass1-… : the member's certificate, and its word, signed by its daemon's key: to this proxy, until then
+//! visperfpass1-… : the member's certificate chain, and its daemon's signature over the proxy's key and the
+//! validity
 //! ```
-//! Pure. Rules: a pass is for one proxy and for [`LIFE_MAX`] at most; it gives what the certificate gives and ends with
-//! it; whoever reads it may use it until then, so it travels encrypted alone.
-//! Not here: HTTP, and what its holder may ask (`proxy`).
+//! Pure. Rules: a ticket is valid for one proxy and for at most [`LIFE_MAX`]; it gives the rights of the
+//! certificate and ends with it. Any program that reads it may use it until then, so it is only sent over
+//! encrypted connections.
+//! Not here: HTTP, and what its bearer may request (`proxy`).
 
 use super::certificate::check_life;
 use super::key::Key;
@@ -18,26 +20,26 @@ use wire::time::Time;
 
 const LINE: Kind = Kind { prefix: "visperfpass1-", what: "pass", made_by: "visperf account pass" };
 
-/// How long a pass holds at most: a working day.
+/// Maximum lifetime of a ticket: a working day.
 pub const LIFE_MAX: Duration = Duration::from_secs(12 * 3600);
 
-/// Longest line that is looked at, in bytes.
+/// Longest line that is parsed, in bytes.
 pub const LINE_LEN_MAX_BYTES: usize = 8 << 10;
 
-/// A pass to `proxy` from `now` on, for `life`.
+/// Create a ticket for `proxy`, valid from `now` for `life`.
 ///
 /// # Errors
-/// If it would hold for longer than [`LIFE_MAX`].
+/// If it would be valid for longer than [`LIFE_MAX`].
 pub fn make(key: &Key, chain: &Chain, proxy: PeerKey, now: Time, life: Duration) -> Result<String, Refused> {
     let pass = Pass { proxy, issued: now, expires: now.plus(life) };
     check_life("pass", &pass.issued, pass.expires, LIFE_MAX)?;
     Ok(line::write(LINE, &ShownPass { pass: key.seal(&pass)?, chain: chain.clone() }))
 }
 
-/// What a line holds; nothing of it is checked yet.
+/// Parse a ticket; its content is not verified yet.
 ///
 /// # Errors
-/// If it is no pass.
+/// If it is not a ticket.
 pub fn read(text: &str) -> Result<ShownPass, line::Error> {
     if text.len() > LINE_LEN_MAX_BYTES {
         return Err(line::Error::Prefix { kind: LINE });

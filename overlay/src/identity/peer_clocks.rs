@@ -1,8 +1,9 @@
 //! Clock readings received from members: every hello carries the time of its sender.
 //!
-//! Pure. A reading is carried forward by the clock of this host that never goes back, so that it stays good when the
-//! calendar of this host is set. Rule: a clock counts as wrong only if more than half of those read, this host's own
-//! among them, differ from it to the same side, so that one member with a wrong time, or a lie, decides nothing.
+//! Pure. A reading is carried forward by this host's monotonic clock, so that it stays valid when this host's
+//! calendar clock is set. Rule: a clock counts as wrong only if more than half of the clocks, this host's own
+//! included, differ from it in the same direction, so that one member with a wrong or forged time decides
+//! nothing.
 //! Not here: what an issuer does about it (`issuer_clock`), which hellos are read (`gatekeeper`).
 
 use super::certificate::SKEW_MAX;
@@ -12,19 +13,21 @@ use std::time::Duration;
 use wire::id::{HostName, PeerKey};
 use wire::time::{Moment, Time};
 
-/// A difference beyond which an issuer does not sign: far more than clocks drift, far less than a certificate's life.
+/// Difference beyond which an issuer does not sign: far more than clocks drift, far less than a certificate's
+/// life.
 pub const DIFFERENCE_MAX: Duration = Duration::from_secs(3600);
 
-/// Readings older than this are forgotten; connected members send one at least twice in this time.
+/// Age at which readings are dropped; connected members send one at least twice in this time.
 pub const RECENT: Duration = Duration::from_secs(13 * 3600);
 
-/// Members whose new time lasted so long are right, even if this host's clock was set with them.
+/// Members that have shown a time for this long are right, even if this host's clock was set together with
+/// theirs.
 pub const SETTLED_AFTER: Duration = Duration::from_secs(3600);
 
-/// Most readings: a domain's; the oldest makes room.
+/// Most readings: those of a domain; the oldest makes room.
 pub const READINGS_MAX: usize = 2048;
 
-/// Of hosts whose clocks are wrong, so many are named.
+/// How many hosts with wrong clocks a message names.
 const SHOWN_MAX: usize = 3;
 
 const HOUR_MICROS: i64 = 3_600_000_000;
@@ -35,7 +38,7 @@ struct Reading {
     host: HostName,
     time: Time,
     at: Moment,
-    /// When it first said a time that agrees with this one.
+    /// When the first reading arrived that agrees with this one.
     since: Moment,
 }
 
@@ -44,40 +47,40 @@ impl Reading {
         self.time.plus(at.since(self.at))
     }
 
-    /// How far its clock is ahead of `now`.
+    /// How far its clock is ahead of `now`; negative if behind.
     fn ahead_micros(&self, now: Time, at: Moment) -> i64 {
         self.carried(at).micros().saturating_sub(now.micros())
     }
 }
 
-/// What members say of this host's clock.
+/// What the members' clocks say about this host's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Members {
-    /// Fewer than two were read: nothing.
+    /// Nothing: fewer than two were read.
     #[default]
     Unknown,
-    /// That it is right.
+    /// It is right.
     Agree {
-        /// Whether they have said so for [`SETTLED_AFTER`].
+        /// Whether they have agreed for [`SETTLED_AFTER`].
         settled: bool,
     },
-    /// That it is wrong by more than [`DIFFERENCE_MAX`].
+    /// It is wrong by more than [`DIFFERENCE_MAX`].
     Differ {
-        /// What they say it is.
+        /// The time by the median of the clocks.
         time: Time,
-        /// How many of them.
+        /// How many members differ in that direction.
         members: usize,
     },
 }
 
-/// The readings.
+/// The last reading of each member.
 #[derive(Clone, Debug, Default)]
 pub struct PeerClocks {
     readings: BTreeMap<PeerKey, Reading>,
 }
 
 impl PeerClocks {
-    /// `peer`, a member on `host`, says that it is `time`.
+    /// Store a reading: `peer`, a member on `host`, says that its clock is at `time`.
     pub fn note(&mut self, peer: PeerKey, host: HostName, time: Time, at: Moment) {
         self.readings.retain(|_, reading| at.since(reading.at) < RECENT);
         let before = self.readings.get(&peer);
@@ -90,7 +93,7 @@ impl PeerClocks {
         self.readings.insert(peer, Reading { host, time, at, since });
     }
 
-    /// What members say of the clock of this host, by which it is `now`.
+    /// Compare the members' clocks with this host's, which shows `now`.
     #[must_use]
     pub fn members(&self, now: Time, at: Moment) -> Members {
         let Some(ahead) = self.common_ahead(now, at) else { return Members::Unknown };
@@ -107,7 +110,7 @@ impl PeerClocks {
         Members::Agree { settled }
     }
 
-    /// What is wrong with the clock of this host or of members, in sentences.
+    /// Messages about wrong clocks, of this host or of members.
     #[must_use]
     pub fn health(&self, now: Time, at: Moment) -> Vec<String> {
         let own = match self.common_ahead(now, at) {
@@ -137,7 +140,7 @@ impl PeerClocks {
         vec![own]
     }
 
-    /// Members whose clocks are wrong where that of this host is right.
+    /// Messages about members with wrong clocks, for a host whose own clock is right.
     fn wrong_members(&self, now: Time, at: Moment) -> Vec<String> {
         let wrong = |reading: &&Reading| reading.ahead_micros(now, at).saturating_abs() > SKEW_MICROS;
         let all: Vec<&Reading> = self.recent(at).filter(wrong).collect();
@@ -160,15 +163,15 @@ impl PeerClocks {
         self.readings.values().filter(move |reading| at.since(reading.at) < RECENT)
     }
 
-    /// How many are ahead, or behind for a negative `side`, by more than `least_micros`.
+    /// How many readings are ahead by more than `least_micros`; behind, for a negative `side`.
     fn differing(&self, side: i64, least_micros: i64, now: Time, at: Moment) -> usize {
         self.recent(at)
             .filter(|reading| reading.ahead_micros(now, at).saturating_mul(side) > least_micros)
             .count()
     }
 
-    /// The median of all clocks, this host's own among them, ahead of that of this host; of two middle ones the nearer.
-    /// `None` where fewer than two members were read.
+    /// Median of all clocks, this host's own included, as the time that it is ahead of this host's; of two
+    /// middle values, the one nearer to zero. `None` if fewer than two members were read.
     fn common_ahead(&self, now: Time, at: Moment) -> Option<i64> {
         let mut all: Vec<i64> = self.recent(at).map(|reading| reading.ahead_micros(now, at)).collect();
         if all.len() < 2 {
@@ -200,7 +203,7 @@ mod tests {
         Moment(Duration::from_secs(secs))
     }
 
-    /// Members that said these times at second 0.
+    /// Readings of members that showed these times at second 0.
     fn read(times: &[Time]) -> PeerClocks {
         let mut clocks = PeerClocks::default();
         for (number, time) in (1..).zip(times) {

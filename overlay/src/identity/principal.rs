@@ -1,22 +1,23 @@
-//! Somebody who was admitted, and what its roles let it do.
+//! An authenticated peer (principal), and what its roles allow.
 //!
-//! Pure. Rule: a principal is made from a checked certificate, the configured key of a directory, or a checked visa, by
-//! nothing else; another domain's principals may read, and nothing else.
+//! Pure. Rule: a principal is made from a verified certificate, the configured key of a directory, or a
+//! verified guest certificate (visa), and from nothing else. Principals of another domain may only read.
 //!
-//! | action                        | who                                                      |
-//! | ----------------------------- | -------------------------------------------------------- |
-//! | read                          | viewer, representative, filter-admin, operator; directories where those they admit may |
-//! | publish for its own host      | publisher                                                |
-//! | represent                     | representative                                           |
-//! | state its own domain's record | representative                                           |
-//! | deploy filters                | filter-admin                                             |
-//! | control processes             | operator                                                 |
-//! | issue certificates            | the daemon to whom the root delegated it                 |
-//! | replicate records             | a directory                                              |
+//! | action                        | allowed for                                                            |
+//! | ----------------------------- | ---------------------------------------------------------------------- |
+//! | read                          | viewer, representative, filter-admin, operator; a directory, if the    |
+//! |                               | domains that directories admit may read here                           |
+//! | publish for its own host      | publisher                                                              |
+//! | represent                     | representative                                                         |
+//! | state its own domain's record | representative                                                         |
+//! | deploy filters                | filter-admin                                                           |
+//! | control processes             | operator                                                               |
+//! | issue certificates            | the daemon that the root delegated this to                             |
+//! | replicate records             | a directory                                                            |
 //!
-//! A visitor reads what its visa allows, while the proxy that gave it may read.
+//! A guest reads what its guest certificate allows, as long as the proxy that issued it may read.
 //!
-//! Not here: who is admitted, and whether that still holds (`admission`).
+//! Not here: authentication, and whether it is still valid (`admission`).
 
 use super::audit::{Subject, What};
 use super::certificate::Opened;
@@ -29,17 +30,17 @@ use wire::credential::{Role, Roles, Serial};
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::time::Time;
 
-/// Something that somebody wants to do.
+/// An action that needs authorization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action<'a> {
-    /// Ask or subscribe.
+    /// Query or subscribe.
     Read,
     /// Publish samples and events of this host.
     Publish {
-        /// Whose.
+        /// The host that the samples are of.
         host: &'a HostName,
     },
-    /// Stand for election, and lead.
+    /// Run in an election, and be the representative.
     Represent,
     /// Deploy log filters.
     DeployFilters,
@@ -52,7 +53,7 @@ pub enum Action<'a> {
 }
 
 impl Action<'_> {
-    /// What it is, as it follows "to".
+    /// Its name, as it follows "to" in a message.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -66,7 +67,7 @@ impl Action<'_> {
         }
     }
 
-    /// Roles any one of which is enough, and their names.
+    /// Roles that allow it, one of them is enough, and their names for messages.
     const fn roles(self) -> (&'static [Role], &'static str) {
         match self {
             Action::Read => (
@@ -82,40 +83,39 @@ impl Action<'_> {
         }
     }
 
-    /// Whether every success is told in the audit, not the refusals alone.
+    /// Whether the audit log has every success, not only the refusals.
     pub(super) const fn is_grave(self) -> bool {
         matches!(self, Action::DeployFilters | Action::ControlProcesses | Action::Issue)
     }
 }
 
-/// Somebody admitted.
+/// An authenticated peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
-    /// Its key.
     pub peer: PeerKey,
-    /// What it is here.
+    /// How it belongs to this daemon's domain.
     pub standing: Standing,
-    /// Whether it is a configured directory, be it a member besides (one daemon may be both).
+    /// Whether it is a configured directory; it may also be a member, because one daemon may be both.
     pub directory: bool,
-    /// Its domain; none for a directory.
+    /// Its domain; none for a directory or a guest.
     pub domain: Option<DomainName>,
-    /// The root of its domain; none for a directory.
+    /// The root of its domain; none for a directory or a guest.
     pub root: Option<PeerKey>,
-    /// Its host; none for a directory.
+    /// Its host; none for a directory or a guest.
     pub host: Option<HostName>,
-    /// Its roles.
     pub roles: Roles,
-    /// The operator's wish in an election.
+    /// Its priority in an election, set by the operator.
     pub priority: u8,
-    /// Number of its certificate; 0 for a directory.
+    /// Number of its certificate; 0 for a directory or a guest.
     pub serial: Serial,
     /// When its certificate was issued.
     pub issued: Time,
-    /// Until when it and what it rests on hold.
+    /// When its certificate or the delegation for that expires, whichever is first.
     pub expires: Time,
-    /// Who issued it and when the root delegated that; none if the root signed it itself.
+    /// The issuer of its certificate, and when the root delegated to it; none if the root signed the
+    /// certificate.
     pub delegated: Option<(PeerKey, Time)>,
-    /// What a proxy says of it; none but for a visitor.
+    /// The guest certificate and the proxy that issued it; none except for a guest.
     pub visit: Option<Arc<Visit>>,
 }
 
@@ -159,7 +159,7 @@ impl Principal {
         }
     }
 
-    /// A visitor: it has the role of a viewer, of no domain.
+    /// A guest: it has the role of a viewer, in no domain.
     pub(super) fn of_visitor(peer: PeerKey, visit: Visit) -> Principal {
         let expires = visit.visa.expires.min(visit.proxy.expires);
         let roles = Roles::NONE.with(Role::Viewer);
@@ -176,7 +176,7 @@ impl Principal {
         }
     }
 
-    /// Whether it may do this, as far as its roles say.
+    /// Check that its roles allow this action.
     ///
     /// # Errors
     /// Why it may not.
@@ -210,7 +210,7 @@ impl Principal {
         }
     }
 
-    /// Whether neither it nor its issuer was denied.
+    /// Check that neither the peer nor its issuer is on a revocation list.
     pub(super) fn check_denials(&self, deny: &Denials) -> Result<(), Refused> {
         let (Some(domain), Some(root)) = (&self.domain, self.root) else { return Ok(()) };
         if let Some((issuer, delegated)) = self.delegated {

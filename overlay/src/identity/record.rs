@@ -1,9 +1,9 @@
-//! Records and leaves of domains as representatives sign them for the directories.
+//! Records and leaves of domains, signed by representatives for the directories.
 //!
-//! Pure. Rule: a record is believed if its signer's certificate is of that very domain, under the root that is
-//! believed for it, has the role of representative, and says the same host and key as the record; a leave
-//! likewise, which tells no host. Who hands it over does not matter.
-//! Not here: which of two records counts (`directory::registry`).
+//! Pure. Rule: a record is accepted if its signer's certificate is of the same domain, under the root that is
+//! trusted for it, has the role of representative, and has the same host and key as the record; a leave
+//! likewise, except that it names no host. Which peer hands it over does not matter.
+//! Not here: which of two records is used (`directory::registry`).
 
 use super::admission::Principal;
 use super::deny_list::Denials;
@@ -17,15 +17,15 @@ use wire::registration::{Coverage, PART_HOSTS_MAX, REACH_ADDRESSES_MAX, Reach, R
 use wire::replication::{Farewell, Leave};
 use wire::time::Time;
 
-/// `record`, signed by `key`, whose certificate `chain` is.
+/// Sign `record` with `key`, whose certificate is `chain`.
 ///
 /// # Errors
-/// If the record is longer than one may be.
+/// If the record exceeds its maximum length.
 pub fn state(record: &Record, key: &Key, chain: &Chain) -> Result<Statement, Refused> {
     Ok(Statement { record: key.seal(record)?, chain: chain.clone() })
 }
 
-/// The record in `statement` and who signed it.
+/// Verify the record in `statement`. Returns it and its signer.
 ///
 /// # Errors
 /// Which check failed.
@@ -38,7 +38,7 @@ pub fn open_record(
     Opener { trust, deny, verified: &mut Verified::default(), now }.record(statement)
 }
 
-/// `leave`, signed by `key`, whose certificate `chain` is.
+/// Sign `leave` with `key`, whose certificate is `chain`.
 ///
 /// # Errors
 /// None in practice: every valid name fits.
@@ -46,7 +46,7 @@ pub fn take_leave(leave: &Leave, key: &Key, chain: &Chain) -> Result<Farewell, R
     Ok(Farewell { leave: key.seal(leave)?, chain: chain.clone() })
 }
 
-/// The leave in `farewell` and who signed it.
+/// Verify the leave in `farewell`. Returns it and its signer.
 ///
 /// # Errors
 /// Which check failed.
@@ -59,7 +59,7 @@ pub fn open_leave(
     Opener { trust, deny, verified: &mut Verified::default(), now }.leave(farewell)
 }
 
-/// Opens what representatives signed, by what is believed now.
+/// Verifies what representatives and operators signed, by the current roots and revocation lists.
 #[derive(Debug)]
 pub(super) struct Opener<'a> {
     pub(super) trust: &'a Trust,
@@ -88,7 +88,7 @@ impl Opener<'_> {
         Ok((leave, principal))
     }
 
-    /// The representative of `domain` that signed.
+    /// Verify the signer: it must be a representative of `domain`.
     fn signer(
         &mut self,
         domain: &DomainName,
@@ -97,7 +97,7 @@ impl Opener<'_> {
         action: &'static str,
     ) -> Result<Principal, Refused> {
         let root = self.trust.root_of(domain)?;
-        // Whose word of its own domain may be believed is another question than who may read here.
+        // A domain's record of itself is accepted even if the domain may not read here.
         let standing = self.trust.standing(domain, root).unwrap_or(Standing::Reader);
         let principal = self.verified.principal(chain, signer, self.now, self.deny, standing, root)?;
         if !principal.roles.has(Role::Representative) {
@@ -115,7 +115,7 @@ fn check_domain(domain: &DomainName, principal: &Principal) -> Result<(), Refuse
     }
 }
 
-/// Whether what was signed says the key and the root of its signer.
+/// Check that the signed value has the key and the root of its signer.
 fn check_keys(
     domain: &DomainName,
     peer: PeerKey,

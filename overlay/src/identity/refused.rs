@@ -1,7 +1,7 @@
-//! Why somebody or something was not let in: which check failed, what was expected and found, what to do.
+//! Why a request was refused: which check failed, what was expected and found, and what to do.
 //!
-//! Pure. Every check of this module answers with one of these, so that a person reads the same words at the
-//! daemon that refused, at the one that was refused, and in the audit.
+//! Pure. Every check of this module returns one of these, so that the same text appears at the daemon that
+//! refused, at the peer that was refused, and in the audit log.
 
 use super::replace_refused;
 use super::shown_time::At;
@@ -10,62 +10,57 @@ use wire::credential::{Roles, Serial};
 use wire::id::{DomainName, HostName, NoMemberName, PeerKey};
 use wire::time::Time;
 
-/// Why not.
+/// Reason of a refusal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// Nothing was shown.
+    /// The peer showed no certificate.
     #[error(
         "{peer} showed no certificate; type `visperf token create` on its domain's issuer and `visperf join \
          TOKEN` on its host"
     )]
     NoCertificate {
-        /// Who.
         peer: PeerKey,
     },
-    /// A hello of another version of the overlay.
+    /// The hello has another version of the overlay.
     #[error("it speaks version {found} of the overlay, this daemon {expected}; update the older one")]
     Version {
-        /// Its version.
         found: u16,
-        /// This daemon's.
+        /// Version of this daemon.
         expected: u16,
     },
-    /// A visitor whose account was removed or changed since.
+    /// The account of a guest was removed or changed after its login.
     #[error("the account of the visitor {visitor} was removed or changed; log in again")]
     ShutOut {
-        /// Who.
         visitor: PeerKey,
     },
-    /// A pass to somebody else.
+    /// A proxy ticket for another proxy.
     #[error(
         "the pass is for the proxy {found}, and this one is {expected}; make one with `visperf account pass {expected}`"
     )]
     OtherProxy {
-        /// For whom.
+        /// The proxy in the ticket.
         found: PeerKey,
-        /// Who was shown it.
+        /// The proxy that received it.
         expected: PeerKey,
     },
-    /// What was shown cannot be read at all.
+    /// The certificate chain cannot be read at all.
     #[error("what it shows is no certificate chain; is it of another version?")]
     Unreadable,
-    /// Bytes that are no such thing.
+    /// The bytes are not a sealed value of this kind.
     #[error(transparent)]
     Bytes(#[from] wire::sealed::Error),
-    /// A domain that no one vouches for.
+    /// No trusted directory vouches for the domain.
     #[error(
         "domain {domain} is not known here; a member's own domain, and those that its directories admit, are: \
          check the directories in the configuration and that they admit {domain}"
     )]
     UnknownDomain {
-        /// Which.
         domain: DomainName,
     },
-    /// A domain whose members may not read here.
+    /// Members of the domain may not read here.
     #[error("domain {domain} may not read here; name it in `readers` of the configuration to let it")]
     NotReader {
-        /// Which.
         domain: DomainName,
     },
     /// Another domain of the same name.
@@ -74,45 +69,43 @@ pub enum Refused {
          of that name, or of one that was created anew; join again by a new token"
     )]
     Root {
-        /// The name.
         domain: DomainName,
-        /// In the certificate.
+        /// The root in the certificate.
         found: PeerKey,
-        /// Believed here.
+        /// The root trusted here.
         expected: PeerKey,
     },
-    /// Directories disagree.
+    /// Directories name different roots of a domain.
     #[error(
         "the directories disagree on the root of domain {domain}: {one} or {other}; ask their operators which \
          is right, and remove the wrong one"
     )]
     RootDisputed {
-        /// The name.
         domain: DomainName,
-        /// What one says.
+        /// The root that one directory names.
         one: PeerKey,
-        /// What another says.
+        /// The root that another directory names.
         other: PeerKey,
     },
-    /// Signed by somebody else.
+    /// The value is signed by another key.
     #[error("{what} is signed by {found}, expected {expected}; no other key may sign it")]
     Signer {
         /// The kind of value.
         what: &'static str,
-        /// Who signed.
+        /// The key that signed.
         found: PeerKey,
-        /// Who should have.
+        /// The key that should have signed.
         expected: PeerKey,
     },
-    /// Not signed by whom it says.
+    /// The signature is not that of the named signer.
     #[error("signature of the {what} is not that of {signer}: it was forged or damaged; ask for it again")]
     Signature {
         /// The kind of value.
         what: &'static str,
-        /// Whose it should be.
+        /// The named signer.
         signer: PeerKey,
     },
-    /// The signer has no word of the root.
+    /// The root has not delegated to the signer.
     #[error(
         "{what} is signed by {signer}, to whom the root of {domain} delegated nothing; expected the root's \
          delegation to it"
@@ -120,45 +113,41 @@ pub enum Refused {
     NotDelegated {
         /// The kind of value.
         what: &'static str,
-        /// Who signed.
         signer: PeerKey,
-        /// Of which domain.
         domain: DomainName,
     },
-    /// A role that an issuer gave.
+    /// An issuer gave a role that only the root may give.
     #[error(
         "certificate gives {roles}, signed by issuer {signer}; filter-admin and operator are the root's alone to \
          give"
     )]
     RoleOfRoot {
-        /// The roles.
         roles: Roles,
-        /// Who signed.
         signer: PeerKey,
     },
-    /// Longer than anybody may sign for.
+    /// The value is valid for longer than its signer may sign for.
     #[error("{what} holds for {days} days; at most {max_days} are allowed", days = span.as_secs() / 86400,
         max_days = max.as_secs() / 86400)]
     TooLong {
         /// The kind of value.
         what: &'static str,
-        /// Its life.
+        /// Its validity.
         span: Duration,
-        /// The longest.
+        /// The longest allowed.
         max: Duration,
     },
-    /// From the future.
+    /// The value is valid only from a later time.
     #[error("{what} holds from {}, but it is {} here; compare the clocks of both hosts, and set the one that is wrong", At(*from),
         At(*now))]
     NotYetValid {
         /// The kind of value.
         what: &'static str,
-        /// From when.
+        /// When it becomes valid.
         from: Time,
-        /// Here.
+        /// Time on this host.
         now: Time,
     },
-    /// Over.
+    /// The value has expired.
     #[error(
         "{what} expired at {}, and it is {} here; if the clocks of both hosts are right, join again by a new token \
          (`visperf token create` on the issuer)",
@@ -167,43 +156,42 @@ pub enum Refused {
     Expired {
         /// The kind of value.
         what: &'static str,
-        /// When.
+        /// When it expired.
         until: Time,
-        /// Here.
+        /// Time on this host.
         now: Time,
     },
-    /// The issuer's own clock.
+    /// The issuer's own clock seems wrong.
     #[error(
         "the issuer does not sign: its clock says {}, but {by} {}; set the clock of the issuer's host, or, if it is \
          right, type `visperf domain confirm-clock` there", At(*now), At(*expected)
     )]
     IssuerClock {
-        /// What it says.
+        /// Time that it shows.
         now: Time,
-        /// What it should say.
+        /// Time that it should show.
         expected: Time,
-        /// By which evidence, as it precedes the time.
+        /// The evidence, in the form that precedes the time in the message.
         by: String,
     },
-    /// On the list of denied.
+    /// The peer is on a revocation list.
     #[error(
         "{peer} is denied by its domain (list {number}): every certificate up to {} was revoked; a new token is \
          needed", At(*issued_until)
     )]
     Denied {
-        /// Who.
         peer: PeerKey,
-        /// By which list.
+        /// Number of the list.
         number: u64,
-        /// Up to when.
+        /// Certificates issued up to this time are revoked.
         issued_until: Time,
     },
-    /// Somebody else's certificate.
+    /// The certificate of another peer.
     #[error("{found} showed the certificate of {expected}; a certificate is of use to its own key alone")]
     Peer {
-        /// Who is connected.
+        /// The connected peer.
         found: PeerKey,
-        /// Whose certificate.
+        /// The peer in the certificate.
         expected: PeerKey,
     },
     /// A role is missing.
@@ -211,247 +199,237 @@ pub enum Refused {
         "to {action} needs {needed}, but {peer} has {found}; its domain's operator can give it by a new token"
     )]
     Role {
-        /// What was tried.
+        /// The action.
         action: &'static str,
-        /// Who.
         peer: PeerKey,
-        /// One of these.
+        /// The roles that allow it; one is enough.
         needed: &'static str,
-        /// What it has.
+        /// The roles that it has.
         found: Roles,
     },
-    /// Another domain's.
+    /// A principal of another domain may only read.
     #[error(
         "{peer} of domain {domain} may read here and nothing else; to {action} is for the domain's own members"
     )]
     Foreigner {
-        /// What was tried.
+        /// The action.
         action: &'static str,
-        /// Who.
         peer: PeerKey,
-        /// Of which domain.
         domain: DomainName,
     },
-    /// For another host.
+    /// A sensor would publish for another host.
     #[error("{own} may not publish for {found}; every host speaks for itself")]
     Host {
-        /// For whom.
+        /// The host in the request.
         found: HostName,
-        /// Its own.
+        /// The sensor's host.
         own: HostName,
     },
-    /// For another domain.
+    /// A representative would publish the record of another domain.
     #[error("a representative of {own} may not state a record of {found}")]
     Domain {
-        /// Whose record.
+        /// The domain of the record.
         found: DomainName,
-        /// Its own.
+        /// The representative's domain.
         own: DomainName,
     },
-    /// The record says otherwise than its signer's certificate.
+    /// The record and its signer's certificate differ.
     #[error("record of {domain} says {field} {found}, its signer's certificate {expected}")]
     Record {
-        /// Of which domain.
         domain: DomainName,
-        /// What.
+        /// The field that differs.
         field: &'static str,
-        /// In the record.
+        /// Its value in the record.
         found: String,
-        /// In the certificate.
+        /// Its value in the certificate.
         expected: String,
     },
-    /// No such secret.
+    /// No token has this secret.
     #[error(
         "no such token here: it was used up and forgotten, or revoked, or it is of another issuer; type `visperf token create` \
          on this domain's issuer for a new one"
     )]
     TokenUnknown,
-    /// Of another domain.
+    /// The token is of another domain.
     #[error(
         "token is of a domain with root {found}, but this issuer's is {expected} ({domain}); dial the issuer that made it"
     )]
     TokenIssuer {
-        /// In the token.
+        /// The root in the token.
         found: PeerKey,
-        /// Here.
+        /// The root of this domain.
         expected: PeerKey,
-        /// Here.
+        /// This domain.
         domain: DomainName,
     },
-    /// By others.
+    /// Another daemon has used the token.
     #[error(
         "token was used by another daemon; type `visperf token create` on the issuer for a new one, and `visperf domain members` to see who joined"
     )]
     TokenUsed,
-    /// Too late.
+    /// The token has expired.
     #[error("token expired at {}, and it is {} here; type `visperf token create` on the issuer for a new one", At(*expired), At(*now))]
     TokenStale {
-        /// When.
+        /// When it expired.
         expired: Time,
-        /// Here.
+        /// Time on this host.
         now: Time,
     },
-    /// More than the token gives.
+    /// The request is for more roles than the token gives.
     #[error("asked for {wanted}, but the token gives {given}; ask its maker for one with these roles")]
     TokenRoles {
-        /// Asked for.
+        /// The requested roles.
         wanted: Roles,
-        /// In the token.
+        /// The roles of the token.
         given: Roles,
     },
-    /// By a token of the type replace.
+    /// Refusals of tokens of the type replace.
     #[error(transparent)]
     Replace(#[from] replace_refused::Refused),
-    /// Guessing.
+    /// The rate limit on refused attempts.
     #[error("too many refused attempts to join; try again in {} s", wait.as_secs() + 1)]
     TooManyAttempts {
-        /// How long to wait.
         wait: Duration,
     },
-    /// Two hosts of one name.
+    /// Another key holds the host name.
     #[error(
         "host {host} belongs to {peer} until {}; if it was installed anew, type `visperf domain revoke {host}` on \
          the issuer first, otherwise give this host another name", At(*until)
     )]
     HostTaken {
-        /// Which.
         host: HostName,
-        /// By whom.
+        /// The key that holds it.
         peer: PeerKey,
-        /// Until when.
+        /// When its certificate expires.
         until: Time,
     },
-    /// A name that no member may have.
+    /// Members may not have this host name.
     #[error(transparent)]
     HostName(#[from] NoMemberName),
-    /// Asked before half of its life.
+    /// A renewal before half of the certificate's life.
     #[error("certificate {serial} is renewed from {} on", At(*from))]
     TooEarly {
-        /// Which.
+        /// The serial number of the certificate.
         serial: Serial,
-        /// From when.
+        /// When it becomes due for renewal.
         from: Time,
     },
-    /// A list that was replaced.
+    /// The revocation list is older than the stored one.
     #[error(
         "deny-list {found} of {domain} is older than {held}, which is held; ask whoever sent it for the newest"
     )]
     DenyListOld {
-        /// Of which domain.
         domain: DomainName,
-        /// Its number.
         found: u64,
-        /// What is held.
+        /// The number of the stored list.
         held: u64,
     },
-    /// Two lists of one number.
+    /// Two revocation lists have the same number.
     #[error(
         "deny-list {number} of {domain} is held with another content; its signer must count on from the highest"
     )]
     DenyListTwice {
-        /// Of which domain.
         domain: DomainName,
-        /// Of both.
+        /// The number of both.
         number: u64,
     },
-    /// An order for somewhere else.
+    /// The order is for another domain or host.
     #[error(
         "order is for {field} {found}, and this is {here}; an order is of use where it was given for alone"
     )]
     OrderElsewhere {
-        /// What differs.
+        /// The field that differs.
         field: &'static str,
-        /// In the order.
+        /// Its value in the order.
         found: String,
-        /// Here.
+        /// Its value here.
         here: String,
     },
-    /// Of somebody who may not give any.
+    /// The signer of the order does not have the role of operator.
     #[error(
         "{peer} has {found}, but to control processes needs operator, which the root alone gives: type `visperf domain \
          certify {peer} --role operator` on the host with the domain's root key"
     )]
     NotOperator {
-        /// Who.
         peer: PeerKey,
-        /// What it has.
+        /// The roles that it has.
         found: Roles,
     },
-    /// One that would hold for too long, or for no time.
+    /// The order would be valid for too long, or for no time.
     #[error("order holds for {} s; expected more than none and at most {} s", span.as_secs(), max.as_secs())]
     OrderSpan {
-        /// Its life.
+        /// Its validity.
         span: Duration,
-        /// The longest.
+        /// The longest allowed.
         max: Duration,
     },
-    /// Too late.
+    /// The order has expired.
     #[error(
         "order ended at {}, {} s ago by this host's clock ({}); give it again, and if it is refused again compare the \
          clocks of both hosts: an order holds 30 s", At(*ended), now.since(*ended).as_secs(), At(*now)
     )]
     OrderStale {
-        /// When it ended.
+        /// When it expired.
         ended: Time,
-        /// Here.
+        /// Time on this host.
         now: Time,
     },
-    /// From the future.
+    /// The order was signed at a later time than this host's clock shows.
     #[error(
         "order is of {}, {} s ahead of this host's clock ({}); compare the clocks of both hosts", At(*issued),
         issued.since(*now).as_secs(), At(*now)
     )]
     OrderEarly {
-        /// When it was given.
+        /// When it was signed.
         issued: Time,
-        /// Here.
+        /// Time on this host.
         now: Time,
     },
-    /// Given before.
+    /// The order was received before.
     #[error("order {sequence} of {peer} came before; none is obeyed twice: give a new one")]
     OrderRepeated {
-        /// Whose.
+        /// Its signer.
         peer: PeerKey,
-        /// Which.
+        /// Its number.
         sequence: u64,
     },
-    /// A number that was used for another one.
+    /// Another order had the same number.
     #[error(
         "order {sequence} of {peer} differs from the one of that number that came before; is its key in use on two \
          hosts? Give each its own"
     )]
     OrderTwin {
-        /// Whose.
+        /// Its signer.
         peer: PeerKey,
-        /// Which.
+        /// Its number.
         sequence: u64,
     },
-    /// Not newer than what is no longer remembered one by one.
+    /// The order's number is not above the floor: orders up to it are no longer stored one by one.
     #[error(
         "order {sequence} of {peer} is not newer than {floor}, up to which all count as come before; give a new one"
     )]
     OrderOld {
-        /// Whose.
+        /// Its signer.
         peer: PeerKey,
-        /// Which.
+        /// Its number.
         sequence: u64,
-        /// Up to which.
+        /// The highest number that counts as received.
         floor: u64,
     },
-    /// No room.
+    /// A limit is reached.
     #[error("{what} are {max} already, the most there may be; {remedy}")]
     Full {
-        /// Of what.
+        /// What there are too many of.
         what: &'static str,
-        /// How many.
+        /// The limit.
         max: usize,
         /// What to do.
         remedy: &'static str,
     },
-    /// No one of that name.
+    /// No member has this name.
     #[error("no member {found} here; `visperf domain members` lists them")]
     NoMember {
-        /// What was looked for.
+        /// The name.
         found: String,
     },
 }

@@ -1,7 +1,7 @@
-//! What is told again and again by those who try for ever: told once, then counted.
+//! Repeated messages of peers that retry forever: each is logged once and then counted.
 //!
-//! Pure: callers pass `now`. Rule: a reason is told when it is new for its peer, and then once per
-//! [`TOLD_EACH`] with how often it was not told meanwhile.
+//! Pure: callers pass `now`. Rule: a reason is logged when it is new for its peer, and then once per
+//! [`TOLD_EACH`], with the number of repetitions that were left out.
 //! Not here: the log.
 
 use std::collections::BTreeMap;
@@ -9,11 +9,12 @@ use std::time::Duration;
 use wire::id::PeerKey;
 use wire::time::Moment;
 
-/// A reason that stays the same is told again after so long.
+/// Interval at which an unchanged reason is logged again.
 pub const TOLD_EACH: Duration = Duration::from_secs(600);
 
-/// Peers remembered: more than a domain has, some 500 KiB with long reasons. Beyond them all is forgotten and told
-/// again: how much is written of strangers in all is limited where they are refused (`audit`).
+/// Peers stored: more than a domain has, about 500 KiB with long reasons. Above this number, all are dropped
+/// and logged again: the total rate of messages about unknown peers is limited where they are refused
+/// (`audit`).
 pub const PEERS_MAX: usize = 2048;
 
 #[derive(Clone, Debug)]
@@ -28,7 +29,7 @@ struct Told {
 pub struct Repeats(BTreeMap<PeerKey, Told>);
 
 impl Repeats {
-    /// Whether this is to be told now, and how often it was not since it was told last.
+    /// Whether to log this now, and how many repetitions were left out since it was last logged.
     pub fn take(&mut self, peer: PeerKey, reason: &str, now: Moment) -> Option<u64> {
         match self.0.get_mut(&peer) {
             Some(told) if told.reason == reason && now.since(told.at) < TOLD_EACH => {
@@ -48,7 +49,7 @@ impl Repeats {
         Some(0)
     }
 
-    /// It was not told after all: the next one is new.
+    /// The reason was not logged after all: its next occurrence counts as new.
     pub fn forget(&mut self, peer: PeerKey) {
         self.0.remove(&peer);
     }

@@ -1,4 +1,4 @@
-//! Why a token of the type replace let a host not in: what was found, what to do.
+//! Refusals of tokens of the type replace: what was found, and what to do.
 //!
 //! Pure.
 
@@ -7,62 +7,59 @@ use std::time::Duration;
 use wire::id::{HostName, PeerKey};
 use wire::time::Time;
 
-/// Why not.
+/// Reason of a refusal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// By its maker.
+    /// The token was revoked.
     #[error("token was revoked; type `visperf token create --replace HOST` on the issuer for a new one")]
     Revoked,
-    /// As often as it may.
+    /// The token was used as often as it may be.
     #[error(
         "token was used {uses} times, as often as it may be; type `visperf token create --replace HOST` on the issuer \
          for a new one"
     )]
     UsedUp {
-        /// How often.
+        /// The number of uses.
         uses: u32,
     },
-    /// Of another host.
+    /// The token is for other hosts.
     #[error(
         "token is not for host {host}, but for {hosts}; name the host by --host, or make a token for it with \
          `visperf token create --replace {host}`"
     )]
     Host {
-        /// Whose name was given.
+        /// The host name in the request.
         host: HostName,
-        /// What the token is for.
+        /// The patterns of the token.
         hosts: String,
     },
-    /// A name that no token gives away.
+    /// A host name that no token gives to another key.
     #[error(
         "host {host} is {whose} ({peer}), whose name no token gives to another key; give this host another name, or \
          see `visperf domain members` and `visperf domain revoke`"
     )]
     Name {
-        /// Which.
         host: HostName,
-        /// Whose it is.
+        /// Description of its holder.
         whose: &'static str,
         /// The key that holds it.
         peer: PeerKey,
     },
-    /// Two machines of one name, perhaps.
+    /// The host name changes keys too often; two machines may have the same name.
     #[error(
         "host {host} was given to another key several times lately, at {} to {peer}, which is not the {joiner} that asks \
          now; if two machines have this name, give one of them another (--host NAME); otherwise try again in {} min",
         At(*issued), wait.as_secs() / 60 + 1
     )]
     Often {
-        /// Which.
         host: HostName,
         /// The key that holds it.
         peer: PeerKey,
-        /// Since when.
+        /// When it got the name.
         issued: Time,
-        /// Who asks.
+        /// The key that requests the name.
         joiner: PeerKey,
-        /// How long to wait.
         wait: Duration,
     },
 }

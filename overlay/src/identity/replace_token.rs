@@ -1,10 +1,11 @@
-//! Tokens of the type replace: a host whose name is held by a lost key joins again by one, as a host without a disk does
-//! at each start.
+//! Tokens of the type replace: with one, a host whose name belongs to a lost key joins again, as a host
+//! without a disk does at each start.
 //!
-//! Pure: secrets are drawn by the caller. Rules: a secret is stored as its hash alone and compared in constant time; a
-//! token is good for the hosts that its patterns name, and until it expires or is revoked. They are stored apart from
-//! other tokens, in a form that an older version neither reads nor damages.
-//! Not here: whose name may be given away (`book`), how often (`issuer`).
+//! Pure: secrets are drawn by the caller. Rules: only the hash of a secret is stored, and it is compared in
+//! constant time. A token is valid for the hosts that its patterns match, until it expires or is revoked.
+//! These tokens are stored separately from the others, in a form that an older version neither reads nor
+//! damages.
+//! Not here: which host names may change keys (`book`), how often (`issuer`).
 
 use super::certificate::SKEW_MAX;
 use super::refused::Refused;
@@ -20,33 +21,33 @@ use wire::id::{HostName, PeerKey};
 use wire::join::{Join, Secret};
 use wire::time::Time;
 
-/// How long one is good unless its maker says otherwise: an image is made again within it.
+/// Default lifetime of a token: host images are rebuilt within it.
 pub const LIFE: Duration = Duration::from_secs(90 * 86_400);
 
-/// The longest.
+/// Maximum lifetime.
 pub const LIFE_MAX: Duration = Duration::from_secs(366 * 86_400);
 
 /// Most tokens of this type.
 pub const TOKENS_MAX: usize = 100;
 
-/// Most patterns of one.
+/// Most patterns of one token.
 pub const HOSTS_MAX: usize = 1000;
 
 /// Longest pattern, in bytes: a name and some brackets.
 pub const PATTERN_LEN_MAX_BYTES: usize = 300;
 
-/// What a token is to be good for.
+/// Specification of a new token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// Patterns of host names, as shells have them: `wn[0-9]*`.
+    /// Glob patterns of host names, as in shells: `wn[0-9]*`.
     pub hosts: Vec<String>,
-    /// Roles that it gives; not those of the root.
+    /// Roles that it gives; the root's own roles are not allowed.
     pub roles: Roles,
-    /// The operator's preference in an election.
+    /// Priority of the hosts in an election.
     pub priority: u8,
-    /// How often it may be used; without a limit if none.
+    /// How often it may be used; none means without a limit.
     pub uses: Option<u32>,
-    /// How long it is good.
+    /// Its lifetime.
     pub life: Duration,
 }
 
@@ -62,26 +63,24 @@ struct Entry {
     is_revoked: bool,
 }
 
-/// A token as it is listed, of whichever type.
+/// A token in a list, of either type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// By which it is revoked.
+    /// Identifier by which it is revoked.
     pub id: String,
-    /// Patterns of the hosts that it is good for; `None` of a token that only joins.
+    /// Patterns of the hosts that it is valid for; `None` for a token that only joins.
     pub hosts: Option<Vec<String>>,
-    /// Roles that it gives.
     pub roles: Roles,
     /// How often it was used.
     pub uses: u32,
-    /// How often it may be used; without a limit if none.
+    /// How often it may be used; none means without a limit.
     pub uses_max: Option<u32>,
-    /// Until when it is good.
     pub expires: Time,
     /// Whether it was revoked.
     pub is_revoked: bool,
 }
 
-/// The revocation of a key that was replaced, and until when its certificate could be used.
+/// The revocation of a replaced key, and when its last certificate expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Replaced {
     issued_until: Time,
@@ -96,10 +95,10 @@ pub struct ReplaceTokens {
 }
 
 impl ReplaceTokens {
-    /// Keep a token with this secret; gives until when it is good.
+    /// Store a token with this secret; returns when it expires.
     ///
     /// # Errors
-    /// If there are too many, or it asks for more than a token may give.
+    /// If there are too many, or a token may not give what `spec` specifies.
     pub fn add(&mut self, secret: Secret, spec: Spec, now: Time) -> Result<Time, WishError> {
         if spec.roles.is_empty() || spec.roles.need_root() {
             return Err(WishError::Roles { found: spec.roles });
@@ -129,14 +128,14 @@ impl ReplaceTokens {
         Ok(expires)
     }
 
-    /// A joiner shows a secret: the token counts as used once more. Gives its roles and priority.
+    /// Redeem a token: `question` has its secret. Counts one more use; returns the roles and the priority.
     ///
     /// # Errors
-    /// If there is no such token, it is used up, stale or revoked, not for this host, or gives less than is wanted;
-    /// nothing has changed then.
+    /// If there is no such token, it is used up, expired or revoked, it is not for this host, or it gives
+    /// fewer roles than requested; nothing has changed then.
     pub fn redeem(&mut self, question: &Join, now: Time) -> Result<(Roles, u8), Refused> {
         let hash = token::hash(question.secret);
-        // Every token is compared, so that the time shows nothing.
+        // Every token is compared, so that the duration reveals nothing.
         let found = self
             .tokens
             .iter_mut()
@@ -164,13 +163,13 @@ impl ReplaceTokens {
         Ok((roles, token.priority))
     }
 
-    /// End a token; whether there is one with this id.
+    /// Revoke a token. Returns whether there is one with this id.
     pub fn revoke(&mut self, id: &str) -> bool {
         let found = self.tokens.iter_mut().find(|token| token::id(&token.hash) == id);
         found.map(|token| token.is_revoked = true).is_some()
     }
 
-    /// Those that are good or were lately.
+    /// The tokens that are valid or were until lately.
     #[must_use]
     pub fn list(&self) -> Vec<Listed> {
         let listed = |token: &Entry| Listed {
@@ -185,20 +184,22 @@ impl ReplaceTokens {
         self.tokens.iter().map(listed).collect()
     }
 
-    /// `denied` revokes the key of this certificate, whose host has another key now.
+    /// Store that `denied` revokes the key of this certificate, whose host name now belongs to another key.
     pub fn note_replaced(&mut self, certificate: &Certificate, denied: Denied) {
         let replaced = Replaced { issued_until: denied.issued_until, expires: certificate.expires };
         self.replaced.insert(certificate.peer, replaced);
     }
 
-    /// Forget replaced keys whose certificates have expired, once no list names them; whether there were any.
+    /// Drop replaced keys whose certificates have expired, after their entries left the revocation list.
+    /// Returns whether there were any.
     pub fn forget_over(&mut self, now: Time) -> bool {
         let before = self.replaced.len();
         self.replaced.retain(|_, replaced| now < replaced.expires.plus(SKEW_MAX));
         self.replaced.len() < before
     }
 
-    /// Whether this revocation is of a replaced key whose last certificate has expired: no list needs it any more.
+    /// Whether `denied` revokes a replaced key whose last certificate has expired, so that no list needs it
+    /// any more.
     #[must_use]
     pub fn is_over(&self, denied: &Denied, now: Time) -> bool {
         self.replaced.get(&denied.peer).is_some_and(|replaced| {

@@ -1,8 +1,9 @@
-//! Files that only their owner may read, replaced whole: keys, books, lists.
+//! Private files, readable only by their owner and replaced as a whole: keys, the issuer's store, revocation
+//! lists.
 //!
-//! Rules: what others may read or write, or own, is refused with what to type, and so is a folder that others may write; links
-//! are followed only where an operator names the file.
-//! Not here: what is in them (`key_file`, `domain_files`, `member_files`; the accounts of a proxy).
+//! Rules: a file that others own or may read or write is refused with a message that says what to type; so is
+//! a folder that others may write. Symbolic links are followed only for a file that an operator names.
+//! Not here: the contents (`key_file`, `domain_files`, `member_files`; the accounts of a proxy).
 
 use crate::whole_file;
 use daemon::{state_file, state_folder};
@@ -14,53 +15,46 @@ use std::path::{Path, PathBuf};
 use wire::codec;
 use wire::version::Format;
 
-/// Longest file: a full book in one frame.
+/// Longest file: a full issuer's store in one frame.
 const LEN_MAX_BYTES: u64 = (codec::BODY_LEN_MAX_BYTES + codec::HEADER_LEN_BYTES) as u64;
 
-/// Why a file could not be read or kept.
+/// Why a file could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The system refused.
     #[error("cannot {action} {}: {error}", path.display())]
     File {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
-        /// On which file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
-    /// Another user's.
+    /// Another user owns the file.
     #[error("{} belongs to user {found}, expected user {expected}, who runs this; {}", path.display(), owner_hint(path, *found, *expected))]
     Owner {
-        /// Which file.
         path: PathBuf,
-        /// Its owner.
         found: u32,
-        /// Who runs this.
+        /// The user that runs this program.
         expected: u32,
     },
-    /// Others may read or write it.
+    /// The permissions let other users access the file.
     #[error(
         "{} has mode {found:04o}, expected 0600: others may have read it; type `chmod 600 {}`, and if others use \
          this host, replace what is in it", path.display(), path.display()
     )]
     Mode {
-        /// Which file.
         path: PathBuf,
-        /// Its permissions.
         found: u32,
     },
-    /// The folder in which it is.
+    /// The folder that contains it cannot be used.
     #[error(transparent)]
     Folder(#[from] state_folder::Error),
-    /// Not what this program wrote.
+    /// The content is not what this program wrote.
     #[error("{} cannot be used: {reason}; it is not overwritten: restore it from a copy, or move it away", path.display())]
     Content {
-        /// Which file.
         path: PathBuf,
-        /// What is wrong with it.
         reason: String,
     },
 }
@@ -72,8 +66,8 @@ impl Error {
     }
 }
 
-/// What to do about a file of another owner. A daemon started by root must not take a service's files from their user: the
-/// service would not start again.
+/// What to do about a file of another owner. A daemon started by root must not take a service's files from
+/// their user: the service would not start again.
 fn owner_hint(path: &Path, found: u32, expected: u32) -> String {
     match expected {
         0 => format!(
@@ -83,22 +77,22 @@ fn owner_hint(path: &Path, found: u32, expected: u32) -> String {
     }
 }
 
-/// What precedes the content of a framed file, so that one is not taken for another.
+/// Header of a framed file: the purpose prevents that one file is read as another.
 #[derive(Serialize, Deserialize)]
 struct Framed<T> {
     purpose: String,
     content: T,
 }
 
-/// The content of a private file of the state folder; `None` if there is none.
+/// Read a private file of the state folder; `None` if it does not exist.
 ///
 /// # Errors
-/// If it cannot be read, is a link, is too long, is another user's, or others may read or write it.
+/// If it cannot be read, is a link, is too long, belongs to another user, or others may read or write it.
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     read_opened(path, state_file::open_to_read(path))
 }
 
-/// As [`read`], of a file that an operator names, such as one with a secret: it may be a link.
+/// As [`read`], for a file that an operator names, such as one with a secret: it may be a link.
 ///
 /// # Errors
 /// As [`read`].
@@ -111,7 +105,7 @@ fn read_opened(path: &Path, opened: io::Result<File>) -> Result<Option<Vec<u8>>,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(Error::file("open", path))?,
     };
-    // Asked of what was opened, not of the name, which may change in between.
+    // Of the open file, not of the name, which may change in between.
     let found = file.metadata().map_err(Error::file("look at", path))?;
     if !found.is_file() {
         let reason = "it is no regular file".to_owned();
@@ -137,11 +131,11 @@ fn check_owner(path: &Path, found: u32, expected: u32, mode: u32) -> Result<(), 
     Ok(())
 }
 
-/// What a framed file of this format holds; `None` if there is none.
+/// Read a framed file of this format; `None` if it does not exist.
 pub(super) fn read_framed<T: DeserializeOwned>(path: &Path, format: Format) -> Result<Option<T>, Error> {
     let Some(bytes) = read(path)? else { return Ok(None) };
     let refuse = |reason: String| Error::Content { path: path.to_owned(), reason };
-    // The purpose first: content of another version may not be readable at all.
+    // The purpose first: the content of another version may not be readable at all.
     let purpose = match codec::decode::<Framed<()>>(&bytes) {
         Ok(Some((framed, len))) if len == bytes.len() => framed.purpose,
         Ok(Some(_)) => return Err(refuse("it is longer than what was written".to_owned())),
@@ -163,7 +157,8 @@ pub(super) fn read_framed<T: DeserializeOwned>(path: &Path, format: Format) -> R
     Ok(framed.map(|(framed, _)| framed.content))
 }
 
-/// Replace the content of a framed file. Callers see to it that no other does so at the same time.
+/// Replace the content of a framed file. The caller makes sure that no other process does so at the same
+/// time.
 pub(super) fn replace_framed<T: Serialize>(path: &Path, format: Format, content: &T) -> Result<(), Error> {
     let mut bytes = Vec::new();
     codec::encode(&Framed { purpose: format.purpose(), content }, &mut bytes)
@@ -174,26 +169,28 @@ pub(super) fn replace_framed<T: Serialize>(path: &Path, format: Format, content:
 /// Replace the content of a private file.
 ///
 /// # Errors
-/// If the system refuses; the file is then as it was.
+/// If the system refuses; the file is unchanged then.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     whole_file::replace(path, bytes).map_err(Error::file("replace", path))
 }
 
-/// Give a private file its first content; `false` if there is one already, which stays as it is.
+/// Create a private file with this content. Returns `false` if it exists already; its content is unchanged
+/// then.
 pub(super) fn create(path: &Path, bytes: &[u8], mark: u64) -> Result<bool, Error> {
     whole_file::create(path, bytes, mark).map_err(Error::file("create", path))
 }
 
-/// Make the state folder, for its owner only, if it is not there, and check that others cannot change what is in it.
+/// Create the state folder, accessible only to its owner, if it does not exist, and check that others cannot
+/// change its content.
 ///
 /// # Errors
-/// If the system refuses, or the folder is not to be used.
+/// If the system refuses, or the folder is not safe to use.
 pub fn make_state(state: &Path) -> Result<(), Error> {
     let resolved = state_folder::prepare(state)?;
     whole_file::sync_folder(&resolved).map_err(Error::file("sync the folder of", state))
 }
 
-/// As [`make_state`], with a folder in it; the path of that.
+/// As [`make_state`], with a folder inside it; returns the path of that folder.
 ///
 /// # Errors
 /// As [`make_state`].
@@ -205,7 +202,8 @@ pub fn make_folder(state: &Path, name: &str) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// Held by one process at a time; given back when the file is closed, however the process ends.
+/// Take an exclusive lock, and wait for it; the system releases it when the file is closed, however the
+/// process ends.
 ///
 /// # Errors
 /// If the system refuses.
@@ -288,7 +286,7 @@ mod tests {
         replace_framed(&path, version(2), &7_u32).expect("written");
         assert_eq!(read_framed::<u32>(&path, version(2)).expect("its own"), Some(7));
         assert_eq!(read_framed::<u32>(&path, version(3)).expect("the previous one"), Some(7));
-        // Of another version nothing but the purpose is looked at.
+        // For another version, only the purpose is read.
         for reader in [version(1), version(4)] {
             let said = read_framed::<String>(&path, reader).expect_err("another version").to_string();
             let expected = format!("version 2 of \"numbers\", this program reads {}", reader.expected());

@@ -1,6 +1,7 @@
-//! The secret of an account, from a file.
+//! The secret of an account, read from a file.
 //!
-//! Rule: the file has mode 0600; a secret is never taken from the command line, where others on the host could see it.
+//! Rule: the file has mode 0600; a secret is never taken from the command line, where other users of the host
+//! could see it.
 
 use super::safe_file;
 use std::path::Path;
@@ -8,10 +9,10 @@ use std::path::Path;
 /// Longest file with a secret, in bytes.
 const SECRET_LEN_MAX_BYTES: usize = 1 << 10;
 
-/// The secret of an account, from a private file; white space around it is not part of it.
+/// Read the secret of an account from a private file; white space around it is removed.
 ///
 /// # Errors
-/// If there is none, others may read it, or it is too long or no text; the text says what to do.
+/// If there is none, others may read it, or it is too long or not text; the message says what to do.
 pub fn read(file: &Path) -> Result<String, String> {
     let found = safe_file::read_named(file).map_err(|error| error.to_string())?;
     let bytes = found.ok_or_else(|| {

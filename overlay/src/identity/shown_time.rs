@@ -1,4 +1,4 @@
-//! Times and spans as people read them, in refusals and complaints.
+//! Display of times and durations in refusals and health messages.
 //!
 //! Pure.
 
@@ -6,7 +6,7 @@ use std::fmt;
 use std::time::Duration;
 use wire::time::Time;
 
-/// A moment as people read it, `2026-11-21T06:08:07Z`.
+/// A time as text, `2026-11-21T06:08:07Z`.
 #[derive(Clone, Copy)]
 pub(super) struct At(pub(super) Time);
 
@@ -19,7 +19,7 @@ impl fmt::Display for At {
     }
 }
 
-/// A span as people read it, `16 days`, `3 h`, `12 min`.
+/// A duration as text, `16 days`, `3 h`, `12 min`.
 #[derive(Clone, Copy)]
 pub(super) struct Span(pub(super) Duration);
 
