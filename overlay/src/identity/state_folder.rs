@@ -1,8 +1,9 @@
-//! State folder of a host's daemon: where it is by default, and what a client on the same host reads in it; the local sockets of daemons.
+//! State folder of a host's daemon: its default path, and the files in it that a client on the same host
+//! reads. Also the local sockets of daemons.
 //!
-//! Rule: a client is given the path of a folder by the daemon that it asked, which may be any program: so nothing there is read
-//! through a link, and a file of another owner than the folder's counts for nothing.
-//! Not here: what else is in that folder, who may use a socket (`rpc`).
+//! Rule: a client receives the path of a folder from the daemon that it queries, which may be any program. So
+//! nothing in the folder is read through a link, and a file of another owner than the folder's is ignored.
+//! Not here: the other files of that folder, which users may use a socket (`rpc`).
 
 use daemon::state_file;
 use std::fs::File;
@@ -11,10 +12,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// The file that holds the address at which the daemon of the folder answers.
+/// The file with the address on which the daemon of this folder listens.
 pub const LISTEN_FILE: &str = "listen";
 
-/// The file that holds the key for orders about modules.
+/// The file with the key for module commands.
 const MODULES_KEY_FILE: &str = "sensor/modules.key";
 
 /// Length of that key, in hexadecimal digits.
@@ -23,19 +24,19 @@ const MODULES_KEY_LEN: usize = 32;
 /// Longest file that is read here, in bytes: an address and the path of a socket.
 const LEN_MAX_BYTES: u64 = 8192;
 
-/// The folder with the sockets of daemons that run as services of the system.
+/// The folder with the sockets of daemons that run as system services.
 pub const SOCKETS: &str = "/run/visperf";
 
-/// The sockets by kind of daemon, in the order in which a local program that names none tries them.
+/// The sockets by kind of daemon, in the order in which a local program tries them by default.
 pub const SOCKET_NAMES: [&str; 3] = ["sensor.sock", "directory.sock", "proxy.sock"];
 
-/// The sockets that are there, of the daemon of the usual folder first, then of the services of the system.
+/// The existing sockets: first those in the user's state folder, then those of system services.
 #[must_use]
 pub fn usual_sockets() -> Vec<PathBuf> {
     sockets_of(&usual()).into_iter().chain(sockets_of(Path::new(SOCKETS))).collect()
 }
 
-/// The sockets in a folder.
+/// The existing sockets in a folder.
 #[must_use]
 pub fn sockets_of(folder: &Path) -> Vec<PathBuf> {
     let all = SOCKET_NAMES.iter().map(|name| folder.join(name));
@@ -47,15 +48,16 @@ fn is_socket(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket())
 }
 
-/// The folder of daemons' state: `/var/lib/visperf` for root, else `visperf` in the user's state folder.
+/// The default state folder: `visperf` in `$XDG_STATE_HOME` if that is set; otherwise `/var/lib/visperf` for
+/// root or without `$HOME`, and `~/.local/state/visperf` for other users.
 #[must_use]
 pub fn usual() -> PathBuf {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     of(rustix::process::geteuid().is_root(), set("XDG_STATE_HOME"), set("HOME"))
 }
 
-/// The key for orders about modules in the folder of a daemon that `is_asked`, which is given each address in that folder: the key
-/// goes to no other program than the one that wrote it.
+/// Read the key for module commands in the state folder of a daemon. `is_asked` says whether an address in
+/// that folder is that of the queried daemon, so that the key is sent only to the program that wrote it.
 pub fn modules_key(folder: &Path, is_asked: impl FnMut(&str) -> bool) -> Option<String> {
     if !folder.is_absolute() {
         return None;
@@ -71,7 +73,7 @@ pub fn modules_key(folder: &Path, is_asked: impl FnMut(&str) -> bool) -> Option<
     is_key.then(|| key.to_owned())
 }
 
-/// The text of a file in an open folder, if it belongs to the folder's owner.
+/// The text of a file in an open folder, if it has the same owner as the folder.
 fn owned_text(folder: &OwnedFd, name: &str) -> Option<String> {
     let owner = File::from(folder.try_clone().ok()?).metadata().ok()?.uid();
     let file = state_file::open_below(folder, Path::new(name)).ok()?;

@@ -1,27 +1,27 @@
-//! How often something may happen, for each peer and in all.
+//! Rate limiter, per peer and in all.
 //!
-//! Pure: callers pass `now`; a peer is a daemon's key, or by what else somebody is told from others. Invariants: no more
-//! than the burst at once and one per interval after that, per peer and in all; at most [`PEERS_MAX`] peers are remembered, and those forgotten for lack of room are the ones
-//! that have waited longest.
+//! Pure: callers pass `now`; a peer is identified by its daemon's key or by another type of key. Invariants:
+//! no more than the burst at once, and one per interval after that, per peer and in all. At most
+//! [`PEERS_MAX`] peers are stored; if there is no room, the peer that is nearest to a full burst is dropped.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::id::PeerKey;
 use wire::time::Moment;
 
-/// Most peers remembered: some 200 KiB. Keys cost nothing, so the limit in all is what stops a flood.
+/// Most peers stored: about 200 KiB. New keys cost nothing, so the limit in all is what stops a flood.
 pub const PEERS_MAX: usize = 4096;
 
-/// So many at once, then one per interval.
+/// A burst at once, then one per interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     /// How many at once; at least 1.
     pub burst: u32,
-    /// Time until one more.
+    /// Time until one more is allowed.
     pub interval: Duration,
 }
 
-/// When a full burst is there again: all that has to be kept (the generic cell rate algorithm).
+/// State of one limit: when the full burst is available again (the generic cell rate algorithm).
 #[derive(Clone, Copy, Debug, Default)]
 struct Bucket {
     full_at: Moment,
@@ -38,7 +38,7 @@ impl Bucket {
     }
 }
 
-/// The limits and what of them is used.
+/// The limits, and how much of them is used.
 #[derive(Clone, Debug)]
 pub struct Throttle<Peer = PeerKey> {
     each: Rate,
@@ -48,25 +48,25 @@ pub struct Throttle<Peer = PeerKey> {
 }
 
 impl<Peer: Ord + Clone> Throttle<Peer> {
-    /// Limits for each peer and in all.
+    /// A limiter with these limits for each peer and in all.
     #[must_use]
     pub fn new(each: Rate, all: Rate) -> Throttle<Peer> {
         Throttle { each, all, peers: BTreeMap::new(), total: Bucket::default() }
     }
 
-    /// How long `peer` has to wait for its own limit; zero if it need not.
+    /// How long `peer` has to wait because of its own limit; zero if not at all.
     #[must_use]
     pub fn wait_of(&self, peer: &Peer, now: Moment) -> Duration {
         self.peers.get(peer).map_or(Duration::ZERO, |bucket| bucket.wait(self.each, now))
     }
 
-    /// How long everybody has to wait; zero if no one need.
+    /// How long every peer has to wait because of the limit in all; zero if not at all.
     #[must_use]
     pub fn wait_of_all(&self, now: Moment) -> Duration {
         self.total.wait(self.all, now)
     }
 
-    /// It happens once for `peer`, if both limits allow it.
+    /// Count one event of `peer`, if both limits allow it.
     ///
     /// # Errors
     /// How long to wait; nothing is counted then.
@@ -80,8 +80,8 @@ impl<Peer: Ord + Clone> Throttle<Peer> {
         Ok(())
     }
 
-    /// It happened once for `peer`, whether the limits allow it or not; in all it counts only up to the limit, so
-    /// that a flood does not make everybody wait for longer than one interval.
+    /// Count one event of `peer` that has happened, even beyond the limits. A limit that is exhausted counts
+    /// no further, so that a flood makes no peer wait for longer than one interval.
     pub fn count_anyhow(&mut self, peer: Peer, now: Moment) {
         if self.wait_of_all(now) == Duration::ZERO {
             self.total.take(self.all, now);

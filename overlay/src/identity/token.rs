@@ -1,8 +1,8 @@
-//! Tokens: the line that a person copies, and the issuer's store of those that are still good.
+//! Tokens: the line that a person copies, and the issuer's store of valid ones.
 //!
-//! Pure: secrets are drawn by the caller. Rules: a secret is kept as its hash alone and compared in constant
-//! time; a token used up by one key is of no use to another, and the same key may show it again.
-//! Not here: how a line is written (`line`), the certificate that a token is exchanged for (`book`).
+//! Pure: secrets are drawn by the caller. Rules: only the hash of a secret is stored, and it is compared in
+//! constant time. A token that one key has used up is invalid for another; the same key may show it again.
+//! Not here: the encoding of a line (`line`), the certificate that a token is exchanged for (`book`).
 
 use super::certificate::SKEW_MAX;
 use super::line::{self, Kind};
@@ -17,20 +17,20 @@ use wire::id::PeerKey;
 use wire::join::{ADDRESSES_MAX, DIRECTORIES_MAX, Join, Secret, Token, TokenType};
 use wire::time::Time;
 
-/// How long a token is good unless its maker says otherwise.
+/// Default lifetime of a token.
 pub const LIFE: Duration = Duration::from_secs(15 * 60);
 
-/// The longest: a token is a key left lying about.
+/// Maximum lifetime: a token is an unprotected key.
 pub const LIFE_MAX: Duration = Duration::from_secs(7 * 86_400);
 
-/// Most daemons that one token lets in.
+/// Most daemons that one token admits.
 pub const USES_MAX: u32 = 1000;
 
-/// Most tokens kept at a time.
+/// Most tokens stored at a time.
 pub const TOKENS_MAX: usize = 1000;
 
-/// How long an expired token is still known: to say that it is stale, and to give a joiner whose answer was
-/// lost its certificate again.
+/// How long an expired token stays in the store: to say that it has expired, and to send a joiner its
+/// certificate again if it did not receive the answer.
 pub const KEPT_AFTER: Duration = Duration::from_secs(86_400);
 
 const REPLACE_LINE: Kind =
@@ -38,16 +38,16 @@ const REPLACE_LINE: Kind =
 
 const LINE: Kind = Kind { prefix: "visperf1-", what: "token", made_by: "visperf token create" };
 
-/// `token` as a line to be copied.
+/// Encode `token` as a line to be copied.
 #[must_use]
 pub fn text(token: &Token) -> String {
     line::write(kind(token.token_type), token)
 }
 
-/// The token in a line; white space that mail programs put in does not matter.
+/// Parse the token in a line; white space that mail programs insert does not matter.
 ///
 /// # Errors
-/// If it is none, or was mistyped or cut.
+/// If it is another text, or was mistyped or cut.
 pub fn parse(text: &str) -> Result<Token, line::Error> {
     let token_type = if is_replace(text) { TokenType::Replace } else { TokenType::Join };
     let mut token: Token = line::read(kind(token_type), text)?;
@@ -60,7 +60,7 @@ pub fn parse(text: &str) -> Result<Token, line::Error> {
     Ok(token)
 }
 
-/// Whether a line begins as one of the type replace.
+/// Whether a line starts as one of the type replace.
 #[must_use]
 pub fn is_replace(text: &str) -> bool {
     let prefix = REPLACE_LINE.prefix;
@@ -75,7 +75,8 @@ fn kind(token_type: TokenType) -> Kind {
     }
 }
 
-/// Whether a joiner need not even dial: by its own clock, so with the skew that clocks may have.
+/// Check before dialing that the token has not expired: by the joiner's clock, so within the tolerated
+/// difference of clocks.
 ///
 /// # Errors
 /// If it has expired.
@@ -86,27 +87,27 @@ pub fn check_fresh(token: &Token, now: Time) -> Result<(), Refused> {
     Ok(())
 }
 
-/// What somebody wants a token for.
+/// Specification of a new token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wish {
-    /// Roles that it gives; not those of the root.
+    /// Roles that it gives; the root's own roles are not allowed.
     pub roles: Roles,
-    /// The operator's wish in an election.
+    /// Priority of the daemons in an election.
     pub priority: u8,
-    /// How many daemons it lets in.
+    /// How many daemons it admits.
     pub uses: u32,
-    /// How long it is good.
+    /// Its lifetime.
     pub life: Duration,
 }
 
 impl Default for Wish {
-    /// One sensor within 15 minutes.
+    /// One sensor, within 15 minutes.
     fn default() -> Wish {
         Wish { roles: Roles::SENSOR, priority: 0, uses: 1, life: LIFE }
     }
 }
 
-/// A token as its issuer keeps it.
+/// A token in the issuer's store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Kept {
     hash: [u8; 32],
@@ -117,31 +118,30 @@ struct Kept {
     used_by: Vec<PeerKey>,
 }
 
-/// What a token is exchanged for.
+/// Result of redeeming a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redeemed {
     /// A new certificate.
     First {
-        /// With these roles.
         roles: Roles,
-        /// And this priority.
         priority: u8,
     },
-    /// The certificate that the same key was given before: it asks again because the answer was lost.
+    /// The certificate that the same key received before: it repeats the request because it did not receive
+    /// the answer.
     Again,
 }
 
-/// The tokens that are still good or still known.
+/// The issuer's tokens that are valid or expired lately.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenStore {
     tokens: Vec<Kept>,
 }
 
 impl TokenStore {
-    /// Keep a token with this secret; gives until when it is good.
+    /// Store a token with this secret; returns when it expires.
     ///
     /// # Errors
-    /// If there are too many, or it asks for more than a token may give.
+    /// If there are too many, or a token may not give what `wish` specifies.
     pub fn add(&mut self, secret: Secret, wish: Wish, now: Time) -> Result<Time, WishError> {
         if wish.roles.is_empty() || wish.roles.need_root() {
             return Err(WishError::Roles { found: wish.roles });
@@ -163,15 +163,15 @@ impl TokenStore {
         Ok(expires)
     }
 
-    /// `peer` shows a secret: the token counts as used by it from now on. The caller makes that durable before
-    /// it hands anything out.
+    /// Redeem a token: `peer` shows its secret, and the token counts as used by it. The caller stores this on
+    /// disk before it hands anything out.
     ///
     /// # Errors
-    /// If there is no such token, it is used up or stale, or gives less than is wanted; nothing has changed
-    /// then.
+    /// If there is no such token, it is used up or expired, or it gives fewer roles than requested; nothing
+    /// has changed then.
     pub fn redeem(&mut self, question: &Join, peer: PeerKey, now: Time) -> Result<Redeemed, Refused> {
         let hash = hash(question.secret);
-        // Every token is compared, so that the time tells nothing.
+        // Every token is compared, so that the duration reveals nothing.
         let found = self
             .tokens
             .iter_mut()
@@ -198,7 +198,7 @@ impl TokenStore {
         Ok(Redeemed::First { roles, priority: token.priority })
     }
 
-    /// Those that are good or still known.
+    /// The tokens that are valid or expired lately.
     #[must_use]
     pub fn list(&self) -> Vec<Listed> {
         let listed = |token: &Kept| {
@@ -210,14 +210,14 @@ impl TokenStore {
         self.tokens.iter().map(listed).collect()
     }
 
-    /// Forget a token; whether there was one with this id.
+    /// Remove a token. Returns whether there was one with this id.
     pub fn revoke(&mut self, of: &str) -> bool {
         let before = self.tokens.len();
         self.tokens.retain(|token| id(&token.hash) != of);
         self.tokens.len() < before
     }
 
-    /// Forget those that expired long ago.
+    /// Remove the tokens that expired more than [`KEPT_AFTER`] ago.
     pub fn forget_old(&mut self, now: Time) {
         self.tokens.retain(|token| now < token.expires.plus(KEPT_AFTER));
     }
@@ -227,60 +227,59 @@ impl TokenStore {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WishError {
-    /// The root's roles, or none.
+    /// No role, or a role that only the root may give.
     #[error(
         "a token cannot give {found}; expected one or more of viewer, publisher and representative (filter-admin \
          and operator are certified by the root)"
     )]
     Roles {
-        /// Asked for.
+        /// The requested roles.
         found: Roles,
     },
-    /// Too many or none.
+    /// Too many uses, or none.
     #[error("a token cannot let {found} daemons in; expected 1 to {USES_MAX}")]
     Uses {
-        /// Asked for.
+        /// The requested number.
         found: u32,
     },
-    /// Too long or nothing.
+    /// Too long a lifetime, or none.
     #[error(
         "a token cannot be good for {} s; expected 1 s to {} days", found.as_secs(), LIFE_MAX.as_secs() / 86_400
     )]
     Life {
-        /// Asked for.
+        /// The requested lifetime.
         found: Duration,
     },
-    /// A token of the type replace that may never be used.
+    /// A token of the type replace without uses.
     #[error("a token that may be used 0 times lets no host in; expected 1 or more, or no limit")]
     NoUses,
-    /// One of that type that is good for too long or no time.
+    /// A token of the type replace with too long a lifetime, or none.
     #[error(
         "a token of the type replace cannot be good for {} s; expected 1 s to {} days", found.as_secs(),
         replace_token::LIFE_MAX.as_secs() / 86_400
     )]
     ReplaceLife {
-        /// Requested.
+        /// The requested lifetime.
         found: Duration,
     },
-    /// Too many patterns of hosts, or none.
+    /// Too many patterns of host names, or none.
     #[error("a token names {found} patterns of hosts; expected 1 to {}", replace_token::HOSTS_MAX)]
     Hosts {
-        /// How many.
+        /// The requested number.
         found: usize,
     },
-    /// What is no pattern.
+    /// A text that is not a pattern.
     #[error("{found:?} is no pattern of host names; expected one such as wn07, wn0? or wn[0-9]*")]
     Pattern {
-        /// It.
         found: String,
     },
-    /// No room for another one of the type replace.
+    /// The store has no room for another token of the type replace.
     #[error(
         "{} tokens of the type replace are stored already; wait until some expire",
         replace_token::TOKENS_MAX
     )]
     ReplaceFull,
-    /// No room.
+    /// The store has no room for another token.
     #[error("{TOKENS_MAX} tokens are kept already; wait until some expire, or make one with more uses")]
     Full,
 }
@@ -291,7 +290,7 @@ pub fn id_of(secret: Secret) -> String {
     id(&hash(secret))
 }
 
-/// By which a token is listed and revoked; it says nothing of the secret.
+/// Identifier by which a token is listed and revoked; it reveals nothing of the secret.
 pub(super) fn id(hash: &[u8; 32]) -> String {
     data_encoding::HEXLOWER.encode(&hash[..6])
 }

@@ -1,74 +1,75 @@
-//! Whom a daemon believes: its own domain's root, and what its directories say of other domains' roots.
+//! Trusted roots: that of the daemon's own domain, and those of other domains, received from directories.
 //!
-//! Pure. Rule: another domain's root counts only if every directory heard says the same one; a disagreement
-//! is refused and told, never voted on. What a directory says never touches the daemon's own domain.
-//! Not here: who is denied (`deny_list`), what a principal may do (`admission`).
+//! Pure. Rule: another domain's root counts only if every directory that lists the domain names the same one;
+//! a disagreement is refused and reported, never voted on. A directory never changes the root of the daemon's
+//! own domain.
+//! Not here: revocation (`deny_list`), what a principal may do (`admission`).
 
 use super::refused::Refused;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::id::{DomainName, PeerKey};
 use wire::join::DIRECTORIES_MAX;
 
-/// Most domains heard of from one directory: a grid's, ten times over; some 2 MiB each.
+/// Most domains received from one directory: ten times those of a grid; about 2 MiB each.
 pub const DOMAINS_HEARD_MAX: usize = 10_000;
 
 /// Which other domains may read here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Readers {
-    /// Those that the directories admit.
+    /// All domains that the directories admit.
     #[default]
     Admitted,
-    /// These of them.
+    /// Of these, the listed ones.
     Listed(BTreeSet<DomainName>),
-    /// None.
+    /// No other domain.
     Nobody,
 }
 
-/// What somebody is to this daemon.
+/// How a peer belongs to this daemon's domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Of its own domain; to a directory, of a domain that its operator admits.
+    /// A member of its domain; for a directory, a member of a domain that its operator admits.
     Member,
-    /// Of another domain, which may read.
+    /// A member of another domain, which may read here.
     Reader,
     /// A directory of this grid.
     Directory,
-    /// A visitor of no domain, whose proxy vouches for it and who reads what that allows.
+    /// A guest of no domain, for which a proxy vouches; it reads what its guest certificate allows.
     Visitor,
 }
 
-/// Which roots are believed, and for what.
+/// Which roots are trusted, and for what.
 #[derive(Clone, Debug)]
 pub struct Trust {
     anchors: BTreeMap<DomainName, PeerKey>,
     readers: Readers,
-    /// What each directory says, by the directory's key.
+    /// The domains that each directory lists, by the directory's key.
     heard: BTreeMap<PeerKey, BTreeMap<DomainName, PeerKey>>,
 }
 
 impl Trust {
-    /// Of a daemon of `domain`.
+    /// The trust of a daemon of `domain`.
     #[must_use]
     pub fn of_member(domain: DomainName, root: PeerKey, readers: Readers) -> Trust {
         Trust { anchors: BTreeMap::from([(domain, root)]), readers, heard: BTreeMap::new() }
     }
 
-    /// Of a directory whose operator admits these domains.
+    /// The trust of a directory whose operator admits these domains.
     #[must_use]
     pub fn of_directory(admitted: BTreeMap<DomainName, PeerKey>) -> Trust {
         Trust { anchors: admitted, readers: Readers::Nobody, heard: BTreeMap::new() }
     }
 
-    /// The operator of this directory admits these domains from now on, and no others.
+    /// Replace the domains that the operator of this directory admits.
     pub fn admit_only(&mut self, admitted: BTreeMap<DomainName, PeerKey>) {
         self.anchors = admitted;
     }
 
-    /// `directory` says that there are these domains, and no others; that counts until it says otherwise. The caller
-    /// has made sure that it is a directory of this grid.
+    /// Replace the domains that `directory` lists. The caller has made sure that it is a directory of this
+    /// grid.
     ///
     /// # Errors
-    /// If there is no room for another directory or so many domains; nothing has changed then.
+    /// If there is no room for another directory or for so many domains; nothing has changed then.
     pub fn hear_only(
         &mut self,
         directory: PeerKey,
@@ -86,10 +87,10 @@ impl Trust {
         Ok(())
     }
 
-    /// The one root of `domain`.
+    /// The trusted root of `domain`.
     ///
     /// # Errors
-    /// If no one vouches for it, or directories disagree.
+    /// If no directory vouches for it, or the directories disagree.
     pub fn root_of(&self, domain: &DomainName) -> Result<PeerKey, Refused> {
         if let Some(&root) = self.anchors.get(domain) {
             return Ok(root);
@@ -102,13 +103,14 @@ impl Trust {
         }
     }
 
-    /// Whether every domain that directories admit may read here, and so the directories that answer for them.
+    /// Whether every domain that directories admit may read here; if so, directories may read too, on their
+    /// behalf.
     #[must_use]
     pub fn admits_readers(&self) -> bool {
         self.readers == Readers::Admitted
     }
 
-    /// What a holder of a certificate of `domain` under `root` is here.
+    /// The standing here of a peer with a certificate of `domain` under `root`.
     ///
     /// # Errors
     /// If the domain is not known, has another root, or may not read here.

@@ -1,8 +1,8 @@
-//! Chains whose signatures were checked already: a representative shows the same one every five seconds.
+//! Cache of verified chains: a representative shows the same chain every five seconds.
 //!
-//! Pure. Rule: only the signatures are not checked again, and only of exactly the same chain; what changes by
-//! itself (times, who is denied, which root is believed) is looked at every time.
-//! Not here: what a chain has to be (`certificate`).
+//! Pure. Rule: only the signatures are not verified again, and only for exactly the same chain. What changes
+//! by itself (times, revocation lists, trusted roots) is checked every time.
+//! Not here: what makes a chain valid (`certificate`).
 
 use super::admission::Principal;
 use super::certificate;
@@ -14,11 +14,11 @@ use wire::credential::Chain;
 use wire::id::PeerKey;
 use wire::time::Time;
 
-/// Most chains of one generation, of which there are two: the representatives of a large grid. Some 2 KiB each.
+/// Most chains of each of the two generations: the representatives of a large grid. About 2 KiB each.
 pub(super) const VERIFIED_MAX: usize = 10_000;
 
-/// The chains, by the key that each is of. Whose chain was not shown while [`VERIFIED_MAX`] others were is
-/// forgotten.
+/// The chains by their keys, in two generations: a chain that is not shown while [`VERIFIED_MAX`] others are
+/// is dropped.
 #[derive(Debug, Default)]
 pub(super) struct Verified {
     young: BTreeMap<PeerKey, (Chain, Principal)>,
@@ -43,7 +43,7 @@ impl Verified {
                 known.check_denials(deny)?;
                 return Ok(Principal { standing, ..known });
             }
-            // The whole check tells what it is that does not hold.
+            // The full verification returns the reason.
         }
         let principal = certificate::verify_as(chain, peer, now, deny, standing, root)?;
         self.keep(peer, chain.clone(), principal.clone());

@@ -1,8 +1,9 @@
-//! Visas: by which visitors with an account at a proxy read inside a domain, over connections of their own.
+//! Guest certificates (visas): with one, a visitor with an account at a proxy reads inside a domain, over its
+//! own connections.
 //!
-//! Pure. Rules: a visa is good for the one key in it and for [`LIFE`]; it gives nothing that its proxy may not do itself, and
-//! ends when the proxy's certificate does or is denied.
-//! Not here: who is given one (`proxy`), which calls it allows (`proxy::grant`).
+//! Pure. Rules: a visa is valid for the key in it and for at most [`LIFE`]; it gives no right that its proxy
+//! does not have, and ends when the proxy's certificate expires or is revoked.
+//! Not here: which guests get one (`proxy`), which calls it allows (`proxy::grant`).
 
 use super::admission::{Action, Principal};
 use super::certificate::{self, check_life};
@@ -18,17 +19,16 @@ use wire::id::PeerKey;
 use wire::sealed::Sealable as _;
 use wire::time::Time;
 
-/// How long a visa holds: a visitor that stays logs in again at half of it. Whoever comes through the proxy loses it as soon as
-/// the account does; whoever reaches the domain directly when it ends, and clocks may differ by
-/// [`super::certificate::SKEW_MAX`].
+/// Maximum lifetime of a visa: a guest that stays logs in again after half of it. A guest that is connected
+/// through the proxy loses access as soon as its account does; a guest that is connected directly, when its
+/// visa expires, and clocks may differ by [`super::certificate::SKEW_MAX`].
 pub const LIFE: Duration = Duration::from_secs(120);
 
-/// A visitor, as the daemon that it asks knows it.
+/// A guest, as the queried daemon knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visit {
-    /// What it was given.
     pub visa: Visa,
-    /// By whom.
+    /// The proxy that issued the visa.
     pub proxy: Principal,
 }
 
@@ -38,19 +38,19 @@ impl fmt::Display for Visit {
     }
 }
 
-/// `visa`, signed by the proxy whose chain this is.
+/// Sign `visa` by the proxy whose chain this is.
 ///
 /// # Errors
-/// If it would hold for longer than [`LIFE`], or is too long.
+/// If it would be valid for longer than [`LIFE`], or is too long.
 pub fn make(key: &Key, chain: &Chain, visa: &Visa) -> Result<ShownVisa, Refused> {
     check_life(Visa::LABEL, &visa.issued, visa.expires, LIFE)?;
     Ok(ShownVisa { visa: key.seal(visa)?, chain: chain.clone() })
 }
 
-/// The visitor `peer`, by what it shows.
+/// Authenticate the guest `peer` by what it shows.
 ///
 /// # Errors
-/// If the visa is another's, holds no longer, or its proxy would not be let in to read itself.
+/// If the visa is for another key or has expired, or its proxy would not be admitted to read itself.
 pub(super) fn open(
     shown: &ShownVisa,
     peer: PeerKey,
@@ -70,7 +70,7 @@ pub(super) fn open(
     Ok(Principal::of_visitor(peer, Visit { visa, proxy }))
 }
 
-/// Whether it holds at `now`.
+/// Check that it is valid at `now`.
 pub(super) fn check_times(visa: &Visa, now: Time) -> Result<(), Refused> {
     certificate::check_times(Visa::LABEL, visa.issued, visa.expires, now)
 }

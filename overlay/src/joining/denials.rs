@@ -1,8 +1,8 @@
-//! The file of who is denied, as a running daemon keeps it, and what is told to it.
+//! The file of revocation lists of a running daemon, and how it takes the lists that it receives.
 //!
-//! Rule: one is the writer; whoever has taken a newer list asks it to save, and what is saved is what the gate holds at
+//! Rule: one writer at a time. After a newer list was taken, the writer saves what the authorizer holds at
 //! that moment, so that no older content replaces a newer one.
-//! Not here: the format (`identity::member_files`), what is taken (`identity::deny_list`).
+//! Not here: the format (`identity::member_files`), which lists are accepted (`identity::deny_list`).
 
 use super::off;
 use crate::gatekeeper::Gatekeeper;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wire::credential::Denial;
 use wire::id::PeerKey;
 
-/// Lists of one domain that there can be: one by the root and one by the issuer.
+/// Most lists of one domain: one by the root and one by the issuer.
 pub const LISTS_MAX: usize = 2;
 
 /// The file.
@@ -28,20 +28,20 @@ pub struct DenialFile {
 }
 
 impl DenialFile {
-    /// The file of the daemon with this state folder, and what it holds.
+    /// Open the file of the daemon with this state folder; returns also the lists in it.
     ///
     /// # Errors
-    /// If it cannot be read, is damaged, or holds what no one could have signed.
+    /// If it cannot be read, is damaged, or holds a list with an invalid signature.
     pub fn open(state: &Path, trust: &Trust) -> Result<(Arc<DenialFile>, Denials), Error> {
         let (held, later) = member_files::load_denials(state, trust)?;
         Ok((Arc::new(DenialFile { state: state.to_owned(), later, writing: Mutex::new(()) }), held))
     }
 
-    /// Take the lists of one domain that `from` tells: what is newer is in force and on disk when this returns; what cannot be
-    /// kept is in force all the same, and in the log.
+    /// Take the lists of one domain that `from` sent. A newer one is in force and on disk when this returns;
+    /// if it cannot be stored, it is in force all the same, and the failure is logged.
     ///
     /// # Errors
-    /// Why one of them is not believed; the others are taken. It is in the audit.
+    /// Why a list was refused; the others are taken. The refusal is also in the audit log.
     pub async fn take(
         self: &Arc<DenialFile>,
         gate: &Arc<Gatekeeper>,
@@ -62,14 +62,14 @@ impl DenialFile {
         taken
     }
 
-    /// Keep what `gate` holds now; on disk when this returns.
+    /// Store the lists that `gate` holds now; they are on disk when this returns.
     ///
     /// # Errors
-    /// If the system refuses; the file is then as it was.
+    /// If the system refuses; the file is unchanged then.
     async fn save(self: &Arc<DenialFile>, gate: &Arc<Gatekeeper>) -> Result<(), Error> {
         let (this, gate) = (Arc::clone(self), Arc::clone(gate));
         off(move || {
-            // There is nothing behind the lock that a panic could leave half done.
+            // The lock protects no data that a panic could leave half written.
             let _writing = this.writing.lock().unwrap_or_else(PoisonError::into_inner);
             let held = gate.decide(|gate| gate.denials().clone());
             member_files::save_denials(&this.state, &held, &this.later)

@@ -1,8 +1,8 @@
-//! One question to a domain's issuer, over a connection of its own that ends with the answer.
+//! One request to a domain's issuer, over a connection that is closed after the answer.
 //!
-//! Rule: the question, which may hold a token's secret, goes to the issuer's key and to no other, whoever answers at
-//! its addresses; every address that did not help is told with what happened there.
-//! Not here: what is asked and believed (`identity::join`).
+//! Rule: the request, which may contain a token's secret, is sent to the issuer's key and to no other,
+//! whichever daemon answers at its addresses. Every address that failed is reported with the reason.
+//! Not here: the content of the request, and verification of the answer (`identity::join`).
 
 use super::{AllTried, Error, Tried};
 use crate::clock;
@@ -28,23 +28,23 @@ use wire::address::Address;
 use wire::id::{DomainName, PeerKey};
 use wire::join::{Question, Reply};
 
-/// How long one look-up, and one connection to one address, may take: with a site's slowest name server and a link
-/// around the world there is time left.
+/// Timeout of one name lookup and of one connection attempt: more than a slow name server or an
+/// intercontinental link needs.
 const ADDRESS_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long an answering host may take to show who it is.
+/// Timeout of the handshake on an address that accepts connections.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the issuer may take to answer: it writes to its disk first.
+/// Timeout of the issuer's answer: it writes to its disk first.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Between two rounds through the addresses.
+/// Pause between two rounds through the addresses.
 const ROUND_PAUSE: Duration = Duration::from_millis(700);
 
-/// Most addresses that a name may stand for before the rest is left out.
+/// Most addresses tried per host name.
 const RESOLVED_MAX: usize = 4;
 
-/// Whom to ask, and where.
+/// The issuer to ask, and its addresses.
 #[derive(Clone, Debug)]
 pub(super) struct Errand {
     pub(super) domain: DomainName,
@@ -53,14 +53,14 @@ pub(super) struct Errand {
     pub(super) addresses: Vec<Address>,
 }
 
-/// Welcomes the issuer by its key alone, shows nothing of this daemon, and notes who else is met.
+/// Admits the issuer by its key only, shows nothing of this daemon, and records which other peer answered.
 struct Door {
     gate: Gatekeeper,
     issuer: PeerKey,
     met: watch::Sender<Met>,
 }
 
-/// Who was met last.
+/// The peer that answered last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Met {
     #[default]
@@ -89,10 +89,11 @@ impl Admission for Door {
     }
 }
 
-/// Ask, for as long as `deadline`.
+/// Send `question` until an answer arrives or `deadline` expires. `progress` receives each new reason of a
+/// failure.
 ///
 /// # Errors
-/// If no answer came, with what became of every address.
+/// If no answer arrived, with the reason for every address.
 pub(super) async fn ask(
     key: &Key,
     errand: &Errand,
@@ -103,7 +104,7 @@ pub(super) async fn ask(
     if errand.addresses.is_empty() {
         return Err(Error::NoAddress { domain: errand.domain.clone() });
     }
-    // The issuer is known by its key, as a directory is; what certificate it shows does not matter here.
+    // The issuer is authenticated by its key, as a directory is; its certificate does not matter here.
     let trust = Trust::of_member(errand.domain.clone(), errand.root, Readers::Nobody);
     let gate = Gatekeeper::joining(Gate::new(trust, Denials::default(), BTreeSet::from([errand.issuer])));
     let (met, meeting) = watch::channel(Met::NotYet);
@@ -138,7 +139,7 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// Every address in turn, again and again.
+    /// Try every address in turn, repeatedly.
     async fn rounds(&mut self, progress: &mut (dyn FnMut(&Tried) + Send)) -> Reply {
         loop {
             for at in 0..self.tried.len() {
@@ -159,14 +160,14 @@ impl Asking<'_> {
     async fn try_at(&mut self, address: &Address) -> Result<Reply, String> {
         let place = connectable(address).await?;
         self.door.met.send_replace(Met::NotYet);
-        // What became of the attempts before.
+        // Discard the events of earlier attempts.
         while self.events.try_recv().is_ok() {}
         let target = Target::Seed(place.into());
         self.net.keep(target.clone(), vec![place.into()]).await;
         let result = self.ask_whoever_answers(&target).await;
         self.net.forget(target).await;
         if result.is_err() {
-            // The next attempt begins with a connection of its own.
+            // The next attempt starts with a new connection.
             self.net.close(self.errand.issuer).await;
         }
         result
@@ -204,7 +205,7 @@ impl Asking<'_> {
     }
 }
 
-/// Why an attempt at `target` failed, once one does.
+/// Wait until an attempt at `target` fails; returns why.
 async fn undialled(events: &mut mpsc::Receiver<Event>, target: &Target) -> Undialled {
     while let Some(event) = events.recv().await {
         match event {
@@ -220,7 +221,8 @@ async fn undialled(events: &mut mpsc::Receiver<Event>, target: &Target) -> Undia
     std::future::pending().await
 }
 
-/// What is shown of an address where something accepts connections and no daemon was met; none where it stays silent.
+/// Message for an address that accepts connections but where no handshake was completed; `why` is none if the
+/// handshake timed out.
 fn unmet(why: Option<Undialled>) -> String {
     match why {
         Some(Undialled::Full) => "the daemon there is full: too many connections wait for their handshake, most of them from \
@@ -242,16 +244,16 @@ fn unmet(why: Option<Undialled>) -> String {
     }
 }
 
-/// What is shown of an address where every connection is refused.
+/// Message for an address that refuses connections.
 const NOTHING_LISTENS: &str = "nothing listens there (connection refused)";
 
-/// The answer of an issuer.
+/// Decode the answer of an issuer.
 pub(super) fn understood(answer: &[u8]) -> Result<Reply, String> {
     postcard::from_bytes(answer)
         .map_err(|_| "its answer is not understood; is it of another version?".to_owned())
 }
 
-/// What `address` stands for, as far as something accepts connections there.
+/// Resolve `address`; returns the first of its socket addresses that accepts a connection.
 async fn connectable(address: &Address) -> Result<SocketAddr, String> {
     let looking = tokio::net::lookup_host((address.host(), address.port()));
     let places = match tokio::time::timeout(ADDRESS_TIMEOUT, looking).await {
@@ -275,6 +277,6 @@ fn reason_of(error: &std::io::Error) -> String {
         return NOTHING_LISTENS.to_owned();
     }
     let text = error.to_string();
-    // The system's number tells a person nothing.
+    // The system's error number does not help the reader.
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }

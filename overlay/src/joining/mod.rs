@@ -1,13 +1,13 @@
-//! Becoming a member and staying one: the shell around `identity::join`.
+//! Joining a domain and renewing the certificate: input and output around `identity::join`.
 //!
 //! ```text
-//! visperf join ── dial ──▶ the issuer's daemon (service): token for certificate, kept in the state folder
-//! renewal (in every daemon) ──▶ the same: certificate for a newer one, shown from then on
+//! visperf join ── dial ──▶ the issuer's daemon (service): token for certificate, stored in the state folder
+//! renewal (in every daemon) ──▶ the same: certificate for a newer one, shown to peers from then on
 //! ```
 //!
-//! Rule: what was given is on disk before anybody is told that it was; the list of denied before the certificate. File
-//! work is never done where it would keep a daemon's other tasks waiting.
-//! Not here: who is let in (`identity`), how the issuer is reached (`dial`).
+//! Rule: an answer is on disk before it is reported or used; when joining, the revocation lists before the
+//! certificate. File operations run on threads where they do not block a daemon's other tasks.
+//! Not here: which hosts are admitted (`identity`), the connection to the issuer (`dial`).
 
 pub mod denials;
 mod dial;
@@ -31,16 +31,15 @@ use wire::credential::{Certificate, Denial, Roles};
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::join::{Admitted, Question, Reply, Token, TokenType};
 
-/// An address of the issuer, and what became of the last attempt there.
+/// An address of the issuer, and the result of the last attempt there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
-    /// Where.
     pub address: Address,
-    /// What happened, in words.
+    /// What happened, as a message.
     pub said: String,
 }
 
-/// Addresses that were tried, a line each.
+/// Addresses that were tried, one line each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllTried(pub Vec<Tried>);
 
@@ -50,103 +49,97 @@ impl fmt::Display for AllTried {
     }
 }
 
-/// Why a daemon did not become or stay a member.
+/// Why a daemon could not join or renew.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file in the state folder.
+    /// A file in the state folder could not be used.
     #[error(transparent)]
     File(#[from] member_files::Error),
-    /// What was given cannot be believed, or need not even be asked for.
+    /// The answer was not accepted, or the token has expired.
     #[error(transparent)]
     Refused(#[from] Refused),
     /// The overlay could not start.
     #[error(transparent)]
     Net(#[from] net::Error),
-    /// It is in another domain.
+    /// The host is a member of another domain.
     #[error(
         "this host is a member of domain {found}, not of {asked} with root {root}; to leave {found}, move {} away first",
         path.display()
     )]
     Elsewhere {
-        /// Of which domain it is a member.
+        /// The domain that it is a member of.
         found: DomainName,
-        /// Which one it was to join.
+        /// The domain to join.
         asked: DomainName,
-        /// The root of the latter: two domains may have one name.
+        /// The root of the domain to join: two domains may have the same name.
         root: PeerKey,
-        /// Where that is kept.
+        /// The file with its membership.
         path: PathBuf,
     },
-    /// The token was made here.
+    /// The token was made by this daemon.
     #[error(
         "this token was made by this very daemon, which is in domain {domain} already; type the line on the host that \
          is to join, or name another state folder"
     )]
     Own {
-        /// Which domain.
         domain: DomainName,
     },
-    /// It tells no address.
+    /// The issuer's addresses are not known.
     #[error(
         "it is not told where the issuer of domain {domain} listens; make a token with `visperf token create --address \
          HOST:PORT`"
     )]
     NoAddress {
-        /// Of which domain.
         domain: DomainName,
     },
-    /// No one answered.
+    /// The issuer did not answer.
     #[error("the issuer of domain {domain} was not reached within {} s:{tried}", waited.as_secs())]
     Unreachable {
-        /// Of which domain.
         domain: DomainName,
         /// How long it was tried.
         waited: Duration,
-        /// Where, and what happened.
+        /// The addresses, and what happened there.
         tried: AllTried,
     },
-    /// The issuer says no.
+    /// The issuer refused.
     #[error("the issuer of domain {domain} refused: {reason}")]
     NotAdmitted {
-        /// Of which domain.
         domain: DomainName,
-        /// In its words.
+        /// The issuer's message.
         reason: String,
     },
 }
 
-/// What a daemon has become.
+/// Result of joining.
 #[derive(Clone, Debug)]
 pub struct Joined {
-    /// What it keeps from now on.
+    /// The membership, as it is stored.
     pub membership: Membership,
-    /// Its certificate.
     pub certificate: Certificate,
-    /// Whether it had this very certificate before.
+    /// Whether the host had this very certificate before.
     pub is_known: bool,
 }
 
-/// Who wants to join, and how patiently.
+/// A host that joins.
 #[derive(Clone, Debug)]
 pub struct Joiner {
-    /// Its state folder; key and membership are kept there.
+    /// Its state folder, which stores its key and its membership.
     pub state: PathBuf,
-    /// Its host.
     pub host: HostName,
-    /// Which of the token's roles; none means all of them.
+    /// Requested roles, of those of the token; none means all of them.
     pub wanted: Roles,
     /// How long to try.
     pub deadline: Duration,
 }
 
-/// Join by a token: dial its issuer until one answers, ask, believe nothing that its root did not sign, and keep it.
-/// `progress` is told what became of an attempt, once for each new reason. Asking again by the same token and key gives
-/// the same certificate again.
+/// Join with a token: dial its issuer until it answers, verify the answer by the root in the token, and store
+/// it. `progress` receives the result of an attempt, once for each new reason. Another request with the same
+/// token and key returns the same certificate.
 ///
 /// # Errors
-/// Why it is no member; nothing was kept then but its key, and the token is as good as before unless the issuer says
-/// otherwise.
+/// Why the host did not join; nothing but its key was stored then, and the token is as valid as before unless
+/// the issuer says otherwise.
 pub async fn join(
     token: &Token,
     joiner: &Joiner,
@@ -176,10 +169,11 @@ pub async fn join(
     kept(joiner.state.clone(), held, membership, denials).await
 }
 
-/// Take what the root's keeper gave by hand, and keep it.
+/// Install a certificate that the holder of the root key handed over manually, and store it.
 ///
 /// # Errors
-/// If it is not for this daemon, or of another domain than the one it is in; nothing was kept then but its key.
+/// If it is not for this daemon, or of another domain than the current one; nothing but the key was stored
+/// then.
 pub async fn install(state: &Path, given: Admitted) -> Result<Joined, Error> {
     let claimed = given.chain.certificate.unverified().map_err(Refused::from)?;
     let folder = state.to_owned();
@@ -188,7 +182,7 @@ pub async fn install(state: &Path, given: Admitted) -> Result<Joined, Error> {
     kept(state.to_owned(), held, membership, denials).await
 }
 
-/// The daemon's key, and its membership if it has one, which must be of this domain.
+/// Load the daemon's key, and its membership if it has one, which must be of this domain.
 fn own(state: &Path, domain: &DomainName, root: PeerKey) -> Result<(Key, Option<Membership>), Error> {
     let held = member_files::load_membership(state)?;
     if let Some(held) = &held {
@@ -224,7 +218,7 @@ async fn kept(
     .await
 }
 
-/// Keep both, the list of denied first: a member that does not know who is denied would let them in.
+/// Store both, the revocation lists first: a member without them would admit revoked peers.
 fn keep(
     state: &Path,
     before: Option<&Membership>,
@@ -235,7 +229,7 @@ fn keep(
     let (mut held, later) = member_files::load_denials(state, &trust)?;
     for denial in denials {
         match held.take(denial, &trust) {
-            // What is held is newer: the issuer was set back, and will count on.
+            // The stored list is newer: the issuer was restored from a backup, and will count on.
             Ok(_) | Err(Refused::DenyListOld { .. } | Refused::DenyListTwice { .. }) => {}
             Err(refused) => return Err(refused.into()),
         }
@@ -248,7 +242,7 @@ fn keep(
     Ok(())
 }
 
-/// Do work with files where it keeps no one waiting.
+/// Run file operations on a thread where they block no other task.
 async fn off<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,

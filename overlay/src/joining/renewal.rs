@@ -1,11 +1,11 @@
-//! A daemon's certificate kept good: renewed from half of its life on, shown to others from then on.
+//! Renewal of a daemon's certificate: after half of its life, and shown to peers from then on.
 //!
-//! Rule: it is tried until it is renewed, never in a storm: when a daemon begins follows from its key, and the pauses
-//! between attempts grow and are jittered. A certificate that a command put into the state folder meanwhile is taken up.
-//! One that holds from a later time only was signed by a wrong clock: it is replaced at once, and the one before it is
-//! shown until then.
-//! What the root signed itself only its keeper renews; that is told in time.
-//! Not here: who is given what (`identity::book`), how the issuer is reached (`dial`).
+//! Rule: a renewal is retried until it succeeds, without load peaks: the time of the first attempt depends on
+//! the daemon's key, and the pauses between attempts grow and are jittered. A certificate that a command
+//! stored in the state folder meanwhile is used. A certificate that is valid only from a later time was
+//! signed by a wrong clock: it is replaced at once, and the previous one is shown until then. A certificate
+//! signed by the root is renewed only by the holder of the root key; a warning is logged in time.
+//! Not here: which certificate is issued (`identity::book`), the connection to the issuer (`dial`).
 
 use super::denials::DenialFile;
 use super::dial::{self, Errand};
@@ -31,28 +31,29 @@ use wire::id::PeerKey;
 use wire::join::{Admitted, Question};
 use wire::time::{Moment, Time};
 
-/// How long one attempt may take.
+/// Timeout of one attempt.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// When somebody is told that only the root's keeper can renew: time enough for a holiday.
+/// How long before expiry the log warns that only the holder of the root key can renew: time enough for a
+/// holiday.
 const TOLD_BEFORE: Duration = Duration::from_secs(30 * 86_400);
 
-/// How often that is told.
+/// Interval of that warning.
 const TOLD_EACH: Duration = Duration::from_secs(86_400);
 
-/// How often a daemon looks, and how long it waits between attempts.
+/// Intervals of checks and retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Between two looks at the clock and the file: calendars step, hosts sleep.
+    /// Between two checks of the clock and the file: calendars step, hosts sleep.
     pub look: Duration,
-    /// After the first failure.
+    /// Pause after the first failure.
     pub pause_min: Duration,
-    /// The longest.
+    /// Longest pause.
     pub pause_max: Duration,
 }
 
 impl Default for Pace {
-    /// Half of a certificate's life is fifteen days: an hour is soon enough.
+    /// Half of a certificate's life is fifteen days, so a pause of at most an hour is short enough.
     fn default() -> Pace {
         Pace {
             look: Duration::from_secs(10),
@@ -62,24 +63,22 @@ impl Default for Pace {
     }
 }
 
-/// The task's parts.
+/// The renewal task.
 #[derive(Debug)]
 pub struct Renewal {
-    /// The daemon's state folder, which holds its membership.
+    /// The daemon's state folder, which contains its membership.
     pub state: PathBuf,
-    /// Its key.
     pub key: Key,
-    /// What shows the certificate.
+    /// The authorizer, which shows the certificate to peers.
     pub gate: Arc<Gatekeeper>,
-    /// Where lists of denied that come with an answer are kept.
+    /// Where revocation lists in an answer are stored.
     pub denials: Arc<DenialFile>,
-    /// The overlay, used where the issuer is connected anyway.
+    /// The overlay, used if the issuer is connected anyway.
     pub net: Handle,
-    /// How patiently.
     pub pace: Pace,
 }
 
-/// Why one attempt came to nothing.
+/// Why one attempt failed.
 #[derive(Debug, thiserror::Error)]
 enum Failed {
     #[error(transparent)]
@@ -88,7 +87,7 @@ enum Failed {
     Files(#[from] domain_files::Error),
 }
 
-/// What is between two looks.
+/// State between two checks.
 #[derive(Debug, Default)]
 struct Waiting {
     failures: u32,
@@ -138,7 +137,7 @@ impl Renewal {
             return Ok(());
         };
         let is_early = certificate::is_early(certificate.issued, now);
-        // Where it is this host's clock that is wrong, the certificate may be good.
+        // If this host's own clock is wrong, the certificate may be valid.
         let is_own_fault = is_early && matches!(self.gate.members_clock(), Members::Differ { .. });
         if is_own_fault || (now < due(&certificate) && !is_early) {
             return Ok(());
@@ -151,7 +150,7 @@ impl Renewal {
         Ok(())
     }
 
-    /// A command has put another certificate of this domain into the state folder: show it.
+    /// If a command stored another certificate of this domain in the state folder, show that to peers.
     async fn take_up(&self, held: &Membership, certificate: &Certificate) -> Result<(), Error> {
         let shown = self.gate.newest_chain();
         if shown.as_ref() == Some(&held.chain) {
@@ -220,7 +219,7 @@ impl Renewal {
         let serial = held.certificate()?.serial;
         self.gate.show(held.chain, Some(previous));
         tracing::info!(%serial, "the certificate was renewed");
-        // Whoever holds a newer one knows better; what is not believed is in the audit.
+        // A stored list may be newer; a refusal is in the audit log.
         let _ = self.denials.take(&self.gate, self.key.peer(), &denials).await;
         Ok(())
     }
@@ -239,8 +238,8 @@ fn tell_of_root(certificate: &Certificate, now: Time, waiting: &mut Waiting) {
     }
 }
 
-/// From when a daemon asks: half of the certificate's life and up to a twentieth more, which follows from its key, so
-/// that hosts that were installed together do not ask together.
+/// When a daemon requests renewal: after half of the certificate's life and up to a twentieth more. The
+/// addition depends on the daemon's key, so that hosts that were installed together do not ask together.
 fn due(certificate: &Certificate) -> Time {
     let life = certificate.expires.since(certificate.issued);
     let late = Dice::of(certificate.peer).span(Duration::ZERO, life / 20);

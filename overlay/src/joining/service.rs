@@ -1,8 +1,9 @@
-//! The issuer at work in its daemon: answers who wants to join or renew, and takes up what was revoked by command.
+//! The issuer service of a daemon: answers peers that join or renew, and takes up revocations made by
+//! commands.
 //!
-//! Rule: one question at a time, each answered from what is on disk; a list of denied that a command wrote is known to
-//! the daemon's own gate within [`LOOK_INTERVAL`], and handed on from there.
-//! Not here: the decisions (`identity::issuer`), handing lists to others (the daemon).
+//! Rule: one request at a time, each answered from the files. The daemon's own authorizer receives a
+//! revocation list that a command wrote within [`LOOK_INTERVAL`], and the list spreads from there.
+//! Not here: the decisions (`identity::issuer`), sending lists to others (the daemon).
 
 use super::denials::DenialFile;
 use super::off;
@@ -22,37 +23,36 @@ use wire::address::Address;
 use wire::credential::Denial;
 use wire::id::PeerKey;
 
-/// How often a list written by `visperf domain revoke` is looked for.
+/// Interval of checks for a list written by `visperf domain revoke`.
 pub const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often the clock of this host is looked at, beside each time something is to be signed.
+/// Interval of checks of this host's clock, in addition to those before each signature.
 const CLOCK_LOOK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The same after a failure, so that a disk that is full does not fill up with complaints.
+/// Pause after a failed check, so that a full disk does not fill up with errors.
 const FAILED_PAUSE: Duration = Duration::from_secs(30);
 
 /// The service; run it beside the hub that fills `questions`.
 #[derive(Debug)]
 pub struct Service {
-    /// Questions of `Protocol::Join`.
+    /// Requests of `Protocol::Join`.
     pub questions: mpsc::Receiver<Question>,
-    /// Who decides.
     pub issuer: Issuer,
-    /// The daemon's key.
+    /// The daemon's own key.
     pub me: PeerKey,
-    /// The daemon's gate: it learns whom this issuer denied.
+    /// The daemon's authorizer, which receives this issuer's revocation lists.
     pub gate: Arc<Gatekeeper>,
-    /// Where that is kept for its next start.
+    /// Where those are stored for the next start.
     pub denials: Arc<DenialFile>,
-    /// Where members listen, this daemon first, for those who join next.
+    /// Addresses of members, this daemon first, for the next joiners.
     pub seeds: watch::Receiver<Vec<Address>>,
     /// Why nothing is signed now, for this daemon's health.
     pub trouble: watch::Sender<Option<String>>,
 }
 
 impl Service {
-    /// Answer until `shutdown`, or until the overlay ends. Who is denied is told to the gate, from which members and
-    /// directories have it.
+    /// Answer until `shutdown`, or until the overlay ends. Revocation lists go to the authorizer, from which
+    /// members and directories get them.
     pub async fn run(self, shutdown: CancellationToken) {
         let Service { mut questions, mut issuer, me, gate, denials, seeds, trouble } = self;
         let mut trail = Trail::default();
@@ -96,7 +96,8 @@ impl Service {
     }
 }
 
-/// Log and show it when the clock may not be signed by, and when it may again.
+/// Log when this host's clock may no longer be used for signing, and when it may again; also sends it to
+/// `trouble`.
 async fn look_at_clock(issuer: Issuer, trouble: &watch::Sender<Option<String>>) -> Issuer {
     let (issuer, checked) = off(move || {
         let checked = issuer.check_clock(clock::calendar(), clock::now());
@@ -114,7 +115,7 @@ async fn look_at_clock(issuer: Issuer, trouble: &watch::Sender<Option<String>>) 
     issuer
 }
 
-/// Answer one question; what was decided is logged.
+/// Answer one request; the decision is logged.
 async fn answer(question: Question, issuer: Issuer, trail: Trail) -> (Issuer, Trail) {
     let Question { peer, body, reply, from, .. } = question;
     off(move || {
@@ -130,7 +131,7 @@ async fn answer(question: Question, issuer: Issuer, trail: Trail) -> (Issuer, Tr
         while let Some(audit) = trail.poll_output() {
             audit.log();
         }
-        // The peer may have gone: it asks again and is given the same.
+        // The peer may have closed the connection: it repeats the request and receives the same answer.
         let _ = reply.send(answer);
         (issuer, trail)
     })
@@ -139,9 +140,9 @@ async fn answer(question: Question, issuer: Issuer, trail: Trail) -> (Issuer, Tr
 
 type Changed = Option<(Stamp, Vec<Denial>)>;
 
-/// The lists, if they are others than those `seen`.
+/// The lists, if they differ from those with the stamp `seen`.
 fn changed(issuer: Issuer, seen: Option<Stamp>) -> (Issuer, Result<Changed, domain_files::Error>) {
-    // Taken before the lists are read: what is written in between is found at the next look.
+    // Before the lists are read: a change in between is found by the next check.
     let stamp = issuer.files().deny_list_stamp();
     let lists = match stamp {
         Some(stamp) if seen != Some(stamp) => {
