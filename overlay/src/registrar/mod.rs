@@ -1,12 +1,13 @@
-//! Keeps the domain's record in the directories alive, from the sensor that represents it.
+//! Registration: the representative renews its domain's record in the directories.
 //!
 //! ```text
 //! view changes, or 5 s passed ── may it serve? ──▶ sign ──▶ one task for each directory ──▶ State
 //!                        Behind: higher numbers, at once ◀──────────────┘
 //! ```
-//! Rules: nothing is signed, and nothing signed is sent, unless the sensor may serve at that moment; a directory
-//! that is slow holds up no other and gets the newest statement when it is there again.
-//! Not here: who represents (`domain`), lists of denied (`deny_sync`), the directories' side (`directory`).
+//! Rules: a record is signed, and a signed record is sent, only while the sensor may serve. A slow directory
+//! delays no other, and receives the newest record when it answers again.
+//! Not here: which sensor represents (`domain`), revocation lists (`deny_sync`), the directories' side
+//! (`directory`).
 
 mod numbers;
 pub mod stating;
@@ -35,29 +36,29 @@ use wire::join::DIRECTORIES_MAX;
 use wire::registration::{REACH_ADDRESSES_MAX, Reach, Record, SensorType};
 use wire::replication::{Answer, Question, Stated};
 
-/// How long a statement holds, as directories count it (`directory::registry`).
+/// Lease of a record, as directories count it (`directory::registry`).
 const LEASE: Duration = Duration::from_secs(15);
 
-/// How long a directory may take to answer.
+/// Timeout of a directory's answer.
 const DEADLINE: Duration = Duration::from_secs(4);
 
-/// Where this daemon's interfaces answer.
+/// Addresses of this daemon's interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The port of the query interface.
     pub port: u16,
-    /// Every address of it, as `http://HOST:PORT`, the best first.
+    /// Every address of the query interface, as `http://HOST:PORT`, the best first.
     pub addresses: Vec<String>,
-    /// Where to dial it in the overlay, the best first.
+    /// Addresses of this daemon in the overlay, the best first.
     pub overlay: Vec<Address>,
 }
 
-/// How stating fares, for the daemon's health; cheap to clone.
+/// Status of the registration, for the daemon's health; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Reception(Arc<Mutex<Taken>>);
 
 impl Reception {
-    /// What is wrong, in sentences.
+    /// Messages about what is wrong.
     #[must_use]
     pub fn health(&self) -> Vec<String> {
         self.lock().untaken(clock::now()).map(untaken).into_iter().collect()
@@ -72,7 +73,7 @@ impl Reception {
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
-        // It is consistent between its methods, and none of them panics half way.
+        // The value is consistent between its methods, and none of them panics half way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -85,33 +86,31 @@ fn untaken(span: Duration) -> String {
     )
 }
 
-/// The task's parts.
+/// The registration task.
 #[derive(Debug)]
 pub struct Registrar {
-    /// The daemon's key.
     pub key: Key,
-    /// What shows its certificate, which tells domain, root and host.
+    /// The authorizer, which has the daemon's certificate with its domain, root and host.
     pub gate: Arc<Gatekeeper>,
     /// This sensor's part in its domain.
     pub members: DomainHandle,
-    /// Where the record is stated.
+    /// The directories that receive the record.
     pub directories: Arc<Directories>,
-    /// Knows what it states, and tells it when no directory does.
+    /// The resolver, which takes this daemon's own record and answers with it if no directory does.
     pub asker: Asker,
-    /// What it says.
+    /// The addresses in the record.
     pub place: Place,
-    /// How it fares.
     pub reception: Reception,
 }
 
-/// What one directory made of a statement.
+/// Answer of one directory to a record.
 type Outcome = (PeerKey, Stated);
 
-/// What is stated now; none while this sensor does not represent its domain.
+/// The record to send; none while this sensor does not represent its domain.
 type Current = Option<Arc<Statement>>;
 
 impl Registrar {
-    /// State until `shutdown`.
+    /// Register until `shutdown`.
     pub async fn run(self, shutdown: CancellationToken) {
         let mut view = self.members.view();
         let (current, _) = watch::channel(None);
@@ -137,7 +136,7 @@ impl Registrar {
         }
     }
 
-    /// State the record if it is due; how long until it is to be looked at again.
+    /// Sign and publish the record if it is due. Returns how long until the next check.
     fn state(&self, known: &View, stating: &mut Stating, current: &watch::Sender<Current>) -> Duration {
         let may_serve = known.state.role == Role::Representative && self.members.may_serve();
         let Some(chain) = self.gate.chain().filter(|_| may_serve) else {
@@ -166,7 +165,7 @@ impl Registrar {
     }
 
     fn sign(&self, content: &Content, term: u64, sequence: u64) -> Result<Statement, String> {
-        // It is this daemon's own: checked when it came.
+        // The daemon's own chain: it was verified when it was received.
         let certificate: Certificate =
             content.chain.certificate.unverified().map_err(|error| error.to_string())?;
         let addresses = self.place.overlay.iter().take(REACH_ADDRESSES_MAX).cloned().collect();
@@ -206,7 +205,7 @@ impl Registrar {
     }
 }
 
-/// State to one directory whatever is current, as soon as it is there.
+/// Send the current record to one directory, as soon as it is connected.
 async fn tell(
     directory: PeerKey,
     directories: Arc<Directories>,
@@ -219,7 +218,7 @@ async fn tell(
             continue;
         }
         directories.reach(directory).await;
-        // While it was waited for, all may have changed.
+        // Everything may have changed during the wait.
         let statement = current.borrow_and_update().clone();
         let Some(statement) = statement.filter(|_| members.may_serve()) else { continue };
         let question = Question::State(Box::new(Statement::clone(&statement)));

@@ -1,41 +1,41 @@
-//! Under which numbers a representative states its record.
+//! Numbers of a representative's records.
 //!
-//! Pure. Rule: every statement has a higher number than the one before; a directory that knows a higher one of
-//! this representative, or of its domain's end, is believed so far as to go on above it, by steps, so that one
-//! that lies cannot use the numbers up.
-//! Not here: what is stated (`registrar`), the election's own terms (`election`).
+//! Pure. Rule: every record has a higher number than the one before. If a directory knows a higher number, of
+//! this representative or of an earlier leave of its domain, the next record exceeds it, but by a limited
+//! step, so that a directory that lies cannot use the numbers up.
+//! Not here: the content of a record (`registrar`), the election's own terms (`election`).
 
 use wire::id::PeerKey;
 use wire::replication::Number;
 
-/// How far one answer may raise the term: more than the elections of a domain ever do, and millions of times less
-/// than there is.
+/// How far one answer may raise a number: more than the elections of a domain ever do, and millions of times
+/// less than the range.
 pub(super) const STEP_MAX: u64 = 1 << 40;
 
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
-    /// Below this term nothing is stated.
+    /// The next record has at least this term.
     floor: u64,
-    /// The term and sequence of the last statement.
+    /// Term and sequence of the last record.
     last: (u64, u64),
 }
 
 impl Numbers {
-    /// Term and sequence of the next statement of the representative elected under `elected`.
+    /// Term and sequence of the next record of the representative elected under `elected`.
     pub(super) fn next(&mut self, elected: u64) -> (u64, u64) {
         let term = elected.max(self.floor);
-        // An earlier term cannot follow a later one.
+        // A record never has an earlier term than the one before.
         let term = term.max(self.last.0);
         let sequence = if self.last.0 == term { self.last.1.saturating_add(1) } else { 1 };
         self.last = (term, sequence);
         self.last
     }
 
-    /// A directory holds `highest`, which `me` has to exceed; whether that was news.
+    /// A directory holds `highest`, which the records of `me` must exceed. Returns whether that was news.
     pub(super) fn exceed(&mut self, me: PeerKey, highest: Number) -> bool {
         let (term, sequence) = self.last;
         if highest.term == term && highest.peer == me {
-            // Of this daemon before it was started again.
+            // A record of this daemon from before its restart.
             if highest.sequence >= sequence {
                 self.last.1 = highest.sequence.min(sequence.saturating_add(STEP_MAX));
                 return true;

@@ -1,9 +1,9 @@
-//! When a representative states its record, and under which numbers.
+//! Schedule of a representative's records, and their numbers.
 //!
-//! Pure. Rule: at once when what it says changes, though not more often than directories take it for ever, and each
-//! [`RENEWAL_INTERVAL`] when nothing does; a directory that knows a higher number is answered as if something had
-//! changed.
-//! Not here: signing and sending (`registrar`), what a number may be (`numbers`).
+//! Pure. Rule: a record is due at once when its content changes, but no more often than directories accept
+//! forever, and each [`RENEWAL_INTERVAL`] if nothing changes. A directory that knows a higher number counts
+//! as a change.
+//! Not here: signing and sending (`registrar`), the choice of a number (`numbers`).
 
 use super::numbers::Numbers;
 use crate::election;
@@ -15,53 +15,52 @@ use wire::registration::{Coverage, PART_HOSTS_MAX};
 use wire::replication::Number;
 use wire::time::Moment;
 
-/// How often the record is stated when nothing changes: a third of a lease.
+/// Interval of records if nothing changes: a third of a lease.
 pub const RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Least time between two statements: as often as directories take them for ever.
+/// Least time between two records: the rate that directories accept forever.
 pub const CHANGE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What makes two statements differ.
+/// Content of a record that makes a new one due when it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// Under which term the domain elected its representative.
+    /// The term that the domain elected its representative in.
     pub elected: Term,
-    /// For which hosts it answers.
+    /// The hosts that it answers for.
     pub coverage: Coverage,
-    /// Why to believe it.
+    /// The certificate chain of the representative.
     pub chain: Chain,
 }
 
 /// What to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// State it under these numbers.
+    /// Publish the record with these numbers.
     Now {
-        /// Term of the record.
         term: u64,
         /// Number within the term.
         sequence: u64,
     },
-    /// Nothing for so long, if nothing changes.
+    /// Nothing for this long, if nothing changes.
     In(Duration),
 }
 
-/// What was stated, and what follows from it.
+/// The last record, and the numbers of the next.
 #[derive(Debug, Default)]
 pub struct Stating {
     numbers: Numbers,
     last: Option<(Content, Moment)>,
-    /// A directory knows higher numbers: state again.
+    /// A directory knows higher numbers: a record is due again.
     again: bool,
 }
 
 impl Stating {
-    /// This sensor does not represent its domain: when it does again, it states at once.
+    /// This sensor does not represent its domain. When it does again, a record is due at once.
     pub fn rest(&mut self) {
         self.last = None;
     }
 
-    /// It represents its domain, and would say `content`. [`Due::Now`] counts as stated.
+    /// This sensor represents its domain with `content`. The caller must publish the record on [`Due::Now`].
     pub fn due(&mut self, content: &Content, now: Moment) -> Due {
         if let Some((last, at)) = &self.last {
             let interval = if self.again || last != content { CHANGE_INTERVAL } else { RENEWAL_INTERVAL };
@@ -76,13 +75,13 @@ impl Stating {
         Due::Now { term, sequence }
     }
 
-    /// A directory holds `highest`, which the statements of `me` have to exceed.
+    /// A directory holds `highest`, which the records of `me` must exceed.
     pub fn exceed(&mut self, me: PeerKey, highest: Number) {
         self.again |= self.numbers.exceed(me, highest);
     }
 }
 
-/// Which hosts are answered for, as the sensor sees it.
+/// The hosts that the representative answers for, as this sensor sees it.
 pub fn coverage<'a>(state: &election::State, members: impl Iterator<Item = &'a Member>) -> Coverage {
     let covered = &state.coverage;
     let total = u32::try_from(covered.len()).unwrap_or(u32::MAX);

@@ -1,44 +1,45 @@
-//! Whether directories take what a representative states: one that states without success is not found by other domains.
+//! Acceptance of a representative's records: without it, other domains do not find this one.
 //!
-//! Pure. Rules: it counts from the first statement, or from the last that a directory took; a sensor that represents
-//! nothing states nothing, and nothing is wrong with it. Said once when it begins and once when it is over.
-//! Not here: stating (`registrar`), which daemons let this one in at all (health of the connections).
+//! Pure. Rules: the time counts from the first record, or from the last that a directory accepted. A sensor
+//! that does not represent its domain publishes nothing, and nothing is wrong with it. A problem is logged
+//! once when it starts and once when it ends.
+//! Not here: publishing (`registrar`), which daemons admit this one at all (health of the connections).
 
 use std::time::Duration;
 use wire::time::Moment;
 
-/// So long no one need take it: as long as the one before holds.
+/// How long it is no problem that no directory accepts a record: as long as the previous one is valid.
 pub const UNTAKEN_MAX: Duration = super::LEASE;
 
-/// What was taken, and what was said of it.
+/// When a record was last accepted, and whether a problem was logged.
 #[derive(Debug, Default)]
 pub struct Taken {
-    /// Since when no directory took anything that was stated; none while nothing is.
+    /// Since when no directory has accepted a record; none while none is published.
     since: Option<Moment>,
     is_told: bool,
 }
 
-/// What is to be said.
+/// A change to log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tell {
-    /// No one took it for so long.
+    /// No directory has accepted a record for this long.
     Untaken(Duration),
-    /// Somebody takes it again.
+    /// A directory accepts records again.
     Again,
 }
 
 impl Taken {
-    /// Something is stated.
+    /// A record is published.
     pub fn stated(&mut self, now: Moment) {
         self.since.get_or_insert(now);
     }
 
-    /// Nothing is stated any more.
+    /// No record is published any more.
     pub fn rest(&mut self) {
         *self = Taken::default();
     }
 
-    /// A directory took it.
+    /// A directory accepted a record.
     pub fn taken(&mut self, now: Moment) -> Option<Tell> {
         if let Some(since) = &mut self.since {
             *since = now;
@@ -46,14 +47,14 @@ impl Taken {
         std::mem::take(&mut self.is_told).then_some(Tell::Again)
     }
 
-    /// Time passed.
+    /// Check at `now` whether to log a problem.
     pub fn look(&mut self, now: Moment) -> Option<Tell> {
         let span = self.untaken(now).filter(|_| !self.is_told)?;
         self.is_told = true;
         Some(Tell::Untaken(span))
     }
 
-    /// For how long no directory took it; none while that is no longer than [`UNTAKEN_MAX`].
+    /// How long no directory has accepted a record; none up to [`UNTAKEN_MAX`].
     #[must_use]
     pub fn untaken(&self, now: Moment) -> Option<Duration> {
         self.since.map(|since| now.since(since)).filter(|span| *span > UNTAKEN_MAX)

@@ -1,13 +1,15 @@
-//! The running look-up of domains: one [`Resolver`] for all callers of a daemon, asking real directories.
+//! Look-up of domains: one [`Resolver`] for all callers of a daemon, which queries the directories.
 //!
 //! ```text
-//! resolve(domain, deadline) ─▶ Resolver ─▶ Ask ─▶ Directories ─▶ statements through the gate ─▶ Resolver ─▶ all who wait
+//! resolve(domain, deadline) ─▶ Resolver ─▶ Ask ─▶ Directories
+//!                      ─▶ records, through the authorizer ─▶ Resolver ─▶ all callers that wait
 //! ```
-//! Rules: a statement counts only if the gate believes it; which roots there are is heard from each directory before
-//! it is asked for a domain, and again when what it tells cannot be checked by them, or they are old. Who holds the
-//! connection to a directory, as a representative and its standbys do, hears it each minute and learns every domain
-//! there is; a sensor that only visits asks for no more than it needs, for there are hundreds of thousands of them.
-//! What is remembered is on disk, and a file that cannot be read is moved aside.
+//! Rules: a record counts only if the authorizer accepts it. Before a directory is asked for a domain, it is
+//! asked for its list of admitted domains with their roots, and again if its answer cannot be verified with
+//! these, or if they are old. A sensor that holds a connection to a directory, as a representative and its
+//! standbys do, requests the list each minute and looks up every domain in it. A sensor that connects only
+//! for a question requests no more than it needs, because there are hundreds of thousands of them. The
+//! answers are stored on disk, and a file that cannot be read is moved aside.
 //! Not here: which answer counts (`resolve`), connections (`directories`).
 
 use super::stored::{FILE_NAME, LEN_MAX_BYTES};
@@ -40,36 +42,37 @@ use wire::time::Moment;
 /// Most callers that wait at a time; more are answered from memory.
 pub const WAITING_MAX: usize = 10_000;
 
-/// How often what is remembered is stored, if it changed.
+/// Interval at which the answers are stored, if they changed.
 pub const STORE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// For so long, give or take [`ADMITTED_JITTER_PERCENT`], it is believed which domains a directory admits, where the
-/// connection to it is held.
+/// How long a directory's list of admitted domains is used without a new request, give or take
+/// [`ADMITTED_JITTER_PERCENT`], if the connection to the directory is held.
 pub const ADMITTED_FOR: Duration = Duration::from_secs(60);
 
-/// By so much a sensor's interval differs from others': those that a directory's restart brought together ask for tens
-/// of kilobytes each, and within minutes no longer in the same second.
+/// Jitter of that interval between sensors: a list is tens of kilobytes, and sensors that a directory's
+/// restart synchronized no longer request it in the same second after a few minutes.
 pub const ADMITTED_JITTER_PERCENT: u32 = 20;
 
-/// The same elsewhere. The list of a large grid is tens of kilobytes: were it heard each minute by every sensor that is
-/// asked a question each minute, the directories would tell little else.
+/// The same without a held connection. The list of a large grid is tens of kilobytes: if every sensor that
+/// gets a question each minute requested it each minute, the directories would send little else.
 pub const ASKED_FOR: Duration = Duration::from_secs(3600);
 
-/// How often it is looked whether a connected directory has to be heard again: soon after it was connected, so that
-/// those whom it admits are welcome here.
+/// Interval of checks whether to request the list of a connected directory: soon after it connects, so that
+/// the domains that it admits are admitted here.
 const HEAR_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Domains never asked for that are looked up between two looks, so that they are known when every directory is dead:
-/// when a thousand domains start at once, three thousand sensors learn, each asking two directories for each name.
+/// Domains without a look-up so far that are looked up per check, so that they are known when every directory
+/// is dead: when a thousand domains start at once, three thousand sensors do so, each asking two directories
+/// for each name.
 pub const LEARNED_EACH_LOOK: usize = 2;
 
-/// A grid of so few domains is learnt by every sensor, not only by those that hold connections.
+/// With at most this many domains, every sensor looks them up, not only those that hold connections.
 pub const LEARNED_BY_ALL_MAX: usize = 32;
 
-/// How long a directory may take to answer.
+/// Timeout of a directory's answer.
 const DEADLINE: Duration = Duration::from_secs(3);
 
-/// The longest sleep between two looks at what is due.
+/// Longest sleep between two checks of what is due.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
 struct Shared {
@@ -83,7 +86,7 @@ struct State {
     waiting_total: usize,
 }
 
-/// What whoever looks domains up holds; cheap to clone.
+/// Handle for look-ups of domains; cheap to clone.
 #[derive(Clone)]
 pub struct Asker(Arc<Shared>);
 
@@ -94,7 +97,7 @@ impl std::fmt::Debug for Asker {
 }
 
 impl Asker {
-    /// Where is `domain`'s representative? What is known when `deadline` has passed, if not before.
+    /// Look up `domain`'s representative. After `deadline`, returns what is known.
     pub async fn resolve(&self, domain: &DomainName, deadline: Duration) -> Outcome {
         let told = {
             let mut state = self.lock();
@@ -118,25 +121,27 @@ impl Asker {
         }
     }
 
-    /// Likewise, after what was told turned out to be of no use: the directories are asked however lately they were.
+    /// As [`Asker::resolve`], after the last answer turned out to be useless: asks the directories even if
+    /// they answered lately.
     pub async fn resolve_anew(&self, domain: &DomainName, deadline: Duration) -> Outcome {
         self.lock().resolver.doubt(domain);
         self.resolve(domain, deadline).await
     }
 
-    /// This daemon itself represents its domain and stated this, which holds for `lease`.
+    /// Store this daemon's own record, which it published as the representative of its domain; valid for
+    /// `lease`.
     pub fn take_own(&self, record: Record, statement: Statement, lease: Duration) {
         let own = Heard { record, statement, age: Duration::ZERO, remaining: lease };
         self.lock().resolver.handle_own(own, clock::now());
     }
 
-    /// What is remembered of `domain`, without asking anybody.
+    /// What is stored about `domain`, without asking a directory.
     #[must_use]
     pub fn last_known(&self, domain: &DomainName) -> Outcome {
         self.lock().resolver.last_known(domain, clock::now())
     }
 
-    /// Every domain remembered, by name.
+    /// Every stored domain, by name.
     #[must_use]
     pub fn known(&self) -> Vec<DomainName> {
         self.lock().resolver.known().cloned().collect()
@@ -147,7 +152,8 @@ impl Asker {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is to be asked now, and how long until it is to be looked at again. Who waited for what was found is told.
+    /// The questions to send now, and how long until the next check. Sends finished look-ups to their
+    /// callers.
     fn poll(&self) -> (Vec<(PeerKey, DomainName)>, Duration) {
         let now = clock::now();
         let mut state = self.lock();
@@ -160,7 +166,7 @@ impl Asker {
                     let waiting = state.waiting.remove(&domain).unwrap_or_default();
                     state.waiting_total -= waiting.len();
                     for tell in waiting {
-                        // Its deadline may have passed.
+                        // The caller's deadline may have passed.
                         let _ = tell.send(outcome.clone());
                     }
                 }
@@ -184,9 +190,10 @@ pub struct Asking {
 struct Parts {
     gate: Arc<Gatekeeper>,
     directories: Arc<Directories>,
-    /// When each directory last told whom it admits; the lock is held while it is asked, so that it is asked once.
+    /// When each directory last sent its list of admitted domains. The lock is held during a request, so that
+    /// there is only one at a time.
     heard: BTreeMap<PeerKey, tokio::sync::Mutex<Option<Moment>>>,
-    /// This sensor's interval between two times that a directory is heard to which it holds a connection.
+    /// This sensor's interval of requests for the list of a directory with a held connection.
     hears_each: Duration,
 }
 
@@ -228,7 +235,7 @@ impl Asking {
     /// Look up until `shutdown`, then store.
     ///
     /// # Errors
-    /// If what is remembered cannot be stored at the end; before, it is logged and tried again.
+    /// If the answers cannot be stored at the end; an earlier failure is logged, and storing is retried.
     pub async fn run(mut self, shutdown: CancellationToken) -> io::Result<()> {
         let mut storing = tokio::time::interval(STORE_INTERVAL);
         let mut hearing = tokio::time::interval(HEAR_INTERVAL);
@@ -240,7 +247,7 @@ impl Asking {
             for (directory, domain) in asks {
                 let parts = Arc::clone(&self.parts);
                 asking.spawn(async move {
-                    // Whoever waits behind others for a dead directory gives up with them.
+                    // The timeout includes the wait for another request to a dead directory.
                     let reply = tokio::time::timeout(DEADLINE, parts.ask(directory, &domain)).await;
                     (directory, domain, reply.unwrap_or(Reply::Nothing))
                 });
@@ -252,7 +259,7 @@ impl Asking {
                     self.asker.lock().resolver.handle_reply(directory, &domain, reply, clock::now());
                 }
                 Some(told) = heard.join_next() => {
-                    // A task that failed has told nothing.
+                    // A task that failed has received no list.
                     let told: Vec<DomainName> = told.ok().and_then(Result::ok).unwrap_or_default();
                     let state = self.asker.lock();
                     unlearned.extend(told.into_iter().filter(|domain| !state.resolver.knows(domain)));
@@ -265,7 +272,7 @@ impl Asking {
                     }
                     let mut state = self.asker.lock();
                     for domain in unlearned.drain(..LEARNED_EACH_LOOK.min(unlearned.len())) {
-                        // What comes of it is remembered.
+                        // The answer is stored by the resolver.
                         let _ = state.resolver.resolve(&domain, clock::now());
                     }
                 }
@@ -291,7 +298,7 @@ impl Asking {
         };
         let bytes = bytes.map_err(io::Error::other)?;
         let path = self.path.clone();
-        // Writing waits for the disk, and nothing else on this thread should.
+        // Writing waits for the disk, which must not block this thread.
         let written = tokio::task::spawn_blocking(move || whole_file::replace(&path, &bytes)).await;
         written.map_err(io::Error::other)??;
         self.stored = revision;
@@ -300,7 +307,7 @@ impl Asking {
 }
 
 impl Parts {
-    /// What `directory` says of `domain`, checked.
+    /// Ask `directory` for `domain`, and verify the answer.
     async fn ask(&self, directory: PeerKey, domain: &DomainName) -> Reply {
         if self.hear(directory, ASKED_FOR, Keep::ForMore).await.is_err() {
             return Reply::Nothing;
@@ -323,7 +330,7 @@ impl Parts {
 
     async fn known(&self, directory: PeerKey, primary: Told, partial: Vec<Told>) -> Reply {
         let mut opened = self.open(directory, &primary);
-        // Admitted, or under another root, since the list was heard.
+        // The domain may have been admitted, or its root changed, since the list was received.
         let is_old = |refused: &Refused| {
             matches!(
                 refused,
@@ -341,7 +348,7 @@ impl Parts {
                 Reply::Known { primary: Box::new(primary), partial }
             }
             Err(refused) => {
-                // The audit tells it, once, and whose record it is.
+                // The audit log has the refusal once, and whose record it is.
                 tracing::debug!(%directory, %refused, "rejected an answer of a directory");
                 Reply::Nothing
             }
@@ -353,7 +360,7 @@ impl Parts {
         Ok(Heard { record, statement: told.statement.clone(), age: told.age, remaining: told.remaining })
     }
 
-    /// Hear a directory that is connected, if it is time; what is to be learned then.
+    /// Request the list of a connected directory, if it is due. Returns the domains to look up.
     async fn hear_in_passing(&self, directory: PeerKey) -> Result<Vec<DomainName>, ()> {
         let is_held = self.directories.is_held(directory);
         let fresh = if is_held { self.hears_each } else { ASKED_FOR };
@@ -361,7 +368,8 @@ impl Parts {
         Ok(if is_held || told.len() <= LEARNED_BY_ALL_MAX { told } else { Vec::new() })
     }
 
-    /// Hear whom `directory` admits, unless that is known for less than `fresh`; whom, if it was asked.
+    /// Request the list of domains that `directory` admits, unless the last one is newer than `fresh`;
+    /// returns their names, or nothing if the list was not requested.
     async fn hear(&self, directory: PeerKey, fresh: Duration, keep: Keep) -> Result<Vec<DomainName>, ()> {
         let Some(heard) = self.heard.get(&directory) else { return Err(()) };
         let mut heard = heard.lock().await;
@@ -374,12 +382,12 @@ impl Parts {
             let question = Question::Admitted { after: after.clone() };
             let asked = self.directories.ask(directory, question, keep, DEADLINE).await;
             let Ok(Answer::Admitted { domains, more }) = asked else {
-                // What it said before counts while it is out of reach.
+                // While the directory is out of reach, its last list counts.
                 return if heard.is_some() { Ok(Vec::new()) } else { Err(()) };
             };
             let last = domains.last().map(|(name, _)| name.clone());
             all.extend(domains);
-            // Names only go on, so that it ends whatever the other says.
+            // Names must increase, so that the loop ends whatever the directory sends.
             if !more || last.is_none() || last <= after || all.len() > DOMAINS_HEARD_MAX {
                 break;
             }
@@ -395,7 +403,7 @@ impl Parts {
     }
 }
 
-/// How often the sensor of this seed hears directories to which it holds a connection.
+/// How often the sensor with this seed requests the lists of directories with held connections.
 #[must_use]
 pub fn hears_each(seed: u64) -> Duration {
     Dice::new(seed).jittered(ADMITTED_FOR, ADMITTED_JITTER_PERCENT)

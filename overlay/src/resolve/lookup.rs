@@ -1,14 +1,14 @@
-//! One look-up under way: whom to ask next, and when there is enough.
+//! One look-up in progress: which directory to ask next, and when there are enough answers.
 //!
-//! Pure. Rule: as many directories are open as answers are still wanted; one more whenever one failed or half a
-//! second passed. Not here: what the answers say (`resolve`).
+//! Pure. Rule: as many questions are open as answers are missing; one more is sent whenever one failed or
+//! half a second has passed. Not here: the content of the answers (`resolve`).
 
 use super::{ANOTHER_AFTER, COMPARED, LOOKUP_TIMEOUT};
 use wire::id::PeerKey;
 use wire::replication::Number;
 use wire::time::Moment;
 
-/// The gist of an answer, to compare answers by.
+/// Summary of an answer, for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Said {
     Number(Number),
@@ -17,13 +17,13 @@ pub(super) enum Said {
 
 #[derive(Debug)]
 pub(super) struct Lookup {
-    /// Not yet asked, the next first.
+    /// Directories not asked yet, the next first.
     to_ask: std::collections::VecDeque<PeerKey>,
-    /// Asked and not answered.
+    /// Directories that have not answered yet, and when each was asked.
     open: Vec<(PeerKey, Moment)>,
     said: Vec<Said>,
     wanted: usize,
-    /// How many more than wanted are asked, because others are slow.
+    /// How many additional directories are asked, because others are slow.
     extra: usize,
     another_at: Moment,
     ends_at: Moment,
@@ -42,7 +42,7 @@ impl Lookup {
         }
     }
 
-    /// Whom to ask now, if more are to be asked.
+    /// The directory to ask now, if one more is to be asked.
     pub(super) fn next(&mut self, now: Moment) -> Option<PeerKey> {
         if self.said.len() + self.open.len() >= self.wanted + self.extra || self.said.len() >= self.wanted {
             return None;
@@ -56,13 +56,13 @@ impl Lookup {
         self.open.iter().find(|(open, _)| *open == directory).map(|(_, at)| *at)
     }
 
-    /// `None`: it did not answer, or nothing that helps.
+    /// `None`: the directory did not answer, or not usefully.
     pub(super) fn answered(&mut self, directory: PeerKey, said: Option<Said>) {
         self.open.retain(|(open, _)| *open != directory);
         self.said.extend(said);
     }
 
-    /// Time passed: one more may be asked.
+    /// After [`ANOTHER_AFTER`], allow one more question.
     pub(super) fn another(&mut self, now: Moment) {
         if self.another_at <= now {
             self.extra += 1;

@@ -1,14 +1,15 @@
-//! Where a domain's representative is, for every sensor and viewer: asks the directories, remembers the answers.
+//! Resolver: finds a domain's representative for sensors and viewers. It asks the directories and caches
+//! their answers.
 //!
 //! ```text
 //! resolve(domain) -> Now(outcome), or Asked -> Ask to two directories -> replies -> Found(domain, outcome)
-//!                    one that fails, or says nothing for half a second, is made good by the next
+//!                    if one fails, or does not answer within half a second, the next is asked
 //! ```
-//! Pure: callers pass `now` and checked answers, and send what [`Resolver::poll_output`] returns.
-//! Rules: of all answers, and of what is remembered, the highest number counts, so no directory can lead back to
-//! an old representative; a domain once known is told with its age when every directory is dead; that a domain is
-//! not known is remembered for seconds only.
-//! Not here: checking statements, the file and streams (`asker`; `stored` gives the file's bytes).
+//! Pure: callers pass `now` and verified answers, and send what [`Resolver::poll_output`] returns.
+//! Rules: of all answers, cached ones included, the highest number counts, so that no directory can lead back
+//! to an old representative. If every directory is dead, a known domain is returned with the age of the
+//! answer. That a domain is not known is cached for a few seconds only.
+//! Not here: verification of records, the file and streams (`asker`; `stored` provides the file's bytes).
 
 pub mod asker;
 mod lookup;
@@ -24,42 +25,41 @@ use wire::registration::Record;
 use wire::replication::Number;
 use wire::time::Moment;
 
-/// Most domains remembered: as many as a large grid has; the one longest not asked for makes place.
+/// Most domains cached: as many as a large grid has; the least recently used makes room.
 pub const DOMAINS_MAX: usize = 10_000;
 
-/// Most domains looked up at a time; more are answered from memory.
+/// Most look-ups at a time; more are answered from the cache.
 pub const LOOKUPS_MAX: usize = 1000;
 
-/// A live answer is believed for so long without asking again: as long as between two renewals.
+/// How long a live answer is used without asking again: the interval between two renewals.
 pub const FRESH_FOR: Duration = Duration::from_secs(5);
 
-/// That a domain is not known is believed for so long.
+/// How long it is cached that a domain is not known.
 pub const UNKNOWN_FOR: Duration = Duration::from_secs(2);
 
-/// So many directories are asked at once, and so many answers compared.
+/// How many directories are asked at once, and how many answers are compared.
 pub const COMPARED: usize = 2;
 
-/// After so long without enough answers another directory is asked.
+/// Time without enough answers after which another directory is asked.
 pub const ANOTHER_AFTER: Duration = Duration::from_millis(500);
 
-/// After so long what there is has to do.
+/// Timeout of a look-up: then it ends with the answers that there are.
 pub const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A representative as a directory told it, checked.
+/// A representative's record from a directory, verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// What it says.
     pub record: Record,
-    /// What it was opened from, to be handed on.
+    /// The signed record, to be passed on.
     pub statement: Statement,
-    /// Time since it was stated.
+    /// Time since it was signed.
     pub age: Duration,
-    /// What is left of its lease; zero: last seen.
+    /// Remaining lease; zero if it is over, so that the representative is only last seen.
     pub remaining: Duration,
 }
 
 impl Heard {
-    /// Its number among the statements of its domain.
+    /// Number of the record among those of its domain.
     #[must_use]
     pub fn number(&self) -> Number {
         let peer = self.record.reach.as_ref().map_or(PeerKey([0; 32]), |reach| reach.peer);
@@ -67,98 +67,94 @@ impl Heard {
     }
 }
 
-/// What a directory answered, checked.
+/// Answer of a directory, verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// It has, or had, a representative.
+    /// The domain has, or had, a representative.
     Known {
-        /// The highest number.
+        /// The record with the highest number.
         primary: Box<Heard>,
-        /// Live ones that answer for hosts which it lacks.
+        /// Live representatives of hosts that the primary does not cover.
         partial: Vec<Heard>,
     },
-    /// The domain left at that number.
+    /// The domain left, at that number.
     Left {
-        /// Of the leave.
+        /// Number of the leave.
         number: Number,
-        /// How long ago.
+        /// Time since the leave.
         age: Duration,
     },
-    /// Not known.
+    /// The directory does not know the domain.
     Unknown,
-    /// Not known yet, or no answer, or one that does not hold.
+    /// The directory does not know yet, did not answer, or sent an invalid answer.
     Nothing,
 }
 
 /// Where an outcome comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Directories were asked just now; so many answered.
+    /// From directories that were asked just now; how many answered.
     Asked(usize),
-    /// Asked a moment ago.
+    /// From an answer of the last [`FRESH_FOR`].
     Fresh,
-    /// No directory answered: as last known.
+    /// From the cache: no directory answered.
     Memory,
 }
 
-/// Where a domain's representative is.
+/// The representative of a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The highest number; ages and leases as of now.
+    /// The record with the highest number; its age and lease as of now.
     pub primary: Heard,
-    /// Live ones that answer for hosts which it lacks, the highest first.
+    /// Live representatives of hosts that the primary does not cover, the highest number first.
     pub partial: Vec<Heard>,
-    /// Where this comes from.
     pub source: Source,
-    /// Whether all directories that answered said the same; if not, one of them lags or hides something.
+    /// Whether all directories that answered agree; if not, one of them is behind or hides something.
     pub agreed: bool,
 }
 
-/// What came of a look-up.
+/// Outcome of a look-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Known.
+    /// The domain has a representative.
     Found(Box<Found>),
-    /// The domain is no more, since so long.
+    /// The domain left this long ago.
     Left(Duration),
-    /// The directories do not know it.
+    /// The directories do not know the domain.
     Unknown,
-    /// No directory answered, and it was never known here.
+    /// No directory answered, and the domain is not in the cache.
     Unreachable,
 }
 
-/// What [`Resolver::resolve`] says at once.
+/// What [`Resolver::resolve`] returns at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resolving {
-    /// The outcome.
     Now(Outcome),
     /// Directories are asked; [`Output::Found`] follows.
     Asked,
 }
 
-/// What the shell has to do.
+/// What the caller has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Ask a directory; its answer goes to [`Resolver::handle_reply`].
     Ask {
-        /// Which.
         directory: PeerKey,
-        /// About what.
         domain: DomainName,
     },
-    /// A look-up ended: tell everybody who waits for this domain.
+    /// A look-up ended: send the outcome to all callers that wait for this domain.
     Found(DomainName, Outcome),
 }
 
-/// What is remembered of a domain.
+/// What is cached about a domain.
 #[derive(Clone, Debug)]
 struct Memory {
     primary: Option<Remembered>,
     partial: Vec<Remembered>,
     left: Option<(Number, Moment, Duration)>,
-    /// When directories last told of it.
+    /// When directories last answered about it.
     heard: Option<Moment>,
-    /// Until when it is believed to be unknown.
+    /// Until when it counts as unknown.
     unknown_until: Option<Moment>,
     used: u64,
 }
@@ -179,7 +175,7 @@ impl Remembered {
     }
 }
 
-/// Looks domains up. See the rules at the head of this file.
+/// The resolver; its rules are at the head of this file.
 #[derive(Debug)]
 pub struct Resolver {
     directories: Vec<PeerKey>,
@@ -188,12 +184,12 @@ pub struct Resolver {
     outputs: VecDeque<Output>,
     dice: Dice,
     uses: u64,
-    /// Grows whenever what is stored has changed.
+    /// Grows when the stored part of the cache changes.
     revision: u64,
 }
 
 impl Resolver {
-    /// One that asks `directories`; `seed` decides in which order.
+    /// A resolver that asks `directories`; `seed` decides in which order.
     #[must_use]
     pub fn new(directories: Vec<PeerKey>, seed: u64) -> Resolver {
         Resolver {
@@ -207,7 +203,7 @@ impl Resolver {
         }
     }
 
-    /// Where is `domain`'s representative? At once if that was asked a moment ago.
+    /// Look up `domain`'s representative; returns it at once if the last answer is fresh.
     pub fn resolve(&mut self, domain: &DomainName, now: Moment) -> Resolving {
         self.uses += 1;
         if let Some(memory) = self.memory.get_mut(domain) {
@@ -231,8 +227,8 @@ impl Resolver {
         Resolving::Asked
     }
 
-    /// This daemon itself represents its domain and stated this. Directories are asked all the same: there may be
-    /// others.
+    /// Store this daemon's own record, which it published as the representative of its domain. Directories
+    /// are asked all the same: there may be other representatives.
     pub fn handle_own(&mut self, own: Heard, now: Moment) {
         let domain = own.record.domain.clone();
         self.make_place(&domain);
@@ -245,37 +241,38 @@ impl Resolver {
         }
     }
 
-    /// What was told of `domain` turned out to be of no use: it is asked again the next time, however lately it was.
+    /// The cached answer about `domain` turned out to be useless: the next call asks the directories.
     pub fn doubt(&mut self, domain: &DomainName) {
         if let Some(memory) = self.memory.get_mut(domain) {
             memory.heard = None;
         }
     }
 
-    /// Whether anything is remembered of `domain`.
+    /// Whether anything is cached about `domain`.
     #[must_use]
     pub fn knows(&self, domain: &DomainName) -> bool {
         self.memory.contains_key(domain)
     }
 
-    /// What is remembered of `domain`, without asking anybody.
+    /// What is cached about `domain`, without asking a directory.
     #[must_use]
     pub fn last_known(&self, domain: &DomainName, now: Moment) -> Outcome {
         let told = self.memory.get(domain).and_then(|memory| memory.outcome(now, Source::Memory, true));
         told.unwrap_or(Outcome::Unreachable)
     }
 
-    /// Every domain remembered, by name.
+    /// Every domain with a cached representative, by name.
     pub fn known(&self) -> impl Iterator<Item = &DomainName> {
         self.memory.iter().filter(|(_, memory)| memory.primary.is_some()).map(|(domain, _)| domain)
     }
 
-    /// A directory answered about `domain`, or did not.
+    /// Take a directory's answer about `domain`, or the failure of its question.
     pub fn handle_reply(&mut self, directory: PeerKey, domain: &DomainName, reply: Reply, now: Moment) {
         let Some(asked) = self.lookups.get(domain).and_then(|lookup| lookup.asked_at(directory)) else {
             return;
         };
-        // What it told was true when it was asked at the earliest, so the time since then is taken off.
+        // The ages and leases in the answer count from when the directory was asked, the earliest time that
+        // they can be true.
         let said = self.remember(domain, reply, asked);
         let Some(mut lookup) = self.lookups.remove(domain) else { return };
         lookup.answered(directory, said);
@@ -283,7 +280,7 @@ impl Resolver {
         self.finish_or_keep(domain, lookup, now);
     }
 
-    /// Time has passed: other directories are asked, look-ups end.
+    /// Time has passed: ask further directories, and end look-ups.
     pub fn handle_timeout(&mut self, now: Moment) {
         let due = self.lookups.iter().filter(|(_, lookup)| lookup.due() <= now);
         let due: Vec<DomainName> = due.map(|(domain, _)| domain.clone()).collect();
@@ -295,18 +292,17 @@ impl Resolver {
         }
     }
 
-    /// When [`Resolver::handle_timeout`] is to be called next.
+    /// When [`Resolver::handle_timeout`] must be called next.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Moment> {
         self.lookups.values().map(Lookup::due).min()
     }
 
-    /// What to do next.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// A number that differs whenever there is something new to store.
+    /// A number that changes whenever there is something new to store.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
@@ -334,7 +330,7 @@ impl Resolver {
         self.outputs.push_back(Output::Found(domain.clone(), outcome));
     }
 
-    /// Keep what is higher than what is remembered; what the answer said, `None` if it was none.
+    /// Cache the answer if it is higher than what is cached. Returns its summary, `None` if there is none.
     fn remember(&mut self, domain: &DomainName, reply: Reply, at: Moment) -> Option<lookup::Said> {
         if matches!(reply, Reply::Nothing) {
             return None;
@@ -374,7 +370,7 @@ impl Resolver {
         if self.memory.len() < DOMAINS_MAX || self.memory.contains_key(domain) {
             return;
         }
-        // Those that no one knows go before those that a peer once answered for.
+        // Domains without a representative are dropped first.
         let oldest = self.memory.iter().min_by_key(|(_, memory)| (memory.primary.is_some(), memory.used));
         if let Some(oldest) = oldest.map(|(domain, _)| domain.clone()) {
             self.memory.remove(&oldest);
@@ -391,7 +387,7 @@ impl Memory {
         self.primary.as_ref().map(|held| held.heard.number()).max(self.left.map(|(number, ..)| number))
     }
 
-    /// Take what is higher than what is remembered of the same representative.
+    /// Take a record, unless a higher one of the same representative or a later leave is cached.
     fn take(&mut self, heard: Heard, at: Moment) {
         let number = heard.number();
         if self.left.is_some_and(|(left, ..)| left >= number) {
@@ -401,7 +397,7 @@ impl Memory {
             self.primary.take().into_iter().chain(self.partial.drain(..)).collect();
         let known = all.iter().position(|held| held.heard.number().peer == number.peer);
         match known {
-            // The same statement told again, by another directory or later: its longest life so far counts.
+            // The same record from another directory, or later: the longest lease so far counts.
             Some(known) if all[known].heard.number() == number => {
                 if at.plus(heard.remaining) > all[known].at.plus(all[known].heard.remaining) {
                     all[known] = Remembered { heard, at };
@@ -429,7 +425,7 @@ impl Memory {
         }
     }
 
-    /// What can be said without asking.
+    /// The outcome without asking directories, if the cache is fresh enough.
     fn fresh(&self, now: Moment) -> Option<Outcome> {
         if self.unknown_until.is_some_and(|until| until > now) && self.primary.is_none() {
             return Some(Outcome::Unknown);
@@ -449,7 +445,7 @@ impl Memory {
     }
 }
 
-/// Most partial representatives remembered of a domain: as many as directories tell.
+/// Most partial representatives cached per domain: as many as directories send.
 const PARTIAL_MAX: usize = 3;
 
 #[cfg(test)]

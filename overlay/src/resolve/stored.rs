@@ -1,8 +1,8 @@
-//! What is remembered of domains, as bytes of a file: frames of a head, domains, and an end with their number.
+//! File format of the resolver's cache: frames of a head, domains, and an end with the number of domains.
 //!
-//! Pure: bytes in, bytes out. Rule: what is read back is last seen, as old as it is; bytes that are damaged, cut or
-//! of another version are refused as a whole, for the shell to move aside.
-//! Not here: the file, and whether statements still hold (`identity`; certificates may have run out since).
+//! Pure: bytes in, bytes out. Rule: restored records count as last seen, with their ages. Bytes that are
+//! damaged, cut or of another version are refused as a whole, for the caller to move the file aside.
+//! Not here: the file, and whether records are still valid (`identity`; certificates may have expired since).
 
 use super::{Heard, Memory, Remembered, Resolver};
 use serde::{Deserialize, Serialize};
@@ -14,13 +14,13 @@ use wire::replication::Number;
 use wire::time::{Moment, Time};
 use wire::version::DOMAINS;
 
-/// The file's name in the state directory.
+/// Name of the file in the state folder.
 pub const FILE_NAME: &str = "domains";
 
-/// What the bytes begin with, so that other frames are not taken for these.
+/// Start of the bytes, which distinguishes them from other frames.
 const PURPOSE: &str = "visperf domains";
 
-/// Longest file read, in bytes: every domain with a record of some kilobytes.
+/// Longest file that is read, in bytes: every domain with a record of some kilobytes.
 pub const LEN_MAX_BYTES: usize = 128 << 20;
 
 #[derive(Serialize, Deserialize)]
@@ -31,7 +31,7 @@ enum Part {
     End { parts: u64 },
 }
 
-/// Why bytes cannot be read back.
+/// Why bytes cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a whole list of domains of version {expected}: {reason}; expected what an earlier run stored", expected = DOMAINS.expected())]
 pub struct Unreadable {
@@ -40,10 +40,10 @@ pub struct Unreadable {
 }
 
 impl Resolver {
-    /// Everything to store at `now`, which is `taken` by the calendar.
+    /// The bytes to store at `now`, which is `taken` by the calendar.
     ///
     /// # Errors
-    /// If a statement is longer than a frame may be, which no checked one is.
+    /// If a record is longer than a frame may be; no verified one is.
     pub fn to_bytes(&self, now: Moment, taken: Time) -> Result<Vec<u8>, codec::Error> {
         let mut out = Vec::new();
         let mut parts = 0;
@@ -68,10 +68,11 @@ impl Resolver {
         Ok(out)
     }
 
-    /// Remember what was stored, at `now`, which is `calendar` by the calendar: all of it last seen. How many.
+    /// Restore what was stored, at `now`, which is `calendar` by the calendar; every record counts as last
+    /// seen. Returns the number of entries.
     ///
     /// # Errors
-    /// If the bytes are not whole; nothing is remembered then.
+    /// If the bytes are damaged or cut; nothing is restored then.
     pub fn take_back(&mut self, bytes: &[u8], now: Moment, calendar: Time) -> Result<usize, Unreadable> {
         let (taken, parts) = read(bytes)?;
         let since = calendar.since(taken);
@@ -85,7 +86,7 @@ impl Resolver {
                     self.make_place(&heard.record.domain.clone());
                     let memory =
                         self.memory.entry(heard.record.domain.clone()).or_insert_with(|| Memory::new(0));
-                    // What was heard since the start goes before what a disk holds.
+                    // A record received since the start takes precedence over a stored one.
                     if memory.primary.is_none() {
                         memory.primary = Some(Remembered { heard, at: now });
                     }

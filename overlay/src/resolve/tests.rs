@@ -1,4 +1,4 @@
-//! What is asked of which directory, which answer counts, what is remembered.
+//! Tests of the resolver: which directories it asks, which answer counts, and what it caches and stores.
 
 use super::*;
 use wire::credential::{Certificate, Chain, Roles, Serial};
@@ -60,7 +60,7 @@ fn resolver(directories: u8) -> Resolver {
     Resolver::new((1..=directories).map(key).collect(), 7)
 }
 
-/// Whom it asks now.
+/// The directories that it asks now.
 fn asked(resolver: &mut Resolver) -> Vec<PeerKey> {
     let mut asked = Vec::new();
     while let Some(Output::Ask { directory, .. }) = resolver.poll_output() {
