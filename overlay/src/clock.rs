@@ -1,11 +1,11 @@
-//! The clock of the overlay: time since the host was started, suspension included.
+//! Clock of the overlay: time since the host booted, including suspension.
 //!
-//! Rule: the one place of this crate that reads a clock; cores take its moments as values.
+//! Rule: the only place of this crate that reads a clock; pure cores receive its moments as values.
 
 use std::time::Duration;
 use wire::time::{Moment, Time};
 
-/// Now.
+/// The time since the boot of the host.
 #[must_use]
 pub fn now() -> Moment {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
@@ -14,22 +14,22 @@ pub fn now() -> Moment {
     Moment(Duration::new(secs, nanos))
 }
 
-/// Which start of the host [`now`] counts from; none where the system does not name it.
+/// Identifier of the boot that [`now`] counts from; none if the system does not provide it.
 #[must_use]
 pub fn boot() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
-/// How far the calendar is ahead of [`now`], in microseconds: another value says that the calendar was set.
+/// How far the calendar is ahead of [`now`], in microseconds: if the value changes, the calendar was set.
 #[must_use]
 pub fn calendar_ahead_micros() -> i64 {
     calendar().micros().saturating_sub(i64::try_from(now().0.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// The calendar's time, for certificates and for people; never for reckoning how long something took.
+/// Calendar time, for certificates and for display; never for measuring durations.
 #[must_use]
-#[allow(clippy::disallowed_methods)] // This is the shell that reads it.
+#[allow(clippy::disallowed_methods)] // The only place that reads it.
 pub fn calendar() -> Time {
     Time::from(std::time::SystemTime::now())
 }

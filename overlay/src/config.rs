@@ -1,8 +1,8 @@
-//! How a daemon takes part in the overlay: the `[overlay]` section of the configuration file.
+//! Configuration of the overlay: the `[overlay]` section of the configuration file.
 //!
 //! Rule: [`RawConfig`] mirrors the file and nothing else; a [`Config`] is valid by construction. A daemon
-//! without credentials takes no part, whatever the section says.
-//! Not here: certificates and what a token brought (`identity::member_files`).
+//! without credentials does not join the overlay, whatever the section says.
+//! Not here: certificates, and the contents of a token (`identity::member_files`).
 
 use crate::identity::trust::Readers;
 use serde::Deserialize;
@@ -12,31 +12,31 @@ use wire::address::Address;
 use wire::id::{DomainName, PeerKey};
 use wire::join::{ADDRESSES_MAX, DIRECTORIES_MAX, Directory, SEEDS_MAX};
 
-/// The TCP port of the overlay by default.
+/// Default TCP port of the overlay.
 pub const PORT: u16 = 7318;
 
-/// Most proxies with which one daemon keeps a registration: one, and one for when that is dead.
+/// Most proxies that one daemon registers with: one, and one as a backup.
 pub const VIA_MAX: usize = 2;
 
 /// The section as written.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawConfig {
-    /// Where to listen.
+    /// Address to listen on.
     pub listen: Option<String>,
-    /// Where others can dial this daemon, if that is not where it listens.
+    /// Addresses where others dial this daemon, if those differ from the one that it listens on.
     #[serde(default)]
     pub advertise: Vec<String>,
-    /// Where to look for members of the domain first.
+    /// Addresses of members of the domain to contact first.
     #[serde(default)]
     pub seeds: Vec<String>,
     /// Directories, each `KEY@HOST:PORT`.
     #[serde(default)]
     pub directories: Vec<String>,
-    /// Proxies outside with which this daemon keeps a registration, each `KEY@HOST:PORT`.
+    /// Proxies outside of the site that this daemon registers with, each `KEY@HOST:PORT`.
     #[serde(default)]
     pub via: Vec<String>,
-    /// The site's own HTTP proxy, where connections out lead through one.
+    /// The site's own HTTP proxy, if outgoing connections need one.
     pub connect: Option<RawConnect>,
     /// Which other domains may read here: `admitted`, `nobody`, or names.
     pub readers: Option<RawReaders>,
@@ -48,18 +48,18 @@ pub struct RawConfig {
 pub struct RawConnect {
     /// `HOST:PORT`.
     pub proxy: String,
-    /// What it knows this host by.
+    /// User name of this host at the proxy.
     pub name: Option<String>,
-    /// The file with the secret that goes with it.
+    /// The file with the secret of that user name.
     pub secret: Option<PathBuf>,
 }
 
 /// The site's own HTTP proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpProxy {
-    /// Where.
+    /// Its address.
     pub at: Address,
-    /// The name, and the file of the secret, with which this host logs in there.
+    /// User name of this host, and the file with its secret.
     pub login: Option<(String, PathBuf)>,
 }
 
@@ -67,38 +67,38 @@ pub struct HttpProxy {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged, expecting = "expected \"admitted\", \"nobody\" or a list of domains, such as [\"UT-ICL\"]")]
 pub enum RawReaders {
-    /// A word.
+    /// `admitted` or `nobody`.
     Word(String),
-    /// Names.
+    /// Names of domains.
     Names(Vec<String>),
 }
 
-/// How a daemon takes part.
+/// Configuration of the overlay, validated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Where to listen; `None` for the usual place.
+    /// Address to listen on; `None` for the default.
     pub listen: Option<SocketAddr>,
-    /// Where others can dial it; empty for where it listens.
+    /// Addresses where others dial this daemon; empty for the one that it listens on.
     pub advertise: Vec<Address>,
-    /// Where to look for members first, beside those that the token named.
+    /// Addresses of members to contact first, in addition to those in the token.
     pub seeds: Vec<Address>,
-    /// Directories beside those that the token named.
+    /// Directories, in addition to those in the token.
     pub directories: Vec<Directory>,
-    /// Proxies outside with which this daemon keeps a registration: it dials them, and others reach it through them.
+    /// Proxies outside of the site that this daemon registers with: it dials them, and others reach it
+    /// through them.
     pub via: Vec<Directory>,
-    /// The site's own HTTP proxy, asked where a connection out cannot be made directly.
+    /// The site's own HTTP proxy, used if an outgoing connection cannot be made directly.
     pub http_proxy: Option<HttpProxy>,
-    /// Which other domains may read here.
     pub readers: Readers,
 }
 
-/// A value that cannot be meant.
+/// An invalid value.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
     /// The key in the section.
     pub key: &'static str,
-    /// Of what stands in a list its number, from 0.
+    /// Index of the value in a list, from 0.
     pub entry: Option<usize>,
     message: String,
 }
@@ -112,7 +112,7 @@ impl Error {
         Error { key, entry: Some(entry), message: message.to_string() }
     }
 
-    /// The way to the value in the section.
+    /// Path of the value in the section.
     #[must_use]
     pub fn way(&self) -> Vec<String> {
         let entry = self.entry.map(|entry| entry.to_string());
@@ -121,10 +121,10 @@ impl Error {
 }
 
 impl Config {
-    /// The checked form of a section.
+    /// Validate a section.
     ///
     /// # Errors
-    /// Every value that cannot be meant.
+    /// Every invalid value.
     pub fn new(raw: RawConfig) -> Result<Config, Vec<Error>> {
         let mut errors = Vec::new();
         let config = Config {
@@ -169,7 +169,7 @@ fn http_proxy(raw: RawConnect) -> Result<HttpProxy, String> {
     }
 }
 
-/// What can be meant of the texts of a list; of each of the others why it cannot.
+/// The valid values of a list of texts; each invalid one adds an error.
 fn parsed<'a, T, E: ToString>(
     key: &'static str,
     texts: &'a [String],
@@ -190,7 +190,7 @@ fn addresses(key: &'static str, texts: &[String], most: usize, errors: &mut Vec<
     parsed(key, texts, Address::try_from, errors)
 }
 
-/// `KEY@HOST:PORT` each; several addresses of one key belong to one daemon.
+/// Parse a list of `KEY@HOST:PORT`; several addresses of one key belong to one daemon.
 fn contacts(key: &'static str, texts: &[String], most: usize, errors: &mut Vec<Error>) -> Vec<Directory> {
     let mut all: Vec<Directory> = Vec::new();
     for contact in parsed(key, texts, parse_contact, errors) {
@@ -210,7 +210,7 @@ fn contacts(key: &'static str, texts: &[String], most: usize, errors: &mut Vec<E
     all
 }
 
-/// The key and the address in `KEY@HOST:PORT`.
+/// Parse the key and the address in `KEY@HOST:PORT`.
 ///
 /// # Errors
 /// What was expected, and what was found.

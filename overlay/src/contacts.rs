@@ -1,9 +1,9 @@
-//! Daemons that are asked now and then: dialled when there is something to ask, given up when there was not for long.
+//! Connection pool for daemons that are queried now and then: dialed for a question, closed when idle.
 //!
-//! Rule: to ask is to connect; a connection that no one needed for [`IDLE`], or after a visit for [`VISIT`], is given
-//! up, so that a daemon has those of whoever asked lately, not of a whole grid. The table is bounded; the one that is
-//! not needed soonest makes place.
-//! Not here: which daemon it is (`directories`, `resolve`), connections inside the domain (`domain`).
+//! Rule: a question opens a connection; a connection that was not needed for [`IDLE`], or for [`VISIT`] after
+//! a brief one, is closed, so that a daemon has connections to recent peers only, not to a whole grid. The
+//! table is bounded: the row that is not needed soonest makes room, except that of a dialed daemon.
+//! Not here: which daemon to ask (`directories`, `resolve`), connections inside the domain (`domain`).
 
 use crate::clock;
 use crate::net::handle::{AskError, Handle};
@@ -19,52 +19,52 @@ use wire::address::Address;
 use wire::id::{DomainName, PeerKey};
 use wire::time::Moment;
 
-/// A connection that was not asked over for so long is given up, unless it is held.
+/// Idle timeout: a connection without a question for this long is closed, unless it is held.
 pub const IDLE: Duration = Duration::from_secs(60);
 
-/// A connection made for a visit is given up after so long: hundreds of thousands of sensors visit a few directories, and
-/// a directory has places for those whose visits overlap.
+/// Idle timeout of a brief connection: hundreds of thousands of sensors connect briefly to a few directories,
+/// and a directory has room for those that overlap.
 pub const VISIT: Duration = Duration::from_secs(3);
 
-/// How long the connection is kept over which a question is asked.
+/// How long to keep the connection of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// For further questions: [`IDLE`].
     ForMore,
-    /// For this visit, unless it is needed for more: [`VISIT`].
+    /// Briefly, unless it is needed for more: [`VISIT`].
     Briefly,
-    /// As long as without the question, which is asked only while there is a connection: no one is dialled.
+    /// Unchanged: the question is sent only if there is a connection, and the peer is not dialed.
     AsItIs,
 }
 
 /// Most daemons in the table: half of the connections that a daemon may have.
 pub const CONTACTS_MAX: usize = 512;
 
-/// Most questions at a time to one daemon. A proxy hands on what all its visitors ask of a domain, and some of these calls
-/// wait half a minute for something to happen: so many visitors may, each a stream and some KiB at both ends. Below what
-/// one peer may have open there.
+/// Most questions at a time to one daemon. A proxy forwards the questions of all its guests about a domain,
+/// and some of these calls wait half a minute for an event: this many guests may, each with a stream and some
+/// KiB at both ends. Less than what one peer may have open there.
 pub const ASKED_MAX: usize = 128;
 
-/// Time between two looks which connections no one needs any more.
+/// Interval of checks for idle connections.
 const TEND_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Time between two looks whether a dialled daemon is there.
+/// Interval of checks whether a dialed daemon is connected.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 struct Row {
     asking: Arc<Semaphore>,
-    /// Connections that others made are theirs to give up.
+    /// Whether this daemon dialed it: connections that peers opened are theirs to close.
     dialled: bool,
-    /// It is needed until then.
+    /// When the connection becomes idle.
     until: Moment,
-    /// It was said last that it is to be held.
+    /// When a caller last asked to hold the connection.
     held: Option<Moment>,
 }
 
-/// All of them; shared by whoever asks.
+/// The pool, shared by all callers.
 pub struct Contacts {
     net: Handle,
-    /// Connections to its members are others' to close.
+    /// Own domain: this pool does not close connections to its members.
     own: Option<DomainName>,
     rows: Mutex<BTreeMap<PeerKey, Row>>,
 }
@@ -76,16 +76,16 @@ impl fmt::Debug for Contacts {
 }
 
 impl Contacts {
-    /// None yet, of a daemon whose own domain is `own`.
+    /// An empty pool, for a daemon of the domain `own`.
     #[must_use]
     pub fn new(net: Handle, own: Option<DomainName>) -> Contacts {
         Contacts { net, own, rows: Mutex::default() }
     }
 
-    /// Ask `peer`, dialling it at `addresses` if need be; at most `deadline`.
+    /// Ask `peer`, dialing it at `addresses` if necessary, for at most `deadline`.
     ///
     /// # Errors
-    /// If it does not answer; if it is not connected and not to be dialled.
+    /// If it does not answer, or if it is not connected and must not be dialed.
     pub async fn ask(
         &self,
         (peer, addresses): (PeerKey, &[Address]),
@@ -102,7 +102,7 @@ impl Contacts {
         let started = clock::now();
         let asking = async {
             let seats = self.use_row(peer, span);
-            // Never closed.
+            // The semaphore is never closed.
             let _seat = seats.acquire().await;
             self.dial(peer, addresses).await;
             self.wait_for(peer).await;
@@ -115,7 +115,7 @@ impl Contacts {
         }
     }
 
-    /// Wait until questions to `peer` can be asked, dialling it if need be.
+    /// Wait until `peer` is connected, dialing it if necessary.
     pub async fn reach(&self, peer: PeerKey, addresses: &[Address]) {
         self.use_row(peer, IDLE);
         self.dial(peer, addresses).await;
@@ -128,14 +128,15 @@ impl Contacts {
         }
     }
 
-    /// Dial `peer` unless it is there. It is held for as long as this is said again within [`IDLE`].
+    /// Dial `peer` unless it is connected. The connection is held as long as this is called again within
+    /// [`IDLE`].
     pub async fn hold(&self, peer: PeerKey, addresses: &[Address]) {
         self.use_row(peer, IDLE);
         self.lock().entry(peer).and_modify(|row| row.held = Some(clock::now()));
         self.dial(peer, addresses).await;
     }
 
-    /// Whether the connection to `peer` is held, as a representative holds it: not one of a question or a visit.
+    /// Whether the connection to `peer` is held, as a representative holds it: not only open for a question.
     #[must_use]
     pub fn is_held(&self, peer: PeerKey) -> bool {
         let now = clock::now();
@@ -143,20 +144,21 @@ impl Contacts {
     }
 
     async fn dial(&self, peer: PeerKey, addresses: &[Address]) {
-        // Said again while it is not there: a member may have been forgotten as such meanwhile.
+        // Repeated until the peer is connected: the target may have been dropped when the peer ceased to be a
+        // member.
         if !self.net.is_ready(peer) {
             self.lock().entry(peer).and_modify(|row| row.dialled = true);
             self.net.keep(Target::Peer(peer), addresses.to_vec()).await;
         }
     }
 
-    /// Whether questions to `peer` can be asked now, without dialling it.
+    /// Whether `peer` can be asked now, without dialing it.
     #[must_use]
     pub fn is_ready(&self, peer: PeerKey) -> bool {
         self.net.is_ready(peer)
     }
 
-    /// Give up, until `shutdown`, those that were not asked for long.
+    /// Close idle connections until `shutdown`.
     pub async fn tend(&self, shutdown: CancellationToken) {
         let mut look = tokio::time::interval(TEND_INTERVAL);
         loop {
@@ -185,19 +187,19 @@ impl Contacts {
 
     async fn give_up(&self, peer: PeerKey) {
         self.net.forget(Target::Peer(peer)).await;
-        // One that is a member of the same domain too may be needed for more than this.
+        // The connection to a member of the same domain may be needed by other parts of the daemon.
         let is_own = |domain: &Option<DomainName>| domain.is_some() && *domain == self.own;
         if self.net.principal(peer).is_some_and(|principal| !is_own(&principal.domain)) {
             self.net.close(peer).await;
         }
     }
 
-    /// The row of `peer` is needed for `span` from now on; its seats.
+    /// Mark the row of `peer` as needed for `span` from now; returns its semaphore.
     fn use_row(&self, peer: PeerKey, span: Duration) -> Arc<Semaphore> {
         let now = clock::now();
         let mut rows = self.lock();
         if rows.len() >= CONTACTS_MAX && !rows.contains_key(&peer) {
-            // One that is dialled is left to the next look at who is idle: it keeps its place.
+            // A dialed daemon keeps its row until the next check for idle connections.
             let oldest = rows.iter().filter(|(_, row)| !row.dialled).min_by_key(|(_, row)| row.until);
             if let Some(oldest) = oldest.map(|(peer, _)| *peer) {
                 rows.remove(&oldest);
@@ -211,7 +213,7 @@ impl Contacts {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PeerKey, Row>> {
-        // Rows are changed by single steps, each whole.
+        // Each change of a row is a single step.
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

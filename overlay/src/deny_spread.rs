@@ -1,10 +1,11 @@
-//! Lists of denied among the members of a domain: whoever learns a newer one hands it to every member it is connected to.
+//! Gossip of revocation lists in a domain: a member that receives a newer list sends it to every connected
+//! member.
 //!
-//! Rule: a list that one member has reaches whoever is connected within seconds, with or without directories: a revoked
-//! host that some still let in would hear from them that there is a representative, and never find that it is alone.
-//! Who was away asks whoever represents the domain. A list is believed for its signature, and is on disk once it is
-//! in force.
-//! Not here: directories (`deny_sync`), what is believed (`identity::deny_list`).
+//! Rule: a list that one member has reaches all connected members within seconds, with or without
+//! directories. Otherwise, a revoked host that some members still admit would learn from them that there is a
+//! representative, and never notice that it is alone. A member that was disconnected asks the representative.
+//! A list is accepted by its signature, and is on disk once it is in force.
+//! Not here: directories (`deny_sync`), which lists are accepted (`identity::deny_list`).
 
 use crate::clock;
 use crate::domain::DomainHandle;
@@ -24,26 +25,25 @@ use wire::id::{DomainName, PeerKey};
 use wire::replication::{Answer, Question, Stated};
 use wire::time::Moment;
 
-/// How often it is looked whether there is a newer list here, or another representative.
+/// Interval of checks for a newer list, or for another representative.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often the representative is asked though it is the same: what it was told while a member was not connected to
-/// those who told it.
+/// Interval of questions to the same representative: it may have received a list while this member was not
+/// connected to the sender.
 const ASK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How long a member may take to answer.
+/// Timeout of a member's answer.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// The task's parts.
+/// The gossip task.
 #[derive(Debug)]
 pub struct DenySpread {
-    /// This daemon's domain.
     pub domain: DomainName,
-    /// What holds the lists.
+    /// The authorizer, which holds the lists.
     pub gate: Arc<Gatekeeper>,
-    /// Where they are kept.
+    /// Where the lists are stored.
     pub denials: Arc<DenialFile>,
-    /// Who is connected.
+    /// The connected peers.
     pub net: Handle,
     /// This sensor's part in its domain.
     pub members: DomainHandle,
@@ -51,19 +51,19 @@ pub struct DenySpread {
     pub questions: mpsc::Receiver<Asked>,
 }
 
-/// What a member answered: the lists it has, or nothing of use.
+/// The answer of a member: its lists, or nothing useful.
 type Told = (PeerKey, Vec<Denial>);
 
 /// What was done last.
 struct Done {
-    /// The numbers of the lists that were handed on.
+    /// The numbers of the lists that were sent to all members.
     spread: (u64, u64),
     /// The representative that was asked, and when.
     asked: Option<(PeerKey, Moment)>,
 }
 
 impl DenySpread {
-    /// Hand on and take until `shutdown`, or until the overlay ends.
+    /// Send and receive lists until `shutdown`, or until the overlay ends.
     pub async fn run(mut self, shutdown: CancellationToken) {
         let mut done = Done { spread: self.numbers(), asked: None };
         let mut look = tokio::time::interval(LOOK_INTERVAL);
@@ -77,7 +77,7 @@ impl DenySpread {
                 },
                 Some(told) = asking.join_next() => {
                     if let Ok(Some((peer, lists))) = told {
-                        // What is not believed is in the audit.
+                        // A refusal is in the audit log.
                         let _ = self.denials.take(&self.gate, peer, &lists).await;
                     }
                 }
@@ -132,7 +132,7 @@ impl DenySpread {
             Ok(_) | Err(_) => Answer::Refused("a member is asked for lists of denied only".to_owned()),
         };
         let bytes = postcard::to_stdvec(&answer).expect("an answer has no part that cannot be written");
-        // The peer may have gone.
+        // The peer may have closed the connection.
         let _ = reply.send(Reply::Done(bytes));
     }
 }

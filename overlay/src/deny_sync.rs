@@ -1,9 +1,11 @@
-//! Lists of denied, exchanged with the directories: what they have newer is taken, what they lack is pushed.
+//! Synchronization of revocation lists with the directories: takes newer lists from them, and sends them
+//! missing ones.
 //!
-//! Rule: whoever of the domain has a newer list tells the directories at once, and everybody asks now and then, so a
-//! list reaches every sensor without anybody's help; what is taken is on disk. The representative and its standbys ask
-//! every directory; the others visit one, chosen again each time, and close the connection: directories replicate among themselves.
-//! Not here: what is believed (`identity::deny_list`), replication (`directory`).
+//! Rule: a daemon of the domain that has a newer list sends it to the directories at once, and every daemon
+//! asks now and then, so that a list reaches every sensor without manual action; a list that was taken is on
+//! disk. The representative and its standbys ask every directory. The others connect briefly to one, chosen
+//! again each time: directories replicate among themselves.
+//! Not here: which lists are accepted (`identity::deny_list`), replication (`directory`).
 
 use crate::contacts::Keep;
 use crate::dice::Dice;
@@ -20,40 +22,39 @@ use tokio_util::sync::CancellationToken;
 use wire::id::{DomainName, PeerKey};
 use wire::replication::{Answer, Question};
 
-/// How often the representative and its standbys ask, who are connected anyway.
+/// Interval of the representative and its standbys, which are connected anyway.
 pub const OFTEN: Duration = Duration::from_secs(15);
 
-/// How often the other sensors ask.
+/// Interval of the other sensors.
 pub const SELDOM: Duration = Duration::from_secs(600);
 
-/// How often it is looked whether there is a newer list here.
+/// Interval of checks for a newer list here.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a directory may take to answer.
+/// Timeout of a directory's answer.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Most other domains asked for at a time: those of whom somebody is connected.
+/// Most other domains per exchange: those of connected peers.
 const OTHERS_MAX: usize = 64;
 
-/// The task's parts.
+/// The synchronization task.
 #[derive(Debug)]
 pub struct DenySync {
-    /// This daemon's domain.
     pub domain: DomainName,
-    /// What holds the lists.
+    /// The authorizer, which holds the lists.
     pub gate: Arc<Gatekeeper>,
-    /// Where they are kept.
+    /// Where the lists are stored.
     pub denials: Arc<DenialFile>,
-    /// Who is connected.
+    /// The connected peers.
     pub net: Handle,
-    /// This sensor's part in its domain; none of a proxy, which is connected to the directories anyway.
+    /// This sensor's part in its domain; none for a proxy, which is connected to the directories anyway.
     pub members: Option<DomainHandle>,
-    /// Whom to ask.
+    /// The directories to ask.
     pub directories: Arc<Directories>,
 }
 
 impl DenySync {
-    /// Exchange until `shutdown`.
+    /// Synchronize until `shutdown`.
     pub async fn run(self, shutdown: CancellationToken) {
         let mut dice = Dice::of(self.net.me());
         let mut told = None;
@@ -64,7 +65,8 @@ impl DenySync {
             let often = matches!(role, None | Some(Role::Representative | Role::Standby));
             if told != Some(numbers) || waited >= if often { OFTEN } else { SELDOM } {
                 let mut directories = self.directories.keys();
-                // One that starts may have missed a list, but has none to tell; a list that came since has to be told.
+                // At its start, a daemon may have missed a list, but has no new one to send; a list received
+                // since then must be sent.
                 let has_news = told.is_some_and(|told| told != numbers);
                 let wanted = if often || has_news { Wanted::All } else { Wanted::One };
                 dice.shuffle(&mut directories);
@@ -74,7 +76,7 @@ impl DenySync {
                 }
                 waited = Duration::ZERO;
             }
-            // One that is out of reach is not asked again at once.
+            // A directory that is out of reach is not asked again at once.
             let pause = if told == Some(numbers) { LOOK_INTERVAL } else { OFTEN };
             tokio::select! {
                 () = shutdown.cancelled() => return,
@@ -83,7 +85,8 @@ impl DenySync {
         }
     }
 
-    /// Exchange with `directories`; the numbers of the own lists that all who were `wanted` have now, if they answered.
+    /// Exchange lists with `directories`. Returns the numbers of the own lists that every directory in
+    /// `wanted` has now; none if one of these did not answer.
     async fn exchange(&self, directories: &[PeerKey], wanted: Wanted) -> Option<Numbers> {
         let mut domains = BTreeSet::from([self.domain.clone()]);
         domains.extend(self.net.ready().iter().filter_map(|peer| peer.domain.clone()).take(OTHERS_MAX));
@@ -100,7 +103,8 @@ impl DenySync {
         told.filter(|_| have_all || wanted == Wanted::One)
     }
 
-    /// Exchange all domains' lists with one; the numbers of the own ones that it has now.
+    /// Exchange the lists of all domains with one directory. Returns the numbers of the own lists that it has
+    /// now.
     async fn exchange_all(&self, directory: PeerKey, domains: &BTreeSet<DomainName>) -> Option<Numbers> {
         let mut told = None;
         for domain in domains {
@@ -112,8 +116,8 @@ impl DenySync {
         told
     }
 
-    /// Exchange one domain's lists, of which the own ones alone are pushed; the numbers that are held now, none if there was no
-    /// answer.
+    /// Exchange the lists of one domain; only lists of the own domain are sent. Returns the numbers of the
+    /// lists held now; none if there was no answer.
     async fn exchange_with(&self, directory: PeerKey, domain: &DomainName) -> Option<Numbers> {
         let asked = self
             .directories
@@ -127,7 +131,7 @@ impl DenySync {
                 return None;
             }
         };
-        // What is not believed is in the audit.
+        // A refusal is in the audit log.
         let _ = self.denials.take(&self.gate, directory, &lists).await;
         let (numbers, held) =
             self.gate.decide(|gate| (gate.denials().numbers(domain), gate.denials().of(domain)));
@@ -143,7 +147,7 @@ impl DenySync {
     }
 }
 
-/// Of which directories an exchange needs an answer.
+/// Which directories must answer an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     All,

@@ -1,12 +1,13 @@
-//! Numbers that look random and follow from a seed: jitter of timers, choices of the simulator, what is invented.
+//! Pseudo-random numbers from a seed: jitter of timers, choices of the simulator, generated values.
 //!
 //! Pure. Rule: the same seed gives the same numbers on every machine.
-//! Not here: anything secret (`getrandom` at the shells).
+//! Not here: secrets (`getrandom`, outside of the pure cores).
 
 use std::time::Duration;
 use wire::id::PeerKey;
 
-/// A number in which each bit depends on every bit of `number` (what splitmix64 ends with, Steele and others 2014).
+/// A number in which each bit depends on every bit of `number` (the final step of splitmix64, Steele and
+/// others 2014).
 #[must_use]
 pub const fn mixed(number: u64) -> u64 {
     let mixed = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -14,18 +15,18 @@ pub const fn mixed(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// A stream of numbers (splitmix64).
+/// Pseudo-random number generator (splitmix64).
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// The stream of a seed.
+    /// The generator with this seed.
     #[must_use]
     pub const fn new(seed: u64) -> Dice {
         Dice(seed)
     }
 
-    /// The stream of a daemon's key, which sets its choices apart from other daemons'.
+    /// The generator of a daemon's key, so that the daemon's choices differ from those of others.
     #[must_use]
     pub const fn of(key: PeerKey) -> Dice {
         let [a, b, c, d, e, f, g, h, ..] = key.0;
@@ -43,18 +44,18 @@ impl Dice {
         if bound == 0 { 0 } else { self.draw() % bound }
     }
 
-    /// Whether an event of this many in a thousand happens.
+    /// Whether an event with this probability, in thousandths, happens.
     pub fn happens(&mut self, permille: u32) -> bool {
         permille > 0 && self.below(1000) < u64::from(permille)
     }
 
-    /// A span from `low` up to `high`.
+    /// A random duration from `low` to `high`, both included.
     pub fn span(&mut self, low: Duration, high: Duration) -> Duration {
         let width = u64::try_from(high.saturating_sub(low).as_micros()).unwrap_or(u64::MAX);
         low + Duration::from_micros(self.below(width.saturating_add(1)))
     }
 
-    /// `all` in another order, each order as likely.
+    /// Put `all` in a random order; each order is equally likely.
     pub fn shuffle<T>(&mut self, all: &mut [T]) {
         for last in (1..all.len()).rev() {
             let other = usize::try_from(self.below(last as u64 + 1)).unwrap_or(last);
@@ -62,7 +63,7 @@ impl Dice {
         }
     }
 
-    /// `span` give or take `percent` of it, so that many timers do not fall together.
+    /// `span` plus or minus up to `percent` of it, so that many timers do not fire together.
     pub fn jittered(&mut self, span: Duration, percent: u32) -> Duration {
         let give = span * percent.min(100) / 100;
         self.span(span - give, span + give)
@@ -85,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_stream_is_splitmix64() {
-        // What Vigna's splitmix64.c gives for these seeds.
+        // Output of Vigna's splitmix64.c for this seed.
         let mut dice = Dice::new(1_234_567);
         let drawn = [(); 3].map(|()| dice.draw());
         assert_eq!(drawn, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);

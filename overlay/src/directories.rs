@@ -1,7 +1,7 @@
-//! The grid's directories as a daemon talks to them: asked one question at a time.
+//! Client of the grid's directories: one question at a time.
 //!
-//! Rule: a daemon asks others only; one that is a directory itself looks into its own table.
-//! Not here: connections and when they are given up (`contacts`), what is stated (`registrar`), what is done with
+//! Rule: a daemon asks other daemons only; a directory reads its own table directly.
+//! Not here: connections and their timeouts (`contacts`), the content of records (`registrar`), use of the
 //! answers (`resolve::asker`).
 
 use crate::contacts::{Contacts, Keep};
@@ -20,40 +20,36 @@ use wire::replication::{Answer, QUESTION_LEN_MAX_BYTES, Question};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// It is not configured.
+    /// The directory is not configured.
     #[error("{directory} is no directory of this grid; expected one that is configured")]
     NotConfigured {
-        /// Who.
         directory: PeerKey,
     },
-    /// It could not be asked.
+    /// The question could not be sent, or was not answered.
     #[error("directory {0}")]
     Ask(#[from] AskError),
-    /// It does not do that.
+    /// The directory refused the question.
     #[error("directory {directory} refused: {reason}")]
     Refused {
-        /// Who.
         directory: PeerKey,
-        /// In its words.
+        /// The directory's message.
         reason: String,
     },
-    /// What came is no answer to what was asked.
+    /// The answer does not fit the question.
     #[error("directory {directory} answered {what}; is it of another version?")]
     Answer {
-        /// Who.
         directory: PeerKey,
-        /// What came.
+        /// What was received.
         what: &'static str,
     },
-    /// The question is longer than one may be.
+    /// The question exceeds its maximum length.
     #[error("a question of {len_bytes} bytes to a directory; at most {QUESTION_LEN_MAX_BYTES} are allowed")]
     TooLong {
-        /// Its length.
         len_bytes: usize,
     },
 }
 
-/// All of them; cheap to share.
+/// The configured directories; cheap to share.
 pub struct Directories {
     contacts: Arc<Contacts>,
     rows: BTreeMap<PeerKey, Vec<Address>>,
@@ -66,27 +62,26 @@ impl fmt::Debug for Directories {
 }
 
 impl Directories {
-    /// Those configured, each once by its key, without the daemon `me` itself.
+    /// The configured directories, each once by its key, without the daemon `me` itself.
     #[must_use]
     pub fn new(me: PeerKey, contacts: Arc<Contacts>, configured: Vec<Directory>) -> Arc<Directories> {
         let mut rows: BTreeMap<PeerKey, Vec<Address>> = BTreeMap::new();
         for directory in configured.into_iter().filter(|directory| directory.key != me) {
-            // Named twice, by a token and by the configuration: either address will do.
+            // A directory in both the token and the configuration: either address will do.
             rows.entry(directory.key).or_default().extend(directory.addresses);
         }
         Arc::new(Directories { contacts, rows })
     }
 
-    /// Their keys.
     #[must_use]
     pub fn keys(&self) -> Vec<PeerKey> {
         self.rows.keys().copied().collect()
     }
 
-    /// Ask `directory`, dialling it if need be; at most `deadline`.
+    /// Ask `directory`, dialing it if necessary, for at most `deadline`.
     ///
     /// # Errors
-    /// As [`Contacts::ask`]; if it is not configured.
+    /// As [`Contacts::ask`]; also if the directory is not configured.
     pub async fn ask(
         &self,
         directory: PeerKey,
@@ -98,7 +93,7 @@ impl Directories {
         told(directory, &self.contacts.ask(whom, Protocol::Directory, &bytes, keep, deadline).await?)
     }
 
-    /// Ask `directory` as a client would, by the query interface; at most `deadline`.
+    /// Ask `directory` through the query interface, as a client would, for at most `deadline`.
     ///
     /// # Errors
     /// If it does not answer.
@@ -114,7 +109,7 @@ impl Directories {
             .await?)
     }
 
-    /// Those that can be asked now, without dialling them.
+    /// The connected directories.
     pub fn connected(&self) -> impl Iterator<Item = PeerKey> {
         self.rows.keys().copied().filter(|&directory| self.contacts.is_ready(directory))
     }
@@ -125,7 +120,7 @@ impl Directories {
         self.contacts.is_held(directory)
     }
 
-    /// Wait until questions to `directory` can be asked, dialling it if need be; for ever if it is not configured.
+    /// Wait until `directory` is connected, dialing it if necessary; forever if it is not configured.
     pub async fn reach(&self, directory: PeerKey) {
         match self.rows.get(&directory) {
             Some(addresses) => self.contacts.reach(directory, addresses).await,
@@ -133,7 +128,8 @@ impl Directories {
         }
     }
 
-    /// Dial all of them and stay connected, as a representative does, for as long as this is called again and again.
+    /// Dial all directories and hold the connections, as a representative does, as long as this is called
+    /// repeatedly.
     pub async fn hold(&self) {
         for (&directory, addresses) in &self.rows {
             self.contacts.hold(directory, addresses).await;

@@ -1,7 +1,8 @@
-//! Sensors find their domain by the directories: whoever has no representative, or sees a part of the domain only, asks
-//! where it is and meets whom they name; a representative asks now and then whether there is another.
+//! Discovery of a sensor's own domain through the directories. A sensor that has no representative, or sees
+//! only a part of its domain, asks for the domain's representatives and dials them; a representative checks
+//! now and then whether there is another.
 //!
-//! Rule: what is found is an address to dial and nothing more; who represents is decided by the election.
+//! Rule: the result is only an address to dial; the election decides which sensor represents the domain.
 //! Not here: seeds (`domain`), what counts as an answer (`resolve`).
 
 use crate::domain::{DomainHandle, View};
@@ -12,30 +13,28 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use wire::id::{DomainName, PeerKey};
 
-/// How often somebody is looked for who is missed.
+/// Interval of look-ups while a representative or a part of the domain is missing.
 pub const LOOK_INTERVAL: Duration = Duration::from_secs(3);
 
-/// How often a representative that misses no one looks for another.
+/// Interval at which a representative that misses nothing looks for another one.
 pub const SELDOM: Duration = Duration::from_secs(15);
 
-/// How long directories may take.
+/// Timeout of the directories' answer.
 const DEADLINE: Duration = Duration::from_secs(4);
 
-/// The task's parts.
+/// The discovery task.
 #[derive(Debug)]
 pub struct Finder {
-    /// This daemon.
     pub me: PeerKey,
-    /// Its domain.
     pub domain: DomainName,
-    /// Who is asked.
+    /// Looks up the domain.
     pub asker: Asker,
-    /// Who is told.
+    /// This sensor's part in its domain, which dials the sensors found.
     pub members: DomainHandle,
 }
 
 impl Finder {
-    /// Look until `shutdown`.
+    /// Look up the domain until `shutdown`.
     pub async fn run(self, shutdown: CancellationToken) {
         let view = self.members.view();
         let mut waited = Duration::ZERO;
@@ -64,7 +63,7 @@ impl Finder {
     }
 }
 
-/// How long after the last look the next one is due, if there may be others that this sensor does not see.
+/// How long after the last look-up the next one is due; none if this sensor misses nothing.
 fn due(view: &View) -> Option<Duration> {
     if view.state.representative.is_none() || view.state.partial {
         return Some(LOOK_INTERVAL);

@@ -1,7 +1,8 @@
-//! The gate as the daemon's tasks use it: one lock around the pure [`Gate`], clocks read, decisions logged.
+//! Authorizer of a running daemon: a lock around the pure [`Gate`], which reads the clocks and logs the
+//! decisions.
 //!
-//! Rule: the lock is held for one decision, never across an await; every decision that the gate wants told
-//! goes to the log under the target `audit`.
+//! Rule: the lock is held for one decision, never across an await; every decision in the audit queue of
+//! [`Gate`] is logged under the target `audit`.
 //! Not here: the decisions (`identity::admission`), files (`identity::member_files`).
 
 use crate::clock;
@@ -21,21 +22,21 @@ use wire::registration::Record;
 use wire::replication::{Farewell, Leave};
 use wire::time::Time;
 
-/// What this daemon shows of itself.
+/// The credentials that this daemon shows to its peers.
 #[derive(Clone, Debug)]
 enum Shown {
-    /// A certificate, or for a directory none; and the one before it.
+    /// A certificate, or none for a directory; and the previous certificate.
     Chain(Option<Box<Chain>>, Option<Box<Chain>>),
-    /// Nothing: it is about to join, or to log in.
+    /// Nothing: the daemon is about to join, or to log in.
     Nothing,
-    /// A visa: it visits.
+    /// A guest certificate (visa): the program is a guest.
     Visa(Box<ShownVisa>),
 }
 
-/// What a visa begins with where a chain, or none, begins with 1 or 0.
+/// First byte of a visa; an optional chain starts with 1 or 0.
 const VISA_FIRST: u8 = 2;
 
-/// The gate of a running daemon.
+/// The authorizer, and the credentials of the daemon.
 #[derive(Debug)]
 pub struct Gatekeeper {
     gate: Mutex<Gate>,
@@ -43,35 +44,33 @@ pub struct Gatekeeper {
 }
 
 impl Gatekeeper {
-    /// Of a daemon that shows `chain`; a directory shows none and is known by its key.
+    /// For a daemon that shows `chain`; a directory shows none and is recognized by its key.
     #[must_use]
     pub fn new(gate: Gate, chain: Option<Chain>) -> Gatekeeper {
         Gatekeeper { gate: Mutex::new(gate), shown: RwLock::new(Shown::Chain(chain.map(Box::new), None)) }
     }
 
-    /// Of a daemon that is about to join and has nothing to show.
+    /// For a daemon that is about to join and has nothing to show.
     #[must_use]
     pub fn joining(gate: Gate) -> Gatekeeper {
         Gatekeeper { gate: Mutex::new(gate), shown: RwLock::new(Shown::Nothing) }
     }
 
-    /// Show this certificate from now on, and `previous` while that holds and this one does not yet.
+    /// Show this certificate from now on, or `previous` while that is valid and this one is not valid yet.
     pub fn show(&self, chain: Chain, previous: Option<Chain>) {
         *self.shown.write().unwrap_or_else(PoisonError::into_inner) =
             Shown::Chain(Some(Box::new(chain)), previous.map(Box::new));
     }
 
-    /// Show nothing from now on.
     pub fn show_nothing(&self) {
         *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Shown::Nothing;
     }
 
-    /// Show this visa from now on.
     pub fn show_visa(&self, visa: ShownVisa) {
         *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Shown::Visa(Box::new(visa));
     }
 
-    /// The newest certificate, whether it holds or not.
+    /// The newest certificate, even if it is not valid.
     #[must_use]
     pub fn newest_chain(&self) -> Option<Chain> {
         match &*self.shown.read().unwrap_or_else(PoisonError::into_inner) {
@@ -80,7 +79,7 @@ impl Gatekeeper {
         }
     }
 
-    /// The certificate it shows: the newest that holds now.
+    /// The certificate that the daemon shows: the newest that is valid now.
     #[must_use]
     pub fn chain(&self) -> Option<Chain> {
         match &*self.shown.read().unwrap_or_else(PoisonError::into_inner) {
@@ -92,7 +91,7 @@ impl Gatekeeper {
         }
     }
 
-    /// Whether `principal` may do this now.
+    /// Check that `principal` may do this now.
     ///
     /// # Errors
     /// Why it may not.
@@ -100,23 +99,23 @@ impl Gatekeeper {
         self.decide(|gate| gate.check(principal, action, clock::calendar(), clock::now()))
     }
 
-    /// No visa of `visitor`, whom this proxy let in, counts here any more.
+    /// Reject every visa of `visitor`, a guest of this proxy, from now on.
     pub fn shut_out(&self, visitor: PeerKey) {
         self.decide(|gate| gate.shut_out(visitor, clock::calendar()));
     }
 
-    /// Who shows this pass to the proxy `me`.
+    /// Authenticate the bearer of a proxy ticket (pass) that is shown to the proxy `me`.
     ///
     /// # Errors
-    /// Why it is not believed.
+    /// Why the ticket is refused.
     pub fn open_pass(&self, shown: &ShownPass, me: PeerKey) -> Result<Principal, Refused> {
         self.decide(|gate| gate.handle_pass(shown, me, clock::calendar(), clock::now()))
     }
 
-    /// The record in a statement that `peer` handed over.
+    /// Verify the record in a statement that `peer` handed over.
     ///
     /// # Errors
-    /// If its signer may not state it.
+    /// If its signer may not publish it.
     pub fn open_statement(
         &self,
         peer: PeerKey,
@@ -125,23 +124,24 @@ impl Gatekeeper {
         self.decide(|gate| gate.handle_statement(peer, statement, clock::calendar(), clock::now()))
     }
 
-    /// The leave in a farewell that `peer` handed over.
+    /// Verify the leave in a farewell that `peer` handed over.
     ///
     /// # Errors
-    /// If its signer may not state it.
+    /// If its signer may not publish it.
     pub fn open_farewell(&self, peer: PeerKey, farewell: &Farewell) -> Result<(Leave, Principal), Refused> {
         self.decide(|gate| gate.handle_farewell(peer, farewell, clock::calendar(), clock::now()))
     }
 
-    /// The order in `signed`, which came to this daemon, and the operator who gave it.
+    /// Verify a signed command (order) that this daemon received; returns it with the operator that signed
+    /// it.
     ///
     /// # Errors
-    /// If it is not for here, not of an operator, or over.
+    /// If it is not for this host, not signed by an operator, or expired.
     pub fn open_order(&self, signed: &SignedOrder, here: &Here) -> Result<(Order, Principal), Refused> {
         self.decide(|gate| gate.handle_order(signed, here, clock::calendar(), clock::now()))
     }
 
-    /// Whether `principal` may state its own domain's record here, at a directory.
+    /// Check that `principal` may publish the record of its own domain at this directory.
     ///
     /// # Errors
     /// Why it may not.
@@ -149,10 +149,10 @@ impl Gatekeeper {
         self.decide(|gate| gate.check_stating(principal, clock::calendar(), clock::now()))
     }
 
-    /// What a list of denied says that `peer` handed over, be it older than the one in force.
+    /// Verify a revocation list that `peer` handed over, even if it is older than the one in force.
     ///
     /// # Errors
-    /// If it is not rightly signed.
+    /// If it is not correctly signed.
     pub fn open_denial(
         &self,
         peer: PeerKey,
@@ -161,27 +161,27 @@ impl Gatekeeper {
         self.decide(|gate| gate.open_denial(peer, denial, clock::calendar(), clock::now()))
     }
 
-    /// A list of denied that `peer` handed over.
+    /// Take a revocation list that `peer` handed over.
     ///
     /// # Errors
-    /// If it is not newer or not rightly signed.
+    /// If it is not newer or not correctly signed.
     pub fn take_denial(&self, peer: PeerKey, denial: &Denial) -> Result<Taken, Refused> {
         self.decide(|gate| gate.handle_denial(peer, denial, clock::calendar(), clock::now()))
     }
 
-    /// What members say of the clock of this host.
+    /// What the members' clocks say about this host's clock.
     #[must_use]
     pub fn members_clock(&self) -> Members {
         self.lock().clocks().members(clock::calendar(), clock::now())
     }
 
-    /// What is wrong with the clock of this host or of members, in sentences.
+    /// Messages about wrong clocks, of this host or of members.
     #[must_use]
     pub fn clock_health(&self) -> Vec<String> {
         self.lock().clocks().health(clock::calendar(), clock::now())
     }
 
-    /// Run one decision on the gate and log what it wants told.
+    /// Run one decision on the gate, and log the decisions in its audit queue.
     pub fn decide<T>(&self, decision: impl FnOnce(&mut Gate) -> T) -> T {
         let mut gate = self.lock();
         let result = decision(&mut gate);
@@ -192,7 +192,7 @@ impl Gatekeeper {
     }
 
     fn lock(&self) -> MutexGuard<'_, Gate> {
-        // The gate changes its tables by single steps, each whole.
+        // Each change of the gate's tables is a single step.
         self.gate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -240,7 +240,7 @@ impl Admission for Gatekeeper {
     }
 }
 
-/// What somebody shows.
+/// Credentials that a peer shows.
 enum Read {
     Chain(Option<Box<Chain>>),
     Visa(Box<ShownVisa>),

@@ -1,8 +1,9 @@
-//! Hands what the overlay tells to whoever serves it: one queue for each protocol.
+//! Dispatcher of overlay events: one queue for each protocol.
 //!
-//! Rule: the hub never waits. What finds its queue full is refused to the peer in words; peers that come
-//! and go are told to everybody who asked, and whoever is too slow for that looks at the table instead.
-//! Not here: what is done with a question (membership here, the rest in the daemons).
+//! Rule: the hub never waits. If a queue is full, a question is refused with a message, and a stream is
+//! reset. Connecting and disconnecting peers are broadcast to every subscriber; a subscriber that is too slow
+//! reads the table instead.
+//! Not here: answering a question (membership here, the others in the daemons).
 
 use crate::identity::admission::Principal;
 use crate::net::event_loop::{Event, Question};
@@ -14,35 +15,32 @@ use std::sync::Arc;
 use tokio::sync::{broadcast, mpsc};
 use wire::id::PeerKey;
 
-/// Questions or streams of one protocol that may wait.
+/// Most questions or streams of one protocol that wait.
 const WAITING_MAX: usize = 256;
 
-/// Peers coming and going that may wait for a slow listener before it is told that it missed some.
+/// Most peer events that wait for a slow subscriber before it is notified that it missed some.
 const PEERS_MAX: usize = 1024;
 
-/// A stream that a peer opened and that was welcomed.
+/// A stream that a peer opened and that this daemon admitted.
 #[derive(Debug)]
 pub struct Visit {
-    /// Who.
     pub peer: PeerKey,
-    /// Who that is.
     pub principal: Arc<Principal>,
-    /// The stream.
     pub stream: Stream,
 }
 
-/// A peer came or went.
+/// A peer connected or disconnected.
 #[derive(Clone, Debug)]
 pub enum PeerEvent {
-    /// Both sides have welcomed each other.
+    /// Both sides have admitted each other.
     Ready(Arc<Principal>, Option<SocketAddr>),
     /// Its last connection ended.
     Gone(PeerKey),
-    /// It does not welcome this daemon, and why.
+    /// It refuses this daemon, with the reason.
     Unwelcome(PeerKey, String),
 }
 
-/// The hub: ask it for what is to be served, then run it.
+/// The hub: subscribe to what the daemon serves, then run it.
 #[derive(Debug)]
 pub struct Hub {
     events: mpsc::Receiver<Event>,
@@ -52,42 +50,42 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// A hub of what `events` brings.
+    /// A hub for these events.
     #[must_use]
     pub fn new(events: mpsc::Receiver<Event>) -> Hub {
         Hub { events, peers: broadcast::channel(PEERS_MAX).0, questions: Vec::new(), visits: Vec::new() }
     }
 
-    /// Peers that come and go from now on.
+    /// Subscribe to the peers that connect and disconnect from now on.
     #[must_use]
     pub fn peers(&self) -> broadcast::Receiver<PeerEvent> {
         self.peers.subscribe()
     }
 
-    /// The questions of `protocol`; whoever takes them answers them.
+    /// Receive the questions of `protocol`; the caller must answer them.
     pub fn questions(&mut self, protocol: Protocol) -> mpsc::Receiver<Question> {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         self.questions.push((protocol, sender));
         receiver
     }
 
-    /// The streams of `protocol`; whoever takes them serves them.
+    /// Receive the streams of `protocol`; the caller must serve them.
     pub fn visits(&mut self, protocol: Protocol) -> mpsc::Receiver<Visit> {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         self.visits.push((protocol, sender));
         receiver
     }
 
-    /// Hand on until the overlay ends.
+    /// Dispatch events until the overlay ends.
     pub async fn run(mut self) {
         while let Some(event) = self.events.recv().await {
             match event {
-                // An error says that no one listens.
+                // An error only means that there is no subscriber.
                 Event::Ready { principal, address } => {
                     drop(self.peers.send(PeerEvent::Ready(principal, address)))
                 }
                 Event::Gone(peer) => drop(self.peers.send(PeerEvent::Gone(peer))),
-                // It is no visitor.
+                // A failed dial is no event of a peer.
                 Event::Undialled(..) => {}
                 Event::Unwelcome { peer, reason } => {
                     drop(self.peers.send(PeerEvent::Unwelcome(peer, reason)))
@@ -118,12 +116,12 @@ impl Hub {
             },
         };
         if let Some((question, answer)) = refused {
-            // The peer may have gone.
+            // The peer may have closed the connection.
             let _ = question.reply.send(answer);
         }
     }
 }
-/// What a daemon says to questions that it answers none of.
+/// Refusal of a question of a protocol that this daemon does not serve.
 pub(crate) fn answers_none(protocol: Protocol) -> String {
     format!("this daemon answers no questions of {protocol}")
 }

@@ -1,10 +1,11 @@
-//! The peer-to-peer layer of visperf: who a daemon is, who is there, who represents a domain, and how
-//! daemons reach each other.
+//! The peer-to-peer layer of visperf: identity of daemons, membership, election of a domain's representative,
+//! and connections between daemons.
 //!
-//! Decisions are made in pure cores ([`membership`], [`election`]), tried by the thousand in the
-//! [`simulator`]; libp2p is a thin shell around them, and appears in no other crate.
+//! Decisions are made in pure cores ([`membership`], [`election`]), which the [`simulator`] tests by the
+//! thousand; libp2p is a thin layer around them, and no other crate uses it.
 //!
-//! Not here: what travels (`wire`), the directory's table (`directory`), what members report (`sensor`).
+//! Not here: the types that are sent (`wire`), the directory's table (`directory`), the data of members
+//! (`sensor`).
 
 pub mod clock;
 pub mod config;

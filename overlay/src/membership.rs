@@ -1,15 +1,16 @@
-//! The table of a domain's members: who was ever there and in which state, numbered change by change.
+//! Membership table of a domain: every member and its state, with a number for each change.
 //!
-//! Pure. The representative owns the table; every other sensor holds a copy, by which it finds the next
-//! candidates and, once promoted, knows the domain. A copy is brought up to date by the changes since the
-//! number it holds; numbers go on from one representative to the next, so that a change of representative
-//! does not send 500 tables. [`Table::digest`] is the same for equal tables on every machine.
+//! Pure. The representative owns the table. Every other sensor holds a copy, by which it finds the next
+//! candidates and, once promoted, knows the domain. A copy is updated with the changes since its number. The
+//! numbers continue from one representative to the next, so that a change of representative does not send 500
+//! tables. [`Table::digest`] is the same for equal tables on every machine.
 //!
-//! Rules: a later incarnation replaces an earlier one; what a member says of itself goes before what is
-//! told of it; hosts' names of two keys may be equal (a sensor that lost its key is another sensor). At
-//! most [`MEMBERS_MAX`] rows: the longest dead make room, a live one is never dropped for a new one.
+//! Rules: a later incarnation replaces an earlier one. What a member says of itself takes precedence over
+//! what others say of it. Two keys may have the same host name (a sensor that lost its key is another
+//! sensor). The table has at most [`MEMBERS_MAX`] rows: the members that died or left longest ago make room;
+//! a live one is never dropped for a new one.
 //!
-//! Not here: when somebody is suspect (`election`), load (kept with the link it came by).
+//! Not here: when a member becomes suspect (`election`), load (stored with the link that it was received on).
 
 use crate::election::Rank;
 use sha2::{Digest as _, Sha256};
@@ -19,63 +20,63 @@ use wire::id::{DomainName, HostName, PeerKey};
 use wire::membership::{Held, Member, Members, State, Term};
 use wire::time::Moment;
 
-/// Most members of a domain: twice what a star is meant for (500); beyond it, divide the domain.
+/// Most members of a domain: twice the intended size of a star (500); a larger domain must be divided.
 pub const MEMBERS_MAX: usize = 1024;
 
-/// Changes beyond which a number is no honest one: a thousand a second for ten thousand years.
+/// A higher number cannot be genuine: a thousand changes a second for almost ten thousand years.
 const VERSION_MAX: u64 = 1 << 48;
 
-/// What a peer may be in the domain, by its certificate.
+/// What a peer may do in the domain, by its certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// The host its certificate names.
+    /// The host in its certificate.
     pub host: HostName,
     /// Whether it may represent the domain.
     pub may_represent: bool,
-    /// The operator's wish: the highest represents.
+    /// Priority in an election, set by the operator: the highest represents.
     pub priority: u8,
 }
 
-/// One member as held.
+/// One member in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Who, where, in which state.
     pub member: Member,
     /// Its place in the order of candidates.
     pub rank: Rank,
     /// Number of its last change.
     pub changed: u64,
-    /// Since when it is in that state, as far as this sensor knows.
+    /// Since when it has been in its state, as far as this sensor knows.
     pub since: Moment,
-    /// When it was last heard, at the representative; elsewhere when it was told.
+    /// At the representative, when it was last seen. In a copy, the time of the last update if it is alive,
+    /// otherwise the time that the representative reported.
     pub heard: Moment,
 }
 
-/// How many members are in which state.
+/// Number of members by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Heard lately.
+    /// Seen lately.
     pub alive: usize,
-    /// Not heard for a while.
+    /// Not seen for a while.
     pub suspect: usize,
-    /// Counted as gone.
+    /// Considered gone.
     pub dead: usize,
-    /// Said that they go.
+    /// Announced that they leave.
     pub left: usize,
 }
 
-/// The table. See the rules at the head of this file.
+/// The membership table; its rules are at the head of this file.
 #[derive(Clone, Debug)]
 pub struct Table {
     domain: DomainName,
     rows: BTreeMap<PeerKey, Row>,
-    /// Whose numbers these are, and the last one.
+    /// Term of the numbers, and the last number.
     held: Held,
-    /// Under which term the numbers began that a member may still hold: those of the representative before.
+    /// Term and last number under the previous representative, which copies may still hold.
     before: Held,
-    /// The hash, while nothing changed.
+    /// The cached hash; none after a change.
     digest: Option<u64>,
-    /// Members that found no place.
+    /// Members rejected because the table was full.
     refused_total: u64,
 }
 
@@ -93,7 +94,6 @@ impl Table {
         }
     }
 
-    /// What is held of `key`.
     #[must_use]
     pub fn get(&self, key: &PeerKey) -> Option<&Row> {
         self.rows.get(key)
@@ -104,31 +104,28 @@ impl Table {
         self.rows.values()
     }
 
-    /// How many rows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether no one is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Whose table this is a copy of, and up to which change.
+    /// Term and number of the last change in this copy.
     #[must_use]
     pub fn held(&self) -> Held {
         self.held
     }
 
-    /// Members that found no place since the start.
+    /// Members rejected since the start because the table was full.
     #[must_use]
     pub fn refused_total(&self) -> u64 {
         self.refused_total
     }
 
-    /// How many are in which state.
     #[must_use]
     pub fn count(&self) -> Count {
         let mut count = Count::default();
@@ -143,8 +140,8 @@ impl Table {
         count
     }
 
-    /// The table is this sensor's own from now on, under `term`: numbers go on from the copy it held.
-    /// Those alive or suspected have until their silence is long from `now` on.
+    /// Become the owner of the table, under `term`; the numbers continue from the copy. Members that are
+    /// alive or suspect count as seen at `now`.
     pub fn own(&mut self, term: Term, now: Moment) {
         if term != self.held.term {
             self.before = self.held;
@@ -157,26 +154,26 @@ impl Table {
         }
     }
 
-    /// `key` was heard.
+    /// Record that `key` was seen.
     pub fn touch(&mut self, key: &PeerKey, now: Moment) {
         if let Some(row) = self.rows.get_mut(key) {
             row.heard = now;
         }
     }
 
-    /// Put in or replace a member by what it says of itself; whether anything changed.
+    /// Insert or replace a member by what it says of itself. Returns whether anything changed.
     pub fn meet(&mut self, member: Member, now: Moment) -> bool {
         if let Some(row) = self.rows.get_mut(&member.key)
             && member.incarnation < row.member.incarnation
         {
-            // Somebody told of a life it never had.
+            // Another sensor reported an incarnation that the member never had.
             row.member.incarnation = member.incarnation;
         }
         self.put(member, now)
     }
 
-    /// Put in or replace a member by what is told of it; whether anything changed. An earlier incarnation
-    /// changes nothing.
+    /// Insert or replace a member by what another sensor says of it. Returns whether anything changed; an
+    /// earlier incarnation changes nothing.
     pub fn put(&mut self, member: Member, now: Moment) -> bool {
         if let Some(row) = self.rows.get(&member.key) {
             if member.incarnation < row.member.incarnation || member == row.member {
@@ -198,7 +195,7 @@ impl Table {
         true
     }
 
-    /// Say in which state `key` is; whether that changed anything.
+    /// Set the state of `key`. Returns whether that changed anything.
     pub fn mark(&mut self, key: &PeerKey, state: State, now: Moment) -> bool {
         let Some(row) = self.rows.get_mut(key) else { return false };
         if row.member.state == state {
@@ -212,8 +209,8 @@ impl Table {
         true
     }
 
-    /// Drop who is dead for longer than `dead_kept` or left longer ago than `left_kept`. Copies notice by
-    /// the digest.
+    /// Drop members that have been dead for `dead_kept`, or left `left_kept` ago. Copies notice it by the
+    /// digest.
     pub fn forget(&mut self, dead_kept: Duration, left_kept: Duration, now: Moment) {
         let before = self.rows.len();
         self.rows.retain(|_, row| match row.member.state {
@@ -227,7 +224,7 @@ impl Table {
         }
     }
 
-    /// What a copy at `held` lacks; the whole table if its numbers are not of this line.
+    /// The changes that a copy at `held` lacks; the whole table if its number is not of this sequence.
     #[must_use]
     pub fn changes_since(&self, held: Held, now: Moment) -> Members {
         let own = held.term == self.held.term && held.version <= self.held.version;
@@ -246,7 +243,8 @@ impl Table {
         }
     }
 
-    /// Bring this copy up to date; false if it lacks what came before (the whole is then asked for).
+    /// Update this copy. Returns false if earlier changes are missing, so that the whole table must be
+    /// requested, or if `members` exceeds its bounds.
     pub fn apply(&mut self, members: Members, now: Moment) -> bool {
         if members.members.len() > MEMBERS_MAX || members.version > VERSION_MAX {
             return false;
@@ -280,12 +278,12 @@ impl Table {
         true
     }
 
-    /// The copy is not what it says: ask for the whole.
+    /// Invalidate the number of this copy, because its content is wrong: the whole table is requested next.
     pub fn doubt(&mut self) {
         self.held = Held { term: Term::NONE, version: self.held.version };
     }
 
-    /// A hash of the whole table, the same on every machine.
+    /// A hash of the whole table, the same on every machine. Without `since`, ranks and numbers.
     pub fn digest(&mut self) -> u64 {
         if let Some(digest) = self.digest {
             return digest;
@@ -315,7 +313,7 @@ impl Table {
         }
     }
 
-    /// Drop the member that left or died longest ago; false if all are there.
+    /// Drop the member that died or left longest ago; false if there is none.
     fn make_room(&mut self) -> bool {
         let gone = self.rows.values().filter(|row| matches!(row.member.state, State::Dead | State::Left));
         let Some(key) = gone.min_by_key(|row| (row.since, row.member.key)).map(|row| row.member.key) else {
@@ -375,7 +373,7 @@ mod tests {
         let mut standby = Table::new(DomainName::try_from("d").unwrap());
         assert!(standby.apply(sent(&table, 3_600), at(3_600)));
         assert_eq!(heard(&standby), at(0));
-        // An earlier version does not send it: what is known stays.
+        // An earlier version does not send it: the stored value remains.
         let unsaid = Members { silent: Vec::new(), ..sent(&table, 4_000) };
         assert!(standby.apply(unsaid, at(4_000)));
         assert_eq!(heard(&standby), at(0));

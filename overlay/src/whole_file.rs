@@ -1,10 +1,10 @@
-//! Files whose content is replaced whole: what daemons keep in their state directories.
+//! Atomic replacement of files: what daemons store in their state folders.
 //!
 //! Rule: content and name are on disk before a function here returns; a reader sees the old content or the
-//! new, never a mix. On an error the old content stays, and nothing new is left beside it. Each has mode 0600, whatever it had
-//! before, and takes the place of a link without following it. Callers see to it that no other process writes the same file at
-//! the same time.
-//! Not here: what is in the files, whose they must be (`identity`).
+//! new one, never a mix. After an error, the old content remains, and no temporary file is left. Each file
+//! has mode 0600, whatever it had before, and replaces a symbolic link without following it. The caller makes
+//! sure that no other process writes the same file at the same time.
+//! Not here: the contents, required owners (`identity`).
 
 use daemon::state_file;
 use std::fs::{self, File, OpenOptions};
@@ -12,39 +12,39 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Their permissions: only the owner, whose commands and daemon use the folder, may read them.
+/// Permissions of the files: only the owner, whose commands and daemon use the folder, may read them.
 const MODE: u32 = 0o600;
 
-/// Give a file this content in place of any that it has.
+/// Replace the content of a file, or create it.
 ///
 /// # Errors
-/// What the system says; the file is then as before.
+/// The error of the system; the file is unchanged then.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     replace_with(path, |file| file.write_all(content))
 }
 
-/// As [`replace`], with a content that is written bit by bit.
+/// As [`replace`], with content that `write` writes in parts.
 ///
 /// # Errors
-/// What the system or `write` says; the file is then as before.
+/// The error of the system or of `write`; the file is unchanged then.
 pub fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let beside = beside(path, "new");
-    // What a crash left here may have any mode.
+    // A file left by a crash may have any mode.
     remove(&beside)?;
     write_new(&beside, write)?;
     fs::rename(&beside, path).inspect_err(|_| forget(&beside))?;
     sync_folder(path)
 }
 
-/// Give a file its first content; `false` if there is one already, which stays as it is. Two that do so at the
-/// same time have different marks.
+/// Create a file with this content. Returns `false` if it exists already; its content is unchanged then.
+/// Concurrent callers must use different marks.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system.
 pub fn create(path: &Path, content: &[u8], mark: u64) -> io::Result<bool> {
     let beside = beside(path, &format!("{mark:016x}.new"));
     write_new(&beside, |file| file.write_all(content))?;
-    // A link refuses to replace, a rename would not.
+    // A hard link fails if the file exists; a rename would replace it.
     let linked = fs::hard_link(&beside, path);
     remove(&beside)?;
     match linked {
@@ -54,10 +54,10 @@ pub fn create(path: &Path, content: &[u8], mark: u64) -> io::Result<bool> {
     }
 }
 
-/// The folder of this file is on disk: without this a new name may be lost with the power, the content not.
+/// Sync the folder of this file: without this, a power failure may lose a new name, though not the content.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system.
 pub fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
@@ -75,7 +75,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// No one needs half a file; the error that matters is the one at hand.
+/// An incomplete file is useless; the caller already has the error that matters.
 fn forget(path: &Path) {
     let _ = fs::remove_file(path);
 }
