@@ -23,6 +23,7 @@ pub enum Error {
     /// The directory is not configured.
     #[error("{directory} is no directory of this grid; expected one that is configured")]
     NotConfigured {
+        /// Key of the daemon that was asked.
         directory: PeerKey,
     },
     /// The question could not be sent, or was not answered.
@@ -45,6 +46,7 @@ pub enum Error {
     /// The question exceeds its maximum length.
     #[error("a question of {len_bytes} bytes to a directory; at most {QUESTION_LEN_MAX_BYTES} are allowed")]
     TooLong {
+        /// Length of the encoded question.
         len_bytes: usize,
     },
 }

@@ -20,6 +20,7 @@ pub enum Refused {
          TOKEN` on its host"
     )]
     NoCertificate {
+        /// The connected peer.
         peer: PeerKey,
     },
     /// The hello has another version of the overlay.
@@ -32,6 +33,7 @@ pub enum Refused {
     /// The account of a guest was removed or changed after its login.
     #[error("the account of the visitor {visitor} was removed or changed; log in again")]
     ShutOut {
+        /// Key of the guest.
         visitor: PeerKey,
     },
     /// A proxy ticket for another proxy.
@@ -56,11 +58,13 @@ pub enum Refused {
          check the directories in the configuration and that they admit {domain}"
     )]
     UnknownDomain {
+        /// The domain in the certificate, list or record.
         domain: DomainName,
     },
     /// Members of the domain may not read here.
     #[error("domain {domain} may not read here; name it in `readers` of the configuration to let it")]
     NotReader {
+        /// The domain in the certificate.
         domain: DomainName,
     },
     /// Another domain of the same name.
@@ -122,7 +126,9 @@ pub enum Refused {
          give"
     )]
     RoleOfRoot {
+        /// Roles in the certificate.
         roles: Roles,
+        /// The issuer that signed it.
         signer: PeerKey,
     },
     /// The value is valid for longer than its signer may sign for.
@@ -289,6 +295,7 @@ pub enum Refused {
     /// The rate limit on refused attempts.
     #[error("too many refused attempts to join; try again in {} s", wait.as_secs() + 1)]
     TooManyAttempts {
+        /// Time until the next attempt is allowed.
         wait: Duration,
     },
     /// Another key holds the host name.

@@ -46,6 +46,7 @@ pub enum Error {
     )]
     Mode {
         path: PathBuf,
+        /// Its permission bits.
         found: u32,
     },
     /// The folder that contains it cannot be used.
@@ -55,6 +56,7 @@ pub enum Error {
     #[error("{} cannot be used: {reason}; it is not overwritten: restore it from a copy, or move it away", path.display())]
     Content {
         path: PathBuf,
+        /// What is wrong with the content.
         reason: String,
     },
 }

@@ -123,6 +123,7 @@ struct Kept {
 pub enum Redeemed {
     /// A new certificate.
     First {
+        /// Roles of the certificate.
         roles: Roles,
         priority: u8,
     },
@@ -271,6 +272,7 @@ pub enum WishError {
     /// A text that is not a pattern.
     #[error("{found:?} is no pattern of host names; expected one such as wn07, wn0? or wn[0-9]*")]
     Pattern {
+        /// The text, cut to 80 characters.
         found: String,
     },
     /// The store has no room for another token of the type replace.

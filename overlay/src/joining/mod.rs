@@ -83,6 +83,7 @@ pub enum Error {
          is to join, or name another state folder"
     )]
     Own {
+        /// The domain of this daemon.
         domain: DomainName,
     },
     /// The issuer's addresses are not known.
@@ -91,6 +92,7 @@ pub enum Error {
          HOST:PORT`"
     )]
     NoAddress {
+        /// The domain to join or to stay in.
         domain: DomainName,
     },
     /// The issuer did not answer.

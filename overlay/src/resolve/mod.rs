@@ -139,7 +139,9 @@ pub enum Resolving {
 pub enum Output {
     /// Ask a directory; its answer goes to [`Resolver::handle_reply`].
     Ask {
+        /// Key of the directory.
         directory: PeerKey,
+        /// The domain to look up.
         domain: DomainName,
     },
     /// A look-up ended: send the outcome to all callers that wait for this domain.

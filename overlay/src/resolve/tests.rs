@@ -1,4 +1,6 @@
-//! Tests of the resolver: which directories it asks, which answer counts, and what it caches and stores.
+//! Tests of the resolver: which directories it asks, which answer counts, and what it caches.
+//!
+//! Not here: the task that sends the questions (`asker`).
 
 use super::*;
 use wire::credential::{Certificate, Chain, Roles, Serial};
