@@ -231,7 +231,7 @@ fn keep(
     let (mut held, later) = member_files::load_denials(state, &trust)?;
     for denial in denials {
         match held.take(denial, &trust) {
-            // The stored list is newer: the issuer was restored from a backup, and will count on.
+            // The stored list is newer: the issuer was set back to an older state, and will count on.
             Ok(_) | Err(Refused::DenyListOld { .. } | Refused::DenyListTwice { .. }) => {}
             Err(refused) => return Err(refused.into()),
         }
