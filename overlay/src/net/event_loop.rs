@@ -1,8 +1,8 @@
-//! The task that owns the swarm: commands and inbound streams in, events out.
+//! Event loop that owns the swarm: commands and inbound streams in, events out.
 //!
-//! Rule: it never waits for the daemon. Peers that come and go are kept in a queue as long as there are
-//! peers; questions and streams that find the daemon's queue full are refused to the peer.
-//! Not here: what is done on a swarm event (`swarm_events`), serving a stream (`accept`).
+//! Rule: the loop never waits for the daemon. Arrivals and departures of peers wait in a queue of their own;
+//! questions and streams that find the daemon's queue full are refused to the peer.
+//! Not here: the handling of swarm events (`swarm_events`), serving a stream (`accept`).
 
 use super::Error;
 use super::accept::{Answerer, Door};
@@ -45,75 +45,75 @@ use wire::id::PeerKey;
 use wire::join::Directory;
 use wire::time::Moment;
 
-/// Commands that may wait.
+/// Most commands that may wait in the queue.
 const COMMANDS_MAX: usize = 256;
 
-/// Questions, streams and peers that may wait for the daemon.
+/// Most questions, streams and peer events that may wait for the daemon.
 const EVENTS_MAX: usize = 1024;
 
-/// How long connections may take to close at the end.
+/// Timeout for closing the connections at shutdown.
 const CLOSING_MAX: Duration = Duration::from_millis(500);
 
-/// How often what has become too old is looked for.
+/// Interval of the check for expired connections, streams and registrations.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Most connections of a daemon at a time: a domain of 500 members, seven directories, other domains' questions.
+/// Most connections of a daemon: a domain of 500 members, seven directories, other domains' questions.
 pub const CONNECTIONS_MAX: u32 = 1024;
 
-/// Most connections of a directory at a time, wherever it may have more: some 700 MiB of them.
+/// Most connections of a directory, whatever its limit on descriptors: they take some 700 MiB.
 pub const DIRECTORY_CONNECTIONS_MAX: u32 = 16_384;
 
-/// Descriptors of a directory that are not for connections with daemons: clients of its query interface, files.
+/// Descriptors of a directory that are reserved for other uses: clients of its query interface, files.
 const BESIDE: u64 = 4096;
 
-/// How long a connection that no one wants held is kept while most places are taken: longer than a representative and
-/// its standbys are silent, so that those who hold their connection keep it and others make place.
+/// Idle timeout while most places are taken, for connections that are not held on purpose. It is longer than
+/// a representative and its standbys are silent, so their connections stay and idle ones make room.
 const CROWDED_IDLE: Duration = Duration::from_secs(20);
 
-/// Connections beyond the most, so that whoever comes then can be told why it has to go.
+/// Connections allowed beyond the maximum, so that a peer that comes then can receive the reason of its
+/// refusal.
 pub(super) const SPARE: u32 = 64;
 
-/// Most connections with one peer: both sides dialled at once, directly and through proxies, and those of its process
-/// before, which no one has found dead yet.
+/// Most connections with one peer: both sides dialled at once, directly and through proxies, and those of the
+/// peer's previous process that have not timed out yet.
 pub const CONNECTIONS_OF_PEER_MAX: u32 = 8;
 
-/// Most connections of a directory that may have so many descriptors open: a representative and two standbys of each
-/// domain hold one each, and sensors visit.
+/// Most connections of a directory that may have `descriptors` open: a representative and two standbys of
+/// each domain hold one each, and sensors connect for a while.
 #[must_use]
 pub fn directory_connections(descriptors: u64) -> u32 {
     let most = descriptors.saturating_sub(BESIDE).max(descriptors / 2);
     u32::try_from(most).unwrap_or(u32::MAX).min(DIRECTORY_CONNECTIONS_MAX)
 }
 
-/// How the overlay of a daemon behaves.
+/// Configuration of a daemon's overlay.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where to listen; nothing is listened on if empty.
+    /// Addresses to listen at; if empty, the daemon does not listen.
     pub listen: Vec<SocketAddr>,
-    /// Most connections at a time.
     pub connections_max: u32,
-    /// How long a connection that no one wants held is kept while most places are taken.
+    /// Idle timeout while most places are taken, for connections that are not held on purpose.
     pub crowded_idle: Duration,
-    /// Program and version, told to peers.
+    /// Program and version, sent to peers.
     pub program: String,
-    /// Proxies with which a registration is kept: they are dialled, and others reach this daemon through them.
+    /// Proxies to register with: they are dialled, and other daemons reach this one through them.
     pub via: Vec<Directory>,
-    /// Whether it visits: the proxies of `via` are dialled, and no registration is kept there.
+    /// Whether this daemon is a visitor: it dials the proxies of `via`, and does not register there.
     pub is_visitor: bool,
-    /// Whether it joins a domain: why an address was not reached is an event, as it is for a visitor.
+    /// Whether this daemon is joining a domain: like a visitor, it receives [`Event::Undialled`].
     pub is_joining: bool,
-    /// Whether others are reached through this daemon.
+    /// Whether this daemon is a proxy: it carries circuits for others.
     pub is_proxy: bool,
-    /// The site's own HTTP proxy, where connections out lead through one.
+    /// The site's own HTTP proxy, where outbound connections have to use one.
     pub http_proxy: Option<HttpProxy>,
-    /// By which protocols connections are encrypted.
+    /// Encryption protocols and their order.
     pub offer: Offer,
-    /// What is spoken on streams.
+    /// Stream protocols that are accepted.
     pub spoken: &'static [Protocol],
 }
 
 impl Config {
-    /// The usual one, listening at `listen`.
+    /// The default configuration, listening at `listen`.
     #[must_use]
     pub fn new(listen: Vec<SocketAddr>) -> Config {
         let program = concat!("visperf ", env!("CARGO_PKG_VERSION")).to_owned();
@@ -133,57 +133,50 @@ impl Config {
     }
 }
 
-/// A question of a peer. Dropping it tells the peer that it is not answered.
+/// Question of a peer. If it is dropped without a reply, the peer receives a refusal, and for
+/// [`Protocol::Query`] the end of the stream.
 #[derive(Debug)]
 pub struct Question {
-    /// Who asks.
+    /// The peer that asks.
     pub peer: PeerKey,
-    /// Who that is; `None` only for a protocol open to strangers.
+    /// Its principal; `None` only for a protocol open to strangers.
     pub principal: Option<Arc<Principal>>,
-    /// From where it is connected; none through a proxy.
+    /// Remote address of its connection; `None` through a proxy.
     pub address: Option<SocketAddr>,
-    /// By which protocol.
     pub protocol: Protocol,
-    /// The question.
     pub body: Vec<u8>,
-    /// Takes the answer.
+    /// Sends the answer.
     pub reply: oneshot::Sender<Answer>,
-    /// From where it comes, for the log of whoever answers.
+    /// Tracing span with the peer's address, for the log of the part that answers.
     pub from: tracing::Span,
 }
 
-/// What the overlay tells the daemon.
+/// Events that the overlay sends to the daemon.
 #[derive(Debug)]
 pub enum Event {
-    /// Both sides have welcomed each other: questions and streams are possible.
+    /// Both sides have admitted each other: questions and streams are possible.
     Ready {
-        /// Who.
         principal: Arc<Principal>,
-        /// From where it is connected.
+        /// Remote address of its connection.
         address: Option<SocketAddr>,
     },
-    /// Its last connection ended.
+    /// The peer's last connection ended.
     Gone(PeerKey),
-    /// It does not welcome this daemon.
+    /// The peer refused this daemon.
     Unwelcome {
-        /// Who.
         peer: PeerKey,
-        /// Why, in its words.
+        /// The reason that the peer sent.
         reason: String,
     },
-    /// To a visitor, or to a daemon that joins: what it dialled was not reached, and why.
+    /// A dial failed, with its reason; only sent to a visitor and to a daemon that joins.
     Undialled(Target, Undialled),
-    /// A question.
     Question(Question),
-    /// A lasting stream, already welcomed.
+    /// A lasting stream that this daemon has already accepted.
     Stream {
-        /// Who opened it.
+        /// The peer that opened it.
         peer: PeerKey,
-        /// Who that is.
         principal: Arc<Principal>,
-        /// For what.
         protocol: Protocol,
-        /// The stream.
         stream: Stream,
     },
 }
@@ -198,23 +191,23 @@ pub(super) struct Behaviour {
     pub(super) proxy: Toggle<relay::Behaviour>,
 }
 
-/// What a greeting task found out.
+/// Result of a greeting: the peer admitted this daemon, or its reason for refusing.
 pub(super) type Greeted = Result<(), String>;
 
 /// A connected peer.
 #[derive(Debug)]
 pub(super) struct Connected {
     pub(super) since: Moment,
-    /// When it was shown this daemon's certificate last.
+    /// When this daemon's certificate was sent to it last.
     pub(super) greeted: Moment,
-    /// How far the calendar was ahead of the clock that never goes back then.
+    /// Lead of the wall clock over the monotonic clock at that time, in microseconds.
     pub(super) greeted_ahead: i64,
     pub(super) address: Option<SocketAddr>,
-    /// The same as it was dialled, by name perhaps; none of a circuit.
+    /// The address that was dialled, perhaps with a host name; `None` for a circuit.
     pub(super) place: Option<Multiaddr>,
 }
 
-/// The task. See the rule at the head of this file.
+/// The event loop. See the rule at the head of this file.
 pub struct EventLoop {
     pub(super) swarm: Swarm<Behaviour>,
     pub(super) config: Config,
@@ -222,26 +215,26 @@ pub struct EventLoop {
     pub(super) door: Arc<Door>,
     pub(super) redial: Redial,
     pub(super) connected: BTreeMap<PeerKey, Connected>,
-    /// Attempts under way.
     pub(super) dialling: Dialling,
-    /// Which seed led to which peer.
+    /// The seed through which each peer was found.
     pub(super) seeds: BTreeMap<PeerKey, Target>,
     pub(super) silence: Silence<ConnectionId>,
     pub(super) circuits: Circuits,
-    /// Direct connections beside them.
+    /// Hole punching: direct connections beside the circuits.
     pub(super) punch: Punch,
     pub(super) ways: Arc<Ways>,
-    /// How each connection is made.
+    /// Transport of each connection.
     pub(super) rungs: Arc<Rungs>,
-    /// Streams that wait for questions.
+    /// Idle streams that are reused for questions.
     pub(super) pool: Arc<QuestionPool>,
-    /// Most places are taken, so that no one keeps one idly.
+    /// Whether most places are taken, so that idle connections are closed sooner.
     pub(super) is_crowded: bool,
-    /// Who refused this daemon, and what was logged of that.
+    /// Refusals of this daemon by peers, to limit how often each is logged.
     pub(super) refusals: Repeats,
-    /// How far the calendar is ahead of the clock that never goes back, to see when it is set.
+    /// Lead of the wall clock over the monotonic clock, in microseconds, to detect that the wall clock was
+    /// set.
     pub(super) calendar_ahead: i64,
-    /// Peers that came and went, not yet told.
+    /// Arrivals and departures of peers that the daemon has not received yet.
     pub(super) untold: VecDeque<Event>,
     pub(super) tasks: JoinSet<()>,
     pub(super) welcomes: mpsc::Sender<(PeerKey, Greeted)>,
@@ -256,10 +249,10 @@ struct Inbox {
 }
 
 impl EventLoop {
-    /// Listen, and be ready to [`EventLoop::run`]. Call it within a tokio runtime.
+    /// Open the listeners, and be ready to [`EventLoop::run`]. Call it within a tokio runtime.
     ///
     /// # Errors
-    /// If the key is of no use or an address cannot be listened on.
+    /// If the key cannot be used or an address cannot be listened on.
     pub fn open(
         config: Config,
         key: &Key,
@@ -331,12 +324,13 @@ impl EventLoop {
         Ok((event_loop, handle, events_rx))
     }
 
-    /// Have questions of the query interface answered by `answerer`, and not as events. The first one stays.
+    /// Let `answerer` answer questions of the query interface; they are then no events. The first one that is
+    /// set stays.
     pub fn answer_queries(&self, answerer: Arc<dyn Answerer>) {
         let _ = self.door.answerer.set(answerer);
     }
 
-    /// Run until `shutdown`; connections are closed then.
+    /// Run until `shutdown`, then close the connections.
     pub async fn run(mut self, shutdown: CancellationToken) {
         let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
         let events = self.door.events.clone();
@@ -364,7 +358,7 @@ impl EventLoop {
         self.part().await;
     }
 
-    /// Close every connection; what was written before is sent first.
+    /// Close every connection; data written before is sent first.
     async fn part(&mut self) {
         let peers: Vec<PeerKey> = self.connected.keys().copied().collect();
         peers.into_iter().for_each(|peer| self.close(peer));
@@ -374,14 +368,14 @@ impl EventLoop {
                 self.handle_swarm(event);
             }
         };
-        // A peer that takes nothing any more is not waited for.
+        // A peer that no longer reads is waited for until the timeout only.
         let _ = tokio::time::timeout(CLOSING_MAX, closing).await;
     }
 
     fn obey(&mut self, command: Command) {
         match command {
             Command::Keep(target, endpoints) => self.keep(target, endpoints),
-            // The way to the registrations stays, whoever else used it.
+            // The connection to a proxy of `via` stays, although another part held it too.
             Command::Forget(Target::Peer(peer)) if self.circuits.is_via(peer) => {}
             Command::Forget(target) => self.redial.forget(&target),
             Command::Close(peer) => self.close(peer),
@@ -402,7 +396,7 @@ impl EventLoop {
 
     pub(super) fn close(&mut self, peer: PeerKey) {
         if let Some(id) = peer_id(peer) {
-            // An error says that there was no connection.
+            // An error means that there was no connection.
             let _ = self.swarm.disconnect_peer_id(id);
         }
     }
@@ -419,12 +413,12 @@ async fn sleep_until(due: Option<Moment>) {
     }
 }
 
-/// The key in a peer id; `None` if it is of another kind.
+/// The key in a peer id; `None` if the id is not of an ed25519 key.
 pub(super) fn peer_key(id: &PeerId) -> Option<PeerKey> {
     PeerKey::from_peer_id(&id.to_bytes())
 }
 
-/// The peer id of a key; `None` if it is no point of the curve.
+/// The peer id of a key; `None` if the key is not a point of the curve.
 pub(super) fn peer_id(key: PeerKey) -> Option<PeerId> {
     let key = libp2p::identity::ed25519::PublicKey::try_from_bytes(&key.0).ok()?;
     Some(libp2p::identity::PublicKey::from(key).to_peer_id())

@@ -1,7 +1,7 @@
-//! What the rest of a daemon holds of the overlay: ask a peer, open a stream to it, keep a connection.
+//! Handle of the overlay for the other parts of a daemon: ask a peer, open a stream to it, hold a connection.
 //!
-//! Cheap to clone. Rule: a question never waits longer than its deadline, and its error says which peer
-//! failed and how.
+//! Cheap to clone. Rule: a question never waits longer than its deadline, and its error names the peer that
+//! failed and the cause.
 //! Not here: the swarm ([`super::event_loop`]).
 
 use super::figures::Figures;
@@ -27,7 +27,7 @@ use wire::address::Address;
 use wire::bytes::Borrowed;
 use wire::id::PeerKey;
 
-/// What the event loop is asked.
+/// Command to the event loop.
 #[derive(Debug)]
 pub(super) enum Command {
     Keep(Target, Vec<Address>),
@@ -37,57 +37,50 @@ pub(super) enum Command {
     Open(PeerKey, Protocol, Opened),
 }
 
-/// The answer to a question, as it travels.
+/// Answer to a question, as it is encoded on the stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
-    /// What was asked for.
     Done(#[serde(with = "wire::bytes")] Vec<u8>),
-    /// Not answered, and why.
+    /// Not answered, and the reason.
     Refused(String),
 }
 
 impl Answer {
-    /// What is said where as much waits as may.
+    /// The answer where the queue of questions is full.
     #[must_use]
     pub fn busy() -> Answer {
         Answer::Refused("busy: too many questions wait already; ask again later".to_owned())
     }
 }
 
-/// Why a peer did not answer.
+/// Why a question failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// No stream to it.
+    /// No stream could be opened.
     #[error("{peer}: {source}")]
     Open {
-        /// Who.
         peer: PeerKey,
-        /// Why.
         source: OpenError,
     },
-    /// It says no.
+    /// The peer refused.
     #[error("{peer} refused: {reason}")]
     Refused {
-        /// Who.
         peer: PeerKey,
-        /// In its words.
+        /// The reason that the peer sent.
         reason: String,
     },
-    /// It said nothing in time.
+    /// No answer came in time.
     #[error("{peer} did not answer within {} ms", after.as_millis())]
     TimedOut {
-        /// Who.
         peer: PeerKey,
         /// The deadline.
         after: Duration,
     },
-    /// The connection broke or what came is no answer.
+    /// The connection broke, or the peer sent no valid answer.
     #[error("{peer}: {reason}")]
     Broken {
-        /// Who.
         peer: PeerKey,
-        /// How.
         reason: String,
     },
     /// This daemon is stopping.
@@ -95,7 +88,7 @@ pub enum AskError {
     Stopping,
 }
 
-/// What is told of a connection that is gone: what its parts say of it is for no other.
+/// Reason for a connection that broke. The error of libp2p is only logged: it means nothing to a user.
 const BROKE: &str = "the connection broke";
 
 impl AskError {
@@ -113,7 +106,7 @@ impl AskError {
         AskError::Broken { peer, reason }
     }
 
-    /// Why, for a sentence that names the peer already.
+    /// The reason without the peer's key, for a sentence that names the peer already.
     #[must_use]
     pub fn reason(&self) -> String {
         match self {
@@ -126,7 +119,7 @@ impl AskError {
     }
 }
 
-/// The overlay of this daemon.
+/// Handle of this daemon's overlay.
 #[derive(Clone, Debug)]
 pub struct Handle {
     pub(super) me: PeerKey,
@@ -135,7 +128,7 @@ pub struct Handle {
     pub(super) figures: Arc<Figures>,
     pub(super) listening: watch::Receiver<Vec<SocketAddr>>,
     pub(super) rungs: Arc<Rungs>,
-    /// Connections that come in elsewhere.
+    /// Takes connections that arrived at another listener, such as a proxy's.
     pub(super) arrivals: mpsc::Sender<Arrival>,
     pub(super) pool: Arc<QuestionPool>,
 }
@@ -147,25 +140,25 @@ impl Handle {
         self.me
     }
 
-    /// What the overlay counts.
+    /// The counters of the overlay.
     #[must_use]
     pub fn figures(&self) -> &Figures {
         &self.figures
     }
 
-    /// At most `most` connections that are not made directly, newest first: with whom, and how.
+    /// At most `most` connections that are not direct, newest first: the peer, and the transport.
     #[must_use]
     pub fn rungs(&self, most: usize) -> Vec<(PeerKey, Rung)> {
         self.rungs.told(most)
     }
 
-    /// Where it listens, once it does.
+    /// The addresses at which the daemon listens, as they become known.
     #[must_use]
     pub fn listening(&self) -> watch::Receiver<Vec<SocketAddr>> {
         self.listening.clone()
     }
 
-    /// Who `peer` is, while it is connected and admitted.
+    /// The principal of `peer`, while it is connected and admitted.
     #[must_use]
     pub fn principal(&self, peer: PeerKey) -> Option<Arc<Principal>> {
         self.guests.principal(peer)
@@ -177,24 +170,24 @@ impl Handle {
         self.guests.is_here(peer)
     }
 
-    /// Everybody connected with whom both sides agreed.
+    /// The principals of all connected peers with which admission is mutual.
     #[must_use]
     pub fn ready(&self) -> Vec<Arc<Principal>> {
         self.guests.ready()
     }
 
-    /// Whether questions to `peer` can be asked now.
+    /// Whether `peer` can be asked now.
     #[must_use]
     pub fn is_ready(&self, peer: PeerKey) -> bool {
         self.guests.is_ready(peer)
     }
 
-    /// Hold a connection to `target`, tried for ever.
+    /// Hold a connection to `target`: it is dialled again for ever.
     pub async fn keep(&self, target: Target, endpoints: Vec<Address>) {
         self.tell(Command::Keep(target, endpoints)).await;
     }
 
-    /// No longer hold a connection to `target`; one that stands is left.
+    /// Stop holding a connection to `target`; an open connection is left open.
     pub async fn forget(&self, target: Target) {
         self.tell(Command::Forget(target)).await;
     }
@@ -204,7 +197,7 @@ impl Handle {
         self.tell(Command::Close(peer)).await;
     }
 
-    /// Show `peer` what this daemon shows now: it has another certificate, or another visa.
+    /// Send `peer` a hello again: this daemon has another certificate or another visa.
     pub async fn greet(&self, peer: PeerKey) {
         self.tell(Command::Greet(peer)).await;
     }
@@ -212,7 +205,7 @@ impl Handle {
     /// Ask `peer` and wait for its answer, at most `deadline`.
     ///
     /// # Errors
-    /// If it cannot be reached, refuses, or does not answer in time.
+    /// If the peer cannot be reached, refuses, or does not answer in time.
     ///
     /// # Panics
     /// If `protocol` is one of lasting streams: a defect of the caller.
@@ -236,7 +229,7 @@ impl Handle {
         }
     }
 
-    /// Ask on a stream of the pool, or on a new one that is then left there.
+    /// Ask on a pooled stream, or on a new one that then goes into the pool.
     async fn ask_in_series(&self, peer: PeerKey, question: &[u8]) -> Result<Vec<u8>, AskError> {
         let now = clock::now();
         if self.pool.is_old(peer, now) {
@@ -255,7 +248,7 @@ impl Handle {
             answered
         };
         match asking.await {
-            // It read nothing of the question.
+            // The peer of the previous version read nothing of the question.
             Err(AskError::Open { source: OpenError::Unsupported(_), .. }) => {
                 self.pool.note_old(peer, now);
                 self.ask_once(peer, Protocol::Query, question).await
@@ -274,10 +267,10 @@ impl Handle {
         exchange(&mut stream, (peer, protocol), question).await
     }
 
-    /// Open a lasting stream to `peer`; it is welcome there when this returns.
+    /// Open a lasting stream to `peer`; the peer has accepted it when this returns.
     ///
     /// # Errors
-    /// If it cannot be reached, refuses, or says nothing within `deadline`.
+    /// If the peer cannot be reached, refuses, or sends no verdict within `deadline`.
     pub async fn open(
         &self,
         peer: PeerKey,
@@ -310,18 +303,17 @@ impl Handle {
             Ok(Ok(stream)) => Ok(Stream::new(stream, seat)),
             Ok(Err(source)) => Err(AskError::Open { peer, source }),
             Err(_) if self.commands.is_closed() => Err(AskError::Stopping),
-            // The connection is gone, and the wish for a stream of it too.
+            // The connection is gone, and dropped the request for a stream with it.
             Err(_) => Err(AskError::Broken { peer, reason: BROKE.to_owned() }),
         }
     }
 
     async fn tell(&self, command: Command) {
-        // Fails only when the event loop has ended: then every waiting answer says so.
+        // Fails only when the event loop has ended; every waiting caller then gets an error.
         let _ = self.commands.send(command).await;
     }
 }
 
-/// One question and its answer.
 async fn exchange(
     stream: &mut Stream,
     (peer, protocol): (PeerKey, Protocol),
@@ -330,7 +322,7 @@ async fn exchange(
     let broken = |error: frames::Error| AskError::broken((peer, protocol), &error);
     let max_bytes = protocol.question_len_max_bytes();
     match frames::write(stream, &Borrowed(question), max_bytes).await {
-        // A peer that refuses says why and ends the stream, before all was written perhaps.
+        // A peer that refuses sends its reason and ends the stream, perhaps before all was written.
         Ok(()) | Err(frames::Error::Broken(_)) => {}
         Err(error) => return Err(broken(error)),
     }
@@ -342,10 +334,10 @@ async fn exchange(
     }
 }
 
-/// Longest verdict, in bytes: a reason in words.
+/// Longest verdict, in bytes: it holds a reason as text.
 pub(super) const VERDICT_LEN_MAX_BYTES: usize = 4 << 10;
 
-/// The first frame of a lasting stream, read byte by byte so that nothing behind it is taken.
+/// The first frame of a lasting stream; it reads no byte beyond it.
 async fn verdict(stream: &mut Stream) -> Result<Option<Verdict>, frames::Error> {
     frames::read_exactly_one(stream, VERDICT_LEN_MAX_BYTES).await
 }
@@ -354,7 +346,7 @@ async fn verdict(stream: &mut Stream) -> Result<Option<Verdict>, frames::Error> 
 mod tests {
     use super::*;
 
-    /// A handle whose event loop is `commands`' other end.
+    /// A handle whose commands arrive at the returned receiver.
     fn handle() -> (Handle, mpsc::Receiver<Command>) {
         let (commands, taken) = mpsc::channel(8);
         let handle = Handle {
@@ -379,7 +371,7 @@ mod tests {
         let (peer, (handle, mut taken)) = (PeerKey([1; 32]), handle());
         let breaks = async {
             let Some(Command::Open(_, _, opened)) = taken.recv().await else { panic!("a stream is wanted") };
-            // As the connection does when it goes with whatever was wished of it.
+            // A connection that closes drops the requests for streams on it.
             drop(opened);
         };
         let (told, ()) = tokio::join!(joins(&handle, peer), breaks);

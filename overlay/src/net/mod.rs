@@ -1,15 +1,16 @@
-//! The shell around libp2p: one task owns the swarm, everybody else holds a [`handle::Handle`].
+//! Connections between daemons: one task owns the libp2p swarm, every other part uses a [`handle::Handle`].
 //!
 //! ```text
 //!   handle ──commands──▶ event_loop (swarm: transport, ping, limits, streams) ──events──▶ the daemon
 //!                          │ a stream comes in
 //!                          ▼
-//!                        accept: hello, or may this principal? ──question──▶ the daemon ──answer──▶
+//!                        accept: hello, or is this principal allowed? ──question──▶ the daemon ──answer──▶
 //! ```
 //!
-//! Rule: every queue, table and frame has its bound; what does not fit is refused to the peer in words and
-//! counted ([`figures::Figures`]), never dropped in silence.
-//! Not here: what is decided from what is heard (`membership`, `election`), who is admitted (`identity`).
+//! Rule: every queue, table and frame has its bound; what does not fit is refused with a reason that the peer
+//! receives, and counted ([`figures::Figures`]), never dropped silently.
+//! Not here: decisions on received messages (`membership`, `election`), which peers are admitted
+//! (`identity`).
 
 pub mod accept;
 mod batch;
@@ -45,15 +46,14 @@ pub mod way_out;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The daemon's key is of no use.
+    /// The daemon's key cannot be used for the transport.
     #[error("the daemon's key cannot be used: {0}")]
     Key(String),
     /// An address cannot be listened on.
     #[error("cannot listen on {address}: {reason}")]
     Listen {
-        /// Which.
         address: std::net::SocketAddr,
-        /// What the system said.
+        /// The error of the operating system.
         reason: String,
     },
 }

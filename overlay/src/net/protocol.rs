@@ -1,46 +1,45 @@
-//! The protocols spoken between daemons, and how much each may carry.
+//! Stream protocols between daemons, and the size limits of each.
 //!
 //! Pure. One stream carries one protocol; the exchange on it is in the table of
-//! `docs/decisions/0011-overlay.md`. Invariant: whatever a peer sends, a question or an answer is refused
-//! before more than its cap has been read.
-//! Not here: what the questions and answers are (`wire`).
+//! `docs/decisions/0011-overlay.md`. Invariant: a question or an answer of a peer is refused before more than
+//! its limit has been read.
+//! Not here: the content of questions and answers (`wire`).
 
 use std::fmt;
 
-/// What a stream is for.
+/// Protocol of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
-    /// Each side shows its certificate.
+    /// Each side sends its certificate.
     Hello,
-    /// A token for a certificate.
+    /// Exchanges a token for a certificate.
     Join,
-    /// An account's secret for a visa.
+    /// Logs in with an account at a proxy; the answer is a visa.
     Enter,
-    /// Membership and election.
+    /// Messages of membership and election.
     Control,
-    /// Statements, look-ups and replication of directories.
+    /// Registrations, look-ups and replication of directories.
     Directory,
-    /// A method of the query interface, asked of another daemon.
+    /// One call of a method of the query interface at another daemon.
     Query,
-    /// Such questions one after the other on one stream.
+    /// Several such calls, one after the other, on one stream.
     Queries,
-    /// A member's events and samples.
+    /// Events and samples of a member.
     Report,
-    /// When and where to dial each other directly (`net::punch`).
+    /// Agrees when and where both sides dial each other directly (`net::punch`).
     Punch,
 }
 
-/// How a stream is used.
+/// Use of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// One question, one answer, then it ends; or several of [`Protocol::Queries`].
+    /// One question and one answer, then the stream ends; several of them for [`Protocol::Queries`].
     Question,
-    /// It stays open and carries frames.
+    /// The stream stays open and carries frames.
     Lasting,
 }
 
 impl Protocol {
-    /// All of them.
     pub const ALL: [Protocol; 9] = [
         Protocol::Hello,
         Protocol::Join,
@@ -53,7 +52,7 @@ impl Protocol {
         Protocol::Punch,
     ];
 
-    /// Its name on the wire; the number grows when the exchange changes.
+    /// Its name on the wire; its number is increased when the exchange changes.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -75,7 +74,6 @@ impl Protocol {
         Protocol::ALL.into_iter().find(|protocol| protocol.name() == name)
     }
 
-    /// How a stream of it is used.
     #[must_use]
     pub const fn shape(self) -> Shape {
         match self {
@@ -90,20 +88,20 @@ impl Protocol {
         }
     }
 
-    /// Whether it is spoken with a peer whose certificate has not been seen.
+    /// Whether a peer that has not shown a certificate may use it.
     #[must_use]
     pub const fn is_open_to_strangers(self) -> bool {
         matches!(self, Protocol::Hello | Protocol::Join | Protocol::Enter)
     }
 
-    /// Whether visitors speak it: they ask, and take part in nothing.
+    /// Whether visitors may use it: they ask questions, and take part in nothing else.
     #[must_use]
     pub const fn is_for_visitors(self) -> bool {
         matches!(self, Protocol::Hello | Protocol::Enter | Protocol::Query | Protocol::Queries)
     }
 
-    /// Longest question, or longest frame of a lasting stream, in bytes. Strangers get what a certificate
-    /// chain or a token needs and no more.
+    /// Longest question, or longest frame of a lasting stream, in bytes. Protocols open to strangers allow no
+    /// more than a certificate chain or a token needs.
     #[must_use]
     pub const fn question_len_max_bytes(self) -> usize {
         match self {
@@ -116,7 +114,7 @@ impl Protocol {
         }
     }
 
-    /// Longest answer, in bytes: a page of events with long attributes fits.
+    /// Longest answer, in bytes; sized for a page of events with long attributes.
     #[must_use]
     pub const fn answer_len_max_bytes(self) -> usize {
         match self {

@@ -1,9 +1,11 @@
-//! A stream that stays open between two daemons, in the form tokio knows.
+//! Stream between two daemons, as tokio's `AsyncRead` and `AsyncWrite`.
 //!
-//! Rule: it ends when its connection does, whoever closed that. (Yamux wakes readers when the other side closes the
-//! connection or it breaks, not when this side closes it: they would wait for ever.)
-//! The proposal of its protocol waits for the first bytes that are written (`swarm`). It leaves before anything is read: what a
-//! peer sends for a stream that was not proposed to it is no answer, and the negotiation would panic on it.
+//! Rule: a stream ends when its connection does, whichever side closed it. (Yamux wakes readers when the
+//! other side closes the connection or it breaks, but not when this side closes it: they would wait for
+//! ever.)
+//! The protocol is proposed together with the first bytes that are written (`swarm`). The proposal is flushed
+//! before anything is read: libp2p's negotiation would panic on bytes that a peer sends for a stream that was
+//! not proposed to it.
 //! Not here: frames on it ([`super::frames`]).
 
 use super::guests::Seat;
@@ -15,29 +17,29 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// Bytes given at one reading where what is read into has to be zeroed first, and stays in memory while it waits: a page, as
-/// most of what is said is shorter, and a representative waits on a thousand streams.
+/// Most bytes read at a time into a buffer that has to be zeroed first and stays in memory while the read
+/// waits: one page, since most messages are shorter, and a representative waits on a thousand streams.
 const READ_LEN_MAX_BYTES: usize = 4 << 10;
 
-/// A stream as libp2p gives it.
+/// Stream as libp2p returns it.
 #[derive(Debug)]
 pub(super) struct Raw {
     pub(super) stream: libp2p::Stream,
-    /// Fires when the connection is closed.
+    /// Cancelled when the connection is closed.
     pub(super) over: CancellationToken,
-    /// Held for as long as the stream uses its connection.
+    /// Held while the stream uses its connection.
     pub(super) used: Arc<()>,
 }
 
-/// Bytes both ways. Dropping it resets the stream.
+/// Bidirectional byte stream. Dropping it resets the stream.
 #[derive(Debug)]
 pub struct Stream {
     stream: Compat<libp2p::Stream>,
-    /// Whether the peer was sent what it is to answer.
+    /// Whether the protocol was proposed to the peer.
     is_proposed: bool,
     over: Pin<Box<WaitForCancellationFutureOwned>>,
     _used: Arc<()>,
-    /// Counts it to its peer for as long as it is open.
+    /// Counts the stream as its peer's while it is open.
     _seat: Seat,
 }
 
@@ -61,7 +63,7 @@ impl AsyncRead for Stream {
         let len_bytes = buf.remaining().min(there.max(READ_LEN_MAX_BYTES));
         let page = buf.initialize_unfilled_to(len_bytes);
         let stream = Pin::new(self.stream.get_mut());
-        // What came before the end is read first.
+        // Bytes that arrived before the end are read first.
         if let Poll::Ready(read) = futures::AsyncRead::poll_read(stream, cx, page) {
             buf.advance(read?);
             return Poll::Ready(Ok(()));

@@ -1,8 +1,8 @@
-//! Streams under the names of [`Protocol`]: opened on request, accepted within bounds.
+//! Libp2p behaviour for streams of [`Protocol`]: opens them on request, and accepts inbound ones.
 //!
-//! Rule: a stream is never lost silently. One that cannot be opened is told to who asked; one that comes
-//! in reaches the event loop or is reset, and counted there.
-//! Not here: what is said on a stream, and whether the peer may open it (`event_loop`, `accept`).
+//! Rule: a stream is never lost silently. If one cannot be opened, the caller gets the error; an inbound one
+//! reaches the event loop, or is reset there and counted.
+//! Not here: the messages on a stream, and whether the peer may open it (`event_loop`, `accept`).
 
 use super::circuits::is_circuit;
 use super::protocol::Protocol;
@@ -30,7 +30,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use wire::time::Moment;
 
-/// How long the peer may take to agree on a protocol.
+/// Timeout for the negotiation of a stream's protocol.
 const NEGOTIATION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a stream could not be opened.
@@ -43,78 +43,76 @@ pub enum OpenError {
     /// The peer does not speak the protocol.
     #[error("it does not speak {0}; is it of another version?")]
     Unsupported(Protocol),
-    /// It took too long or the connection broke.
+    /// The negotiation timed out or the connection broke.
     #[error("the stream could not be opened: {0}")]
     Failed(String),
 }
 
-/// Who waits for a stream.
+/// Sends the opened stream, or the error, to the caller.
 pub(super) type Opened = oneshot::Sender<Result<Raw, OpenError>>;
 
-/// A wish for a stream.
+/// Request for a stream.
 #[derive(Debug)]
 pub(super) struct Wish {
     protocol: Protocol,
     opened: Opened,
 }
 
-/// A stream that a peer opened.
+/// Inbound stream.
 #[derive(Debug)]
 pub(super) struct Inbound {
-    /// Who.
     pub(super) peer: PeerId,
-    /// For what.
     pub(super) protocol: Protocol,
-    /// The stream.
     pub(super) stream: Raw,
-    /// On which connection.
     pub(super) connection: ConnectionId,
 }
 
-/// A circuit beside a direct connection is left so long, from when both stand: streams that were started on it are counted by then.
+/// A spare circuit is closed when it and a direct connection beside it are this old: streams that were
+/// started on it are counted by then.
 const BESIDE: Duration = Duration::from_secs(5);
 
-/// A connection on which streams are opened.
+/// Connection on which streams can be opened.
 #[derive(Debug)]
 struct Way {
     connection: ConnectionId,
     is_circuit: bool,
     since: Moment,
-    /// Held by its handler and by each of its streams.
+    /// Also held by its handler and by each of its streams; its count shows whether a stream is open.
     used: Weak<()>,
 }
 
-/// The behaviour: one per swarm.
+/// Behaviour of the streams: one per swarm.
 #[derive(Debug)]
 pub(super) struct Streams {
     spoken: &'static [Protocol],
-    /// Of each peer, oldest first.
+    /// Connections of each peer, oldest first.
     connections: BTreeMap<PeerId, Vec<Way>>,
-    /// Of connections that do not stand yet.
+    /// Connections that are not established yet, with the `used` of their handlers.
     made: BTreeMap<ConnectionId, Weak<()>>,
     actions: VecDeque<ToSwarm<Inbound, Wish>>,
 }
 
 impl Streams {
-    /// Of a daemon that speaks these.
+    /// Of a daemon that accepts the protocols of `spoken`.
     pub(super) fn new(spoken: &'static [Protocol]) -> Streams {
         Streams { spoken, connections: BTreeMap::new(), made: BTreeMap::new(), actions: VecDeque::new() }
     }
 
-    /// Open a stream on the newest direct connection to `peer`, a hello on the newest of all: whoever was started again is heard
-    /// there, and may be dead on the others. `opened` is told the result.
+    /// Open a stream on the newest direct connection to `peer`, a hello on the newest connection of all: a
+    /// restarted peer is reached there, while its older connections may be dead. The result is sent to
+    /// `opened`.
     pub(super) fn open(&mut self, peer: PeerId, protocol: Protocol, opened: Opened) {
         let ways = self.ways(&peer);
         let direct = ways.iter().rev().find(|way| !way.is_circuit && protocol != Protocol::Hello);
         let Some(connection) = direct.or(ways.last()).map(|way| way.connection) else {
-            // Who asked may have gone: then no one misses the answer.
+            // The caller may have gone: then the error is not needed.
             let _ = opened.send(Err(OpenError::NotConnected));
             return;
         };
         self.open_on(peer, connection, protocol, opened);
     }
 
-    /// The same on that connection.
+    /// Open a stream on `connection`.
     pub(super) fn open_on(
         &mut self,
         peer: PeerId,
@@ -135,17 +133,17 @@ impl Streams {
         self.ways(peer).iter().map(|way| way.connection).collect()
     }
 
-    /// Whether a connection to `peer` leads through no proxy.
+    /// Whether a connection to `peer` does not pass through a proxy.
     #[must_use]
     pub(super) fn has_direct(&self, peer: &PeerId) -> bool {
         self.ways(peer).iter().any(|way| !way.is_circuit)
     }
 
-    /// Circuits beside direct connections, on which no stream is open.
+    /// Circuits without an open stream that have a direct connection beside them.
     #[must_use]
     pub(super) fn spare_circuits(&self, now: Moment) -> Vec<ConnectionId> {
         let stands = |way: &&Way| now.since(way.since) >= BESIDE;
-        // One of those who hold it is the handler.
+        // The handler holds one reference.
         let is_spare = |way: &&Way| way.is_circuit && way.used.strong_count() <= 1;
         let of_peer = |ways: &Vec<Way>| {
             let is_direct = ways.iter().filter(stands).any(|way| !way.is_circuit);
@@ -161,7 +159,7 @@ impl Streams {
 
     fn handler(&mut self, connection: ConnectionId) -> Handler {
         let handler = Handler::new(self.spoken);
-        // Another behaviour may have refused it since: then its handler is no more.
+        // Drop entries whose connection another behaviour refused: their handler was dropped.
         self.made.retain(|_, used| used.strong_count() > 0);
         self.made.insert(connection, Arc::downgrade(&handler.used));
         handler
@@ -172,7 +170,8 @@ impl NetworkBehaviour for Streams {
     type ConnectionHandler = Handler;
     type ToSwarm = Inbound;
 
-    /// A proxy that is dialled for a circuit is so by every rung. Other dials name their addresses and ask for no more.
+    /// A proxy that libp2p dials for a circuit is dialled by every transport. Other dials list all their
+    /// addresses, and need nothing added.
     fn handle_pending_outbound_connection(
         &mut self,
         _: ConnectionId,
@@ -238,12 +237,12 @@ impl NetworkBehaviour for Streams {
     }
 
     fn poll(&mut self, _: &mut Context<'_>) -> Poll<ToSwarm<Self::ToSwarm, THandlerInEvent<Self>>> {
-        // The swarm polls again after every call above, which are the only ones that add an action.
+        // The swarm polls again after every call above, and only those calls add an action.
         self.actions.pop_front().map_or(Poll::Pending, Poll::Ready)
     }
 }
 
-/// The streams of one connection. It stays open until somebody closes it.
+/// Streams of one connection. It keeps the connection alive until this side or the peer closes it.
 #[derive(Debug)]
 pub(super) struct Handler {
     spoken: &'static [Protocol],
@@ -265,7 +264,7 @@ impl Handler {
 }
 
 impl Drop for Handler {
-    /// It lives as long as its connection.
+    /// The handler is dropped with its connection.
     fn drop(&mut self) {
         self.over.cancel();
     }
@@ -346,14 +345,14 @@ fn open_error(protocol: Protocol, error: &StreamUpgradeError<Infallible>) -> Ope
     }
 }
 
-/// Whether a stream ended so because the peer does not speak its protocol: what is asked goes out together with the proposal, so the
-/// answer to that comes when an answer to the question is read.
+/// Whether the error means that the peer does not speak the protocol. The question is sent together with the
+/// proposal, so the rejection only arrives when the answer is read.
 pub(super) fn is_unsupported(error: &io::Error) -> bool {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<NegotiationError>());
     matches!(inner, Some(NegotiationError::Failed))
 }
 
-/// Accepts each [`Protocol`] of these.
+/// Upgrade that accepts each [`Protocol`] of the list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AnyProtocol(&'static [Protocol]);
 
