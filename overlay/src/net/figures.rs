@@ -1,6 +1,6 @@
-//! What the overlay counts of itself, for `sensor.metrics` and `daemon.info`.
+//! Counters of the overlay, for `sensor.metrics` and `daemon.info`.
 //!
-//! Rule: all only grow, but for the gauges so named.
+//! Rule: all of them only grow, except those marked as gauges.
 
 use super::rungs::Rungs;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,14 +8,14 @@ use tunnel::ladder::Rung;
 
 macro_rules! figures {
     ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {
-        /// Counts that many tasks add to.
+        /// The counters, shared by all tasks.
         #[derive(Debug, Default)]
         pub struct Figures {
             $($(#[$doc])* pub $name: Count,)+
         }
 
         impl Figures {
-            /// Every figure with its name.
+            /// Every counter with its name.
             #[must_use]
             pub fn told(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($name), self.$name.get()),)+]
@@ -25,31 +25,28 @@ macro_rules! figures {
 }
 
 figures!(
-    /// Connections that stand (a gauge).
+    /// Open connections (a gauge).
     connections,
-    /// Peers that showed a certificate (a gauge).
+    /// Peers that are ready: both sides have admitted each other (a gauge).
     guests,
-    /// Connections that came to stand.
+    /// Connections that were established.
     connected_total,
-    /// Connections that ended.
     disconnected_total,
-    /// Connections closed because nothing was answered for 13 s: two pings were missed.
+    /// Connections closed because no ping was answered for 13 s.
     silent_total,
-    /// Attempts to reach a daemon that failed.
+    /// Failed dials.
     dials_failed_total,
-    /// Connections refused because there were too many.
+    /// Inbound connections that failed, and hellos refused because there were too many connections.
     connections_refused_total,
-    /// Hellos refused, by us.
+    /// Hellos that this daemon refused.
     hellos_refused_total,
-    /// Hellos of ours that were refused.
+    /// Hellos of this daemon that a peer refused.
     hellos_lost_total,
-    /// Streams that peers opened.
     streams_total,
-    /// Streams refused: no certificate, no right, too many, or what came was no question.
+    /// Streams refused: no certificate, no permission, too many, or no valid question came.
     streams_refused_total,
-    /// Questions answered.
     questions_total,
-    /// Questions that failed or ran out of time.
+    /// Questions that failed or timed out.
     questions_failed_total,
     /// Proxies with which this daemon is registered (a gauge).
     registrations,
@@ -57,25 +54,25 @@ figures!(
     registered,
     /// Circuits between two others that this proxy carries (a gauge).
     circuits,
-    /// Circuits that it began to carry.
+    /// Circuits that this proxy started to carry.
     circuits_total,
-    /// Registrations and circuits that it refused: too many.
+    /// Registrations and circuits that this proxy refused because of its limits.
     circuits_refused_total,
-    /// Direct connections that were made beside a circuit, both ends dialling at one moment.
+    /// Direct connections made by hole punching.
     punched_total,
-    /// Tries of that which came to nothing; the circuit goes on.
+    /// Attempts at hole punching that failed; the circuit is used on.
     punches_failed_total,
-    /// Connections that are made directly (a gauge).
+    /// Direct connections (a gauge).
     by_direct,
-    /// The same, both ends dialling at one moment through what stands before them (a gauge).
+    /// Direct connections made by hole punching (a gauge).
     by_punched,
-    /// Through a proxy, by a circuit (a gauge).
+    /// Connections through a proxy, by a circuit (a gauge).
     by_circuit,
-    /// By a WebSocket (a gauge).
+    /// Connections by WebSocket (a gauge).
     by_websocket,
-    /// Through the site's own HTTP proxy (a gauge).
+    /// Connections through the site's own HTTP proxy (a gauge).
     by_connect,
-    /// By requests and answers of HTTPS (a gauge).
+    /// Connections by HTTPS requests and answers (a gauge).
     by_polling,
     /// Connections that TLS encrypts (a gauge).
     encrypted_by_tls,
@@ -84,7 +81,7 @@ figures!(
 );
 
 impl Figures {
-    /// By which rungs connections are made now.
+    /// Set the gauges of the transports.
     pub(super) fn set_rungs(&self, rungs: &Rungs) {
         let gauges = [
             &self.by_direct,
@@ -100,27 +97,23 @@ impl Figures {
     }
 }
 
-/// One count.
+/// One counter or gauge.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// One more.
     pub fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One fewer.
     pub(super) fn subtract(&self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Now so many.
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// How many.
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)

@@ -1,6 +1,6 @@
-//! Hellos that are said again: where one was lost, and where the calendar of this host was set.
+//! Repeated hellos: where an answer is missing, every six hours, and when the clock of this host was set.
 //!
-//! Not here: the first one on a connection (`swarm_events`), what is in it (`hello`).
+//! Not here: the first hello on a connection (`swarm_events`), its content (`hello`).
 
 use super::event_loop::{Connected, EventLoop};
 use crate::clock;
@@ -8,17 +8,18 @@ use std::time::Duration;
 use wire::id::PeerKey;
 use wire::time::Moment;
 
-/// After so long without an answer a hello is said again.
+/// Retry interval of a hello without an answer.
 const GREET_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
-/// A hello is said at least so often, for the time in it: see `identity::peer_clocks::RECENT`.
+/// Longest interval between two hellos, for the time in them: see `identity::peer_clocks::RECENT`.
 const GREET_AT_LEAST_EACH: Duration = Duration::from_secs(6 * 3600);
 
-/// A calendar that moved by more against the clock that never goes back was set.
+/// The wall clock counts as set if it moved by more than this against the monotonic clock.
 const CALENDAR_SET_MICROS: i64 = 60_000_000;
 
 impl EventLoop {
-    /// A calendar that was set decides again which certificates hold, so refusals of before mean nothing.
+    /// Detect that the wall clock was set. The validity of certificates is then decided again, so earlier
+    /// refusals are dropped.
     pub(super) fn look_at_calendar(&mut self, now: Moment) {
         let ahead = clock::calendar_ahead_micros();
         let moved = ahead.saturating_sub(self.calendar_ahead);
@@ -29,8 +30,8 @@ impl EventLoop {
         }
     }
 
-    /// A hello may be lost with the connection on which it was said, while another stands; and the time in one is wrong
-    /// once the calendar was set.
+    /// Repeat hellos. One may be lost with its connection while another connection is open, and the time in
+    /// it is wrong once the clock was set.
     pub(super) fn greet_again(&mut self, now: Moment) {
         let guests = &self.door.guests;
         let unheard = |(peer, connected): &(&PeerKey, &Connected)| {

@@ -1,12 +1,13 @@
-//! Handshakes of inbound connections: each has a place and a time in which it must be done.
+//! Handshakes of inbound connections: each needs a place, and has a timeout.
 //!
 //! ```text
 //! accepted ─▶ a place (`half_open`) ─▶ TLS or Noise, Yamux ─▶ a connection
-//!                │ its time is over, or another source needs the place ─▶ closed
-//!                └ there is none ─▶ refused in the language of the handshake, so that the dialler knows why
+//!                │ timed out, or evicted by a connection of another source ─▶ closed
+//!                └ no place left ─▶ refused in the language of the handshake, so that the dialler knows why
 //! ```
-//! Rule: a dialler that is refused reads that no protocol can be agreed on, which a daemon says in no other case.
-//! Not here: who has a place (`half_open`), who may stay (`guests`).
+//! Rule: a dialler that is refused reads that no protocol can be agreed on, which a daemon sends in no other
+//! case.
+//! Not here: which connection gets a place (`half_open`), which may stay (`guests`).
 
 use super::half_open::{Decision, HalfOpen, Place, Refusal, Source};
 use crate::clock;
@@ -20,30 +21,30 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-/// How long a handshake over TCP may take: some round trips around the world, and no longer, for a place is held meanwhile.
+/// Timeout of a handshake over TCP: some round trips around the world; no longer, since it holds a place.
 pub const DIRECT_MAX: Duration = Duration::from_secs(3);
 
-/// How long one may take that HTTPS or a proxy carries, where every message may wait for a request.
+/// Timeout of a handshake over HTTPS or a circuit, where every message may wait for a request.
 const CARRIED_MAX: Duration = Duration::from_secs(10);
 
-/// How long a refusal may take to be read.
+/// Timeout for writing a refusal, and for the dialler to read it.
 const REFUSAL_MAX: Duration = Duration::from_secs(1);
 
-/// Most bytes that are read of a connection that is refused.
+/// Most bytes that are read from a refused connection.
 const READ_MAX: usize = 4096;
 
-/// "The protocol that you propose is not spoken here": the header of multistream-select, and `na` for each protocol that a daemon may
-/// propose (`security`), each with its length before it.
+/// Answer of multistream-select that rejects every protocol: its header, and `na` for each protocol that a
+/// daemon may propose (`security`), each preceded by its length.
 const REFUSED: &[u8] = b"\x13/multistream/1.0.0\n\x03na\n\x03na\n";
 
-/// A transport whose inbound connections have places and times.
+/// Transport that gives its inbound connections places and timeouts.
 pub(super) struct Handshakes<T> {
     inner: T,
     half_open: HalfOpen,
 }
 
 impl<T> Handshakes<T> {
-    /// Over `inner`, whose lowest layer decides by `half_open` too.
+    /// On top of `inner`, whose lowest layer decides by the same `half_open`.
     pub(super) fn new(inner: T, half_open: HalfOpen) -> Handshakes<T> {
         Handshakes { inner, half_open }
     }
@@ -91,7 +92,7 @@ where
     }
 }
 
-/// The result of a handshake, if it is done before its time is over and its place is taken.
+/// Run a handshake until it is done, times out, or loses its place.
 async fn within<T>(
     handshake: impl Future<Output = io::Result<T>>,
     mut place: Place,
@@ -108,12 +109,12 @@ async fn within<T>(
     }
 }
 
-/// How long the handshake of an inbound connection may take.
+/// Timeout of the handshake of an inbound connection.
 pub(super) const fn most(is_carried: bool) -> Duration {
     if is_carried { CARRIED_MAX } else { DIRECT_MAX }
 }
 
-/// Close a connection for which there is no place; the dialler is sent why, where there is leave for that.
+/// Close a connection that got no place; with `leave`, send the dialler the refusal first.
 pub(super) async fn refuse<S>(mut stream: S, leave: Option<Refusal>) -> io::Error
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -121,7 +122,8 @@ where
     let saying = async {
         stream.write_all(REFUSED).await?;
         stream.close().await?;
-        // Bytes that are not read when it is closed would make the system drop what was just written.
+        // If unread bytes are left when the socket is closed, the kernel sends a reset, and the refusal is
+        // lost.
         let (mut read, mut part) = (0, [0; 512]);
         while read < READ_MAX {
             match stream.read(&mut part).await? {
@@ -132,7 +134,7 @@ where
         io::Result::Ok(())
     };
     if leave.is_some() {
-        // A dialler that does not read it is none to wait for.
+        // A dialler that does not read the refusal is not waited for.
         let _ = tokio::time::timeout(REFUSAL_MAX, saying).await;
     }
     full()

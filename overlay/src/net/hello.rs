@@ -1,13 +1,13 @@
-//! What two daemons say first, and who decides whether that is enough.
+//! Hello: the first message on a connection, and the admission that decides on it.
 //!
 //! ```text
 //! opener ── Hello { version, start, program, proof, time } ──▶
 //!        ◀── Verdict: Welcome, or Refused with the reason ──
 //! ```
 //!
-//! Each side opens one on every new connection, another when its clock was set, and one at least every six hours, so
-//! that the other knows its time. Not here: certificates (`identity`), which [`Admission`]
-//! reads.
+//! Each side opens one on every new connection, and repeats it until it is welcomed, when its clock or its
+//! certificate changed, and at least every six hours, so that the other side knows its time. Not here:
+//! certificates (`identity`), which [`Admission`] reads.
 
 use crate::identity::admission::Principal;
 use serde::{Deserialize, Serialize};
@@ -16,54 +16,53 @@ use wire::at_end::AtEnd;
 use wire::id::PeerKey;
 use wire::time::Time;
 
-/// Version of the exchanges; a peer of another is refused in words.
+/// Version of the exchange; a peer of a version that is not read is refused with a reason.
 pub const VERSION: u16 = wire::version::HELLO.written;
 
-/// What a daemon says first.
+/// The hello itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// [`VERSION`] of the speaker.
+    /// [`VERSION`] of the sender.
     pub version: u16,
-    /// Drawn at its start: another number means that the process was started again, so older connections
-    /// are dead.
+    /// Random number of the process: a different number means that the peer was restarted, so older
+    /// connections are dead.
     pub start: u64,
     /// Program and version, for people.
     pub program: String,
-    /// Its certificate chain, as [`Admission`] wrote it.
+    /// Certificate chain, from [`Admission::proof`].
     pub proof: Vec<u8>,
-    /// What its calendar says; of a version that sends none, none.
+    /// Wall clock of the sender; `None` from a version that sends none.
     pub time: AtEnd<Time>,
 }
 
-/// What is said to that, and to whoever opens a stream.
+/// Answer to a hello, and to the opening of a lasting stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
-    /// Go on.
     Welcome,
-    /// No, and why.
+    /// Refused, with the reason.
     Refused(String),
 }
 
-/// Decides who a peer is and what it may open.
+/// Decides which peers are admitted, and what they may open.
 pub trait Admission: Send + Sync + 'static {
-    /// What this daemon shows.
+    /// What this daemon shows of itself: its certificate chain.
     fn proof(&self) -> Vec<u8>;
 
-    /// Who `peer` is, by what it shows.
+    /// The principal of `peer`, from the `proof` that it shows.
     ///
     /// # Errors
-    /// Why it is refused, as it will be told.
+    /// The reason for the refusal, as the peer will receive it.
     fn admit(&self, peer: PeerKey, proof: &[u8]) -> Result<Arc<Principal>, String>;
 
-    /// `peer`, which shows `proof`, says that it is `time`; whether it is let in or not.
+    /// `peer`, which shows `proof`, sent its `time`; called whether it is admitted or not.
     fn note_time(&self, peer: PeerKey, proof: &[u8], time: Time) {
         let _ = (peer, proof, time);
     }
 
-    /// Whether what was admitted earlier still holds: not expired, not revoked since.
+    /// Whether an earlier admission still holds: not expired, and not revoked since.
     ///
     /// # Errors
-    /// Why it no longer does.
+    /// The reason why it no longer holds.
     fn review(&self, principal: &Principal) -> Result<(), String>;
 }
 
@@ -71,7 +70,7 @@ pub trait Admission: Send + Sync + 'static {
 mod tests {
     use super::*;
 
-    /// As version 1 had it before it sent a time.
+    /// The hello of version 1 before it sent a time.
     #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
     struct Older {
         version: u16,

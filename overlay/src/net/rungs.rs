@@ -1,7 +1,7 @@
-//! By which rung of the ladder each connection is made.
+//! Transport of each connection: direct, punched, circuit, WebSocket, CONNECT or polling.
 //!
-//! Rules: as many entries as connections stand; the lock is held for one look or change.
-//! Not here: which rung is tried (`tunnel::ladder`).
+//! Rules: one entry for each open connection; the lock is held for one look-up or change.
+//! Not here: which transport is tried (`tunnel::ladder`).
 
 use libp2p::swarm::ConnectionId;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tunnel::ladder::Rung;
 use wire::id::PeerKey;
 
-/// Of every connection that stands.
+/// The transports of all open connections.
 #[derive(Debug, Default)]
 pub(super) struct Rungs(Mutex<Standing>);
 
@@ -21,7 +21,7 @@ struct Standing {
 
 impl Rungs {
     fn lock(&self) -> MutexGuard<'_, Standing> {
-        // Both tables are changed together, and nothing between could panic.
+        // Both tables are changed together, and nothing between the changes can panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -40,12 +40,12 @@ impl Rungs {
         }
     }
 
-    /// To whom a connection leads.
+    /// The peer of a connection.
     pub(super) fn peer(&self, connection: ConnectionId) -> Option<PeerKey> {
         self.lock().all.get(&connection).map(|(peer, _)| *peer)
     }
 
-    /// How many connections are made by `rung`.
+    /// Number of connections by `rung`.
     pub(super) fn count(&self, rung: Rung) -> u64 {
         self.lock().counts.get(&rung).copied().unwrap_or(0)
     }

@@ -1,26 +1,28 @@
-//! When each connection was heard last, by its answered pings, and which are silent too long.
+//! Keepalive of connections: when each one last answered a ping, and which have been silent too long.
 //!
-//! Rules: pure; nothing is silent for as long as this daemon itself stood still, so that one that was paused, starved or suspended
-//! does not hang up on everybody when it goes on; a connection told as silent is told once.
-//! Not here: pinging itself (`libp2p::ping`, whose first failure is kept to itself and whose next try may take ten seconds, so
-//! that its failures say too little too late), closing (`swarm_events`).
+//! Rules: pure; time in which this daemon itself was stopped does not count as silence, so a daemon that was
+//! paused, starved or suspended does not close all connections when it resumes; a silent connection is
+//! reported once.
+//! Not here: pinging itself (`libp2p::ping`; it swallows the first failure, and its next try may take ten
+//! seconds, so its failures come too late), closing (`swarm_events`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::time::Moment;
 
-/// From an answered ping to the next one.
+/// Pause between an answered ping and the next one.
 pub(super) const PING_INTERVAL: Duration = Duration::from_millis(3500);
 
-/// How long an answer is waited for: connections lose nothing and keep the order, so that another ping would come later than the
-/// first, and behind what waits on a slow path an answer may take its time. Two more pings would be due by then.
+/// Timeout of a ping. Connections lose nothing and keep the order, so a second ping would arrive later than
+/// the first, and an answer may be delayed by data queued on a slow path. Two more pings would be due within
+/// it.
 pub(super) const PING_TIMEOUT: Duration = Duration::from_secs(9);
 
-/// A connection is closed when nothing was answered for so long: the ping after 3.5 s was, and two that would follow were missed;
-/// with the time until it is looked for (a second) it is still less than 15 s.
+/// A connection is closed after this time without an answer: the ping after 3.5 s and the two that would
+/// follow were missed. With the interval of the check (a second) it is still less than 15 s.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(13);
 
-/// The connections, and when each was heard last.
+/// The last answer of each connection.
 #[derive(Debug)]
 pub(super) struct Silence<Id> {
     heard: BTreeMap<Id, Moment>,
@@ -29,27 +31,27 @@ pub(super) struct Silence<Id> {
 }
 
 impl<Id: Ord + Copy> Silence<Id> {
-    /// No connection yet; [`Silence::take_silent`] will be called each `look_interval` from `now` on.
+    /// A table without connections; [`Silence::take_silent`] is to be called every `look_interval` from `now`
+    /// on.
     pub(super) fn new(look_interval: Duration, now: Moment) -> Silence<Id> {
         Silence { heard: BTreeMap::new(), looked: now, look_interval }
     }
 
-    /// It stands, or has answered.
+    /// The connection was established, or answered.
     pub(super) fn handle_heard(&mut self, connection: Id, now: Moment) {
         self.heard.insert(connection, now);
     }
 
-    /// It is no more.
     pub(super) fn handle_closed(&mut self, connection: Id) {
         self.heard.remove(&connection);
     }
 
-    /// Those that are silent for [`SILENCE_MAX`] and longer; they are forgotten here.
+    /// Remove and return the connections that have been silent for [`SILENCE_MAX`] or longer.
     pub(super) fn take_silent(&mut self, now: Moment) -> Vec<Id> {
         let own_lag = now.since(self.looked).saturating_sub(self.look_interval);
         self.looked = now;
         if own_lag > Duration::ZERO {
-            // What was heard after the last look is not moved beyond now.
+            // An answer after the last check is not moved beyond now.
             self.heard.values_mut().for_each(|heard| *heard = heard.plus(own_lag).min(now));
         }
         let silent = self.heard.iter().filter(|(_, heard)| now.since(**heard) >= SILENCE_MAX);
@@ -69,7 +71,7 @@ mod tests {
         Moment(Duration::from_millis(1_000_000 + millis))
     }
 
-    /// When connection 7 is told as silent, looked for at each of `looks`, in milliseconds.
+    /// The check, in milliseconds, that reports connection 7 as silent; `looks` are the times of the checks.
     fn silent_at(heard: &[u64], looks: impl Iterator<Item = u64>) -> Option<u64> {
         let mut silence = Silence::new(LOOK, at(0));
         let mut heard = heard.iter().copied().peekable();
@@ -89,19 +91,19 @@ mod tests {
         let each_second = || (1..60).map(|nth| nth * 1000);
         assert_eq!(silent_at(&[10], each_second()), Some(14_000));
         assert_eq!(silent_at(&[0, 3_500, 7_000], each_second()), Some(20_000));
-        // One ping missed is not enough.
+        // One missed ping is not enough.
         let answers: Vec<u64> = (0..8).map(|nth| nth * 10_500).collect();
         assert_eq!(silent_at(&answers, each_second()), None);
     }
 
     #[test]
     fn a_daemon_that_stood_still_gives_nobody_up() {
-        // It stood still for a minute, and hears the next answer two seconds after.
+        // The daemon was stopped for a minute, and receives the next answer two seconds later.
         let looks = || (1..4).chain(64..90).map(|second| second * 1000);
         assert_eq!(silent_at(&[0, 66_000], looks()), Some(79_000));
-        // The silence from before and after it counts.
+        // The silence before and after the stop counts.
         assert_eq!(silent_at(&[0], looks()), Some(73_000));
-        // What was heard late is not heard in the future.
+        // A late answer does not get a time in the future.
         assert_eq!(silent_at(&[0, 63_900], looks()), Some(77_000));
     }
 

@@ -1,4 +1,4 @@
-//! Swarm of a daemon: its behaviours, and their limits, over its transport.
+//! Swarm of a daemon: its behaviours, and their limits, on top of its transport.
 //!
 //! Not here: the transport itself (`transport`), the task that owns the swarm (`event_loop`).
 
@@ -16,7 +16,7 @@ use libp2p::connection_limits::{self, ConnectionLimits};
 use libp2p::core::upgrade::Version;
 use libp2p::{Swarm, ping, relay};
 
-/// The swarm of the daemon of this key, over these routes. It listens.
+/// Build the swarm of the daemon of this key on this transport, and start its listeners.
 ///
 /// # Errors
 /// If an address cannot be listened on.
@@ -26,7 +26,7 @@ pub(super) fn build(
     security: Security,
     (way_out, half_open): (WayOut, HalfOpen),
 ) -> Result<Swarm<Behaviour>, Error> {
-    // Those whose handshake is under way are limited where they are accepted.
+    // Connections in the middle of a handshake are limited where they are accepted (`half_open`).
     let limits = ConnectionLimits::default()
         .with_max_pending_outgoing(Some(64))
         .with_max_established(Some(config.connections_max.saturating_add(SPARE)))
@@ -43,7 +43,8 @@ pub(super) fn build(
         through,
         proxy: proxy.into(),
     };
-    // A stream's protocol is proposed together with its first bytes: a question takes one round trip and not two.
+    // A stream's protocol is proposed together with its first bytes: a question takes one round trip, not
+    // two.
     let swarm_config = libp2p::swarm::Config::with_tokio_executor()
         .with_substream_upgrade_protocol_override(Version::V1Lazy);
     let transport = transport::build(security, circuits, way_out, half_open);

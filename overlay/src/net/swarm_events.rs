@@ -1,7 +1,7 @@
-//! What the event loop does when the swarm tells something, and with what it learns of peers.
+//! Handling of swarm events: connections, greetings, idle and silent connections.
 //!
-//! Rule: a peer is told to the daemon as ready once, when both sides have welcomed each other, and as gone
-//! once, when its last connection ended.
+//! Rule: the daemon receives one `Ready` for a peer, when both sides have admitted each other, and one
+//! `Gone`, when its last connection ended.
 //! Not here: the loop itself (`event_loop`), dialling (`dialling`).
 
 use super::circuits;
@@ -29,19 +29,19 @@ use wire::at_end::AtEnd;
 use wire::id::{HostName, PeerKey};
 use wire::time::Moment;
 
-/// How long a connected peer may go without showing a certificate: a join is over by then.
+/// Timeout for a connected peer to show a certificate: a join is over by then.
 const STRANGER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a connection that no one wants held is kept for the next question.
+/// Idle timeout of a connection that is not held on purpose: the next question can still use it.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Where so many of a hundred places are taken, who is idle makes place sooner.
+/// At this percentage of taken places, idle connections are closed sooner.
 const CROWDED_PERCENT: u64 = 75;
 
-/// How long the peer may take to answer a hello.
+/// Timeout for the answer to a hello.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Do what `event` asks for.
+/// Handle an event of the swarm.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the swarm tells much that does not matter here")]
 pub(super) fn handle(this: &mut EventLoop, event: SwarmEvent<BehaviourEvent>) {
     match event {
@@ -75,7 +75,7 @@ pub(super) fn handle(this: &mut EventLoop, event: SwarmEvent<BehaviourEvent>) {
             let Some(peer) = peer_key(&inbound.peer) else { return };
             let (door, address) = (Arc::clone(&this.door), this.address(peer));
             let serving = async move { door.serve((peer, address), inbound.protocol, inbound.stream).await };
-            // From where it comes, in whatever the log tells of its being let in or not.
+            // The peer's address, in every log line about its admission.
             let from = match (inbound.protocol.is_open_to_strangers(), address) {
                 (true, Some(address)) => tracing::error_span!("from", %address),
                 _ => tracing::Span::none(),
@@ -97,7 +97,7 @@ impl EventLoop {
         let now = clock::now();
         self.door.guests.arrive(peer);
         self.silence.handle_heard(connection, now);
-        // A circuit's address is the proxy's, where no one finds this peer.
+        // A circuit's address is the proxy's, and this peer cannot be reached there.
         let address = socket_addr(point.get_remote_address()).filter(|_| !point.is_relayed());
         self.circuits.handle_established(connection, point);
         let rung = self.handle_punched(connection, peer, point, self.rung(point));
@@ -105,7 +105,7 @@ impl EventLoop {
         self.rungs.handle_established(connection, peer, rung);
         self.door.figures.set_rungs(&self.rungs);
         let place = (!point.is_relayed()).then(|| point.get_remote_address().iter().take(2).collect());
-        // A further connection makes no one less of a stranger.
+        // A further connection does not restart the timeout for the certificate.
         let since = self.connected.get(&peer).map_or(now, |before| before.since);
         self.connected.insert(
             peer,
@@ -119,7 +119,7 @@ impl EventLoop {
         self.greet(peer, id);
     }
 
-    /// How a connection is made.
+    /// The transport of a connection.
     fn rung(&self, point: &ConnectedPoint) -> Rung {
         match point {
             _ if point.is_relayed() => Rung::Circuit,
@@ -137,11 +137,11 @@ impl EventLoop {
         }
     }
 
-    /// Show this daemon's certificate.
+    /// Send this daemon's hello on a new stream.
     fn greet(&mut self, peer: PeerKey, id: PeerId) {
         let proof = self.door.admission.proof();
         if proof.is_empty() {
-            // Nothing to show yet: it comes to join.
+            // No certificate yet: this daemon is about to join.
             return;
         }
         let hello = Hello {
@@ -187,7 +187,7 @@ impl EventLoop {
         }
     }
 
-    /// One side does not let the other in: neither is dialled again soon, nor the seed that led there.
+    /// One side refused the other: delay the next dial of the peer, and of the seed that led to it.
     fn handle_refusal(&mut self, peer: PeerKey) {
         let now = clock::now();
         let seed = self.seeds.get(&peer).cloned();
@@ -196,12 +196,12 @@ impl EventLoop {
         }
     }
 
-    /// Where a peer is connected from or was dialled; none of one that comes through a proxy.
+    /// Remote address of a peer; `None` if it is connected through a proxy.
     fn address(&self, peer: PeerKey) -> Option<SocketAddr> {
         self.connected.get(&peer).and_then(|connected| connected.address)
     }
 
-    /// Tried for ever, refused as often.
+    /// Log a refusal of this daemon. A refused peer is dialled for ever, so the number of lines is limited.
     fn tell_refusal(&mut self, peer: PeerKey, reason: &str) {
         if let Some(left_out) = self.refusals.take(peer, reason, clock::now()) {
             let address = self.address(peer).map(tracing::field::display);
@@ -234,7 +234,7 @@ impl EventLoop {
         self.door.figures.guests.set(self.door.guests.ready_len() as u64);
     }
 
-    /// The process behind `peer` is another one: what the old one had open is dead.
+    /// The peer runs in a new process: its older connections are dead.
     fn handle_restarted(&mut self, peer: PeerKey) {
         let Some(id) = peer_id(peer) else { return };
         self.untold.push_back(Event::Gone(peer));
@@ -275,7 +275,7 @@ impl EventLoop {
         self.door.figures.connections.set(u64::from(info.connection_counters().num_established()));
     }
 
-    /// A ping that failed says nothing that silence does not say.
+    /// A failed ping is ignored: the lack of answers shows the same.
     fn handle_ping(&mut self, event: &ping::Event) {
         if event.result.is_ok() {
             self.silence.handle_heard(event.connection, clock::now());
@@ -291,8 +291,8 @@ impl EventLoop {
         }
     }
 
-    /// Close connections that are silent, those of who showed no certificate in time, or whose certificate no longer
-    /// holds, and those that no one needs any more.
+    /// Run the periodic checks, and close connections that are silent or idle, whose peer showed no
+    /// certificate in time, or whose certificate no longer holds.
     pub(super) fn sweep(&mut self) {
         let now = clock::now();
         self.close_silent(now);
@@ -366,7 +366,7 @@ pub(super) fn multiaddr(address: SocketAddr) -> Multiaddr {
     Multiaddr::empty().with(host).with(Part::Tcp(address.port()))
 }
 
-/// Only `/ip4|ip6/…/tcp/…` is spoken here.
+/// The socket address of `/ip4|ip6/…/tcp/…`; `None` if the address starts with anything else.
 pub(super) fn socket_addr(address: &Multiaddr) -> Option<SocketAddr> {
     let mut parts = address.iter();
     let host = parts.next()?;

@@ -1,6 +1,7 @@
-//! Reason why a daemon that was dialled was not reached, where the attempt itself shows it.
+//! Reason why a dial failed, where the error of the attempt shows it.
 //!
-//! Pure. Rule: silence tells nothing, and is no answer here. Not here: trying again (`redial`), what a person is told (the callers).
+//! Pure. Rule: a timeout shows nothing, and yields no reason. Not here: trying again (`redial`), messages for
+//! people (the callers).
 
 use super::event_loop::peer_key;
 use libp2p::TransportError;
@@ -8,24 +9,24 @@ use libp2p::swarm::DialError;
 use std::io;
 use wire::id::PeerKey;
 
-/// Why.
+/// Reason of a failed dial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undialled {
-    /// A daemon of this key is there instead.
+    /// A daemon with this other key is there.
     Other(PeerKey),
-    /// No one listens there: every attempt was refused.
+    /// Every attempt was refused: no program listens there.
     Closed,
-    /// The name stands for no address.
+    /// The name has no address.
     Nowhere,
-    /// The daemon there has no place for another handshake.
+    /// The daemon there has no room for another handshake.
     Full,
     /// The connection was closed before the handshake was done.
     Cut,
-    /// What answers there speaks another protocol.
+    /// The program there speaks another protocol.
     Foreign,
 }
 
-/// What this error tells.
+/// The reason that this error shows, if any.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the others tell nothing of whoever is there")]
 pub(super) fn of(error: &DialError) -> Option<Undialled> {
     match error {
@@ -33,7 +34,8 @@ pub(super) fn of(error: &DialError) -> Option<Undialled> {
         DialError::NoAddresses => Some(Undialled::Nowhere),
         DialError::Transport(all) if !all.is_empty() => {
             let each: Vec<_> = all.iter().map(|(_, error)| of_attempt(error)).collect();
-            // One route to a daemon that is full says so for all; what else happened counts where it happened on each.
+            // One address of a daemon that is full decides for all; any other reason counts only if all
+            // addresses failed with it.
             let first = each.first().copied().flatten();
             match each.contains(&Some(Undialled::Full)) {
                 true => Some(Undialled::Full),
@@ -44,11 +46,11 @@ pub(super) fn of(error: &DialError) -> Option<Undialled> {
     }
 }
 
-/// How an attempt shows why it failed: the layers of the transport wrap what the system or the other end answered, some without
-/// giving it as their source; all show it.
+/// Texts by which an error shows its reason: the layers of the transport wrap the error of the system or of
+/// the other end, some without exposing it as their source; all include its text.
 const SHOWN: [(&str, Undialled); 11] = [
-    // `NegotiationError::Failed` of the last protocol that was proposed, without waiting for an answer: every daemon speaks one of them,
-    // and one that is full refuses all.
+    // `NegotiationError::Failed` of the last protocol that was proposed, without waiting for an answer: every
+    // daemon speaks one of them, and one that is full rejects all.
     ("error: Failed", Undialled::Full),
     // The same while an answer was awaited: the connection ended.
     ("Select(Failed)", Undialled::Cut),

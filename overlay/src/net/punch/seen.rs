@@ -1,8 +1,8 @@
-//! From where daemons came in at this proxy by plain TCP: what a translator between made of their addresses.
+//! Source addresses from which daemons reached this proxy by plain TCP, after any address translation.
 //!
-//! Rules: as many entries as such connections stand; the lock is held for one look or change. Who comes in by what HTTPS carries,
-//! or by a circuit, is not in here: plain TCP does not lead to it.
-//! Not here: who may ask (`mod`).
+//! Rules: one entry for each such connection; the lock is held for one look-up or change. Connections over
+//! HTTPS and circuits are not in here: plain TCP does not lead back to them.
+//! Not here: which peer may ask (`mod`).
 
 use libp2p::swarm::ConnectionId;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wire::id::PeerKey;
 
-/// Of every daemon, oldest connection first.
+/// The addresses of each daemon, oldest connection first.
 #[derive(Debug, Default)]
 pub(super) struct Seen(Mutex<BTreeMap<PeerKey, BTreeMap<ConnectionId, SocketAddr>>>);
 
@@ -28,7 +28,7 @@ impl Seen {
         }
     }
 
-    /// From where `peer` came in last.
+    /// The source address of the newest connection of `peer`.
     pub(super) fn at(&self, peer: PeerKey) -> Option<SocketAddr> {
         self.lock().get(&peer)?.last_key_value().map(|(_, from)| *from)
     }
@@ -39,7 +39,7 @@ impl Seen {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PeerKey, BTreeMap<ConnectionId, SocketAddr>>> {
-        // Each change above is whole before anything could panic.
+        // Each change above is complete before anything could panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
