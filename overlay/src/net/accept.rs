@@ -1,8 +1,9 @@
-//! One inbound stream: who is it, may it, what does it want.
+//! Acceptance of inbound streams: identify the peer, check its permission, read the question.
 //!
-//! Rule: nothing of a peer's question reaches the daemon before its certificate has been looked at for
-//! this very stream; a refusal is said in words, counted, and costs the peer its stream only.
-//! Not here: answering (the daemon, by [`super::event_loop::Event`]).
+//! Rule: the daemon receives no question before the peer's certificate has been checked for this very stream
+//! (a protocol open to strangers needs none); a refusal has a reason, is counted, and costs the peer its
+//! stream only.
+//! Not here: answering (the daemon, on [`super::event_loop::Event`]).
 
 use super::event_loop::{Event, Question};
 use super::figures::Figures;
@@ -26,44 +27,44 @@ use tokio::sync::{mpsc, oneshot};
 use wire::bytes::Owned;
 use wire::id::PeerKey;
 
-/// How long a peer may take to write its question; a next one on the same stream, from the answer before on.
+/// Timeout for a peer to write its question; for the next one on the same stream, from the previous answer
+/// on.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long an answer may take to make and to be taken.
+/// Timeout for making an answer, and again for writing it.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What every accepting task shares.
+/// State shared by all accepting tasks.
 pub(super) struct Door {
     pub(super) admission: Arc<dyn Admission>,
     pub(super) guests: Arc<Guests>,
     pub(super) figures: Arc<Figures>,
-    /// To the daemon; when it is full the peer is told to come later.
+    /// Queue of events to the daemon; when it is full, the peer receives a refusal.
     pub(super) events: mpsc::Sender<Event>,
-    /// Whom it refused by itself, without asking who it is.
+    /// Audit log of refusals decided here: peers of another version.
     pub(super) refused: Mutex<Trail>,
-    /// To the event loop.
+    /// Queue to the event loop.
     pub(super) greeted: mpsc::Sender<(PeerKey, Change)>,
-    /// Most connections: who comes beyond them is told so.
+    /// Most connections: a stranger beyond them is refused in the answer to its hello.
     pub(super) connections_max: u32,
-    /// Answers questions of the query interface, once it is known.
+    /// Answers questions of the query interface, once it is set.
     pub(super) answerer: OnceLock<Arc<dyn Answerer>>,
 }
 
-/// Answers questions of the query interface where they come in, on the task of their stream: each further task on the way takes a
-/// change of context at least, and some a wake-up of another thread.
+/// Handler of query questions that runs on the task of their stream: every further task would cost at least a
+/// context switch, and some a wake-up of another thread.
 pub trait Answerer: Send + Sync {
-    /// The answer to the question of `principal`.
     fn answer(&self, principal: Arc<Principal>, question: Vec<u8>) -> Answering<'_>;
 }
 
-/// An answer in the making; none where the daemon is stopping.
+/// A future answer; `None` if the daemon is stopping.
 pub type Answering<'a> = Pin<Box<dyn Future<Output = Option<Answer>> + Send + 'a>>;
 
-/// Who asks: its key, from where it is connected, and who that is where its certificate was seen.
+/// The peer that asks: its key, its remote address, and its principal if it showed a certificate.
 type Asker = (PeerKey, Option<SocketAddr>, Option<Arc<Principal>>);
 
 impl Door {
-    /// Serve one stream to its end.
+    /// Serve one stream until it ends.
     pub(super) async fn serve(
         &self,
         (peer, address): (PeerKey, Option<SocketAddr>),
@@ -72,7 +73,7 @@ impl Door {
     ) {
         let Ok(seat) = self.guests.enter(peer) else {
             self.figures.streams_refused_total.add();
-            // Reset: a peer that has as many streams as it may is not worth a word more.
+            // Reset without a reason: a peer that exceeds its limit of streams gets no further message.
             return;
         };
         self.figures.streams_total.add();
@@ -97,7 +98,7 @@ impl Door {
             self.admission.note_time(peer, &hello.proof, time);
         }
         let verdict = match self.admit(peer, &hello) {
-            // Counted and not logged: it comes again, and others with it.
+            // Counted and not logged: the peer comes again, and others with it.
             Ok(_) if self.is_full_for(peer) => {
                 self.figures.connections_refused_total.add();
                 Verdict::Refused(format!(
@@ -114,7 +115,7 @@ impl Door {
             }
             Err(reason) => {
                 self.figures.hellos_refused_total.add();
-                // Told where it was decided, at a rate that fills no disk.
+                // The admission logs the refusal, with a rate limit.
                 tracing::debug!(target: "audit", %peer, program = hello.program, reason, "refused a daemon");
                 let _ = self.greeted.send((peer, Change { is_refused: true, ..Change::default() })).await;
                 Verdict::Refused(reason)
@@ -126,7 +127,7 @@ impl Door {
     fn admit(&self, peer: PeerKey, hello: &Hello) -> Result<Arc<Principal>, String> {
         if !wire::version::HELLO.reads(hello.version) {
             let refused = Refused::Version { found: hello.version, expected: VERSION };
-            // Changed by single steps, each whole.
+            // Changed by single steps, each complete.
             let mut trail = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
             trail.refuse(Subject::stranger(peer), &refused, clock::calendar(), clock::now());
             while let Some(audit) = trail.poll_output() {
@@ -137,13 +138,13 @@ impl Door {
         self.admission.admit(peer, &hello.proof)
     }
 
-    /// Whether there is no place for `peer`. Who has one keeps it.
+    /// Whether there is no place for `peer`. A peer that is already admitted stays.
     fn is_full_for(&self, peer: PeerKey) -> bool {
         let is_full = self.figures.connections.get() > u64::from(self.connections_max);
         is_full && self.guests.principal(peer).is_none()
     }
 
-    /// The peer's principal, if it may still open streams.
+    /// The peer's principal, if it may still open streams of `protocol`.
     pub(super) fn principal(&self, peer: PeerKey, protocol: Protocol) -> Result<Arc<Principal>, String> {
         let principal = self.guests.principal(peer).ok_or("show a certificate first")?;
         if principal.standing == Standing::Visitor && !protocol.is_for_visitors() {
@@ -171,7 +172,8 @@ impl Door {
         self.put((peer, address, principal), protocol, body, stream).await
     }
 
-    /// Questions one after the other, each with a check of the asker's certificate, until the peer ends the stream or asks no more.
+    /// Serve questions one after the other, with a check of the certificate before each, until the peer ends
+    /// the stream or asks no more.
     async fn series(
         &self,
         (peer, address): (PeerKey, Option<SocketAddr>),
@@ -195,7 +197,8 @@ impl Door {
                 },
             };
             self.put((peer, address, Some(principal)), protocol, body, stream).await?;
-            // A peer that has no further question ends the stream, or leaves it: neither is a failure.
+            // A peer without a further question ends the stream, or leaves it open until the timeout: neither
+            // is a failure.
             let mut reader = Reader::new(&mut *stream, protocol.question_len_max_bytes());
             match tokio::time::timeout(QUESTION_TIMEOUT, reader.next()).await {
                 Ok(Ok(Some(Owned(body)))) => asked = Some(body),
@@ -204,7 +207,7 @@ impl Door {
         }
     }
 
-    /// Give a question to the daemon, and its answer to the peer.
+    /// Pass a question to the daemon, and its answer to the peer.
     async fn put(
         &self,
         asker: Asker,
@@ -222,7 +225,7 @@ impl Door {
         };
         let made = match tokio::time::timeout(ANSWER_TIMEOUT, making).await {
             Ok(Some(made)) => made,
-            // A daemon that stops. The end of the stream says that to those who may ask another one.
+            // The daemon is stopping. The end of the stream shows that to peers that can ask another daemon.
             Ok(None) if protocol == Protocol::Query => {
                 self.figures.questions_failed_total.add();
                 return Err(io::Error::from(io::ErrorKind::ConnectionAborted).into());
@@ -239,7 +242,7 @@ impl Door {
         answer(stream, protocol, made).await
     }
 
-    /// The answer of the task that takes the event; none if that drops it.
+    /// Queue the question as an event; the answer of the task that takes it, `None` if that task drops it.
     async fn hand_on(
         &self,
         (peer, address, principal): Asker,

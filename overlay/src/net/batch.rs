@@ -1,38 +1,39 @@
-//! Write buffer between the multiplexer and the encryption: what is written between two reads leaves as one piece.
+//! Write buffer between the multiplexer and the encryption: everything written between two reads is sent as
+//! one piece.
 //!
-//! Yamux writes the head and the body of each frame apart and flushes after each frame; encrypted and sent so, each would be a
-//! record and a system call of its own.
-//! Rule: a flush is put off to the next read, which Yamux does whenever it has nothing more to write, or to a full buffer; closing
-//! writes all. A caller that flushes and never reads again must close.
-//! Not here: how it is encrypted (`security`).
+//! Yamux writes the header and the body of each frame separately, and flushes after each frame; without this
+//! buffer each would become a TLS record and a system call of its own.
+//! Rule: a flush is delayed until the next read, which Yamux does whenever it has nothing more to write, or
+//! until the buffer is full; closing writes everything. A caller that flushes and never reads again must
+//! close.
+//! Not here: the encryption (`security`).
 
 use futures::{AsyncRead, AsyncWrite};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// Bytes that are written at a time at most: some frames of Yamux, and what rustls takes at a time.
+/// Capacity of the buffer: some frames of Yamux, and as much as rustls takes at a time.
 const FULL_BYTES: usize = 64 << 10;
 
-/// A buffer of more is freed when it is empty: thousands of connections are quiet.
+/// A larger buffer is freed when it is empty: thousands of connections are idle.
 const KEPT_BYTES: usize = 4 << 10;
 
-/// See the head of this file.
+/// The write buffer around `inner`.
 pub(super) struct Batch<S> {
     inner: S,
     waiting: Vec<u8>,
-    /// So many of these are written.
+    /// Number of bytes of `waiting` that are already written.
     written: usize,
     is_flush_due: bool,
 }
 
 impl<S: AsyncWrite + Unpin> Batch<S> {
-    /// Over `inner`.
     pub(super) fn new(inner: S) -> Batch<S> {
         Batch { inner, waiting: Vec::new(), written: 0, is_flush_due: false }
     }
 
-    /// Write all that waits.
+    /// Write everything that waits.
     fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.written < self.waiting.len() {
             match ready!(Pin::new(&mut self.inner).poll_write(cx, &self.waiting[self.written..]))? {
@@ -60,7 +61,7 @@ impl<S: AsyncWrite + Unpin> Batch<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Batch<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
-        // A peer that reads nothing now may still write.
+        // Only errors matter here: a peer that does not read now may still write.
         if let Poll::Ready(Err(error)) = self.poll_due(cx) {
             return Poll::Ready(Err(error));
         }
@@ -95,7 +96,7 @@ mod tests {
     use futures::{AsyncReadExt as _, AsyncWriteExt as _};
     use std::collections::VecDeque;
 
-    /// What is written to it, call by call, of which each takes `most` bytes; nothing where `most` is 0.
+    /// Socket that records each write, and takes `most` bytes of it; none where `most` is 0.
     #[derive(Debug, Default)]
     struct Socket {
         most: usize,
@@ -191,7 +192,7 @@ mod tests {
         assert_eq!(&into, b"a");
         let mut context = Context::from_waker(futures::task::noop_waker_ref());
         assert!(Pin::new(&mut batch).poll_write(&mut context, b"more").is_pending());
-        // It takes some, and later the rest, in the order in which it was written.
+        // The socket takes some bytes, and later the rest, in the order in which they were written.
         batch.inner.most = 40 << 10;
         assert!(read(&mut batch).is_pending());
         assert_eq!(batch.inner.pieces.concat(), vec![7; FULL_BYTES]);

@@ -1,8 +1,8 @@
-//! Frames on a stream: one value after another, each within its cap.
+//! Frames on a stream: one value after another, each within a size limit.
 //!
-//! Rule: a length is refused before anything of that length is kept, so a peer costs at most one frame's
-//! cap of memory a stream. The frame is that of `wire::codec`.
-//! Not here: what the values are, and how long to wait for them.
+//! Rule: a length above the limit is refused before memory of that length is allocated, so a stream costs at
+//! most one frame of the largest size. The frame is that of `wire::codec`.
+//! Not here: the types of the values, and timeouts.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,15 +16,13 @@ pub enum Error {
     /// The stream broke.
     #[error("the stream broke: {0}")]
     Broken(#[from] std::io::Error),
-    /// It ended within a frame.
     #[error("the stream ended within a frame")]
     Cut,
-    /// Longer than this stream may carry.
     #[error("a frame of {len_bytes} bytes; at most {max_bytes} are taken here")]
     TooLong {
-        /// As its head says.
+        /// The length in its header.
         len_bytes: usize,
-        /// The cap.
+        /// The limit of this stream.
         max_bytes: usize,
     },
     /// Damaged, of another version, or of another type.
@@ -32,27 +30,28 @@ pub enum Error {
     Codec(#[from] codec::Error),
 }
 
-/// Reads frames. Keeps what came behind the one asked for.
+/// Reader of frames. It buffers bytes that arrived after the frame that was requested.
 #[derive(Debug)]
 pub struct Reader<R> {
     stream: R,
-    /// As long as what may be read at a time: what is behind `filled` is of no meaning.
+    /// Its length is the room for reading; the bytes after `filled` have no meaning.
     buffer: Vec<u8>,
-    /// Where the next frame begins in `buffer`.
+    /// Start of the next frame in `buffer`.
     start: usize,
-    /// Where what was read ends.
+    /// End of the bytes that were read.
     filled: usize,
     max_bytes: usize,
 }
 
-/// How much is asked of the stream at a time while nothing is known of what comes: thousands of streams wait so.
+/// Bytes to read at a time while no header has arrived: thousands of streams wait like this.
 const CHUNK_BYTES: usize = 4 << 10;
 
-/// More than this is freed between two frames.
+/// A buffer larger than this is shrunk between two frames.
 const SPARE_BYTES: usize = 4 * CHUNK_BYTES;
 
-/// How much is asked of it at least for the rest of a frame that is longer: a page of a thousand events in one piece; beyond,
-/// as much as has come of it, so that a peer that only announces one costs little.
+/// Least bytes to read at a time for the rest of a longer frame, so that a page of a thousand events is read
+/// in one piece. Above it, at most as much is allocated as has already arrived, so a peer that only announces
+/// a long frame costs little.
 const REST_BYTES: usize = 512 << 10;
 
 impl<R: AsyncRead + Unpin> Reader<R> {
@@ -61,11 +60,11 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         Reader { stream, buffer: Vec::new(), start: 0, filled: 0, max_bytes }
     }
 
-    /// The next value; `None` where the stream ends between two frames. May be dropped while it waits:
-    /// nothing read is lost.
+    /// The next value; `None` if the stream ends between two frames. Cancel-safe: if the future is dropped,
+    /// no byte is lost.
     ///
     /// # Errors
-    /// If the stream breaks or what comes is no frame of a `T`; the stream is then of no more use.
+    /// If the stream breaks or the bytes are no frame of a `T`; the stream must not be used any more.
     pub async fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Error> {
         loop {
             let held = &self.buffer[self.start..self.filled];
@@ -88,7 +87,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         }
     }
 
-    /// Nothing is left: what a long frame took is freed, for a stream may wait for days after it.
+    /// The buffer is empty: free the memory of a long frame, since a stream may wait for days after it.
     fn reset(&mut self) {
         (self.start, self.filled) = (0, 0);
         if self.buffer.capacity() > SPARE_BYTES {
@@ -121,7 +120,7 @@ fn announced(bytes: &[u8]) -> Option<usize> {
     usize::try_from(u32::from_le_bytes(head)).ok()
 }
 
-/// One value and not a byte more, so that the stream can be handed on; `None` where it ends before.
+/// Read one value and not a byte more, so that the stream can be passed on; `None` if it ends before.
 ///
 /// # Errors
 /// As [`Reader::next`].

@@ -1,7 +1,7 @@
-//! The peers that are connected, who they are, and how many streams each has open.
+//! Connected peers: the principal of each, whether both sides have admitted each other, and its open streams.
 //!
-//! Rule: the one lock of the overlay is in here, held for the length of a look-up, never across an await.
-//! Not here: deciding who they are ([`super::hello::Admission`]).
+//! Rule: the lock is held for one look-up or change, never across an await.
+//! Not here: the decision on admission ([`super::hello::Admission`]).
 
 use crate::clock;
 use crate::contacts::ASKED_MAX;
@@ -12,20 +12,21 @@ use std::time::Duration;
 use wire::id::PeerKey;
 use wire::time::Moment;
 
-/// Most streams that one admitted peer may have open towards us: its lasting ones and [`ASKED_MAX`] questions.
+/// Most streams that one admitted peer may have open to this daemon: its lasting ones and [`ASKED_MAX`]
+/// questions.
 pub const STREAMS_MAX: usize = ASKED_MAX + 8;
 
 /// Most streams of a peer that has not shown a certificate: its hello, a join, and one of each again.
 pub const STRANGER_STREAMS_MAX: usize = 4;
 
-/// What a greeting changed.
+/// Effect of a hello or its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// The peer was not let in.
+    /// This daemon refused the peer.
     pub is_refused: bool,
-    /// Both sides have welcomed each other now, and had not before.
+    /// Both sides have now admitted each other, and had not before.
     pub is_ready: bool,
-    /// The peer has been started again since it was last heard.
+    /// The peer was restarted since its last hello.
     pub is_restarted: bool,
 }
 
@@ -34,11 +35,11 @@ struct Guest {
     principal: Option<Arc<Principal>>,
     start: Option<u64>,
     has_welcomed_us: bool,
-    /// Streams that it opened.
+    /// Streams that the peer opened.
     inbound: usize,
-    /// Streams that we opened.
+    /// Streams that this daemon opened.
     outbound: usize,
-    /// When a stream was opened or closed last.
+    /// Time at which a stream was last opened or closed.
     used: Moment,
 }
 
@@ -48,21 +49,21 @@ impl Guest {
     }
 }
 
-/// The table.
+/// Table of the connected peers.
 #[derive(Debug, Default)]
 pub struct Guests(Mutex<BTreeMap<PeerKey, Guest>>);
 
-/// No further stream.
+/// Refusal of a further stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMany;
 
 impl Guests {
-    /// It is connected.
+    /// The peer is connected.
     pub fn arrive(&self, peer: PeerKey) {
         self.lock().entry(peer).or_default();
     }
 
-    /// It showed a certificate that is good. Nothing of one whose connection ended meanwhile is kept.
+    /// The peer showed a valid certificate. If its connection ended meanwhile, nothing is stored.
     pub fn admit(&self, peer: PeerKey, principal: Arc<Principal>, start: u64) -> Change {
         let mut all = self.lock();
         let Some(guest) = all.get_mut(&peer) else { return Change::default() };
@@ -77,7 +78,7 @@ impl Guests {
         Change { is_refused: false, is_ready: !was_ready && guest.is_ready(), is_restarted }
     }
 
-    /// It welcomed us.
+    /// The peer admitted this daemon.
     pub fn welcomed_by(&self, peer: PeerKey) -> Change {
         let mut all = self.lock();
         let Some(guest) = all.get_mut(&peer) else { return Change::default() };
@@ -86,52 +87,50 @@ impl Guests {
         Change { is_refused: false, is_ready: !was_ready && guest.is_ready(), is_restarted: false }
     }
 
-    /// Its last connection ended; whether it had been ready.
+    /// The peer's last connection ended; returns whether it was ready.
     pub fn leave(&self, peer: PeerKey) -> bool {
         self.lock().remove(&peer).is_some_and(|guest| guest.is_ready())
     }
 
-    /// Who it is, if it showed a certificate.
+    /// The principal of the peer, if it showed a certificate.
     #[must_use]
     pub fn principal(&self, peer: PeerKey) -> Option<Arc<Principal>> {
         self.lock().get(&peer).and_then(|guest| guest.principal.clone())
     }
 
-    /// Whether it is connected.
     #[must_use]
     pub fn is_here(&self, peer: PeerKey) -> bool {
         self.lock().contains_key(&peer)
     }
 
-    /// Whether it has taken our certificate.
+    /// Whether the peer accepted this daemon's certificate.
     #[must_use]
     pub fn has_welcomed_us(&self, peer: PeerKey) -> bool {
         self.lock().get(&peer).is_some_and(|guest| guest.has_welcomed_us)
     }
 
-    /// Whether both sides have welcomed each other.
+    /// Whether both sides have admitted each other.
     #[must_use]
     pub fn is_ready(&self, peer: PeerKey) -> bool {
         self.lock().get(&peer).is_some_and(Guest::is_ready)
     }
 
-    /// Everybody who is ready.
+    /// The principals of all peers that are ready.
     #[must_use]
     pub fn ready(&self) -> Vec<Arc<Principal>> {
         let all = self.lock();
         all.values().filter(|guest| guest.is_ready()).filter_map(|guest| guest.principal.clone()).collect()
     }
 
-    /// How many are ready.
     #[must_use]
     pub fn ready_len(&self) -> usize {
         self.lock().values().filter(|guest| guest.is_ready()).count()
     }
 
-    /// One more stream that `peer` opened, until what is returned is dropped.
+    /// Count one more stream that `peer` opened, until the returned seat is dropped.
     ///
     /// # Errors
-    /// If it has as many as it may: none, where its connection ended.
+    /// If the peer is at its limit, or its connection has ended.
     pub fn enter(self: &Arc<Guests>, peer: PeerKey) -> Result<Seat, TooMany> {
         let mut all = self.lock();
         let guest = all.get_mut(&peer).ok_or(TooMany)?;
@@ -144,7 +143,7 @@ impl Guests {
         Ok(Seat { guests: Arc::clone(self), peer, side: Side::Inbound })
     }
 
-    /// One more stream that we opened to `peer`.
+    /// Count one more stream that this daemon opened to `peer`.
     #[must_use]
     pub fn visit(self: &Arc<Guests>, peer: PeerKey) -> Seat {
         if let Some(guest) = self.lock().get_mut(&peer) {
@@ -154,7 +153,7 @@ impl Guests {
         Seat { guests: Arc::clone(self), peer, side: Side::Outbound }
     }
 
-    /// Whether nothing has been open between it and us for `span`.
+    /// Whether no stream has been open with the peer for `span`.
     #[must_use]
     pub fn is_idle(&self, peer: PeerKey, span: Duration) -> bool {
         let idle =
@@ -163,7 +162,7 @@ impl Guests {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PeerKey, Guest>> {
-        // Each change above is whole before anything could panic.
+        // Each change above is complete before anything could panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -174,7 +173,7 @@ enum Side {
     Outbound,
 }
 
-/// A stream counted to its peer.
+/// Counts a stream to its peer until it is dropped.
 #[derive(Debug)]
 pub struct Seat {
     guests: Arc<Guests>,

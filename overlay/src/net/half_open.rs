@@ -1,11 +1,13 @@
-//! Inbound connections whose handshake is under way: accepted, and not yet encrypted and multiplexed.
+//! Half-open connections: inbound, accepted, and not yet encrypted and multiplexed.
 //!
-//! [`Table`] is the core, which keeps no clock; [`HalfOpen`] is what the layers of the transport share: `way_out` admits or refuses,
-//! `handshake` runs what was admitted and ends it when its place is taken.
-//! Rules: there are [`IN_ALL_MAX`] places. When they are full, the source with the most loses its oldest, so a newcomer from another
-//! source gets in at once, whatever one source does. A newcomer from the very source that has the most takes the place of a
-//! handshake that has stalled, and is refused if there is none. What comes through circuits has no address and is one source.
-//! Not here: connections that stand (`libp2p::connection_limits`), and who may stay (`guests`).
+//! [`Table`] is the core, which has no clock; [`HalfOpen`] is shared by the layers of the transport:
+//! `way_out` admits or refuses, `handshake` runs the admitted handshakes and ends one when its place is
+//! taken.
+//! Rules: there are [`IN_ALL_MAX`] places. When they are full, the source with the most loses its oldest, so
+//! a newcomer from a source with fewer gets in at once, whatever one source does. A newcomer from a source
+//! that has the most itself takes the place of its own oldest handshake if that has stalled, and is refused
+//! otherwise. Circuits have no address and count as one source.
+//! Not here: established connections (`libp2p::connection_limits`), and which may stay (`guests`).
 
 use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
@@ -17,26 +19,26 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use wire::time::Moment;
 
-/// Most handshakes under way, of all sources.
+/// Most handshakes at a time, of all sources together.
 pub(super) const IN_ALL_MAX: usize = 128;
 
-/// After so long a handshake has stalled: it takes a few round trips.
+/// After this time a handshake has stalled: it takes a few round trips.
 const STALLED_AFTER: Duration = Duration::from_secs(1);
 
-/// Most connections to which a refusal is being written; those beyond are closed without one.
+/// Most connections that are being sent a refusal; further ones are closed without one.
 const REFUSALS_MAX: usize = 64;
 
-/// Where connections come from, each counted apart.
+/// Source of connections; each is counted separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Source {
-    /// An address, of IPv6 its network.
+    /// An IPv4 address, or the network of an IPv6 address.
     Address(IpAddr),
-    /// The circuits through proxies.
+    /// All circuits through proxies.
     Circuits,
 }
 
 impl Source {
-    /// Where a connection from this address comes from.
+    /// The source of a connection from this address.
     pub(super) fn of(from: &Multiaddr) -> Source {
         let mut parts = from.iter();
         let host = parts.next();
@@ -54,7 +56,7 @@ impl Source {
     }
 }
 
-/// Handshakes under way, by the order in which they began. Pure.
+/// Handshakes in progress, numbered in the order in which they started. Pure.
 #[derive(Debug, Default)]
 struct Table {
     next: u64,
@@ -63,9 +65,8 @@ struct Table {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
-    /// It has a place; the handshake that loses it, if one does.
+    /// It gets a place, and `evicted` loses its own.
     Enters { number: u64, evicted: Option<u64> },
-    /// There is no place for it.
     Full,
 }
 
@@ -87,9 +88,9 @@ impl Table {
         self.all.remove(&number);
     }
 
-    /// The handshake that makes place for one of `newcomer`.
+    /// The handshake that makes room for one of `newcomer`.
     fn loser(&self, newcomer: Source, now: Moment) -> Option<u64> {
-        // How many each source has, and its oldest.
+        // The number of handshakes of each source, and its oldest.
         let mut sources: BTreeMap<Source, (usize, u64)> = BTreeMap::new();
         for (number, (source, _)) in &self.all {
             sources.entry(*source).or_insert((0, *number)).0 += 1;
@@ -104,32 +105,32 @@ impl Table {
     }
 }
 
-/// What the layers of the transport share.
+/// Half-open connections, shared by the layers of the transport.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HalfOpen {
     state: Arc<Mutex<State>>,
-    /// What the layer below decided about the connection that it gives to the layer above in the same call.
+    /// Decision of the layer below about the connection that it passes to the layer above in the same call.
     decided: Arc<Mutex<Option<Decision>>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     table: Table,
-    /// Ends a handshake.
+    /// Senders that evict a handshake.
     evictions: BTreeMap<u64, oneshot::Sender<()>>,
     refusals: usize,
 }
 
-/// What becomes of a connection.
+/// Decision about an inbound connection.
 #[derive(Debug)]
 pub(super) enum Decision {
-    /// It has a place, and this time.
+    /// It has a place, and this timeout.
     Handshake(Place, Duration),
     /// It has none: the layer below closes it.
     Refused,
 }
 
-/// A place of a handshake, free again when this is dropped.
+/// Place of a handshake; free again when it is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     state: Arc<Mutex<State>>,
@@ -137,25 +138,25 @@ pub(super) struct Place {
     evicted: oneshot::Receiver<()>,
 }
 
-/// Leave to send a refusal, given back when this is dropped.
+/// Permit to send a refusal, returned when it is dropped.
 #[derive(Debug)]
 pub(super) struct Refusal(Arc<Mutex<State>>);
 
 impl HalfOpen {
-    /// A place for a connection from `source`; none if they are full.
+    /// Take a place for a connection from `source`; `None` if there is none.
     pub(super) fn enter(&self, source: Source, now: Moment) -> Option<Place> {
         let mut state = lock(&self.state);
         let Verdict::Enters { number, evicted: loser } = state.table.enter(source, now) else { return None };
         let (evict, evicted) = oneshot::channel();
         state.evictions.insert(number, evict);
         if let Some(evict) = loser.and_then(|loser| state.evictions.remove(&loser)) {
-            // A handshake that ended at this moment is not there to hear it.
+            // A handshake that ended at this moment does not receive it.
             let _ended = evict.send(());
         }
         Some(Place { state: Arc::clone(&self.state), number, evicted })
     }
 
-    /// Leave to send a refusal; none while as many as may be are sent.
+    /// Take a permit to send a refusal; `None` while [`REFUSALS_MAX`] are in use.
     pub(super) fn refusal(&self) -> Option<Refusal> {
         let mut state = lock(&self.state);
         let may = state.refusals < REFUSALS_MAX;
@@ -163,12 +164,12 @@ impl HalfOpen {
         may.then(|| Refusal(Arc::clone(&self.state)))
     }
 
-    /// Give the decision about a connection to the layer above.
+    /// Pass the decision about a connection to the layer above.
     pub(super) fn hand_up(&self, decision: Decision) {
         *lock(&self.decided) = Some(decision);
     }
 
-    /// The decision about the connection that came from below in this call; none about one through a circuit.
+    /// Take the decision of the layer below about the current connection; `None` for one through a circuit.
     pub(super) fn take(&self) -> Option<Decision> {
         lock(&self.decided).take()
     }
@@ -178,7 +179,7 @@ impl Place {
     /// Return when another handshake has taken the place.
     pub(super) async fn evicted(&mut self) {
         if (&mut self.evicted).await.is_err() {
-            // Its receiver is gone.
+            // The sender is gone, so it cannot be evicted any more.
             std::future::pending::<()>().await;
         }
     }
@@ -199,7 +200,7 @@ impl Drop for Refusal {
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Changed by single steps, each whole.
+    // Changed by single steps, each complete.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -215,7 +216,7 @@ mod tests {
         Moment(Duration::from_millis(millis))
     }
 
-    /// A table with so many of each source, in turn.
+    /// A table with this many handshakes of each source, one source after the other.
     fn full(each: &[(u8, usize)], now: Moment) -> Table {
         let mut table = Table::default();
         for (number, count) in each {

@@ -1,10 +1,14 @@
-//! Pool of streams for questions: one stream carries questions one after the other, as a keep-alive connection of HTTP does.
+//! Pool of streams for questions: one stream carries questions one after the other, like a keep-alive
+//! connection of HTTP.
 //!
-//! Opening a stream takes the event loops of both daemons, timers and a negotiation: more than an ordinary question does.
-//! Rules: a stream carries one question at a time; it is used for [`AGE_MAX`] after it was opened, so questions soon go by a better
-//! connection and a circuit that is no longer needed is soon free; of one peer at most [`IDLE_MAX`] wait. A peer of the previous version,
-//! which takes one question on a stream, is remembered for [`OLD_MAX`].
-//! The lock is held for one look or change, never across an await. Not here: the exchange on a stream (`handle`, `accept`).
+//! Opening a stream takes the event loops of both daemons, timers and a negotiation: more than an ordinary
+//! question does.
+//! Rules: a stream carries one question at a time; it is used for [`AGE_MAX`] after it was opened, so
+//! questions soon use a better connection, and an unneeded circuit is soon free; at most [`IDLE_MAX`] idle
+//! streams to one peer are pooled. A peer of the previous version, which takes one question on a stream, is
+//! remembered for [`OLD_MAX`].
+//! The lock is held for one look-up or change, never across an await. Not here: the exchange on a stream
+//! (`handle`, `accept`).
 
 use super::stream::Stream;
 use std::collections::{BTreeMap, VecDeque};
@@ -16,19 +20,18 @@ use tokio::io::{AsyncRead as _, ReadBuf};
 use wire::id::PeerKey;
 use wire::time::Moment;
 
-/// How long a stream is used after it was opened.
+/// Time after its opening in which a stream is used.
 const AGE_MAX: Duration = Duration::from_secs(2);
 
-/// Most streams to one peer that wait for a question: those beyond are closed.
+/// Most idle streams to one peer: further ones are closed.
 const IDLE_MAX: usize = 8;
 
-/// How long a peer counts as one of the previous version: it may have been updated then.
+/// Time for which a peer counts as one of the previous version: it may have been updated after it.
 const OLD_MAX: Duration = Duration::from_secs(600);
 
-/// Most peers that are remembered so.
+/// Most peers of the previous version that are remembered.
 const OLD_PEERS_MAX: usize = 1024;
 
-/// The pool; see the head of this file.
 #[derive(Debug, Default)]
 pub(super) struct QuestionPool(Mutex<State>);
 
@@ -38,7 +41,6 @@ struct State {
     old: BTreeMap<PeerKey, Moment>,
 }
 
-/// A stream, and when it was opened.
 #[derive(Debug)]
 pub(super) struct Pooled {
     pub(super) stream: Stream,
@@ -51,7 +53,7 @@ impl Pooled {
     }
 }
 
-/// Whether a stream on which nothing is due can still be used: it would have ended by now, or hold bytes that were not requested.
+/// Whether an idle stream can still be used: it has not ended, and holds no unexpected bytes.
 fn is_open(stream: &mut Stream) -> bool {
     let mut context = Context::from_waker(futures::task::noop_waker_ref());
     Pin::new(stream).poll_read(&mut context, &mut ReadBuf::new(&mut [0; 1])).is_pending()
@@ -63,7 +65,7 @@ impl QuestionPool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A stream to `peer` that waits, the newest that can be used.
+    /// Take the newest usable idle stream to `peer`.
     pub(super) fn take(&self, peer: PeerKey, now: Moment) -> Option<Pooled> {
         loop {
             let mut pooled = self.lock().idle.get_mut(&peer)?.pop_back()?;
@@ -73,7 +75,7 @@ impl QuestionPool {
         }
     }
 
-    /// Keep a stream whose last question was answered.
+    /// Return a stream whose last question was answered to the pool.
     pub(super) fn put(&self, peer: PeerKey, pooled: Pooled, now: Moment) {
         if now.since(pooled.opened) >= AGE_MAX {
             return;
@@ -85,7 +87,7 @@ impl QuestionPool {
         }
     }
 
-    /// Close what has waited too long.
+    /// Drop idle streams and remembered peers that are too old.
     pub(super) fn sweep(&self, now: Moment) {
         let mut state = self.lock();
         for idle in state.idle.values_mut() {
@@ -95,7 +97,7 @@ impl QuestionPool {
         state.old.retain(|_, since| now.since(*since) < OLD_MAX);
     }
 
-    /// `peer` takes one question on a stream.
+    /// Remember that `peer` takes one question on a stream.
     pub(super) fn note_old(&self, peer: PeerKey, now: Moment) {
         let mut state = self.lock();
         if state.old.len() >= OLD_PEERS_MAX {
@@ -104,7 +106,7 @@ impl QuestionPool {
         state.old.insert(peer, now);
     }
 
-    /// Whether `peer` was found to be one of the previous version.
+    /// Whether `peer` is remembered as one of the previous version.
     pub(super) fn is_old(&self, peer: PeerKey, now: Moment) -> bool {
         self.lock().old.get(&peer).is_some_and(|since| now.since(*since) < OLD_MAX)
     }

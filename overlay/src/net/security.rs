@@ -1,12 +1,13 @@
-//! Encryption of a connection: TLS 1.3 or Noise, by multistream-select.
+//! Encryption of a connection: TLS 1.3 or Noise, negotiated by multistream-select.
 //!
 //! ```text
 //! dialler: its protocols in its order ──▶ listener: takes the first that it knows, and it knows both
 //! ```
-//! TLS goes first where the processor has AES, Noise elsewhere, for its ChaCha20 is the faster one there. A daemon that knows
-//! Noise alone refuses TLS and gets Noise.
-//! Rule: by either protocol the peer has proved the ed25519 key that is its identity, and nothing above sees which one it was.
-//! Not here: TLS (`tls`), how long a handshake may take (`handshake`), what is written at a time (`batch`).
+//! TLS goes first where the processor has AES instructions, Noise elsewhere, since its ChaCha20 is faster
+//! there. A daemon that knows Noise alone refuses TLS and gets Noise.
+//! Rule: with either protocol the peer has proved the ed25519 key that is its identity; the layers above do
+//! not see which protocol it was.
+//! Not here: TLS (`tls`), the timeout of a handshake (`handshake`), how writes are batched (`batch`).
 
 use super::Error;
 use super::batch::Batch;
@@ -22,21 +23,20 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Which protocols a daemon offers, and which first.
+/// Encryption protocols that a daemon offers, and their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Offer {
-    /// Both, by the processor: TLS first where it has AES.
+    /// Both: TLS first where the processor has AES instructions, else Noise.
     #[default]
     ByProcessor,
     /// Both, TLS first.
     TlsFirst,
     /// Both, Noise first.
     NoiseFirst,
-    /// Noise alone, as daemons of the previous version.
+    /// Noise alone, like daemons of the previous version.
     NoiseAlone,
 }
 
-/// One of the protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Tls,
@@ -53,13 +53,13 @@ impl AsRef<str> for Kind {
     }
 }
 
-/// Which end of a connection a daemon is.
+/// The end of a connection.
 enum Role {
     Listener,
     Dialler,
 }
 
-/// The upgrade of a connection.
+/// Upgrade of a connection to an encrypted one.
 #[derive(Clone)]
 pub(super) struct Security {
     noise: noise::Config,
@@ -68,7 +68,6 @@ pub(super) struct Security {
     figures: Arc<Figures>,
 }
 
-/// Why a connection could not be encrypted.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failed {
     #[error(transparent)]
@@ -78,7 +77,7 @@ pub(super) enum Failed {
 }
 
 impl Security {
-    /// For the daemon of this key; `figures` count what is used.
+    /// For the daemon of this key; `figures` count the connections of each protocol.
     ///
     /// # Errors
     /// If the key cannot sign.
@@ -94,7 +93,7 @@ impl Security {
         Ok(Security { noise, tls: tls::Config::new(key, has_aes)?, order, figures })
     }
 
-    /// The handshake of one role.
+    /// Run the handshake of one role.
     async fn secure<C: Socket>(self, socket: C, kind: Kind, role: Role) -> Result<Secured<C>, Failed> {
         let (peer, stream) = match kind {
             Kind::Tls => {
@@ -117,7 +116,7 @@ impl Security {
     }
 }
 
-/// The peer at the other end, and the connection to it.
+/// The key of the peer, and the encrypted connection.
 type Secured<C> = (PeerId, Batch<Counted<C>>);
 
 impl UpgradeInfo for Security {
@@ -149,19 +148,18 @@ impl<C: Socket> OutboundConnectionUpgrade<C> for Security {
     }
 }
 
-/// A connection after its handshake.
 enum Encrypted<C> {
     Tls(Box<tls::Stream<C>>),
     Noise(Box<noise::Output<C>>),
 }
 
-/// The same, counted for as long as it is open.
+/// An encrypted connection, counted while it is open.
 pub(super) struct Counted<C> {
     stream: Encrypted<C>,
     _counts: Gauge,
 }
 
-/// One in the gauge of its protocol until it is dropped.
+/// Counts one connection in the gauge of its protocol until it is dropped.
 struct Gauge(Arc<Figures>, Kind);
 
 impl Gauge {

@@ -1,8 +1,8 @@
-//! What leads out (`way_out`), or a circuit through a proxy, then TLS or Noise, then Yamux: the routes by which bytes reach another
-//! daemon.
+//! Transport stack: TCP or HTTPS (`way_out`), or a circuit through a proxy, then TLS or Noise, then Yamux.
 //!
-//! Rule: through a proxy the encryption is with the daemon at the other end: the proxy sees encrypted bytes.
-//! Not here: who is dialled (`redial`), what is said (`streams`).
+//! Rule: through a proxy the encryption is end to end, with the daemon at the other end: the proxy sees
+//! encrypted bytes.
+//! Not here: which daemon is dialled (`redial`), the streams (`streams`).
 
 use super::half_open::HalfOpen;
 use super::handshake::Handshakes;
@@ -14,14 +14,14 @@ use libp2p::core::upgrade::Version;
 use libp2p::{PeerId, Transport as _, relay, yamux};
 use std::time::Duration;
 
-/// How long a dialled connection may take to be made, encrypted and multiplexed; for those accepted see `handshake`.
+/// Timeout for dialling, encrypting and multiplexing a connection; for inbound ones see `handshake`.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Streams of one connection at a time: what a peer may have open each way, with room.
+/// Most streams of one connection: as many as a peer may have open in each direction, with room.
 const STREAMS_MAX: usize = 512;
 
-/// The transport of a daemon whose connections are encrypted by `security`; `circuits` leads through proxies, `way_out`, which decides
-/// by `half_open` what it accepts, to the daemon that is dialled.
+/// Build the transport: `security` encrypts, `circuits` connects through proxies, `way_out` connects
+/// otherwise, and decides by `half_open` which connections it accepts.
 pub(super) fn build(
     security: Security,
     circuits: relay::client::Transport,
@@ -30,7 +30,7 @@ pub(super) fn build(
 ) -> Boxed<(PeerId, StreamMuxerBox)> {
     let mut multiplex = yamux::Config::default();
     multiplex.set_max_num_streams(STREAMS_MAX);
-    // The circuits first: what leads out would take the proxy's address for the daemon's.
+    // Circuits first: `way_out` would take the proxy's address in a circuit for the daemon's.
     let transport = circuits
         .or_transport(way_out)
         .upgrade(Version::V1Lazy)
