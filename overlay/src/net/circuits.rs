@@ -1,15 +1,16 @@
-//! Circuits: being reached through a proxy, and reaching others through this daemon where it is one.
+//! Circuits: connections to other daemons through a proxy, and the circuits that this daemon carries if it is
+//! one.
 //!
 //! ```text
-//! inside ── dials and stays ──▶ proxy ◀── dials ── whoever asks
+//! inside ── dials and stays ──▶ proxy ◀── dials ── any client
 //!    └──────── TLS or Noise, and Yamux from end to end, as bytes through the proxy ─────┘
 //! ```
-//! The registration and the circuits are libp2p's relay protocol (circuit relay v2, `docs/decisions/0016-proxy.md`);
-//! its limits are for introductions alone (128 KiB, two minutes), so all of them are set here.
-//! Rules: a registration that ended is made again for as long as the proxy is connected; a connection that carries a
-//! circuit or a registration is not idle.
-//! Not here: who may come in (`identity`): the proxy looks at the certificate of whoever connects, and those at the two
-//! ends at each other's.
+//! Registrations and circuits use libp2p's relay protocol (circuit relay v2, `docs/decisions/0016-proxy.md`);
+//! its default limits are meant for introductions only (128 KiB, two minutes), so all of them are set here.
+//! Rules: a registration that ended is requested again while the proxy is connected; a connection that
+//! carries a circuit or a registration is not idle.
+//! Not here: admission (`identity`): the proxy checks the certificate of every peer that connects, and the
+//! two ends of a circuit check each other's.
 
 use super::event_loop::EventLoop;
 use super::event_loop::{peer_id, peer_key};
@@ -27,38 +28,39 @@ use wire::id::PeerKey;
 use wire::join::Directory;
 use wire::time::Moment;
 
-/// Most daemons registered with one proxy: a representative and two standbys of some hundred domains, and hosts that
-/// only dial out.
+/// Most daemons registered with one proxy: a representative and two standbys of some hundred domains, and
+/// hosts that can only dial out.
 pub(super) const REGISTERED_MAX: usize = 1024;
 
-/// Most circuits at a time.
+/// Most circuits through one proxy.
 pub(super) const CIRCUITS_MAX: usize = 1024;
 
-/// Most circuits of one daemon, and connections by which one is registered.
+/// Most circuits of one daemon, and most connections by which one daemon is registered.
 pub(super) const CIRCUITS_EACH_MAX: usize = 64;
 
-/// A circuit ends after so long and is made again: a week, so that no one's report is cut in its midst.
+/// Lifetime of a circuit; it is made again after it. A week, so that reports are rarely interrupted.
 const CIRCUIT_LIFE: Duration = Duration::from_secs(7 * 86_400);
 
-/// Bytes of one circuit, as large as a week at 1 GB/s.
+/// Most bytes of one circuit: more than a week at 1 GB/s.
 const CIRCUIT_LEN_MAX_BYTES: u64 = 1 << 50;
 
-/// A registration is renewed within so long.
+/// Lifetime of a registration; it is renewed before it ends.
 const REGISTRATION_LIFE: Duration = Duration::from_secs(3600);
 
-/// Registrations and circuits that one daemon may ask for at once, and the time until one more.
+/// Rate limit of registrations and circuits for each daemon: a burst, and the time until one more.
 const ASKED_AT_ONCE: NonZeroU32 = NonZeroU32::new(60).expect("not zero");
 const ASKED_EACH: Duration = Duration::from_secs(2);
 
-/// The same for one address: a whole site behind one, which registers at once when the proxy was started again; so many
-/// as a proxy holds, and then ten in a second. Keys cost nothing, addresses do.
+/// The same for each address, since a whole site behind one address registers at once after a restart of the
+/// proxy: a burst of as many as a proxy holds, then ten per second. New keys cost an attacker nothing,
+/// addresses do.
 const ASKED_AT_ONCE_OF_ADDRESS: NonZeroU32 = NonZeroU32::new(1024).expect("not zero");
 const ASKED_EACH_OF_ADDRESS: Duration = Duration::from_millis(100);
 
-/// Pause before a registration that ended is asked for again.
+/// Retry interval of a registration that ended.
 const AGAIN_AFTER: Duration = Duration::from_secs(2);
 
-/// What a proxy carries at most. Nothing of libp2p's defaults is left.
+/// Limits of a proxy. No default of libp2p is used.
 pub(super) fn limits() -> relay::Config {
     let none = relay::Config {
         max_reservations: REGISTERED_MAX,
@@ -77,7 +79,7 @@ pub(super) fn limits() -> relay::Config {
         .circuit_src_per_ip(ASKED_AT_ONCE_OF_ADDRESS, ASKED_EACH_OF_ADDRESS)
 }
 
-/// The address of whoever is registered with the proxy at `at`.
+/// The address of a daemon that is registered with `proxy` at `at`.
 pub(super) fn through(at: Multiaddr, proxy: PeerId) -> Multiaddr {
     at.with(Part::P2p(proxy)).with(Part::P2pCircuit)
 }
@@ -87,7 +89,7 @@ pub(super) fn is_circuit(address: &Multiaddr) -> bool {
     address.iter().any(|part| part == Part::P2pCircuit)
 }
 
-/// The proxy through which an address leads.
+/// The proxy in an address.
 fn proxy_of(address: &Multiaddr) -> Option<PeerKey> {
     let parts: Vec<Part<'_>> = address.iter().collect();
     let at = parts.iter().position(|part| *part == Part::P2pCircuit)?;
@@ -97,7 +99,7 @@ fn proxy_of(address: &Multiaddr) -> Option<PeerKey> {
     }
 }
 
-/// One that was asked for.
+/// A registration that this daemon requested.
 #[derive(Debug)]
 struct Registration {
     listener: ListenerId,
@@ -105,19 +107,19 @@ struct Registration {
     stands: bool,
 }
 
-/// What of this daemon leads through others, and of others through this one.
+/// Circuits and registrations of this daemon, and those that it carries as a proxy.
 #[derive(Debug, Default)]
 pub(super) struct Circuits {
     via: Vec<Directory>,
-    /// At most one with each of them.
+    /// At most one with each proxy.
     registrations: Vec<Registration>,
-    /// When each was asked for last.
+    /// When a registration with each proxy was last requested.
     asked: BTreeMap<PeerKey, Moment>,
-    /// Own connections that lead through a proxy.
+    /// Connections of this daemon through a proxy.
     through: BTreeMap<ConnectionId, PeerKey>,
-    /// Of a proxy: circuits and registrations of each daemon that has any.
+    /// On a proxy: number of circuits and registrations that it carries for each daemon.
     carried: BTreeMap<PeerKey, usize>,
-    /// Of a proxy: by how many connections each daemon is registered.
+    /// On a proxy: number of connections by which each daemon is registered.
     registered: BTreeMap<PeerKey, usize>,
     open: u64,
 }
@@ -127,12 +129,12 @@ impl Circuits {
         Circuits { via, ..Circuits::default() }
     }
 
-    /// Whether a registration is kept with `peer`.
+    /// Whether `peer` is a proxy that this daemon registers with.
     pub(super) fn is_via(&self, peer: PeerKey) -> bool {
         self.via.iter().any(|proxy| proxy.key == peer)
     }
 
-    /// Whether the connection to `peer` carries something, so that it is not idle.
+    /// Whether the connection to `peer` carries a circuit or a registration, so that it is not idle.
     pub(super) fn carries(&self, peer: PeerKey) -> bool {
         self.through.values().any(|proxy| *proxy == peer) || self.serves(peer)
     }
@@ -147,30 +149,30 @@ impl Circuits {
         }
     }
 
-    /// A connection with `peer` ended, and `left` remain. Which of them carry a registration is not told, so that it
-    /// is taken for granted that those do.
+    /// A connection with `peer` ended, and `left` remain. libp2p does not report which of them carry a
+    /// registration; all that remain are assumed to.
     pub(super) fn handle_closed(&mut self, connection: ConnectionId, peer: PeerKey, left: u32) {
         self.through.remove(&connection);
         let left = usize::try_from(left).unwrap_or(usize::MAX);
         self.set_registered(peer, |standing| standing.min(left));
     }
 
-    /// Own connections that lead through a proxy, and through which.
+    /// Connections of this daemon through a proxy, each with the proxy.
     pub(super) fn through(&self) -> Vec<(ConnectionId, PeerKey)> {
         self.through.iter().map(|(connection, proxy)| (*connection, *proxy)).collect()
     }
 
-    /// The proxy through which an own connection leads.
+    /// The proxy of one such connection.
     pub(super) fn proxy(&self, connection: ConnectionId) -> Option<PeerKey> {
         self.through.get(&connection).copied()
     }
 
-    /// Of a proxy: whether `peer` is registered with it, or has a circuit through it.
+    /// On a proxy: whether `peer` is registered with it, or has a circuit through it.
     pub(super) fn serves(&self, peer: PeerKey) -> bool {
         self.registered.contains_key(&peer) || self.carried.contains_key(&peer)
     }
 
-    /// How many daemons are registered with this one.
+    /// Number of daemons registered with this one.
     pub(super) fn registered_len(&self) -> u64 {
         self.registered.len() as u64
     }
@@ -193,14 +195,14 @@ impl Circuits {
 }
 
 impl EventLoop {
-    /// Hold connections to the proxies with which registrations are kept.
+    /// Hold connections to the proxies that this daemon registers with.
     pub(super) fn dial_proxies(&mut self) {
         for proxy in self.circuits.via.clone() {
             self.keep(Target::Peer(proxy.key), proxy.addresses);
         }
     }
 
-    /// Ask for every registration that is wanted and does not stand.
+    /// Request every registration that is missing.
     pub(super) fn register(&mut self, now: Moment) {
         if self.config.is_visitor {
             return;
@@ -225,17 +227,17 @@ impl EventLoop {
         }
     }
 
-    /// A registration stands, or this daemon listens at an address of its own.
+    /// A registration was accepted, or this daemon listens at a new address of its own.
     pub(super) fn handle_new_address(&mut self, address: &Multiaddr) {
         if let Some(proxy) = proxy_of(address) {
-            // Told once for each address of the proxy.
+            // This event comes once for each address of the proxy.
             let mut asked = self.circuits.registrations.iter_mut();
             let Some(registration) = asked.find(|one| one.proxy == proxy && !one.stands) else { return };
             registration.stands = true;
             tracing::info!(%proxy, "registered with a proxy");
             self.count_registrations();
         } else if self.config.is_proxy {
-            // Whoever registers is told where the proxy is; without an address none is taken.
+            // The address goes into the answer to registrations; libp2p accepts none without an address.
             self.swarm.add_external_address(address.clone());
         }
     }
@@ -257,7 +259,7 @@ impl EventLoop {
         self.door.figures.registrations.set(standing.count() as u64);
     }
 
-    /// What this proxy carries changed.
+    /// The circuits or registrations of this proxy changed.
     #[expect(clippy::wildcard_enum_match_arm, reason = "what failed is told by what did not begin")]
     pub(super) fn handle_circuit(&mut self, event: &relay::Event) {
         match event {
@@ -266,7 +268,8 @@ impl EventLoop {
                     self.circuits.set_registered(peer, |standing| standing + 1);
                 }
             }
-            // `ReservationClosed` is told of every connection that ends, registered or not: `handle_closed` counts.
+            // libp2p sends `ReservationClosed` for every connection that ends, registered or not:
+            // `handle_closed` counts instead.
             relay::Event::ReservationTimedOut { src_peer_id } => {
                 if let Some(peer) = peer_key(src_peer_id) {
                     self.circuits.set_registered(peer, |standing| standing.saturating_sub(1));
@@ -335,7 +338,7 @@ mod tests {
         }
     }
 
-    /// What libp2p's limiters count from.
+    /// The current time for the rate limiters of libp2p.
     #[allow(clippy::disallowed_methods)] // They take no other clock's moments.
     fn now_of_libp2p() -> std::time::Instant {
         std::time::Instant::now()
@@ -352,7 +355,7 @@ mod tests {
         circuits.set_registered(peer, |standing| standing + 1);
         assert_eq!(end(&mut circuits, 1), (true, 1));
         assert_eq!(end(&mut circuits, 0), (false, 0));
-        // A connection that was dialled beside it carried none.
+        // A connection that was dialled beside it carried no registration.
         circuits.set_registered(peer, |standing| standing + 1);
         assert_eq!(end(&mut circuits, 1), (true, 1));
         circuits.set_registered(peer, |standing| standing.saturating_sub(1));

@@ -1,12 +1,15 @@
-//! Dialling what [`super::redial`] says is due: names are looked up, then direct addresses, and a moment later circuits.
+//! Dialling of the targets that [`super::redial`] reports as due: resolve names, dial direct addresses, and a
+//! moment later circuits.
 //!
 //! ```text
-//! due ─▶ look up ─▶ direct addresses, all at once ─ one answers ─▶ connected
+//! due ─▶ resolve ─▶ direct addresses, all at once ─ one answers ─▶ connected
 //!                        │ none within HEAD_START, or all failed
 //!                        └──▶ circuits too ─ one answers ─▶ connected; a direct connection that comes later takes over
 //! ```
-//! Rules: a peer that can be reached directly is, however near the proxy; an attempt has failed when all its dials have.
-//! Not here: when (`redial`), which connection a stream is opened on (`streams`), translators in between (`punch`).
+//! Rules: a direct connection is preferred, however near the proxy is; an attempt fails when all its dials
+//! have failed.
+//! Not here: when to dial (`redial`), on which connection a stream is opened (`streams`), hole punching
+//! (`punch`).
 
 use super::circuits;
 use super::event_loop::{Event, EventLoop, peer_id};
@@ -26,35 +29,35 @@ use tokio::sync::mpsc;
 use wire::address::Address;
 use wire::time::Moment;
 
-/// How long direct addresses are dialled before circuits are too: by then a peer that is near and reachable has answered.
+/// Time for which only direct addresses are dialled: a near, reachable peer has answered by then.
 const HEAD_START: Duration = Duration::from_millis(250);
 
-/// How long a look-up of a name may take.
+/// Timeout for resolving a name.
 const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Most addresses tried of one daemon at one attempt.
+/// Most addresses of one target that are dialled in one attempt.
 const ADDRESSES_MAX: usize = 16;
 
-/// Of these, at most so many through proxies.
+/// Most of these addresses that lead through proxies.
 const CIRCUITS_MAX: usize = 4;
 
-/// Steps of attempts that may wait for the event loop.
+/// Most steps of attempts that may wait for the event loop.
 const STEPS_MAX: usize = 256;
 
 /// The next step of an attempt.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Its names stand for these.
+    /// The target's names resolve to these addresses.
     Resolved(Target, Vec<Multiaddr>),
-    /// Direct addresses have had their head start.
+    /// The head start of direct addresses is over.
     Started(Target),
 }
 
-/// Attempts under way.
+/// Dial attempts in progress.
 #[derive(Debug)]
 pub(super) struct Dialling {
     dials: BTreeMap<ConnectionId, Target>,
-    /// Circuits that are dialled next.
+    /// Circuits to dial after the head start.
     circuits: BTreeMap<Target, Vec<Multiaddr>>,
     step: mpsc::Sender<Step>,
     pub(super) steps: mpsc::Receiver<Step>,
@@ -68,7 +71,8 @@ impl Default for Dialling {
 }
 
 impl Dialling {
-    /// What was dialled by `connection`, which stands: its circuits are needed no more.
+    /// The target that was dialled by `connection`, which is now established; its circuits are no longer
+    /// needed.
     pub(super) fn handle_established(&mut self, connection: ConnectionId) -> Option<Target> {
         let target = self.dials.remove(&connection)?;
         self.circuits.remove(&target);
@@ -77,11 +81,11 @@ impl Dialling {
 }
 
 impl EventLoop {
-    /// Begin every attempt that is due; when the next one is.
+    /// Start every attempt that is due; returns when the next one is.
     pub(super) fn dial_due(&mut self) -> Option<Moment> {
         while let Some(Dial { target, endpoints }) = self.redial.poll_dial(clock::now()) {
             let step = self.dialling.step.clone();
-            // A site that has its own way out may not know the names of what is outside.
+            // A site with its own HTTP proxy may be unable to resolve names outside.
             let by_name = self.config.http_proxy.is_some();
             self.tasks.spawn(async move {
                 let addresses = look_up(&endpoints, by_name).await;
@@ -92,7 +96,7 @@ impl EventLoop {
         self.redial.poll_timeout()
     }
 
-    /// Go on with an attempt.
+    /// Continue an attempt.
     pub(super) fn handle_step(&mut self, step: Step) {
         match step {
             Step::Resolved(target, addresses) => self.dial(target, addresses),
@@ -100,11 +104,11 @@ impl EventLoop {
         }
     }
 
-    /// `addresses` are what the names of `target` stand for now.
+    /// Dial `addresses`, to which the names of `target` resolve now.
     pub(super) fn dial(&mut self, target: Target, addresses: Vec<Multiaddr>) {
         let is_proxy = matches!(&target, Target::Peer(peer) if self.circuits.is_via(*peer));
         if is_proxy {
-            // What lies between may let web traffic through alone.
+            // A firewall on the path may let only web traffic through.
             let rungs = addresses.iter().flat_map(way_out::all_rungs).take(ADDRESSES_MAX).collect();
             return self.dial_at(target, rungs, PeerCondition::DisconnectedAndNotDialing);
         }
@@ -142,7 +146,8 @@ impl EventLoop {
             (_, None) => None,
             (Target::Peer(peer), Some(_)) => peer_id(*peer)
                 .map(|id| DialOpts::peer_id(id).condition(condition).addresses(addresses).build()),
-            // One address an attempt: names with several are asked again, in another order.
+            // One address per attempt: a name with several is resolved again, which gives them in another
+            // order.
             (Target::Seed(_), Some(address)) => {
                 Some(DialOpts::unknown_peer_id().address(address.clone()).build())
             }
@@ -162,14 +167,14 @@ impl EventLoop {
     pub(super) fn handle_dial_error(&mut self, connection: ConnectionId, error: &DialError) {
         let Some(target) = self.dialling.dials.remove(&connection) else { return };
         if matches!(error, DialError::LocalPeerId { .. }) {
-            // A seed list may name this daemon too.
+            // A list of seeds may contain this daemon's own address.
             self.redial.forget(&target);
             return;
         }
         self.door.figures.dials_failed_total.add();
         tracing::debug!(?target, %error, "a daemon cannot be reached");
         self.dial_circuits(&target);
-        // What is dialled beside may answer, or has.
+        // Another dial of the same attempt may still succeed, or already has.
         let is_under_way = self.dialling.dials.values().any(|other| *other == target);
         if is_under_way || self.is_connected(&target) {
             return;
@@ -182,7 +187,8 @@ impl EventLoop {
     }
 }
 
-/// What the endpoints stand for now, in their order, those through proxies last; `by_name` leaves names as they are.
+/// The addresses of the endpoints, in their order, those through proxies last; with `by_name`, names are not
+/// resolved here.
 async fn look_up(endpoints: &[Address], by_name: bool) -> Vec<Multiaddr> {
     let (direct, through): (Vec<_>, Vec<_>) = endpoints.iter().partition(|at| at.via().is_none());
     let mut found = Vec::new();
@@ -239,7 +245,7 @@ mod tests {
 
     const DIRECT: &str = "203.0.113.7:7318";
 
-    /// An event loop that begins an attempt at a daemon with a direct address and one through a proxy.
+    /// An event loop that starts an attempt at a daemon with a direct address and one through a proxy.
     async fn attempt() -> (EventLoop, Target) {
         let [peer, proxy] = [2, 3].map(|number| Key::from_seed([number; 32]).peer());
         let key = Key::from_seed([1; 32]);

@@ -1,10 +1,10 @@
-//! Which daemons to hold a connection to, and when to try again.
+//! Retry schedule of dials: which daemons to hold a connection to, and when to dial each again.
 //!
-//! Pure. Invariant: a wanted daemon is tried for ever, ever more rarely up to [`PAUSE_MAX`], never twice at
-//! once; the pauses are jittered, so that a thousand daemons whose directory comes back do not arrive in
-//! one second. One that is there and does not let this daemon in, or is not let in by it, is tried more rarely still,
-//! up to [`REFUSED_PAUSE_MAX`], however often it is wanted again meanwhile.
-//! Not here: looking names up, dialling (`event_loop`).
+//! Pure. Invariant: a target is dialled for ever, with pauses that grow up to [`PAUSE_MAX`], never twice at
+//! once; the pauses are jittered, so that a thousand daemons whose directory comes back do not arrive in one
+//! second. A target that refuses this daemon, or is refused by it, is dialled with longer pauses, up to
+//! [`REFUSED_PAUSE_MAX`], however often it is removed and added meanwhile.
+//! Not here: resolving names, dialling (`dialling`).
 
 use crate::dice::Dice;
 use std::collections::BTreeMap;
@@ -13,44 +13,45 @@ use wire::address::Address;
 use wire::id::PeerKey;
 use wire::time::Moment;
 
-/// The pause after the first failure.
+/// Base of the pauses, which are doubled: the first failure is followed by one to two of these, a lost
+/// connection that had lasted by half to one.
 pub const PAUSE_MIN: Duration = Duration::from_millis(250);
 
-/// The longest pause: a site that comes back is found again within it.
+/// The longest pause: a site that comes back is connected again within it.
 pub const PAUSE_MAX: Duration = Duration::from_secs(15);
 
-/// The longest pause after a refusal: a directory that admits a domain now is found within a minute, and whoever was
-/// put out asks no more often than that.
+/// The longest pause after a refusal: a directory that now admits the domain is connected within a minute,
+/// and a revoked daemon asks no more often than that.
 pub const REFUSED_PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// Refusals remembered, of wanted daemons and of those that are no longer; beyond them the one that is over soonest goes.
+/// Most refusals remembered, of current and of removed targets; beyond them the one that ends soonest is
+/// dropped.
 const REFUSED_MAX: usize = WANTED_MAX;
 
-/// A connection that held so long counts as having worked: the next pause is short again.
+/// A connection that lasted this long counts as having worked: the next pause is short again.
 const HELD_WELL: Duration = Duration::from_secs(10);
 
-/// Most daemons wanted at a time: a representative dials no one, a member three, a directory seven; the
-/// rest is room.
+/// Most targets at a time: a representative dials no daemon, a member three, a directory seven; the rest is
+/// room.
 pub const WANTED_MAX: usize = 256;
 
-/// Most addresses kept of one daemon.
+/// Most addresses stored of one target.
 pub const ENDPOINTS_MAX: usize = 16;
 
-/// Whom to reach: a daemon by its key, or whoever answers at a seed.
+/// Target of a dial: a daemon by its key, or whatever daemon answers at a seed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
     /// This daemon and no other.
     Peer(PeerKey),
-    /// Whoever is there; its certificate decides.
+    /// Any daemon at this address; its certificate decides.
     Seed(Address),
 }
 
-/// Try this now.
+/// A dial that is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dial {
-    /// Whom.
     pub target: Target,
-    /// Where, in this order.
+    /// Addresses, in this order.
     pub endpoints: Vec<Address>,
 }
 
@@ -68,14 +69,14 @@ struct Wanted {
     failures: u32,
 }
 
-/// A daemon that did not let this one in, or was not let in.
+/// Refusals between a target and this daemon, in either direction.
 #[derive(Clone, Copy, Debug)]
 struct Refused {
     times: u32,
     until: Moment,
 }
 
-/// The table of wanted daemons.
+/// The table of targets and refusals.
 #[derive(Debug)]
 pub struct Redial {
     wanted: BTreeMap<Target, Wanted>,
@@ -83,7 +84,7 @@ pub struct Redial {
     dice: Dice,
 }
 
-/// No place for another wanted daemon.
+/// No place for another target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("already {WANTED_MAX} daemons are dialled, the most that are")]
 pub struct Full;
@@ -95,7 +96,7 @@ impl Redial {
         Redial { wanted: BTreeMap::new(), refused: BTreeMap::new(), dice: Dice::new(seed) }
     }
 
-    /// Hold a connection to `target` at one of `endpoints`, which replace those known before.
+    /// Hold a connection to `target` at one of `endpoints`, which replace the previous ones.
     ///
     /// # Errors
     /// If the table is full; it is then as before.
@@ -120,7 +121,7 @@ impl Redial {
         Ok(())
     }
 
-    /// No longer.
+    /// Stop holding a connection to `target`.
     pub fn forget(&mut self, target: &Target) {
         self.wanted.remove(target);
     }
@@ -131,14 +132,14 @@ impl Redial {
         self.wanted.contains_key(target)
     }
 
-    /// A connection to `target` stands.
+    /// A connection to `target` is established.
     pub fn handle_connected(&mut self, target: &Target, now: Moment) {
         if let Some(wanted) = self.wanted.get_mut(target) {
             wanted.state = State::Connected { since: now };
         }
     }
 
-    /// The connection is gone, or the attempt failed.
+    /// The connection ended, or the dial failed.
     pub fn handle_failed(&mut self, target: &Target, now: Moment) {
         let roll = self.dice.draw();
         let Some(wanted) = self.wanted.get_mut(target) else { return };
@@ -149,7 +150,7 @@ impl Redial {
         wanted.state = State::Waiting { until };
     }
 
-    /// It is there, and either side does not let the other in.
+    /// The target answered, and one side refused the other.
     pub fn handle_refused(&mut self, target: &Target, now: Moment) {
         let roll = self.dice.draw();
         if !self.refused.contains_key(target) && self.refused.len() >= REFUSED_MAX {
@@ -159,7 +160,7 @@ impl Redial {
             }
         }
         let refused = self.refused.entry(target.clone()).or_insert(Refused { times: 0, until: now });
-        // Both sides say so on one connection.
+        // Both sides report the refusal on one connection: it counts once.
         if refused.until > now {
             return;
         }
@@ -173,7 +174,7 @@ impl Redial {
         }
     }
 
-    /// What daemons were refused for holds no longer: try them now.
+    /// Drop all refusals: their reasons no longer hold. The refused targets are dialled now.
     pub fn forgive(&mut self, now: Moment) {
         for target in std::mem::take(&mut self.refused).into_keys() {
             if let Some(wanted) = self.wanted.get_mut(&target)
@@ -184,12 +185,12 @@ impl Redial {
         }
     }
 
-    /// It lets this daemon in, or is let in.
+    /// The target admits this daemon, or is admitted by it.
     pub fn handle_welcomed(&mut self, target: &Target) {
         self.refused.remove(target);
     }
 
-    /// The next attempt that is due at `now`.
+    /// The next dial that is due at `now`.
     pub fn poll_dial(&mut self, now: Moment) -> Option<Dial> {
         let due = |wanted: &&mut Wanted| matches!(wanted.state, State::Waiting { until } if until <= now);
         let (target, wanted) = self.wanted.iter_mut().find(|(_, wanted)| due(wanted))?;
@@ -197,7 +198,7 @@ impl Redial {
         Some(Dial { target: target.clone(), endpoints: wanted.endpoints.clone() })
     }
 
-    /// When the next attempt is due.
+    /// When the next dial is due.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Moment> {
         self.wanted
@@ -210,13 +211,13 @@ impl Redial {
     }
 }
 
-/// Doubling up to [`PAUSE_MAX`], then between half and the whole of it by `roll`.
+/// The pause after this many failures: doubled each time up to [`PAUSE_MAX`], then jittered.
 fn pause(failures: u32, roll: u64) -> Duration {
     let whole = PAUSE_MIN.saturating_mul(1 << failures.min(6)).min(PAUSE_MAX);
     jittered(whole, roll)
 }
 
-/// Between half and the whole of `whole`.
+/// A random time between half of `whole` and the whole of it.
 fn jittered(whole: Duration, roll: u64) -> Duration {
     let half_millis = u64::try_from(whole.as_millis()).unwrap_or(u64::MAX) / 2;
     Duration::from_millis(half_millis + roll % half_millis.max(1))
@@ -290,7 +291,7 @@ mod tests {
         let (target, endpoints) = peer();
         let (mut now, mut dials) = (at(0), Vec::new());
         while now < at(600_000) {
-            // As the election does: wanted for four seconds, forgotten, wanted again.
+            // Like the election: the target is held for four seconds, forgotten, and held again.
             redial.keep(target.clone(), endpoints.clone(), false, now).expect("room");
             if redial.poll_dial(now).is_some() {
                 dials.push(now);

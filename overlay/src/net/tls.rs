@@ -1,10 +1,11 @@
-//! TLS 1.3 between two daemons, each known by the ed25519 key that is its identity.
+//! TLS 1.3 between two daemons; each is identified by its ed25519 key.
 //!
-//! Raw public keys (RFC 7250) take the place of certificates: an end sends its key as it is and signs the handshake with it, so there is
-//! no certificate to make, to parse or to expire. What a peer may do is decided above, from the certificate in its hello.
-//! Rules: TLS 1.3 alone, no resumption and no early data, so every connection proves both keys; AES-GCM goes first where the processor
-//! computes it (`aes`), ChaCha20-Poly1305 elsewhere.
-//! Not here: whether TLS is spoken at all (`security`), which keys are admitted (`accept`).
+//! Raw public keys (RFC 7250) replace certificates: an end sends its key as it is and signs the handshake
+//! with it, so there is no certificate to make, to parse or to expire. The permissions of a peer are decided
+//! above, from the certificate in its hello.
+//! Rules: TLS 1.3 alone, no resumption and no early data, so every connection proves both keys; AES-GCM goes
+//! first where the processor has instructions for it (`has_aes`), ChaCha20-Poly1305 elsewhere.
+//! Not here: whether TLS is used at all (`security`), which keys are admitted (`accept`).
 
 use super::Error;
 use super::event_loop::peer_id;
@@ -36,30 +37,31 @@ use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _, TokioAsyncReadCompatExt as _};
 use wire::id::PeerKey;
 
-/// What is spoken within TLS, in its application-layer protocol negotiation: the key signs nothing for another protocol.
+/// Protocol name for the application-layer protocol negotiation of TLS: it binds the signatures to this
+/// protocol.
 const ALPN: &[u8] = b"visperf/1";
 
-/// Before the secret half of an ed25519 key in PKCS #8 (RFC 8410, section 7).
+/// DER bytes before the secret half of an ed25519 key in PKCS #8 (RFC 8410, section 7).
 const PKCS8_HEAD: [u8; 16] =
     [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
 
-/// Before the public half in a `SubjectPublicKeyInfo` (RFC 8410, section 4).
+/// DER bytes before the public half in a `SubjectPublicKeyInfo` (RFC 8410, section 4).
 const SPKI_HEAD: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 
-/// Bytes taken from the socket at a time, a record of the greatest length: rustls asks for 4 KiB.
+/// Bytes to read from the socket at a time: a record of the largest size; rustls alone reads 4 KiB.
 const READ_LEN_BYTES: usize = 17 << 10;
 
 /// A connection after its handshake.
 pub(super) type Stream<C> = Compat<TlsStream<Compat<BufReader<C>>>>;
 
-/// How both roles are played.
+/// TLS configuration of both roles.
 #[derive(Clone)]
 pub(super) struct Config {
     client: TlsConnector,
     server: TlsAcceptor,
 }
 
-/// Whether the processor computes AES-GCM by instructions of its own, so that it is faster than ChaCha20-Poly1305.
+/// Whether the processor has instructions for AES-GCM, which make it faster than ChaCha20-Poly1305.
 pub(super) fn has_aes() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
@@ -76,7 +78,7 @@ pub(super) fn has_aes() -> bool {
 }
 
 impl Config {
-    /// For the daemon of this key, on a processor that has AES or not.
+    /// For the daemon of this key; `has_aes` decides the order of the cipher suites.
     ///
     /// # Errors
     /// If the key cannot sign for TLS.
@@ -102,27 +104,28 @@ impl Config {
         server.alpn_protocols = vec![ALPN.to_vec()];
         server.session_storage = Arc::new(NoServerSessionStorage {});
         server.send_tls13_tickets = 0;
-        // What is slow here is slow for both; a client without AES puts ChaCha20 first itself.
+        // A cipher that is slow here makes the connection slow for both; a client without AES puts ChaCha20
+        // first itself.
         server.ignore_client_order = !has_aes;
         Ok(Config { client: Arc::new(client).into(), server: Arc::new(server).into() })
     }
 
-    /// Accept on `socket`; the peer at the other end, and the stream to it.
+    /// Run the handshake of the listener on `socket`; returns the key of the peer, and the stream.
     ///
     /// # Errors
-    /// If the peer breaks off, speaks something else or does not prove its key.
+    /// If the peer closes, speaks another protocol or does not prove its key.
     pub(super) async fn accept<C: Socket>(&self, socket: C) -> io::Result<(PeerId, Stream<C>)> {
         let stream = self.server.accept(buffered(socket)).await?;
         let peer = peer(stream.get_ref().1)?;
         Ok((peer, TlsStream::Server(stream).compat()))
     }
 
-    /// The same as the one that dialled.
+    /// Run the handshake of the dialler.
     ///
     /// # Errors
     /// As [`Config::accept`].
     pub(super) async fn connect<C: Socket>(&self, socket: C) -> io::Result<(PeerId, Stream<C>)> {
-        // An address is not sent, and there is no name to send.
+        // rustls sends no server name for an IP address, and there is no name to send.
         let name = ServerName::IpAddress(IpAddr::V4(Ipv4Addr::UNSPECIFIED.into()));
         let stream = self.client.connect(name, buffered(socket)).await?;
         let peer = peer(stream.get_ref().1)?;
@@ -130,7 +133,7 @@ impl Config {
     }
 }
 
-/// What TLS is spoken over.
+/// Transport under TLS.
 pub(super) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 
 impl<C: AsyncRead + AsyncWrite + Unpin + Send + 'static> Socket for C {}
@@ -149,7 +152,7 @@ fn provider(has_aes: bool) -> CryptoProvider {
     CryptoProvider { cipher_suites, kx_groups: vec![kx_group::X25519], ..default_provider() }
 }
 
-/// The daemon's key as rustls takes it.
+/// The daemon's key in the form of rustls.
 fn own_key(key: &Keypair) -> Result<CertifiedKey, rustls::Error> {
     let unusable = |_| rustls::Error::General("it is no ed25519 key".to_owned());
     let key = key.clone().try_into_ed25519().map_err(unusable)?;
@@ -159,13 +162,13 @@ fn own_key(key: &Keypair) -> Result<CertifiedKey, rustls::Error> {
     Ok(CertifiedKey::new(vec![CertificateDer::from(public)], signing))
 }
 
-/// The key in what a peer shows in the place of a certificate.
+/// The key that a peer sends in place of a certificate.
 fn shown_key(shown: &CertificateDer<'_>) -> Option<PeerKey> {
     let key = shown.as_ref().strip_prefix(&SPKI_HEAD)?;
     Some(PeerKey(key.try_into().ok()?))
 }
 
-/// Whose key was proved in a handshake that is done.
+/// The key that the peer proved in a finished handshake.
 fn peer(state: &CommonState) -> io::Result<PeerId> {
     let shown = state.peer_certificates().and_then(<[_]>::first).and_then(shown_key);
     shown
@@ -173,7 +176,7 @@ fn peer(state: &CommonState) -> io::Result<PeerId> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the peer showed no key"))
 }
 
-/// Accepts every ed25519 key that signs the handshake.
+/// Verifier that accepts every ed25519 key that signs the handshake.
 #[derive(Debug)]
 struct PeerKeys(WebPkiSupportedAlgorithms);
 
@@ -194,12 +197,12 @@ impl PeerKeys {
     }
 }
 
-/// What TLS 1.2 would ask, which is not spoken.
+/// Error for the callbacks of TLS 1.2, which is disabled.
 fn too_old() -> Result<HandshakeSignatureValid, rustls::Error> {
     Err(rustls::Error::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13))
 }
 
-/// What the traits of both roles ask in the same words.
+/// Methods that are the same in the verifier traits of both roles.
 macro_rules! signatures_by_raw_keys {
     () => {
         fn verify_tls12_signature(
@@ -275,7 +278,7 @@ mod tests {
         Config::new(&key(number), has_aes).expect("an ed25519 key")
     }
 
-    /// What both ends of a handshake come to.
+    /// The results of a handshake at both ends.
     async fn shake<T>(
         client: &Config,
         server: &Config,
@@ -284,7 +287,7 @@ mod tests {
         let (near, far) = tokio::io::duplex(64 << 10);
         let connecting = async {
             let (peer, mut stream) = client.connect(near.compat()).await?;
-            // The server says whether it accepts the client's key with its first bytes.
+            // The server's acceptance of the client's key shows only with its first bytes.
             let mut read = [0; 4];
             stream.read_exact(&mut read).await?;
             Ok(of(peer, stream.get_ref().get_ref().1))
@@ -319,7 +322,7 @@ mod tests {
         }
     }
 
-    /// A key that shows itself as another's.
+    /// A peer that shows the key of another.
     fn impostor(number: u8, shown: u8) -> Config {
         let mut own = own_key(&key(number)).expect("an ed25519 key");
         own.cert = own_key(&key(shown)).expect("an ed25519 key").cert;
