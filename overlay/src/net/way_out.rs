@@ -1,16 +1,19 @@
-//! The ways out of a site to others: dialled directly, through the site's own HTTP proxy where that is the only way, and to
-//! a monitor proxy also within HTTPS.
+//! Outbound connections: directly, through the site's own HTTP proxy if that is needed, and to a monitor
+//! proxy also within HTTPS.
 //!
 //! ```text
-//! /ip4/…/tcp/443          TCP: directly for two seconds, then CONNECT ── remembered: CONNECT, then directly
-//! /ip4/…/tcp/443/wss      the same, and a WebSocket within TLS      ── put off by a second, unless it worked before
-//! /ip4/…/tcp/443/https    the same, and requests within TLS         ── put off by three
+//! /ip4/…/tcp/443          TCP: directly for two seconds, then CONNECT ── once needed: CONNECT, then directly
+//! /ip4/…/tcp/443/wss      the same, and a WebSocket within TLS      ── delayed by a second, unless it worked before
+//! /ip4/…/tcp/443/https    the same, and requests within TLS         ── delayed by three
 //! ```
-//! What comes in at a proxy's door is handed in here, too (`Arrival`), so that to all above it is a connection like others.
-//! Rules: a connection that comes in has a place for its handshake, or is refused (`half_open`); the HTTP proxy sees names and encrypted bytes; an address that needed it is asked of it first the next
-//! time; nothing that the proxy sends beyond its own head is lost; of several ways the one that stands first is used.
-//! Not here: what CONNECT says (`tunnel::connect`), which way is put off (`tunnel::ladder`), what is spoken afterwards
-//! (`transport`).
+//! Connections that a proxy's listener accepted enter the transport here, too (`Arrival`), so that the layers
+//! above treat them like any other.
+//! Rules: an inbound connection gets a place for its handshake, or is refused (`half_open`); the HTTP proxy
+//! sees names and encrypted bytes; an address that needed the HTTP proxy is requested from it first the next
+//! time; no byte after the response head of CONNECT is lost; of several transports the first that connects is
+//! used.
+//! Not here: the text of CONNECT (`tunnel::connect`), which transport is delayed (`tunnel::ladder`), the
+//! layers above (`transport`).
 
 use super::carried::dial as carried_dial;
 use super::carried::{Carried, Duplex};
@@ -37,45 +40,46 @@ use tunnel::digest::client::Login;
 use tunnel::ladder::{Ladder, Rung};
 use wire::address::Address;
 
-/// How long an address is dialled directly before the site's proxy is asked; connections within a site take less.
+/// Time for which an address is dialled directly before the site's proxy is used; connections within a site
+/// take less.
 const DIRECTLY: Duration = Duration::from_secs(2);
 
 /// Most addresses that are remembered as needing the proxy: as many as are dialled.
 const REMEMBERED_MAX: usize = 256;
 
-/// Connections from a door that may wait to be taken in: as many as may be half open.
+/// Most connections of a proxy's listener that may wait for the overlay: as many as may be half open.
 pub(super) const ARRIVALS_MAX: usize = 128;
 
-/// How long sent bytes may stay unacknowledged before the kernel gives the connection up (`tcp(7)`,
-/// `TCP_USER_TIMEOUT`): a little less than a connection may be silent.
+/// Time for which sent bytes may stay unacknowledged before the kernel closes the connection (`tcp(7)`,
+/// `TCP_USER_TIMEOUT`): a little less than the limit on silence.
 const USER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A site's own HTTP proxy.
+/// The site's own HTTP proxy.
 #[derive(Clone, Debug)]
 pub struct HttpProxy {
-    /// Where.
+    /// Its address.
     pub at: Address,
-    /// What it is told when it asks who this is.
+    /// Login that is sent if the proxy requires authentication.
     pub login: Option<Login>,
 }
 
-/// A connection that came in at a door, and not at the overlay's own listener.
+/// A connection that arrived at another listener than the overlay's own.
 pub(super) struct Arrival {
-    /// TLS or Noise is spoken on it next.
+    /// Byte stream on which TLS or Noise comes next.
     pub(super) stream: Box<dyn Duplex>,
     pub(super) from: SocketAddr,
-    /// How it is carried.
+    /// Its transport.
     pub(super) rung: Rung,
 }
 
-/// What bytes go over.
+/// Byte stream under the encryption.
 pub(super) enum Wire {
     Tcp(tcp::tokio::TcpStream),
     Carried(Carried),
     Arrived(Box<dyn Duplex>),
 }
 
-/// The ways out, for all connections.
+/// Routes to other sites, shared by all connections.
 #[derive(Default)]
 pub(super) struct Ways {
     through: Option<Through>,
@@ -88,7 +92,7 @@ struct Through {
     needed: Mutex<BTreeSet<String>>,
 }
 
-/// The transport: TCP, what is within HTTPS, and what came in at a door.
+/// The lowest transport: TCP, streams within HTTPS, and connections that arrived at another listener.
 pub(super) struct WayOut {
     tcp: tcp::tokio::Transport,
     ways: Arc<Ways>,
@@ -103,7 +107,7 @@ impl Ways {
         Arc::new(Ways { through, ladder: Mutex::default() })
     }
 
-    /// TCP to `place`, `HOST:PORT`: directly, or through the site's own proxy.
+    /// Open a TCP connection to `place`, `HOST:PORT`: directly, or through the site's own proxy.
     pub(super) async fn connect(&self, place: &str) -> io::Result<TcpStream> {
         let stream = match &self.through {
             Some(through) => through.dial(place).await?,
@@ -118,12 +122,12 @@ impl Ways {
         self.ladder.lock().unwrap_or_else(PoisonError::into_inner).delay(place, rung, clock::now())
     }
 
-    /// How the connection is made that was dialled at `at`; that way goes first from now on.
+    /// The transport of the established connection that was dialled at `at`; it is preferred from now on.
     pub(super) fn handle_standing(&self, at: &Multiaddr) -> Rung {
         let Some((place, rung)) = target(at) else { return Rung::Direct };
         let now = clock::now();
         let mut ladder = self.ladder.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever is reached directly, as most are, takes no place in what is remembered.
+        // Most peers are reached directly; those take no place in the memory.
         if rung != Rung::Direct || ladder.best(&place, now).is_some() {
             ladder.handle_standing(&place, rung, now);
         }
@@ -138,7 +142,7 @@ impl WayOut {
         WayOut { tcp, ways, arrivals, door: ListenerId::next(), half_open }
     }
 
-    /// Accept a connection from this address, or refuse it: what it is, once it is there.
+    /// Accept a connection from this address, or refuse it; returns the future of its byte stream.
     fn accept(
         &self,
         from: &Multiaddr,
@@ -196,8 +200,8 @@ impl Transport for WayOut {
             tokio::time::sleep(delay).await;
             match dialling.await {
                 Ok(stream) => Ok(Wire::tcp(stream.0)),
-                // It is dialled from the port that is listened on, at any address; another program may use that port at
-                // one of them.
+                // libp2p dials from the port that it listens at, at any local address; another program may
+                // use that port at one of them.
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                     ways.connect(&place).await.map(Wire::tcp)
                 }
@@ -237,7 +241,7 @@ impl Transport for WayOut {
     }
 }
 
-/// The same address by another rung.
+/// The same address by another transport.
 pub(super) fn on_rung(at: Multiaddr, rung: Rung) -> Multiaddr {
     match rung {
         Rung::WebSocket => at.with(Part::Wss("/".into())),
@@ -246,22 +250,22 @@ pub(super) fn on_rung(at: Multiaddr, rung: Rung) -> Multiaddr {
     }
 }
 
-/// By which rung whoever connected from `at` came in.
+/// The transport by which a peer connected from `at`.
 pub(super) fn rung_of(at: &Multiaddr) -> Rung {
     target(at).map_or(Rung::Direct, |(_, rung)| rung)
 }
 
-/// A proxy at `at` by every rung that leads to one, in the order of the ladder.
+/// The address `at` of a proxy by every transport that leads to one, in the order of the ladder.
 pub(super) fn all_rungs(at: &Multiaddr) -> impl Iterator<Item = Multiaddr> {
     let plain: Multiaddr = at.iter().take(2).collect();
     Rung::TO_PROXY.into_iter().map(move |rung| on_rung(plain.clone(), rung))
 }
 
-/// Let the kernel notice a peer that no longer acknowledges.
+/// Let the kernel detect a peer that no longer acknowledges.
 pub(super) fn limit_silence(stream: &TcpStream) {
     let millis = u32::try_from(USER_TIMEOUT.as_millis()).unwrap_or(u32::MAX);
     if let Err(error) = rustix::net::sockopt::set_tcp_user_timeout(stream, millis) {
-        // Pings still find a dead peer, only later.
+        // Pings still detect a dead peer, only later.
         tracing::debug!(%error, "cannot limit how long a peer may stay silent");
     }
 }
@@ -336,7 +340,7 @@ impl Through {
         }
     }
 
-    /// Ask the site's proxy for a connection.
+    /// Request a connection from the site's proxy by CONNECT.
     async fn ask(&self, target: &str) -> io::Result<TcpStream> {
         let mut connect = Connect::new(target.to_owned(), self.proxy.login.clone());
         for _ in 0..REQUESTS_MAX {
@@ -355,7 +359,7 @@ impl Through {
     }
 }
 
-/// The head of an answer, read byte by byte: what follows it is the other end's.
+/// Read the head of a response, byte by byte: the bytes after it belong to the other end.
 async fn head(stream: &mut TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -367,7 +371,7 @@ async fn head(stream: &mut TcpStream) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&head).into_owned())
 }
 
-/// `HOST:PORT` of an address that can be dialled, and by which rung.
+/// `HOST:PORT` and transport of an address that can be dialled.
 fn target(at: &Multiaddr) -> Option<(String, Rung)> {
     let mut parts = at.iter();
     let first = parts.next()?;

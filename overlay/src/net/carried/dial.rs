@@ -1,9 +1,10 @@
-//! Dialling a proxy's door by HTTPS, and carrying on what one path left by the next.
+//! Dialler of streams within HTTPS: opens one at a proxy's listener, and makes a new path when one ends.
 //!
-//! Rules: TLS here is for whoever stands between, so that what passes is what they let through; who is at the other end is
-//! proved by TLS or Noise within, whose key is known before it is dialled. So no certificate is asked for: a site that looks into
-//! HTTPS by one of its own is a way, too, and sees encrypted bytes. A stream ends if the proxy no longer knows it.
-//! Not here: which rung is tried when (`way_out`), what carries (`web_socket`, `polling`).
+//! Rules: TLS is used here only because middleboxes let it through; the other end is authenticated by TLS or
+//! Noise within, whose key is known before dialling. Therefore the certificate is not verified: a site that
+//! intercepts HTTPS with a certificate of its own can be passed, and sees encrypted bytes. A stream ends if
+//! the proxy no longer knows it.
+//! Not here: which transport is tried when (`way_out`), the transports (`web_socket`, `polling`).
 
 use super::polling::Asker;
 use super::{Carried, Line, polling, web_socket};
@@ -22,28 +23,28 @@ use tokio_tungstenite::WebSocketStream;
 use tunnel::carrier::frame::{Opened, Opening, Refused, Token};
 use tunnel::ladder::Rung;
 
-/// How long one attempt at a further path may take.
+/// Timeout of one attempt at a new path.
 const PATH_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// The pauses between attempts, doubled from the first to the last.
+/// The pauses between attempts, doubled from the shortest to the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// One path that stands.
+/// An open path.
 enum Path {
     WebSocket(Box<WebSocketStream<TlsStream<TcpStream>>>),
-    /// Up, and down.
+    /// The connections for sending and for receiving.
     Polling(Box<[Asker<TlsStream<TcpStream>>; 2]>),
 }
 
-/// Where to, and how.
+/// Destination and transport of the stream.
 struct Way {
     ways: Arc<Ways>,
     place: String,
     rung: Rung,
 }
 
-/// A stream to the proxy whose door is at `place`, `HOST:PORT`, by WebSocket or by polling.
+/// Open a stream to the proxy that listens at `place`, `HOST:PORT`, by WebSocket or by polling.
 pub(in crate::net) async fn dial(ways: Arc<Ways>, place: String, rung: Rung) -> io::Result<Carried> {
     let way = Way { ways, place, rung };
     let line = Line::open();
@@ -62,7 +63,7 @@ pub(in crate::net) async fn dial(ways: Arc<Ways>, place: String, rung: Rung) -> 
 }
 
 impl Way {
-    /// Make further paths for as long as the stream has not ended.
+    /// Make new paths until the stream has ended.
     async fn keep_up(&self, token: Token, line: &Line) {
         let mut pause = PAUSE_MIN;
         while line.end().is_none() {
@@ -102,7 +103,7 @@ impl Way {
         }
     }
 
-    /// HTTPS as far as encryption.
+    /// Connect to the proxy by TCP and TLS.
     async fn connect(&self) -> io::Result<TlsStream<TcpStream>> {
         let stream = self.ways.connect(&self.place).await?;
         let host = self.place.rsplit_once(':').map_or(self.place.as_str(), |(host, _)| host);
@@ -130,12 +131,12 @@ fn encryption() -> io::Result<ClientConfig> {
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
         .with_no_client_auth();
-    // What a browser says first, before it is told of another version.
+    // HTTP/1.1 alone, the version of both transports.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }
 
-/// Takes every certificate. See the rules above.
+/// Verifier that accepts every certificate. See the rules above.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 

@@ -1,11 +1,12 @@
-//! A byte stream between two daemons that HTTPS carries: the carrier of `tunnel`, with a clock and wakers.
+//! Byte stream between two daemons within HTTPS: the carrier of `tunnel`, with a clock and wakers.
 //!
 //! ```text
-//! TLS or Noise, Yamux ── Carried ── Line ◀── the path that carries it now: `web_socket`, or requests and answers (`polling`)
-//!                                     who dialled makes another when one ends (`dial`); `tunnels` answers them
+//! TLS or Noise, Yamux ── Carried ── Line ◀── the current path: `web_socket`, or requests and responses (`polling`)
+//!                                     the dialler makes a new one when it ends (`dial`); `tunnels` is the other end
 //! ```
-//! Rules: the lock is held for one step of the carrier, never across an await; of several paths the newest is used; a stream
-//! that nothing carries ends by the carrier's own time, which is looked at for as long as somebody reads from it.
+//! Rules: the lock is held for one step of the carrier, never across an await; of several paths the newest is
+//! used; a stream without a path ends by the carrier's timeout, which is checked while the stream is read
+//! from.
 //! Not here: what is carried, and which peer is at the other end (TLS or Noise, above).
 
 pub(super) mod dial;
@@ -26,23 +27,23 @@ use tokio::time::Sleep;
 use tunnel::carrier::{Carrier, End, Error};
 use wire::time::Moment;
 
-/// Where a proxy's door answers tunnels.
+/// Path at which a proxy's listener answers tunnels.
 pub const PATH: &str = "/tunnel";
 
-/// Bytes both ways, whatever is below.
+/// Bidirectional byte stream, whatever is below.
 pub(super) trait Duplex: futures::AsyncRead + futures::AsyncWrite + Send + Unpin {}
 
 impl<S: futures::AsyncRead + futures::AsyncWrite + Send + Unpin> Duplex for S {}
 
-/// One path's turn of a line. It ends when a newer path takes over.
+/// One path's period of carrying a line. It ends when a newer path takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turn(u64);
 
-/// What a carried stream and its paths share.
+/// State shared by a carried stream and its paths.
 #[derive(Debug)]
 pub(super) struct Line {
     state: Mutex<State>,
-    /// Something changed that a path may wait for.
+    /// Notifies the paths of every change.
     changed: Notify,
 }
 
@@ -53,14 +54,14 @@ struct State {
     waiting: Waiting,
 }
 
-/// The tasks that wait for a stream. What keeps its path up, and its timer, wake the task that polled last.
+/// Wakers of the tasks that wait for a stream. The path and the timer wake the task that polled last.
 #[derive(Debug, Default)]
 struct Waiting {
-    /// For bytes.
+    /// Waits for bytes.
     reader: Option<Waker>,
-    /// For room.
+    /// Waits for room.
     writer: Option<Waker>,
-    /// For the end.
+    /// Waits for the end.
     closer: Option<Waker>,
 }
 
@@ -71,13 +72,13 @@ impl Waiting {
     }
 }
 
-/// The stream itself. Dropping it gives the carrier up.
+/// The stream itself. Dropping it ends the carrier.
 pub(super) struct Carried {
     line: Arc<Line>,
-    /// Of who dialled: what keeps a path up.
+    /// At the dialler: the future that makes and serves the paths.
     path: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     sleep: Option<Pin<Box<Sleep>>>,
-    /// Held as long as the stream.
+    /// Dropped with the stream.
     _seat: Box<dyn Any + Send>,
 }
 
@@ -88,7 +89,7 @@ impl Line {
         Arc::new(Line { state: Mutex::new(state), changed: Notify::new() })
     }
 
-    /// One step of the carrier; everybody who waits looks again.
+    /// Run one step of the carrier, then wake all tasks and paths that wait.
     fn step<T>(&self, step: impl FnOnce(&mut State, Moment) -> T) -> T {
         let (done, waiting) = {
             let mut state = self.lock();
@@ -101,14 +102,14 @@ impl Line {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Each step of the carrier is whole before anything could panic.
+        // Each step of the carrier is complete before anything could panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new path carries it; the other end has every byte before `received`.
+    /// Attach a new path; the other end has every byte before `received`.
     ///
     /// # Errors
-    /// If that cannot be.
+    /// If `received` is impossible.
     pub(super) fn attach(&self, received: u64) -> Result<Turn, Error> {
         self.step(|state, now| {
             state.carrier.handle_attached(received, now)?;
@@ -117,7 +118,7 @@ impl Line {
         })
     }
 
-    /// The other end asks for what comes behind `received`.
+    /// The other end requests the bytes after `received`.
     fn ask(&self, received: u64) -> Result<Turn, Error> {
         self.step(|state, now| {
             state.carrier.handle_asked(received, now)?;
@@ -126,7 +127,7 @@ impl Line {
         })
     }
 
-    /// The path of `turn` ended.
+    /// Detach the path of `turn`, which ended.
     pub(super) fn detach(&self, turn: Turn) {
         self.step(|state, now| {
             if state.turn == turn {
@@ -135,20 +136,20 @@ impl Line {
         });
     }
 
-    /// A piece came.
+    /// Take a piece from the other end.
     ///
     /// # Errors
-    /// If it is not what the other end may say.
+    /// If the other end may not send it.
     pub(super) fn hear(&self, piece: &[u8]) -> Result<(), Error> {
         self.step(|state, now| state.carrier.handle_bytes(piece, now))
     }
 
-    /// What was said last did not come over.
+    /// The last piece that was returned did not arrive: send it again.
     pub(super) fn unsay(&self) {
         self.step(|state, _| state.carrier.handle_unsaid());
     }
 
-    /// End it.
+    /// End the stream.
     pub(super) fn give_up(&self) {
         self.step(|state, _| state.carrier.give_up());
     }
@@ -161,10 +162,10 @@ impl Line {
         self.lock().carrier.end()
     }
 
-    /// The next piece for the path of `turn`; none when its turn is over.
+    /// The next piece for the path of `turn`; `None` when its turn is over.
     pub(super) async fn say(&self, turn: Turn, most_bytes: usize) -> Option<Vec<u8>> {
         loop {
-            // Made before the look, so that no change falls between the two.
+            // Registered before the check, so that no change is missed between the two.
             let changed = self.changed.notified();
             let until = {
                 let mut state = self.lock();
@@ -185,7 +186,8 @@ impl Line {
         }
     }
 
-    /// Say and hear by the path of `turn` until either ends, or the path is of no more use; it is given up then.
+    /// Send and receive on the path of `turn` until either ends, or the path is no longer used; then detach
+    /// it.
     pub(super) async fn carry(
         &self,
         turn: Turn,
@@ -201,7 +203,7 @@ impl Line {
         carried
     }
 
-    /// Waits until the path of `turn` is of no more use.
+    /// Wait until the path of `turn` is no longer used.
     pub(super) async fn left(&self, turn: Turn) {
         loop {
             let changed = self.changed.notified();
@@ -218,7 +220,7 @@ impl Line {
 }
 
 impl Carried {
-    /// Of `line`; `path` keeps a path up for as long as the stream is read from, `seat` is held as long.
+    /// On `line`; `path` maintains a path while the stream is polled, `seat` is dropped with the stream.
     pub(super) fn new(
         line: Arc<Line>,
         path: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
@@ -227,7 +229,7 @@ impl Carried {
         Carried { line, path, sleep: None, _seat: seat }
     }
 
-    /// Let the path work, and what is due be done.
+    /// Poll the path and the carrier's timer.
     fn drive(&mut self, cx: &mut Context<'_>) {
         if let Some(path) = &mut self.path
             && path.as_mut().poll(cx).is_ready()
@@ -246,12 +248,12 @@ impl Carried {
                     state.carrier.end().is_some() || (was_carried && !state.carrier.is_carried())
                 });
                 if is_over {
-                    // What is due next is looked at when it is read from again.
+                    // The next timeout is checked when the stream is read again.
                     cx.waker().wake_by_ref();
                     return;
                 }
             }
-            // A word that is due is the path's to say: looked at again soon.
+            // A due keepalive is sent by the path: check again soon.
             let span = span.max(LOOK_AGAIN);
             let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(span)));
             sleep.as_mut().reset(tokio::time::Instant::now() + span);
@@ -262,7 +264,7 @@ impl Carried {
     }
 }
 
-/// Between two looks at what a path should have said.
+/// Interval of the check for messages that a path should have sent.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 impl Drop for Carried {
@@ -314,7 +316,7 @@ impl futures::AsyncWrite for Carried {
         Poll::Ready(Ok(count))
     }
 
-    /// What was written is kept until it has come over, so that nothing is waited for here but the path's own work.
+    /// Written bytes are stored until the other end has them, so a flush waits for nothing.
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.get_mut().drive(cx);
         Poll::Ready(Ok(()))
@@ -360,7 +362,7 @@ mod tests {
         let wakers = tasks.clone().map(waker);
         let [mut reader, mut writer, mut closer] = wakers.each_ref().map(Context::from_waker);
         assert!(Pin::new(&mut carried).poll_read(&mut reader, &mut [0; 8]).is_pending());
-        // Until there is no room for more.
+        // Until there is no room left.
         while Pin::new(&mut carried).poll_write(&mut writer, &[0; 4096]).is_ready() {}
         assert!(Pin::new(&mut carried).poll_close(&mut closer).is_pending());
         line.give_up();

@@ -1,13 +1,13 @@
-//! A path by requests and answers of HTTP, for what stands between and lets no upgrade through: one long-lived GET after
-//! the other brings what the other end says, POSTs take there what this end says.
+//! Polling transport: carries a stream by HTTP requests and responses, where a middlebox allows no upgrade.
+//! Long-lived GETs, one after the other, fetch the bytes of the other end; POSTs send the bytes of this end.
 //!
 //! ```text
 //! POST /tunnel                    an opening ──▶ its answer
-//! GET  /tunnel/TOKEN?at=N&n=M     ──▶ what comes behind byte N, as soon as there is something
+//! GET  /tunnel/TOKEN?at=N&n=M     ──▶ the bytes after byte N, as soon as there are some
 //! POST /tunnel/TOKEN              frames ──▶ nothing
 //! ```
-//! Rules: each request is whole, with its length, so that whoever stands between may hold it until it has all of it; no
-//! two GETs look the same, so that no one answers one from memory; one request a way is under way at a time.
+//! Rules: each request is complete and has its length, so a middlebox may buffer it; no two GETs are equal,
+//! so no cache answers one; in each direction at most one request is pending.
 //! Not here: the answering end (`tunnels`), TLS below (`dial`).
 
 use super::{Line, PATH, Turn};
@@ -22,16 +22,16 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tunnel::carrier::frame::{Opened, Opening, Token};
 
-/// Most bytes of one request or answer; what stands between may hold them all.
+/// Most bytes of one request or response; a middlebox may buffer all of them.
 pub(super) const PIECE_LEN_MAX_BYTES: usize = 512 << 10;
 
-/// Longest answer that is read, in bytes: a piece and the head of its last frame.
+/// Longest response that is read, in bytes: a piece and the header of its last frame.
 const ANSWER_LEN_MAX_BYTES: usize = PIECE_LEN_MAX_BYTES + 1024;
 
-/// How long an answer may take: longer than the other end waits for something to say.
+/// Timeout for a response: longer than the other end waits for bytes to send.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(12);
 
-/// A connection on which one request after the other is made.
+/// HTTP connection that makes one request after the other.
 pub(super) struct Asker<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> {
     place: String,
     send: SendRequest<Full<Bytes>>,
@@ -39,13 +39,13 @@ pub(super) struct Asker<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Asker<S> {
-    /// Over `stream`, which leads to `place`, `HOST:PORT`.
+    /// On `stream`, which leads to `place`, `HOST:PORT`.
     pub(super) async fn new(stream: S, place: &str) -> io::Result<Asker<S>> {
         let (send, connection) = handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
         Ok(Asker { place: place.to_owned(), send, connection })
     }
 
-    /// Open a carrier, or carry one on.
+    /// Open a carrier, or resume one.
     pub(super) async fn open(&mut self, opening: Opening) -> io::Result<Opened> {
         let answer = self.ask(Method::POST, PATH, opening.bytes()).await?;
         Opened::read(&answer).map_err(io::Error::other)
@@ -77,7 +77,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Asker<S> {
             tokio::select! {
                 biased;
                 answer = &mut asking => return answer,
-                // Its last answer may be there although the connection ended.
+                // The last response may have arrived although the connection ended.
                 _ = &mut self.connection => {}
             }
             asking.await

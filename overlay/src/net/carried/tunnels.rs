@@ -1,14 +1,15 @@
-//! The answering end of what HTTPS carries: a table of carriers, and what comes in at a proxy's door for them.
+//! Server end of streams within HTTPS: the table of carriers, and the connections that a proxy's listener
+//! passes on.
 //!
 //! ```text
-//! TCP that begins as the overlay does  ─┐
-//! GET /tunnel, Upgrade: websocket       ├─▶ Arrival ─▶ way_out: a connection of the overlay as any other
+//! TCP that starts as the overlay does   ─┐
+//! GET /tunnel, Upgrade: websocket       ├─▶ Arrival ─▶ way_out: a connection of the overlay like any other
 //! POST /tunnel, GET|POST /tunnel/TOKEN ─┘
 //! ```
-//! Rules: whether there is a place is asked before anything is done; no one is known here, so that whoever proves no key and
-//! shows no certificate is cut off by the overlay, as by TCP, within ten seconds each; a carrier leaves the table with its
-//! stream.
-//! Not here: the door (`proxy`, `rpc`), what is carried (TLS or Noise, above).
+//! Rules: the limit of the table is checked before a carrier reaches the overlay; peers are not identified
+//! here, so the overlay closes a stream whose peer proves no key or shows no certificate, as for TCP, within
+//! ten seconds each; a carrier leaves the table with its stream.
+//! Not here: the listener (`proxy`, `rpc`), what is carried (TLS or Noise, above).
 
 use super::{Carried, Duplex, Line, polling, web_socket};
 use crate::net::handle::Handle;
@@ -29,35 +30,34 @@ use tunnel::ladder::Rung;
 use tunnel::sessions::Sessions;
 use wire::source::source;
 
-/// How long a WebSocket's head and its opening may take.
+/// Timeout for a WebSocket's head and opening, and again for the answer.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a GET waits for something to say: less than what stands between waits for an answer.
+/// Longest time for which a GET waits for bytes: less than the timeouts of middleboxes.
 const ANSWER_AFTER: Duration = Duration::from_secs(8);
 
-/// The first byte of a connection of the overlay: the length of the name of what libp2p's ends agree by
-/// (multistream-select 1.0). TLS begins with 22, HTTP with a letter.
+/// First byte of a connection of the overlay: the length of the protocol name in multistream-select 1.0. TLS
+/// starts with 22, HTTP with a letter.
 pub const FIRST_BYTE: u8 = 19;
 
-/// What a WebSocket's request begins with at the door.
+/// First bytes of a WebSocket's request at a proxy's listener.
 pub const UPGRADE_BEGINS: &[u8] = b"GET /tunnel ";
 
-/// What a request for a tunnel's path is answered with.
+/// Response to a request for a tunnel's path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The status of HTTP.
     pub status: u16,
-    /// The bytes.
     pub body: Vec<u8>,
 }
 
-/// The table, and the way in.
+/// Table of the carriers, and the queue of connections to the overlay.
 pub struct Tunnels {
     sessions: Mutex<Sessions<IpAddr, Arc<Line>>>,
     arrivals: mpsc::Sender<Arrival>,
 }
 
-/// A place in the table, for as long as the stream is held.
+/// Entry in the table, removed when it is dropped with its stream.
 struct Seat {
     tunnels: Arc<Tunnels>,
     token: Token,
@@ -70,13 +70,13 @@ impl Drop for Seat {
 }
 
 impl Tunnels {
-    /// Of the daemon whose overlay this is.
+    /// For the daemon of this overlay.
     #[must_use]
     pub fn new(net: &Handle) -> Arc<Tunnels> {
         Arc::new(Tunnels { sessions: Mutex::default(), arrivals: net.arrivals.clone() })
     }
 
-    /// How many there are, and how many were refused, by name.
+    /// The counters by name: open tunnels, and refused ones.
     #[must_use]
     pub fn told(&self) -> Vec<(&'static str, u64)> {
         let sessions = self.lock();
@@ -84,25 +84,25 @@ impl Tunnels {
     }
 
     fn lock(&self) -> MutexGuard<'_, Sessions<IpAddr, Arc<Line>>> {
-        // Each change of the table is whole before anything could panic.
+        // Each change of the table is complete before anything could panic.
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection that speaks as the overlay does; ends with it.
+    /// Pass a connection that speaks the overlay's protocol to the overlay; returns when it ends.
     pub async fn take_plain(&self, stream: TcpStream, from: SocketAddr) {
         limit_silence(&stream);
         let (held, released) = oneshot::channel::<()>();
         let stream = Box::new(Held { stream: stream.compat(), _held: held });
         if self.arrive(stream, from, Rung::Direct).is_ok() {
-            // It is only dropped.
+            // The sender is only dropped.
             let _ = released.await;
         }
     }
 
-    /// A connection that begins with [`UPGRADE_BEGINS`]; ends with it.
+    /// Serve a connection that starts with [`UPGRADE_BEGINS`]; returns when it ends.
     ///
     /// # Errors
-    /// If it is none, or there is no place.
+    /// If it is no WebSocket, or there is no place.
     pub async fn take_web_socket<S>(self: &Arc<Self>, stream: S, from: SocketAddr) -> io::Result<()>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -120,7 +120,7 @@ impl Tunnels {
         web_socket::carry(socket, &line, turn).await
     }
 
-    /// A request for `path`, which begins with `/tunnel`, with what stands behind `?` in `query`.
+    /// Answer a request for `path`, which starts with `/tunnel`; `query` is the text after `?`.
     pub async fn ask(
         self: &Arc<Self>,
         (is_post, path, query): (bool, &str, &str),
@@ -162,7 +162,7 @@ impl Tunnels {
         Answer { status: 200, body: opened.unwrap_or_else(Opened::Refused).bytes() }
     }
 
-    /// The carrier that an opening is about, its token, and what it has.
+    /// The carrier of an opening, its token, and the number of bytes that it has received.
     fn open(
         self: &Arc<Self>,
         opening: Opening,
@@ -193,7 +193,7 @@ fn token(text: &str) -> Option<Token> {
     HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok().map(Token)
 }
 
-/// A stream whose end is told by dropping what it holds.
+/// A stream that drops `_held` at its end, which notifies the receiver.
 struct Held<S> {
     stream: S,
     _held: oneshot::Sender<()>,

@@ -1,12 +1,12 @@
-//! A path by WebSocket (RFC 6455): the opening and its answer are the first message each way, then each message is a piece
-//! of the carrier.
+//! WebSocket transport (RFC 6455): the opening and its answer are the first message in each direction, then
+//! each message is a piece of the carrier.
 //!
 //! ```text
-//! GET /tunnel HTTP/1.1, Upgrade: websocket ──▶ 101, then messages of bytes
+//! GET /tunnel HTTP/1.1, Upgrade: websocket ──▶ 101, then binary messages
 //! ```
-//! Rules: nothing but messages of bytes is taken, each of a bounded length; a path from which nothing is heard is given up
-//! by the carrier.
-//! Not here: the framing (tungstenite), TLS below (`dial`), what pieces mean (`tunnel::carrier`).
+//! Rules: only binary messages are accepted, each of a limited length; the carrier drops a path that stays
+//! silent.
+//! Not here: the framing (tungstenite), TLS below (`dial`), the content of pieces (`tunnel::carrier`).
 
 use super::{Line, PATH, Turn};
 use futures::{SinkExt as _, Stream, StreamExt as _};
@@ -17,10 +17,10 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
 use tunnel::carrier::frame::{Opened, Opening};
 
-/// Most bytes of a message: a few frames of data, so that many small ones go together.
+/// Most bytes of a message: a few frames of data, so that many small ones are sent together.
 const PIECE_LEN_MAX_BYTES: usize = 128 << 10;
 
-/// A message may be longer than what is written here by the head of a frame.
+/// Longest message that is read: a piece and the header of its last frame.
 const MESSAGE_LEN_MAX_BYTES: usize = PIECE_LEN_MAX_BYTES + 1024;
 
 fn config() -> WebSocketConfig {
@@ -32,7 +32,8 @@ fn config() -> WebSocketConfig {
         .max_frame_size(Some(MESSAGE_LEN_MAX_BYTES))
 }
 
-/// Open one to `place`, `HOST:PORT`, over `stream`, and say `opening`; what was answered.
+/// Open a WebSocket to `place`, `HOST:PORT`, on `stream`, and send `opening`; returns the socket and the
+/// answer.
 pub(super) async fn dial<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     place: &str,
@@ -46,7 +47,7 @@ pub(super) async fn dial<S: AsyncRead + AsyncWrite + Unpin>(
     Ok((socket, Opened::read(&answer).map_err(io::Error::other)?))
 }
 
-/// Take one that was dialled so, and what it says first.
+/// Accept a WebSocket, and read its opening.
 pub(super) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
 ) -> io::Result<(WebSocketStream<S>, Opening)> {
@@ -56,7 +57,7 @@ pub(super) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
     Ok((socket, Opening::read(&said).map_err(io::Error::other)?))
 }
 
-/// Answer an opening.
+/// Send the answer to an opening.
 pub(super) async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
     socket: &mut WebSocketStream<S>,
     opened: Opened,
@@ -86,7 +87,7 @@ pub(super) async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
     line.carry(turn, saying, hearing).await
 }
 
-/// The next message of bytes; none at the end.
+/// The next binary message; `None` at the end.
 async fn next_piece<S>(stream: &mut S) -> io::Result<Option<Vec<u8>>>
 where
     S: Stream<Item = Result<Message, SocketError>> + Unpin,
@@ -94,7 +95,7 @@ where
     loop {
         match stream.next().await {
             Some(Ok(Message::Binary(piece))) => return Ok(Some(piece.into())),
-            // Answered by tungstenite.
+            // tungstenite answers them.
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
             Some(Ok(Message::Close(_))) | None => return Ok(None),
             Some(Ok(Message::Text(_) | Message::Frame(_))) => {
