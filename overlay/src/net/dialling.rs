@@ -4,7 +4,7 @@
 //! ```text
 //! due ─▶ resolve ─▶ direct addresses, all at once ─ one answers ─▶ connected
 //!                        │ none within HEAD_START, or all failed
-//!                        └──▶ circuits too ─ one answers ─▶ connected; a direct connection that comes later takes over
+//!                        └──▶ circuits too ─ one answers ─▶ connected; a later direct connection takes over
 //! ```
 //! Rules: a direct connection is preferred, however near the proxy is; an attempt fails when all its dials
 //! have failed.

@@ -1,8 +1,8 @@
 //! Byte stream between two daemons within HTTPS: the carrier of `tunnel`, with a clock and wakers.
 //!
 //! ```text
-//! TLS or Noise, Yamux ── Carried ── Line ◀── the current path: `web_socket`, or requests and responses (`polling`)
-//!                                     the dialler makes a new one when it ends (`dial`); `tunnels` is the other end
+//! TLS or Noise, Yamux ── Carried ── Line ◀── the current path: `web_socket`, or requests (`polling`)
+//!                                     the dialler replaces an ended one (`dial`); `tunnels` answers
 //! ```
 //! Rules: the lock is held for one step of the carrier, never across an await; of several paths the newest is
 //! used; a stream without a path ends by the carrier's timeout, which is checked while the stream is read

@@ -1,9 +1,10 @@
-//! What two daemons say over a circuit before both dial each other at one moment, and what each asks the proxy for that.
+//! Message exchange of hole punching: two daemons agree over a circuit to dial each other at the same moment,
+//! and each asks the proxy for addresses.
 //!
 //! ```text
-//! who begins                    the proxy, asked by each       who answers
+//! initiator                     the proxy, asked by each       responder
 //!    ├─ Where ────────────────────▶│
-//!    │◀──────────────────── Here ──┤   from where it sees the asker
+//!    │◀──────────────────── Here ──┤   the address at which it sees the asker
 //!    ├─ Connect (own place) ─────────────────────────────────────▶│
 //!    │                             │◀──────── IsFrom, Where ──────┤
 //!    │                             ├──────────── Yes, Here ──────▶│
@@ -11,14 +12,15 @@
 //!    ├─ IsFrom ───────────────────▶│
 //!    │◀───────────────────── Yes ──┤
 //!    ├─ Echo ─────────────────────────────────────────────────────▶│
-//!    │◀───────────────────────────────────────────────────── Echo ─┤  a round trip is timed
+//!    │◀───────────────────────────────────────────────────── Echo ─┤  the round-trip time
 //!    ├─ Sync ─────────────────────────────────────────────────────▶│  dials
 //!    │ dials after half of it                                     │
 //! ```
-//! The exchange is DCUtR's (libp2p specs, `relay/DCUtR.md`), where the proxy vouches for the addresses.
-//! Rule: one host each, at two ports at most, and it is dialled only if the proxy says that the peer is connected from there: a
-//! peer cannot name whom it likes.
-//! Not here: who may take part, and the dialling (`mod`); which networks are not dialled (`realm`).
+//! The exchange is that of DCUtR (libp2p specs, `relay/DCUtR.md`); here the proxy also confirms the
+//! addresses.
+//! Rule: a daemon dials one host, at two ports at most, and only if the proxy confirms that the peer is
+//! connected from there: a peer cannot name an arbitrary address.
+//! Not here: which peers may take part, and the dialling (`mod`); which networks are not dialled (`realm`).
 
 use super::seen::Seen;
 use crate::clock;
@@ -34,10 +36,10 @@ use wire::id::PeerKey;
 /// Longest message, in bytes: a key and an address.
 const MESSAGE_LEN_MAX_BYTES: usize = Protocol::Punch.question_len_max_bytes();
 
-/// Questions that a proxy answers on one stream.
+/// Most questions that a proxy answers on one stream.
 const QUESTIONS_MAX: usize = 2;
 
-/// All that is said.
+/// All messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Message {
     Where,
@@ -49,18 +51,19 @@ enum Message {
     Sync,
 }
 
-/// Where a daemon may be dialled.
+/// Addresses at which a daemon may be dialled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Place {
-    /// As its proxy sees it: the port is what the translator made of its own, if it keeps to that.
+    /// As its proxy sees it: the port is the one of the translator, if the translator uses the same for every
+    /// destination.
     seen: SocketAddr,
-    /// The port that it listens at and dials from: a translator may keep that, and the connection to the proxy may have gone
-    /// out by another.
+    /// The port that the daemon listens at and dials from. Some translators preserve it, and the connection
+    /// to the proxy may have another source port.
     port: u16,
 }
 
 impl Place {
-    /// What is dialled, from another one that is at `own`.
+    /// The addresses to dial, without those of the dialler, which is at `own`.
     fn addresses(self, own: Place) -> Vec<SocketAddr> {
         let both = |place: Place| [place.seen, SocketAddr::new(place.seen.ip(), place.port)];
         let mut all = both(self).to_vec();
@@ -70,7 +73,7 @@ impl Place {
     }
 }
 
-/// Why it came to no dialling.
+/// Reason why the exchange failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error(transparent)]
@@ -89,12 +92,13 @@ pub(super) enum Error {
     NotThere(IpAddr),
 }
 
-/// Bytes both ways.
+/// Bidirectional byte stream.
 pub(super) trait Ends: AsyncRead + AsyncWrite + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Ends for S {}
 
-/// Begin, as one that listens at `port`: where to dial the peer, and how long from now on.
+/// Run the initiator's part; `port` is the one that this daemon listens at. Returns where to dial the peer,
+/// and the delay before it.
 pub(super) async fn begin(
     peer: PeerKey,
     with: &mut impl Ends,
@@ -113,7 +117,7 @@ pub(super) async fn begin(
     Ok((at, round_trip / 2))
 }
 
-/// Answer: where to dial the peer, at once.
+/// Run the responder's part; returns where to dial the peer, at once.
 pub(super) async fn answer(
     peer: PeerKey,
     with: &mut impl Ends,
@@ -130,7 +134,8 @@ pub(super) async fn answer(
     Ok(at)
 }
 
-/// Answer `asker`, whom this proxy carries, from where it and others come in.
+/// Answer `asker`, which has a circuit or a registration at this proxy: from which addresses it and others
+/// are connected.
 pub(super) async fn attest(asker: PeerKey, with: &mut impl Ends, seen: &Seen) -> Result<(), Error> {
     for _ in 0..QUESTIONS_MAX {
         let answer = match hear(with).await {
@@ -161,7 +166,7 @@ async fn own(proxy: &mut impl Ends, port: u16) -> Result<Place, Error> {
     }
 }
 
-/// Where to dial `peer`, if it is where it says.
+/// The addresses at which to dial `peer`, if the proxy confirms its host.
 async fn check(
     peer: PeerKey,
     there: Place,
@@ -207,7 +212,7 @@ mod tests {
         text.parse().expect("an address")
     }
 
-    /// A proxy that sees `ONE` and `OTHER` at these, and the streams by which each asks it.
+    /// A proxy that sees `ONE` and `OTHER` at these addresses; returns the stream of each to it.
     fn proxy(of_one: &str, of_other: &str) -> [DuplexStream; 2] {
         let seen = std::sync::Arc::new(Seen::default());
         seen.handle_established(ConnectionId::new_unchecked(1), ONE, at(of_one));
@@ -235,7 +240,7 @@ mod tests {
         assert!(wait < Duration::from_secs(5), "{wait:?}");
     }
 
-    /// A member that has others knock where it likes.
+    /// A peer that wants others to dial an arbitrary address.
     #[tokio::test]
     async fn where_the_proxy_does_not_see_a_peer_it_is_not_dialled() {
         for named in ["10.0.0.5:22", "203.0.113.9:7318"] {

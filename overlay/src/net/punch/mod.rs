@@ -1,16 +1,19 @@
-//! Direct connections through translators and firewalls (hole punching): two daemons between whom a circuit stands dial each other
-//! at one moment, each from the port at which it listens, so that what stands before each takes the other's packets for answers.
+//! Hole punching: direct connections through address translators and firewalls. Two daemons with a circuit
+//! between them dial each other at the same moment, each from the port at which it listens, so that the
+//! translator or firewall on each side takes the other's packets for answers.
 //!
 //! ```text
-//! circuit stands, both welcomed ─▶ exchange over it (`exchange`) ─▶ both dial ─ stands ─▶ new streams go directly;
-//!          ▲                                                            │                the circuit ends when nothing uses it
-//!          └──────── three times in five minutes, then ever less ───────┴─ fails (`tries`): the circuit goes on; counted
+//! circuit up, both admitted ─▶ `exchange` over it ─▶ both dial ─ connected ─▶ new streams are direct;
+//!          ▲                                             │                the unused circuit is closed
+//!          └─ three times in five minutes, then less ────┴─ failed (`tries`): the circuit stays; counted
 //! ```
-//! Rules: only those who have welcomed each other have each other dialled, at an address for which the proxy vouches, no
-//! further inside than the proxy itself (`realm`); of two the one with the lesser key begins, and takes the listener's part of
-//! the connection. It dials once more after [`PLAIN_AFTER`], as whoever dials: then it is enough if the other can be dialled. A daemon that listens nowhere, or
-//! whose site has a proxy of its own for what goes out, takes no part.
-//! Not here: which connection a stream is opened on (`streams`), whether the daemon is reachable without (dialling shows it).
+//! Rules: a daemon dials only peers with which admission is mutual, at an address that the proxy confirms and
+//! that is no further inside than the proxy itself (`realm`). The daemon with the lesser key is the
+//! initiator, and takes the listener's part of the connection. The initiator dials once more after
+//! [`PLAIN_AFTER`], as an ordinary dialler, which succeeds if the other can be dialled directly. A daemon
+//! that listens nowhere, or whose site has an HTTP proxy for outbound connections, takes no part.
+//! Not here: on which connection a stream is opened (`streams`), whether the daemon is reachable without hole
+//! punching (dialling shows it).
 
 mod exchange;
 mod realm;
@@ -37,33 +40,33 @@ use tunnel::ladder::Rung;
 use wire::id::PeerKey;
 use wire::time::Moment;
 
-/// Retransmitted once, the packets of both should have met by then.
+/// By then the packets of both sides, retransmitted once, should have met.
 const PLAIN_AFTER: Duration = Duration::from_secs(3);
 
-/// As whom a peer is dialled.
+/// Role and port of a dial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dial {
-    /// From the port that is listened at, while the peer does the same.
+    /// From the port that this daemon listens at, while the peer does the same.
     Together(Part),
-    /// From any port, as if nothing were between.
+    /// From any port, like an ordinary dial.
     Plain,
 }
 
-/// How an exchange ended.
+/// Result of an exchange.
 #[derive(Debug)]
 pub(super) struct Agreed {
     peer: PeerKey,
     proxy: PeerKey,
     dial: Dial,
-    /// Where the peer is dialled now.
+    /// The addresses at which to dial the peer now.
     at: Result<Vec<SocketAddr>, Error>,
 }
 
-/// What of it the event loop keeps.
+/// State of hole punching in the event loop.
 #[derive(Debug)]
 pub(super) struct Punch {
     tries: Tries,
-    /// Of a proxy.
+    /// On a proxy: the source addresses of daemons.
     seen: Arc<Seen>,
     agree: mpsc::Sender<Agreed>,
     pub(super) agreed: mpsc::Receiver<Agreed>,
@@ -82,7 +85,6 @@ impl Punch {
     }
 }
 
-/// A stream that is being opened.
 struct Opening {
     opened: oneshot::Receiver<Result<super::stream::Raw, OpenError>>,
     seat: super::guests::Seat,
@@ -96,7 +98,7 @@ impl Opening {
 }
 
 impl EventLoop {
-    /// Try for direct connections with those at the other ends of circuits, and give up circuits that nothing needs.
+    /// Try to reach the other ends of circuits directly, and close circuits that are no longer used.
     pub(super) fn punch(&mut self, now: Moment) {
         for _ in 0..self.punch.tries.take_failed(now) {
             self.door.figures.punches_failed_total.add();
@@ -128,12 +130,12 @@ impl EventLoop {
         });
     }
 
-    /// Whether `peer` and this daemon have welcomed each other, and it takes part in more than asking.
+    /// Whether admission with `peer` is mutual, and `peer` is no visitor.
     fn welcomes_punch(&self, peer: PeerKey) -> bool {
         self.door.guests.is_ready(peer) && self.door.principal(peer, Protocol::Punch).is_ok()
     }
 
-    /// A peer opened a stream for this: at the other end of a circuit, or of a proxy's own connection.
+    /// A peer opened a stream of this protocol, on a circuit or on its connection to this proxy.
     pub(super) fn serve_punch(&mut self, inbound: Inbound) {
         let Some(peer) = peer_key(&inbound.peer) else { return };
         let seat = self.door.guests.enter(peer);
@@ -166,13 +168,13 @@ impl EventLoop {
         });
     }
 
-    /// The own port, if a try may begin.
+    /// Start a try, if it is allowed; returns this daemon's own port.
     fn begin_try(&mut self, peer: PeerKey, proxy: PeerKey, part: Part, now: Moment) -> Option<u16> {
         let port = self.port_towards(proxy)?;
         self.punch.tries.begin(peer, part, now).then_some(port)
     }
 
-    /// The port from which this daemon dials what `proxy` sees.
+    /// The port from which this daemon dials peers of the network in which `proxy` sees it.
     fn port_towards(&self, proxy: PeerKey) -> Option<u16> {
         if self.config.http_proxy.is_some() {
             return None;
@@ -182,7 +184,7 @@ impl EventLoop {
         self.listening.borrow().iter().find(|at| kind(at.ip()) == kind(proxy)).map(SocketAddr::port)
     }
 
-    /// A stream for this to `peer`, on that connection or whichever is best.
+    /// Open a stream of this protocol to `peer`, on that connection or else on the preferred one.
     fn open_punch(&mut self, peer: PeerKey, on: Option<ConnectionId>) -> Opening {
         let (opened, opening): (Opened, _) = oneshot::channel();
         let streams = &mut self.swarm.behaviour_mut().streams;
@@ -241,7 +243,7 @@ impl EventLoop {
         let at = at.into_iter().map(multiaddr).collect();
         let options = DialOpts::peer_id(id).condition(PeerCondition::Always).addresses(at);
         let options = match dial {
-            // Both dial, so one has to take the other's part in the handshake.
+            // Both sides dial, so one has to take the other role in the handshake.
             Dial::Together(Part::Begins) => options.override_role().build(),
             Dial::Together(Part::Answers) => options.build(),
             Dial::Plain => options.allocate_new_port().build(),
@@ -249,7 +251,7 @@ impl EventLoop {
         self.swarm.dial(options).map_err(|error| error.to_string())
     }
 
-    /// A connection with `peer` stands by `rung`; by which it is counted.
+    /// A connection with `peer` is established by `rung`; returns the transport under which to count it.
     pub(super) fn handle_punched(
         &mut self,
         connection: ConnectionId,

@@ -1,23 +1,24 @@
-//! Which address of a peer is dialled because it was named, and which is not.
+//! Address filter of hole punching: which address that a peer names is dialled.
 //!
-//! Pure. Rule: nothing further inside than the proxy through which both were already connected: whoever is seen by a proxy of the
-//! public network is dialled there and not in private networks, and no one at this host unless the proxy is on it. So a
-//! peer cannot have a daemon knock at what the peer itself does not reach.
-//! Not here: whether the peer is there at all (its proxy says, `exchange`).
+//! Pure. Rule: an address must not be further inside than that of the proxy through which both daemons are
+//! connected. A peer that is seen by a proxy on the public network is dialled there, not in private networks,
+//! and an address of this host is dialled only if the proxy is on this host. So a peer cannot make a daemon
+//! dial what the peer itself cannot reach.
+//! Not here: whether the peer is there at all (its proxy confirms that, `exchange`).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Networks, from the outside in.
+/// Classes of networks, from the outside to the inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Realm {
     Public,
-    /// RFC 1918, RFC 4193, and what providers share (RFC 6598).
+    /// RFC 1918, RFC 4193, and shared address space of providers (RFC 6598).
     Private,
-    /// This host.
+    /// Loopback addresses.
     Host,
 }
 
-/// Whether a peer at `at` is dialled, where the proxy is at `proxy`.
+/// Whether a peer at `at` may be dialled if the proxy is at `proxy`.
 pub(super) fn may_dial(at: SocketAddr, proxy: IpAddr) -> bool {
     match (realm(at.ip()), realm(proxy)) {
         (Some(at_realm), Some(proxy)) => at.port() != 0 && at_realm <= proxy,
@@ -25,7 +26,8 @@ pub(super) fn may_dial(at: SocketAddr, proxy: IpAddr) -> bool {
     }
 }
 
-/// None where no single host of a network is: groups, links, what was never given out, and what a translator makes IPv4 of.
+/// The class of an address; `None` for one that is no single host of a network: multicast, link-local,
+/// unassigned, and IPv6 that translates to IPv4.
 fn realm(ip: IpAddr) -> Option<Realm> {
     match ip.to_canonical() {
         IpAddr::V4(ip) => realm_v4(ip),

@@ -1,79 +1,80 @@
-//! With whom a direct connection is tried for, how often, and whether it came to stand.
+//! Attempts at hole punching: with which peers, how often, and their outcome.
 //!
 //! ```text
-//! try: agreed, both dial, TCP and handshake within 10 s ─ stands, or the next try 150 s later      [`TRIES`] are a round
-//! round failed ─ 10 min ─ round ─ 20 min ─ … ─ 320 min ─ round …                                  whoever begins keeps to this
+//! try: agreed, both dial, TCP and handshake within 10 s ─ connected, or the next try 150 s later
+//! round: [`TRIES`] tries; failed ─ 10 min ─ round ─ 20 min ─ … ─ 320 min ─ round …   for the initiator
 //! ```
-//! Pure. Invariants: with one peer at most one try is under way, and at most [`TRIES`] begin within [`ANSWERING_PAUSE`] of the
-//! first, whoever begins; in all at most [`UNDER_WAY_MAX`] are under way; what is remembered is bounded.
-//! Not here: what is said and dialled (`exchange`, the shell in `mod`).
+//! Pure. Invariants: with one peer at most one try is in progress, and at most [`TRIES`] start within
+//! [`ANSWERING_PAUSE`] of the first, whichever side initiates; at most [`UNDER_WAY_MAX`] are in progress in
+//! all; the memory is bounded.
+//! Not here: the messages and the dialling (`exchange`, the shell in `mod`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::id::PeerKey;
 use wire::time::Moment;
 
-/// Tries of a round: a moment may be missed where a machine stands still.
+/// Tries of a round: a stalled machine may miss the moment of one.
 pub(super) const TRIES: u32 = 3;
 
-/// From one try to the next one: by then translators have forgotten the one before (Linux: 120 s,
-/// `nf_conntrack_tcp_timeout_syn_sent`), which would lead a packet of the next one in too early.
+/// Pause between two tries: by then translators have dropped the state of the previous one (Linux: 120 s,
+/// `nf_conntrack_tcp_timeout_syn_sent`), which would let a packet of the next try in too early.
 const AGAIN_AFTER: Duration = Duration::from_secs(150);
 
-/// From a round that failed to the next one, of who begins; twice as long after each further one, up to 32 times.
+/// For the initiator, time from the start of a failed round to the start of the next one; doubled after each
+/// further failed round, up to 32 times this.
 pub(super) const PAUSE: Duration = Duration::from_secs(600);
 
-/// The same of who answers: less, so that no one is refused by whose clock runs ahead.
+/// The same for the responder: shorter, so that it refuses no peer whose clock runs ahead.
 pub(super) const ANSWERING_PAUSE: Duration = Duration::from_secs(300);
 
-/// At most so many times is the pause doubled.
+/// Most times that the pause is doubled.
 const DOUBLED_MAX: u32 = 5;
 
-/// What is said before both dial takes no longer.
+/// Timeout of the exchange before both dial.
 pub(super) const EXCHANGE_MAX: Duration = Duration::from_secs(10);
 
-/// A connection that is dialled stands or fails within so long: the transport gives it 10 s. Who answers is done a little sooner
-/// than who begins, who comes again then.
+/// A dial succeeds or fails within this time: the transport's timeout is 10 s. The responder's is a little
+/// shorter, so it is ready when the initiator comes again.
 const BEGINNER_DIALS: Duration = Duration::from_secs(13);
 const ANSWERER_DIALS: Duration = Duration::from_secs(11);
 
-/// Most tries under way.
 pub(super) const UNDER_WAY_MAX: usize = 16;
 
-/// Most peers of which tries are remembered; the oldest makes place.
+/// Most peers that are remembered; the oldest is dropped.
 const REMEMBERED_MAX: usize = 512;
 
-/// Which part of the exchange is this daemon's.
+/// This daemon's part in the exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// It says when, and is the listener of the connection.
+    /// Initiator: it decides when to dial, and is the listener of the connection.
     Begins,
-    /// It dials when it is told.
+    /// Responder: it dials when the initiator's `Sync` arrives.
     Answers,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Row {
-    /// Of this round.
+    /// Tries of the current round.
     tries: u32,
-    /// When its first try began.
+    /// Start of its first try.
     since: Moment,
-    /// When its last one did.
+    /// Start of its last try.
     last: Moment,
-    /// The try under way is over then.
+    /// End of the current try.
     until: Option<Moment>,
     /// Rounds that failed one after another.
     failed: u32,
 }
 
-/// All of them.
+/// The state of each peer.
 #[derive(Debug, Default)]
 pub(super) struct Tries {
     rows: BTreeMap<PeerKey, Row>,
 }
 
 impl Tries {
-    /// A try with `peer` begins now, if it may.
+    /// Start a try with `peer` now, if it is allowed; returns whether it was started.
     pub(super) fn begin(&mut self, peer: PeerKey, part: Part, now: Moment) -> bool {
         let under_way = self.rows.values().filter(|row| row.until.is_some()).count();
         let row = self.rows.get(&peer).copied();
@@ -106,7 +107,7 @@ impl Tries {
         }
     }
 
-    /// Both dial now; whether the try is still under way.
+    /// Both sides dial now; returns whether the try is still in progress.
     pub(super) fn handle_agreed(&mut self, peer: PeerKey, part: Part, now: Moment) -> bool {
         let Some(row) = self.rows.get_mut(&peer).filter(|row| row.until.is_some()) else { return false };
         let dials = match part {
@@ -117,14 +118,13 @@ impl Tries {
         true
     }
 
-    /// The try ends now.
     pub(super) fn handle_failed(&mut self, peer: PeerKey, now: Moment) {
         if let Some(until) = self.rows.get_mut(&peer).and_then(|row| row.until.as_mut()) {
             *until = now;
         }
     }
 
-    /// A direct connection with `peer` stands; whether that is what was tried for.
+    /// A direct connection with `peer` is established; returns whether a try was in progress.
     pub(super) fn handle_stands(&mut self, peer: PeerKey) -> bool {
         let Some(row) = self.rows.get_mut(&peer) else { return false };
         let is_own = row.until.take().is_some();
@@ -134,7 +134,7 @@ impl Tries {
         is_own
     }
 
-    /// How many tries ended without a connection since this was asked last.
+    /// The number of tries that ended without a connection since the last call.
     pub(super) fn take_failed(&mut self, now: Moment) -> u64 {
         let mut count = 0;
         for row in self.rows.values_mut().filter(|row| row.until.is_some_and(|until| until <= now)) {
@@ -167,7 +167,7 @@ mod tests {
         PeerKey(key)
     }
 
-    /// When tries with one peer begin within `hours`, none of which stands; looked at each second.
+    /// The start times, within `hours`, of tries with one peer that all fail; checked each second.
     fn begun(part: Part, hours: u64) -> Vec<u64> {
         let mut tries = Tries::default();
         let mut begun = Vec::new();
