@@ -1,8 +1,9 @@
-//! The control links of a sensor: to each peer one stream out and one in, each with its task.
+//! Control links of a sensor: one outbound and one inbound stream for each peer, each with its task.
 //!
-//! Rule: a link is up when both streams stand; when either ends the link is gone. What cannot be written
-//! in time is dropped and counted: heartbeats come again.
-//! Not here: what is said on them (`election`).
+//! Rule: a link is up once both streams are open. It is removed when the inbound stream ends, or when the
+//! outbound one ends and there is no inbound one: the last messages of the peer are still read. Messages to a
+//! slow peer are dropped and counted: heartbeats come again.
+//! Not here: the messages (`election`).
 
 use crate::clock;
 use crate::net::frames::{self, Reader};
@@ -20,23 +21,22 @@ use wire::id::PeerKey;
 use wire::membership::{MESSAGE_LEN_MAX_BYTES, Message};
 use wire::time::Moment;
 
-/// Messages that may wait for a slow peer: several seconds of heartbeats.
+/// Most messages that may wait for a slow peer: several seconds of heartbeats.
 const WAITING_MAX: usize = 32;
 
-/// How long a dial with all that follows may take before the core is told that it failed.
+/// Timeout of a dial, including the opening of the stream; the core is then notified of the failure.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Time between two looks whether a dialled peer is there.
+/// Interval of the check whether a dialled peer is ready.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What a link tells the driver. Numbers tell an old stream of a peer from its new one.
+/// Event of a link for the driver. The number distinguishes an old stream of a peer from its new one.
 #[derive(Debug)]
 pub(super) enum LinkEvent {
-    /// The stream out stands.
+    /// The outbound stream is open.
     Opened(PeerKey, Stream),
-    /// It could not be had.
+    /// The outbound stream could not be opened.
     Failed(PeerKey),
-    /// A message came in.
     Heard(PeerKey, u64, Message),
     /// One of the streams ended.
     Ended(PeerKey, u64),
@@ -44,9 +44,9 @@ pub(super) enum LinkEvent {
 
 #[derive(Debug)]
 struct Link {
-    /// When it was made, or lost the stream out.
+    /// When the link was created, or lost its outbound stream.
     since: Moment,
-    /// Whether both streams stood.
+    /// Whether both streams were open at some time.
     up: bool,
     out: Option<Out>,
     inward: Option<Inward>,
@@ -62,9 +62,10 @@ impl Link {
 #[derive(Debug)]
 struct Out {
     number: u64,
-    /// Boxed: a channel has room for 32 from its first message on, and there is one for each peer.
+    /// Boxed: a channel allocates room for all its messages with the first one, and there is one for each
+    /// peer.
     messages: mpsc::Sender<Box<Message>>,
-    /// Ends when `messages` is dropped and what waited is written.
+    /// Ends when `messages` is dropped and the waiting messages are written.
     task: JoinHandle<()>,
 }
 
@@ -80,7 +81,6 @@ impl Drop for Inward {
     }
 }
 
-/// All links.
 #[derive(Debug)]
 pub(super) struct Links {
     net: Handle,
@@ -96,29 +96,30 @@ impl Links {
         Links { net, links: BTreeMap::new(), opening: BTreeMap::new(), numbers: 0, events, dropped_total: 0 }
     }
 
-    /// Whether messages went both ways; what came in before the end counts after the stream out has ended.
+    /// Whether both streams were open; messages received before the end still count after the outbound stream
+    /// has ended.
     pub(super) fn is_up(&self, peer: PeerKey) -> bool {
         self.links.get(&peer).is_some_and(|link| link.up)
     }
 
-    /// Whether `number` is a stream of the link that stands to `peer`.
+    /// Whether `number` is a stream of the current link to `peer`.
     pub(super) fn is_current(&self, peer: PeerKey, number: u64) -> bool {
         self.links.get(&peer).is_some_and(|link| link.has(number))
     }
 
-    /// Dial `peer` at `addresses` and open the stream out; tells [`LinkEvent::Opened`] or
+    /// Dial `peer` at `addresses` and open the outbound stream; the result is [`LinkEvent::Opened`] or
     /// [`LinkEvent::Failed`].
     pub(super) fn dial(&mut self, peer: PeerKey, addresses: Vec<Address>) {
         self.open(peer, Some(addresses));
     }
 
-    /// `peer` is connected: open the stream out to it, unless there is one.
+    /// `peer` is connected: open the outbound stream to it, unless there is one.
     pub(super) fn welcome(&mut self, peer: PeerKey) {
         self.open(peer, None);
     }
 
     fn open(&mut self, peer: PeerKey, addresses: Option<Vec<Address>>) {
-        // Until its event has been handled, so that no stream is opened twice.
+        // The entry stays until the event has been handled, so that no stream is opened twice.
         if self.opening.contains_key(&peer) {
             return;
         }
@@ -141,7 +142,7 @@ impl Links {
         self.opening.insert(peer, task);
     }
 
-    /// The stream out stands; whether the link is up now.
+    /// The outbound stream is open; returns whether the link is up now.
     pub(super) fn handle_opened(&mut self, peer: PeerKey, stream: Stream) -> bool {
         self.opening.remove(&peer);
         let number = self.number();
@@ -158,7 +159,7 @@ impl Links {
         link.up
     }
 
-    /// The peer opened its stream; whether the link is up now. If the stream out is missing it is opened.
+    /// The peer opened its stream; returns whether the link is up now. A missing outbound stream is opened.
     pub(super) fn handle_visit(&mut self, peer: PeerKey, stream: Stream) -> bool {
         let number = self.number();
         let events = self.events.clone();
@@ -166,7 +167,7 @@ impl Links {
             read_all(stream, peer, number, &events).await;
             let _ = events.send(LinkEvent::Ended(peer, number)).await;
         });
-        // If it opened again, it has forgotten the former stream.
+        // A peer that opens a second stream has dropped the previous one.
         let link = self.link(peer);
         link.inward = Some(Inward { number, task });
         link.up |= link.out.is_some();
@@ -185,7 +186,7 @@ impl Links {
         self.links.entry(peer).or_insert_with(fresh)
     }
 
-    /// Close the link; whether there was one.
+    /// Close the link; returns whether there was one.
     pub(super) async fn close(&mut self, peer: PeerKey) -> bool {
         if let Some(task) = self.opening.remove(&peer) {
             task.abort();
@@ -194,12 +195,12 @@ impl Links {
         self.links.remove(&peer).is_some()
     }
 
-    /// It could not be opened.
+    /// The outbound stream could not be opened.
     pub(super) fn handle_failed(&mut self, peer: PeerKey) {
         self.opening.remove(&peer);
     }
 
-    /// Drop links of which one stream never came; their peers.
+    /// Drop links whose second stream did not open in time; returns their peers.
     pub(super) fn drop_halves(&mut self) -> Vec<PeerKey> {
         let now = clock::now();
         let is_half = |link: &Link| link.out.is_none() || link.inward.is_none();
@@ -212,7 +213,8 @@ impl Links {
         halves
     }
 
-    /// A stream of the link ended; whether the link is over. What the peer said last is still read.
+    /// A stream of the link ended; returns whether the link is removed. The last messages of the peer are
+    /// still read.
     pub(super) fn handle_ended(&mut self, peer: PeerKey, number: u64) -> bool {
         let Some(link) = self.links.get_mut(&peer).filter(|link| link.has(number)) else { return false };
         if link.out.as_ref().is_some_and(|out| out.number == number) {
@@ -224,8 +226,8 @@ impl Links {
         self.links.remove(&peer).is_some()
     }
 
-    /// The peer's last connection ended; whether the link is over. If not, what came before is still being read, and
-    /// its end is told.
+    /// The peer's last connection ended; returns whether the link is removed. If it is not, received messages
+    /// are still being read, and a [`LinkEvent::Ended`] follows.
     pub(super) fn handle_gone(&mut self, peer: PeerKey) -> bool {
         if self.links.get(&peer).is_some_and(|link| link.inward.is_some()) {
             return false;
@@ -233,7 +235,7 @@ impl Links {
         self.links.remove(&peer).is_some()
     }
 
-    /// Send on the link; dropped and counted if there is none or it is slow.
+    /// Send a message on the link; it is dropped and counted if there is no link or the link is slow.
     pub(super) fn send(&mut self, peer: PeerKey, message: Message) {
         let out = self.links.get(&peer).and_then(|link| link.out.as_ref());
         if out.is_none_or(|out| out.messages.try_send(Box::new(message)).is_err()) {
@@ -241,7 +243,7 @@ impl Links {
         }
     }
 
-    /// Let what waits be written, for a moment: the last words of a daemon that stops.
+    /// Wait for up to `most` until queued messages are written: the last messages of a daemon that stops.
     pub(super) async fn flush(&mut self, most: Duration) {
         let tasks: Vec<JoinHandle<()>> = std::mem::take(&mut self.links)
             .into_values()
@@ -274,7 +276,8 @@ async fn write_all(mut stream: Stream, mut messages: mpsc::Receiver<Box<Message>
             return;
         }
     }
-    // Closed, not reset: what was written last still arrives. A peer that is gone needs none of it.
+    // Closed, not reset, so that the last message still arrives. If the peer is gone, the error does not
+    // matter.
     let _ = stream.shutdown().await;
 }
 

@@ -1,8 +1,8 @@
-//! A sensor's part in its domain, running: the shell around [`crate::election::Node`].
+//! Driver of a sensor's membership in its domain: the shell around [`crate::election::Node`].
 //!
-//! One task owns the core and its `links`; others read what it publishes in [`View`].
-//! Rule: outputs are carried out in order; a term is on disk before the core hears that it is; the daemon's
-//! last words (resign, leave) are written before it ends.
+//! One task owns the core and its `links`; other parts read the [`View`] that it publishes.
+//! Rule: outputs are carried out in order; a term is on disk before the core is notified of it; the last
+//! messages (resign, leave) are written before the task ends.
 //! Not here: any decision (`election`), reporting and queries (the daemons).
 
 mod links;
@@ -31,58 +31,56 @@ use wire::time::Moment;
 
 pub use term_file::{Error, load as load_term};
 
-/// Events of links that may wait: a heartbeat of each of 500 members.
+/// Most events of links that may wait: a heartbeat of each of 500 members, with room.
 const EVENTS_MAX: usize = 1024;
 
-/// How often the table is published when nothing else happens.
+/// Publishing interval of the view when nothing else happens.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long the last words may take.
+/// Timeout for writing the last messages.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// How a sensor takes part.
+/// Configuration of a sensor's membership.
 #[derive(Debug)]
 pub struct Config {
-    /// The election's numbers.
+    /// Parameters of the election.
     pub election: election::Config,
-    /// This sensor.
     pub me: Me,
-    /// Where to look for others first; names are looked up at every attempt.
+    /// Addresses to dial first to find members; names are resolved at every attempt.
     pub seeds: Vec<Address>,
-    /// Where the term is kept.
+    /// Folder of the file with the term.
     pub folder: PathBuf,
-    /// Sets the jitter apart from others'.
+    /// Random seed of the jitter, different from other sensors'.
     pub seed: u64,
 }
 
-/// A member as the sensor sees it.
+/// A member as this sensor sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
-    /// Who.
     pub member: Member,
-    /// How busy its host is, where this sensor hears it.
+    /// Load of its host, if this sensor receives it.
     pub load: Option<Load>,
-    /// When it was last heard, as far as this sensor knows.
+    /// When the member was last heard, as far as this sensor knows.
     pub heard: Moment,
 }
 
-/// What the sensor knows of its domain; replaced whole.
+/// State of the domain as this sensor knows it; each change replaces the whole.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// Who represents it, and this sensor's part.
+    /// The representative, and this sensor's role.
     pub state: State,
-    /// Everybody known, by key.
+    /// All known members, by key.
     pub members: Vec<Seen>,
-    /// Who would follow the representative, first first.
+    /// The standbys of the representative, the next representative first.
     pub standbys: Vec<PeerKey>,
-    /// What the election counts.
+    /// Counters of the election.
     pub figures: Figures,
-    /// Messages that found no link or a slow one.
+    /// Messages dropped because there was no link or a slow one.
     pub dropped_total: u64,
 }
 
 impl View {
-    /// The figures of the election and of its messages, each by the name under which `daemon.info` tells it.
+    /// Counters of the election and of its messages, with their names in `daemon.info`.
     #[must_use]
     pub fn told(&self) -> Vec<(&'static str, u64)> {
         let mut told = self.figures.told();
@@ -91,7 +89,8 @@ impl View {
     }
 }
 
-/// Until when this sensor may answer for the domain, in microseconds on the overlay's clock; 0: it may not.
+/// End of the lease: until when this sensor may answer for the domain, in microseconds of the monotonic
+/// clock; 0 if it may not.
 #[derive(Debug, Default)]
 struct Lease(AtomicU64);
 
@@ -106,14 +105,14 @@ impl Lease {
     }
 }
 
-/// How often a term is tried again that the disk does not take.
+/// Retry interval for storing a term after an error.
 const STORE_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
-/// What others hold of the running part.
+/// Handle of the membership task, for other parts of the daemon.
 #[derive(Clone, Debug)]
 pub struct DomainHandle {
     lease: Arc<Lease>,
-    /// Why the last term is not on disk yet.
+    /// Error for which the last term is not on disk yet.
     trouble: watch::Receiver<Option<String>>,
     view: watch::Receiver<Arc<View>>,
     load: watch::Sender<Load>,
@@ -121,21 +120,21 @@ pub struct DomainHandle {
 }
 
 impl DomainHandle {
-    /// What is known now, and a way to wait for changes.
+    /// The current view, with a receiver to wait for changes.
     #[must_use]
     pub fn view(&self) -> watch::Receiver<Arc<View>> {
         self.view.clone()
     }
 
-    /// Whether this sensor may answer for the domain now; to be asked before every answer, record or
-    /// acknowledgement given as representative. False right after the process stood still, until others
-    /// confirmed that it still represents them.
+    /// Whether this sensor may answer for the domain now; check it before every answer, record or
+    /// acknowledgement given as the representative. It is false right after the process was stopped, until
+    /// other members confirm that it still represents them.
     #[must_use]
     pub fn may_serve(&self) -> bool {
         self.lease.holds()
     }
 
-    /// What is wrong with this sensor's part, in sentences.
+    /// Health messages of this part, as sentences.
     #[must_use]
     pub fn health(&self) -> Vec<String> {
         let trouble = self.trouble.borrow();
@@ -143,19 +142,19 @@ impl DomainHandle {
         trouble.iter().map(shown).collect()
     }
 
-    /// How busy this host is, told with every heartbeat.
+    /// Set the load of this host, which is sent with every heartbeat.
     pub fn set_load(&self, load: Load) {
         self.load.send_replace(load);
     }
 
-    /// The directory says that this peer of the domain can be reached there.
+    /// Dial `peer`, a member that can be reached at `addresses` according to the directory.
     pub async fn meet(&self, peer: PeerKey, addresses: Vec<Address>) {
-        // The domain has ended: no one needs to be met.
+        // An error means that the task has ended: no member needs to be dialled.
         let _ = self.met.send((peer, addresses)).await;
     }
 }
 
-/// The task.
+/// Membership task of a sensor.
 pub struct Domain {
     config: Config,
     node: Node,
@@ -175,7 +174,7 @@ pub struct Domain {
 }
 
 impl Domain {
-    /// Read the term and be ready to [`Domain::run`].
+    /// Read the term, and be ready to [`Domain::run`].
     ///
     /// # Errors
     /// If the term's file cannot be read.
@@ -224,8 +223,8 @@ impl Domain {
         Ok((domain, handle))
     }
 
-    /// Stay in touch with the seeds until `shutdown`, without a part in the domain: who may publish nothing is no sensor of
-    /// it, and asks others.
+    /// Hold connections to the seeds until `shutdown`, without membership: a sensor that may not publish is
+    /// no member of the domain, and only asks others.
     pub async fn visit(mut self, shutdown: CancellationToken) {
         for seed in &self.config.seeds {
             self.net.keep(Target::Seed(seed.clone()), vec![seed.clone()]).await;
@@ -239,7 +238,7 @@ impl Domain {
         }
     }
 
-    /// Take part until `shutdown`; then resign and leave.
+    /// Run the membership until `shutdown`, then resign and leave.
     pub async fn run(mut self, shutdown: CancellationToken) {
         let (persist, writing) = self.writer();
         let mut publish = tokio::time::interval(PUBLISH_INTERVAL);
@@ -250,7 +249,7 @@ impl Domain {
             let due = self.node.poll_timeout();
             tokio::select! {
                 () = shutdown.cancelled() => break,
-                // It ends with this.
+                // It ends with this task.
                 () = &mut writing => {}
                 Some(event) = self.events.recv() => self.handle_link(event),
                 Some(visit) = self.visits.recv() => self.handle_visit(visit),
@@ -272,7 +271,8 @@ impl Domain {
         self.links.flush(FAREWELL).await;
     }
 
-    /// A task that writes terms, the last asked for, each until the disk takes it: without its memory a sensor may not stand.
+    /// Build the future that stores terms. It stores the latest requested one, and retries each until the
+    /// disk takes it: a sensor must not be a candidate with a term that is not stored.
     fn writer(&self) -> (watch::Sender<Persisted>, impl Future<Output = ()> + use<>) {
         let (sender, mut wanted) = watch::channel(Persisted::default());
         wanted.mark_unchanged();
@@ -341,7 +341,7 @@ impl Domain {
         }
     }
 
-    /// The host of a member, as far as it is known.
+    /// The host of a member, if it is known.
     fn host(&self, peer: PeerKey) -> Option<HostName> {
         if peer == self.config.me.key {
             return Some(self.config.me.standing.host.clone());
@@ -350,7 +350,7 @@ impl Domain {
         told.or_else(|| self.net.principal(peer).and_then(|principal| principal.host.clone()))
     }
 
-    /// Whoever of the domain is connected is met, whoever dialled and however long ago.
+    /// Open links to all connected members of the domain, whichever side dialled, and however long ago.
     fn welcome_all(&mut self) {
         for principal in self.net.ready() {
             if self.standing(&principal).is_some() {
@@ -359,7 +359,7 @@ impl Domain {
         }
     }
 
-    /// The domain is found: its members need not all hold connections to the seeds.
+    /// The domain is found: not all members have to hold connections to the seeds.
     async fn forget_seeds(&self) {
         for seed in &self.config.seeds {
             self.net.forget(Target::Seed(seed.clone())).await;
@@ -406,7 +406,7 @@ impl Domain {
     }
 
     fn handle_visit(&mut self, visit: Visit) {
-        // Only a sensor of this domain has a part in it.
+        // Only a sensor of this domain takes part in it.
         if self.standing(&visit.principal).is_none() {
             tracing::warn!(target: "audit", peer = %visit.peer, "a control stream from outside the domain");
             return;
@@ -425,14 +425,14 @@ impl Domain {
         }
     }
 
-    /// What a principal is in this domain; nothing if it is of another.
+    /// The standing of a principal in this domain; `None` if it is of another.
     fn standing(&self, principal: &Principal) -> Option<Standing> {
         standing(principal, &self.config.election.domain, &self.gate)
     }
 
     fn handle_peer(&mut self, event: &PeerEvent) {
         match event {
-            // Whoever a seed led to, or who dialled us: if it is of the domain, it is met.
+            // A peer that a seed led to, or that dialled this sensor: if it is of the domain, open a link.
             PeerEvent::Ready(principal, _) if self.standing(principal).is_some() => {
                 self.links.welcome(principal.peer);
             }
@@ -446,7 +446,7 @@ impl Domain {
     }
 }
 
-/// What the holder of a certificate is in `domain`: a sensor that publishes, and perhaps represents.
+/// The standing of a certificate's holder in `domain`: a sensor that publishes, and perhaps may represent.
 #[must_use]
 pub fn standing(principal: &Principal, domain: &DomainName, gate: &Gatekeeper) -> Option<Standing> {
     let host = principal.host.clone()?;

@@ -1,7 +1,7 @@
-//! The election's memory: the highest term used and how often the daemon started, on disk.
+//! File of the election's state: the highest term used, and the number of starts of the daemon.
 //!
-//! Rule: replaced whole, synced before it is said to be written; a file that cannot be read stops the start,
-//! since a forgotten term could be used twice.
+//! Rule: it is replaced atomically, and synced before the write is reported; a file that cannot be read
+//! prevents the start, since a lost term could be used twice.
 
 use crate::election::Persisted;
 use crate::whole_file;
@@ -15,7 +15,7 @@ use wire::version::{ELECTION, Trailing};
 
 const NAME: &str = "election";
 
-/// Longest such file, in bytes.
+/// Longest file that is read, in bytes.
 const LEN_MAX_BYTES: u64 = 256;
 
 #[derive(Serialize, Deserialize)]
@@ -25,38 +25,34 @@ struct Stored {
     version: Trailing,
 }
 
-/// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The disk refused.
+    /// An operation of the file system failed.
     #[error("cannot {what} {}: {source}", path.display())]
     Disk {
-        /// What was tried.
+        /// The operation: "read" or "write".
         what: &'static str,
-        /// With which file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It holds something else.
+    /// The file does not hold a valid term.
     #[error(
         "{} does not hold a term ({reason}); a term may not be forgotten while others remember it: put the file \
          back from a copy, or join the domain again with a new key",
         path.display()
     )]
     Damaged {
-        /// Which file.
         path: PathBuf,
-        /// What is wrong.
         reason: String,
     },
 }
 
-/// What was stored in `folder`; the beginning if nothing was.
+/// Load the state from `folder`; the default if nothing is stored.
 ///
 /// # Errors
-/// If the file is there and cannot be read.
+/// If the file exists and cannot be read.
 pub fn load(folder: &Path) -> Result<Persisted, Error> {
     let path = folder.join(NAME);
     let read = state_file::read(&path, LEN_MAX_BYTES);
@@ -76,10 +72,10 @@ pub fn load(folder: &Path) -> Result<Persisted, Error> {
     }
 }
 
-/// Store it in `folder`; on disk when this returns.
+/// Store the state in `folder`; it is on disk when this returns.
 ///
 /// # Errors
-/// If the disk refuses; what was stored before is then still there.
+/// If the write fails; the previous state is then still stored.
 pub(super) fn store(folder: &Path, persisted: Persisted) -> Result<(), Error> {
     let Persisted { term, incarnation } = persisted;
     let mut bytes = Vec::new();

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! /ip4/…/tcp/443          TCP: directly for two seconds, then CONNECT ── once needed: CONNECT, then directly
-//! /ip4/…/tcp/443/wss      the same, and a WebSocket within TLS      ── after a second, unless it worked before
-//! /ip4/…/tcp/443/https    the same, and requests within TLS         ── after three
+//! /ip4/…/tcp/443/wss      the same, and a WebSocket within TLS  ── after a second, unless it worked before
+//! /ip4/…/tcp/443/https    the same, and requests within TLS     ── after three
 //! ```
 //! Connections that a proxy's listener accepted enter the transport here, too (`Arrival`), so that the layers
 //! above treat them like any other.

@@ -1,8 +1,9 @@
-//! Whom a visitor lets in: its proxy by its key, and representatives of the domain by its root, those of before too: who is
-//! refused tells so to its operator, as if it were put out.
+//! Admission at a visitor: it accepts its proxy by key, and representatives of the domain by the domain's
+//! root. Previous representatives are accepted too: a daemon that is refused reports that to its operator, as
+//! if it were revoked.
 //!
-//! Rule: a lock is held for one step, never across an await.
-//! Not here: how a chain is checked (`identity::certificate`).
+//! Rule: the lock is held for one step, never across an await.
+//! Not here: the verification of a chain (`identity::certificate`).
 
 use crate::gatekeeper::Gatekeeper;
 use crate::identity::admission::Principal;
@@ -21,15 +22,14 @@ struct Known {
     refusal: Option<String>,
 }
 
-/// The doorway.
 #[derive(Debug)]
 pub(super) struct Doorway {
     gate: Gatekeeper,
     proxy: PeerKey,
     known: Mutex<Known>,
-    /// Whether the proxy has shown itself.
+    /// Whether the proxy has sent its hello.
     met: watch::Sender<bool>,
-    /// Why it was not reached the last time.
+    /// Reason of the last failed dial of the proxy.
     undialled: watch::Sender<Option<Undialled>>,
 }
 
@@ -48,17 +48,18 @@ impl Doorway {
         &self.gate
     }
 
-    /// Whether the proxy has shown itself.
+    /// Whether the proxy has sent its hello.
     pub(super) fn met(&self) -> watch::Receiver<bool> {
         self.met.subscribe()
     }
 
-    /// Why the proxy was not reached the last time, where that is known.
+    /// Reason of the last failed dial of the proxy, if it is known.
     pub(super) fn undialled(&self) -> watch::Receiver<Option<Undialled>> {
         self.undialled.subscribe()
     }
 
-    /// A connection that was cut may be made at the next attempt, and another route may lead to the proxy.
+    /// Note why a dial of the proxy failed. `Cut` and `Foreign` are ignored: the next attempt may succeed,
+    /// and another route may lead to the proxy.
     pub(super) fn note_undialled(&self, why: Undialled) {
         match why {
             Undialled::Other(_) | Undialled::Closed | Undialled::Nowhere | Undialled::Full => {
@@ -68,7 +69,7 @@ impl Doorway {
         }
     }
 
-    /// From now on this one represents the domain; who did before, if that was another.
+    /// Set the root and representative of the domain; returns the previous representative, if it was another.
     pub(super) fn expect(
         &self,
         domain: &DomainName,
@@ -86,7 +87,7 @@ impl Doorway {
         self.lock().root
     }
 
-    /// Why somebody did not let this visitor in last.
+    /// The reason of the last refusal of this visitor.
     pub(super) fn refusal(&self) -> Option<String> {
         self.lock().refusal.clone()
     }
@@ -96,7 +97,7 @@ impl Doorway {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        // Changed by single steps, each whole.
+        // Changed by single steps, each complete.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
-//! The visitor's side of a login at a proxy: two questions, and whether the answers are the proxy's.
+//! Login at a proxy, visitor's side: two questions, and a check that the proxy knows the secret.
 //!
-//! Rule: the secret itself is never sent; the tag binds it to the keys of this very connection, and a proxy that does not
-//! prove in return that it knows the secret is not believed.
-//! Not here: the proxy's side (`proxy::login::raw`), the tags (`tunnel::challenge`).
+//! Rule: the secret itself is never sent; the proofs are bound to the keys of this very connection, and a
+//! proxy that does not prove in return that it knows the secret is not trusted.
+//! Not here: the proxy's side (`proxy::login::raw`), the proofs (`tunnel::challenge`).
 
 use super::{Errand, Error, LOGIN_TIMEOUT};
 use crate::hub;
@@ -13,7 +13,7 @@ use tunnel::digest::Ha1;
 use tunnel::hash::Algorithm;
 use wire::entering::{Hash, Inside, NONCE_LEN_BYTES, Question, Reply};
 
-/// Log in at the proxy, which is connected.
+/// Log in at the proxy, to which a connection is open.
 pub(super) async fn log_in(net: &Handle, errand: &Errand) -> Result<Inside, Error> {
     let Errand { proxy, login, domain, .. } = errand;
     let (algorithm, hash) = match login.allows_md5 {

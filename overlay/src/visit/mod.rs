@@ -1,13 +1,15 @@
-//! Asking a domain from outside with an account at a proxy, over connections that no one in between can read.
+//! Session of a visitor: queries to a domain from outside, with an account at a proxy, encrypted from end to
+//! end.
 //!
 //! ```text
-//! visitor ══ TLS or Noise (directly, WebSocket, polling, CONNECT) ══▶ proxy: log in, be given a visa and a place
-//!    └═══════ TLS or Noise from end to end, as bytes through the proxy ═══════▶ representative: shown the visa, asked
+//! visitor ══ TLS or Noise (direct, WebSocket, polling, CONNECT) ══▶ proxy: log in, receive a visa, a place
+//!    └══════ TLS or Noise end to end, as bytes through the proxy ══════▶ representative: gets the visa, answers
 //! ```
-//! Rules: the proxy is known by the key that was typed, the representative by the domain's root: one that was named, or what
-//! the proxy says, which the caller is told; whoever else answers is refused. What the proxy sees is the login and how
-//! many bytes go through. While a visit lasts the visa is renewed, and a new representative is found, by itself.
-//! Not here: what is asked (the callers), who may (`crate::identity::visa`, the daemons), files.
+//! Rules: the proxy is authenticated by the key that the user entered, the representative by the domain's
+//! root, which the user named or which the proxy reports (the caller can show it); any other daemon is
+//! refused. The proxy sees the login, and how many bytes pass. While a session lasts, the visa is renewed and
+//! a new representative is found automatically.
+//! Not here: the queries (the callers), permissions (`crate::identity::visa`, the daemons), files.
 
 mod doorway;
 mod login;
@@ -40,159 +42,147 @@ use wire::id::{DomainName, PeerKey};
 use wire::join::Directory;
 use wire::time::Moment;
 
-/// How long the proxy may take to answer a login.
+/// Timeout for connecting to the proxy, for its answers to a login, and for its acceptance of the visa.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Pause before the domain is looked for again: an election is over by then.
+/// Retry interval of the login: an election is over by then.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Time between two looks at how things are.
+/// Polling interval of the connection's state.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Where it is asked, as whom, and whom it believes.
+/// What to visit: the proxy, the account, the domain and its expected root.
 #[derive(Clone, Debug)]
 pub struct Errand {
-    /// The proxy: its key, and where it is dialled.
+    /// The proxy: its key and addresses.
     pub proxy: Directory,
     /// The account and its secret.
     pub login: Login,
-    /// Which domain.
     pub domain: DomainName,
-    /// Its root, where that is known: no other is believed.
+    /// The domain's root, if it is known: no other is accepted.
     pub root: Option<PeerKey>,
     /// The site's own HTTP proxy, where connections out lead through one.
     pub http_proxy: Option<HttpProxy>,
 }
 
 impl Errand {
-    /// Where the proxy is, for words.
+    /// Addresses of the proxy, for messages.
     #[must_use]
     pub fn at(&self) -> String {
         self.proxy.addresses.iter().map(Address::as_str).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// Why nothing can be asked.
+/// Reason why the domain cannot be asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The overlay could not start.
     #[error("{0}")]
     Net(String),
-    /// No one answers where the proxy should be.
+    /// The proxy was not reached.
     #[error(
         "no proxy of that key was reached at {at} within {} s, by whatever way; is a proxy running there, and is its key \
          as it printed it?",
         waited.as_secs()
     )]
     Unreached {
-        /// Where.
         at: String,
-        /// How long it was tried.
         waited: Duration,
     },
-    /// Another daemon is there.
+    /// A daemon with another key is there.
     #[error(
         "expected the proxy of key {expected} at {at}, found a daemon of key {found}; `visperf key` on the proxy's host tells \
          its key, as the proxy does at its start: if that is the one that was found, name it in --via"
     )]
     Other {
-        /// Where.
         at: String,
-        /// The key that is there.
         found: PeerKey,
-        /// The key that was named.
+        /// The key in the request.
         expected: PeerKey,
     },
-    /// No one listens there.
+    /// The connection was refused.
     #[error(
         "expected a proxy at {at}, found nobody who listens there (the connection was refused); is `visperf proxy` \
          running on that host, and is this the port of its door or of its overlay?"
     )]
     Closed {
-        /// Where.
         at: String,
     },
-    /// It has no place for another handshake.
+    /// The proxy has no room for another handshake.
     #[error(
         "the proxy at {at} is full: too many connections wait for their handshake, most of them from this host's address; \
          try again in a few seconds"
     )]
     Full {
-        /// Where.
         at: String,
     },
-    /// The name stands for no host.
+    /// The name has no address.
     #[error("expected a proxy at {at}, found no address of that name; is it written as it should be?")]
     Nowhere {
-        /// Where.
         at: String,
     },
-    /// It is a daemon of another kind.
+    /// The daemon there is not a proxy.
     #[error(
         "the daemon at {at} has that key, and is no proxy: nobody logs in there; --via names a proxy, as that prints \
          itself at its start"
     )]
     NoProxy {
-        /// Where.
         at: String,
     },
-    /// It says no.
+    /// The proxy refused, with its reason.
     #[error("the proxy refused: {0}")]
     Refused(String),
-    /// It does not know the secret.
+    /// The proxy did not prove that it knows the account's secret.
     #[error("the proxy did not prove that it knows the account; it may be another than it says")]
     Unproved,
-    /// What it says cannot be read.
+    /// The answer of the proxy cannot be decoded.
     #[error("what the proxy says is not understood; is it of another version?")]
     Unreadable,
-    /// It knows no way to the domain.
+    /// The proxy knows no route to the domain.
     #[error("{0}")]
     NoPlace(String),
-    /// Another root than was expected.
+    /// The domain has another root than expected.
     #[error(
         "expected the domain {domain} of root {expected}, found one of root {found}: somebody else has taken its name, or the \
          domain was made anew; if its operator says that this is right, name it once with --root {found}"
     )]
     Root {
-        /// Which domain.
         domain: DomainName,
-        /// What the proxy says.
+        /// The root that the proxy reports.
         found: PeerKey,
-        /// What was known.
+        /// The root that was known.
         expected: PeerKey,
     },
-    /// The representative.
+    /// The representative was not reached through the proxy.
     #[error("the representative of {domain} was not reached through the proxy within {} s{why}", waited.as_secs())]
     Away {
-        /// Of which domain.
         domain: DomainName,
-        /// How long it was tried.
         waited: Duration,
-        /// What is known of that.
+        /// The known reason, as the end of the sentence.
         why: String,
     },
 }
 
-/// Why a visit that stood does not now.
+/// Reason why a session that was open cannot be used now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standstill {
-    /// In words.
+    /// The reason as text.
     pub why: String,
-    /// Whether it will not again by itself.
+    /// Whether it will not recover by itself.
     pub is_final: bool,
 }
 
-/// How far a visit has come.
+/// Progress of a session.
 #[derive(Clone, Debug)]
 enum Stage {
-    /// Not yet, or not any more, and why.
+    /// Not logged in, with the reason.
     Outside(Error),
-    /// There.
+    /// Logged in.
     Inside(Place),
 }
 
-/// A visit. It ends when it is dropped.
+/// Session of a visitor. It ends when it is dropped.
 #[derive(Debug)]
 pub struct Visit {
     net: Handle,
@@ -203,16 +193,17 @@ pub struct Visit {
 }
 
 impl Visit {
-    /// Connect, log in, and reach the domain's representative, within `deadline`. Call it within a runtime.
+    /// Connect, log in, and reach the domain's representative, within `deadline`. Call it within a tokio
+    /// runtime.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why the domain cannot be asked.
     pub async fn open(errand: Errand, deadline: Duration) -> Result<Visit, Error> {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|error| Error::Net(error.to_string()))?;
         let key = Key::from_seed(seed);
         let start = u64::try_from(clock::now().0.as_nanos()).unwrap_or(u64::MAX);
-        // No domain is believed before its root is known.
+        // No root of the domain is trusted before it is known.
         let trust = Trust::of_directory(BTreeMap::new());
         let gate = Gate::new(trust, Denials::default(), BTreeSet::from([errand.proxy.key]));
         let doorway = Arc::new(Doorway::new(Gatekeeper::joining(gate), errand.proxy.key));
@@ -237,7 +228,7 @@ impl Visit {
         Ok(visit)
     }
 
-    /// The root of the domain, as it is believed.
+    /// The trusted root of the domain.
     #[must_use]
     pub fn root(&self) -> Option<PeerKey> {
         self.doorway.root()
@@ -246,7 +237,7 @@ impl Visit {
     /// Whether the representative can be asked now.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why it cannot.
     pub fn stands(&self) -> Result<(), Standstill> {
         match &*self.stage.borrow() {
             Stage::Inside(place) if self.net.is_ready(place.representative) => Ok(()),
@@ -258,11 +249,11 @@ impl Visit {
         }
     }
 
-    /// The answer of the domain's representative to the question that `question` makes for the time that is left. It is asked
-    /// again of the next one where a representative is gone, so it must only read.
+    /// Ask the domain's representative; `question` builds the question for the time that is left. If the
+    /// representative is gone, the next one is asked again, so the question must only read.
     ///
     /// # Errors
-    /// If none answers within `deadline`.
+    /// If no representative is reached within `deadline`.
     pub async fn ask(
         &self,
         question: impl Fn(Duration) -> Vec<u8>,
@@ -281,7 +272,7 @@ impl Visit {
         }
     }
 
-    /// Wait until the representative can be asked.
+    /// Wait until the representative can be asked, or the error of the session satisfies `gives_up`.
     async fn reach(&self, deadline: Duration, gives_up: fn(&Error) -> bool) -> Result<PeerKey, Error> {
         let mut stage = self.stage.clone();
         let reached = async {
@@ -294,7 +285,7 @@ impl Visit {
                     Stage::Outside(error) if gives_up(&error) => return Err(error),
                     Stage::Inside(_) | Stage::Outside(_) => {}
                 }
-                // An error says that the visit has ended; the deadline comes then.
+                // An error means that the session has ended; then this waits for the deadline.
                 let _ = tokio::time::timeout(LOOK_INTERVAL, stage.changed()).await;
             }
         };
@@ -322,7 +313,7 @@ impl Visit {
 }
 
 impl Error {
-    /// Whether whoever comes for the first time need not wait: what is not there now is not about to be.
+    /// Whether the first connection need not wait: the condition is not about to change.
     fn is_hopeless(&self) -> bool {
         match self {
             Error::Other { .. } | Error::Closed { .. } | Error::Nowhere { .. } | Error::NoPlace(_) => true,
@@ -335,7 +326,7 @@ impl Error {
         }
     }
 
-    /// Whether it is of no use to try again.
+    /// Whether a retry is useless.
     #[must_use]
     pub fn is_final(&self) -> bool {
         match self {
@@ -344,21 +335,22 @@ impl Error {
             | Error::Unproved
             | Error::Unreadable
             | Error::Root { .. } => true,
-            // Whoever is there now may be another again, and who is not there may come.
+            // The daemon that is there may be replaced, and one that is missing may start.
             Error::Other { .. } | Error::Closed { .. } | Error::Nowhere { .. } | Error::Full { .. } => false,
             Error::Net(_) | Error::Unreached { .. } | Error::NoPlace(_) | Error::Away { .. } => false,
         }
     }
 }
 
-/// Notes who does not let this visitor in. Whoever lost its proxy logs in again there, and shows no visa before.
+/// Note refusals and failed dials. When the connection to the proxy is lost, the visa is withdrawn until the
+/// next login.
 async fn hear(mut events: mpsc::Receiver<Event>, proxy: PeerKey, doorway: Arc<Doorway>) {
     while let Some(event) = events.recv().await {
         match event {
             Event::Unwelcome { reason, .. } => doorway.note_refusal(reason),
             Event::Gone(peer) if peer == proxy => doorway.gate().show_nothing(),
             Event::Undialled(Target::Peer(peer), why) if peer == proxy => doorway.note_undialled(why),
-            // No one asks a visitor anything.
+            // A visitor answers no questions.
             Event::Ready { .. }
             | Event::Gone(_)
             | Event::Undialled(..)
@@ -368,7 +360,7 @@ async fn hear(mut events: mpsc::Receiver<Event>, proxy: PeerKey, doorway: Arc<Do
     }
 }
 
-/// What keeps a visit going.
+/// Task that maintains a session: logs in, renews the visa, finds a new representative.
 struct Visitor {
     net: Handle,
     doorway: Arc<Doorway>,
@@ -390,7 +382,7 @@ impl Visitor {
                     return;
                 }
                 Err(error) => {
-                    // Whoever is reached without the proxy is asked meanwhile.
+                    // A representative that is reached without the proxy is used meanwhile.
                     let is_reached = match &*self.stages.borrow() {
                         Stage::Inside(place) => self.net.is_ready(place.representative),
                         Stage::Outside(_) => false,
@@ -404,7 +396,8 @@ impl Visitor {
         }
     }
 
-    /// Until there is a reason to log in again: half of the visa is over, or the representative or the proxy is gone.
+    /// Wait until a new login is needed: half of the visa's life is over, or the representative or the proxy
+    /// is gone.
     async fn stay(&self, place: &Place) {
         let mut was_ready = clock::now();
         loop {
@@ -421,7 +414,7 @@ impl Visitor {
         }
     }
 
-    /// Log in at the proxy, show the visa there and to the representative, and dial that.
+    /// Log in at the proxy, show the visa to it and to the representative, and dial the representative.
     async fn enter(&mut self) -> Result<Place, Error> {
         self.meet().await?;
         let proxy = self.errand.proxy.key;
@@ -438,7 +431,7 @@ impl Visitor {
         }
         let through = self.errand.proxy.addresses.iter().filter_map(|at| at.through(proxy).ok());
         let direct = place.addresses.iter().filter(|at| at.via().is_none()).cloned();
-        // The proxy has to know the visa before it opens a circuit that lasts.
+        // The proxy has to know the visa before it opens a lasting circuit.
         let welcomed = async {
             while !self.net.is_ready(proxy) {
                 tokio::time::sleep(LOOK_INTERVAL).await;
