@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! visitor ══ TLS or Noise (direct, WebSocket, polling, CONNECT) ══▶ proxy: log in, receive a visa, a place
-//!    └══════ TLS or Noise end to end, as bytes through the proxy ══════▶ representative: gets the visa, answers
+//!    └═══ TLS or Noise end to end, as bytes through the proxy ═══▶ representative: gets the visa, answers
 //! ```
 //! Rules: the proxy is authenticated by the key that the user entered, the representative by the domain's
 //! root, which the user named or which the proxy reports (the caller can show it); any other daemon is

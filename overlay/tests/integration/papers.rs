@@ -1,6 +1,6 @@
-//! The papers of a proxy and of its visitor: what its domain's root gives the one, and the one gives the other.
+//! Certificate of a proxy and visa of its visitor: the root of the domain signs the one, the proxy the other.
 //!
-//! Rule: good in every part; a test changes what it wants wrong.
+//! Rule: they are valid in every part; a test changes the part that has to be wrong.
 
 use overlay::clock;
 use overlay::identity::certificate::LIFE;
@@ -10,12 +10,12 @@ use wire::credential::{Certificate, Chain, Role, Roles, Serial};
 use wire::entering::{ShownVisa, Visa};
 use wire::id::{DomainName, HostName, PeerKey};
 
-/// The domain of all of them.
+/// The domain of all certificates.
 pub(crate) fn domain() -> DomainName {
     DomainName::try_from("UT-ICL").expect("a name")
 }
 
-/// The chain of the proxy of that key.
+/// The chain of the proxy with that key.
 pub(crate) fn chain(root: &Key, proxy: &Key) -> Chain {
     let issued = clock::calendar();
     let certificate = Certificate {
@@ -32,7 +32,7 @@ pub(crate) fn chain(root: &Key, proxy: &Key) -> Chain {
     Chain { certificate: root.seal(&certificate).expect("fits"), delegation: None }
 }
 
-/// The visa that the proxy gives this visitor, as it is shown.
+/// The visa that the proxy issues to this visitor, as the visitor shows it.
 pub(crate) fn visa(proxy: &Key, chain: &Chain, visitor: PeerKey) -> ShownVisa {
     let issued = clock::calendar();
     let told = Visa {

@@ -1,4 +1,4 @@
-//! Who may do what: the table, written a second time.
+//! Permissions of each role: the table, written a second time.
 
 use crate::admission::rig::{NOW, Parts, host};
 use overlay::identity::admission::{Action, Principal};

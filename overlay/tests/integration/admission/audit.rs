@@ -1,4 +1,4 @@
-//! The audit tells every decision, and a flood cannot fill a disk.
+//! Audit log: every decision is logged, and a flood cannot fill a disk.
 
 use crate::admission::rig::{NOW, Parts, at, host, key};
 use overlay::identity::admission::{Action, Gate};
@@ -52,7 +52,7 @@ fn a_refusal_tells_why_and_only_what_was_proved() {
     assert!(audit.reason.contains("of use to its own key alone"), "{}", audit.reason);
 }
 
-/// A directory hands on many domains' records.
+/// A directory forwards the records of many domains.
 #[test]
 fn of_a_record_that_is_refused_it_is_told_whose_that_is() {
     let (mut gate, parts) = gate();
@@ -79,7 +79,7 @@ fn a_flood_is_cut_counted_and_hides_no_admission() {
     let first = told(&mut gate);
     assert!(first.len() <= 201, "{}", first.len());
     assert!(first.iter().any(|audit| audit.outcome == Outcome::Admitted));
-    // One peer alone is cut much sooner.
+    // The lines about one peer are limited much sooner.
     for _ in 0..1000 {
         gate.handle_hello(stranger(7), None, NOW, at(5000)).expect_err("refused");
     }
@@ -92,7 +92,7 @@ fn a_flood_is_cut_counted_and_hides_no_admission() {
         let again = told(&mut gate);
         assert_eq!((again.len(), again[0].left_out), (1, if hour == 1 { 999 } else { 0 }), "now and then");
     }
-    // In a day of it, some 17,000 lines.
+    // A day of it makes some 17,000 lines.
     let mut lines = 0;
     for second in 0..86_400_u32 {
         for number in 0..2 {

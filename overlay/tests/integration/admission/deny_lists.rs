@@ -1,4 +1,4 @@
-//! Lists of denied: never back, whoever brings them.
+//! Revocation lists: an older list never replaces a newer one, whichever peer sends it.
 
 use crate::admission::rig::{DAY, NOW, Parts, domain, key};
 use overlay::identity::deny_list::{Denials, Taken, next};
@@ -70,7 +70,7 @@ fn a_revoked_issuers_list_ends_however_high_it_counted() {
     held.take(&parts.denial_by_root(1, &[parts.issuer.peer()], NOW), &parts.trust()).expect("the root's");
     assert!(!is_denied(&held, &parts, victim));
     assert!(matches!(held.take(&hostile, &parts.trust()), Err(Refused::Denied { .. })));
-    // The next issuer counts from one again.
+    // The next issuer numbers its lists from one again.
     let mut next = Parts::good();
     next.issuer = key(60);
     let delegation = next.delegation.as_mut().expect("there");

@@ -1,4 +1,4 @@
-//! A domain's files: created, completed after a crash, and never giving a token away twice.
+//! Files of a domain: created, completed after a crash, and a token is never used twice.
 
 use crate::admission::rig::{DAY, MINUTE, NOW, at, domain, host, key};
 use overlay::identity::audit::{Outcome, Trail};
@@ -98,7 +98,7 @@ fn a_member_does_not_lose_its_domain_by_creating_another() {
 #[test]
 fn a_creation_cut_short_anywhere_is_completed_by_repeating_it() {
     let (whole, _) = created();
-    // In the order in which they are made.
+    // In the order of their creation.
     let made = ["domain/root.key", "domain/delegation", "domain/book", "membership"];
     for kept in 0..made.len() {
         let state = copy(whole.path());
@@ -135,13 +135,14 @@ fn a_token_is_used_before_its_certificate_leaves() {
     let (state, files) = created();
     let token = token(&files, NOW);
     let ask = question(&token, host("a1"), Roles::NONE, NOW).expect("fresh");
-    // The disk fails at the moment of writing: no certificate leaves, and the token is as good as before.
+    // The disk fails during the write: no certificate is issued, and the token is as valid as before.
     let obstacle = state.path().join("domain/.book.new");
     fs::create_dir(&obstacle).expect("made");
     assert!(matches!(files.redeem(&ask, key(41).peer(), NOW), Err(Error::File(_))));
     fs::remove_dir(&obstacle).expect("removed");
     let given = files.redeem(&ask, key(41).peer(), NOW).expect("good");
-    // The issuer crashed right after; the joiner never got it and asks again; a thief asks too.
+    // The issuer crashed right after; the joiner did not get the certificate and asks again; a thief asks
+    // too.
     let after = copy(state.path());
     let restarted = self::files(after.path());
     let stolen = restarted.redeem(&ask, key(42).peer(), NOW);
@@ -199,7 +200,7 @@ fn a_whole_life_joins_renews_and_is_revoked() {
     assert!(why.contains("denied"), "{why}");
     assert!(files.members(due).expect("readable").iter().any(|member| member.denied));
 
-    // The list reaches a member, which keeps it over a restart and never goes back.
+    // The list reaches a member, which stores it over a restart and never goes back.
     let trust = membership.trust(Readers::Nobody).expect("good");
     let mut held = Denials::default();
     let first = files.denials(due).expect("readable");
@@ -305,7 +306,7 @@ fn the_certificate_before_is_stored_beside_for_itself() {
     let chain = files.renew(&held.chain, key(40).peer(), due).expect("due");
     let renewed = Membership { chain, ..held.clone() };
     replace_membership(state.path(), &held, &renewed).expect("stored");
-    // An older version reads its own file as ever, and what it writes is read here.
+    // An older version reads its own file as before, and its file is read here.
     assert_eq!(load_membership(state.path()).expect("readable"), Some(renewed.clone()));
     assert_eq!(load_previous(state.path(), &renewed).expect("readable"), Some(held.chain.clone()));
     save_membership(state.path(), &held).expect("stored");
@@ -320,7 +321,7 @@ fn a_daemon_with_another_key_is_told_and_delegated_to_by_creating_again() {
     let files = DomainFiles::new(state.path(), key(43));
     let told = files.members(NOW).expect_err("another key").to_string();
     assert!(told.contains("`visperf domain create alpha`"), "{told}");
-    // Its earlier self has the host name until it is revoked or expires.
+    // Its previous key has the host name until that is revoked or expires.
     let taken = files.create(&domain("alpha"), &host("head"), NOW);
     assert!(matches!(taken, Err(Error::Refused(Refused::HostTaken { .. }))));
     files.revoke(&Whom::Host(host("head")), NOW).expect("revoked");

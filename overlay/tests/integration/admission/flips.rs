@@ -1,4 +1,4 @@
-//! Any flipped bit in anything signed is refused; no bytes whatever make the checks fall over.
+//! Flipped bits: every flipped bit in a signed value is refused; no bytes make the checks panic.
 
 use crate::admission::leaves::leave;
 use crate::admission::records::record;
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use wire::credential::{Chain, Denial, Statement};
 use wire::replication::Farewell;
 
-/// Every bit of `value`'s encoding, flipped one at a time, is refused by `accept`; the whole is not.
+/// Checks that `accept` refuses `value` with any bit of its encoding flipped, and accepts it unchanged.
 pub(crate) fn check_bits<T: Serialize + DeserializeOwned, V>(
     value: &T,
     accept: impl Fn(&T) -> Result<V, Refused>,
@@ -26,7 +26,7 @@ pub(crate) fn check_bits<T: Serialize + DeserializeOwned, V>(
     for bit in 0..whole.len() * 8 {
         let mut bad = whole.clone();
         bad[bit / 8] ^= 1 << (bit % 8);
-        // Bytes that follow are for the frame to refuse.
+        // Trailing bytes are refused by the frame.
         if let Ok((value, [])) = postcard::take_from_bytes::<T>(&bad) {
             assert!(accept(&value).is_err(), "bit {bit} of {}", whole.len() * 8);
         }
@@ -59,7 +59,7 @@ fn any_flipped_bit_of_a_statement_is_refused() {
     let trust = Trust::of_directory([(domain("alpha"), parts.root.peer())].into());
     let statement = state(&record(&parts), &parts.member, &parts.chain()).expect("fits");
     check_bits(&statement, |statement: &Statement| open_record(statement, &trust, &Denials::default(), NOW));
-    // Nor once the chain is known to be good.
+    // Nor once the chain is cached as valid.
     let gate = std::cell::RefCell::new(Gate::new(trust, Denials::default(), BTreeSet::new()));
     let open =
         |statement: &Statement| gate.borrow_mut().handle_statement(parts.peer(), statement, NOW, at(1));

@@ -1,4 +1,4 @@
-//! Names of hosts at the issuer: one host has one name however it is spelled, and some names are no host's.
+//! Host names at the issuer: one host has one name in any spelling, and some names cannot be a host's.
 
 use crate::admission::joining::Desk1;
 use crate::admission::rig::{DAY, NOW, Parts, host, key};

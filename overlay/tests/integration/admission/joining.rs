@@ -115,10 +115,10 @@ fn a_token_lets_one_daemon_in_and_the_same_one_again() {
     let first = desk.redeem(&ask, key(30).peer(), NOW).expect("good");
     assert_eq!((first.roles, first.peer, first.host.as_str()), (Roles::SENSOR, key(30).peer(), "a1"));
     assert_eq!(first.expires, NOW.plus(LIFE));
-    // The answer was lost: the same certificate, even when the token is stale by now.
+    // The answer was lost: the joiner gets the same certificate, even when the token is stale by now.
     assert_eq!(desk.redeem(&ask, key(30).peer(), NOW.plus(MINUTE)), Ok(first.clone()));
     assert_eq!(desk.redeem(&ask, key(30).peer(), NOW.plus(MINUTE * 60)), Ok(first));
-    // Somebody else has it too.
+    // Another peer has the token too.
     assert_eq!(desk.redeem(&desk.ask("a2"), key(31).peer(), NOW), Err(Refused::TokenUsed));
     assert_eq!(desk.redeem(&ask, key(30).peer(), NOW.plus(DAY * 2)), Err(Refused::TokenUnknown), "forgotten");
 }
@@ -143,7 +143,7 @@ fn a_stale_token_is_refused() {
     assert!(matches!(ask(until), Err(Refused::TokenStale { .. })));
     ask(until.minus(Duration::from_micros(1))).expect("just good");
     assert_eq!(ask(until.plus(KEPT_AFTER)), Err(Refused::TokenUnknown));
-    // The joiner says so before it dials, with what its clock may be wrong.
+    // The joiner checks it before it dials, with a margin for its clock.
     let asked = |now| question(&token(), host("a1"), Roles::NONE, now);
     assert!(matches!(asked(until.plus(certificate::SKEW_MAX)), Err(Refused::TokenStale { .. })));
     asked(until).expect("perhaps good");
@@ -179,7 +179,7 @@ fn a_host_name_belongs_to_one_key_until_that_is_revoked() {
     let refused = desk.redeem(&desk.ask("a1"), key(31).peer(), NOW).expect_err("taken");
     assert!(refused.to_string().contains("`visperf domain revoke a1`"), "{refused}");
     desk.redeem(&desk.ask("a2"), key(31).peer(), NOW).expect("the refusal used nothing up");
-    // A viewer does not speak for a host.
+    // A viewer does not represent its host.
     let viewer = Join { wanted: Roles::NONE.with(Role::Viewer), ..desk.ask("a1") };
     taken().redeem(&viewer, key(31).peer(), NOW).expect("a person on that host");
     let mut desk = taken();
@@ -192,7 +192,7 @@ fn a_revoked_daemon_comes_back_by_a_new_token_only() {
     let mut desk = Desk1::new(Wish { uses: 2, ..Wish::default() });
     let ask = desk.ask("a1");
     desk.redeem(&ask, key(30).peer(), NOW).expect("good");
-    // The revocation is stamped later than now: clocks step.
+    // The revocation has a later time than now: clocks step.
     desk.deny = desk.parts.held(&[desk.parts.denial_by_root(1, &[key(30).peer()], NOW.plus(MINUTE))]);
     assert!(matches!(desk.redeem(&ask, key(30).peer(), NOW), Err(Refused::Denied { .. })));
     let secret = Secret([7; 16]);
@@ -219,7 +219,7 @@ fn a_certificate_is_renewed_from_half_of_its_life() {
         (first.roles, first.host, half.plus(LIFE))
     );
     assert!(second.serial > first.serial);
-    // The answer was lost: the same one again, not a third.
+    // The answer was lost: the same certificate again, not a third.
     assert_eq!(desk.renew(&chain, key(30).peer(), half.plus(MINUTE)), Ok(second));
     assert!(matches!(desk.renew(&chain, key(31).peer(), half), Err(Refused::Peer { .. })), "not another's");
     let late = NOW.plus(LIFE).plus(MINUTE * 10);
@@ -241,7 +241,7 @@ fn a_certificate_that_a_wrong_clock_signed_is_replaced_at_once() {
     let ahead = NOW.plus(DAY * 16);
     let wrong = desk.renew(&chain_of(&desk, &first), key(30).peer(), ahead).expect("due by that clock");
     let later = NOW.plus(MINUTE);
-    // By the one that is shown meanwhile, and by the one from the future.
+    // By the current chain, and by the one from the future.
     let again = desk.renew(&chain_of(&desk, &first), key(30).peer(), later);
     assert!(matches!(again, Err(Refused::TooEarly { .. })), "not the one from the future: {again:?}");
     let mended = desk.renew(&chain_of(&desk, &wrong), key(30).peer(), later).expect("at once");
@@ -379,7 +379,7 @@ fn who_guesses_waits_and_nobody_else_does() {
     assert!(matches!(desk.admit(guesser, at(19)), Err(Refused::TooManyAttempts { .. })));
     desk.admit(guesser, at(20)).expect("one more");
     desk.admit(honest, at(0)).expect("another");
-    // Many keys guess at once: the answer no longer tells anything, and an honest one may still try.
+    // Many keys guess at once: most answers give no information any more, and an honest peer may still try.
     let stranger = |number: u32| {
         let mut bytes = [0; 32];
         bytes[..4].copy_from_slice(&number.to_le_bytes());
@@ -401,7 +401,7 @@ fn what_the_roots_keeper_gives_by_hand_is_taken_by_its_own_key_alone() {
     assert!(matches!(join::parse(&text(&token())), Err(Error::Prefix { .. })), "a token is another line");
     let (membership, _) = join::install(None, given.clone(), parts.peer(), NOW).expect("good");
     assert!(matches!(join::install(None, given.clone(), key(9).peer(), NOW), Err(Refused::Peer { .. })));
-    // A member takes it from its own domain's root alone.
+    // A member accepts it from its own domain's root alone.
     join::install(Some(membership.clone()), given, parts.peer(), NOW).expect("the same root");
     let other = Parts::of("alpha", 50).by_root();
     let foreign = Admitted { chain: other.chain(), directories: vec![], seeds: vec![], denials: vec![] };

@@ -1,4 +1,4 @@
-//! Leaves that directories refuse, who may state, and what is remembered of a good chain.
+//! Leaves of domains that directories refuse, which peers may sign them, and the cache of valid chains.
 
 use crate::admission::records::record;
 use crate::admission::rig::{DAY, NOW, Parts, at, domain, key};
@@ -23,7 +23,7 @@ pub(crate) fn leave(parts: &Parts) -> Leave {
     }
 }
 
-/// A directory's gate that admits `alpha` of these parts.
+/// A directory's gate that admits `alpha` with these keys.
 fn gate(parts: &Parts) -> Gate {
     let trust = Trust::of_directory([(domain("alpha"), parts.root.peer())].into());
     Gate::new(trust, Denials::default(), BTreeSet::new())

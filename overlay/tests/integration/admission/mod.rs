@@ -1,4 +1,4 @@
-//! Who is let in and who is not: every refusal beside a control that differs in the one thing and passes.
+//! Admission: every refusal is tested beside a control that differs in one thing and passes.
 
 mod actions;
 mod audit;

@@ -1,4 +1,5 @@
-//! Orders to processes that are not believed, each beside one that differs in the one thing and is.
+//! Signed orders to processes: each that is refused is tested beside one that differs in one thing and is
+//! accepted.
 
 use crate::admission::rig::{DAY, NOW, Parts, at, domain, host, key};
 use overlay::identity::admission::Gate;
@@ -15,7 +16,7 @@ use wire::credential::{Role, Roles};
 use wire::process::ProcessKey;
 use wire::time::Time;
 
-/// All that an order that comes is made of, each to be changed.
+/// All inputs of an order's check, each to be changed.
 struct Given {
     parts: Parts,
     order: Order,
@@ -84,7 +85,7 @@ fn an_order_is_for_one_domain_and_host() {
 
 #[test]
 fn a_domain_of_the_same_name_has_no_operators_here() {
-    // Everything under another root, which is believed nowhere here.
+    // Everything under another root, which is trusted nowhere here.
     check(
         |given| {
             let mut others = Parts::of("alpha", 50).by_root();
@@ -94,7 +95,7 @@ fn a_domain_of_the_same_name_has_no_operators_here() {
         },
         |refused| matches!(refused, Refused::Root { .. }),
     );
-    // The order says the right root, the certificate another.
+    // The order has the right root, the certificate another.
     check(
         |given| {
             let mut others = Parts::of("alpha", 50).by_root();

@@ -1,4 +1,4 @@
-//! Passes: whom a proxy lets in by one, and each way in which one is refused.
+//! Passes: which peer a proxy admits by one, and each reason for which one is refused.
 
 use crate::admission::rig::{DAY, MINUTE, NOW, Parts, at, key};
 use overlay::identity::admission::{Gate, Principal};

@@ -40,7 +40,7 @@ pub(crate) fn record(parts: &Parts) -> Record {
     }
 }
 
-/// What is opened after `change`.
+/// The result of opening the record after `change`.
 fn seen(change: impl FnOnce(&mut Stated)) -> Result<Record, Refused> {
     let parts = Parts::good();
     let trust = Trust::of_directory([(domain("alpha"), parts.root.peer())].into());
@@ -71,7 +71,7 @@ fn a_record_signed_by_another_is_refused() {
         |refused| matches!(refused, Refused::Peer { .. }),
         |stated| stated.signed_by = stated.parts.member.clone(),
     );
-    // Another member, with a good chain of its own, states the representative's record.
+    // Another member, with a valid chain of its own, signs the representative's record.
     let other = |stated: &mut Stated| {
         stated.signed_by = key(9);
         stated.parts.certificate.peer = key(9).peer();

@@ -14,7 +14,7 @@ use wire::id::PeerKey;
 use wire::sealed::{Sealable, Sealed};
 use wire::time::Time;
 
-/// Everything that a check depends on.
+/// All inputs of a check.
 #[derive(Clone)]
 struct Shown {
     parts: Parts,
@@ -37,12 +37,12 @@ impl Shown {
     }
 }
 
-/// `bad` is refused so, and `control`, which differs in the one thing, is not.
+/// Checks that `bad` is refused with `expected`, and that `control`, which differs in one thing, passes.
 #[track_caller]
 fn check(bad: impl FnOnce(&mut Shown), expected: fn(&Refused) -> bool, control: impl FnOnce(&mut Shown)) {
     let refused = Shown::with(bad).expect_err("refused");
     assert!(expected(&refused), "{refused:?}");
-    // Every refusal says something that a person can act on.
+    // Every refusal contains a hint that a person can act on.
     assert!(refused.to_string().len() > 40, "{refused}");
     Shown::with(control).expect("the control passes");
 }
@@ -92,7 +92,7 @@ fn a_daemon_that_is_a_directory_too_may_do_what_both_may() {
     let both = seen(BTreeSet::from([peer]), NOW).expect("good");
     assert_eq!((both.may(Action::Replicate), both.may(Action::Represent)), (Ok(()), Ok(())));
     assert!(seen(BTreeSet::new(), NOW).expect("good").may(Action::Replicate).is_err());
-    // With an expired certificate it is the directory alone.
+    // With an expired certificate it is only a directory.
     let late = parts.certificate.expires.plus(DAY);
     let alone = seen(BTreeSet::from([peer]), late).expect("a directory");
     assert_eq!((alone.standing, alone.may(Action::Replicate)), (Standing::Directory, Ok(())));
@@ -159,9 +159,9 @@ fn a_revoked_certificate_is_refused() {
     let is_denied = |refused: &Refused| matches!(refused, Refused::Denied { number: 1, .. });
     let (member, issued) = (Parts::good().peer(), Parts::good().certificate.issued);
     check(deny(member, NOW), is_denied, deny(key(99).peer(), NOW));
-    // One issued after the revocation holds again.
+    // A certificate issued after the revocation is valid again.
     check(deny(member, issued), is_denied, deny(member, issued.minus(Duration::from_micros(1))));
-    // By the issuer's list as well, and a list of another domain's root does not matter.
+    // A list of the issuer revokes as well, and a list of another domain's root does not matter.
     check(
         |shown| shown.deny = shown.parts.held(&[shown.parts.denial_by_issuer(1, &[shown.peer], NOW)]),
         is_denied,
@@ -207,7 +207,7 @@ fn an_issuer_without_the_roots_word_is_refused() {
             shown.parts.certificate_by = shown.parts.issuer.clone();
         },
     );
-    // No delegation at all: the root itself would do.
+    // No delegation at all: the root's own signature would be valid.
     check(
         |shown| shown.parts.delegation = None,
         not_delegated,
@@ -215,7 +215,7 @@ fn an_issuer_without_the_roots_word_is_refused() {
             shown.parts = Parts::good().by_root();
         },
     );
-    // The delegation is to somebody else.
+    // The delegation names another key.
     check(
         |shown| shown.parts.delegation.as_mut().expect("there").issuer = key(9).peer(),
         not_delegated,
@@ -293,7 +293,7 @@ fn a_forged_signature_is_refused() {
     verify(graft(&own, &own)).expect("its own signature is right");
 }
 
-/// Encoded as a certificate is, but signed as something else.
+/// Encoded like a certificate, but signed as another type.
 #[derive(Serialize, Deserialize)]
 struct Disguised<const AS_CERTIFICATE: bool>(Certificate);
 

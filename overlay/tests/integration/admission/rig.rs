@@ -1,4 +1,4 @@
-//! A domain made by hand, so that each part of it can be made wrong.
+//! Keys and certificates of a domain made by hand, so that each part can be made wrong.
 
 use overlay::identity::certificate::{DELEGATION_LIFE, LIFE};
 use overlay::identity::deny_list::Denials;
@@ -30,7 +30,7 @@ pub(crate) fn at(secs: u64) -> Moment {
     Moment(Duration::from_secs(secs))
 }
 
-/// Everything that a member's chain is made of, each to be changed.
+/// All parts of a member's chain, each to be changed.
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) root: Key,
@@ -38,7 +38,7 @@ pub(crate) struct Parts {
     pub(crate) member: Key,
     pub(crate) certificate: Certificate,
     pub(crate) certificate_by: Key,
-    /// None where the root signs the certificate itself.
+    /// `None` where the root signs the certificate itself.
     pub(crate) delegation: Option<Delegation>,
     pub(crate) delegation_by: Key,
 }
@@ -49,7 +49,7 @@ impl Parts {
         Parts::of("alpha", 1)
     }
 
-    /// A sensor of another domain; its keys are made from `base` on.
+    /// A sensor of another domain; its keys are numbered from `base`.
     pub(crate) fn of(name: &str, base: u8) -> Parts {
         let (root, issuer, member) = (key(base), key(base + 1), key(base + 2));
         let issued = NOW.minus(DAY);
@@ -100,12 +100,12 @@ impl Parts {
         self.member.peer()
     }
 
-    /// What a member of this domain trusts.
+    /// Trust of a member of this domain.
     pub(crate) fn trust(&self) -> Trust {
         Trust::of_member(self.certificate.domain.clone(), self.root.peer(), Readers::Admitted)
     }
 
-    /// A list of denied signed by the root.
+    /// A revocation list signed by the root.
     pub(crate) fn denial_by_root(&self, number: u64, denied: &[PeerKey], issued_until: Time) -> Denial {
         Denial {
             list: self.root.seal(&self.list(number, denied, issued_until)).expect("fits"),
@@ -113,7 +113,7 @@ impl Parts {
         }
     }
 
-    /// A list of denied signed by the issuer.
+    /// A revocation list signed by the issuer.
     pub(crate) fn denial_by_issuer(&self, number: u64, denied: &[PeerKey], issued_until: Time) -> Denial {
         let list = self.issuer.seal(&self.list(number, denied, issued_until)).expect("fits");
         Denial { list, delegation: self.chain().delegation }
@@ -125,7 +125,7 @@ impl Parts {
         DenyList { domain, root, number, stated: NOW, denied }
     }
 
-    /// What is held once these lists came.
+    /// The revocations after these lists were received.
     pub(crate) fn held(&self, lists: &[Denial]) -> Denials {
         let mut held = Denials::default();
         for list in lists {

@@ -1,5 +1,5 @@
-//! What fuzzing begins with, and at the same time what the formats were when these files were written: a change
-//! of either shows here before it shows between two hosts.
+//! Seeds of the fuzzing corpus. They also pin the formats: a change of a format fails here before it fails
+//! between two hosts.
 
 use crate::admission::records::record;
 use crate::admission::rig::{NOW, Parts, domain, key};
@@ -9,7 +9,7 @@ use std::path::Path;
 use wire::address::Address;
 use wire::join::{Directory, Secret, Token, TokenType};
 
-/// Every seed by its name in `fuzz/corpus`, made again.
+/// Every seed with its name in `fuzz/corpus`, generated again.
 fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let parts = Parts::good();
     let by_root = Parts::good().by_root();

@@ -1,4 +1,4 @@
-//! Visas: what a visitor may do by one, and each way in which one is refused or ends.
+//! Visas: what a visitor may do with one, and how one is refused or ends.
 
 use crate::admission::flips::check_bits;
 use crate::admission::rig::{DAY, MINUTE, NOW, Parts, at, domain, host, key};
@@ -36,7 +36,7 @@ fn told(now: Time) -> Visa {
     }
 }
 
-/// The visa that the proxy of these parts gives.
+/// The visa that the proxy of these parts issues.
 fn shown(parts: &Parts) -> ShownVisa {
     visa::make(&parts.member, &parts.chain(), &told(NOW)).expect("made")
 }
@@ -102,7 +102,7 @@ fn nobody_signs_for_another_and_for_no_longer_than_its_life() {
     let long = ShownVisa { visa: parts.member.seal(&long).expect("fits"), chain: parts.chain() };
     let long = opened(&parts, &long, NOW);
     assert!(matches!(long, Err(Refused::TooLong { what: "visa", .. })), "{long:?}");
-    // Whoever reaches the domain directly is out within two minutes: docs/firewalls.md.
+    // A visitor that reaches the domain directly loses its access within two minutes: docs/firewalls.md.
     let promised = Visa { expires: NOW.plus(2 * MINUTE).plus(Duration::from_micros(1)), ..told(NOW) };
     assert!(visa::make(&parts.member, &parts.chain(), &promised).is_err());
 }
@@ -129,7 +129,7 @@ fn the_proxy_shuts_out_whoever_s_account_is_gone() {
     let again = gate.handle_visa(visitor().peer(), &shown, NOW, at(0));
     assert!(matches!(again, Err(Refused::ShutOut { .. })), "{again:?}");
     assert!(matches!(gate.review(&principal, NOW), Err(Refused::ShutOut { .. })));
-    // Kept as long as a visa could be shown, and no longer.
+    // Stored as long as a visa could be shown, and no longer.
     gate.shut_out(key(72).peer(), NOW.plus(DAY));
     let later = visa::make(&parts.member, &parts.chain(), &told(NOW.plus(DAY))).expect("made");
     assert!(gate.handle_visa(visitor().peer(), &later, NOW.plus(DAY), at(0)).is_ok());
@@ -141,7 +141,8 @@ fn any_flipped_bit_of_a_visa_is_refused() {
     check_bits(&shown(&parts), |shown| opened(&parts, shown, NOW));
 }
 
-/// Roles change where a member's certificate is issued again: a visa of before gives no more than the proxy has now.
+/// Roles change where a member's certificate is issued again: an earlier visa gives no more than the proxy
+/// has now.
 #[test]
 fn a_proxy_that_may_read_no_more_has_no_visitors() {
     let parts = Parts::good();

@@ -1,5 +1,5 @@
-//! Whole sensors' parts in a domain over real connections on loopback: keys, certificates, links, terms on
-//! disk; only the middleware is missing.
+//! Complete sensors in a domain, without middleware: real keys, certificates, connections on loopback, and
+//! terms on disk.
 
 mod sensors;
 
@@ -7,8 +7,8 @@ use overlay::election::Role;
 use sensors::{Root, all_agree, representative_of};
 use std::time::Duration;
 
-/// Longest wait for sensors to agree: on a busy machine one may lose the role it just got, and stands by again only after
-/// its cooling off of 60 s.
+/// Timeout for sensors to agree: on a busy machine one may lose the role it just got, and is a candidate
+/// again only after its cooldown of 60 s.
 const SOON: Duration = Duration::from_secs(90);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -17,7 +17,7 @@ async fn sensors_that_know_one_seed_agree_on_a_representative() {
     let sensors = root.start(6).await;
     let agreed = all_agree(&sensors, SOON).await;
     assert_eq!(sensors.iter().filter(|sensor| sensor.role() == Role::Representative).count(), 1);
-    // One that stood still asks first whether it still is the one.
+    // A representative that was stopped for a while first confirms that it still is the representative.
     let waited = overlay::clock::now();
     while sensors.iter().any(|sensor| sensor.may_serve() != (sensor.key() == agreed.0)) {
         assert!(overlay::clock::now().since(waited) < SOON, "who may serve is not who represents");

@@ -40,7 +40,7 @@ impl Root {
         Root { key: Key::from_seed([seed; 32]), domain: DomainName::try_from(domain).expect("a name") }
     }
 
-    /// So many sensors; the first one is everybody's seed.
+    /// Start this many sensors; the first one is the seed of the others.
     pub(crate) async fn start(&self, count: usize) -> Vec<Sensor> {
         let mut sensors = Vec::new();
         for _ in 0..count {
@@ -89,7 +89,7 @@ impl Root {
     }
 }
 
-/// A sensor that does not run, with what it keeps.
+/// A stopped sensor, with its keys and files.
 pub(crate) struct Stopped {
     key: Key,
     chain: Chain,
@@ -108,7 +108,7 @@ impl Stopped {
     }
 
     async fn start(mut self, seeds: Vec<Address>) -> Sensor {
-        // Told where a test fails; RUST_LOG chooses what.
+        // Shown where a test fails; RUST_LOG selects the messages.
         let _ = tracing_subscriber::fmt()
             .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
             .with_test_writer()
@@ -187,13 +187,13 @@ impl Sensor {
         self.view().state.role
     }
 
-    /// As SIGKILL: nothing is said any more.
+    /// Like SIGKILL: no last message is sent.
     pub(crate) async fn kill(mut self) -> Stopped {
         self.tasks.shutdown().await;
         self.kept
     }
 
-    /// As SIGTERM.
+    /// Like SIGTERM.
     pub(crate) async fn stop(mut self) {
         self.shutdown.cancel();
         let _ = self.tasks.join_next().await;
@@ -202,7 +202,7 @@ impl Sensor {
     }
 }
 
-/// Whom all of them obey, under which term, once they agree, each is covered and the standbys know it.
+/// The representative and term of all sensors, once they agree, each is covered and the standbys know it.
 pub(crate) async fn all_agree(sensors: &[Sensor], most: Duration) -> (PeerKey, Term) {
     let agreed = || {
         let views: Vec<Arc<View>> = sensors.iter().map(Sensor::view).collect();

@@ -12,21 +12,24 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
 
-/// Between the end of a connection and the next one in its place.
+/// Pause between the end of a connection and the next one in its place.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What one of them sends, and no more: nothing; a proposal of TLS and the head of its first record, which announces 4 KiB.
+/// What each connection sends: nothing; or a proposal of TLS and the header of its first record, which
+/// announces 4 KiB.
 const SILENT: &[u8] = b"";
 const STOPS_WITHIN_TLS: &[u8] = b"\x13/multistream/1.0.0\n\x0f/visperf/tls/1\n\x16\x03\x01\x10\x00\x01";
 
-/// Connections that send part of a handshake, each made again as soon as it is closed; until this is dropped.
+/// Connections that send part of a handshake; each is made again as soon as it is closed, until this is
+/// dropped.
 struct Flood {
     _tasks: JoinSet<()>,
     made: Arc<AtomicUsize>,
 }
 
 impl Flood {
-    /// So many to `at` from each of these addresses of loopback, once all were made. Each sends `bytes` alone.
+    /// Open this many to `at` from each of these loopback addresses; returns once all were made. Each sends
+    /// `bytes` alone.
     async fn start(at: SocketAddr, bytes: &'static [u8], sources: &[u8], of_each: usize) -> Flood {
         let (mut tasks, made) = (JoinSet::new(), Arc::new(AtomicUsize::new(0)));
         for source in sources {
@@ -75,7 +78,7 @@ async fn half_open_connections_of_other_addresses_delay_no_join() {
 async fn a_listener_that_is_full_of_the_own_address_says_so_and_lets_in_later() {
     let head = Head::new("UT-ICL");
     let _running = head.start().await;
-    // By chance one gets the place of a handshake that has just stalled.
+    // A newcomer may get the place of a handshake that has just stalled, so try several times.
     for number in 0..5 {
         let flood = Flood::start(head.address, SILENT, &[1], 200).await;
         let newcomer = Newcomer::new();
@@ -109,7 +112,7 @@ async fn a_listener_that_is_full_of_the_own_address_says_so_and_lets_in_later() 
 async fn a_connection_that_sends_nothing_is_closed_after_the_time_of_a_handshake() {
     let head = Head::new("UT-ICL");
     let _running = head.start().await;
-    // Parts of what a daemon says first, and no more.
+    // Parts of a daemon's first bytes, and no more.
     for bytes in [b"\x13/multistream/1.0.0\n", STOPS_WITHIN_TLS] {
         let began = now();
         let mut stream = tokio::net::TcpStream::connect(head.address).await.expect("accepted");

@@ -185,7 +185,7 @@ async fn a_member_of_another_domain_does_not_join_and_the_issuer_not_itself() {
     assert!(matches!(told, Error::Own { .. }), "{told}");
 }
 
-/// A member whose certificate is more than half through.
+/// A member whose certificate has less than half of its life left.
 fn old_member(head: &Head, name: &str) -> Newcomer {
     let newcomer = Newcomer::new();
     let made = now().minus(LIFE / 3 * 2);
@@ -205,7 +205,7 @@ async fn a_certificate_is_renewed_whether_the_issuer_is_connected_or_not() {
     let members = [old_member(&head, "wn01"), old_member(&head, "wn02")];
     let mut connected = Daemon::start(members[0].state.path()).await;
     let mut lonely = Daemon::start(members[1].state.path()).await;
-    // It asks before anybody answers, and again.
+    // It asks before any issuer answers, and again.
     lonely.renew();
     let running = head.start().await;
     connected.dial(&head).await;
@@ -249,7 +249,7 @@ async fn a_revoked_member_is_out_at_once_and_stays_out() {
     assert_eq!(denied, 1, "for directories and members");
     let again = newcomer.join("wn01", &token).await.expect_err("revoked").to_string();
     assert!(again.contains("is denied by its domain"), "{again}");
-    // It is known after a restart too.
+    // The revocation is known after a restart, too.
     drop(running);
     std::fs::remove_file(head.state.path().join("domain/deny-list")).expect("there");
     let running = Daemon::start(head.state.path()).await;

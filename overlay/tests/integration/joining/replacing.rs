@@ -14,7 +14,7 @@ fn spec(hosts: &[&str], uses: Option<u32>) -> Spec {
 
 fn token(head: &Head, spec: Spec) -> Token {
     let made = head.files().create_replace_token(spec, vec![head.address.into()], vec![], now());
-    // As it is copied.
+    // As a user copies it.
     token::parse(&token::text(&made.expect("made"))).expect("a line")
 }
 

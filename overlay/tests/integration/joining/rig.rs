@@ -49,7 +49,7 @@ pub(crate) fn domain(name: &str) -> DomainName {
     DomainName::try_from(name).expect("a name")
 }
 
-/// No one listens there now, and this process alone may soon.
+/// A free address: no program listens there now, and soon only this process may.
 pub(crate) fn free_port() -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("bound")
@@ -105,13 +105,13 @@ impl Head {
         daemon
     }
 
-    /// Start its daemon with no one to answer who joins but the test.
+    /// Start its daemon without the service; the test answers joining hosts.
     pub(crate) async fn start_unserved(&self) -> (Daemon, mpsc::Receiver<Question>) {
         Daemon::open(self.state.path(), Some(self.address)).await
     }
 }
 
-/// A running daemon; dropped, it dies.
+/// A running daemon; it ends when it is dropped.
 pub(crate) struct Daemon {
     pub(crate) gate: Arc<Gatekeeper>,
     pub(crate) net: Handle,
@@ -122,7 +122,7 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// That of the member with this state folder.
+    /// Start the daemon of the member with this state folder.
     pub(crate) async fn start(state: &Path) -> Daemon {
         Daemon::open(state, None).await.0
     }
@@ -149,7 +149,7 @@ impl Daemon {
         (Daemon { gate, net, denials, state, key, tasks }, questions)
     }
 
-    /// Keep its certificate good, impatiently.
+    /// Renew its certificate, with short pauses.
     pub(crate) fn renew(&mut self) {
         let pace = Pace {
             look: Duration::from_millis(20),
@@ -178,7 +178,7 @@ impl Daemon {
     }
 }
 
-/// A host that is to join.
+/// A host that will join.
 pub(crate) struct Newcomer {
     pub(crate) state: TempDir,
 }
@@ -206,7 +206,7 @@ impl Newcomer {
     }
 }
 
-/// Wait until `holds`, which must be soon.
+/// Wait until `holds` returns true, within a time limit.
 pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let waiting = async {
         while !holds() {

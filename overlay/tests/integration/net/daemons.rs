@@ -18,12 +18,12 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use wire::id::PeerKey;
 
-/// A key of its own for every number.
+/// The key of a number.
 pub(crate) fn key(number: u8) -> PeerKey {
     Key::from_seed([number; 32]).peer()
 }
 
-/// Whom a daemon of the tests welcomes.
+/// Admission of the tests' daemons: a list of peers, and revocations.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
     welcome: BTreeSet<PeerKey>,
@@ -37,7 +37,7 @@ impl Rules {
         Rules { welcome, proof: b"let me in", revoked: Arc::default() }
     }
 
-    /// The same of one who shows nothing.
+    /// The same for a daemon that shows no certificate.
     pub(crate) fn silent(self) -> Rules {
         Rules { proof: b"", ..self }
     }
@@ -84,7 +84,7 @@ impl Daemon {
         Daemon::start_with(number, Config::new(vec![listen]), rules).await
     }
 
-    /// One that has so many places for connections, and bears idle ones for so long when most are taken.
+    /// A daemon with this many places, and this idle timeout while most of them are taken.
     pub(crate) async fn start_small(
         number: u8,
         (connections_max, crowded_idle): (u32, Duration),
@@ -98,7 +98,7 @@ impl Daemon {
         Daemon::start_admitting(number, config, Arc::new(rules)).await
     }
 
-    /// One that admits whom `admission` does.
+    /// A daemon with this admission.
     pub(crate) async fn start_admitting(number: u8, config: Config, admission: Arc<dyn Admission>) -> Daemon {
         let mut daemon = Daemon::open(number, config, admission);
         let mut listening = daemon.handle.listening();
@@ -106,7 +106,7 @@ impl Daemon {
         daemon
     }
 
-    /// One that listens nowhere.
+    /// A daemon that does not listen.
     pub(crate) fn start_deaf(number: u8, rules: Rules) -> Daemon {
         Daemon::open(number, Config::new(Vec::new()), Arc::new(rules))
     }
@@ -187,13 +187,13 @@ impl Daemon {
         .await
     }
 
-    /// Take questions and answer none, as a daemon that stops.
+    /// Take questions and drop them, like a daemon that stops.
     pub(crate) fn drop_queries(&mut self) {
         let mut events = self.events.take().expect("taken once");
         tokio::spawn(async move { while events.recv().await.is_some() {} });
     }
 
-    /// From now on every question is answered so; other events are passed over.
+    /// Answer every question from now on with `answer`; other events are dropped.
     pub(crate) fn answer_queries(&mut self, answer: impl Fn(&[u8]) -> Answer + Send + 'static) {
         let mut events = self.events.take().expect("nobody else reads them");
         tokio::spawn(async move {

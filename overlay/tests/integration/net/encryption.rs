@@ -1,4 +1,4 @@
-//! By which protocol two daemons encrypt their connection.
+//! Encryption between two daemons: which protocol a connection uses, and how connections are counted.
 
 use crate::net::DEADLINE;
 use crate::net::daemons::{Daemon, Rules};
@@ -8,19 +8,19 @@ use overlay::net::protocol::Protocol;
 use overlay::net::security::Offer;
 use std::net::SocketAddr;
 
-/// One that offers this, and welcomes the other of the two.
+/// A daemon with this offer that admits daemon `other`.
 async fn start(number: u8, other: u8, offer: Offer) -> Daemon {
     let config = Config { offer, ..Config::new(vec![SocketAddr::from(([127, 0, 0, 1], 0))]) };
     Daemon::start_with(number, config, Rules::welcoming(&[other])).await
 }
 
-/// Connections by TLS and by Noise.
+/// Number of connections by TLS and by Noise.
 fn encrypted(daemon: &Daemon) -> [u64; 2] {
     let figures = daemon.handle.figures();
     [figures.encrypted_by_tls.get(), figures.encrypted_by_noise.get()]
 }
 
-/// What two have that find each other, and ask each other a long question.
+/// Checks the protocol between two daemons: one dials the other, and each sends the other a long question.
 async fn check(dialler: (u8, Offer), listener: (u8, Offer), expected: [u64; 2]) {
     let mut one = start(dialler.0, listener.0, dialler.1).await;
     let mut other = start(listener.0, dialler.0, listener.1).await;
@@ -57,7 +57,7 @@ async fn one_that_knows_noise_alone_dials_and_is_dialled() {
     check((72, Offer::TlsFirst), (73, Offer::NoiseAlone), [0, 1]).await;
 }
 
-/// Unless it is set otherwise, as no daemon's configuration can.
+/// The default offer, which no daemon's configuration changes.
 #[tokio::test]
 async fn tls_is_used_where_the_processor_has_aes() {
     #[cfg(target_arch = "x86_64")]

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use stranger::Stranger;
 
-/// Far longer than anything takes, for what is shown is not how long.
+/// Far longer than anything takes: these tests do not measure time.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 fn question(event: Event) -> Option<Question> {
@@ -91,7 +91,7 @@ async fn more_streams_than_a_peer_may_have_are_refused_and_counted() {
         let (handle, peer) = (one.handle.clone(), other.key());
         asked.spawn(async move { handle.ask(peer, Protocol::Query, b"?", DEADLINE).await });
     }
-    // So many are held before the first is answered.
+    // The daemon holds this many questions before the first is answered.
     let mut held = Vec::new();
     while held.len() < STREAMS_MAX {
         held.push(other.next_event(question).await);
@@ -133,7 +133,7 @@ async fn a_lasting_stream_carries_frames_both_ways() {
     assert_eq!(Reader::new(near, 100).next::<String>().await.expect("whole").as_deref(), Some("enough"));
 }
 
-/// Whoever reads it would wait for ever, as a representative for a member that was put out.
+/// A reader would otherwise wait for ever, like a representative for a revoked member.
 #[tokio::test]
 async fn a_stream_ends_at_both_sides_when_one_closes_the_connection() {
     let mut one = Daemon::start(60, Rules::welcoming(&[61])).await;
@@ -146,7 +146,7 @@ async fn a_stream_ends_at_both_sides_when_one_closes_the_connection() {
     frames::write(&mut near, &7_u32, 100).await.expect("written");
     let (mut far, mut near) = (Reader::new(far, 100), Reader::new(near, 100));
     assert_eq!(far.next::<u32>().await.expect("whole"), Some(7));
-    // Whoever is woken for another reason finds the end by itself: nothing else wakes this task.
+    // Nothing else wakes this task: a task that is woken for another reason would find the end by itself.
     let waiting = tokio::spawn(async move { far.next::<u32>().await });
     tokio::time::sleep(Duration::from_millis(100)).await;
     other.handle.close(one.key()).await;
@@ -268,7 +268,7 @@ async fn who_does_not_speak_what_is_asked_is_told_as_such() {
     let asking = async {
         loop {
             match daemon.handle.ask(peer, Protocol::Join, b"may I?", DEADLINE).await {
-                // It knows of the connection a moment later.
+                // The daemon notices the connection a moment later.
                 Err(error) if error.reason() == "there is no connection to it" => {
                     tokio::task::yield_now().await
                 }

@@ -1,7 +1,7 @@
-//! Somebody whom tests admit without a certificate.
+//! Principal that tests admit without a certificate.
 //!
-//! Rule: a member and sensor of the domain `test` for ever; whose tests want another role give it a real certificate
-//! (`../admission`).
+//! Rule: it is always a member and sensor of the domain `test`; tests that need another role use a real
+//! certificate (`../admission`).
 
 use overlay::identity::admission::Principal;
 use overlay::identity::trust::Standing;
@@ -9,7 +9,7 @@ use wire::credential::{Roles, Serial};
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::time::Time;
 
-/// Who has this key.
+/// The principal with this key.
 pub(crate) fn principal(peer: PeerKey) -> Principal {
     Principal {
         peer,

@@ -1,7 +1,7 @@
-//! Direct connections beside circuits: two daemons that know each other through a proxy alone come to dial each other.
+//! Hole punching: two daemons that are connected through a proxy alone dial each other directly.
 //!
-//! Rule: real sockets on loopback, where nothing stands between. Not here: translators and firewalls (`tests/system/lab_punch`),
-//! what is said and who may say it (`overlay::net::punch`).
+//! Rule: real sockets on loopback, without translators. Not here: translators and firewalls
+//! (`tests/system/lab_punch`), the messages and permissions (`overlay::net::punch`).
 
 use crate::net::DEADLINE;
 use crate::net::daemons::{Daemon, Rules, key};
@@ -27,7 +27,7 @@ async fn proxy(number: u8, guests: &[u8]) -> Daemon {
     Daemon::start_with(number, config, Rules::welcoming(guests)).await
 }
 
-/// A daemon that registers with the proxy, whose place is `at`.
+/// A daemon that registers with the proxy at address `at`.
 async fn registered(number: u8, proxy: &Daemon, at: SocketAddr, guests: &[u8]) -> Daemon {
     let via = vec![Directory { key: proxy.key(), addresses: vec![at.into()] }];
     let config = Config { via, ..Config::new(vec![loopback()]) };
@@ -45,7 +45,7 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     tokio::time::timeout(DEADLINE, looking).await.unwrap_or_else(|_| panic!("in time: {what}"));
 }
 
-/// Whom `from` reaches through the proxy at `at` alone.
+/// Makes `from` dial `to` through the proxy at `at` alone.
 async fn dial_through(from: &Daemon, to: &Daemon, proxy: &Daemon, at: SocketAddr) {
     let through = Address::from(at).through(proxy.key()).expect("not through another");
     from.handle.keep(Target::Peer(to.key()), vec![through]).await;
@@ -56,7 +56,7 @@ async fn is_answered(from: &Daemon, to: &Daemon) {
     assert_eq!(answer, Ok(b"yes".to_vec()));
 }
 
-/// Connections that are direct, made by both ends, and through the proxy.
+/// Number of connections that are direct, punched, and through a proxy.
 fn figures(of: &Handle) -> [u64; 3] {
     let figures = of.figures();
     [figures.by_direct.get(), figures.by_punched.get(), figures.by_circuit.get()]
@@ -82,7 +82,7 @@ async fn two_that_met_through_a_proxy_go_on_without_it_and_what_was_begun_ends_w
         assert!(one.handle.rungs(8).contains(&(other.key(), Rung::Punched)), "{:?}", one.handle.rungs(8));
     }
     is_answered(&outside, &inside).await;
-    // Longer than a circuit is left that no one uses.
+    // Longer than an unused circuit is left open.
     for number in 0..70_u32 {
         frames::write(&mut near, &number, 100).await.expect("written");
         assert_eq!(far.next::<u32>().await.expect("whole"), Some(number), "what was begun goes on");
@@ -98,7 +98,7 @@ async fn two_that_met_through_a_proxy_go_on_without_it_and_what_was_begun_ends_w
     assert!(outside.handle.is_ready(inside.key()) && inside.handle.is_ready(outside.key()));
 }
 
-/// A translator that gives connections ports of its own, in front of whoever goes through.
+/// An address translator that gives connections ports of its own, in front of the proxy.
 struct Translator {
     at: SocketAddr,
     _passing: JoinSet<()>,
@@ -140,7 +140,7 @@ async fn where_the_port_that_is_seen_leads_nowhere_the_own_one_does() {
     is_answered(&outside, &inside).await;
 }
 
-/// Two of these numbers, the one who begins first.
+/// These two numbers, the initiator first.
 fn in_order(one: u8, other: u8) -> (u8, u8) {
     if key(one) < key(other) { (one, other) } else { (other, one) }
 }
@@ -178,7 +178,7 @@ async fn who_shows_no_certificate_is_not_told_where_this_daemon_is_and_not_diall
     assert_eq!(outside.handle.figures().punched_total.get(), 0);
 }
 
-/// It could learn from where others come.
+/// It could learn the source addresses of others.
 #[tokio::test]
 async fn a_proxy_tells_nobody_where_others_are_whom_it_does_not_carry() {
     let proxy = proxy(82, &[83]).await;
@@ -186,7 +186,7 @@ async fn a_proxy_tells_nobody_where_others_are_whom_it_does_not_carry() {
     member.dial(&proxy).await;
     member.ready(&proxy).await;
     until("both are ready", || proxy.handle.is_ready(member.key())).await;
-    // No bytes: this asks where the asker is.
+    // An empty question is encoded like `Where`, which requests the asker's own address.
     let told = member.handle.ask(proxy.key(), Protocol::Punch, b"", DEADLINE).await;
     assert!(matches!(told, Err(AskError::Broken { .. })), "{told:?}");
     assert_eq!(proxy.handle.figures().streams_refused_total.get(), 1);

@@ -1,4 +1,4 @@
-//! Questions one after the other on one stream, and peers that take one on each.
+//! Questions on a stream: several one after the other, and peers that take one per stream.
 
 use crate::net::DEADLINE;
 use crate::net::daemons::{Daemon, Rules};
@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
-/// Asks so many questions, one after the other; how many streams that took.
+/// Ask this many questions, one after the other; returns the number of streams that it took.
 async fn ask(asker: &Daemon, asked: &Daemon, questions: u32) -> u64 {
     let streams = || asked.handle.figures().streams_total.get();
     let before = streams();
@@ -33,7 +33,7 @@ async fn one_stream_carries_many_questions() {
     assert!((1..50).contains(&streams), "{streams}");
 }
 
-/// As one of the previous version, which does not know that protocol.
+/// Like a daemon of the previous version, which does not know that protocol.
 #[tokio::test]
 async fn one_that_takes_a_question_on_each_stream_is_asked_so() {
     const SPOKEN: &[Protocol] =
@@ -84,7 +84,7 @@ async fn a_stream_that_ended_while_it_waited_is_not_used() {
     ask(&one, &other, 1).await;
 }
 
-/// So that the one who asks asks another, which a refusal in words would keep it from.
+/// So that the peer asks another daemon, which a refusal with a reason would prevent.
 #[tokio::test]
 async fn a_question_to_a_daemon_that_stops_ends_without_an_answer() {
     let mut one = Daemon::start(88, Rules::welcoming(&[89])).await;

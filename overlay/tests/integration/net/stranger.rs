@@ -1,6 +1,6 @@
-//! One with a key and no certificate, who connects again and again and says nothing.
+//! Peer with a key and no certificate that connects again and again and sends nothing.
 //!
-//! Rule: it is a bare swarm, so that it may do what no daemon does.
+//! Rule: it is a bare swarm, so that it can do what no daemon does.
 //! Not here: daemons (`daemons`).
 
 use futures::StreamExt as _;
@@ -13,7 +13,6 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use wire::id::PeerKey;
 
-/// See the head of this file.
 pub(crate) struct Stranger {
     swarm: Swarm<dummy::Behaviour>,
     at: Multiaddr,
@@ -22,7 +21,7 @@ pub(crate) struct Stranger {
 }
 
 impl Stranger {
-    /// One who will dial `address`.
+    /// A peer that will dial `address`.
     pub(crate) fn of(address: SocketAddr) -> Stranger {
         let key = identity::Keypair::generate_ed25519();
         let transport = tcp::tokio::Transport::new(tcp::Config::default())
@@ -62,7 +61,7 @@ impl Stranger {
         }
     }
 
-    /// Open `attempts` connections and go on until it is so there, and everything about them is known here.
+    /// Open `attempts` connections, and run until `is_so` holds and all events about them have arrived.
     pub(crate) async fn crowd(&mut self, attempts: usize, is_so: impl Fn() -> bool) {
         for _ in 0..attempts {
             self.dial();
@@ -75,18 +74,17 @@ impl Stranger {
                     _ = look.tick() => {}
                 }
             }
-            // Those that stood for a moment before they were refused.
+            // Events of connections that were open for a moment before they were refused.
             while tokio::time::timeout(Duration::from_millis(500), self.step()).await.is_ok() {}
         };
         tokio::time::timeout(Duration::from_secs(60), refusing).await.expect("they are refused in time");
     }
 
-    /// Who it is.
     pub(crate) fn key(&self) -> PeerKey {
         PeerKey::from_peer_id(&self.swarm.local_peer_id().to_bytes()).expect("a key of the usual kind")
     }
 
-    /// Stay connected, and speak nothing, for as long as `asking` takes.
+    /// Stay connected, and answer no protocol, while `asking` runs.
     pub(crate) async fn while_connected<T>(&mut self, asking: impl Future<Output = T>) -> T {
         self.dial();
         while self.open.is_empty() {
@@ -101,13 +99,13 @@ impl Stranger {
         }
     }
 
-    /// Connections that stand.
+    /// Number of open connections.
     pub(crate) fn standing(&self) -> usize {
         self.open.len()
     }
 
-    /// Open a connection each half second and close the oldest, so that one is always there; whether all were closed by
-    /// the other side within `patience`.
+    /// Open a connection each half second and close the oldest, so that one is always open; returns whether
+    /// the other side closed all of them within `patience`.
     pub(crate) async fn is_shaken_off(&mut self, patience: Duration) -> bool {
         let holding = async {
             let mut again = tokio::time::interval(Duration::from_millis(500));

@@ -1,8 +1,10 @@
-//! Visitors at a daemon: what one opens there beside questions is refused, one that was put out is answered nothing, and a proxy
-//! that does not know the account is not believed.
+//! Visitors at a daemon: they may open questions and logins alone, a revoked one gets no answer, and they do
+//! not trust a proxy that does not know the account.
 //!
-//! Rule: real swarms on loopback, real keys, certificates and visas: the daemon is the proxy that gave the visa.
-//! Not here: which visas are good (`../admission`), which calls an account may make (`visperf`, `proxy::grant`).
+//! Rule: real swarms on loopback, real keys, certificates and visas; the daemon is the proxy that issued the
+//! visa.
+//! Not here: which visas are valid (`../admission`), which calls an account may make (`visperf`,
+//! `proxy::grant`).
 
 use crate::net::DEADLINE;
 use crate::net::daemons::{Daemon, key};
@@ -31,7 +33,7 @@ fn loopback() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
-/// A proxy, certified by its domain's root, and a visitor to whom it gave a visa, who know each other.
+/// A proxy certified by its domain's root, and a visitor with a visa of this proxy; both are ready.
 struct Visit {
     proxy: Daemon,
     gate: Arc<Gatekeeper>,
@@ -53,7 +55,7 @@ impl Visit {
         let here = || Config::new(vec![loopback()]);
         let config = Config { is_proxy: true, ..here() };
         let mut proxy = Daemon::start_admitting(proxy, config, of_proxy.clone()).await;
-        // No visitor registers, of those that mean well.
+        // The visitor registers with the proxy, which an honest visitor does not do.
         let via = vec![Directory { key: proxy.key(), addresses: vec![proxy.address().into()] }];
         let mut visitor = Daemon::start_admitting(visitor, Config { via, ..here() }, of_visitor).await;
         visitor.ready(&proxy).await;
@@ -65,7 +67,7 @@ impl Visit {
         self.visitor.handle.ask(self.proxy.key(), protocol, b"?", DEADLINE).await
     }
 
-    /// What comes of a stream of this, whatever its shape.
+    /// Result of opening a stream of this protocol, whatever its shape.
     async fn open(&self, protocol: Protocol) -> Result<(), AskError> {
         match protocol.shape() {
             Shape::Question => self.ask(protocol).await.map(drop),
@@ -87,14 +89,15 @@ async fn a_visitor_opens_no_stream_but_questions_and_logins() {
         assert_eq!(refused, format!("a visitor asks questions, and opens no stream of {protocol}"));
         assert_eq!(visit.streams_refused(), count as u64 + 1);
     }
-    // For this a stream is welcome or reset, without words; whoever is carried by the proxy and no visitor is answered.
+    // A stream of this protocol is accepted or reset, without a reason; a peer that the proxy carries, and
+    // that is no visitor, gets an answer.
     while visit.proxy.handle.figures().registered.get() == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let punched = visit.open(Protocol::Punch).await;
     assert!(matches!(punched, Err(AskError::Broken { .. })), "{punched:?}");
     assert_eq!(visit.streams_refused(), others.len() as u64 + 1);
-    // Nothing of all that came to the daemon: what comes first is what is asked now.
+    // None of these reached the daemon: the first event is the question that is asked now.
     let proxy = visit.proxy.key();
     for protocol in [Protocol::Query, Protocol::Enter] {
         let answering = async {
@@ -127,22 +130,22 @@ async fn a_visitor_that_was_put_out_is_answered_nothing_over_the_connection_that
     assert_eq!(refusal(refused), expected);
 }
 
-/// Why it was refused, in the words of whoever did.
+/// The reason of a refusal.
 fn refusal(asked: Result<impl std::fmt::Debug, AskError>) -> String {
     let Err(AskError::Refused { reason, .. }) = asked else { panic!("{asked:?}") };
     reason
 }
 
-/// How somebody who poses as the proxy proves that it knows the account.
+/// How an impostor of the proxy proves that it knows the account.
 #[derive(Clone, Copy, Debug)]
 enum Proving {
-    /// By its secret.
+    /// With this secret.
     By(&'static str),
-    /// By what the visitor said.
+    /// By sending the visitor's own proof back.
     Echo,
 }
 
-/// Let in whoever comes to this proxy of that key, for ever, and know of no domain.
+/// Answer logins as the proxy of that key, for ever, and know no domain.
 async fn let_in(proxy: &mut Daemon, key: &Key, proving: Proving) {
     let mut asker = [0; NONCE_LEN_BYTES];
     let holder = [7; NONCE_LEN_BYTES];

@@ -1,4 +1,4 @@
-//! A connection below every rule: streams on it carry whatever bytes, under whatever name.
+//! Raw connection: its streams carry arbitrary bytes, under an arbitrary protocol name.
 //!
 //! Not here: which bytes (`words`).
 
@@ -14,17 +14,17 @@ use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// How long the other end may take to end a stream: it waits for no more of a question than this one says.
+/// Timeout for the other end to end a stream: this end closes its half, so the other end waits for nothing
+/// more.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Most that is listened to.
+/// Most bytes that are read.
 const HEARD_MAX_BYTES: u64 = 1 << 20;
 
-/// See the head of this file.
 pub(crate) struct Line(StreamMuxerBox);
 
 impl Line {
-    /// Connect as whoever has the key of this seed; none if it is refused.
+    /// Connect with the key of this seed; `None` if the connection is refused.
     pub(crate) async fn dial(at: SocketAddr, seed: [u8; 32]) -> Option<Line> {
         let key = identity::Keypair::ed25519_from_bytes(seed).expect("a seed");
         let mut transport = tcp::tokio::Transport::new(tcp::Config::default())
@@ -38,14 +38,14 @@ impl Line {
         Some(Line(muxer))
     }
 
-    /// Say this by that protocol, and no more; what is answered to it, or none if the connection is over.
+    /// Send these bytes by this protocol, then close; returns the answer, or `None` if the connection ended.
     pub(crate) async fn speak(&mut self, protocol: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         let agreed: Vec<u8> = ["/multistream/1.0.0", protocol].into_iter().flat_map(line).collect();
         let heard = self.say(&[&agreed, bytes].concat()).await?;
         Some(heard.strip_prefix(agreed.as_slice()).unwrap_or_default().to_vec())
     }
 
-    /// Say this on a stream of its own, with no protocol agreed on.
+    /// Send these bytes on a new stream without a negotiated protocol.
     pub(crate) async fn say(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         let muxer = &mut self.0;
         let opening = poll_fn(|cx| match drive(muxer, cx) {
@@ -54,7 +54,7 @@ impl Line {
         });
         let mut stream = tokio::time::timeout(PATIENCE, opening).await.expect("opened in time")?;
         let mut exchange = pin!(async move {
-            // It may be refused before all is said.
+            // The stream may be refused before everything is written.
             let _ = stream.write_all(bytes).await;
             let _ = stream.close().await;
             let mut heard = Vec::new();
@@ -71,7 +71,7 @@ impl Line {
     }
 }
 
-/// Keep the connection going and pass over what the other end opens; ready when it is over.
+/// Drive the connection, and drop the streams that the other end opens; ready when it has ended.
 fn drive(muxer: &mut StreamMuxerBox, cx: &mut Context<'_>) -> Poll<()> {
     loop {
         match muxer.poll_inbound_unpin(cx) {
@@ -86,7 +86,7 @@ fn drive(muxer: &mut StreamMuxerBox, cx: &mut Context<'_>) -> Poll<()> {
     }
 }
 
-/// A line of the negotiation (multistream-select 1.0.0).
+/// A line of the negotiation (multistream-select 1.0.0): its length, the text, and a newline.
 fn line(text: &str) -> Vec<u8> {
     let len = u8::try_from(text.len() + 1).expect("short");
     assert!(len < 128, "one byte says how long it is");

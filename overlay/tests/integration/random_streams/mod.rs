@@ -1,9 +1,11 @@
-//! What no daemon says: random bytes, and what is really said with some of it changed, on each protocol that strangers and visitors
-//! may open at a proxy, and on those that they may not.
+//! Fuzzing of a proxy's streams: random bytes, and valid messages with random changes, by each protocol that
+//! strangers and visitors may open, and by those that they may not.
 //!
-//! Rules: a real daemon, real connections on loopback; every stream follows from the seed that is printed. Whatever comes, nothing
-//! panics, no one is let in, each is counted as refused, memory is bounded, and who asks rightly is answered as before.
-//! Not here: bytes before the handshake of Noise (libp2p's), requests at the door (`rpc/tests/integration/hostile.rs`).
+//! Rules: a real daemon, real connections on loopback; every stream follows from the seed that is printed.
+//! Whatever bytes arrive, nothing panics, no peer is admitted, each stream is counted as refused, memory is
+//! bounded, and valid questions are answered as before.
+//! Not here: bytes before the handshake of Noise (libp2p's), requests at the proxy's listener
+//! (`rpc/tests/integration/hostile.rs`).
 
 mod line;
 mod words;
@@ -27,24 +29,24 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use words::{Random, Words};
 
-/// Another one tells other stories; this one is told at each run.
+/// Another seed makes other streams; this one makes the same at each run.
 const SEED: u64 = 0x5eed_2026;
 
-/// Streams in all.
+/// Total number of streams.
 const STREAMS: u64 = 10_000;
 
-/// Streams on one connection, if it is not closed before.
+/// Streams on one connection, unless it is closed earlier.
 const OF_CONNECTION: u64 = 50;
 
-/// What the process may grow by meanwhile: far below what the longest questions of all streams would take.
+/// Most that the process may grow: far below the size of the longest questions of all streams.
 const GROWTH_MAX_BYTES: u64 = 96 << 20;
 
-/// What the relay protocol of libp2p is called, at its two ends.
+/// Names of libp2p's relay protocol, of its two ends.
 const CIRCUITS: [&str; 2] = ["/libp2p/circuit/relay/0.2.0/hop", "/libp2p/circuit/relay/0.2.0/stop"];
 
 static PANICS: AtomicU64 = AtomicU64::new(0);
 
-/// Questions that came to the daemon itself, which it refuses.
+/// Questions that reached the daemon itself, which it refuses.
 static ASKED: AtomicU64 = AtomicU64::new(0);
 
 struct Proxy {
@@ -75,7 +77,7 @@ impl Proxy {
     }
 }
 
-/// The daemon: whoever is asked nothing but this by no other is well.
+/// The daemon: it refuses every question, and panics on any event that strangers and visitors must not cause.
 async fn refuse(mut events: mpsc::Receiver<Event>) {
     while let Some(event) = events.recv().await {
         match event {
@@ -103,13 +105,13 @@ async fn refuse(mut events: mpsc::Receiver<Event>) {
     }
 }
 
-/// What this process has in memory, in bytes (proc(5), `statm`, its second number in pages of 4 KiB).
+/// Resident memory of this process, in bytes (proc(5), `statm`, its second number, in pages of 4 KiB).
 fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux");
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).expect("a number") * 4096
 }
 
-/// What was said, of which it is sure that it has to be counted.
+/// What was sent; `sure` counts the streams that have to be counted as refused.
 #[derive(Debug, Default)]
 struct Said {
     streams: u64,
@@ -118,7 +120,7 @@ struct Said {
 }
 
 impl Said {
-    /// One connection: of a stranger, or of a visitor with a visa.
+    /// Run one connection, of a stranger or of a visitor with a visa.
     async fn connection(&mut self, proxy: &Proxy, words: &Words, random: &mut Random) {
         let seed = random.bytes_32();
         let key = Key::from_seed(seed);
@@ -144,7 +146,7 @@ impl Said {
             }
             let protocol = Protocol::ALL[random.below(Protocol::ALL.len() as u64) as usize];
             let bytes = words.of_protocol(protocol, key.peer(), random);
-            // One kind in ten agrees on no protocol at all.
+            // One kind in ten negotiates no protocol.
             let heard = match kind {
                 0 => line.say(&bytes).await,
                 _ => line.speak(protocol.name(), &bytes).await,
@@ -153,7 +155,7 @@ impl Said {
                 return;
             }
             let is_question = !bytes.is_empty() && kind != 0;
-            // Some of what is said first is still true where little was changed.
+            // Some hellos are still valid after a small change.
             self.sure += u64::from(is_question && protocol != Protocol::Hello);
         }
     }
@@ -175,7 +177,7 @@ async fn whatever_bytes_come_nobody_is_let_in_and_who_asks_rightly_is_answered()
     let mut before = 0;
     while said.streams < STREAMS {
         said.connection(&proxy, &words, &mut random).await;
-        // The first ones fill what is kept for all.
+        // The first streams fill shared caches.
         if before == 0 && said.streams >= STREAMS / 10 {
             before = resident_bytes();
         }
@@ -197,7 +199,7 @@ async fn whatever_bytes_come_nobody_is_let_in_and_who_asks_rightly_is_answered()
     assert!(words::is_welcome(&verdict));
     let answer = line.speak(Protocol::Query.name(), &words::question(b"?")).await.expect("answered");
     assert_eq!(words::answer(&answer), Answer::Refused("no".to_owned()));
-    // It is closed in time, and so is the memory of it.
+    // The connection is closed in time, and its entry is removed.
     drop(line);
     let gone = async {
         while proxy.handle.is_connected(visitor.peer()) {

@@ -1,6 +1,6 @@
-//! What is said: real words of each protocol, the same with some of it changed, and bytes of no meaning.
+//! Generator of the bytes: valid messages of each protocol, changed ones, and random bytes.
 //!
-//! Rule: the same seed says the same.
+//! Rule: the same seed generates the same bytes.
 
 use crate::papers::{self, domain};
 use overlay::identity::key::Key;
@@ -16,7 +16,7 @@ use wire::entering::{Hash, Question};
 use wire::id::PeerKey;
 use wire::query;
 
-/// Numbers that look random and follow from a seed (splitmix64).
+/// Pseudo-random numbers from a seed (splitmix64).
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -44,7 +44,7 @@ impl Random {
         self.bytes(32).try_into().expect("32")
     }
 
-    /// Some bits, a piece left out, doubled or put in, or the end cut off: once to four times.
+    /// Change the bytes one to four times: flip bits, remove, double or insert a piece, or cut off the end.
     fn changed(&mut self, mut bytes: Vec<u8>) -> Vec<u8> {
         for _ in 0..=self.below(4) {
             let at = self.at(bytes.len());
@@ -60,7 +60,7 @@ impl Random {
                     let piece = self.bytes(to - at);
                     bytes.splice(at..at, piece);
                 }
-                // What says how long something is, or which of several.
+                // The byte may be a length or a variant's number.
                 4 if !bytes.is_empty() => bytes[at] = 0xff,
                 _ if !bytes.is_empty() => bytes[at] ^= 1 << self.below(8),
                 _ => {}
@@ -70,7 +70,7 @@ impl Random {
     }
 }
 
-/// Bytes that stand in a frame as they are.
+/// Bytes that are put into a frame as they are.
 struct Raw<'a>(&'a [u8]);
 
 impl Serialize for Raw<'_> {
@@ -91,7 +91,6 @@ fn packed(value: &impl Serialize) -> Vec<u8> {
     postcard::to_stdvec(value).expect("plain data")
 }
 
-/// A question in its frame.
 pub(crate) fn question(body: &[u8]) -> Vec<u8> {
     framed(&packed(&Borrowed(body)))
 }
@@ -104,7 +103,7 @@ pub(crate) fn answer(heard: &[u8]) -> Answer {
     codec::decode(heard).expect("a frame").expect("whole").0
 }
 
-/// What a proxy says of itself and gives its visitors.
+/// Keys and certificate of the proxy, from which the messages are made.
 pub(crate) struct Words {
     root: PeerKey,
     proxy: Key,
@@ -124,23 +123,23 @@ impl Words {
         self.chain.clone()
     }
 
-    /// What a visitor says first.
+    /// The hello of a visitor, in its frame.
     pub(crate) fn hello(&self, visitor: PeerKey) -> Vec<u8> {
         framed(&self.hello_body(visitor))
     }
 
     fn hello_body(&self, visitor: PeerKey) -> Vec<u8> {
         let shown = papers::visa(&self.proxy, &self.chain, visitor);
-        // A visa is told from a chain by its first byte.
+        // The first byte distinguishes a visa from a chain.
         let proof = [vec![2], packed(&shown)].concat();
         let time = AtEnd(Some(overlay::clock::calendar()));
         packed(&Hello { version: VERSION, start: 7, program: "visperf".to_owned(), proof, time })
     }
 
-    /// What is really said by this protocol, without its frame.
+    /// A valid message of this protocol, without its frame.
     fn real(&self, protocol: Protocol, speaker: PeerKey, random: &mut Random) -> Vec<u8> {
         let body = match protocol {
-            // Another's visa, or another's certificate.
+            // Another peer's visa, or another's certificate.
             Protocol::Hello if random.below(2) == 0 => return self.hello_body(PeerKey(random.bytes_32())),
             Protocol::Hello => {
                 let proof = packed(&Some(Box::new(self.chain.clone())));
@@ -174,14 +173,14 @@ impl Words {
         packed(&Borrowed(&body))
     }
 
-    /// What somebody who means no good says by this protocol.
+    /// Bytes of an attacker by this protocol.
     pub(crate) fn of_protocol(&self, protocol: Protocol, speaker: PeerKey, random: &mut Random) -> Vec<u8> {
         match random.below(5) {
             0 => {
                 let len = random.at(300);
                 random.bytes(len)
             }
-            // A frame that is as long as may be said, of which little comes.
+            // A frame that announces the greatest length, and contains little.
             1 => [u32::MAX.to_le_bytes().to_vec(), random.bytes(12)].concat(),
             2 => {
                 let len = protocol.question_len_max_bytes().min(40_000);
@@ -198,7 +197,7 @@ impl Words {
         }
     }
 
-    /// The same by the protocol of circuits: a length, and what asks for a place or a way (protobuf).
+    /// The same by the relay protocol: a length, and a request for a registration or a circuit (protobuf).
     pub(crate) fn of_circuit(&self, random: &mut Random) -> Vec<u8> {
         let asks: &[u8] = if random.below(2) == 0 { &[2, 0x08, 0] } else { &[6, 0x08, 1, 0x12, 2, 0x0a, 0] };
         match random.below(3) {
