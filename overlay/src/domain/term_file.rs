@@ -45,6 +45,7 @@ pub enum Error {
     )]
     Damaged {
         path: PathBuf,
+        /// Why its content is refused.
         reason: String,
     },
 }

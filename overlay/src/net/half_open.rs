@@ -67,6 +67,7 @@ struct Table {
 enum Verdict {
     /// It gets a place, and `evicted` loses its own.
     Enters { number: u64, evicted: Option<u64> },
+    /// It gets no place.
     Full,
 }
 

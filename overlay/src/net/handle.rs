@@ -61,6 +61,7 @@ pub enum AskError {
     #[error("{peer}: {source}")]
     Open {
         peer: PeerKey,
+        /// The error of the swarm.
         source: OpenError,
     },
     /// The peer refused.
@@ -81,6 +82,7 @@ pub enum AskError {
     #[error("{peer}: {reason}")]
     Broken {
         peer: PeerKey,
+        /// The error, without details of libp2p.
         reason: String,
     },
     /// This daemon is stopping.

@@ -87,6 +87,7 @@ pub enum Error {
         waited.as_secs()
     )]
     Unreached {
+        /// Addresses of the proxy, for the message.
         at: String,
         waited: Duration,
     },
@@ -107,6 +108,7 @@ pub enum Error {
          running on that host, and is this the port of its door or of its overlay?"
     )]
     Closed {
+        /// Addresses of the proxy, for the message.
         at: String,
     },
     /// The proxy has no room for another handshake.
@@ -115,11 +117,13 @@ pub enum Error {
          try again in a few seconds"
     )]
     Full {
+        /// Addresses of the proxy, for the message.
         at: String,
     },
     /// The name has no address.
     #[error("expected a proxy at {at}, found no address of that name; is it written as it should be?")]
     Nowhere {
+        /// Addresses of the proxy, for the message.
         at: String,
     },
     /// The daemon there is not a proxy.
@@ -128,6 +132,7 @@ pub enum Error {
          itself at its start"
     )]
     NoProxy {
+        /// Addresses of the proxy, for the message.
         at: String,
     },
     /// The proxy refused, with its reason.

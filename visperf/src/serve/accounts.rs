@@ -1,7 +1,8 @@
-//! The account of a forwarded call, so that other daemons separate what belongs to each account: subscriptions.
+//! Account of a forwarded call: other daemons use it to separate what belongs to each account, such as
+//! subscriptions.
 //!
-//! Pure. Rule: those of another daemon's door are others than those of the own one, whatever both say of them.
-//! Not here: how an account is named (`proxy::access`), what belongs to it (`sensor::channel::hub`).
+//! Pure. Rule: accounts of another daemon's proxy differ from the own ones, whatever both are named.
+//! Not here: the name of an account (`proxy::access`), what belongs to it (`sensor::channel::hub`).
 
 use proxy::access;
 use rpc::dispatch::forward::Caller;
@@ -18,8 +19,8 @@ pub(crate) fn handed_on(caller: &Caller) -> Option<Account> {
     }
 }
 
-/// A client of this daemon that came in by no door: each local user is another account. What is trusted here asks as the daemon
-/// itself.
+/// The account of a client that did not log in at a proxy: each local user has another one. A trusted client
+/// has none, like the daemon itself.
 pub(crate) fn of_user(viewer: Viewer) -> Option<Account> {
     match viewer {
         Viewer::Anonymous => Some(access::account(b"anonymous", b"")),

@@ -1,7 +1,9 @@
-//! A member among other domains: states its domain's record, looks other domains up, exchanges who is denied.
+//! Member among other domains: registers its domain with the directories, looks other domains up, exchanges
+//! revocation lists.
 //!
-//! Wiring only. Without a configured directory nothing is stated and no one is found; the tasks run all the same.
-//! Not here: what a directory does (`replica`), who is asked what (`elsewhere`).
+//! Wiring only. Without a configured directory nothing is registered and no domain is found; the tasks run
+//! all the same.
+//! Not here: the directory (`replica`), the routes of queries (`elsewhere`).
 
 use super::lookups::Lookups;
 use super::others::{Lookup, Others};
@@ -23,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use wire::credential::Certificate;
 use wire::join::Directory;
 
-/// The parts, open.
+/// The parts, opened and not yet running.
 pub(crate) struct Between {
     asker: Asker,
     contacts: Arc<Contacts>,
@@ -36,7 +38,7 @@ pub(crate) struct Between {
 }
 
 impl Between {
-    /// Read what is remembered of other domains; queries are answered at `address`.
+    /// Read the cache of other domains; queries are answered at `address`.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -81,17 +83,16 @@ impl Between {
         Ok(Between { asker, contacts, directories, asking, registrar, denying, finder, welcome })
     }
 
-    /// How it fares with the domain's record.
+    /// State of the domain's registration.
     pub(crate) fn reception(&self) -> Reception {
         self.registrar.reception.clone()
     }
 
-    /// Whether there are directories to ask.
     pub(crate) fn has_directories(&self) -> bool {
         !self.directories.keys().is_empty()
     }
 
-    /// Where questions for other domains go.
+    /// The client of other domains.
     pub(crate) fn others(&self) -> Others {
         Others {
             lookup: Lookup::Asked(self.asker.clone()),
@@ -100,7 +101,7 @@ impl Between {
         }
     }
 
-    /// What answers `directory.*` here.
+    /// The handler of `directory.*`.
     pub(crate) fn lookups(&self) -> Lookups {
         Lookups {
             asker: self.asker.clone(),

@@ -1,9 +1,10 @@
-//! Operators whose orders a sensor obeys: those of its domain, or, of a sensor in no domain,
-//! the users that can read a file of its state folder.
+//! Operators of a sensor: those of its domain, or, for a sensor in no domain, the users that can read a file
+//! of its state folder.
 //!
-//! Rule: a sensor that may control no one's processes has no operator of its own, and what came before is kept however it is
-//! configured now.
-//! Not here: what is believed (`overlay::identity::order`), what is obeyed (`sensor::control`).
+//! Rule: a sensor that may not control processes has no operator file of its own; the record of earlier
+//! orders stays, however the sensor is configured now.
+//! Not here: which orders are valid (`overlay::identity::order`), how they are carried out
+//! (`sensor::control`).
 
 use overlay::clock;
 use overlay::gatekeeper::Gatekeeper;
@@ -21,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[cfg(test)]
 mod tests;
 
-/// The orders that come to one sensor.
+/// Verifier of the orders to one sensor.
 pub(crate) struct Orders {
     state: PathBuf,
     here: Here,
@@ -29,10 +30,10 @@ pub(crate) struct Orders {
     seen: Mutex<Seen>,
 }
 
-/// Let `sensor` believe operators; `gate` is that of its domain, if it has joined one.
+/// Let `sensor` accept orders of operators; `gate` is that of its domain, if it has joined one.
 ///
 /// # Errors
-/// If what came before cannot be read, or the file of the operator not be made or taken away.
+/// If the record of earlier orders cannot be read, or the operator's file cannot be created or removed.
 pub(crate) fn open(state: &Path, sensor: &Sensor, gate: Option<Arc<Gatekeeper>>) -> anyhow::Result<()> {
     let (desk, config) = (sensor.control(), sensor.config());
     if gate.is_some() || !desk.is_on() {
@@ -50,7 +51,7 @@ pub(crate) fn open(state: &Path, sensor: &Sensor, gate: Option<Arc<Gatekeeper>>)
     Ok(())
 }
 
-/// The gate of a sensor in no domain: it believes one operator, whose key is in its state folder.
+/// The gate of a sensor in no domain: it trusts one operator, whose key is in its state folder.
 fn own_gate(state: &Path, here: &Here) -> anyhow::Result<Arc<Gatekeeper>> {
     let operator = order_files::create_operator(state, &here.domain, &here.host, clock::calendar())?;
     let trust = Trust::of_member(here.domain.clone(), operator.root, Readers::Nobody);
@@ -58,10 +59,10 @@ fn own_gate(state: &Path, here: &Here) -> anyhow::Result<Arc<Gatekeeper>> {
 }
 
 impl Orders {
-    /// Those of the sensor with this state folder.
+    /// For the sensor with this state folder.
     ///
     /// # Errors
-    /// If what came before cannot be read.
+    /// If the record of earlier orders cannot be read.
     pub(crate) fn open(state: &Path, here: Here, gate: Arc<Gatekeeper>) -> anyhow::Result<Orders> {
         let seen = Mutex::new(order_files::load_seen(state)?);
         Ok(Orders { state: state.to_owned(), here, gate, seen })
@@ -81,7 +82,7 @@ impl Authority for Orders {
         let (order, operator) =
             self.gate.open_order(&signed, &self.here).map_err(|refused| refuse(refused.to_string()))?;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        // On a copy: what cannot be kept has not come.
+        // Changed on a copy: an order that cannot be stored counts as not received.
         let mut next = seen.clone();
         let taken = next.take(operator.peer, &order, clock::calendar());
         taken.map_err(|refused| refuse(refused.to_string()))?;

@@ -1,8 +1,8 @@
-//! The hosts of domains, for service discovery: what each domain's representative says in `domain.hosts`.
+//! Hosts of domains for service discovery, from each representative's `domain.hosts`.
 //!
-//! Rule: each domain is asked once in [`FRESH_FOR`] however many ask, a bounded number at a time, and no one waits
-//! longer than [`DEADLINE`]; of a domain that does not answer, its last answer is used, and after [`BELIEVED_FOR`] no
-//! host of it is live.
+//! Rule: an answer is reused for [`FRESH_FOR`]; each reader asks a bounded number of representatives at a
+//! time, and waits no longer than [`DEADLINE`]; for a domain that does not answer, its last answer is used,
+//! and after [`BELIEVED_FOR`] without an answer none of its hosts is live.
 //! Not here: the answer's form (`directory::discovery`).
 
 use super::elsewhere;
@@ -18,33 +18,33 @@ use tokio::task::JoinSet;
 use wire::id::{DomainName, HostName};
 use wire::time::Moment;
 
-/// A list is answered for so long without asking again: much less than the minute after which Prometheus asks again.
+/// Time for which an answer is reused: much less than a minute, the interval of Prometheus.
 const FRESH_FOR: Duration = Duration::from_secs(5);
 
-/// How long a representative may be asked without success before its hosts are listed as last seen: as long as its record holds,
-/// within which another one takes over.
+/// Time without an answer of a representative, after which its hosts are listed as last seen: as long as its
+/// record is valid; another representative takes over within it.
 const BELIEVED_FOR: Duration = Duration::from_secs(15);
 
-/// How long a reader waits for representatives: less than Prometheus does.
+/// Longest wait of a reader: less than the timeout of Prometheus.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// How long a representative may take, so that it is known before whether it answers.
+/// Timeout of a representative, shorter than the reader's, so that its outcome is known before.
 const ASKED_FOR: Duration = Duration::from_millis(4500);
 
-/// Representatives asked at a time.
+/// Most representatives that one reader asks at a time.
 const ASKED_MAX: usize = 32;
 
-/// What a representative said.
+/// Last answer of a representative.
 #[derive(Debug, PartialEq, Eq)]
 struct Row {
     asked: Moment,
-    /// Since when it is asked without success.
+    /// Start of the current series of failures.
     silent: Option<Moment>,
     hosts: Vec<(HostName, HostState)>,
 }
 
 impl Row {
-    /// Its hosts as they are thought to be.
+    /// Its hosts; live ones become last seen after a long series of failures.
     fn told(&self, now: Moment) -> Vec<(HostName, HostState)> {
         let is_believed = self.silent.is_none_or(|since| now.since(since) < BELIEVED_FOR);
         let as_thought = |state| match state {
@@ -59,17 +59,17 @@ type Rows = BTreeMap<DomainName, Row>;
 
 type Kept = Arc<Mutex<Rows>>;
 
-/// Lists hosts by asking representatives.
+/// List of hosts for service discovery, from representatives.
 pub(crate) fn hosts(others: Others) -> Hosts {
     let kept = Kept::default();
     Hosts::new(move |found| {
         let (others, kept) = (others.clone(), Arc::clone(&kept));
         let domains: Vec<DomainName> = found.into_iter().map(|found| found.record.domain).collect();
         async move {
-            // What has not answered by then is as it was.
+            // For a domain that has not answered by then, the last answer is used.
             let _ = tokio::time::timeout(DEADLINE, refresh(&others, &kept, &domains)).await;
             let (mut kept, now) = (lock(&kept), clock::now());
-            // Domains that are gone are forgotten with the first reader of all.
+            // Domains that are gone are removed by the next reader of all domains.
             if domains.len() > 1 {
                 kept.retain(|domain, _| domains.contains(domain));
             }
@@ -93,7 +93,7 @@ async fn refresh(others: &Others, kept: &Kept, domains: &[DomainName]) {
         let (others, kept, seats, domain) =
             (others.clone(), Arc::clone(kept), Arc::clone(&seats), domain.clone());
         asking.spawn(async move {
-            // Never closed.
+            // The semaphore is never closed.
             let _seat = seats.acquire().await;
             let question = elsewhere::question("domain.hosts", Vec::new(), ASKED_FOR, 1);
             match others.ask(&domain, question, ASKED_FOR).await {
@@ -113,7 +113,7 @@ async fn refresh(others: &Others, kept: &Kept, domains: &[DomainName]) {
     while asking.join_next().await.is_some() {}
 }
 
-/// The hosts in an answer of `domain.hosts`, and how each is; a word of another version is none that says it lives.
+/// The hosts in an answer of `domain.hosts`, each with its state; an unknown state counts as last seen.
 fn states(answer: &Value) -> Vec<(HostName, HostState)> {
     let rows = answer.get("hosts").and_then(Value::as_array).unwrap_or_default();
     let hosts = rows.iter().filter_map(|row| {
@@ -125,7 +125,7 @@ fn states(answer: &Value) -> Vec<(HostName, HostState)> {
 }
 
 fn lock(kept: &Kept) -> MutexGuard<'_, Rows> {
-    // Rows are put in whole.
+    // Entries are inserted complete.
     kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

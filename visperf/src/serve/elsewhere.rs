@@ -1,13 +1,13 @@
-//! Which daemon has to answer, and asking it: a query may enter anywhere.
+//! Router of queries: decides which daemon has to answer, and asks it. A query may enter at any daemon.
 //!
 //! ```text
 //! client → any daemon ── hop 1 ──▶ the domain's representative ── hop 2 ──▶ the host
 //! ```
 //!
-//! Rule: a question is answered here, or by the representative, or by the host it is about; no other
-//! hands it on, and only the daemon that a client asked looks for another domain. A fault names the hop that failed
-//! and what was tried.
-//! Not here: serving what others hand on (`queries`), finding other domains (`others`).
+//! Rule: a question is answered here, or by the representative, or by the host that it is about; no other
+//! daemon forwards it, and only the daemon that a client asked looks up another domain. A fault names the hop
+//! that failed and what was tried.
+//! Not here: serving forwarded questions (`queries`), finding other domains (`others`).
 
 use super::accounts;
 use super::others::Others;
@@ -33,45 +33,46 @@ use wire::fault;
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::query::{Answer, Form, Question, Viewer};
 
-/// What is kept of the deadline at each hop, so that a fault arrives before its asker gives up.
+/// Time subtracted from the deadline at each hop, so that a fault arrives before the asker's timeout.
 const HOP_MARGIN: Duration = Duration::from_millis(200);
 
-/// Knows this daemon's place in the grid.
+/// Router with this daemon's place in the grid.
 pub(crate) struct Router {
     pub(crate) net: Handle,
-    /// None: it is a directory, or a proxy.
+    /// `None`: it is a directory, or a proxy.
     pub(crate) own: Option<Own>,
     pub(crate) others: Others,
-    /// Subscriptions to hosts of its domain, while it represents that; none where there is none.
+    /// Subscriptions to hosts of its domain, for the time in which it is the representative; `None` without a
+    /// domain.
     pub(crate) relays: Option<Relays>,
 }
 
-/// This daemon's place in its domain.
+/// Membership of this daemon in its domain.
 #[derive(Clone)]
 pub(crate) struct Own {
     pub(crate) domain: DomainName,
     pub(crate) host: HostName,
     pub(crate) members: DomainHandle,
     pub(crate) belonging: Belonging,
-    /// Who does not let this daemon in.
+    /// Refusals of this daemon by others.
     pub(crate) welcome: Welcome,
 }
 
-/// What this daemon is in its domain.
+/// Role of this daemon in its domain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Belonging {
-    /// One of its sensors.
+    /// A sensor, which publishes and takes part in the election.
     Sensor,
-    /// It may publish nothing: it asks the representative, which directories know, or else whichever member it reaches.
+    /// It may not publish: it asks the representative, which directories know, or else any connected member.
     Visitor { has_directories: bool },
 }
 
-/// One hop: who is asked, and as what.
+/// Next daemon on the route of a question, and its role.
 pub(crate) struct Hop {
     pub(crate) peer: PeerKey,
     pub(crate) host: Option<HostName>,
     pub(crate) part: &'static str,
-    /// None for a directory.
+    /// `None` for a directory.
     pub(crate) domain: Option<DomainName>,
 }
 
@@ -85,15 +86,15 @@ impl fmt::Display for Hop {
     }
 }
 
-/// Where a question goes.
+/// Route of a question.
 enum Way {
-    /// To this daemon, which is connected.
+    /// To this daemon, to which there is a connection.
     Hop(Hop),
     /// To the representative of the own domain.
     Representative,
     /// To another domain's representative.
     Domain(DomainName),
-    /// To this host of the own domain, as one of several who may want the same of it.
+    /// To this host of the own domain, through the stream that its subscribers share.
     Relay(HostName),
 }
 
@@ -154,7 +155,7 @@ impl Forward for Router {
 }
 
 impl Router {
-    /// Who has to answer; no other if it is this daemon.
+    /// The daemon that has to answer; `None` if it is this one.
     fn way(&self, caller: &Caller, method: &str, params: &Params) -> Result<Option<Way>, Fault> {
         let named = params.text("domain")?.map(DomainName::try_from).transpose();
         let named = named.map_err(|error| Fault::invalid_params(format!("domain: {error}")))?;
@@ -186,7 +187,8 @@ impl Own {
             HostName::try_from(host).map_err(|error| Fault::invalid_params(format!("host: {error}")))
         };
         Ok(match params.text("host")? {
-            // All of them go the same way, so that who subscribed is known where it takes.
+            // All of these calls use the same route, so that the daemon that has a subscription also gets its
+            // `take`.
             Some(host) if relays::METHODS.contains(&method) && of_host(host)? != self.host => {
                 if !self.members.may_serve() {
                     return Ok(Some(Way::Representative));
@@ -203,7 +205,7 @@ impl Own {
         })
     }
 
-    /// The way of a daemon that has no part in its domain.
+    /// The route for a daemon that is no member of its domain.
     fn visit(
         &self,
         net: &Handle,
@@ -243,19 +245,19 @@ impl Own {
         peer.domain.as_ref() == Some(&self.domain) && peer.roles.has(Role::Publisher)
     }
 
-    /// The member of this host's name, if it is connected.
+    /// The member with this host name, if it is connected.
     fn connected(&self, net: &Handle, host: &HostName) -> Option<PeerKey> {
         let found =
             net.ready().into_iter().find(|peer| self.is_member(peer) && peer.host.as_ref() == Some(host));
         found.map(|peer| peer.peer)
     }
 
-    /// None if it is this one.
+    /// `None` if it is this host.
     fn to_host(&self, net: &Handle, view: &View, host: HostName) -> Result<Option<Way>, Fault> {
         if host == self.host {
             return Ok(None);
         }
-        // A host that has another key since has two rows, of which one is of the past.
+        // A host whose key was replaced has two rows; the old one is not connected.
         let rows = || view.members.iter().filter(|seen| seen.member.host == host);
         let known = rows().find(|seen| net.is_ready(seen.member.key)).or_else(|| rows().next());
         if let Some(seen) = known
@@ -267,7 +269,7 @@ impl Own {
         }
         if self.members.may_serve() {
             let domain = Some(self.domain.clone());
-            // It is here, and has not said yet that it lives.
+            // It is connected, and its first heartbeat has not arrived.
             if known.is_none()
                 && let Some(peer) = self.connected(net, &host)
             {
@@ -290,7 +292,7 @@ impl Own {
     }
 }
 
-/// Asks hosts of the own domain for those who subscribe to them.
+/// Asks hosts of the own domain on behalf of subscribers.
 pub(crate) struct Members {
     pub(crate) net: Handle,
     pub(crate) own: Own,
@@ -311,7 +313,7 @@ impl relays::Asker for Members {
             .and_then(|host| self.own.to_host(&self.net, &view, host));
         let (net, host) = (self.net.clone(), host.to_owned());
         Box::pin(async move {
-            // Once another daemon represents the domain, subscriptions are its.
+            // When another daemon has become the representative, subscriptions are made there.
             let Some(Way::Hop(hop)) = to_host? else {
                 let asked = format!("{host} is asked by another representative now; subscribe again");
                 return Err(unavailable(asked));
@@ -323,7 +325,7 @@ impl relays::Asker for Members {
     }
 }
 
-/// A sensor in no domain: what is asked of others has no answer.
+/// Router of a sensor in no domain: questions about others are answered by a fault.
 pub(crate) struct Alone {
     pub(crate) domain: DomainName,
     pub(crate) host: HostName,
@@ -348,7 +350,7 @@ impl Forward for Alone {
     }
 }
 
-/// A call as this daemon makes it for itself, to read the answer.
+/// A call that this daemon makes for itself, to read the answer.
 pub(crate) fn question(
     method: &'static str,
     params: Vec<(Name, Value)>,
@@ -379,12 +381,12 @@ pub(super) async fn ask_hop(
     answer_for(hop, question.form, net.ask(hop.peer, Protocol::Query, &bytes, time_left).await)
 }
 
-/// What came of asking `hop` for a value.
+/// The value that `hop` answered.
 pub(crate) fn answer(hop: &Hop, answered: Result<Vec<u8>, AskError>) -> Result<Value, Fault> {
     answer_for(hop, None, answered)?.value()
 }
 
-/// What came of asking `hop` for a document in `form`, if one is named.
+/// The answer of `hop`: a document if `form` is named, else a value.
 pub(crate) fn answer_for(
     hop: &Hop,
     form: Option<Form>,
@@ -400,12 +402,13 @@ pub(crate) fn answer_for(
     }
 }
 
-/// The value that `hop` gave.
+/// The value in the bytes of `hop`.
 pub(crate) fn read(hop: &Hop, bytes: &[u8]) -> Result<Value, Fault> {
     read_for(hop, None, Bytes::copy_from_slice(bytes))?.value()
 }
 
-/// The answer that `hop` gave: a document only where one was asked for, else a value, of which one can still be written.
+/// The answer in the bytes of `hop`: a document only where a form was requested, else a value, from which a
+/// document can be written.
 fn read_for(hop: &Hop, form: Option<Form>, bytes: Bytes) -> Result<Answered, Fault> {
     let unreadable = |error: &dyn fmt::Display| {
         unavailable(format!("the answer of {hop} cannot be read: {error}; is it of another version?"))
@@ -424,7 +427,7 @@ pub(crate) fn unavailable(message: String) -> Fault {
     Fault::new(fault::UNAVAILABLE, message)
 }
 
-/// A deadline as it travels.
+/// A time limit as it is sent in a question.
 pub(crate) fn millis(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }

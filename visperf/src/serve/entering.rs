@@ -1,9 +1,11 @@
-//! Visitors of a proxy: logins over the overlay answered, visas signed, and those put out whose account is gone.
+//! Visitors of a proxy: answers their logins over the overlay, signs visas, and disconnects those whose
+//! account was removed or changed.
 //!
-//! Rules: nothing but a login is answered to a visitor by the proxy itself; a visitor receives the address of a domain only if its
-//! account may see it; one whose account was removed or changed loses its connection, and every circuit with it, within
-//! [`LOOK_INTERVAL`].
-//! Not here: whether a login proves anything (`proxy::login::raw`), what a visa is good for (`overlay::identity::visa`).
+//! Rules: the proxy itself answers a visitor nothing but logins; a visitor receives the address of a domain
+//! only if its account may see it; one whose account was removed or changed loses its connection, and every
+//! circuit with it, within [`LOOK_INTERVAL`].
+//! Not here: the check of a login (`proxy::login::raw`), the permissions of a visa
+//! (`overlay::identity::visa`).
 
 use super::others::Others;
 use overlay::clock;
@@ -25,16 +27,16 @@ use tokio_util::sync::CancellationToken;
 use wire::entering::{ADDRESSES_MAX, Inside, Place, Question, Reply};
 use wire::id::{DomainName, PeerKey};
 
-/// How often it is looked who has to go.
+/// Interval of the check for removed and changed accounts.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Logins in work at a time; further ones wait.
+/// Most logins in progress; further ones wait.
 const IN_WORK_MAX: usize = 64;
 
-/// How long a domain may be looked for.
+/// Timeout for finding a domain.
 const LOOK_UP_TIME: Duration = Duration::from_secs(3);
 
-/// What answers logins; cheap to clone.
+/// Service of logins; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Entering {
     pub(crate) door: Arc<Door>,
@@ -45,7 +47,7 @@ pub(crate) struct Entering {
 }
 
 impl Entering {
-    /// Answer until `shutdown`.
+    /// Serve until `shutdown`.
     pub(crate) async fn run(self, mut questions: mpsc::Receiver<Asked>, shutdown: CancellationToken) {
         let mut look = tokio::time::interval(LOOK_INTERVAL);
         let mut in_work = JoinSet::new();
@@ -66,13 +68,13 @@ impl Entering {
         self.part();
         for visitor in self.door.put_out() {
             tracing::info!(target: "audit", %visitor, "a visitor is put out: its account was changed or removed");
-            // It would come back by the visa that it has.
+            // Without this its visa would let it in again.
             self.gate.shut_out(visitor);
             self.net.close(visitor).await;
         }
     }
 
-    /// Those that are connected no longer are gone.
+    /// Remove visitors that are no longer connected.
     fn part(&self) {
         for (visitor, account) in self.door.forget(|visitor| self.net.is_connected(visitor)) {
             tracing::info!(target: "audit", %visitor, account, "a visitor went");
@@ -104,12 +106,12 @@ impl Entering {
                 self.door.begin(visitor, &account, hash, nonce).map_err(|error| error.to_string())
             }
             Question::Prove { proof, domain } => {
-                // Those that come through another proxy are one source.
+                // Visitors through another proxy count as one source.
                 let source = from.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
                 let ends = Ends { visitor, proxy: self.net.me(), source };
-                // Commands come and go; those that went make place at once.
+                // Commands connect briefly; those that have gone make room at once.
                 self.part();
-                // One that is inside shows again that it may.
+                // A visitor that is already inside logs in again to renew its visa.
                 let is_new = !self.door.is_inside(visitor);
                 let entered = self.door.prove(ends, &proof);
                 let entered = entered.map_err(|error| {
@@ -145,7 +147,7 @@ impl Entering {
         }
         let found = self.others.reach_of(domain, LOOK_UP_TIME).await;
         let mut reach = found.map_err(|fault| fault.message.into_owned())?;
-        // What leads through other proxies is of no use with this one's visa at hand: circuits are its own.
+        // Addresses through other proxies are useless with this proxy's visa, which is for its own circuits.
         reach.addresses.retain(|at| at.via().is_none());
         reach.addresses.truncate(ADDRESSES_MAX);
         Ok(Place { representative: reach.peer, root: reach.root, addresses: reach.addresses })

@@ -1,13 +1,14 @@
-//! Queries to the representative of the own domain, also while it changes.
+//! Forwarding to the representative of the own domain, also while it changes.
 //!
 //! ```text
-//! no representative ─▶ wait for one ─▶ ask ─▶ lost, replaced, or not able to answer now ─▶ again (only what is read)
+//! no representative ─▶ wait for one ─▶ ask ─▶ lost, replaced, or unavailable ─▶ retry (only reads)
 //!                          └─ it is this daemon: answered here
 //! ```
 //!
-//! Rule: an election lasts seconds, so a question that comes meanwhile is asked again until its own time is over. What
-//! may have been carried out is not asked twice.
-//! Not here: whether a question is for the representative at all (`elsewhere`), the election (`overlay::domain`).
+//! Rule: an election takes seconds, so a question that arrives meanwhile is retried until its own timeout. A
+//! call that may have been carried out is not repeated.
+//! Not here: whether a question is for the representative at all (`elsewhere`), the election
+//! (`overlay::domain`).
 
 use super::elsewhere::{Hop, Own, answer_for, millis, unavailable};
 use overlay::clock;
@@ -21,26 +22,24 @@ use wire::fault;
 use wire::id::PeerKey;
 use wire::query::{Answer, Question};
 
-/// A daemon that knows why it has no representative waits only so long for one.
+/// Longest wait for a representative, if this daemon knows why it has none.
 const FOLLOWED_WITHIN: Duration = Duration::from_secs(5);
 
-/// Between two attempts.
+/// Pause between two attempts.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// The right to answer comes without a notification: it is looked for so often.
+/// Polling interval of the lease: no notification reports that this daemon may answer.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Who represents the domain.
+/// Representative of the domain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Represented {
-    /// This daemon.
     Here,
-    /// That one.
     By(PeerKey),
 }
 
-/// This daemon represents the domain: what is asked of the domain it answers. What is asked of another host is not its to
-/// answer, and the way there is another one now.
+/// This daemon represents the domain: it answers `domain.*` itself. It does not answer a question about
+/// another host, for which there is another route now.
 fn here(method: &str) -> Result<Option<Answered>, Fault> {
     match method.starts_with("domain.") {
         true => Ok(None),
@@ -48,7 +47,7 @@ fn here(method: &str) -> Result<Option<Answered>, Fault> {
     }
 }
 
-/// Whether another attempt may succeed: the link is gone, or the one that was asked cannot answer now.
+/// Whether a retry may succeed: the connection is gone, or the representative is unavailable now.
 fn passes(asked: &Result<Vec<u8>, AskError>) -> bool {
     match asked {
         Ok(bytes) => {
@@ -60,7 +59,8 @@ fn passes(asked: &Result<Vec<u8>, AskError>) -> bool {
 }
 
 impl Own {
-    /// The answer of the representative of the domain; `None` once that is this daemon, and the question is for it.
+    /// The answer of the domain's representative; `None` once that is this daemon, and the question is for
+    /// it.
     pub(super) async fn ask_representative(
         &self,
         net: &Handle,
@@ -75,7 +75,7 @@ impl Own {
             let peer = match self.found(net, left()).await {
                 Some(Represented::Here) => return here(&question.method),
                 Some(Represented::By(peer)) => peer,
-                // Why this daemon is not let in says more than which attempt failed.
+                // The reason of a refusal says more than the error of the last attempt.
                 None => {
                     return Err(failed
                         .filter(|_| self.welcome.health().is_empty())
@@ -86,7 +86,7 @@ impl Own {
             let bytes = question.to_bytes();
             let asked = tokio::select! {
                 asked = net.ask(peer, Protocol::Query, &bytes, left()) => asked,
-                // One that does not answer is often replaced before its link is lost.
+                // A representative that does not answer is often replaced before its connection is lost.
                 () = self.is_followed(net, peer), if is_read => continue,
             };
             let is_passing = is_read && passes(&asked);
@@ -99,7 +99,7 @@ impl Own {
         }
     }
 
-    /// Who represents the domain; `None` if that is not known in time.
+    /// The representative of the domain; `None` if there is none in time.
     async fn found(&self, net: &Handle, time_left: Duration) -> Option<Represented> {
         let soon = FOLLOWED_WITHIN.min(time_left);
         if let Ok(found) = tokio::time::timeout(soon, self.represented(net, None)).await {
@@ -111,12 +111,12 @@ impl Own {
         tokio::time::timeout(time_left.saturating_sub(soon), self.represented(net, None)).await.ok()
     }
 
-    /// Another one than `peer` represents the domain.
+    /// Wait until another daemon than `peer` represents the domain.
     async fn is_followed(&self, net: &Handle, peer: PeerKey) {
         self.represented(net, Some(peer)).await;
     }
 
-    /// The representative that is not `lost`, once there is one.
+    /// Wait for a representative that is not `lost`.
     async fn represented(&self, net: &Handle, lost: Option<PeerKey>) -> Represented {
         let own = net.me();
         let mut view = self.members.view();
@@ -147,7 +147,7 @@ impl Own {
         }
     }
 
-    /// `peer` as the one that is asked for the domain.
+    /// The hop to `peer` as the representative of the domain.
     fn hop_to(&self, net: &Handle, peer: PeerKey) -> Hop {
         let view = self.members.view();
         let named = |view: &View| {

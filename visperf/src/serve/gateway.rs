@@ -1,8 +1,10 @@
-//! A proxy: its key and certificate in the overlay, the directories by which it finds domains, and its door.
+//! Proxy daemon: its key and certificate in the overlay, the directories by which it finds domains, and its
+//! listener.
 //!
-//! Rules: it is a member of a domain with the role of a viewer, and asks as one; it holds the connections to the
-//! directories, so that it knows its peers before they connect. Everything is read and bound before anything runs.
-//! Not here: who comes in and what they may call (`proxy`), reaching a domain (`others`).
+//! Rules: it is a member of a domain with the role of a viewer, and asks as one; it opens the connections to
+//! the directories itself, so that it knows its peers before they connect. Everything is read and bound
+//! before anything runs.
+//! Not here: logins and permissions of visitors (`proxy`), reaching a domain (`others`).
 
 use super::elsewhere::Router;
 use super::entering::Entering;
@@ -51,28 +53,32 @@ use wire::address::Address;
 use wire::id::PeerKey;
 use wire::join::Directory;
 
-/// How often the connections to the directories are asked to be held; sooner than they would be given up.
+/// Interval of the requests to hold the connections to the directories; shorter than the timeout after which
+/// they would be closed.
 const HOLD_INTERVAL: Duration = Duration::from_secs(20);
 
-/// Most connections at the door on which no one follows: each some 20 KiB, and less than half of the descriptors of a process.
+/// Most connections without a stream at the listener: each takes some 20 KiB, and together less than half of
+/// the descriptors of a process.
 const CONNECTIONS_AT_DOOR: usize = 8_000;
 
-/// Most connections from one address, those of followers among them: many users sit behind one.
+/// Most connections from one address, including those with streams: many users may share one.
 const CONNECTIONS_OF_ADDRESS: usize = 2_000;
 
-/// Most followers beside those connections: with them a process has 19,000, where systems give it 20,000 descriptors.
+/// Most streams beyond those connections: with them a process has 19,000, where systems allow 20,000
+/// descriptors.
 const FOLLOWERS: usize = 11_000;
 
-/// Different questions that are followed: as many as calls in work, for each may be in work at once.
+/// Most different questions that are streamed: as many as calls in progress, since each may be in progress at
+/// once.
 const QUESTIONS: usize = CALLS_IN_WORK;
 
-/// Largest answer handed out, so that all that are in work fit into memory.
+/// Largest answer, so that all answers in progress fit into memory.
 const ANSWER_BYTES: usize = 16 << 20;
 
-/// Most calls in work at a time.
+/// Most calls in progress.
 const CALLS_IN_WORK: usize = 512;
 
-/// What one proxy takes from its visitors.
+/// Limits of one proxy.
 pub(crate) fn limits() -> Limits {
     Limits {
         connections: CONNECTIONS_AT_DOOR,
@@ -89,11 +95,11 @@ pub(crate) fn limits() -> Limits {
     }
 }
 
-/// A proxy that is open: bound, and not yet running.
+/// A proxy that is bound, and not yet running.
 pub(crate) struct Gateway {
     pub(crate) net: Handle,
     pub(crate) door: Arc<Door>,
-    /// What comes in by the door for the overlay.
+    /// Connections for the overlay that arrive at the proxy's listener.
     pub(crate) tunnels: Arc<Tunnels>,
     pub(crate) told: Told,
     overlay: Overlay,
@@ -108,28 +114,29 @@ pub(crate) struct Gateway {
     watch: Watch,
 }
 
-/// What is printed at its start.
+/// What a proxy prints at its start.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
-    /// Where visitors are let in.
+    /// The address at which visitors connect.
     pub(crate) address: SocketAddr,
-    /// SHA-256 of the certificate and its file; none where nothing is encrypted.
+    /// SHA-256 of the certificate and its file; `None` without encryption.
     pub(crate) certificate: Option<(String, std::path::PathBuf)>,
-    /// How many may come in.
+    /// Number of accounts.
     pub(crate) accounts: usize,
-    /// How many directories it asks.
+    /// Number of directories that it asks.
     pub(crate) directories: usize,
-    /// `KEY@HOST:PORT`, by which daemons inside hold a connection to it.
+    /// `KEY@HOST:PORT`, by which daemons inside register with it.
     pub(crate) contacts: Vec<String>,
-    /// The same of its door, for who gets out by web traffic alone; none where the door is for this host alone.
+    /// The same with the port of its listener, for daemons that can only use web traffic; empty where it
+    /// listens on loopback alone.
     pub(crate) web_contacts: Vec<String>,
 }
 
 impl Gateway {
-    /// Read keys and files, and listen. Call it within a runtime.
+    /// Read keys and files, and listen. Call it within a tokio runtime.
     ///
     /// # Errors
-    /// If a file cannot be used, or an address not be listened on.
+    /// If a file cannot be used, or an address cannot be listened on.
     pub(crate) async fn open(
         state: &Path,
         membership: Option<&Membership>,
@@ -207,18 +214,18 @@ impl Gateway {
         })
     }
 
-    /// What is wrong with its place among others, in sentences.
+    /// Health messages about refusals of this daemon by others, as sentences.
     pub(crate) fn welcome(&self) -> Welcome {
         self.overlay.welcome.clone()
     }
 
-    /// Add what daemons of domains answer, and where those are: all of it is handed on.
+    /// Add the methods of domains and of directories: all calls are forwarded.
     ///
     /// # Errors
-    /// If a method of the same name is there already.
+    /// If a method of the same name already exists.
     pub(crate) fn add_methods(&self, registry: &mut Registry) -> Result<(), rpc::dispatch::method::Error> {
         for declaration in sensor::query::declared::all() {
-            // The router sends each elsewhere, or says why it cannot.
+            // The router forwards each call, or returns the reason why it cannot.
             registry
                 .add(declaration.handler_now(|_| Err(Fault::internal("a proxy has no answer of its own"))))?;
         }
@@ -239,7 +246,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Let visitors in until `shutdown`.
+    /// Serve visitors until `shutdown`.
     pub(crate) fn spawn(self, tasks: &mut Tasks, dispatcher: Arc<Dispatcher>, shutdown: &CancellationToken) {
         let Gateway { mut overlay, others, asking, directories, denying, renewal, .. } = self;
         let logins = overlay.hub.questions(Protocol::Enter);
@@ -269,7 +276,7 @@ impl Gateway {
     }
 }
 
-/// `KEY@HOST:PORT` of the door, under the names under which the overlay is reached.
+/// `KEY@HOST:PORT` of the listener, with the host names under which the overlay is reached.
 fn web_contacts(me: PeerKey, advertised: &[Address], door: SocketAddr) -> Vec<String> {
     if door.ip().is_loopback() {
         return Vec::new();
@@ -295,7 +302,7 @@ async fn hold(directories: Arc<Directories>, shutdown: CancellationToken) {
     }
 }
 
-/// Knows members by their certificates, as for a connection.
+/// Authenticates members by their passes, with the same checks as for a connection.
 struct Members {
     me: PeerKey,
     gate: Arc<Gatekeeper>,
@@ -361,8 +368,7 @@ mod tests {
     use std::collections::BTreeMap;
     use wire::api::directory::{DomainsParams, ResolveParams, TargetsParams};
 
-    /// What an account of each class may call here. A method that is new comes to this list, and to `proxy::grant` if
-    /// it is to be for viewers.
+    /// The class of each method. Enter a new method here, and in `proxy::grant` if viewers may call it.
     const CLASSED: [(Class, &[&str]); 4] = [
         (
             Class::Figures,

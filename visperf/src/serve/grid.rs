@@ -1,4 +1,4 @@
-//! One process of daemons: open, bind, serve, drain.
+//! Process of daemons: open, bind, serve, drain.
 //!
 //! Rule: everything is opened and bound before anything is served, so that a failure leaves nothing half
 //! started.
@@ -32,32 +32,33 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Where daemons answer by default.
+/// Default address for queries.
 pub(crate) const LISTEN_DEFAULT: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), PORT_DEFAULT);
 
-/// What to start.
+/// Daemons to start, and their configuration.
 pub(crate) struct Plan {
     pub(crate) state: PathBuf,
-    /// `None`: the default address, or any free port if that is taken.
+    /// `None`: the default address, or any free port if that is in use.
     pub(crate) listen: Option<Listen>,
-    /// The local socket; `None`: in the state folder.
+    /// Path of the local socket; `None`: in the state folder.
     pub(crate) socket: Option<PathBuf>,
     pub(crate) sensor: Option<sensor::config::Config>,
     pub(crate) directory: Option<directory::config::Config>,
     pub(crate) proxy: Option<proxy::config::Config>,
-    /// How it takes part in the overlay, once it has joined a domain.
+    /// Configuration of the overlay, which is used once the sensor has joined a domain.
     pub(crate) overlay: overlay::config::Config,
 }
 
 /// Daemons that are open and bound.
 pub(crate) struct Grid {
-    /// Of the whole folder, whatever daemons it is of: held until the last of them has ended.
+    /// Lock of the whole state folder, for all daemons of this process; held until the last of them has
+    /// ended.
     lock: Lock,
     state: PathBuf,
-    /// Of the folder, those that the disk did not take yet.
+    /// Files of the folder that could not be written yet.
     files: LateFiles,
-    /// Notices that the folder is removed.
+    /// Detects that the folder was removed.
     watch: StateWatch,
     listener: tokio::net::TcpListener,
     address: SocketAddr,
@@ -71,11 +72,11 @@ pub(crate) struct Grid {
     term: u64,
 }
 
-/// A directory, and who can reach it.
+/// A directory, and its reach.
 enum Place {
-    /// This process alone.
+    /// Used by this process alone.
     Here(Directory),
-    /// The grid.
+    /// Part of a grid.
     Grid(Box<Replica>),
 }
 
@@ -125,7 +126,7 @@ impl Grid {
         if let Some(sensor) = &sensor {
             control::open(&plan.state, sensor, member.as_ref().map(|member| Arc::clone(&member.gate)))?;
         }
-        // A sensor that has joined a domain has its directories elsewhere.
+        // A sensor that has joined a domain uses the directories of the grid.
         let directory = match plan.directory.filter(|_| member.is_none()) {
             Some(config) => Some(open_directory(config, &plan.state, sensor.is_some(), &plan.overlay)?),
             None => None,
@@ -211,8 +212,8 @@ impl Grid {
         Ok(())
     }
 
-    /// Whether the state folder is in its place, and, of a member, how it stands in its domain: shown wherever the sensor's health
-    /// is, where there is a sensor.
+    /// Add the health of the state folder, and the membership of a member. With a sensor they are part of the
+    /// sensor's health, elsewhere of the daemon's.
     fn add_state_and_membership(&mut self, sources: &mut Sources) -> anyhow::Result<()> {
         let watch = self.watch.clone();
         let mut all: Vec<Box<dyn Fn() -> Vec<String> + Send + Sync>> = vec![Box::new(move || watch.health())];
@@ -240,12 +241,12 @@ impl Grid {
         Ok(())
     }
 
-    /// Where it answers.
+    /// The address at which it answers queries.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// `KEY@HOST:PORT` of a directory of a grid, as others configure it.
+    /// `KEY@HOST:PORT` of a directory of a grid, for the configuration of other daemons.
     pub(crate) fn told_as_directory(&self) -> &[String] {
         match &self.directory {
             Some(Place::Grid(replica)) => &replica.contacts_told,
@@ -253,22 +254,21 @@ impl Grid {
         }
     }
 
-    /// Its part in the overlay; none where it has joined no domain.
+    /// A sentence about its membership; `None` where it has joined no domain.
     pub(crate) fn told_as_member(&self) -> Option<String> {
         self.member.as_ref().map(Member::told)
     }
 
-    /// What is to be printed of a proxy.
+    /// What a proxy prints at its start.
     pub(crate) fn told_as_proxy(&self) -> Option<&Told> {
         self.proxy.as_ref().map(|proxy| &proxy.told)
     }
 
-    /// The sensor, if there is one.
     pub(crate) fn sensor(&self) -> Option<&Sensor> {
         self.sensor.as_ref()
     }
 
-    /// Serve until a signal comes, a task of `more` ends, or something fails; then drain.
+    /// Serve until a signal arrives, a task of `more` ends, or a task fails; then drain.
     pub(crate) async fn run(
         self,
         shutdown: CancellationToken,
@@ -334,7 +334,7 @@ impl Grid {
     }
 }
 
-/// What a sensor has for `daemon.info`.
+/// Add the health and counters of a sensor to `daemon.info`.
 fn add_sensor(sensor: &Sensor, sources: &mut Sources) {
     let [health, status, processes, report, subscriptions] = std::array::from_fn(|_| sensor.status());
     sources.health.push(Box::new(move || health.health()));
@@ -346,7 +346,7 @@ fn add_sensor(sensor: &Sensor, sources: &mut Sources) {
     sources.statistics.push(("control", Box::new(move || control.figures().told())));
 }
 
-/// Without a service manager this does nothing.
+/// Notify the service manager; without one this does nothing.
 fn tell_service_manager(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::warn!(%error, "cannot notify the service manager");
@@ -359,7 +359,8 @@ fn part(state: &Path, name: &str) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// A directory of the grid if it is one by itself and admits a domain, else one of this process.
+/// Open a directory: part of a grid if it runs without a sensor and admits a domain, else for this process
+/// alone.
 fn open_directory(
     config: directory::config::Config,
     state: &Path,
@@ -382,7 +383,7 @@ fn tell_of_proxy(proxy: &Gateway, sources: &mut Sources) {
     sources.statistics.push(("overlay", Box::new(move || net.figures().told())));
 }
 
-/// Most connections whose transport is in `daemon.info`.
+/// Most connections that `daemon.info` lists with their transports.
 const REACH_TOLD_MAX: usize = 64;
 
 fn reach(net: Handle) -> Option<Reach> {
@@ -413,8 +414,8 @@ fn refuse_open_bind(listen: Listen) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The local socket, in the state folder unless `named`. One that cannot be made there, such as on a file system without sockets, is
-/// reported, and the daemon answers on loopback alone.
+/// Bind the local socket, in the state folder unless `named`. If it cannot be created in the state folder, as
+/// on a file system without sockets, that is reported, and the daemon answers on loopback alone.
 fn bind_local(
     state: &Path,
     named: Option<&Path>,

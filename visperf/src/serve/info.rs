@@ -1,6 +1,6 @@
 //! `daemon.info`: version, role and counters of every daemon.
 //!
-//! Rule: health and figures are asked when the call comes, never remembered.
+//! Rule: health and counters are read at each call, never cached.
 
 use rpc::dispatch::method::Method;
 use rpc::dispatch::statistics::Statistics;
@@ -13,7 +13,6 @@ use wire::api::daemon::{Figures, Info, InfoParams, Reached};
 use wire::id::PeerKey;
 use wire::time::Time;
 
-/// The fixed parts of a daemon's info.
 pub(crate) struct Identity {
     pub(crate) kind: &'static str,
     pub(crate) host: String,
@@ -23,12 +22,12 @@ pub(crate) struct Identity {
     pub(crate) started: Time,
 }
 
-/// What is wrong and how much was done, asked at each call.
+/// Sources of health messages and counters, read at each call.
 #[derive(Default)]
 pub(crate) struct Sources {
     pub(crate) health: Vec<Box<dyn Fn() -> Vec<String> + Send + Sync>>,
     pub(crate) statistics: Vec<Statistic>,
-    /// Connections that are not direct: their peers and transports.
+    /// Connections that are not direct: the peers and transports.
     pub(crate) reach: Option<Reach>,
 }
 

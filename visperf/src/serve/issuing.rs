@@ -1,7 +1,7 @@
-//! The issuer's side of a daemon: admits others to the domain that was created here.
+//! Issuer's service of a daemon: admits hosts to the domain that was created here.
 //!
-//! Rule: a joining host receives the addresses of members that live now, this daemon first.
-//! Not here: who is admitted (`overlay::joining::service`), how directories learn who is denied
+//! Rule: a joining host receives the addresses of live members, this daemon first.
+//! Not here: which hosts are admitted (`overlay::joining::service`), how directories receive revocations
 //! (`overlay::deny_sync`, from the gate).
 
 use super::overlay::Overlay;
@@ -18,17 +18,17 @@ use wire::address::Address;
 use wire::join::{Directory, SEEDS_MAX};
 use wire::membership::State;
 
-/// The task's parts.
+/// The service, before it runs.
 pub(crate) struct Issuing {
     service: Service,
-    /// Keeps the seeds for joiners up to date.
+    /// Updates the seeds for joining hosts.
     seeds: watch::Sender<Vec<Address>>,
     own: Vec<Address>,
     trouble: watch::Receiver<Option<String>>,
 }
 
 impl Issuing {
-    /// Ready to admit by `files`; joiners receive `directories`.
+    /// Prepare to admit hosts by `files`; joining hosts receive `directories`.
     pub(crate) fn new(
         files: DomainFiles,
         directories: Vec<Directory>,
@@ -50,12 +50,12 @@ impl Issuing {
         Issuing { service, seeds, own, trouble: shown }
     }
 
-    /// Why it signs nothing now.
+    /// The reason why the issuer cannot sign now, if any.
     pub(crate) fn trouble(&self) -> watch::Receiver<Option<String>> {
         self.trouble.clone()
     }
 
-    /// Admit others until `shutdown`.
+    /// Serve until `shutdown`.
     pub(crate) async fn run(self, members: DomainHandle, shutdown: CancellationToken) {
         let Issuing { service, seeds, own, .. } = self;
         let mut view = members.view();
@@ -77,7 +77,7 @@ impl Issuing {
     }
 }
 
-/// Where a joiner begins to look: this daemon, then members that are alive.
+/// The addresses that a joining host dials first: this daemon, then live members.
 fn seeds_of(own: &[Address], view: &View) -> Vec<Address> {
     let alive = view.members.iter().filter(|seen| seen.member.state == State::Alive);
     let first = alive.filter_map(|seen| Address::try_from(seen.member.addresses.first()?.as_str()).ok());

@@ -1,4 +1,4 @@
-//! Which logs of known middleware this host has: the places that the filters name.
+//! Discovery of known logs: finds the logs of middleware on this host, at the paths that the filters name.
 //!
 //! Rule: only files that can be read now count; the tail watches their globs from then on.
 
@@ -7,11 +7,10 @@ use sensor::config::Tail;
 use sensor::tail::probe;
 use std::path::{Path, PathBuf};
 
-/// Places looked at for one glob, at most.
+/// Most directory entries that are examined for one glob.
 const LOOKED_AT_MAX: usize = 10_000;
 
-/// One tail for every glob of the filters that names a readable file now; those that other tails name
-/// already are left out.
+/// One tail for every glob of the filters that matches a readable file now.
 pub(crate) fn find(registry: &Registry) -> Vec<Tail> {
     let mut tails = Vec::new();
     for filter in registry.iter() {
@@ -26,7 +25,7 @@ pub(crate) fn find(registry: &Registry) -> Vec<Tail> {
     tails
 }
 
-/// Plain files that a glob of a full path names.
+/// Plain files that match a glob of an absolute path.
 fn matches(glob: &str) -> Vec<PathBuf> {
     let Ok(compiled) = globset::GlobBuilder::new(glob).literal_separator(true).build() else {
         return Vec::new();

@@ -1,7 +1,10 @@
-//! Small files of a state folder that a daemon writes at its start: one that the disk does not take now is written later.
+//! Delayed writes: small files of a state folder that a daemon writes at its start; one that cannot be
+//! written now is written later.
 //!
-//! Shell. Rule: a full disk keeps no daemon from starting; what is not written yet is shown in its health.
-//! Not here: what is in the files (`state_dir`, `registration`), events and samples (the sensor's journal waits by itself).
+//! Shell. Rule: a full disk does not prevent the start of a daemon; files that are not written yet are shown
+//! in its health.
+//! Not here: the content of the files (`state_dir`, `registration`), events and samples (the sensor's journal
+//! waits by itself).
 
 use overlay::whole_file;
 use std::collections::BTreeMap;
@@ -10,10 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How often it is tried again.
 const RETRY_EVERY: Duration = Duration::from_secs(2);
 
-/// The files that wait; to be cloned freely.
+/// The files that wait; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LateFiles(Arc<Mutex<BTreeMap<PathBuf, Late>>>);
 
@@ -36,18 +38,18 @@ impl LateFiles {
         }
     }
 
-    /// A file that waits is not wanted any more.
+    /// Cancel the write of a file that waits.
     pub(crate) fn forget(&self, path: &Path) {
         self.lock().remove(path);
     }
 
-    /// What waits, in sentences.
+    /// The files that wait, as sentences.
     pub(crate) fn health(&self) -> Vec<String> {
         let late = self.lock();
         late.iter().map(|(path, late)| format!("cannot write {}: {}", path.display(), late.why)).collect()
     }
 
-    /// Try again until `shutdown`.
+    /// Retry until `shutdown`.
     pub(crate) async fn run(self, shutdown: CancellationToken) {
         let mut retry = tokio::time::interval(RETRY_EVERY);
         loop {
@@ -56,7 +58,7 @@ impl LateFiles {
                 _ = retry.tick() => {}
             }
             let files = self.clone();
-            // A disk in trouble can take long.
+            // A failing disk can block for long.
             if tokio::task::spawn_blocking(move || files.retry()).await.is_err() {
                 return;
             }

@@ -1,8 +1,9 @@
-//! `directory.*` as a sensor answers it: from its memory and the directories' word.
+//! Methods `directory.*` of a sensor or a proxy: answered from its cache and by the directories.
 //!
-//! Rule: `directory.resolve` is answered for whatever was ever known, directories dead or not; lists of all domains are
-//! the directories' own answers, and what this sensor and its representative remember where none answers; both are asked
-//! the same, so that a list says of a domain what `directory.resolve` says.
+//! Rule: `directory.resolve` is answered for every domain that was ever known, even if no directory is
+//! reachable; a list of all domains is a directory's own answer, or, if none answers, what this daemon and
+//! its representative have cached; both sources are compared in the same way, so a list and
+//! `directory.resolve` agree about a domain.
 //! Not here: the directory's own answers (`directory::methods`).
 
 use super::elsewhere::{self, Hop};
@@ -28,25 +29,25 @@ use wire::api::directory::{
     DOMAINS_MAX, Domain, DomainState, Domains, DomainsParams, ResolveParams, TargetsParams,
 };
 
-/// How long directories may take: less than a client waits.
+/// Timeout for directories: less than a client waits.
 const DEADLINE: Duration = Duration::from_secs(4);
 
-/// What answers.
+/// Handler of the methods.
 #[derive(Clone)]
 pub(crate) struct Lookups {
     pub(crate) asker: Asker,
     pub(crate) directories: Arc<Directories>,
     pub(crate) net: Handle,
-    /// None: this daemon has no part in a domain.
+    /// `None`: this daemon is no member of a domain.
     pub(crate) members: Option<DomainHandle>,
     pub(crate) welcome: Welcome,
 }
 
 impl Lookups {
-    /// Add the methods and the path of service discovery.
+    /// Add the methods and the HTTP path of service discovery.
     ///
     /// # Errors
-    /// If one of the same name is there already.
+    /// If a method of the same name already exists.
     pub(crate) fn add(self, registry: &mut Registry) -> Result<(), rpc::dispatch::method::Error> {
         let own = self.clone();
         registry.add(typed::method(move |caller, params: ResolveParams| {
@@ -67,7 +68,7 @@ impl Lookups {
 
     async fn resolve(&self, params: ResolveParams, is_client: bool) -> Result<Domain, Fault> {
         let domain = methods::named(&params.domain)?;
-        // A member asks its representative after all directories were asked without success.
+        // A member that asks its representative has already asked all directories without success.
         let outcome = match is_client {
             true => self.asker.resolve(&domain, DEADLINE).await,
             false => self.asker.last_known(&domain),
@@ -84,7 +85,7 @@ impl Lookups {
                 return Err(others::absent(&domain, &outcome, &self.welcome, || self.asker.known()));
             }
         };
-        // No directory answered: the representative may know better.
+        // No directory answered: the representative may have a newer record.
         let remembered = if is_client { self.ask_representative(&params).await } else { None };
         match (own, remembered) {
             (Ok(own), Some(Ok(other))) if number(&own) >= number(&other) => Ok(own),
@@ -93,7 +94,8 @@ impl Lookups {
         }
     }
 
-    /// What the domain's representative remembers: it holds connections to the directories, and learns every domain.
+    /// The answer of the domain's representative from its cache: it is connected to the directories, and
+    /// learns every domain.
     async fn ask_representative<R: Request>(&self, request: &R) -> Option<Result<R::Answer, Fault>> {
         let peer = self.members.as_ref()?.view().borrow().state.representative?;
         let bytes = match question(request) {
@@ -105,10 +107,10 @@ impl Lookups {
         Some(elsewhere::answer(&hop, answered).and_then(typed::answer_of::<R>))
     }
 
-    /// What the first directory that answers says; an error if none does.
+    /// The answer of the first directory that answers; an error if none does.
     async fn ask_directories<R: Request>(&self, request: &R) -> Result<Result<R::Answer, Fault>, Fault> {
         let bytes = question(request)?;
-        // Those that are there first: one that is dead costs its deadline.
+        // Connected directories first: each dead one costs its timeout.
         let mut keys: Vec<_> = self.directories.connected().collect();
         keys.extend(
             self.directories.keys().into_iter().filter(|key| !keys.contains(key)).collect::<Vec<_>>(),
@@ -131,16 +133,17 @@ impl Lookups {
         Err(elsewhere::unavailable(format!("no directory answered: {tried}")))
     }
 
-    /// `directory.domains`: what directories say; where none answers, what is remembered here and by the representative.
+    /// `directory.domains`: the answer of a directory, or, if none answers, the caches of this daemon and of
+    /// the representative.
     async fn domains(&self, params: DomainsParams, is_client: bool) -> Result<Domains, Fault> {
-        // A member asks its representative after all directories were asked without success.
+        // A member that asks its representative has already asked all directories without success.
         if is_client && let Ok(told) = self.ask_directories(&params).await {
             return told;
         }
         let mut known = self.remembered(params.after.as_deref());
         let mut is_cut = false;
         if is_client {
-            // In all states, as it may know another of a domain than is known here.
+            // In all states: the representative may have a domain in another state than this daemon.
             let all = DomainsParams { state: None, after: params.after, limit: DOMAINS_MAX };
             if let Some(Ok(other)) = self.ask_representative(&all).await {
                 is_cut = other.more;
@@ -151,7 +154,7 @@ impl Lookups {
         Ok(page(known, params.state, limit, is_cut))
     }
 
-    /// What this sensor remembers of each domain whose name comes after this one.
+    /// The cached record of each domain whose name comes after this one.
     fn remembered(&self, after: Option<&str>) -> BTreeMap<String, Domain> {
         let known = self.asker.known().into_iter();
         let known = known.filter(|name| after.is_none_or(|after| name.as_str() > after));
@@ -162,9 +165,9 @@ impl Lookups {
         found.collect()
     }
 
-    /// A cached answer, in the form of a directory's.
+    /// A cached record, in the form of a directory's answer.
     fn believed(&self, mut found: resolve::Found) -> Found {
-        // What this daemon states itself they do not take: no other believes in its lease.
+        // The directories refuse this daemon's own record, so no other daemon accepts its lease.
         if self.welcome.is_refused_by(&self.directories.keys()) {
             found.primary.remaining = Duration::ZERO;
         }
@@ -172,7 +175,7 @@ impl Lookups {
     }
 }
 
-/// Of each domain what is newer: what is known here, or what another daemon says.
+/// Add the records of others where they are newer than the own ones.
 fn add_newer(known: &mut BTreeMap<String, Domain>, others: Vec<Domain>) {
     for other in others {
         if known.get(&other.domain).is_none_or(|own| number(own) < number(&other)) {
@@ -181,14 +184,14 @@ fn add_newer(known: &mut BTreeMap<String, Domain>, others: Vec<Domain>) {
     }
 }
 
-/// The answer of `directory.domains`; `is_cut` says that there are others behind.
+/// The answer of `directory.domains`; `is_cut` means that further domains follow.
 fn page(known: BTreeMap<String, Domain>, state: Option<DomainState>, limit: usize, is_cut: bool) -> Domains {
     let mut fitting = known.into_values().filter(|domain| state.is_none_or(|state| domain.state == state));
     let domains = fitting.by_ref().take(limit).collect();
     Domains { domains, more: is_cut || fitting.next().is_some() }
 }
 
-/// Which of two statements of a domain is the newer one.
+/// Version of a record, to compare two of the same domain.
 fn number(domain: &Domain) -> (u64, u64) {
     (domain.term, domain.sequence)
 }
@@ -197,7 +200,7 @@ fn question<R: Request>(request: &R) -> Result<Vec<u8>, Fault> {
     Ok(elsewhere::question(R::METHOD, typed::params_of(request)?, DEADLINE, 1).to_bytes())
 }
 
-/// A result, in the form of a directory's.
+/// A resolved record, in the form of a directory's answer.
 fn told(found: resolve::Found) -> Found {
     let mut told = one(found.primary);
     told.partial = found.partial.into_iter().map(one).collect();
@@ -237,7 +240,7 @@ mod tests {
         let own = [record("A", 2, LastSeen), record("C", 1, LastSeen)];
         let mut known: BTreeMap<String, Domain> =
             own.into_iter().map(|record| (record.domain.clone(), record)).collect();
-        // Of the same number what is known here goes first, as in `directory.resolve`.
+        // On equal versions the own record wins, as in `directory.resolve`.
         add_newer(&mut known, vec![record("A", 2, Live), record("B", 7, Live), record("C", 3, Live)]);
         let page = |state, limit, is_cut| told(&page(known.clone(), state, limit, is_cut));
         assert_eq!(page(None, 9, false), "A 2 last_seen, B 7 live, C 3 live");

@@ -1,7 +1,7 @@
-//! A sensor that has joined a domain: its key, its certificate, its connections, its part in the election.
+//! Member daemon: a sensor that has joined a domain, with its key, certificate, connections and membership.
 //!
-//! Rule: everything is read and bound before anything runs; without a membership in the state directory
-//! there is no overlay, and nothing listens.
+//! Rule: everything is read and bound before anything runs; without a membership in the state directory there
+//! is no overlay, and nothing listens.
 //! Not here: joining (`overlay::joining`), reports (`reporting`), other domains (`between`).
 
 use super::between::Between;
@@ -45,10 +45,10 @@ use wire::address::Address;
 use wire::credential::{Certificate, Role};
 use wire::join::Directory;
 
-/// How long the last message to the receiver of the report may take, after that of the election.
+/// Timeout for the last message to the receiver of the report, after the election's last messages.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// A member that is open: bound, and part of nothing yet.
+/// A member that is bound, and not yet running.
 pub(crate) struct Member {
     own: Own,
     pub(crate) net: Handle,
@@ -60,9 +60,9 @@ pub(crate) struct Member {
     reporting: Option<Reporting>,
     renewal: Renewal,
     denying: DenySpread,
-    /// Only where the domain was created: admits others.
+    /// Only on the host where the domain was created: admits other hosts.
     issuer: Option<Issuing>,
-    /// Subscriptions to other hosts of the domain, for the time that it represents it.
+    /// Subscriptions to other hosts of the domain, for the time in which it is the representative.
     relays: (Relays, Running),
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn membership(state: &Path) -> anyhow::Result<Option<Membership>> {
     Ok(member_files::load_membership(state)?)
 }
 
-/// A sensor goes by the names that its certificate gives it.
+/// Set the sensor's domain and host to those of its certificate.
 ///
 /// # Errors
 /// If the configuration names another domain or host.
@@ -95,11 +95,10 @@ pub(crate) fn name_after(config: &mut sensor::config::Config, membership: &Membe
 
 impl Member {
     /// Read keys and files, listen, and be ready to [`Member::spawn`]; queries are answered at `address`, and
-    /// `sensor` reports. Call it
-    /// within a runtime.
+    /// `sensor` reports. Call it within a tokio runtime.
     ///
     /// # Errors
-    /// If a file cannot be used, or the address not be listened on.
+    /// If a file cannot be used, or the address cannot be listened on.
     pub(crate) fn open(
         state: &Path,
         membership: &Membership,
@@ -130,7 +129,7 @@ impl Member {
             pace: Pace::default(),
         };
         let files = DomainFiles::new(state, overlay.key.clone());
-        // What is wrong with the files is reported when the issuer needs them.
+        // An error of the files is reported when the issuer needs them.
         let has_others = files.exist() && files.has_others(clock::calendar()).unwrap_or(false);
         let issuer = files
             .exist()
@@ -178,7 +177,7 @@ impl Member {
         })
     }
 
-    /// Its domain and where others dial it, in a sentence.
+    /// A sentence about its domain and the addresses at which others dial it.
     pub(crate) fn told(&self) -> String {
         let Own { domain, host, .. } = &self.own;
         let reached: Vec<&str> = self.overlay.advertised.iter().map(Address::as_str).collect();
@@ -188,23 +187,23 @@ impl Member {
         }
     }
 
-    /// Why this daemon, where it is the issuer, signs nothing now.
+    /// The reason why the issuer of this daemon cannot sign now; `None` if it is no issuer.
     pub(crate) fn issuer_trouble(&self) -> Option<watch::Receiver<Option<String>>> {
         self.issuer.as_ref().map(Issuing::trouble)
     }
 
-    /// What is wrong with its place among others, in sentences.
+    /// Health messages about refusals of this daemon by others, as sentences.
     pub(crate) fn welcome(&self) -> Welcome {
         self.overlay.welcome.clone()
     }
 
-    /// Where queries for others go.
+    /// The router of queries to other daemons.
     pub(crate) fn router(&self) -> Router {
         let relays = Some(self.relays.0.clone());
         Router { net: self.net.clone(), own: Some(self.own.clone()), others: self.between.others(), relays }
     }
 
-    /// Take part until `shutdown`; the connections are closed when the last words are said.
+    /// Run until `shutdown`; the connections are closed after the last messages are sent.
     pub(crate) fn spawn(self, tasks: &mut Tasks, dispatcher: Arc<Dispatcher>, shutdown: &CancellationToken) {
         let Member {
             gate,
@@ -223,7 +222,7 @@ impl Member {
         let own_domain = own.domain.clone();
         let quiet = CancellationToken::new();
         let (ending, closing) = (shutdown.clone(), quiet.clone());
-        // Both say that this sensor leaves: to the election, and to the receiver of its report.
+        // Two parts announce that this sensor leaves: the election, and the report to its receiver.
         let reported = match reporting {
             Some(reporting) => reporting.spawn(tasks, shutdown),
             None => {
@@ -259,7 +258,8 @@ impl Member {
     }
 }
 
-/// The sensor's part in its domain, to which others may have been let in here.
+/// Open the sensor's membership in its domain; `has_others` means that the issuer here has admitted other
+/// hosts.
 fn open_domain(
     state: &Path,
     membership: &Membership,
@@ -267,7 +267,7 @@ fn open_domain(
     certificate: &Certificate,
     overlay: &mut Overlay,
 ) -> anyhow::Result<(Domain, DomainHandle)> {
-    // The issuer too, where the token said it is: the way in when everybody has moved.
+    // Including the issuer, at the addresses from the token: it is found when all members have moved.
     let known = membership.seeds.iter().chain(&membership.issuer).chain(&config.seeds);
     let seeds: BTreeSet<Address> = known.cloned().collect();
     let seeds: Vec<Address> = seeds.into_iter().collect();

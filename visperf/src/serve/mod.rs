@@ -1,7 +1,8 @@
-//! The daemons, put together: a sensor, a directory, or both behind one address.
+//! Composition of the daemons: a sensor, a directory, a proxy, or a sensor and a directory behind one
+//! address.
 //!
-//! Wiring only: what they do is in their crates. Every daemon started here answers `daemon.info`, writes
-//! the address it answers on to `STATE/listen`, and drains at the first signal.
+//! Wiring only: their functions are in their crates. Every daemon started here answers `daemon.info`, writes
+//! the address at which it answers to `STATE/listen`, and drains at the first signal.
 
 mod accounts;
 pub(crate) mod between;

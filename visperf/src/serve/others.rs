@@ -1,8 +1,9 @@
-//! Other domains: which daemon represents one, and asking it.
+//! Forwarding to other domains: find the representative of a domain, and ask it.
 //!
-//! Rule: the peer to ask is looked up for each question, from memory where that is seconds old, and again when it cannot be
-//! reached; a fault names the daemon that was asked, and says how old it is what was known of it.
-//! Not here: how a domain is looked up (`overlay::resolve`, `directory`), which questions are for others (`elsewhere`).
+//! Rule: the representative is looked up for each question, from a cache that is seconds old, and again when
+//! it cannot be reached; a fault names the daemon that was asked, and the age of an expired record.
+//! Not here: how a domain is looked up (`overlay::resolve`, `directory`), which questions are for others
+//! (`elsewhere`).
 
 use super::elsewhere::{self, Hop};
 use super::welcome::Welcome;
@@ -22,33 +23,34 @@ use wire::id::DomainName;
 use wire::query::Question;
 use wire::registration::{Reach, Record};
 
-/// How long a look-up may take of the time that a question has.
+/// Most time of a question that a look-up may take.
 const LOOK_UP_MAX: Duration = Duration::from_secs(3);
 
-/// The same for a domain that was known before.
+/// The same for a domain with a cached record.
 const LOOK_UP_KNOWN_MAX: Duration = Duration::from_millis(700);
 
-/// How long a representative may take to be reached before it is looked whether there is another.
+/// Timeout for connecting to a representative, before another one is looked up.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// After so long without success no one is looked for any more: longer than an election and the news of it take.
+/// Time after which no further representative is tried: longer than an election and the spread of its result
+/// take.
 const REACH_MAX: Duration = Duration::from_secs(6);
 
 /// Where domains are looked up.
 #[derive(Clone)]
 pub(crate) enum Lookup {
-    /// At the directories, or in memory.
+    /// In the cache, or at the directories.
     Asked(Asker),
-    /// This daemon is a directory.
+    /// In the own table: this daemon is a directory.
     Table(Table),
 }
 
-/// Reaches other domains; cheap to clone.
+/// Client of other domains; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Others {
     pub(crate) lookup: Lookup,
     pub(crate) contacts: Arc<Contacts>,
-    /// Who does not let this daemon in: why no one could be asked.
+    /// Refusals of this daemon by others: they explain why no daemon could be asked.
     pub(crate) welcome: Welcome,
 }
 
@@ -56,16 +58,16 @@ pub(crate) struct Others {
 struct Place {
     record: Record,
     reach: Reach,
-    /// How long ago it was heard of, if it is no longer live.
+    /// Age of its record, if that has expired.
     last_seen: Option<Duration>,
 }
 
-/// What is thought of what is known.
+/// Whether the cached record may be used.
 #[derive(Clone, Copy)]
 enum Known {
-    /// Seconds old is good enough.
+    /// It may be used, if it is seconds old.
     Lately,
-    /// It was tried without success.
+    /// It was tried without success: look the domain up again.
     OfNoUse,
 }
 
@@ -87,7 +89,7 @@ impl Others {
         self.ask_for(domain, question, time_left).await?.value()
     }
 
-    /// The same in the form that the question names.
+    /// The same, encoded in the form that the question names.
     pub(crate) async fn ask_for(
         &self,
         domain: &DomainName,
@@ -115,7 +117,7 @@ impl Others {
                     if clock::now().since(started) > REACH_MAX {
                         return Err(unreached(&hop, &place, error));
                     }
-                    // Another may represent it by now.
+                    // Another daemon may represent the domain by now.
                     place = self.find(domain, left().min(LOOK_UP_MAX), Known::OfNoUse).await?;
                 }
                 Err(None) => return Err(unreached(&hop, &place, None)),
@@ -125,14 +127,14 @@ impl Others {
         }
     }
 
-    /// Where `domain`'s representative is.
+    /// Addresses and key of `domain`'s representative.
     pub(crate) async fn reach_of(&self, domain: &DomainName, time: Duration) -> Result<Reach, Fault> {
         Ok(self.find(domain, time, Known::Lately).await?.reach)
     }
 
     async fn find(&self, domain: &DomainName, time: Duration, known: Known) -> Result<Place, Fault> {
         let resolve = async |asker: &Asker| {
-            // When every directory is dead, what is remembered does not wait for all of them.
+            // With a cached record, the look-up does not wait until every dead directory has timed out.
             let is_known = matches!(asker.last_known(domain), Outcome::Found(_));
             let time = if is_known { time.min(LOOK_UP_KNOWN_MAX) } else { time };
             match known {
@@ -166,8 +168,8 @@ impl Others {
     }
 }
 
-/// Whether a representative could not be reached, or died while it was asked; what it would have answered is only
-/// read, so that another may be asked.
+/// Whether the representative could not be reached, or died while it was asked. The methods only read, so
+/// another representative may be asked.
 fn is_gone(error: Option<&AskError>) -> bool {
     matches!(error, None | Some(AskError::Open { .. } | AskError::Broken { .. }))
 }
@@ -187,9 +189,7 @@ fn unreached(hop: &Hop, place: &Place, error: Option<AskError>) -> Fault {
     elsewhere::unavailable(format!("{hop} cannot be asked: {why}{seen}"))
 }
 
-/// Why there is no one to ask.
-///
-/// `known` are those that are remembered here.
+/// The fault for a domain without a representative to ask. `known` returns the domains in the cache.
 pub(crate) fn absent(
     domain: &DomainName,
     outcome: &Outcome,

@@ -1,8 +1,8 @@
-//! What a daemon has of the overlay: its key, its gate, its connections; opened, and not yet running.
+//! Overlay of a daemon: its key, its admission, its connections; opened, and not yet running.
 //!
-//! Rule: what is to be served is asked of the hub before it runs; connections are closed last, when the daemon has
-//! said its last words.
-//! Not here: who is let in (`overlay::identity`), what is served (`member`, `replica`).
+//! Rule: services are registered with the hub before it runs; connections are closed last, after the daemon's
+//! last messages.
+//! Not here: which peers are admitted (`overlay::identity`), the services (`member`, `replica`).
 
 use super::queries::Queries;
 use super::welcome::Welcome;
@@ -25,34 +25,34 @@ use tunnel::digest::client::Login;
 use wire::address::Address;
 use wire::credential::Chain;
 
-/// What a daemon is to others' connections.
+/// Role of a daemon in connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// One end.
+    /// An end of connections.
     End,
-    /// What leads through to others, too.
+    /// Also carries connections of others.
     Proxy,
 }
 
-/// Open, and part of nothing yet.
+/// The overlay, opened and not yet running.
 pub(crate) struct Overlay {
     pub(crate) key: Key,
     pub(crate) gate: Arc<Gatekeeper>,
     pub(crate) net: Handle,
     pub(crate) hub: Hub,
-    /// Where others can dial this daemon.
+    /// Addresses at which others can dial this daemon.
     pub(crate) advertised: Vec<Address>,
-    /// Whether others let this daemon in.
+    /// Refusals of this daemon by others.
     pub(crate) welcome: Welcome,
-    /// A random number.
+    /// Random number for jitter, and to distinguish this process from an earlier one.
     pub(crate) seed: u64,
     event_loop: EventLoop,
     heard: broadcast::Receiver<PeerEvent>,
 }
 
 impl Overlay {
-    /// Listen as `config` says, for at most `connections_max` connections; `host` is the name by which others may find
-    /// this host. Call it within a runtime.
+    /// Listen as in `config`, with at most `connections_max` connections; `host` is the name under which
+    /// others may find this host. Call it within a tokio runtime.
     ///
     /// # Errors
     /// If the address cannot be listened on.
@@ -84,12 +84,13 @@ impl Overlay {
         Ok(Overlay { key, gate, net, hub, advertised, welcome, seed, event_loop, heard })
     }
 
-    /// Have questions of the query interface answered by this.
+    /// Let `answerer` answer questions of the query interface.
     pub(crate) fn answer_queries(&self, answerer: Queries) {
         self.event_loop.answer_queries(Arc::new(answerer));
     }
 
-    /// Connect and hand on until `quiet`, which comes after the shutdown, when the last words are said.
+    /// Run the connections and the hub until `quiet`, which comes after the shutdown, when the last messages
+    /// are sent.
     pub(crate) fn spawn(self, tasks: &mut Tasks, quiet: CancellationToken) {
         let Overlay { event_loop, hub, welcome, heard, .. } = self;
         let ending = quiet.clone();
@@ -99,7 +100,7 @@ impl Overlay {
     }
 }
 
-/// The site's own HTTP proxy, with the secret that its file holds.
+/// The site's own HTTP proxy, with the secret from its file.
 fn http_proxy(config: &overlay::config::HttpProxy) -> anyhow::Result<HttpProxy> {
     let login = match &config.login {
         None => None,
@@ -120,7 +121,7 @@ fn through(via: &[wire::join::Directory]) -> Vec<Address> {
     all.filter_map(Result::ok).collect()
 }
 
-/// Every address of the host, of both families where the system has both.
+/// The unspecified address of each address family that the system supports.
 fn everywhere() -> Vec<SocketAddr> {
     let mut all = vec![SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), PORT)];
     if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
@@ -129,7 +130,8 @@ fn everywhere() -> Vec<SocketAddr> {
     all
 }
 
-/// Where others can dial this daemon: as configured, else where it listens, else by its host's name.
+/// Addresses for other daemons: the configured ones, else those it listens at, else those of its interfaces
+/// and its host's name.
 fn advertised(config: &Config, listen: &[SocketAddr], host: &str) -> Vec<Address> {
     if !config.advertise.is_empty() {
         return config.advertise.clone();

@@ -1,8 +1,9 @@
-//! Questions of the query interface that other daemons hand on, answered as a client's would be.
+//! Server of forwarded queries: answers questions from other daemons like those of a client.
 //!
-//! Rules: who asks is looked at for each question, and each call of a visitor by what its account was granted; only methods that read, or that
-//! believe a signature alone, are called; a question runs no longer than its asker waits.
-//! Not here: handing questions on (`elsewhere`), the methods themselves.
+//! Rules: the permission of the asker is checked for each question, and each call of a visitor against the
+//! grant of its account; only methods that read, or that rely on a signature alone, are called; a question
+//! runs no longer than its asker waits.
+//! Not here: forwarding questions (`elsewhere`), the methods themselves.
 
 use overlay::gatekeeper::Gatekeeper;
 use overlay::identity::admission::{Action, Principal};
@@ -29,25 +30,25 @@ use wire::fault;
 use wire::id::{DomainName, PeerKey};
 use wire::query::{Answer, Question, Viewer};
 
-/// Questions in work at a time: as many as four proxies hand on, and a third of what the dispatcher takes.
+/// Most questions in progress: as many as four proxies forward, and a third of what the dispatcher takes.
 const IN_WORK_MAX: usize = 512;
 
-/// Questions that may wait for their turn beyond these.
+/// Most questions that may wait beyond these.
 const WAITING_MAX: usize = 256;
 
-/// Answers questions until `shutdown`.
 pub(crate) struct Queries {
     dispatcher: Arc<Dispatcher>,
     gate: Arc<Gatekeeper>,
     visiting: Visiting,
     shutdown: CancellationToken,
     in_work: Semaphore,
-    /// For those in work and those that wait.
+    /// Permits for the questions in progress and those that wait.
     places: Semaphore,
 }
 
 impl Queries {
-    /// Questions go to `dispatcher` if `gate` lets their asker read. The sensors of `domain` vouch for the users on whose behalf they ask.
+    /// Questions go to `dispatcher` if `gate` permits their asker to read. The sensors of `domain` are
+    /// trusted to name the users on whose behalf they ask.
     pub(crate) fn new(
         dispatcher: Arc<Dispatcher>,
         gate: Arc<Gatekeeper>,
@@ -69,7 +70,7 @@ impl Queries {
             return Reply::Refused(refused.to_string());
         }
         let Ok(_place) = self.places.try_acquire() else { return Reply::busy() };
-        // Neither is ever closed.
+        // The semaphores are never closed.
         let Ok(_turn) = self.in_work.acquire().await else { return Reply::busy() };
         let scope = self.visiting.scope(principal.peer, principal.visit.as_ref());
         let asker = (principal.peer, self.visiting.vouching(principal));
@@ -88,29 +89,29 @@ impl Answerer for Queries {
     }
 }
 
-/// What visitors may ask, who come with an account at a proxy: what that granted them, and so much at a time.
+/// Permissions of visitors, which have an account at a proxy: their grants, and the limit of their calls in
+/// progress.
 #[derive(Default)]
 struct Visiting {
-    /// The domain of this daemon.
     domain: Option<DomainName>,
     in_work: InWork<(String, DomainName)>,
     figures: Arc<Figures>,
-    /// Of those who asked: a visitor asks often, and its visa stays the same for minutes.
+    /// Cache of grants: a visitor asks often, and its visa stays the same for minutes.
     known: Mutex<BTreeMap<PeerKey, Known>>,
 }
 
-/// A visitor's visa, and what it may.
+/// A visitor's visa, and the access that it grants.
 type Known = (Arc<Visit>, Arc<Access>);
 
-/// Visitors whose access is kept; beyond them it is made again.
+/// Most visitors in the cache; when it is full, it is emptied.
 const KNOWN_MAX: usize = 256;
 
-/// Whose statements about the viewer of a question are believed.
+/// Trust in the viewer that a question names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Vouching {
-    /// A daemon that cannot know the users of this domain: its viewers are anonymous.
+    /// None: the daemon cannot know the users of this domain, so its viewers are anonymous.
     None,
-    /// A sensor or an operator's daemon of this domain: users have the same numbers on its hosts.
+    /// A sensor or an operator's daemon of this domain: users have the same uid on its hosts.
     Member,
 }
 
@@ -128,7 +129,7 @@ impl Visiting {
         if self.domain.is_none() || principal.domain != self.domain {
             return Vouching::None;
         }
-        // What an account of a proxy says of itself proves nothing.
+        // A statement of a proxy's account about its user proves nothing.
         let is_member = principal.visit.is_none()
             && [Role::Publisher, Role::Operator].into_iter().any(|role| principal.roles.has(role));
         if is_member { Vouching::Member } else { Vouching::None }
@@ -183,7 +184,7 @@ async fn run(
     };
     let answered = dispatcher.call_within(scope, &caller, &question.method, params, question.form).await?;
     Ok(match (answered, question.form) {
-        // Encoded here, or by the daemon that was asked from here, whose document is not parsed.
+        // The document was encoded here or by the daemon that was asked from here; it is not parsed.
         (Answered::Written(document), _) => bytes_of(&Answer::Written(&document)),
         (Answered::Value(value), Some(form)) => {
             bytes_of(&Answer::Written(encoded_answer::document(form, &value).as_bytes()))
@@ -252,7 +253,7 @@ mod tests {
         Dispatcher::new(registry, Limits::default(), Arc::default())
     }
 
-    /// What becomes of a call of a visitor of these classes.
+    /// The result of a call of a visitor with these classes.
     async fn called(
         classes: &[&str],
         method: &'static str,
@@ -295,7 +296,7 @@ mod tests {
             ("methodName", Value::from("sensor.events")),
             ("params", Value::array([Value::object([here()])])),
         ]);
-        // What visitors ask is one call each.
+        // Visitors make one call at a time.
         let calls = [("calls", Value::array([inner]))];
         assert_eq!(called(logs, "system.multicall", &calls).await, forbidden);
     }
@@ -344,7 +345,7 @@ mod tests {
         let here = vec![(Name::Borrowed("domain"), Value::from("UT-ICL"))];
         let forbidden = elsewhere::question("sensor.events", here, Duration::from_secs(9), 1).to_bytes();
         let mut state = 0x5eed_2026_u64;
-        // xorshift64, as it follows from the seed above.
+        // xorshift64, started from the seed above.
         let mut below = |end: usize| {
             state ^= state << 13;
             state ^= state >> 7;

@@ -1,7 +1,7 @@
-//! A representative keeps its domain's record in a directory of the same process alive.
+//! Registration of a domain with a directory of the same process: renews the record until shutdown.
 //!
-//! The term is kept on disk and grows with every start, so that a directory that remembers an earlier
-//! start believes the later one. Not here: registration over the network (the overlay).
+//! The term is stored on disk and grows with every start, so that a directory that remembers an earlier start
+//! accepts the later one. Not here: registration over the network (the overlay).
 
 use super::late_files::LateFiles;
 use anyhow::Context as _;
@@ -15,7 +15,7 @@ use wire::registration::{Record, SensorType};
 
 const TERM_FILE: &str = "term";
 
-/// Longest file of a term, in bytes: a number and the end of its line.
+/// Longest file of a term, in bytes: a number and a newline.
 const TERM_LEN_MAX_BYTES: u64 = 32;
 
 /// A term higher than any used with this state directory before.
@@ -25,12 +25,13 @@ pub(crate) fn next_term(state: &Path, files: &LateFiles) -> anyhow::Result<u64> 
     let text = read.with_context(|| format!("cannot read {}", path.display()))?.unwrap_or_default();
     let last = std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse::<u64>().ok()).unwrap_or(0);
     let term = last + 1;
-    // A directory of the same process forgets terms with it: one that is not written yet does no harm.
+    // A directory of the same process loses its terms with the process: a term that is not written yet does
+    // no harm.
     files.write(&path, format!("{term}\n").into_bytes());
     Ok(term)
 }
 
-/// State the record now and at every renewal until `shutdown`.
+/// Register the record now and at every renewal until `shutdown`.
 pub(crate) async fn keep(
     directory: Handle,
     first: Record,
@@ -46,7 +47,7 @@ pub(crate) async fn keep(
         record.stated = crate::output::times::now();
         match directory.register(record.clone()) {
             Ok(_) => {}
-            // The state directory was lost or copied: go on above what the directory remembers.
+            // The state directory was lost or copied: continue above the term that the directory remembers.
             Err(directory::verdict::Refused::Behind { held_term, .. }) => record.term = held_term + 1,
             Err(refused) => return Err(refused),
         }

@@ -1,7 +1,8 @@
-//! A directory of a grid: its key, its connections, the other directories, and the domains that its operator admits.
+//! Directory of a grid: its key, its connections, the other directories, and the domains that its operator
+//! admits.
 //!
-//! Rule: without an admitted domain there is no one to talk to, and nothing listens; a state folder that has joined a
-//! domain is a sensor's and no directory's.
+//! Rule: without an admitted domain no peer could connect, so nothing listens (see `grid`); a state folder
+//! that has joined a domain belongs to a sensor, and cannot be a directory's.
 //! Not here: the table (`directory`), a directory for one machine alone (`grid`).
 
 use super::discovered;
@@ -36,10 +37,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use wire::join;
 
-/// A directory that is open: bound, and not yet running.
+/// A directory that is bound, and not yet running.
 pub(crate) struct Replica {
     pub(crate) net: Handle,
-    /// `KEY@HOST:PORT`, as others configure it.
+    /// `KEY@HOST:PORT`, for the configuration of other daemons.
     pub(crate) contacts_told: Vec<String>,
     others: Others,
     overlay: Overlay,
@@ -57,10 +58,11 @@ pub(crate) fn admits_any(config: &config::Config, part: &Path) -> anyhow::Result
 }
 
 impl Replica {
-    /// Read the key in `state` and the table in its folder `part`, and listen. Call it within a runtime.
+    /// Read the key in `state` and the table in its folder `part`, and listen. Call it within a tokio
+    /// runtime.
     ///
     /// # Errors
-    /// If a file cannot be used, or the address not be listened on.
+    /// If a file cannot be used, or the address cannot be listened on.
     pub(crate) fn open(
         state: &Path,
         part: &Path,
@@ -96,7 +98,7 @@ impl Replica {
             others,
             is_member: false,
         };
-        // Before a peer can connect: the domains of the list are let in from the first moment.
+        // Before a peer can connect: the domains of the list are admitted from the start.
         service.follow_list();
         let net = overlay.net.clone();
         let contacts = Arc::new(Contacts::new(net.clone(), None));
@@ -106,28 +108,27 @@ impl Replica {
         Ok(Replica { net, contacts_told, others, overlay, directory, service, asks })
     }
 
-    /// What is wrong with its place among others, in sentences.
+    /// Health messages about refusals of this daemon by others, as sentences.
     pub(crate) fn welcome(&self) -> Welcome {
         self.overlay.welcome.clone()
     }
 
-    /// The directory itself.
     pub(crate) fn directory(&self) -> &Directory {
         &self.directory
     }
 
-    /// Where queries for domains go.
+    /// The router of queries to domains.
     fn router(&self) -> Router {
         Router { net: self.net.clone(), own: None, others: self.others.clone(), relays: None }
     }
 
-    /// Add what daemons of domains answer: a question about any domain may enter here.
+    /// Add the methods of domains: a question about any domain may enter here.
     ///
     /// # Errors
-    /// If a method of the same name is there already.
+    /// If a method of the same name already exists.
     pub(crate) fn add_forwarded(&self, registry: &mut Registry) -> Result<(), rpc::dispatch::method::Error> {
         for declaration in sensor::query::declared::all() {
-            // The router sends each elsewhere, or says why it cannot.
+            // The router forwards each call, or returns the reason why it cannot.
             registry.add(
                 declaration.handler_now(|_| Err(Fault::internal("a directory has no answer of its own"))),
             )?;
@@ -136,7 +137,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Lists the hosts of domains by asking their representatives.
+    /// List of hosts for service discovery, from the domains' representatives.
     pub(crate) fn hosts(&self) -> directory::discovery::Hosts {
         discovered::hosts(self.others.clone())
     }

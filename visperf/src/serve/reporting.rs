@@ -1,8 +1,10 @@
-//! Reports between the daemons of a domain: members' streams to its representative, and this sensor's own to it.
+//! Reports within a domain: streams of members to the representative, and this sensor's own stream to it.
 //!
-//! Rules: the election decides whether this sensor's store is open and where its report goes; a stream is taken from
-//! a publisher of this domain only, for the host of its certificate; a refusal is sent with its reason.
-//! Not here: what is said on a stream (`sensor::report`, `sensor::representative`), the election (`overlay::domain`).
+//! Rules: the election decides whether this sensor's store is open and where its report goes; a stream is
+//! accepted only from a publisher of this domain, for the host in its certificate; a refusal is sent with its
+//! reason.
+//! Not here: the messages on a stream (`sensor::report`, `sensor::representative`), the election
+//! (`overlay::domain`).
 
 use super::overlay::Overlay;
 use daemon::shutdown::Tasks;
@@ -32,18 +34,17 @@ use wire::id::{DomainName, HostName, PeerKey};
 use wire::membership::{Load, State};
 use wire::report::FromRepresentative;
 
-/// How long the representative may take to welcome a stream.
+/// Timeout for opening a stream to the representative.
 const OPEN_WITHIN: Duration = Duration::from_secs(5);
-/// A representative that cannot be reached is tried again after so long: its connection is made by the election.
+/// Retry interval if the representative cannot be reached: the election makes the connection.
 const OPEN_AGAIN_AFTER: Duration = Duration::from_millis(200);
-/// How long a refused member may take to read why.
+/// Timeout for sending a refusal to a member.
 const REFUSAL_WITHIN: Duration = Duration::from_secs(5);
-/// Refusals that are being sent; beyond them a stream is closed without a reason.
+/// Most refusals that are being sent; beyond them a stream is closed without a reason.
 const REFUSALS_MAX: usize = 64;
-/// How often the host's load is given to the election.
+/// Interval at which the election receives the host's load.
 const LOAD_EVERY: Duration = Duration::from_secs(5);
 
-/// Reports, before they run.
 pub(crate) struct Reporting {
     accepting: Accepting,
     electing: Electing,
@@ -52,7 +53,8 @@ pub(crate) struct Reporting {
 }
 
 impl Reporting {
-    /// The reports of `sensor`, whose part in its domain `members` knows. None if its report was taken before.
+    /// The reports of `sensor`, with the membership of `members`. `None` if the sensor's report was already
+    /// taken.
     pub(crate) fn open(
         sensor: &mut Sensor,
         overlay: &mut Overlay,
@@ -79,8 +81,8 @@ impl Reporting {
         Some(Reporting { accepting, electing, link, way })
     }
 
-    /// Report and take reports until `shutdown`. What is returned fires when the representative was notified that this sensor
-    /// goes.
+    /// Report, and accept reports, until `shutdown`. The returned token fires when the representative was
+    /// notified that this sensor leaves.
     pub(crate) fn spawn(self, tasks: &mut Tasks, shutdown: &CancellationToken) -> CancellationToken {
         let Reporting { accepting, electing, link, way } = self;
         let (ending, reported) = (shutdown.clone(), CancellationToken::new());
@@ -102,7 +104,7 @@ impl Reporting {
     }
 }
 
-/// Follows the election: whether this sensor represents its domain, and who does what for it.
+/// Applies the state of the election: whether this sensor represents its domain, and the role of each host.
 struct Electing {
     members: DomainHandle,
     office: office::Handle,
@@ -115,13 +117,13 @@ impl Electing {
         let mut telling = tokio::time::interval(LOAD_EVERY);
         loop {
             let known = view.borrow_and_update().clone();
-            // First who is there: at the beginning of a reign readers wait for those hosts.
+            // Set the places first: at the start of a term readers wait for those hosts.
             self.office.set_places(places(&known));
             self.office.set_partial(known.state.partial);
             self.office.set_duty(duty(&known));
             tokio::select! {
                 changed = view.changed() => if changed.is_err() {
-                    // The election has ended, and with it this sensor's part.
+                    // The election has ended, and with it this sensor's membership.
                     self.office.set_duty(Duty::Rest);
                     return std::future::pending().await;
                 },
@@ -166,13 +168,13 @@ fn places(view: &View) -> BTreeMap<HostName, Place> {
     let gone = |seen: &Seen| {
         let standing = match seen.member.state {
             State::Alive => return None,
-            // At the beginning of a reign: the former representative heard it, this one does not.
+            // At the start of a term: the previous representative heard it, this one does not.
             State::Suspect | State::Dead => Standing::Silent,
             State::Left => Standing::Left,
         };
         Some((standing, wall.minus(now.since(seen.heard))))
     };
-    // Of two sensors of one host the one that is there counts.
+    // If two sensors have the same host name, the one that is not gone counts.
     let mut places = BTreeMap::new();
     for seen in &view.members {
         let place = Place { role: role(&seen.member.key), gone: gone(seen) };
@@ -184,7 +186,7 @@ fn places(view: &View) -> BTreeMap<HostName, Place> {
     places
 }
 
-/// Takes members' streams.
+/// Accepts streams of members.
 struct Accepting {
     visits: mpsc::Receiver<Visit>,
     gate: Arc<Gatekeeper>,
@@ -199,7 +201,7 @@ impl Accepting {
             let Visit { peer, principal, stream } = tokio::select! {
                 visit = self.visits.recv() => match visit {
                     Some(visit) => visit,
-                    // The overlay has ended: no one comes any more.
+                    // The overlay has ended: no further stream arrives.
                     None => return std::future::pending().await,
                 },
                 Some(_) = refusals.join_next() => continue,
@@ -215,7 +217,7 @@ impl Accepting {
         }
     }
 
-    /// The host for which it may report.
+    /// The host for which this peer may report.
     fn check(&self, principal: &Principal) -> Result<HostName, String> {
         let (Some(host), Some(domain)) = (&principal.host, &principal.domain) else {
             return Err("a directory reports nothing".to_owned());
@@ -237,22 +239,22 @@ async fn refuse(mut stream: overlay::net::stream::Stream, why: String) {
         stream.write_all(&frame).await?;
         stream.shutdown().await
     };
-    // The member may have gone.
+    // The member may have closed the stream.
     let _ = tokio::time::timeout(REFUSAL_WITHIN, telling).await;
 }
 
-/// The link of a member to the representative of its domain, which may be itself.
+/// Connection of a member to the representative of its domain, which may be itself.
 struct MemberWay {
     net: Handle,
     view: watch::Receiver<Arc<View>>,
     office: office::Handle,
     host: HostName,
-    /// Where the stream opened last leads.
+    /// The peer of the stream that was opened last.
     leads_to: Option<PeerKey>,
 }
 
 impl MemberWay {
-    /// A stream to this representative; none if it cannot be had now.
+    /// Open a stream to this representative; `None` if that fails now.
     async fn stream_to(&self, peer: PeerKey) -> Option<Box<dyn Duplex>> {
         if peer == self.net.me() {
             self.office.opened().await;
@@ -289,7 +291,7 @@ impl Way for MemberWay {
                     return stream;
                 },
                 is_other = other => if !is_other {
-                    // The election has ended: the daemon is about to.
+                    // The election has ended: the daemon is about to stop.
                     return std::future::pending().await;
                 },
             }
@@ -298,7 +300,7 @@ impl Way for MemberWay {
 
     async fn moved(&mut self) {
         let (leads_to, mut view) = (self.leads_to, self.view.clone());
-        // While no one is heard the stream may still stand, or breaks by itself.
+        // While no representative is known, the stream may still be open; otherwise it breaks by itself.
         let is_other = |view: &Arc<View>| {
             view.state.representative.is_some_and(|representative| Some(representative) != leads_to)
         };

@@ -1,7 +1,7 @@
-//! What is checked before a sensor starts: the filters of the folders, and the logs that were asked for.
+//! Checks before a sensor starts: the filters in the folders, and the requested logs.
 //!
-//! Rule: what cannot work is refused before anything is opened; what may still come, such as a log that is
-//! not there yet, is reported and let through. Not here: reading logs (`sensor::tail`).
+//! Rule: what cannot work is refused before anything is opened; what may still appear, such as a missing log,
+//! is reported and permitted. Not here: reading logs (`sensor::tail`).
 
 use crate::exit::{Failure, Kind};
 use crate::filter_sources::FilterSources;
@@ -14,19 +14,20 @@ use sensor::tail::path_set::PathSet;
 use sensor::tail::probe;
 use std::path::{Path, PathBuf};
 
-/// What a refused filter of a folder means.
+/// Effect of a refused filter in a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RefusedFilter {
-    /// Who starts it is there to mend it.
+    /// The start fails: a person starts it, and can correct the filter.
     Refuses,
-    /// A service starts without it: one broken file must not end the watching of a host.
+    /// A service starts without it: one broken file must not end the monitoring of a host.
     IsLeftOut,
 }
 
 /// The filters of these folders, as the sensor will read them.
 ///
 /// # Errors
-/// If one is refused, which was reported, and that matters; or a folder cannot be read.
+/// If a filter is refused and `refused` is `Refuses` (the filter was already reported), or a folder cannot be
+/// read.
 pub(crate) fn filters(folders: &[PathBuf], refused: RefusedFilter) -> Result<FilterSources, Failure> {
     let sources = FilterSources::of(folders)?;
     match refused {
@@ -36,10 +37,10 @@ pub(crate) fn filters(folders: &[PathBuf], refused: RefusedFilter) -> Result<Fil
     Ok(sources)
 }
 
-/// Whether none of the filters was refused.
+/// Check that none of the filters was refused.
 ///
 /// # Errors
-/// If one was, which was reported.
+/// If one was; it was already reported.
 pub(crate) fn sound(sources: &FilterSources) -> Result<(), Failure> {
     match sources.refused {
         0 => Ok(()),
@@ -47,7 +48,8 @@ pub(crate) fn sound(sources: &FilterSources) -> Result<(), Failure> {
     }
 }
 
-/// Those of a configuration's folders of filters that are there; a folder may come with its first filter.
+/// The filter folders of a configuration that exist; a missing one is reported, and may be created with its
+/// first filter.
 pub(crate) fn present(folders: &[PathBuf]) -> Vec<PathBuf> {
     let (there, missing): (Vec<_>, Vec<_>) = folders.iter().cloned().partition(|folder| folder.is_dir());
     for folder in missing {
@@ -56,10 +58,10 @@ pub(crate) fn present(folders: &[PathBuf]) -> Vec<PathBuf> {
     there
 }
 
-/// The filters that the tails of a configuration file name must be there. `tails` are those of the file.
+/// Check that the filters of the tails in a configuration file exist. `tails` are those of the file.
 ///
 /// # Errors
-/// Those that are not, with their places.
+/// The unknown filters, with their positions in the file.
 pub(crate) fn known_filters(file: &Path, tails: &[RawTail], sources: &FilterSources) -> Result<(), Failure> {
     let mistakes = unknown_filters(file, tails, sources);
     match mistakes.is_empty() {
@@ -68,7 +70,7 @@ pub(crate) fn known_filters(file: &Path, tails: &[RawTail], sources: &FilterSour
     }
 }
 
-/// The filters that the tails of a configuration file name and no one has.
+/// The unknown filters of the tails in a configuration file.
 pub(crate) fn unknown_filters(file: &Path, tails: &[RawTail], sources: &FilterSources) -> Vec<ConfigError> {
     let named = tails.iter().map(|tail| (tail.path.as_str(), tail.filter.as_deref()));
     let unknown: Vec<_> = unknown(named, sources).collect();
@@ -88,7 +90,7 @@ pub(crate) fn unknown_filters(file: &Path, tails: &[RawTail], sources: &FilterSo
     }
 }
 
-/// The tails whose filter no one has, by their numbers, and why in a sentence.
+/// The tails with an unknown filter: their numbers, and a sentence about each.
 fn unknown<'a>(
     tails: impl Iterator<Item = (&'a str, Option<&'a str>)>,
     sources: &FilterSources,
@@ -99,10 +101,10 @@ fn unknown<'a>(
     })
 }
 
-/// The logs of the command line: their filters must be there, they themselves may come later.
+/// Check the logs of the command line: their filters must exist, the logs may be created later.
 ///
 /// # Errors
-/// If one names an unknown filter, or is a glob that cannot be read.
+/// If one names an unknown filter, or is an invalid glob.
 pub(crate) fn named_logs(tails: &[Tail], sources: &FilterSources) -> Result<(), Failure> {
     let named = tails.iter().map(|tail| (tail.spec.glob.as_str(), tail.spec.filter.as_deref()));
     if let Some((_, unknown)) = unknown(named, sources).next() {
@@ -120,7 +122,7 @@ pub(crate) fn named_logs(tails: &[Tail], sources: &FilterSources) -> Result<(), 
     Ok(())
 }
 
-/// What keeps a log from being read now.
+/// The reason why a log cannot be read now, if any.
 fn absent(given: &str, found: &[(PathBuf, usize)]) -> Option<String> {
     let path = Path::new(given);
     match found {

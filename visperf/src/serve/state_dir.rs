@@ -1,6 +1,6 @@
-//! The state directory of a daemon: making it, and telling others where its daemon listens.
+//! State directory of a daemon: creates it, and writes the addresses of the daemon for other programs.
 //!
-//! Not here: where it is by default, and reading the address (`state_folder`).
+//! Not here: its default path, and reading the address (`state_folder`).
 
 use super::late_files::LateFiles;
 use crate::state_folder::{LISTEN_FILE, REACHED_FILE, SOCKET_MARK};
@@ -10,7 +10,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use wire::address::Address;
 
-/// Make the directory, for its owner only, if it is not there, and refuse one that others can write; its path without links.
+/// Create the directory, for its owner only, if it does not exist, and refuse one that others can write;
+/// returns its path without symbolic links.
 pub(crate) fn prepare(path: &Path) -> anyhow::Result<PathBuf> {
     state_folder::prepare(path).map_err(|error| {
         let has_no_hint = matches!(error, state_folder::Error::System { .. });
@@ -18,7 +19,7 @@ pub(crate) fn prepare(path: &Path) -> anyhow::Result<PathBuf> {
     })
 }
 
-/// Write the query address for other programs of this user.
+/// Write the query address, for other programs of this user.
 pub(crate) fn write_listen(state: &Path, address: &str, socket: Option<&Path>, files: &LateFiles) {
     let mut text = format!("{address}\n").into_bytes();
     if let Some(socket) = socket {
@@ -27,7 +28,7 @@ pub(crate) fn write_listen(state: &Path, address: &str, socket: Option<&Path>, f
     files.write(&state.join(LISTEN_FILE), text);
 }
 
-/// Write where other daemons reach this one; nothing is written for the default address.
+/// Write the addresses for other daemons; for the default address the file is removed instead.
 pub(crate) fn write_reached(state: &Path, addresses: &[Address], files: &LateFiles) -> anyhow::Result<()> {
     let path = state.join(REACHED_FILE);
     if addresses.is_empty() {
@@ -43,9 +44,10 @@ pub(crate) fn write_reached(state: &Path, addresses: &[Address], files: &LateFil
     Ok(())
 }
 
-/// Take it back, while the folder's lock is held: a daemon that comes next has not written its own yet.
+/// Remove the query address. The folder's lock is still held, so a daemon that starts next has not written
+/// its own yet.
 pub(crate) fn remove_listen(state: &Path, files: &LateFiles) {
     files.forget(&state.join(LISTEN_FILE));
-    // Only a hint for clients: that it stays behind does no harm, they say that no one answers.
+    // The file is only a hint: if it stays, clients report that no daemon answers.
     let _ = std::fs::remove_file(state.join(LISTEN_FILE));
 }

@@ -1,7 +1,9 @@
-//! Watch over the state folder of a running daemon: one that is removed or replaced is logged and shown in the daemon's health.
+//! Watch over the state folder of a running daemon: its removal or replacement is logged, and shown in the
+//! daemon's health.
 //!
-//! Shell. Rule: nothing is made again there: the files that were removed can only be put back by an operator.
-//! Not here: what is compared (`daemon::state_folder`), files that a full disk did not take (`late_files`).
+//! Shell. Rule: nothing is created again: only an operator can restore the removed files.
+//! Not here: the comparison (`daemon::state_folder`), files that could not be written to a full disk
+//! (`late_files`).
 
 use daemon::state_folder::Landmarks;
 use std::path::{Path, PathBuf};
@@ -9,13 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How often it is compared: noticed within 10 s, at the cost of a few calls to the system.
+/// Interval of the check: a removal is noticed within 10 s, at the cost of a few system calls.
 const CHECK_EVERY: Duration = Duration::from_secs(3);
 
-/// What is made once, and stays for as long as the folder is used.
+/// Parts that are created once, and stay while the folder is used.
 const PARTS: [&str; 7] = ["lock", "sensor", "sensor/lock", "sensor/journal", "directory", "proxy", "domain"];
 
-/// The watch; to be cloned freely.
+/// The watch; cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct StateWatch(Arc<Inner>);
 
@@ -27,18 +29,18 @@ struct Inner {
 }
 
 impl StateWatch {
-    /// Of the folder `state`, whose files are open by now.
+    /// Watch the folder `state`, whose files are open by now.
     pub(crate) fn new(state: &Path) -> StateWatch {
         let landmarks = Landmarks::of(PARTS.iter().map(|part| state.join(part)));
         StateWatch(Arc::new(Inner { state: state.to_owned(), landmarks, trouble: Mutex::default() }))
     }
 
-    /// What is wrong, in sentences.
+    /// The current problem, as a sentence.
     pub(crate) fn health(&self) -> Vec<String> {
         self.trouble().iter().cloned().collect()
     }
 
-    /// Compare until `shutdown`.
+    /// Check until `shutdown`.
     pub(crate) async fn run(self, shutdown: CancellationToken) {
         let mut check = tokio::time::interval(CHECK_EVERY);
         loop {
@@ -47,7 +49,7 @@ impl StateWatch {
                 _ = check.tick() => {}
             }
             let watch = self.clone();
-            // A disk in trouble can take long.
+            // A failing disk can block for long.
             if tokio::task::spawn_blocking(move || watch.check()).await.is_err() {
                 return;
             }

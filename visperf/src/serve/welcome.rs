@@ -1,10 +1,10 @@
-//! Whether others let this daemon in, for its health: one that was put out of its domain, or whose clock is wrong, has
-//! to say so itself.
+//! Refusals of this daemon by others, for its health: a daemon that was revoked, or whose clock is wrong, has
+//! to report that itself.
 //!
-//! Rule: what a daemon said counts until it lets this one in, or has said nothing for [`FORGOTTEN_AFTER`]. In the health of a host
-//! that its domain's representative hears, a live member's refusal counts once it lasts ([`LASTING`]): while a host joins, others
-//! may not know yet what they need to let it in.
-//! Not here: who is let in by this daemon (`overlay::identity::admission`).
+//! Rule: a refusal counts until the peer admits this daemon, or has not repeated it for [`FORGOTTEN_AFTER`].
+//! In the health of a host that its domain's representative hears, a live member's refusal counts only once
+//! it lasts ([`LASTING`]): while a host joins, other members may not know yet what they need to admit it.
+//! Not here: which peers this daemon admits (`overlay::identity::admission`).
 
 use overlay::clock;
 use overlay::domain::View;
@@ -20,30 +20,30 @@ use wire::id::PeerKey;
 use wire::membership::State;
 use wire::time::Moment;
 
-/// A daemon that refuses is dialled again within this time, if it still is needed.
+/// A daemon that refuses is dialled again within this time, if the connection is still needed.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(300);
 
-/// A refusal by a live member lasts once it was repeated after so long: longer than the pauses between the first tries.
+/// A refusal by a live member lasts if it was repeated after this time: longer than the pauses between the
+/// first dials.
 const LASTING: Duration = Duration::from_secs(30);
 
-/// Most refusals that are stored: more daemons need not be reported.
+/// Most refusals that are stored: more need not be reported.
 const KEPT_MAX: usize = 16;
 
-/// Of those that give one reason, so many are named.
+/// Most daemons that are named for one reason.
 const SHOWN_MAX: usize = 3;
 
-/// What a daemon said.
+/// Refusal by one daemon.
 #[derive(Clone, Debug)]
 struct Refusal {
-    /// When it said so first, since it last let this daemon in.
+    /// First refusal since the daemon last admitted this one.
     first: Moment,
-    /// When it said so last.
     last: Moment,
     reason: String,
 }
 
 impl Refusal {
-    /// Whether it says nothing about this host: its domain sees it well, and the one that refuses too.
+    /// Whether the refusal can be ignored: the domain sees this host as live, and the refusing member too.
     fn is_passing(&self, peer: PeerKey, view: &View) -> bool {
         let Some(seen) = view.members.iter().find(|seen| seen.member.key == peer) else { return false };
         let is_heard_by = |key: PeerKey| key != peer && view.state.role != Role::Representative;
@@ -52,21 +52,20 @@ impl Refusal {
     }
 }
 
-/// What others said; cheap to clone.
+/// The refusals; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Welcome {
     refusals: Arc<Mutex<BTreeMap<PeerKey, Refusal>>>,
-    /// What knows the clocks of others.
+    /// Knows the clocks of other members.
     gate: Option<Arc<Gatekeeper>>,
 }
 
 impl Welcome {
-    /// Of a daemon with this gate.
     pub(crate) fn of(gate: Arc<Gatekeeper>) -> Welcome {
         Welcome { gate: Some(gate), ..Welcome::default() }
     }
 
-    /// Listen until `shutdown`.
+    /// Record refusals until `shutdown`.
     pub(crate) async fn listen(self, mut peers: broadcast::Receiver<PeerEvent>, shutdown: CancellationToken) {
         loop {
             tokio::select! {
@@ -95,17 +94,17 @@ impl Welcome {
         }
     }
 
-    /// What is wrong, in sentences: each reason once.
+    /// All problems, as sentences: each reason once.
     pub(crate) fn health(&self) -> Vec<String> {
         self.health_but(|_, _| false)
     }
 
-    /// What is wrong with this host, of which its domain is as in `view`.
+    /// The problems of this host, without passing refusals in its domain, whose state is `view`.
     pub(crate) fn health_within(&self, view: &View) -> Vec<String> {
         self.health_but(|peer, refusal| refusal.is_passing(peer, view))
     }
 
-    /// The same without the refusals that are left out.
+    /// The same without the refusals for which `is_left_out` returns true.
     fn health_but(&self, is_left_out: impl Fn(PeerKey, &Refusal) -> bool) -> Vec<String> {
         let now = clock::now();
         let mut refusals = self.lock();
@@ -118,11 +117,11 @@ impl Welcome {
             [peer] => format!("daemon {peer} does not let this one in: {reason}"),
             _ => format!("{} daemons do not let this one in ({}): {reason}", peers.len(), some(peers)),
         });
-        // A wrong clock comes first: it is the reason of refusals.
+        // A wrong clock comes first, since it is the cause of refusals.
         self.gate.iter().flat_map(|gate| gate.clock_health()).chain(told).collect()
     }
 
-    /// Whether one of these does not let this daemon in.
+    /// Whether one of these daemons refuses this one.
     pub(crate) fn is_refused_by(&self, peers: &[PeerKey]) -> bool {
         let now = clock::now();
         let refusals = self.lock();
@@ -132,12 +131,12 @@ impl Welcome {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PeerKey, Refusal>> {
-        // Rows are put in whole.
+        // Entries are inserted complete.
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The first of them, and that there are more.
+/// The first of the peers, and a mark if there are more.
 fn some(peers: &[PeerKey]) -> String {
     let shown: Vec<String> = peers.iter().take(SHOWN_MAX).map(ToString::to_string).collect();
     let more = if peers.len() > SHOWN_MAX { " …" } else { "" };
@@ -172,7 +171,7 @@ mod tests {
         assert_eq!(welcome.health(), [told]);
     }
 
-    /// A domain as a host sees it in which `key` is a member in this state, and `representative` is heard.
+    /// State of a domain as a host sees it: `key` is a member in this state, and `representative` is heard.
     fn view(role: Role, representative: Option<PeerKey>, key: PeerKey, state: State) -> View {
         let host = wire::id::HostName::try_from("wn01").unwrap();
         let addresses = Vec::new();

@@ -1,7 +1,8 @@
-//! Orders by the thousand, signed by real keys, at a real sensor's desk, about a real process: none but the good ones is
-//! obeyed.
+//! Thousands of orders, signed by real keys, at a real sensor's control, about a real process: only the valid
+//! ones are carried out.
 //!
-//! Rule: every bad order would end the process if it were obeyed, and each kind is refused for its own reason.
+//! Rule: every invalid order would end the process if it were carried out, and each kind is refused for its
+//! own reason.
 #![allow(
     clippy::disallowed_methods,
     reason = "these tests start processes, and read the clock as the sensor does"
@@ -23,7 +24,7 @@ use wire::process::ProcessKey;
 use wire::sealed::Sealed;
 use wire::time::Moment;
 
-/// Where tests run as root, whose processes are never touched: the user of those that are.
+/// Owner of the test processes where the tests run as root, whose own processes are never controlled.
 const NOBODY: u32 = 65_534;
 const DAY: Duration = Duration::from_secs(86_400);
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -47,7 +48,7 @@ fn host(name: &str) -> HostName {
     HostName::try_from(name).unwrap()
 }
 
-/// A process that sleeps and is no one's child: no part of what tests it.
+/// A sleeping process whose parent is not this test.
 struct Victim {
     key: ProcessKey,
 }
@@ -61,7 +62,7 @@ impl Victim {
         }
         let output = command.output().unwrap();
         let pid: u32 = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
-        // Until it is what it is going to be: by then it has its last name and parent.
+        // Wait until it has its final name and parent.
         let until = Instant::now() + PATIENCE;
         loop {
             let target = sensor::control::target::read(Path::new("/proc"), pid).unwrap().unwrap();
@@ -82,7 +83,7 @@ impl Victim {
 }
 
 impl Victim {
-    /// It ends, if not at once: the desk waits shorter than a busy host may need.
+    /// Asserts that it ends, perhaps later: the control waits shorter than a busy host may need.
     #[track_caller]
     fn ends(&self) {
         let until = Instant::now() + PATIENCE;
@@ -102,13 +103,13 @@ impl Drop for Victim {
     }
 }
 
-/// A sensor's desk on host `wn01` of domain `alpha`, whose root and operator are known here.
+/// Control of a sensor on host `wn01` of domain `alpha`, with the keys of its root and operator.
 struct Grid {
     root: Key,
     operator: Key,
     state: tempfile::TempDir,
     desk: Handle,
-    /// Counts orders, and with them the time by which they are counted.
+    /// Number of orders, from which the time of each order is computed.
     count: u64,
 }
 
@@ -120,7 +121,7 @@ impl Grid {
         Grid { root, operator, state, desk, count: 0 }
     }
 
-    /// As after a restart of the daemon.
+    /// Like a restart of the daemon.
     fn restart(&mut self) {
         self.desk = desk(self.state.path(), self.root.peer());
     }
@@ -145,7 +146,7 @@ impl Grid {
         Chain { certificate: self.root.seal(&certificate).unwrap(), delegation: None }
     }
 
-    /// The next good order about this process.
+    /// The next valid order about this process.
     fn order(&mut self, process: ProcessKey, signal: Signal) -> Order {
         self.count += 1;
         let issued = clock::calendar();
@@ -169,7 +170,7 @@ impl Grid {
     }
 
     fn give(&self, signed: &SignedOrder) -> Result<sensor::control::desk::Done, Refusal> {
-        // An hour between two, so that none is refused for being one of too many.
+        // An hour between two orders, so that none is refused by the rate limit.
         let at = Moment(Duration::from_secs(3600).saturating_mul(u32::try_from(self.count).unwrap()));
         self.desk.obey_at(&order::text(signed), clock::calendar(), at)
     }
@@ -189,7 +190,7 @@ fn desk(state: &Path, root: PeerKey) -> Handle {
     desk
 }
 
-/// The same signature under another body.
+/// The same signature with another body.
 fn re_bodied(signed: &SignedOrder, change: impl FnOnce(&mut Order)) -> SignedOrder {
     let mut order = signed.order.unverified().unwrap();
     change(&mut order);
@@ -198,10 +199,10 @@ fn re_bodied(signed: &SignedOrder, change: impl FnOnce(&mut Order)) -> SignedOrd
     SignedOrder { order: sealed, chain: signed.chain.clone() }
 }
 
-/// A bad order, and what its refusal says.
+/// An invalid order, and the text of its refusal.
 type Bad = (SignedOrder, &'static str);
 
-/// Makes the n-th bad order of a kind, about this process.
+/// Makes the n-th invalid order of a kind, about this process.
 type Making = fn(&mut Grid, &Victim, usize) -> Bad;
 
 /// Signatures that are not the operator's.
@@ -218,7 +219,7 @@ fn forged(grid: &mut Grid, victim: &Victim, number: usize) -> Bad {
         }
         // Another key, with the operator's certificate.
         1 => (order::sign(&good, &key(9), &grid.chain()).unwrap(), "showed the certificate of"),
-        // Another key that says it is the operator.
+        // Another key that poses as the operator.
         2 => {
             let by_other = order::sign(&good, &key(9), &grid.chain()).unwrap();
             let signature = by_other.order.signature().to_bytes();
@@ -236,7 +237,7 @@ fn forged(grid: &mut Grid, victim: &Victim, number: usize) -> Bad {
     }
 }
 
-/// Orders that are over, are not yet, or would hold for too long.
+/// Orders that have expired, are not valid yet, or would be valid for too long.
 fn untimely(grid: &mut Grid, victim: &Victim, number: usize) -> Bad {
     let mut order = grid.order(victim.key, Signal::Kill);
     let step = Duration::from_secs(number as u64 % 1000);
@@ -259,7 +260,7 @@ fn untimely(grid: &mut Grid, victim: &Victim, number: usize) -> Bad {
     (grid.signed(&order), why)
 }
 
-/// Orders for elsewhere, handed in here, and orders for elsewhere rewritten to be for here.
+/// Orders for another host or process, given here, and such orders rewritten to be for this one.
 fn re_targeted(grid: &mut Grid, victim: &Victim, number: usize) -> Bad {
     let mut order = grid.order(victim.key, Signal::Kill);
     let pid = victim.key.pid;
@@ -270,7 +271,7 @@ fn re_targeted(grid: &mut Grid, victim: &Victim, number: usize) -> Bad {
             order.root = key(77).peer();
             return (grid.signed(&order), "has root");
         }
-        // Of another process, or of another that had the number.
+        // For another process, or for another process that had the same number.
         3 => {
             order.process.start_ns -= 10_000_000 * (1 + number as u64 % 50);
             return (grid.signed(&order), "another process now");
@@ -279,7 +280,7 @@ fn re_targeted(grid: &mut Grid, victim: &Victim, number: usize) -> Bad {
             order.process = ProcessKey { pid: 1 << 22, ..order.process };
             return (grid.signed(&order), "no process");
         }
-        // Signed for another, then rewritten.
+        // Signed for another process, then rewritten.
         5 => {
             order.process = ProcessKey { pid: pid + 1, ..order.process };
             return (re_bodied(&grid.signed(&order), |order| order.process.pid = pid), "not that of");
@@ -297,7 +298,7 @@ fn re_targeted(grid: &mut Grid, victim: &Victim, number: usize) -> Bad {
     (grid.signed(&order), "an order is of use where it was given for alone")
 }
 
-/// Members who are no operators, and operators whom the root did not make.
+/// Members that are no operators, and operators that the root did not certify.
 fn role_less(grid: &mut Grid, victim: &Victim, number: usize) -> Bad {
     let order = grid.order(victim.key, Signal::Kill);
     let others = [Role::Viewer, Role::Publisher, Role::Representative, Role::FilterAdmin];
@@ -310,7 +311,7 @@ fn role_less(grid: &mut Grid, victim: &Victim, number: usize) -> Bad {
             let certificate = grid.certificate(Roles::SENSOR);
             Chain { certificate: grid.root.seal(&certificate).unwrap(), delegation: None }
         }
-        // The issuer gives a role that is the root's to give.
+        // The issuer grants a role that only the root may grant.
         _ => {
             let issuer = key(5);
             let now = clock::calendar();
@@ -355,7 +356,8 @@ fn ten_thousand_bad_orders_are_refused_and_a_good_one_is_obeyed() {
         assert!(victim.lives(), "{kind}");
     }
     for number in 0..2000 {
-        // A young one, so that it is not refused for its age; it came before also where the daemon was restarted since.
+        // A recent order, so that it is not refused for its age; some were received before a restart of the
+        // daemon.
         match number % 500 {
             0 => {
                 let order = grid.order(victim.key, Signal::Cont);
@@ -385,8 +387,8 @@ fn ten_thousand_bad_orders_are_refused_and_a_good_one_is_obeyed() {
     assert!(trail.contains(" refused ") && trail.contains("left_out="));
 }
 
-/// A number that was given out again, really: as root, by telling the kernel where to go on; anyone, by an order for the
-/// process that would have had the number before.
+/// A process number that is used again: as root, by setting the kernel's last number; otherwise, by an order
+/// for the process that would have had the number before.
 #[test]
 fn a_process_that_has_the_number_of_an_ended_one_is_left_alone() {
     let mut grid = Grid::new();
@@ -417,19 +419,19 @@ fn a_process_that_has_the_number_of_an_ended_one_is_left_alone() {
     second.ends();
 }
 
-/// End `first` and have its number given out again; `None` where the kernel does not let this process say so.
+/// End `first` and reuse its number; `None` where the kernel does not permit this process to set it.
 fn again(first: Victim) -> Option<Victim> {
     const NEXT: &str = "/proc/sys/kernel/ns_last_pid";
     let pid = first.key.pid;
     drop(first);
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
-        // One that no one took note of keeps its number.
+        // A process that its parent has not waited for keeps its number.
         if sensor::control::target::read(Path::new("/proc"), pid).unwrap().is_some() {
             std::thread::yield_now();
             continue;
         }
-        // The shell has the number before, if no other is quicker.
+        // The shell gets the number before, if no other process is faster.
         std::fs::write(NEXT, (pid - 2).to_string()).ok()?;
         let second = Victim::start();
         if second.key.pid == pid {
@@ -465,7 +467,7 @@ fn a_sensor_of_no_domain_believes_who_can_read_its_file() {
     let disbelieved = orders.believe(&text(&order, &key(9))).unwrap_err();
     assert_eq!(disbelieved.signer, Some(key(9).peer()));
     assert_eq!(disbelieved.claimed.as_deref(), Some(&order));
-    // The next start has another operator.
+    // The next start creates another operator.
     own_gate(state.path(), &here).unwrap();
     let next = order_files::load_operator(state.path()).unwrap().unwrap();
     assert_ne!(next.root, operator.root);

@@ -1,4 +1,4 @@
-//! Who may report, over real connections with real certificates.
+//! Permissions to report, over real connections with real certificates.
 
 use super::{Accepting, places};
 use overlay::domain::{Seen, View};
@@ -74,7 +74,7 @@ impl Daemon {
         Daemon { net, gate, hub: Some(Hub::new(events)), address, key: key.peer(), tasks }
     }
 
-    /// Represent the domain from now on.
+    /// Make it the representative of the domain from now on.
     fn represent(&mut self, folder: &std::path::Path) -> office::Handle {
         let (running, office) = Office::new(folder.join("domain"), domain::Config::default());
         let mut hub = self.hub.take().unwrap();
@@ -91,7 +91,7 @@ impl Daemon {
         office
     }
 
-    /// Say hello for this host to a representative; its answer.
+    /// Send a hello for this host to a representative; returns its answer.
     async fn hello(&mut self, to: &Daemon, name: &str) -> FromRepresentative {
         if let Some(hub) = self.hub.take() {
             self.tasks.spawn(hub.run());
@@ -153,14 +153,14 @@ async fn a_publisher_reports_for_the_host_of_its_certificate_and_nobody_else_doe
     let FromRepresentative::Refused(why) = refused else { panic!("{refused:?}") };
     assert!(why.contains("certificate of h4"), "{why}");
     assert_eq!(office.ask(|domain, _| domain.hosts_len()).await, Ok(0), "nothing is learned of either");
-    // The control: with its role and its host it is taken.
+    // The control: with its role and its host it is accepted.
     let taken = publisher.hello(&representative, "h4").await;
     assert!(matches!(taken, FromRepresentative::Resume(_)), "{taken:?}");
     assert_eq!(office.ask(|domain, _| domain.hosts_len()).await, Ok(1));
     office.set_duty(Duty::Rest);
 }
 
-/// How the table of hosts has a host that the election knows so, before it reported.
+/// Place in the table of hosts of a host that is in this state, before it reported.
 fn place_of(state: State) -> Place {
     let representative = PeerKey([1; 32]);
     let member = Member {
@@ -189,7 +189,8 @@ fn place_of(state: State) -> Place {
     places(&view)[&host("h2")]
 }
 
-/// A new representative does not hear whom the former one heard last: that one is shown at once, not when it is given up.
+/// A member that only the previous representative heard is shown by the new one at once, not only after its
+/// timeout.
 #[test]
 fn whom_a_new_representative_does_not_hear_is_among_the_hosts() {
     let standing = |state| place_of(state).gone.map(|(standing, _)| standing);
