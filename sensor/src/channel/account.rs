@@ -1,8 +1,10 @@
-//! What every subscription has, whatever it is of: what it wants, when it is due, what waits for it and what it has used.
+//! Account of a subscription, the same for every kind: its request, its schedule, its queue, and what it has
+//! used.
 //!
-//! Pure: callers pass `now`. Invariants: every entry gets a number, in order; altering it changes no number and loses nothing that
-//! waits; once it is stopped nothing is due to it until it is altered.
-//! Not here: what is told (`of_processes`, `of_host`, `of_happenings`).
+//! Pure: callers pass `now`. Invariants: entries are numbered in order; altering a subscription changes no
+//! number and loses nothing that waits in the queue; a stopped subscription has no due samples until it is
+//! altered.
+//! Not here: what the entries contain (`of_processes`, `of_host`, `of_happenings`).
 
 use super::meter::Meter;
 use super::outcome::Outcome;
@@ -14,44 +16,42 @@ use std::time::Duration;
 use wire::channel::stream::Body;
 use wire::channel::{self, Wanted};
 
-/// What happened since it was made.
+/// Counters since the subscription was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Samples that were due.
     pub due_total: u64,
-    /// Of them, those of which nothing passed or changed: the former are not told.
+    /// Due samples in which no record passed the filter or changed. Samples where no record passed are not
+    /// sent; a `changes` subscription does send its unchanged samples.
     pub empty_total: u64,
 }
 
-/// The books of a subscription.
+/// Account of a subscription.
 #[derive(Debug)]
 pub struct Account {
-    /// What it wants.
     pub wanted: Arc<Wanted>,
     /// How often it was altered.
     pub revision: u64,
-    /// What happened.
     pub counts: Counts,
-    /// What waits.
+    /// Entries that wait to be taken.
     pub queue: Queue,
-    /// CPU time it used.
+    /// CPU time that its evaluation used.
     pub cpu: Meter,
-    /// Bytes it was told.
+    /// Bytes that were queued for it.
     pub bytes: Meter,
     /// Why it was stopped, if it is.
     pub quarantined: Option<String>,
-    /// Samples that were left out because all subscriptions together, or those of one user, use too much.
+    /// Samples left out because all subscriptions together, or those of one owner, used too much CPU time.
     pub throttled_total: u64,
-    /// Of a sample that did not come, the part that was not told yet.
+    /// Fraction of a sample that is missed but not yet counted as one.
     missed_part: f64,
-    /// None until the first sweep, whose moment is the first of its raster.
+    /// Sampling schedule; `None` until the first sweep, which starts it.
     schedule: Option<Schedule>,
-    /// When it saw the last sweep, whether due or not.
+    /// Start of the last sweep that it saw, whether a sample was due or not.
     swept_at: Option<Duration>,
 }
 
 impl Account {
-    /// From the next sweep on.
+    /// Creates an account whose first sample is due at the next sweep.
     #[must_use]
     pub fn new(wanted: Wanted, now: Duration) -> Account {
         let budget = wanted.budget;
@@ -70,11 +70,11 @@ impl Account {
         }
     }
 
-    /// From the next sweep on, something else is wanted; one that was stopped goes on.
+    /// Changes the request from the next sweep on. A stopped subscription continues.
     pub fn alter(&mut self, new: Wanted, now: Duration) {
         let is_stopped = self.quarantined.take().is_some();
         if let Some(schedule) = self.schedule.as_mut().filter(|_| self.wanted.rate != new.rate) {
-            // As of the last sweep: from then on the other rate counts.
+            // The new rate counts from the last sweep.
             schedule.set_rate(swept(new.rate), self.swept_at.unwrap_or(now));
         }
         if self.wanted.budget != new.budget || is_stopped {
@@ -86,22 +86,22 @@ impl Account {
         self.revision += 1;
     }
 
-    /// The next sweep is the first of another source.
+    /// Restarts the schedule: the next sweep comes from another source.
     pub fn begin_anew(&mut self) {
         self.schedule = None;
         self.swept_at = None;
     }
 
-    /// Whether it was not stopped.
+    /// Whether it is not stopped.
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.quarantined.is_none()
     }
 
-    /// Whether a sample is due at the sweep that began at `now`; if so it is to be made of it.
+    /// Whether a sample is due at the sweep that started at `now`. If so, the caller must make it.
     ///
-    /// A sweep is due up to half a sweep early: sweeps are never exactly on time, and of two that are as near the raster
-    /// the one is as good as the other.
+    /// A sweep counts up to half an interval early: sweeps are never exactly on time, and of two sweeps
+    /// equally near to the schedule either will do.
     pub fn is_due(&mut self, now: Duration) -> bool {
         let before = self.swept_at.replace(now);
         if self.quarantined.is_some() {
@@ -118,7 +118,8 @@ impl Account {
         is_due
     }
 
-    /// Whether more can be told without leaving anything out, with room to spare.
+    /// Whether there is ample room for more entries: less than half of the queue is in use, and bytes are
+    /// left.
     pub fn has_room(&mut self, now: Duration) -> bool {
         let queue_bytes = self.wanted.budget.queue_bytes as usize;
         self.is_live()
@@ -127,7 +128,7 @@ impl Account {
             && self.bytes.has_left(now)
     }
 
-    /// How it stands before an evaluation, of what may be seen by `sight`.
+    /// Starts an outcome from the current state, for an evaluation that may see what `sight` allows.
     #[must_use]
     pub fn evaluate(&self, sight: Sight) -> Outcome {
         Outcome {
@@ -143,7 +144,8 @@ impl Account {
         }
     }
 
-    /// What came of an evaluation. If the subscription was altered meanwhile, the entries are those of before.
+    /// Adds the result of an evaluation. If the subscription was altered meanwhile, its entries carry the old
+    /// revision.
     pub fn add(&mut self, outcome: Outcome, now: Duration) {
         let Outcome { revision, is_due, empty, entries, stopped, .. } = outcome;
         self.counts.due_total += u64::from(is_due);
@@ -161,14 +163,14 @@ impl Account {
         }
     }
 
-    /// The sample of this moment, which is due, is left out: others, or this user's, have used too much.
+    /// Leaves out the sample that is due, because all subscriptions, or those of this owner, used too much.
     pub fn throttle(&mut self, at_ns: u64) {
         self.counts.due_total += 1;
         self.throttled_total += 1;
         self.queue.miss(self.revision, at_ns);
     }
 
-    /// The sample at `now` took so much CPU time; gives whether the subscription was stopped for it.
+    /// Charges the CPU time of the sample at `now`; returns whether that stopped the subscription.
     pub fn charge(&mut self, cpu: Duration, at_ns: u64, now: Duration) -> bool {
         self.cpu.spend(cpu.as_secs_f64());
         let is_over = !self.cpu.has_left(now) && self.is_live();
@@ -185,20 +187,21 @@ impl Account {
         is_over
     }
 
-    /// Nothing is told any more, for this reason.
+    /// Stops the subscription for this reason.
     pub fn stop(&mut self, reason: String, at_ns: u64) {
         self.queue.push(self.revision, at_ns, Body::Quarantined(reason.clone()));
         self.quarantined = Some(reason);
     }
 
-    /// So many entries that would have come here are not to be had any more.
+    /// Counts `count` entries as missed, all of them: they are no longer available.
     pub fn miss_all(&mut self, count: u64, at_ns: u64) {
         if self.is_live() {
             self.queue.miss_many(self.revision, at_ns, count);
         }
     }
 
-    /// So many samples of the source, which makes `of` a second, did not come: those that were due to this one.
+    /// Counts the samples missed because `count` samples of a source that makes `of` samples per second were
+    /// lost: only those that were due to this subscription.
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     pub fn miss(&mut self, count: u64, of: f64, at_ns: u64) {
         if !self.is_live() {
@@ -210,13 +213,12 @@ impl Account {
         self.queue.miss_many(self.revision, at_ns, due as u64);
     }
 
-    /// The oldest entries that wait.
     pub fn take(&mut self, limit: usize) -> Taken {
         self.queue.take(limit)
     }
 }
 
-/// A channel's rate as that of sweeps.
+/// Converts the rate of a channel to a rate of sweeps.
 #[must_use]
 pub fn swept(rate: channel::Rate) -> Rate {
     Rate::of_processes(rate.hz()).expect("rates of channels are within those of sweeps")

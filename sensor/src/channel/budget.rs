@@ -1,9 +1,10 @@
-//! What all subscriptions together may use, and how it is shared among their owners.
+//! CPU budget of all subscriptions together, and how their owners share it.
 //!
-//! Pure but for a lock: callers pass `now`. Rules: of CPU time there is a common part, used by whoever comes first, and a guaranteed one, divided
-//! equally among the owners there are; so one owner, however many subscriptions it has, leaves the others their shares. Of
-//! subscriptions and of the bytes of queues an owner may have at most half of what the others left.
-//! Not here: what one subscription may use (`meter`, `account`), who the owners are (`hub`).
+//! Pure but for a lock: callers pass `now`. Rules: CPU time has a common part, used first come, first served,
+//! and a guaranteed part, divided equally among the active owners. One owner, however many subscriptions it
+//! has, therefore leaves the others their shares. Of subscriptions and of queue bytes, an owner may have at
+//! most half of what the others left.
+//! Not here: the budget of one subscription (`meter`, `account`), who the owners are (`owner`).
 
 use super::meter::Meter;
 use super::owner::Owner;
@@ -11,27 +12,28 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// The common part of a core: enough for a hundred ordinary subscriptions at 64 Hz.
+/// Common part, in milliseconds of CPU per second: enough for a hundred ordinary subscriptions at 64 Hz.
 pub const COMMON_MS: u32 = 250;
-/// The part of a core that is divided among the owners.
+/// Guaranteed part, divided among the owners, in milliseconds of CPU per second.
 pub const GUARANTEED_MS: u32 = 250;
-/// Of a round of evaluations, the part of the time between two sweeps.
+/// A round of evaluations may take the interval between two sweeps divided by this.
 const ROUND_PART: u32 = 2;
-/// A round may take so long whatever the rate: most are shorter.
+/// A round may always take this long, whatever the rate: most rounds are shorter.
 const ROUND_MIN: Duration = Duration::from_millis(2);
-/// Of places and queues, the part that is left to the sensor's own subscriptions and to root.
+/// Divisor for the part of subscriptions and queue bytes that is reserved for the sensor's own subscriptions
+/// and root.
 const RESERVED_PART: u64 = 8;
-/// An owner without an evaluation for so long has no share.
+/// An owner without an evaluation for this long gets no share.
 const GONE_AFTER: Duration = Duration::from_secs(10);
-/// An owner whose subscriptions were throttled is reported for so long.
+/// How long an owner whose subscriptions were throttled is reported.
 const REPORTED_FOR: Duration = Duration::from_secs(60);
 
-/// The CPU time of all subscriptions, by owner.
+/// CPU time of all subscriptions, by owner.
 #[derive(Debug)]
 pub struct Shares<O> {
     common: Meter,
     guaranteed_per_sec: f64,
-    /// What each owner has of that now.
+    /// Guaranteed share of each owner now, in seconds of CPU per second.
     per_sec: f64,
     divided_at: Duration,
     owners: BTreeMap<O, Share>,
@@ -42,7 +44,7 @@ pub struct Shares<O> {
 #[derive(Debug)]
 struct Share {
     meter: Meter,
-    /// Seconds of CPU that were used, of which each second takes away a part.
+    /// CPU seconds used lately: decays exponentially, by a factor of e each second.
     recent: f64,
     recent_at: Duration,
     seen_at: Duration,
@@ -51,7 +53,7 @@ struct Share {
 }
 
 impl Share {
-    /// What was used of late, as of `now`.
+    /// Applies the decay up to `now`; returns the CPU seconds used lately.
     fn decay(&mut self, now: Duration) -> f64 {
         let passed = now.saturating_sub(self.recent_at);
         self.recent_at = self.recent_at.max(now);
@@ -61,7 +63,7 @@ impl Share {
 }
 
 impl<O: Ord + Copy> Shares<O> {
-    /// So many milliseconds a second in common, and so many divided among the owners.
+    /// Creates shares with so many milliseconds per second in common and so many divided among the owners.
     #[must_use]
     pub fn new(common_ms: u32, guaranteed_ms: u32) -> Shares<O> {
         Shares {
@@ -75,7 +77,7 @@ impl<O: Ord + Copy> Shares<O> {
         }
     }
 
-    /// An owner wants something evaluated: it has a share from now on.
+    /// Marks the owner as active: from now on it has a share.
     fn see(&mut self, owner: O, now: Duration) -> &mut Share {
         let is_new = !self.owners.contains_key(&owner);
         if is_new || now.saturating_sub(self.divided_at) >= GONE_AFTER {
@@ -106,12 +108,13 @@ impl<O: Ord + Copy> Shares<O> {
         self.common.has_left(now) || has_share
     }
 
-    /// What this owner used of late: those with less go first.
+    /// CPU time that this owner used lately: owners that used less go first.
     pub fn recent(&mut self, owner: O, now: Duration) -> Duration {
         Duration::from_secs_f64(self.see(owner, now).decay(now))
     }
 
-    /// An evaluation for this owner took so long: of the common part while there is something left of it.
+    /// Charges the CPU time of an evaluation: to the common part while any of it is left, else to the owner's
+    /// share.
     pub fn spend(&mut self, owner: O, cpu: Duration, now: Duration) {
         self.used += cpu;
         let secs = cpu.as_secs_f64();
@@ -128,7 +131,7 @@ impl<O: Ord + Copy> Shares<O> {
         }
     }
 
-    /// A sample of this owner was left out.
+    /// Counts a sample of this owner that was left out.
     pub fn throttle(&mut self, owner: O, now: Duration) {
         self.throttled_total += 1;
         if let Some(share) = self.owners.get_mut(&owner) {
@@ -139,7 +142,7 @@ impl<O: Ord + Copy> Shares<O> {
         }
     }
 
-    /// The owners of whom samples were left out lately, and how many.
+    /// Owners with samples left out lately, and how many.
     pub fn throttled(&self, now: Duration) -> impl Iterator<Item = (O, u64)> {
         let lately = self.owners.iter().filter(move |(_, share)| {
             share.throttled > 0 && now.saturating_sub(share.throttled_at) < REPORTED_FOR
@@ -147,20 +150,20 @@ impl<O: Ord + Copy> Shares<O> {
         lately.map(|(owner, share)| (*owner, share.throttled))
     }
 
-    /// CPU time that all used since the start.
+    /// CPU time of all owners since the start.
     #[must_use]
     pub fn used(&self) -> Duration {
         self.used
     }
 
-    /// Samples that were left out since the start.
+    /// Samples left out since the start.
     #[must_use]
     pub fn throttled_total(&self) -> u64 {
         self.throttled_total
     }
 }
 
-/// The CPU time that the subscriptions of several hubs share.
+/// CPU budget shared by the subscriptions of several hubs.
 #[derive(Clone)]
 pub struct Budget(pub(super) Arc<Mutex<Shares<Owner>>>);
 
@@ -171,20 +174,20 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// So many milliseconds a second in common, and so many divided among the owners.
+    /// Creates a budget with so many milliseconds per second in common and so many divided among the owners.
     #[must_use]
     pub fn new(common_ms: u32, guaranteed_ms: u32) -> Budget {
         Budget(Arc::new(Mutex::new(Shares::new(common_ms, guaranteed_ms))))
     }
 }
 
-/// How long one round of evaluations may take, where sweeps come at this interval.
+/// How long one round of evaluations may take when sweeps come at this interval.
 #[must_use]
 pub fn round(interval: Duration) -> Duration {
     (interval / ROUND_PART).max(ROUND_MIN)
 }
 
-/// How much of something that all share is taken by one owner and by the others.
+/// How much of a shared resource is taken, by one owner and by all others.
 #[derive(Clone, Copy, Debug)]
 pub struct Taken {
     all: u64,
@@ -193,19 +196,20 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Nothing yet of `all`.
+    /// Nothing is taken yet of `all`.
     #[must_use]
     pub fn of(all: u64) -> Taken {
         Taken { all, own: 0, others: 0 }
     }
 
-    /// So much is taken, by the owner itself or by another.
+    /// Adds `count` to what the owner itself or the others have taken.
     pub fn add(&mut self, is_own: bool, count: u64) {
         *if is_own { &mut self.own } else { &mut self.others } += count;
     }
 
-    /// How much is lacking for `more` of the owner; 0 if it may have that. The trusted have what is there. Others have half of what
-    /// the rest left, and `least` where there is that; an eighth of all is left to the trusted.
+    /// How much is lacking for `more` of the owner; 0 if it may have that. Trusted owners may take all that
+    /// is left. Others may take half of what the rest left, or `least` if that is more and is there; an
+    /// eighth of all stays reserved for trusted owners.
     #[must_use]
     pub fn lacks(self, more: u64, least: u64, is_trusted: bool) -> u64 {
         let left = self.all.saturating_sub(self.others);
@@ -228,7 +232,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// Each millisecond, every owner wants so much in one evaluation, in the order in which shares put them.
+    /// Each millisecond, every owner requests one evaluation of so many microseconds, ordered by `recent`.
     fn run(wants_us: &[u64]) -> Vec<Duration> {
         let mut shares = Shares::new(COMMON_MS, GUARANTEED_MS);
         let mut used = vec![Duration::ZERO; wants_us.len()];

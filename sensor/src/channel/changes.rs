@@ -1,40 +1,43 @@
-//! What a consumer that wants only changes has been told: from it follows what is to be told of the next sample.
+//! Difference between two samples, for a consumer that requested only changes: tracks what was sent to it,
+//! and computes what to send next.
 //!
-//! Pure. Invariants: whoever applies what it is told, in order, to the last whole sample knows exactly those processes that
-//! pass, as they are; after something was left out on the way, the next sample is whole.
-//! Not here: who passes (`predicate`), when a sample is due (`subscription`).
+//! Pure. Invariants: a consumer that applies the samples in order to the last whole sample has exactly the
+//! processes that pass the filter, in their current state; after an entry was missed, the next sample is
+//! whole.
+//! Not here: which processes pass (`predicate`), when a sample is due (`subscription`).
 
 use super::memory::Chosen;
 use crate::process::table::Table;
 use std::time::Duration;
 use wire::process::ProcessKey;
 
-/// A sample is whole at least so often, so that who lost an answer on the way knows all again.
+/// Longest time between two whole samples: a consumer that lost an answer on the way is complete again after
+/// it.
 pub const WHOLE_EVERY: Duration = Duration::from_secs(10);
 
-/// What it knows, by the places of the table.
+/// What the consumer has, by position in the table.
 #[derive(Debug, Default)]
 pub struct Told {
     keys: Vec<Option<ProcessKey>>,
-    /// The sweep that it was told of last; 0 before the first.
+    /// The last sweep that was sent; 0 before the first, or when the next sample must be whole.
     sweep: u64,
     whole_at: Duration,
     missed_total: u64,
     revision: u64,
 }
 
-/// What is to be told.
+/// Changes to send.
 #[derive(Debug, Default, PartialEq)]
 pub struct Difference {
-    /// Those that pass and are not as they were told last, or were not told.
+    /// Processes that pass the filter and have changed since they were last sent, or were not sent yet.
     pub records: Vec<Chosen>,
-    /// The numbers of those that were told, and have ended or pass no longer.
+    /// Process ids that were sent and have since ended, or no longer pass the filter.
     pub gone: Vec<u32>,
 }
 
 impl Told {
-    /// Whether the sample at `now` has to be whole: so many were missed since the start, and the subscription was altered so
-    /// often.
+    /// Whether the sample at `now` must be whole. `missed_total` is the number of entries missed since the
+    /// start, and `revision` counts the alterations of the subscription.
     #[must_use]
     pub fn must_be_whole(&self, now: Duration, missed_total: u64, revision: u64) -> bool {
         self.sweep == 0
@@ -42,7 +45,7 @@ impl Told {
             || (missed_total, revision) != (self.missed_total, self.revision)
     }
 
-    /// All that pass are told.
+    /// Records that all passing processes are sent.
     pub fn tell_all(
         &mut self,
         table: &Table,
@@ -60,17 +63,17 @@ impl Told {
         (self.missed_total, self.revision) = (missed_total, revision);
     }
 
-    /// Nothing that was told before counts any longer.
+    /// Discards what was sent before: the next sample must be whole.
     pub fn forget(&mut self) {
         self.sweep = 0;
     }
 
-    /// The places at which something may have to be told: those that the table changed since the last sample.
+    /// Positions that may have to be sent: those that the table changed since the last sample.
     pub fn places<'a>(&self, table: &'a Table) -> impl Iterator<Item = usize> + Clone + use<'a> {
         table.changed_since(self.sweep)
     }
 
-    /// `chosen` are all that pass, in whatever order.
+    /// Computes the changes from all processes that pass, in any order.
     pub fn differ_from_all(&mut self, table: &Table, chosen: &[Chosen]) -> Difference {
         let mut passing = vec![None; self.keys.len().max(table.rows().len())];
         for one in chosen {
@@ -80,7 +83,8 @@ impl Told {
         self.differ(table, passing.into_iter().enumerate(), |place| table.has_changed_since(before, place))
     }
 
-    /// `chosen` are those that pass of the changed places, in rising order; whether the others pass has not changed.
+    /// Computes the changes from the passing processes at changed positions, in ascending order. Whether the
+    /// others pass must not have changed.
     pub fn differ_from_changed(&mut self, table: &Table, chosen: &[Chosen]) -> Difference {
         let mut chosen = chosen.iter().copied().peekable();
         let passing =
@@ -88,7 +92,7 @@ impl Told {
         self.differ(table, passing.into_iter(), |_| true)
     }
 
-    /// Each place with whoever passes there.
+    /// Computes the changes from each position with the process that passes there.
     fn differ(
         &mut self,
         table: &Table,
@@ -123,7 +127,7 @@ mod tests {
     use std::collections::BTreeMap;
     use wire::process::Process;
 
-    /// Those of even memory pass.
+    /// Processes with an even memory size pass.
     fn passing(table: &Table, places: impl Iterator<Item = usize>) -> Vec<Chosen> {
         let passes = |place: &usize| {
             table.rows().get(*place).and_then(Option::as_ref).is_some_and(|one| one.rss_kib % 2 == 0)

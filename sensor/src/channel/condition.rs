@@ -1,39 +1,39 @@
-//! A condition as it stands: true or not, with hysteresis and a time for which a change must last.
+//! State of a condition: true or false, with hysteresis and a time that a change must last.
 //!
-//! Pure: callers pass `now`. Rule: each change is signalled once; a measure that is not known is not beyond any threshold.
-//! Not here: how it is written (`wire::channel::expression`).
+//! Pure: callers pass `now`. Rule: each change is signalled once; an unknown measure is beyond no threshold.
+//! Not here: the syntax of conditions (`wire::channel::expression`).
 
 use super::fields::{self, Number, Subject, Unknown};
 use std::time::Duration;
 use wire::channel::filter::{Condition, Measure};
 
-/// A condition, made ready.
+/// A compiled condition with its state.
 #[derive(Debug)]
 pub struct State<S: Subject> {
     condition: Condition,
-    /// Of what; none of a count.
+    /// The measured field; `None` for a count.
     number: Option<&'static Number<S>>,
     is_true: bool,
-    /// Since when the measure asks for the other state.
+    /// Since when the measure has been beyond the threshold for the other state.
     turning: Option<Duration>,
 }
 
-/// What a measure is made of: records, as they come.
+/// Aggregate of the records of one measure, added one by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tally {
     records: u64,
-    /// Of those of which the number is known.
+    /// Records whose number is known.
     known: u64,
     sum: f64,
-    /// The least and the most.
+    /// Minimum and maximum.
     ends: Option<(f64, f64)>,
 }
 
 impl<S: Subject> State<S> {
-    /// Not true yet.
+    /// Compiles a condition; it starts false.
     ///
     /// # Errors
-    /// If its field is none.
+    /// If the field is unknown.
     pub fn new(condition: Condition) -> Result<State<S>, Unknown> {
         let number = match &condition.measure {
             Measure::Count => None,
@@ -44,13 +44,12 @@ impl<S: Subject> State<S> {
         Ok(State { condition, number, is_true: false, turning: None })
     }
 
-    /// Whether it is true now.
     #[must_use]
     pub fn is_true(&self) -> bool {
         self.is_true
     }
 
-    /// One more record.
+    /// Adds a record.
     pub fn add(&self, tally: &mut Tally, seen: &S::Seen<'_>) {
         tally.records += 1;
         let Some(value) = self.number.and_then(|number| (number.get)(seen)) else { return };
@@ -60,7 +59,8 @@ impl<S: Subject> State<S> {
         tally.ends = Some((least.min(value), most.max(value)));
     }
 
-    /// The measure of what was added; `None` if nothing is known of any.
+    /// The measure of the records that were added; `None` if it is a minimum, maximum or mean and no number
+    /// is known.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // A number of records.
     pub fn measure(&self, tally: &Tally) -> Option<f64> {
@@ -73,7 +73,7 @@ impl<S: Subject> State<S> {
         }
     }
 
-    /// The measure is `value` at `now`; whether the condition became true or false by it.
+    /// Updates the state with the measure at `now`; returns the new state if it changed.
     pub fn update(&mut self, value: Option<f64>, now: Duration) -> Option<bool> {
         if self.wants_to_be(value) == self.is_true {
             self.turning = None;
@@ -106,7 +106,7 @@ mod tests {
         State::new(expression::condition(text).expect("understood")).expect("its field is known")
     }
 
-    /// At which second it changes, and to what, when the measure has these values a second each.
+    /// Feeds one value per second; expects these changes, each with its second.
     fn check(text: &str, values: &[f64], expected: &[(u64, bool)]) {
         let mut state = state(text);
         let changes = (0..).zip(values).filter_map(|(second, value)| {

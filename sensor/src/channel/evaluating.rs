@@ -1,9 +1,11 @@
-//! What flows, shown to the subscriptions that it is due to.
+//! Scheduler of evaluations: passes sweeps, events and calls to the subscriptions that are due.
 //!
-//! Shell: the clock of what each costs. Rules: nothing that a client needs is locked while one is evaluated; those whose owners have used
-//! least go first; a round of evaluations takes half the time between two sweeps, or 2 ms, and what it left out, or what is beyond the
-//! budget of all, is counted as missed by those it was due to. Events and calls are never left out: they wait in the journal.
-//! Not here: where it comes from (`process`, `handover`, `pump`, `query::channels::relays`).
+//! Shell: the CPU clock that each evaluation is charged by. Rules: no lock that a client needs is held during
+//! an evaluation; subscriptions whose owners have used least go first; a round of evaluations takes at most
+//! half the interval between two sweeps, or 2 ms if that is more. A sample that a round leaves out, or that
+//! exceeds the common budget, counts as missed by its subscription; the sensor's own subscriptions are
+//! exempt. Events and calls are never left out: they wait in the journal.
+//! Not here: where sweeps and events come from (`process`, `handover`, `pump`, `query::channels::relays`).
 
 use super::budget::round;
 use super::hub::{Hub, Id, Shared, Slot, thread_time};
@@ -18,31 +20,31 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::channel::{Kind, Wanted};
 
-/// Sweeps over the host are taken for as frequent as this.
+/// Assumed interval between sweeps over the host, for the limit on a round.
 const HOST_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Evaluates the subscriptions to processes, on the thread that shows it a sweep.
+/// Evaluates the subscriptions to processes, on the thread that passes it a sweep.
 pub(super) struct Evaluating {
     hub: Hub,
-    /// One lane, or both.
+    /// `None` for both lanes.
     lane: Option<Lane>,
     swept_at: Duration,
 }
 
-/// Subscriptions that are evaluated one after the other. A script may run for milliseconds, and holds up no subscription without one.
+/// Group of subscriptions that are evaluated one after the other. A script may run for milliseconds and must
+/// not delay subscriptions without one, so `handover` gives each lane a thread of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
-    /// Those without a script.
+    /// Subscriptions without a script.
     Plain,
-    /// Those with one.
+    /// Subscriptions with a script.
     Scripted,
 }
 
 impl Lane {
-    /// All lanes.
     pub const ALL: [Lane; 2] = [Lane::Plain, Lane::Scripted];
 
-    /// That of a subscription that wants this.
+    /// The lane of a subscription with this request.
     pub(super) fn of(wanted: &Wanted) -> Lane {
         if wanted.script.is_some() { Lane::Scripted } else { Lane::Plain }
     }
@@ -64,20 +66,20 @@ impl Tap for Evaluating {
 }
 
 impl Hub {
-    /// Whether somebody wants this kind.
+    /// Whether there is a subscription of this kind.
     #[must_use]
     pub fn wants(&self, kind: Kind) -> bool {
         !self.of_kinds(&[kind]).is_empty()
     }
 
-    /// A sweep over the host, which began at `now`.
+    /// Passes on a sweep over the host that started at `now`.
     pub fn swept_host(&self, sweep: &Sweep<'_>, now: Duration) {
         self.sample_all((Kind::Host, None), HOST_INTERVAL, sweep.at_ns, now, |one| {
             one.sample_host(sweep, now)
         });
     }
 
-    /// Something happened, and is shown to all.
+    /// Passes an event or a call to all subscriptions of its kind.
     pub fn happened(&self, happened: &Happened<'_>, at_ns: u64, now: Duration) {
         let kind = match happened {
             Happened::Event(_) => Kind::Event,
@@ -88,15 +90,16 @@ impl Hub {
         }
     }
 
-    /// Time went on, whether something happened or not.
+    /// Evaluates the conditions and scripts of events and calls that are due at `now`, whether anything
+    /// happened or not.
     pub fn look(&self, at_ns: u64, now: Duration) {
         for (_, slot) in self.of_kinds(&[Kind::Event, Kind::Call]) {
             self.run(&slot, at_ns, now, |one| one.is_due(now) && one.look(at_ns, now));
         }
     }
 
-    /// Those that want what happens and whose owners have something left of the budget, with the numbers in the journal of the next
-    /// events that they have room for.
+    /// Subscriptions to events and calls that have room and whose owners have CPU budget left, each with the
+    /// number in the journal of the next event it needs.
     #[must_use]
     pub fn places(&self, now: Duration) -> Vec<(u64, Id)> {
         let happen = self.of_kinds(&[Kind::Event, Kind::Call]).into_iter();
@@ -107,14 +110,14 @@ impl Hub {
         happen.filter_map(place).collect()
     }
 
-    /// Show something to one of them, if it is still there; `show` says whether something was added to what waits.
+    /// Shows something to one subscription, if it still exists; `show` returns whether it added an entry.
     pub fn show(&self, id: Id, at_ns: u64, now: Duration, show: impl FnOnce(&Subscription) -> bool) {
         if let Ok(slot) = self.slot(id) {
             self.run(&slot, at_ns, now, show);
         }
     }
 
-    /// Make a sample for each subscription of the kind and lane that it is due to.
+    /// Makes a sample for each subscription of the kind and lane that is due.
     #[allow(clippy::cast_possible_truncation)] // Microseconds of a second.
     fn sample_all(
         &self,
@@ -132,7 +135,7 @@ impl Hub {
         if due.len() > 1 {
             let mut shares = locked(&self.0.shares);
             due.sort_by_cached_key(|(_, slot)| {
-                // Of one owner, the one that has most left of its own.
+                // Within one owner, the subscription with the most CPU time left goes first.
                 let left = slot.subscription.cpu_left(now);
                 (shares.recent(slot.owner, now), std::cmp::Reverse((left * 1e6) as i64))
             });
@@ -141,7 +144,7 @@ impl Hub {
         for (nth, (_, slot)) in due.iter().enumerate() {
             let is_late = nth > 0 && thread_time().saturating_sub(begun) >= most;
             let mut shares = locked(&self.0.shares);
-            // What the sensor wants for itself has the limits of the configuration alone.
+            // The sensor's own subscriptions are limited by the configuration alone.
             let is_own = matches!(slot.owner, Owner::Own(_));
             if !is_own && (is_late || !shares.may(slot.owner, now)) {
                 shares.throttle(slot.owner, now);
@@ -155,7 +158,7 @@ impl Hub {
         }
     }
 
-    /// Evaluate one, and charge it and its owner with what that took.
+    /// Evaluates a subscription, and charges the CPU time to it and its owner.
     fn run(&self, slot: &Slot, at_ns: u64, now: Duration, evaluate: impl FnOnce(&Subscription) -> bool) {
         let was_live = slot.subscription.is_live();
         let begun = thread_time();

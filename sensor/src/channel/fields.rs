@@ -1,7 +1,7 @@
-//! The numbers and texts of which filters, conditions and scripts can speak, by name, for each kind of channel.
+//! Fields that filters, conditions and scripts can name: the numbers and texts of each kind of channel.
 //!
-//! Pure. Rule: names and units are those of the methods that tell of the same. Not here: what is made of them (`predicate`,
-//! `condition`, `script`).
+//! Pure. Rule: names and units are those of the methods that report the same. Not here: what uses them
+//! (`predicate`, `condition`, `script`).
 
 pub mod call;
 pub mod event;
@@ -12,58 +12,52 @@ use std::borrow::Cow;
 use std::fmt;
 use wire::near_names;
 
-/// What a channel is of: processes, metrics, events or calls.
+/// Kind of record in a channel: processes, metrics, events or calls.
 pub trait Subject: fmt::Debug + Sized + 'static {
-    /// One of them, as mistakes call it.
+    /// Name of one record in error messages.
     const ONE: &'static str;
-    /// Whether one is seen again and again, and can be compared with how it was.
+    /// Whether the same record is seen again and again, so that it can be compared with its earlier values.
     const HAS_PAST: bool;
-    /// Whether one can be the parent of another.
+    /// Whether records have parents and children.
     const HAS_FAMILY: bool;
-    /// One as it is told.
+    /// A record as it is sent.
     type Record: Clone + Send + Sync + 'static;
-    /// One as a filter looks at it.
+    /// A record as a filter sees it.
     type Seen<'a>: Copy;
-    /// What is looked at beside it.
+    /// Context that `is_parent_of` needs besides the record.
     type Around;
 
-    /// All numbers.
     fn numbers() -> &'static [Number<Self>];
-    /// All texts.
     fn texts() -> &'static [Text<Self>];
-    /// One that is told, as a filter looks at it.
+    /// A record that is sent, as a filter sees it.
     fn seen(record: &Self::Record) -> Self::Seen<'_>;
-    /// Whether it is the parent of the process of this number.
+    /// Whether the record is the parent of the process with this id.
     fn is_parent_of(_: &Self::Seen<'_>, _pid: u32, _: &Self::Around) -> bool {
         false
     }
-    /// Whether the process of this number is its parent.
+    /// Whether the process with this id is the parent of the record.
     fn is_child_of(_: &Self::Seen<'_>, _pid: u32) -> bool {
         false
     }
 }
 
-/// A number of a subject.
+/// A numeric field.
 pub struct Number<S: Subject> {
-    /// Its name.
     pub name: &'static str,
-    /// Its unit; empty for a plain count.
+    /// Unit; empty for a plain count.
     pub unit: &'static str,
-    /// What it is.
     pub help: &'static str,
-    /// It; `None` where it is not known.
+    /// Reads the number; `None` if it is unknown.
     pub get: for<'a> fn(&S::Seen<'a>) -> Option<f64>,
 }
 
-/// A text of a subject.
+/// A text field.
 pub struct Text<S: Subject> {
-    /// Its name.
     pub name: &'static str,
-    /// What it is.
     pub help: &'static str,
-    /// All words that it can be; none where it can be any text.
+    /// All values it can have; empty if it can be any text.
     pub words: &'static [&'static str],
-    /// It; `None` where it is not known.
+    /// Reads the text; `None` if it is unknown.
     pub get: for<'a, 'b> fn(&'b S::Seen<'a>) -> Option<Cow<'b, str>>,
 }
 
@@ -79,33 +73,32 @@ impl<S: Subject> fmt::Debug for Text<S> {
     }
 }
 
-/// A name that is none.
+/// Unknown field name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected}, found {found:?}{near}; known are {known}")]
 pub struct Unknown {
-    /// What was looked for.
+    /// What was expected, such as a number of a process.
     pub expected: String,
-    /// What was given.
     pub found: String,
-    /// All names there are.
+    /// All names, separated by commas.
     pub known: String,
-    /// Which of them may have been meant: `; did you mean cpu?`, or nothing.
+    /// Which name may have been meant: `; did you mean cpu?`, or nothing.
     pub near: String,
 }
 
-/// The number of this name.
+/// Finds the number with this name.
 ///
 /// # Errors
-/// If there is none; tells all.
+/// If there is none; the error lists all names.
 pub fn number_named<S: Subject>(name: &str) -> Result<&'static Number<S>, Unknown> {
     let found = S::numbers().iter().find(|number| number.name == name);
     found.ok_or_else(|| unknown::<S>("a number", name, S::numbers().iter().map(|number| number.name)))
 }
 
-/// The text of this name.
+/// Finds the text with this name.
 ///
 /// # Errors
-/// If there is none; tells all.
+/// If there is none; the error lists all names.
 pub fn text_named<S: Subject>(name: &str) -> Result<&'static Text<S>, Unknown> {
     let found = S::texts().iter().find(|text| text.name == name);
     found.ok_or_else(|| unknown::<S>("a text", name, S::texts().iter().map(|text| text.name)))
@@ -121,8 +114,8 @@ fn unknown<S: Subject>(what: &str, name: &str, known: impl Iterator<Item = &'sta
     }
 }
 
-/// A moment, in seconds since 1970.
-#[allow(clippy::unnecessary_wraps)] // Beside figures that may be unknown.
+/// A time in seconds since 1970.
+#[allow(clippy::unnecessary_wraps)] // The type of a getter, which may return `None`.
 fn secs(time: wire::time::Time) -> Option<f64> {
     Some(time.secs_f64())
 }

@@ -1,6 +1,6 @@
-//! What all subscriptions come to: how each stands, what was throttled, counts.
+//! Status and counters of all subscriptions: the standing of each, what was throttled, and totals.
 //!
-//! Shell: the clock. Not here: the subscriptions (`hub`), what is shared (`budget`).
+//! Shell: the clock. Not here: the subscriptions (`hub`), the shared budget (`budget`).
 
 use super::hub::Hub;
 use super::refusal::Id;
@@ -8,13 +8,13 @@ use super::subscription::Standing;
 use crate::sample::beat::{locked, running};
 
 impl Hub {
-    /// How all of them stand.
+    /// Standing of every subscription.
     #[must_use]
     pub fn standings(&self) -> Vec<(Id, Standing)> {
         self.all().into_iter().map(|(id, slot)| (id, slot.subscription.standing())).collect()
     }
 
-    /// What was throttled lately, in sentences.
+    /// Health messages about subscriptions that were throttled lately.
     #[must_use]
     pub fn health(&self) -> Vec<String> {
         let shares = locked(&self.0.shares);
@@ -27,7 +27,7 @@ impl Hub {
         told.collect()
     }
 
-    /// Counts of all subscriptions.
+    /// Counters over all subscriptions.
     #[must_use]
     pub fn statistics(&self) -> Vec<(&'static str, u64)> {
         let all = self.all();

@@ -1,12 +1,13 @@
-//! Sweeps over the processes on their way from the sampling thread to that of the subscriptions, so that sampling never waits for a
-//! filter or a script.
+//! Hand-over of process sweeps from the sampling thread to the threads of the subscriptions, so that sampling
+//! never waits for a filter or a script.
 //!
 //! ```text
-//! sampling thread ─▶ Tap: what the sweep changed ─▶ Changes (one lock, held for a copy) ─▶ a table of its own ─▶ subscriptions
-//!                                                   one of each lane
+//! sampling thread ─▶ Tap: what the sweep changed ─▶ Changes ─▶ Mirror: a table of its own ─▶ subscriptions
+//!                                                   one per lane; one lock, held for a copy
 //! ```
-//! Shell. Rules: where no subscription is to processes, nothing is copied; of several sweeps that the other thread did not get to, it
-//! sees the last, with all that they changed; the others are missed by those they were due to.
+//! Shell. Rules: without a subscription to processes nothing is copied; if the other thread falls behind by
+//! several sweeps, it gets the last one, with all changes since, and the skipped sweeps count as missed by
+//! the subscriptions that were due.
 //! Not here: the evaluation (`evaluating`).
 
 use super::evaluating::Lane;
@@ -22,16 +23,16 @@ use tokio_util::sync::CancellationToken;
 use wire::process::delta::Sweep;
 use wire::process::{Process, ProcessKey};
 
-/// What the sampling thread does for the subscriptions.
+/// Sending end, on the sampling thread.
 pub struct Giving {
     hub: Hub,
     lane: Lane,
     shared: Arc<Shared>,
-    /// The number of the sweep that was given last; 0: the next is given whole.
+    /// Number of the last sweep that was handed over; 0 if the next must be whole.
     given: u64,
 }
 
-/// The thread of the subscriptions, once run.
+/// Receiving end: the thread of the subscriptions, once run.
 pub struct Taking {
     hub: Hub,
     lane: Lane,
@@ -44,16 +45,16 @@ struct Shared {
     given: Condvar,
 }
 
-/// What changed since the other thread took.
+/// Changes since the receiving end last took them.
 #[derive(Default)]
 struct Changes {
-    /// By place: what is there now.
+    /// Current row, by position.
     rows: Vec<Row>,
-    /// The places that are not [`Row::Same`].
+    /// Positions that are not [`Row::Same`].
     dirty: Vec<usize>,
-    /// The last sweep, and when it began by the clock of waiting.
+    /// The last sweep, and when it started on the monotonic clock.
     last: Option<(Sweep, Duration)>,
-    /// Sweeps before it that were not taken.
+    /// Earlier sweeps that were not taken.
     skipped: u64,
     is_whole: bool,
     is_ended: bool,
@@ -67,7 +68,7 @@ enum Row {
     Is(Box<(Process, Option<CompactString>)>),
 }
 
-/// Both ends, of one lane.
+/// Creates both ends for a lane.
 #[must_use]
 pub fn pair(hub: &Hub, lane: Lane) -> (Giving, Taking) {
     let shared = Arc::<Shared>::default();
@@ -124,7 +125,7 @@ impl Changes {
 }
 
 impl Taking {
-    /// Evaluate until `shutdown`.
+    /// Evaluates until `shutdown`.
     ///
     /// # Errors
     /// If the thread panicked.
@@ -148,7 +149,7 @@ impl Taking {
         while self.shared.take(&mut changes) {
             let Some((sweep, now)) = changes.last.take() else { continue };
             let skipped = std::mem::take(&mut changes.skipped);
-            // Before a whole one there was no subscription, or none to this.
+            // Before a whole sweep there was no subscription in this lane, so nothing was missed.
             if skipped > 0 && !changes.is_whole {
                 let secs = now.saturating_sub(mirror.swept_at).as_secs_f64();
                 #[allow(clippy::cast_precision_loss)] // Sweeps between two that were seen.
@@ -162,7 +163,7 @@ impl Taking {
 }
 
 impl Shared {
-    /// Waits for something given, and takes it in exchange for `changes`, which are empty; `false` at the end.
+    /// Waits for changes and takes them in exchange for `changes`, which are empty; `false` at the end.
     fn take(&self, changes: &mut Changes) -> bool {
         let mut given = locked(&self.changes);
         while given.last.is_none() && !given.is_ended {
@@ -190,11 +191,11 @@ impl Drop for EndOnDrop {
     }
 }
 
-/// The processes as the sampling thread has them.
+/// Copy of the sampling thread's processes.
 #[derive(Default)]
 struct Mirror {
     view: View,
-    /// By the places of the other table.
+    /// Process at each position of the sampling thread's table.
     keys: Vec<Option<ProcessKey>>,
     swept_at: Duration,
 }
@@ -213,7 +214,7 @@ impl Mirror {
             keys.fill(None);
         }
         let dirty = std::mem::take(&mut changes.dirty);
-        // First of all who left its place: it may be at another one now.
+        // Removes the processes that left their position first: one may be at another position now.
         for place in &dirty {
             let key = match &changes.rows[*place] {
                 Row::Is(is) => Some(is.0.key),
@@ -255,7 +256,8 @@ mod tests {
         rows
     }
 
-    /// Processes come, change, go and come back under the same number, and the other side takes now and then.
+    /// Processes appear, change, end and reappear under the same id, and the receiving end takes now and
+    /// then.
     #[test]
     fn the_mirror_is_the_table_whenever_it_is_taken() {
         let hub = Hub::default();

@@ -1,10 +1,10 @@
-//! All subscriptions of a sensor: the handle by which they are made, altered, taken from and ended.
+//! Registry of all subscriptions of a sensor: the handle that makes, alters, reads and ends them.
 //!
-//! Shell: the lock, the clocks and who waits. Rules: the lock is held for moments, never while a subscription is made or evaluated;
-//! a subscription from which no client takes ends; its owner alone uses it, and root and the daemon's own user; the sensor
-//! sweeps as often as the fastest of them wants.
-//! Not here: what a subscription is (`subscription`), the evaluation (`evaluating`), how owners share (`budget`), reading the journal
-//! (`pump`).
+//! Shell: the lock, the clocks and the waiting clients. Rules: the lock is held for moments, never while a
+//! subscription is made or evaluated; a subscription that no client reads ends; only its owner may use it,
+//! besides root and the daemon's own user; the sensor sweeps as often as the fastest subscription requires.
+//! Not here: one subscription (`subscription`), the evaluation (`evaluating`), how owners share CPU time
+//! (`budget`), reading the journal (`pump`).
 
 pub use super::budget::Budget;
 use super::budget::{Shares, Taken};
@@ -29,31 +29,31 @@ use wire::query::{Principal, Viewer};
 
 /// Most subscriptions of a sensor.
 pub const SUBSCRIPTIONS_MAX: usize = 256;
-/// Most bytes that the queues of all subscriptions may have together: as much of each as none says otherwise.
+/// Most bytes of all queues together: the default queue size for each of [`SUBSCRIPTIONS_MAX`] subscriptions.
 pub const QUEUES_MAX_BYTES: u64 = 64 << 20;
-/// As many subscriptions an owner may have in any case, and as many bytes of queues for them.
+/// Subscriptions, and bytes of queues for them, that an owner may have even when half of the rest is less.
 pub(crate) const OWN_MIN: u64 = 8;
 pub(crate) const OWN_QUEUES_MIN_BYTES: u64 = 2 << 20;
-/// A subscription ends when no one has taken from it for so long.
+/// A subscription ends when no client has read it for this long.
 pub const IDLE_MAX: Duration = Duration::from_secs(60);
 
-/// What was taken.
+/// Entries taken from a subscription.
 #[derive(Debug)]
 pub struct Answer {
     /// The entries, the oldest first.
     pub entries: Vec<Entry>,
-    /// How the subscription stands.
+    /// Status of the subscription.
     pub standing: Standing,
 }
 
-/// All subscriptions; to be cloned freely.
+/// Registry of all subscriptions; cheap to clone.
 #[derive(Clone, Default)]
 pub struct Hub(pub(super) Arc<Shared>);
 
 pub(super) struct Shared {
     pub(super) slots: Mutex<BTreeMap<Id, Arc<Slot>>>,
     pub(super) shares: Arc<Mutex<Shares<Owner>>>,
-    /// By the number of the kind.
+    /// Requested rates, indexed by kind.
     wishes: [OnceLock<Wish>; Kind::ALL.len()],
     /// Whether there are subscriptions to processes, by lane, so that a sweep need not look.
     has_processes: [AtomicBool; Lane::ALL.len()],
@@ -71,7 +71,7 @@ impl Default for Shared {
 pub(super) struct Slot {
     pub(super) subscription: Subscription,
     pub(super) owner: Owner,
-    /// When a client took from it, in nanoseconds of the clock of waiting.
+    /// When a client last took from it, in nanoseconds on the monotonic clock.
     taken_at_ns: AtomicU64,
     pub(super) arrived: Notify,
 }
@@ -91,13 +91,13 @@ fn nanos(time: Duration) -> u64 {
 }
 
 impl Hub {
-    /// What is to be given to the sampler, once.
+    /// Creates the tap for the sampler; to be called once.
     #[must_use]
     pub fn tap(&self) -> Box<dyn Tap> {
         self.tap_of(None)
     }
 
-    /// The same, of one lane.
+    /// Creates the tap for one lane, or for both.
     pub(super) fn tap_of(&self, lane: Option<Lane>) -> Box<dyn Tap> {
         Box::new(Evaluating::new(Arc::clone(&self.0), lane))
     }
@@ -107,69 +107,71 @@ impl Hub {
         self.0.has_processes[lane as usize].load(Ordering::Acquire)
     }
 
-    /// By this it has what flows of a kind come as often as its subscriptions want; a second one is not used.
+    /// Sets the handle that requests the rate of a kind's source, so that it is as fast as the fastest
+    /// subscription. A second call is ignored.
     pub fn set_wish(&self, kind: Kind, wish: Wish) {
-        // A sensor is put together once.
+        // A sensor is assembled once.
         let _ = self.0.wishes[kind as usize].set(wish);
     }
 
-    /// What happens is read from here; a second one is not used.
+    /// Sets the journal that events are read from. A second call is ignored.
     pub fn set_journal(&self, journal: Reader) {
         let _ = self.0.journal.set(journal);
     }
 
-    /// Who serves jobs and calls is known here; a second one is not used.
+    /// Sets the rolls, which list the processes that serve jobs and calls. A second call is ignored.
     pub fn set_rolls(&self, rolls: Rolls) {
         let _ = self.0.rolls.set(rolls);
     }
 
-    /// Where events are read.
     #[must_use]
     pub fn journal(&self) -> Option<&Reader> {
         self.0.journal.get()
     }
 
-    /// None yet; what they use is counted in `budget`, with what those of other hubs use.
+    /// Creates an empty hub whose CPU time counts in `budget`, together with that of other hubs.
     #[must_use]
     pub fn with_budget(budget: Budget) -> Hub {
         Hub(Arc::new(Shared::new(budget)))
     }
 
-    /// The same, of what another host shows: its sensor has left out what the viewer may not see.
+    /// Creates a hub for the data of another host, whose sensor has already left out what the viewer may not
+    /// see.
     #[must_use]
     pub fn relaying(budget: Budget) -> Hub {
         Hub(Arc::new(Shared { is_relaying: true, ..Shared::new(budget) }))
     }
 
-    /// A new subscription of the daemon itself.
+    /// Subscribes for the daemon itself.
     ///
     /// # Errors
-    /// If it cannot be made, or there are too many; there is none then.
+    /// If the request is invalid or there are too many subscriptions; none is made then.
     pub fn subscribe(&self, wanted: Wanted) -> Result<Id, Error> {
         self.subscribe_for(Principal::OWN, wanted)
     }
 
-    /// A new subscription of a client or another daemon, which alone may use it then.
+    /// Subscribes for a client or another daemon, which alone may use the subscription.
     ///
     /// # Errors
-    /// Likewise.
+    /// As for [`subscribe`](Self::subscribe).
     pub fn subscribe_for(&self, owner: Principal, wanted: Wanted) -> Result<Id, Error> {
         self.subscribe_from(owner, wanted, None)
     }
 
-    /// The same; of what happens, from this number in the journal on instead of from now on.
+    /// Subscribes for a client or another daemon; events and calls start at this number in the journal
+    /// instead of now.
     ///
     /// # Errors
-    /// Likewise.
+    /// As for [`subscribe`](Self::subscribe).
     pub fn subscribe_from(&self, owner: Principal, wanted: Wanted, place: Option<u64>) -> Result<Id, Error> {
         let viewer = (!self.0.is_relaying).then_some(owner.viewer);
         self.make((Owner::of(owner), viewer), wanted, place)
     }
 
-    /// A new subscription of a part of the sensor itself.
+    /// Subscribes for a part of the sensor itself.
     ///
     /// # Errors
-    /// Likewise.
+    /// As for [`subscribe`](Self::subscribe).
     pub fn subscribe_own(&self, part: Part, wanted: Wanted) -> Result<Id, Error> {
         self.make((Owner::Own(part), None), wanted, None)
     }
@@ -195,11 +197,11 @@ impl Hub {
         Ok(id)
     }
 
-    /// Another thing wanted by a subscription: `change` makes it of what it wants now, and again where another client altered it
-    /// meanwhile.
+    /// Alters a subscription: `change` computes the new request from the current one, and is called again if
+    /// another client altered it meanwhile.
     ///
     /// # Errors
-    /// If there is none, or what is wanted cannot be made: it goes on as before then.
+    /// If there is no such subscription or the new request is invalid: the subscription stays as it was.
     pub fn alter<E: From<Error>>(
         &self,
         id: Id,
@@ -223,10 +225,10 @@ impl Hub {
         }
     }
 
-    /// End a subscription; gives how it stood.
+    /// Ends a subscription; returns its last status.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such subscription.
     pub fn unsubscribe(&self, id: Id) -> Result<Standing, Error> {
         let mut slots = locked(&self.0.slots);
         let slot = slots.remove(&id).ok_or_else(|| Error::Unknown(id.to_string()))?;
@@ -236,7 +238,7 @@ impl Hub {
         Ok(slot.subscription.standing())
     }
 
-    /// At most `limit` entries, the oldest; waits until there is one, at most so long.
+    /// Takes the oldest entries, at most `limit`; waits for a first one for at most `wait`.
     ///
     /// # Errors
     /// If there is no such subscription, or it ends meanwhile.
@@ -248,7 +250,7 @@ impl Hub {
         loop {
             let arrival = slot.arrived.notified();
             tokio::pin!(arrival);
-            // Before it is looked, so that what comes just after is not missed.
+            // Registered before the check, so that an entry that arrives just after it is not missed.
             arrival.as_mut().enable();
             if let Some(answer) = self.take_now(id, limit, is_over)? {
                 return Ok(answer);
@@ -260,14 +262,14 @@ impl Hub {
         }
     }
 
-    /// So many samples, of those that the source makes `of` times a second, did not come from it.
+    /// Counts `count` lost samples of sources that make `of` samples per second, for every kind.
     pub fn miss(&self, count: u64, of: f64, at_ns: u64) {
         for kind in Kind::ALL {
             self.miss_of(kind, count, of, at_ns);
         }
     }
 
-    /// The same, of those to processes in one lane.
+    /// Counts lost samples of processes for the subscriptions in one lane.
     pub(super) fn miss_in(&self, lane: Lane, count: u64, of: f64, at_ns: u64) {
         for (_, slot) in self.of_kinds(&[Kind::Process]) {
             if Lane::of(&slot.subscription.wanted()) == lane {
@@ -277,7 +279,7 @@ impl Hub {
         }
     }
 
-    /// The same, of one kind.
+    /// Counts lost samples for the subscriptions of one kind.
     pub fn miss_of(&self, kind: Kind, count: u64, of: f64, at_ns: u64) {
         for (_, slot) in self.of_kinds(&[kind]) {
             slot.subscription.miss(count, of, at_ns);
@@ -285,16 +287,17 @@ impl Hub {
         }
     }
 
-    /// End those from which no one takes, where no sweeps come that would do so.
+    /// Ends the subscriptions that no client reads.
     pub fn drop_idle(&self, now: Duration) {
         self.0.drop_idle(now);
     }
 
-    /// Move a subscription, with what waits in it, to another place, where this is wanted. Two must not be handed over in
-    /// opposite directions at once.
+    /// Moves a subscription, with what waits in its queue, to another hub, where it gets this request. Two
+    /// hand-overs in opposite directions at the same time would deadlock.
     ///
     /// # Errors
-    /// If there is none, there are too many at the other place, or what is wanted cannot be made: it stays then as it was.
+    /// If there is no such subscription, the other hub is full, or the request is invalid: the subscription
+    /// then stays where it was.
     pub fn hand_over(&self, id: Id, to: &Hub, wanted: Wanted) -> Result<(), Error> {
         let prepared = to.prepared(wanted.clone())?;
         let (mut here, mut there) = (locked(&self.0.slots), locked(&to.0.slots));
@@ -309,10 +312,11 @@ impl Hub {
         Ok(())
     }
 
-    /// Whether a client or another daemon may use a subscription: its owner, and a client on behalf of root or the daemon's own user.
+    /// Checks that a client or another daemon may use a subscription: its owner may, and a client on behalf
+    /// of root or the daemon's own user.
     ///
     /// # Errors
-    /// If not, or there is none: one of another owner does not exist for it.
+    /// If it may not, or there is no such subscription: to another owner it does not exist.
     pub fn admit(&self, id: Id, principal: Principal) -> Result<(), Error> {
         match (self.slot(id)?.owner, principal.asker) {
             (owner, _) if owner.admits(principal) => Ok(()),
@@ -321,22 +325,23 @@ impl Hub {
         }
     }
 
-    /// Whether the list of subscriptions names one to a client or another daemon: of those that cannot be told apart, such as clients on
-    /// TCP, each knows its own.
+    /// Whether the list of subscriptions shows this one to a client or another daemon. Clients that cannot be
+    /// distinguished, such as clients on TCP, get no list: each knows its own subscriptions.
     #[must_use]
     pub fn is_listed(&self, id: Id, principal: Principal) -> bool {
         let is_identified = principal.asker.is_some() || principal.viewer != Viewer::Anonymous;
         is_identified && self.admit(id, principal).is_ok()
     }
 
-    /// Whether what a subscription wants and finds is shown: to those who may use it, as it was computed of what they may see.
+    /// Whether the request and results of a subscription are shown: to those that may use it, because it was
+    /// computed from what they may see, and to root and the daemon's own user.
     #[must_use]
     pub fn is_shown(&self, id: Id, principal: Principal) -> bool {
         let is_trusted = principal.asker.is_none() && principal.viewer.is_trusted();
         self.admit(id, principal).is_ok() || (is_trusted && self.has(id))
     }
 
-    /// The part of the sensor whose own it is, if it is of one.
+    /// The part of the sensor that owns it, if one does.
     #[must_use]
     pub fn part_of(&self, id: Id) -> Option<Part> {
         match self.slot(id).ok()?.owner {
@@ -345,22 +350,20 @@ impl Hub {
         }
     }
 
-    /// Whether it is there.
     #[must_use]
     pub fn has(&self, id: Id) -> bool {
         locked(&self.0.slots).contains_key(&id)
     }
 
-    /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         locked(&self.0.slots).is_empty()
     }
 
-    /// How a subscription stands.
+    /// Status of a subscription.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such subscription.
     pub fn standing(&self, id: Id) -> Result<Standing, Error> {
         Ok(self.slot(id)?.subscription.standing())
     }
@@ -390,11 +393,12 @@ impl Hub {
         Ok(prepared)
     }
 
-    /// What waits, or nothing if that is wanted too; `None` to wait for it.
+    /// Takes what waits; `None` if nothing waits, unless the wait is over.
     fn take_now(&self, id: Id, limit: usize, is_over: bool) -> Result<Option<Answer>, Error> {
         let slot = self.slot(id)?;
         slot.is_used();
-        // One that is stopped is waited for too: who asks again and again would find it so without end, and it may be altered.
+        // A stopped subscription is waited for too: a client that polls without pause would otherwise get its
+        // answer at once each time, and the subscription may be altered.
         let taken = slot.subscription.take_standing(limit, is_over);
         Ok(taken.map(|(taken, standing)| Answer { entries: taken.entries().collect(), standing }))
     }
@@ -404,7 +408,8 @@ fn found(slots: &BTreeMap<Id, Arc<Slot>>, id: Id) -> Result<&Arc<Slot>, Error> {
     slots.get(&id).ok_or_else(|| Error::Unknown(id.to_string()))
 }
 
-/// Whether there is room for a subscription of `owner` with its queue beside all others, in place of that of `id` if it is one.
+/// Checks that there is room for a subscription of `owner` and its queue beside all others. With `id`, it
+/// replaces that one.
 fn make_sure_of_room(
     slots: &BTreeMap<Id, Arc<Slot>>,
     owner: Owner,
@@ -438,7 +443,7 @@ impl Shared {
         }
     }
 
-    /// Have what flows come as often as the fastest of its kind that is not stopped.
+    /// Requests that each kind's source runs as often as the fastest subscription that is not stopped.
     pub(super) fn wish_for(&self, slots: &BTreeMap<Id, Arc<Slot>>) {
         let live: Vec<_> = slots
             .values()
@@ -459,7 +464,7 @@ impl Shared {
         }
     }
 
-    /// End those from which no client takes.
+    /// Ends the subscriptions that no client reads.
     pub(super) fn drop_idle(&self, now: Duration) {
         let mut slots = locked(&self.slots);
         let before = slots.len();
@@ -475,7 +480,7 @@ impl Shared {
         }
     }
 
-    /// As after a subscription was stopped.
+    /// Updates the requested rates after a subscription was stopped.
     pub(super) fn wish(&self) {
         self.wish_for(&locked(&self.slots));
     }

@@ -1,6 +1,8 @@
-//! What a subscription remembers of each process from sample to sample: who passes its filter follows from it.
+//! Memory of a subscription: what it remembers of each process from one sample to the next, and the choice of
+//! processes that follows from it.
 //!
-//! Pure. Rule: a process is known by its number and start; who was away has no past. Not here: what passes (`predicate`).
+//! Pure. Rule: a process is identified by its id and start time; a process that was absent has no past. Not
+//! here: the filter (`predicate`).
 
 use super::fields::process::{Processes, Seen};
 use super::predicate::{Ready, keep_top};
@@ -8,12 +10,12 @@ use crate::process::sight::Sight;
 use crate::process::table::Table;
 use wire::process::{Process, ProcessKey};
 
-/// What is remembered of each process since the sample before, by its place in the table.
+/// What is remembered of each process since the previous sample, by position in the table.
 #[derive(Debug, Default)]
 pub struct Memory {
     at_ns: u64,
     past: Vec<Past>,
-    /// As many a place as the filter has slots.
+    /// One value per slot of the filter, for each position.
     values: Vec<f64>,
     slots: usize,
 }
@@ -24,19 +26,20 @@ struct Past {
     cpu_ns: u64,
 }
 
-/// A process that passed: its place and its share of a core.
+/// A process that passed: its position, and its CPU usage in cores.
 pub type Chosen = (usize, Option<f64>);
 
 impl Memory {
-    /// Another filter: what it remembers starts over.
+    /// Discards the values of the filter, because it is another filter now.
     pub fn forget_values(&mut self) {
         self.slots = 0;
         self.values.clear();
     }
 
-    /// Those of the table at `places` that are selected and pass, and from now on their past; places left out must not have
-    /// changed since the sample before. With a top they come in its order, else in that of the places. What a process uses that
-    /// this memory does not know yet is what it used `of_late`, if that is known.
+    /// Chooses the processes at `places` that are selected and pass the filter, and remembers their values.
+    /// Positions that are not in `places` must not have changed since the previous sample. With a `top`, the
+    /// processes come in its order, else by position. The CPU usage of a process that this memory does not
+    /// know yet is `of_late`, if that is known.
     pub fn choose<'a>(
         &mut self,
         filter: &Ready<Processes>,
@@ -53,7 +56,7 @@ impl Memory {
         let mut chosen = Vec::new();
         for place in places {
             let Some(process) = table.rows().get(place).and_then(Option::as_ref) else {
-                // Who comes back to a place has no past.
+                // A process that later takes this position has no past.
                 if let Some(past) = self.past.get_mut(place) {
                     *past = Past::default();
                 }
@@ -101,7 +104,7 @@ impl Memory {
         }
     }
 
-    /// The share of a core that a process used since the sample before; of one that is younger, since its start.
+    /// CPU usage in cores since the previous sample; for a younger process, since its start.
     #[allow(clippy::cast_precision_loss)]
     fn take_share(&mut self, place: usize, process: &Process, at_ns: u64) -> Option<f64> {
         let past = &mut self.past[place];
@@ -144,7 +147,7 @@ mod tests {
             Story { filter, memory: Memory::default(), table: Table::default(), number: 0, of_late: None }
         }
 
-        /// A sweep 100 ms after the one before; numbers of the processes that pass.
+        /// Makes a sweep 100 ms after the previous one; returns the ids of the processes that pass.
         fn sweep(&mut self, processes: &[Process]) -> Vec<u32> {
             self.number += 1;
             self.table.begin(self.number, (1000 + 100 * self.number) * MS, Coverage::All);
@@ -179,7 +182,7 @@ mod tests {
         let mut young = process(3, 25, 1);
         young.key.start_ns = 1270 * MS;
         assert_eq!(story.sweep(&[process(1, 61, 1), process(2, 140, 1), young]), [2, 3]);
-        // Another process with the number of one that was busy.
+        // Another process with the id of one that was busy.
         let mut other = process(2, 150, 1);
         other.key.start_ns = 2;
         assert_eq!(story.sweep(&[other]), [0; 0], "what it used is not known");

@@ -1,11 +1,12 @@
-//! What a subscription may use: so much a second, and at most a second's worth at once.
+//! Rate limiter of a subscription: an allowance per second, and at most one second's worth at once (a token
+//! bucket).
 //!
-//! Pure: callers pass `now`. Rule: what is used is subtracted after the fact, so that one large piece is paid for by the
-//! time after it.
+//! Pure: callers pass `now`. Rule: usage is subtracted after the fact, so that the time after a large piece
+//! pays for it.
 
 use std::time::Duration;
 
-/// An allowance that grows with time.
+/// Allowance that grows with time.
 #[derive(Clone, Copy, Debug)]
 pub struct Meter {
     per_sec: f64,
@@ -15,31 +16,31 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A second's worth to begin with.
+    /// Creates a meter with one second's worth to start with.
     #[must_use]
     pub fn new(per_sec: f64, now: Duration) -> Meter {
         Meter { per_sec, left: per_sec, at: now, total: 0.0 }
     }
 
-    /// From now on, another allowance; what was used stays used.
+    /// Changes the rate and refills the allowance; the total stays.
     pub fn set(&mut self, per_sec: f64, now: Duration) {
         let total = self.total;
         *self = Meter { total, ..Meter::new(per_sec, now) };
     }
 
-    /// From now on, another allowance; what is left stays, as far as it is within a second's worth of that.
+    /// Changes the rate; what is left stays, up to one second's worth at the new rate.
     pub fn limit(&mut self, per_sec: f64, now: Duration) {
         self.has_left(now);
         (self.per_sec, self.left) = (per_sec, self.left.min(per_sec));
     }
 
-    /// How much was left when it was asked last.
+    /// What is left, as of the last [`has_left`](Self::has_left).
     #[must_use]
     pub fn left(&self) -> f64 {
         self.left
     }
 
-    /// Whether there is something left at `now`.
+    /// Whether anything is left at `now`.
     pub fn has_left(&mut self, now: Duration) -> bool {
         let passed = now.saturating_sub(self.at).as_secs_f64();
         self.at = self.at.max(now);
@@ -47,7 +48,7 @@ impl Meter {
         self.left > 0.0
     }
 
-    /// So much was used.
+    /// Subtracts what was used.
     pub fn spend(&mut self, amount: f64) {
         self.left -= amount;
         self.total += amount;

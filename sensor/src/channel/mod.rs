@@ -1,12 +1,17 @@
-//! Channels: what consumers want of what flows at this host, evaluated here when it is due to them.
+//! Channels: subscriptions of consumers to the processes, metrics, events and calls of this host, evaluated
+//! here when they are due.
 //!
-//! Pure parts: [`fields`] names the numbers and texts there are, [`selection`] who is meant, [`predicate`] is a filter made ready,
-//! [`condition`] signals, [`parts`] is these with a script, [`account`] what every subscription has, held to its budget by [`meter`] and
-//! [`queue`]. [`of_processes`] with [`memory`] and [`changes`], [`of_host`], and [`of_happenings`] with [`standings`] are what the
-//! kinds tell, [`subscription`] is one as a whole, [`relay`] one for all who want the same of another host.
-//! [`script`] runs what a filter cannot say, [`outcome`] is what one evaluation comes to, [`owner`] whose a subscription is, [`budget`]
-//! what all may use together. [`hub`] is the shell: it keeps all subscriptions and hands out what waits; [`evaluating`] shows them what
-//! flows; [`handover`] brings the sweeps from the sampling thread, and [`pump`] the rest.
+//! Pure parts: [`fields`] lists the fields that requests can name, [`selection`] and [`predicate`] choose
+//! records (selectors and the compiled filter), [`condition`] signals thresholds, and [`script`] runs what a
+//! filter cannot express; [`parts`] holds these together. [`account`] is the account of a subscription, with
+//! its budget ([`meter`]) and its [`queue`]. [`of_processes`] (with [`memory`] and [`changes`]), [`of_host`]
+//! and [`of_happenings`] (with [`standings`]) evaluate each kind, and [`outcome`] is the result of one
+//! evaluation. [`subscription`] is one subscription as a whole, [`owner`] its owner, [`budget`] what all may
+//! use together, and [`relay`] one subscription shared by all consumers with the same request to another
+//! host.
+//! Shells: [`hub`] stores all subscriptions and hands out their entries; [`evaluating`] evaluates them;
+//! [`handover`] brings the process sweeps from the sampling thread, and [`pump`] the events and the sweeps
+//! over the host.
 //! Not here: the sweeps (`process`, `sample`), the journal (`journal`), the methods (`query`).
 
 pub mod account;

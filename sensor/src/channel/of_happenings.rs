@@ -1,7 +1,9 @@
-//! A subscription to what happens: events as they are found, calls as their state becomes another.
+//! Evaluation of a subscription to events or to calls: each event as it is found, each call when its state
+//! changes.
 //!
-//! Pure. Rules: none is decimated: each that passes is told, once, and what is left out is counted one by one; the rate is how often
-//! the condition looks at what passed since it looked last, and how often a script runs over that.
+//! Pure. Rules: nothing is decimated: each record that passes is sent once, and each one left out is counted.
+//! The rate of the subscription is how often its condition checks what has passed since the last check, and
+//! how often a script runs over that.
 //! Not here: reading the journal (`pump`), which calls changed (`standings`).
 
 use super::condition::{self, Tally};
@@ -12,44 +14,42 @@ use std::time::Duration;
 use wire::channel::stream::{Body, Change, Occurrence};
 use wire::channel::{Selection, Wanted};
 
-/// What waits for a script at most: with more, it runs before it is due.
+/// Most records that wait for a script: when there are so many, it runs before it is due.
 const SCRIPTED_AT_ONCE_MAX: usize = 1000;
 
-/// Something that happens.
+/// A kind of record that happens at a moment: an event or a change of a call.
 pub trait Happening: Subject<Around = ()> {
-    /// Whether it is one of those that are meant.
+    /// Whether the selection includes the record.
     fn is_meant(selection: &Selection, record: &Self::Record) -> bool;
-    /// It as an entry.
+    /// The entry that carries the record.
     fn body(record: Self::Record) -> Body;
 }
 
-/// Something that happened, to whom it may concern.
+/// An event or a change of a call.
 #[derive(Clone, Copy, Debug)]
 pub enum Happened<'a> {
-    /// An event.
     Event(&'a Occurrence),
-    /// A call's state is another.
+    /// A call whose state changed.
     Call(&'a Change),
 }
 
-/// What it evaluates, and remembers.
+/// The compiled parts and their memory.
 #[derive(Debug)]
 pub struct Evaluation<S: Happening> {
     parts: Parts<S>,
-    /// What waits for the script.
+    /// Records that wait for the script.
     waiting: Vec<S::Record>,
-    /// What passed since the condition was looked at.
+    /// What passed since the last check of the condition.
     tally: Tally,
 }
 
 impl<S: Happening> Evaluation<S> {
-    /// From now on.
     #[must_use]
     pub fn new(parts: Parts<S>) -> Evaluation<S> {
         Evaluation { parts, waiting: Vec::new(), tally: Tally::default() }
     }
 
-    /// It takes the place of `before`.
+    /// Takes over the memory of `before`, which this evaluation replaces.
     pub fn go_on(&mut self, mut before: Evaluation<S>, was: &Wanted, is: &Wanted, is_stopped: bool) {
         self.parts.go_on(&mut before.parts, was, is, is_stopped);
         self.waiting = before.waiting;
@@ -58,13 +58,13 @@ impl<S: Happening> Evaluation<S> {
         }
     }
 
-    /// Whether its condition is true.
+    /// Whether its condition is true; `None` without a condition.
     #[must_use]
     pub fn is_true(&self) -> Option<bool> {
         self.parts.condition.as_ref().map(condition::State::is_true)
     }
 
-    /// It happened.
+    /// Takes in a record.
     pub fn hear(&mut self, outcome: &mut Outcome, record: &S::Record, at_ns: u64) {
         let seen = S::seen(record);
         let passes =
@@ -88,7 +88,7 @@ impl<S: Happening> Evaluation<S> {
         }
     }
 
-    /// It is due.
+    /// Checks the condition and runs the script over what passed since the last time.
     pub fn look(&mut self, outcome: &mut Outcome, at_ns: u64, now: Duration) {
         let tally = std::mem::take(&mut self.tally);
         outcome.empty += u64::from(tally == Tally::default() && self.waiting.is_empty());

@@ -1,7 +1,7 @@
-//! A subscription to the metrics of a host: what is told of each sweep that is due.
+//! Evaluation of a subscription to the metrics of a host: makes a sample of each sweep that is due.
 //!
-//! Pure. Rules: a sample is of one sweep; while sweeps have the same metrics, those that are selected are looked for once; a metric
-//! that comes back has no past.
+//! Pure. Rules: a sample is of one sweep; while sweeps have the same metrics, the selection is applied to
+//! them only once; a metric that was absent has no past.
 //! Not here: sampling (`sample`).
 
 use super::fields::metric::{Metrics, Seen};
@@ -20,37 +20,35 @@ use wire::sample::{Metric, Number};
 /// A sweep over the host.
 #[derive(Clone, Copy, Debug)]
 pub struct Sweep<'a> {
-    /// Its number.
     pub number: u64,
-    /// When it began, in nanoseconds since boot.
+    /// When it started, in nanoseconds since boot.
     pub at_ns: u64,
-    /// What it found.
     pub table: &'a Table,
 }
 
-/// What it evaluates, and remembers.
+/// The compiled parts and their memory.
 #[derive(Debug)]
 pub struct Evaluation {
     parts: Parts<Metrics>,
     name: Option<Glob>,
-    /// The metrics of the sweep before.
+    /// Metrics of the previous sweep.
     shape: table::Metrics,
-    /// The places of those that are selected.
+    /// Positions of the selected metrics.
     selected: Vec<usize>,
-    /// As many numbers of each of these as the filter remembers.
+    /// Values that the filter remembers: as many per selected metric as it has slots.
     past: Vec<f64>,
     at_ns: u64,
 }
 
 impl Evaluation {
-    /// From the next sweep on; all metrics, or those that the glob means.
+    /// Creates an evaluation of the metrics whose names match the glob, or of all.
     #[must_use]
     pub fn new(parts: Parts<Metrics>, name: Option<Glob>) -> Evaluation {
         let shape: table::Metrics = Arc::new([]);
         Evaluation { parts, name, shape, selected: Vec::new(), past: Vec::new(), at_ns: 0 }
     }
 
-    /// It takes the place of `before`.
+    /// Takes over the memory of `before`, which this evaluation replaces.
     pub fn go_on(&mut self, mut before: Evaluation, was: &Wanted, is: &Wanted, is_stopped: bool) {
         let is_same = self.parts.go_on(&mut before.parts, was, is, is_stopped);
         if is_same && was.selection == is.selection {
@@ -59,13 +57,13 @@ impl Evaluation {
         }
     }
 
-    /// Whether its condition is true.
+    /// Whether its condition is true; `None` without a condition.
     #[must_use]
     pub fn is_true(&self) -> Option<bool> {
         self.parts.condition.as_ref().map(super::condition::State::is_true)
     }
 
-    /// Make a sample of this sweep.
+    /// Makes a sample of this sweep.
     pub fn sample(&mut self, outcome: &mut Outcome, sweep: &Sweep<'_>, now: Duration) {
         let chosen = self.choose(sweep);
         self.parts.signal(outcome, chosen.iter().map(|(_, seen)| *seen), sweep.at_ns, now);
@@ -87,7 +85,7 @@ impl Evaluation {
         }
     }
 
-    /// Those that are selected and pass, with their places among the selected.
+    /// The selected metrics that pass, with their positions among the selected.
     fn choose<'a>(&mut self, sweep: &Sweep<'a>) -> Vec<(usize, Seen<'a>)> {
         self.take_shape(sweep.table.metrics());
         #[allow(clippy::cast_precision_loss)] // A time between two samples.
@@ -112,7 +110,7 @@ impl Evaluation {
         chosen
     }
 
-    /// Find the selected ones where the metrics are not those of the sweep before.
+    /// Applies the selection again if the metrics are not those of the previous sweep.
     fn take_shape(&mut self, metrics: &table::Metrics) {
         if Arc::ptr_eq(&self.shape, metrics) {
             return;
@@ -179,7 +177,7 @@ mod tests {
             Story { subscription, rows: Rows::default(), known: BTreeMap::new(), swept: 0 }
         }
 
-        /// The metrics that are told of this sweep, `true` or `false` for what is signalled.
+        /// Makes a sweep; returns the names of the metrics sent, and `true` or `false` for a signal.
         fn sweep(&mut self, values: &[(&str, f64)]) -> Vec<String> {
             self.swept += 1;
             for (name, value) in values {

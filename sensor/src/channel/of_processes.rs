@@ -1,7 +1,7 @@
-//! A subscription to the processes of a host: what is told of each sweep that is due.
+//! Evaluation of a subscription to the processes of a host: makes a sample of each sweep that is due.
 //!
-//! Pure. Rule: a sample is of one sweep. Not here: what is remembered of each process (`memory`), what a consumer of changes knows
-//! (`changes`).
+//! Pure. Rule: a sample is of one sweep. Not here: what is remembered of each process (`memory`), what a
+//! consumer of changes has (`changes`).
 
 use super::changes::{Difference, Told};
 use super::fields::process::{Processes, Seen};
@@ -17,29 +17,28 @@ use std::time::Duration;
 use wire::channel::Wanted;
 use wire::channel::stream::{Body, RECORDS_MAX, Record};
 
-/// What it evaluates, and remembers.
+/// The compiled parts and their memory.
 #[derive(Debug)]
 pub struct Evaluation {
     parts: Parts<Processes>,
-    /// Who serves the wanted job or call.
+    /// Processes that serve the job or call of the selection.
     served: Option<Served>,
     memory: Memory,
     told: Told,
 }
 
 impl Evaluation {
-    /// From the next sweep on.
     #[must_use]
     pub fn new(parts: Parts<Processes>) -> Evaluation {
         Evaluation { parts, served: None, memory: Memory::default(), told: Told::default() }
     }
 
-    /// Who serves the job or call of the selection.
+    /// Sets the processes that serve the job or call of the selection.
     pub fn set_served(&mut self, served: Served) {
         self.served = Some(served);
     }
 
-    /// It takes the place of `before`.
+    /// Takes over the memory of `before`, which this evaluation replaces.
     pub fn go_on(&mut self, mut before: Evaluation, was: &Wanted, is: &Wanted, is_stopped: bool) {
         let is_same = self.parts.go_on(&mut before.parts, was, is, is_stopped);
         (self.memory, self.told) = (before.memory, before.told);
@@ -48,13 +47,13 @@ impl Evaluation {
         }
     }
 
-    /// Whether its condition is true.
+    /// Whether its condition is true; `None` without a condition.
     #[must_use]
     pub fn is_true(&self) -> Option<bool> {
         self.parts.condition.as_ref().map(super::condition::State::is_true)
     }
 
-    /// Make a sample of this sweep.
+    /// Makes a sample of this sweep.
     pub fn sample(&mut self, outcome: &mut Outcome, view: &View, now: Duration) {
         if outcome.wanted.only_signals {
             let chosen = self.choose(outcome, view, 0..view.table.rows().len());
@@ -99,7 +98,8 @@ impl Evaluation {
             outcome.tell(sweep.begin_ns, body);
             return;
         }
-        // One of which nothing changed is told too: who knows only changes would not know how old what it knows is.
+        // A sample without changes is sent too: without it, a consumer of changes would not know how old its
+        // table is.
         let Difference { records: changed, gone } = self.difference(outcome, view, now);
         outcome.empty += u64::from(changed.is_empty() && gone.is_empty());
         let (records, left_out) = records(view, &changed, outcome.sight);
@@ -126,11 +126,11 @@ impl Evaluation {
         self.told.differ_from_all(table, &chosen)
     }
 
-    /// Those at these places that are selected and pass.
+    /// The processes at these positions that are selected and pass the filter.
     fn choose(&mut self, outcome: &Outcome, view: &View, places: impl Iterator<Item = usize>) -> Vec<Chosen> {
         let Evaluation { parts, served, memory, .. } = self;
         let (filter, selection, sight) = (&parts.filter, &outcome.wanted.selection, outcome.sight);
-        // Looking one up takes longer than most filters.
+        // Looking up a command line takes longer than most filters.
         let is_asked = selection.command.is_some() || filter.asks_command();
         let command = |key| {
             let told = is_asked.then(|| view.lives.command(key))?;
@@ -156,7 +156,7 @@ impl Evaluation {
     }
 }
 
-/// Of those chosen, as many as a sample has, and how many more there are.
+/// Records of the chosen processes, up to the limit of a sample, and how many are beyond it.
 fn records(view: &View, chosen: &[Chosen], sight: Sight) -> (Vec<Record>, u32) {
     let rows = view.table.rows();
     let record = |(place, cpu): &Chosen| {

@@ -1,5 +1,6 @@
-//! What an evaluation reads of its subscription, and what comes of it: the part of a subscription that is locked only before and after
-//! the evaluation, so that a client that takes from it never waits for a filter or a script.
+//! Outcome of one evaluation: what it reads of its subscription, and what it produces. The account is locked
+//! only before and after the evaluation, so that a client that takes entries never waits for a filter or a
+//! script.
 //!
 //! Pure. Not here: the subscription's account, to which an outcome is added (`account`).
 
@@ -8,10 +9,9 @@ use std::sync::Arc;
 use wire::channel::Wanted;
 use wire::channel::stream::Body;
 
-/// One evaluation of a subscription, as it stood when the evaluation started.
+/// Outcome of one evaluation; the first fields are the state of the subscription when the evaluation started.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What is wanted.
     pub wanted: Arc<Wanted>,
     /// How often it had been altered.
     pub revision: u64,
@@ -19,41 +19,39 @@ pub struct Outcome {
     pub missed_total: u64,
     /// Whether it had not been stopped.
     pub is_live: bool,
-    /// What may be seen of processes.
+    /// What the viewer may see of processes.
     pub sight: Sight,
-    /// Whether a sample was due.
     pub is_due: bool,
-    /// Samples of which nothing passed or changed.
+    /// Samples in which no record passed the filter or changed.
     pub empty: u64,
     /// Entries in their order.
     pub entries: Vec<Produced>,
-    /// Why it is to be stopped, and as of when.
+    /// Why it is to be stopped, and when, in nanoseconds since boot.
     pub stopped: Option<(String, u64)>,
 }
 
-/// An entry.
+/// An entry without its number.
 #[derive(Debug)]
 pub struct Produced {
-    /// As of so many nanoseconds since boot.
+    /// Nanoseconds since boot.
     pub at_ns: u64,
-    /// What it says.
     pub body: Body,
-    /// Whether it is left out once the bytes of the budget are used up.
+    /// Whether the entry is left out once the bytes of the budget are used up.
     pub is_budgeted: bool,
 }
 
 impl Outcome {
-    /// An entry, unless the bytes of the budget are used up.
+    /// Adds an entry, to be left out if the bytes of the budget are used up.
     pub fn tell(&mut self, at_ns: u64, body: Body) {
         self.entries.push(Produced { at_ns, body, is_budgeted: true });
     }
 
-    /// An entry, whatever it costs.
+    /// Adds an entry that is queued whatever its size.
     pub fn push(&mut self, at_ns: u64, body: Body) {
         self.entries.push(Produced { at_ns, body, is_budgeted: false });
     }
 
-    /// Nothing more comes of the subscription, for this reason.
+    /// Stops the subscription for this reason.
     pub fn stop(&mut self, reason: String, at_ns: u64) {
         self.stopped = Some((reason, at_ns));
     }

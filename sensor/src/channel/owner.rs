@@ -1,21 +1,20 @@
-//! The owners of subscriptions.
+//! Owners of subscriptions.
 //!
-//! Pure. Rule: what belongs to one owner does not exist for another. Not here: who a caller is (`rpc::dispatch::forward`).
+//! Pure. Rule: what belongs to one owner does not exist for another. Not here: who a caller is
+//! (`rpc::dispatch::forward`).
 
 use std::fmt;
 use wire::query::{Asker, Principal, Viewer};
 
-/// A part of the sensor that subscribes for itself. No client alters such a subscription, takes from it or ends it.
+/// A part of the sensor that subscribes for itself. No client can alter, read or end such a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// The flight recorder: a condition of one of its triggers.
     Recorder,
-    /// A module.
     Module,
 }
 
 impl Part {
-    /// The word for it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -24,7 +23,7 @@ impl Part {
         }
     }
 
-    /// What is to be changed instead.
+    /// What to change instead of the subscription.
     pub(super) const fn instead(self) -> &'static str {
         match self {
             Part::Recorder => "[[sensor.recorder.triggers]] of the configuration",
@@ -33,19 +32,17 @@ impl Part {
     }
 }
 
-/// The owner of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Owner {
-    /// A client of this daemon: of its local socket a user, else not identified.
+    /// A client of this daemon: a user on its local socket, otherwise anonymous.
     Client(Viewer),
-    /// The daemon that handed it on, and one of those on whose behalf it asks.
+    /// The daemon that forwarded the request, and the account it asks for.
     Peer(Asker),
-    /// A part of the sensor.
     Own(Part),
 }
 
 impl Owner {
-    /// The owner of what `principal` makes.
+    /// The owner of a subscription that `principal` makes.
     #[must_use]
     pub fn of(principal: Principal) -> Owner {
         principal.asker.map_or(Owner::Client(principal.viewer), Owner::Peer)
@@ -53,8 +50,8 @@ impl Owner {
 }
 
 impl Owner {
-    /// Whether `principal` may use what belongs to this owner: the owner itself, and a client of this daemon on behalf of root or of
-    /// the user that runs it.
+    /// Whether `principal` may use what belongs to this owner: the owner itself may, and a client of this
+    /// daemon on behalf of root or of the user that runs it.
     #[must_use]
     pub fn admits(self, principal: Principal) -> bool {
         match self {
@@ -65,7 +62,7 @@ impl Owner {
         }
     }
 
-    /// Whether limits on what one owner may have do not hold for it.
+    /// Whether the owner is exempt from the limits on what one owner may have.
     #[must_use]
     pub fn is_trusted(self) -> bool {
         matches!(self, Owner::Own(_) | Owner::Client(Viewer::Trusted | Viewer::Owner(_)))

@@ -1,7 +1,7 @@
-//! What every kind of subscription has made ready: a filter, a condition and a script.
+//! Compiled parts of a subscription, the same for every kind: a filter, a condition and a script.
 //!
-//! Pure. Rule: what is altered to the same goes on with what it remembers. Not here: what is looked at when (`of_processes`,
-//! `of_host`, `of_happenings`).
+//! Pure. Rule: a part that is altered to the same text keeps its memory. Not here: which records they are
+//! applied to, and when (`of_processes`, `of_host`, `of_happenings`).
 
 use super::condition::{State, Tally};
 use super::fields::Subject;
@@ -14,25 +14,22 @@ use std::time::Duration;
 use wire::channel::Wanted;
 use wire::channel::stream::{Body, RECORDS_MAX};
 
-/// A filter, a condition and a script over one kind of record.
+/// Filter, condition and script over one kind of record.
 #[derive(Debug)]
 pub struct Parts<S: Subject> {
-    /// What passes.
     pub filter: Ready<S>,
-    /// What is signalled.
     pub condition: Option<State<S>>,
-    /// What the filter cannot say.
     pub script: Option<Script<S>>,
 }
 
-/// Records and figures.
+/// Records and figures that a script returned.
 pub type Scripted<S> = (Vec<<S as Subject>::Record>, Vec<(CompactString, f64)>);
 
 impl<S: Subject> Parts<S> {
-    /// Compile what is wanted; `thread_time` tells the CPU time of the thread that asks.
+    /// Compiles the request; `thread_time` returns the CPU time of the calling thread.
     ///
     /// # Errors
-    /// If it cannot be used.
+    /// If a part is invalid.
     pub fn new(wanted: &Wanted, thread_time: fn() -> Duration) -> Result<Parts<S>, Error> {
         let filter = Ready::new(&wanted.filter)?;
         let condition = wanted.condition.clone().map(State::new).transpose()?;
@@ -40,8 +37,8 @@ impl<S: Subject> Parts<S> {
         Ok(Parts { filter, condition, script })
     }
 
-    /// It takes the place of `before`: what is wanted as it was goes on, but for the script of one that was stopped. Whether the
-    /// filter does.
+    /// Takes over from `before` the parts that are the same, except the script of a subscription that was
+    /// stopped. Returns whether the filter is the same.
     pub fn go_on(&mut self, before: &mut Parts<S>, was: &Wanted, is: &Wanted, is_stopped: bool) -> bool {
         let is_same = was.filter == is.filter;
         if is_same {
@@ -56,7 +53,7 @@ impl<S: Subject> Parts<S> {
         is_same
     }
 
-    /// Signal what follows from these records.
+    /// Updates the condition with these records, and adds a signal if it changed.
     pub fn signal<'a>(
         &mut self,
         outcome: &mut Outcome,
@@ -70,7 +67,7 @@ impl<S: Subject> Parts<S> {
         self.signal_of(outcome, &tally, at_ns, now);
     }
 
-    /// Signal what follows from this tally.
+    /// Updates the condition with this tally, and adds a signal if it changed.
     pub fn signal_of(&mut self, outcome: &mut Outcome, tally: &Tally, at_ns: u64, now: Duration) {
         let Some(condition) = &mut self.condition else { return };
         let value = condition.measure(tally);
@@ -79,10 +76,10 @@ impl<S: Subject> Parts<S> {
         }
     }
 
-    /// What the script makes of these records.
+    /// Runs the script over these records; without a script, returns them as they are.
     ///
     /// # Errors
-    /// If it fails: it is not to be run again.
+    /// If the script fails: it must not be run again.
     pub fn scripted(&mut self, records: Vec<S::Record>, at_ns: u64) -> Result<Scripted<S>, script::Error> {
         let Some(script) = &mut self.script else { return Ok((records, Vec::new())) };
         #[allow(clippy::cast_precision_loss)] // Seconds since boot.

@@ -1,61 +1,56 @@
-//! A filter made ready: which records pass.
+//! Compiled filter: decides which records pass.
 //!
-//! Pure. Rule: what is not known passes no predicate; a regular expression is bounded in size when it is made ready, and
-//! takes time linear in its text. Not here: how a filter is written (`wire::channel::expression`), what is remembered of
-//! processes (`memory`) and metrics (`of_host`).
+//! Pure. Rule: an unknown value passes no predicate; a regular expression is bounded in size when it is
+//! compiled, and takes time linear in its text. Not here: the syntax of filters
+//! (`wire::channel::expression`), what is remembered of processes (`memory`) and metrics (`of_host`).
 
 use super::fields::{self, Number, Subject, Text, Unknown};
 use regex::{Regex, RegexBuilder};
 use wire::channel::TEXT_LEN_MAX_BYTES;
 use wire::channel::filter::{Comparison, Filter, PREDICATES_MAX, Predicate};
 
-/// Largest regular expression, compiled, in bytes: a name or a line needs no more.
+/// Largest compiled regular expression, in bytes: a name or a line needs no more.
 const REGEX_MAX_BYTES: usize = 64 << 10;
 
-/// Why a filter cannot be used.
+/// Why a filter is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A field is none.
+    /// Unknown field.
     #[error(transparent)]
     Field(#[from] Unknown),
-    /// A regular expression is none, or too large.
+    /// Invalid regular expression, or one that is too large.
     #[error("expected a regular expression, found {pattern:?}: {error}")]
     Pattern {
-        /// As given.
+        /// The pattern, as given.
         pattern: String,
-        /// Why.
         error: regex::Error,
     },
-    /// There is too much of something.
+    /// Too many predicates, or too long a pattern.
     #[error("expected at most {max} {what}, found {found}")]
     TooMuch {
-        /// Of what.
+        /// The counted thing, in the plural.
         what: &'static str,
-        /// The bound.
         max: usize,
-        /// How much.
         found: usize,
     },
-    /// A text is never this word.
+    /// A value that the text field never has.
     #[error("expected one of {known} as {field}, found {found:?}")]
     Word {
-        /// Of which field.
         field: &'static str,
-        /// All words that it can be.
+        /// All values it can have, separated by commas.
         known: String,
-        /// As given.
         found: String,
     },
-    /// It compares with what was, of what is told once.
+    /// It compares with an earlier value, but each record is sent only once.
     #[error("expected nothing of a past, which {0} does not have: it is told once")]
     NoPast(&'static str),
-    /// It asks for a family.
+    /// It names a parent or child, but only processes have them.
     #[error("expected neither parent of nor child of, which only processes have, not {0}")]
     NoFamily(&'static str),
 }
 
-/// A filter, made ready.
+/// A compiled filter.
 #[derive(Debug)]
 pub struct Ready<S: Subject> {
     tests: Vec<Test<S>>,
@@ -65,9 +60,9 @@ pub struct Ready<S: Subject> {
 #[derive(Debug)]
 enum Test<S: Subject> {
     Threshold(&'static Number<S>, Comparison, f64),
-    /// With the place of what was last told.
+    /// The slot stores the value that was last sent.
     Changes(&'static Number<S>, f64, usize),
-    /// With the place of what was last seen.
+    /// The slot stores the value that was last seen.
     Growth(&'static Number<S>, Comparison, f64, usize),
     Matches(&'static Text<S>, Regex, bool),
     Is(&'static Text<S>, String, bool),
@@ -76,10 +71,10 @@ enum Test<S: Subject> {
 }
 
 impl<S: Subject> Ready<S> {
-    /// This filter.
+    /// Compiles the filter.
     ///
     /// # Errors
-    /// If it names what there is not, or is too large.
+    /// If it names an unknown field or value, does not fit the kind of record, or is too large.
     pub fn new(filter: &Filter) -> Result<Ready<S>, Error> {
         let found = filter.predicates.len();
         if found > PREDICATES_MAX {
@@ -101,7 +96,7 @@ impl<S: Subject> Ready<S> {
         Ok(Ready { tests, top: top.transpose()? })
     }
 
-    /// Whether it asks what a process was started with.
+    /// Whether a predicate uses the command line of a process.
     #[must_use]
     pub fn asks_command(&self) -> bool {
         self.tests.iter().any(
@@ -109,7 +104,8 @@ impl<S: Subject> Ready<S> {
         )
     }
 
-    /// Whether it passes a process or not by what its row in the table says alone: as long as that is as it was, the answer is.
+    /// Whether the result for a process depends only on its row in the table: while the row is unchanged, so
+    /// is the result.
     #[must_use]
     pub fn is_of_rows(&self) -> bool {
         let is_of_row = |test: &Test<S>| match test {
@@ -121,19 +117,19 @@ impl<S: Subject> Ready<S> {
         self.top.is_none() && self.tests.iter().all(is_of_row)
     }
 
-    /// Only so many, those that have most of this.
+    /// Limit and field of the `top` clause: only the records with the highest values.
     #[must_use]
     pub fn top(&self) -> Option<(usize, &'static Number<S>)> {
         self.top
     }
 
-    /// How many numbers of each record have to be remembered.
+    /// Number of values that have to be remembered of each record.
     #[must_use]
     pub fn slots(&self) -> usize {
         self.tests.iter().filter(|test| matches!(test, Test::Changes(..) | Test::Growth(..))).count()
     }
 
-    /// Whether it passes, `secs` after the sample before; `past` is what was noted of it.
+    /// Whether a record passes, `secs` after the previous sample; `past` holds its remembered values.
     #[must_use]
     pub fn passes(&self, seen: &S::Seen<'_>, past: &[f64], secs: f64, around: &S::Around) -> bool {
         self.tests.iter().all(|test| match test {
@@ -161,7 +157,7 @@ impl<S: Subject> Ready<S> {
         })
     }
 
-    /// Remember what was seen of a record.
+    /// Stores the values of a record that was seen.
     pub fn note_seen(&self, seen: &S::Seen<'_>, past: &mut [f64]) {
         for test in &self.tests {
             if let Test::Growth(number, _, _, slot) = test {
@@ -170,7 +166,7 @@ impl<S: Subject> Ready<S> {
         }
     }
 
-    /// Remember what was told of a record.
+    /// Stores the values of a record that was sent.
     pub fn note_told(&self, seen: &S::Seen<'_>, past: &mut [f64]) {
         for test in &self.tests {
             if let Test::Changes(number, _, slot) = test {
@@ -233,7 +229,7 @@ fn regex(pattern: &str) -> Result<Regex, Error> {
     built.map_err(|error| Error::Pattern { pattern: pattern.to_owned(), error })
 }
 
-/// The `count` that have most of `value`, the most first; those of which it is not known are not among them.
+/// Keeps the `count` items with the highest values, highest first; items whose value is unknown are dropped.
 pub fn keep_top<T>(chosen: Vec<T>, count: usize, value: impl Fn(&T) -> Option<f64>) -> Vec<T> {
     let mut valued: Vec<(f64, T)> =
         chosen.into_iter().filter_map(|one| Some((value(&one).filter(|it| !it.is_nan())?, one))).collect();

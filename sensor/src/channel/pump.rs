@@ -1,8 +1,9 @@
-//! Brings the journal and the sweeps over the host to the subscriptions.
+//! Reader of the journal for subscriptions, and task that passes the sweeps over the host on to them.
 //!
-//! Shell: a thread that reads the journal, as often as somebody wants, and a task that hears of sweeps. Rules: a subscription has its
-//! own place in the journal, and waits there while it has no room, so that nothing of what happens is left out but what the
-//! journal itself has deleted; where none is, nothing is read.
+//! Shell: a thread that reads the journal, as often as the fastest subscription requires, and a task that
+//! waits for sweeps. Rules: each subscription has its own position in the journal and waits there while it
+//! has no room, so that no event is left out except those that the journal itself has deleted; without a
+//! subscription nothing is read.
 //! Not here: the evaluation (`evaluating`).
 
 use super::hub::{Hub, Id};
@@ -27,9 +28,9 @@ use wire::channel::stream::{Change, Occurrence};
 use wire::event::Event;
 use wire::time::Time;
 
-/// Events read at a time: while one subscription is shown them, none else is taken from.
+/// Most events per read. No other subscription is served while one is evaluated over them.
 const EVENTS_AT_A_TIME: usize = 256;
-/// How often is read at once: with more, it is gone on at the next beat.
+/// Most rounds of reading per beat: the rest waits for the next beat.
 const PAGES_AT_ONCE_MAX: usize = 256;
 
 /// Reads the journal for the subscriptions, once run.
@@ -40,14 +41,14 @@ pub struct Pump {
     joiner: Arc<Mutex<Joiner>>,
 }
 
-/// An event, with its call and that of which the call is a part, as they are now.
+/// An event with its call and the whole that the call is a part of, in their current state.
 struct Found {
     occurrence: Occurrence,
     calls: Vec<Call>,
 }
 
 impl Pump {
-    /// For these subscriptions.
+    /// Creates the pump and connects it to the hub.
     #[must_use]
     pub fn new(hub: &Hub, reader: Reader, joiner: Arc<Mutex<Joiner>>) -> Pump {
         let slowest = Rate::of_processes(RATE_MIN_HZ).expect("the slowest is allowed");
@@ -58,7 +59,7 @@ impl Pump {
         Pump { hub: hub.clone(), beat, reader, joiner }
     }
 
-    /// Read until `shutdown`.
+    /// Reads until `shutdown`.
     ///
     /// # Errors
     /// If the thread panicked.
@@ -73,9 +74,10 @@ impl Pump {
         .await
     }
 
-    /// Show each what there is for it, and then that time went on.
+    /// Gives each subscription its events, then checks the conditions and scripts that are due.
     fn turn(&self, now: Duration) {
-        // By the clock of the clients; this thread runs whatever is subscribed to.
+        // Called here because this thread runs whatever the subscriptions are to. The clock is that of the
+        // clients.
         self.hub.drop_idle(running());
         for _ in 0..PAGES_AT_ONCE_MAX {
             let newest = *self.reader.next().borrow();
@@ -89,7 +91,7 @@ impl Pump {
             for (place, ids) in at {
                 match self.reader.read_numbered(place, EVENTS_AT_A_TIME) {
                     Ok(page) => self.show(page, &ids, now),
-                    // It is tried again at the next beat.
+                    // The next beat tries again.
                     Err(error) => {
                         tracing::debug!(%error, "the journal cannot be read for channels");
                         return;
@@ -115,7 +117,8 @@ impl Pump {
                         return has_more;
                     }
                     let missed = if nth == 0 { page.missed } else { 0 };
-                    // Only then behind it: who takes meanwhile must not be told to go on behind what it was not given.
+                    // The position moves past an event only after the evaluation: a client that takes
+                    // meanwhile must not receive a position after an event that it was not given.
                     one.go_to(found.occurrence.number, missed, at_ns);
                     has_more |= show(one, found, at_ns, now) || missed > 0;
                     one.go_to(found.occurrence.number + 1, 0, at_ns);
@@ -158,7 +161,7 @@ fn show(one: &Subscription, found: &Found, at_ns: u64, now: Duration) -> bool {
     }
 }
 
-/// Show each sweep over the host to the subscriptions, until `shutdown`.
+/// Passes each sweep over the host to the subscriptions, until `shutdown`.
 pub async fn show_host(
     hub: Hub,
     mut sweeps: watch::Receiver<Option<Arc<Table>>>,
@@ -181,7 +184,7 @@ pub async fn show_host(
         }
         if hub.wants(Kind::Host) {
             let hub = hub.clone();
-            // A script may take its time, and the CPU that it uses is that of its thread.
+            // A script may take long, and its CPU time is measured on the thread that runs it.
             let shown = tokio::task::spawn_blocking(move || {
                 let age = now().since(table.time());
                 let age_ns = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
@@ -196,7 +199,7 @@ pub async fn show_host(
     }
 }
 
-#[allow(clippy::disallowed_methods)] // The shell that brings the calendar to time since boot.
+#[allow(clippy::disallowed_methods)] // The shell that converts calendar time to time since boot.
 fn now() -> Time {
     std::time::SystemTime::now().into()
 }

@@ -1,35 +1,37 @@
-//! What waits to be taken of a subscription: a stream of numbered entries, bounded in bytes and in number.
+//! Queue of a subscription: a stream of numbered entries that wait to be taken, bounded in bytes and in
+//! number.
 //!
-//! Pure. Invariants: every number is given once and in order; the entries that are handed out cover all numbers, those that
-//! were left out too; when it is full, the oldest make room, and stand in the stream as missed. All bytes of a queue are in one block:
-//! thousands of small ones among what lives longer would leave gaps that the allocator cannot hand back.
+//! Pure. Invariants: every number is used once and in order; the entries that are taken cover all numbers,
+//! including those of entries that were left out; when the queue is full, the oldest entries are dropped and
+//! appear in the stream as missed. All bytes of a queue are in one block: thousands of small blocks among
+//! others that live longer would leave gaps that the allocator cannot return.
 
 use std::collections::VecDeque;
 use wire::channel::stream::{Body, Entry};
 
-/// Most entries that wait: eight seconds of the fastest rate. What is behind each of them takes memory too.
+/// Most entries that wait: eight seconds at the fastest rate. Each also takes memory besides its bytes.
 pub const ENTRIES_MAX: usize = 8192;
-/// Records of one answer at most, but for a first entry that has more: beyond it an answer may become too large to be sent.
+/// Most records in one answer, unless its first entry alone has more: a larger answer may be too large to
+/// send.
 pub const TAKEN_RECORDS_MAX: usize = wire::channel::stream::RECORDS_MAX;
-/// What an entry takes beside its bytes.
+/// Memory charged for each entry besides its bytes.
 const OVERHEAD_BYTES: usize = 48;
 
-/// The queue.
 #[derive(Debug)]
 pub struct Queue {
     items: VecDeque<Item>,
-    /// Of the packed entries, one after the other.
+    /// Packed entries, one after the other.
     bytes: VecDeque<u8>,
     len_bytes: usize,
     max_bytes: usize,
-    /// The number the next entry gets.
+    /// Number of the next entry.
     next: u64,
     missed_total: u64,
 }
 
 #[derive(Debug)]
 enum Item {
-    /// An entry, packed: most never wait long, and packed they are a quarter of the size.
+    /// An encoded entry: most do not wait long, and encoded they are a quarter of the size.
     Packed {
         number: u64,
         records: usize,
@@ -51,13 +53,13 @@ impl Item {
         }
     }
 
-    /// Its part of the queue's block.
+    /// Length of its part in the queue's block.
     fn packed_bytes(&self) -> usize {
         if let Item::Packed { len_bytes, .. } = self { *len_bytes } else { 0 }
     }
 }
 
-/// Entries on their way out of the sensor; to be unpacked where there is time for it.
+/// Entries that were taken; decoded only where there is time for it.
 #[derive(Debug, Default)]
 pub struct Taken {
     items: Vec<Item>,
@@ -65,7 +67,7 @@ pub struct Taken {
 }
 
 impl Queue {
-    /// Nothing yet; at most so many bytes.
+    /// Creates an empty queue of at most so many bytes.
     #[must_use]
     pub fn new(max_bytes: usize) -> Queue {
         Queue {
@@ -78,44 +80,43 @@ impl Queue {
         }
     }
 
-    /// Another bound; what waits beyond it is missed.
+    /// Changes the bound; the oldest entries beyond it are missed.
     pub fn set_max_bytes(&mut self, max_bytes: usize) {
         self.max_bytes = max_bytes;
         self.make_room();
         self.shrink();
     }
 
-    /// The number the next entry gets.
+    /// Number of the next entry.
     #[must_use]
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// Entries that wait.
+    /// Number of items that wait; consecutive missed entries are one item.
     #[must_use]
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether none waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// Bytes that wait.
+    /// Bytes that wait, overhead included.
     #[must_use]
     pub fn len_bytes(&self) -> usize {
         self.len_bytes
     }
 
-    /// Entries that were left out since the start.
+    /// Entries left out since the start.
     #[must_use]
     pub fn missed_total(&self) -> u64 {
         self.missed_total
     }
 
-    /// One more at the end, with the next number; gives its size in bytes.
+    /// Appends an entry with the next number; returns its size in bytes.
     pub fn push(&mut self, revision: u64, at_ns: u64, body: Body) -> usize {
         let records = body.records();
         let entry = Entry { number: self.next, revision, at_ns, body };
@@ -128,12 +129,12 @@ impl Queue {
         len_bytes
     }
 
-    /// An entry that would have come here is left out.
+    /// Counts an entry as missed at the end of the queue.
     pub fn miss(&mut self, revision: u64, at_ns: u64) {
         self.miss_many(revision, at_ns, 1);
     }
 
-    /// So many entries that would have come here are left out.
+    /// Counts `more` entries as missed at the end of the queue.
     pub fn miss_many(&mut self, revision: u64, at_ns: u64, more: u64) {
         let first = self.next;
         self.missed_total += more;
@@ -146,7 +147,7 @@ impl Queue {
         }
     }
 
-    /// The oldest entries, at most `limit`.
+    /// Takes the oldest entries, at most `limit`.
     pub fn take(&mut self, limit: usize) -> Taken {
         let mut records_left = TAKEN_RECORDS_MAX;
         let mut taken = Vec::new();
@@ -166,7 +167,8 @@ impl Queue {
         Taken { items: taken, bytes }
     }
 
-    /// Grows by an eighth: doubled, a queue would take twice what it is charged for.
+    /// Appends bytes. The capacity grows by an eighth: doubled, a queue would take twice the memory that it
+    /// is charged for.
     fn append(&mut self, packed: &[u8]) {
         let len = self.bytes.len();
         let needed = len + packed.len();
@@ -176,7 +178,7 @@ impl Queue {
         self.bytes.extend(packed);
     }
 
-    /// The first `count` bytes.
+    /// Removes the first `count` bytes.
     fn take_bytes(&mut self, count: usize) -> Vec<u8> {
         let mut taken = Vec::with_capacity(count);
         let (front, back) = self.bytes.as_slices();
@@ -187,7 +189,7 @@ impl Queue {
         taken
     }
 
-    /// Give back the room of a queue that was long.
+    /// Frees the capacity of a queue that was long.
     fn shrink(&mut self) {
         if self.bytes.len() < self.bytes.capacity() / 2 {
             self.bytes.shrink_to(self.bytes.len() + self.bytes.len() / 8);
@@ -200,7 +202,7 @@ impl Queue {
         self.items.push_back(item);
     }
 
-    /// Leave out the oldest, until the rest fits. What was left out is one item at the front.
+    /// Drops the oldest entries until the rest fits. They become one missed item at the front.
     fn make_room(&mut self) {
         let mut missed: Option<(u64, u64)> = None;
         while self.len_bytes > self.max_bytes || self.items.len() >= ENTRIES_MAX {
@@ -228,19 +230,17 @@ impl Queue {
 }
 
 impl Taken {
-    /// How many.
     #[must_use]
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// The entries, the oldest first.
+    /// Decodes the entries, the oldest first.
     pub fn entries(self) -> impl Iterator<Item = Entry> {
         let Taken { items, bytes } = self;
         let mut begins = 0;
@@ -272,7 +272,8 @@ mod tests {
         }
     }
 
-    /// All that comes out covers the numbers from `from` on; gives the number after it, and how many were missed.
+    /// Checks that the entries cover the numbers from `from` on; returns the number after them, and how many
+    /// were missed.
     fn cover(taken: Taken, mut from: u64) -> (u64, u64) {
         let mut missed = 0;
         for entry in taken.entries() {

@@ -1,4 +1,4 @@
-//! The number of a subscription, and why one is refused or not found.
+//! Subscription ids, and the errors of a refused or unknown subscription.
 //!
 //! Not here: the subscriptions (`hub`).
 
@@ -7,7 +7,7 @@ use super::owner::Part;
 use super::subscription;
 use std::fmt;
 
-/// Which subscription: drawn at random, so that no one takes another's by accident.
+/// Id of a subscription: drawn at random, so that no client uses another's by accident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub(super) u64);
 
@@ -30,37 +30,37 @@ impl std::str::FromStr for Id {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// It cannot be made.
+    /// The request is invalid.
     #[error(transparent)]
     Wanted(#[from] subscription::Error),
-    /// There are too many.
+    /// Too many subscriptions.
     #[error(
         "expected at most {SUBSCRIPTIONS_MAX} subscriptions, and of one user at most half of those that others left, found as \
          many; end one, or ask again later"
     )]
     Full,
-    /// There is no room for its queue.
+    /// No room for its queue; carries the bytes that are lacking.
     #[error(
         "expected queues of at most {QUEUES_MAX_BYTES} bytes together, and of one user at most half of what others left, found \
          {0} more; ask for a smaller queue_bytes, or end another subscription"
     )]
     Queues(u64),
-    /// There is none.
+    /// No such subscription.
     #[error("no subscription {0:?}; one that is not read for {IDLE_MAX:?} ends; subscribe again")]
     Unknown(String),
-    /// It is the sensor's own.
+    /// The subscription belongs to a part of the sensor.
     #[error(
         "subscription: expected one of a caller, found one of the {}'s own; change {} instead",
         .0.as_str(),
         .0.instead()
     )]
     Own(Part),
-    /// No one here knows who serves jobs.
+    /// This daemon does not know which processes serve jobs.
     #[error(
         "selection: expected neither job nor call, as this daemon does not know who serves them; ask the sensor of that host"
     )]
     NoRolls,
-    /// No number could be drawn.
+    /// The system returned no random number.
     #[error("the system gives no random numbers: {0}")]
     Random(getrandom::Error),
 }

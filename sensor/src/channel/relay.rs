@@ -1,15 +1,17 @@
-//! One stream for all who want the same of a host: what of it the host itself evaluates, and its processes made again from
-//! what it tells.
+//! Relay of a subscription: one stream from a host for all consumers with the same request. Splits each
+//! filter into the part that the host evaluates and the rest, and rebuilds the host's tables from its
+//! entries.
 //!
 //! ```text
 //! consumer A: child of 7 and cpu > 0.5, 64 Hz ─┐ the rest of each, here      child of 7, by changes, 64 Hz
-//! consumer B: child of 7 top 3 by cpu,   1 Hz ─┴──── table, made again ◀──────── one subscription at the host
+//! consumer B: child of 7 top 3 by cpu,   1 Hz ─┴──── table, rebuilt ◀─────────── one subscription at the host
 //! ```
 //!
-//! Pure. Rule: what a process keeps while it lives, and what a metric is called, is evaluated at the source, so that no more leaves the host than
-//! its consumers want; what does is evaluated here at each consumer's own rate, by the same code. Invariant: the table is
-//! that of the source, or it is not shown.
-//! Not here: asking the host, who subscribes (`query::channels`).
+//! Pure. Rule: predicates on what a process keeps for its lifetime, and on the name of a metric, are
+//! evaluated at the source, so that the host sends little more than its consumers need; the other predicates
+//! are evaluated here at each consumer's own rate, by the same code. Invariant: the table is that of the
+//! source, or it is not shown.
+//! Not here: requests to the host, the list of subscribers (`query::channels`).
 
 use crate::process::source::View;
 use crate::process::table::Coverage;
@@ -22,16 +24,17 @@ use wire::channel::stream::{Body, Entry, Reading, Record};
 use wire::sample::Metric;
 use wire::time::Time;
 
-/// Numbers that a process keeps: what comes and goes by one of the others would be here without its past.
+/// Numbers that do not change during the life of a process. With a threshold on another number, a process
+/// would come and go at the source, and lose its past here.
 const LASTING: [&str; 5] = ["pid", "parent", "uid", "cgroup", "start_seconds"];
-/// How far the moments of a source may come from those at which they arrive, before the clocks are compared again: longer than
-/// what comes in one answer.
+/// How far the converted time of an entry may be from its arrival before the clocks are compared again: more
+/// than the entries of one answer span.
 const DRIFT_MAX: Duration = Duration::from_secs(10);
 
-/// What the source evaluates of a filter, and the rest.
+/// Splits a filter into the part that the source evaluates, and the rest.
 ///
-/// Of what happens it evaluates nothing: a consumer whose filter is altered stays in the one stream that there is, so that
-/// it loses nothing.
+/// For events and calls the source evaluates nothing: a consumer that alters its filter stays in the same
+/// stream, and loses nothing.
 #[must_use]
 pub fn split(kind: Kind, filter: &Filter) -> (Filter, Filter) {
     let is_of_source = |predicate: &&Predicate| match (kind, predicate) {
@@ -51,47 +54,48 @@ pub fn split(kind: Kind, filter: &Filter) -> (Filter, Filter) {
     (of_source, rest)
 }
 
-/// What became of an entry.
+/// Result of an entry of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Applied {
-    /// The table is that of the source: a sweep.
+    /// The table is that of the source, as of a sweep.
     Sweep {
-        /// As of this moment, by the own clock.
+        /// When the sweep started, by the local clock.
         at: Duration,
-        /// So many samples before it are missing.
+        /// Samples lost before it.
         lost: u64,
     },
-    /// More processes pass than the source tells.
+    /// More processes pass than the source sends.
     TooMany,
-    /// So many samples are missing, and the table is not known until a whole one comes.
+    /// So many samples were lost, and the table is unknown until a whole sample arrives.
     Lost(u64),
-    /// Nothing to show.
     Nothing,
 }
 
-/// What comes of a source: its numbers, and its clock.
+/// State of the stream from a source: entry numbers and clock.
 #[derive(Debug, Default)]
 pub struct Line {
-    /// The number of the next entry.
+    /// Expected number of the next entry; `None` before the first.
     next: Option<u64>,
-    /// A moment by the own clock and by that of the source, in nanoseconds since its boot.
+    /// The same moment by the local clock and by the source's clock, the latter in nanoseconds since its
+    /// boot.
     clocks: Option<(Duration, u64)>,
 }
 
 impl Line {
-    /// The subscription at the source is another one: its entries are numbered again.
+    /// Restarts the numbering, for another subscription at the source.
     pub fn begin_anew(&mut self) {
         *self = Line { next: Some(0), clocks: None };
     }
 
-    /// The next entry; so many before it were lost on the way.
+    /// Takes in the next entry; returns how many entries before it were lost.
     pub fn lost(&mut self, entry: &Entry) -> u64 {
         let lost = self.next.map_or(0, |next| entry.number.saturating_sub(next));
         self.next = Some(entry.number + if let Body::Missed(count) = entry.body { count } else { 1 });
         lost
     }
 
-    /// A moment of the source by the own clock. Clocks run apart, and only the source's goes on while its host sleeps.
+    /// Converts a time of the source to the local clock. Clocks drift, and only the source's clock counts the
+    /// time that its host is suspended.
     pub fn own(&mut self, at_ns: u64, now: Duration) -> Duration {
         let (own, of_source) = *self.clocks.get_or_insert((now, at_ns));
         let at = at_ns.checked_sub(of_source).map(|since| own + Duration::from_nanos(since));
@@ -102,7 +106,7 @@ impl Line {
         })
     }
 
-    /// An own moment by the clock of the source, in nanoseconds since its boot; 0 before anything came of it.
+    /// Converts a local time to the source's clock, in nanoseconds since its boot; 0 before the first entry.
     #[must_use]
     pub fn of_source(&self, now: Duration) -> u64 {
         let since = |own: Duration| u64::try_from(now.saturating_sub(own).as_nanos()).unwrap_or(0);
@@ -110,16 +114,16 @@ impl Line {
     }
 }
 
-/// The sweeps of a source over its host, as tables again.
+/// Rebuilds tables from the host sweeps of a source.
 #[derive(Debug, Default)]
 pub struct Tables {
-    /// The metrics of the one before.
+    /// Metrics of the previous sweep.
     known: Vec<Arc<Metric>>,
     rows: Rows,
 }
 
 impl Tables {
-    /// What was read.
+    /// Builds a table of these readings; it shares the metrics of the previous table where they are the same.
     pub fn table(&mut self, readings: Vec<Reading>) -> Table {
         let count = readings.len();
         for (place, Reading { metric, value }) in readings.into_iter().enumerate() {
@@ -134,13 +138,12 @@ impl Tables {
     }
 }
 
-/// The processes of a source.
+/// Process table of a source, rebuilt from its entries.
 #[derive(Debug, Default)]
 pub struct Remade {
     view: View,
     /// Whether the table is that of the source.
     is_known: bool,
-    /// What comes of it.
     pub line: Line,
 }
 
@@ -151,19 +154,19 @@ impl Remade {
         &self.view
     }
 
-    /// Whether a whole sample has to be asked for.
+    /// Whether the table is that of the source; if not, a whole sample must be requested.
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.is_known
     }
 
-    /// The subscription at the source is another one: its entries are numbered again.
+    /// Restarts the numbering, for another subscription at the source.
     pub fn begin_anew(&mut self) {
         self.is_known = false;
         self.line.begin_anew();
     }
 
-    /// The next entry of the source, which came at `now`.
+    /// Takes in the next entry of the source, which arrived at `now`.
     pub fn apply(&mut self, entry: Entry, now: Duration) -> Applied {
         let lost = self.line.lost(&entry);
         if lost > 0 {
@@ -177,7 +180,7 @@ impl Remade {
             Body::Sample { sweep, gone, records, .. } => {
                 let is_whole = gone.is_none();
                 if !is_whole && !self.is_known {
-                    // It builds on what was lost; it is lost too.
+                    // A sample of changes needs the table before it, which was lost: the sample is lost too.
                     return Applied::Lost(lost + 1);
                 }
                 self.is_known = true;
@@ -199,7 +202,7 @@ impl Remade {
 
     fn sweep(&mut self, number: u64, at_ns: u64, gone: Option<Vec<u32>>, records: Vec<Record>) {
         let table = &mut self.view.table;
-        // A source that was restarted counts from the beginning; the table's numbers only rise.
+        // A restarted source counts from the beginning, but the numbers of the table may only rise.
         let number = number.max(table.sweep().number + 1);
         let coverage = if gone.is_none() { Coverage::All } else { Coverage::Changes };
         table.begin(number, at_ns, coverage);
@@ -294,7 +297,7 @@ mod tests {
         Entry { number, revision: 0, at_ns: (number + 1) * 1_000_000, body }
     }
 
-    /// So that who subscribes at the representative later need not wait for a second sample.
+    /// A client that subscribes at the representative later need not wait for a second sample.
     #[test]
     fn what_they_used_of_late_is_known_here_too() {
         const SECOND: u64 = 1_000_000_000;
@@ -327,11 +330,11 @@ mod tests {
         );
         let first = remade.apply(entry(1, None, &[record(1, 1), record(2, 2)]), now);
         assert_eq!(first, Applied::Sweep { at: now, lost: 0 });
-        // Entries of one answer come at once; their moments are those of the source.
+        // Entries of one answer arrive together; their times are those of the source.
         let next = remade.apply(entry(2, Some(&[1]), &[record(2, 3)]), now);
         assert_eq!(next, Applied::Sweep { at: now + Duration::from_millis(1), lost: 0 });
         assert_eq!(shown(&remade), [(2, 3)]);
-        // Numbers 3 and 4 were lost on the way.
+        // Entries 3 and 4 were lost on the way.
         assert_eq!(remade.apply(entry(5, Some(&[]), &[record(2, 4)]), now), Applied::Lost(3));
         assert!(!remade.is_known());
         let whole = remade.apply(entry(9, None, &[record(2, 5)]), now);
@@ -354,7 +357,7 @@ mod tests {
         };
         assert_eq!(at(&mut remade, year, now), now);
         assert_eq!(at(&mut remade, year + 20, now), now + Duration::from_millis(20));
-        // It slept for an hour by its clock.
+        // By its clock, it was suspended for an hour.
         assert_eq!(
             at(&mut remade, year + 3_600_000, now + Duration::from_secs(1)),
             now + Duration::from_secs(1)

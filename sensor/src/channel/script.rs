@@ -1,19 +1,20 @@
-//! What a filter cannot say: a script of the consumer's, run at each sample that is due.
+//! Script of a consumer, for what a filter cannot express: run at each sample that is due.
 //!
 //! ```text
 //! records   the processes that passed: for process in records, records.len(), records[0],
 //!           records.sum("cpu"), .max(..), .min(..), .mean(..)
 //! process   its fields by name: process.cpu, process.name; () where one is not known
-//! state     a map that is kept from sample to sample
+//! state     a map that is stored from sample to sample
 //! now       seconds since boot
 //! result    () or true: the records as they are; false: nothing; an array of records: these;
 //!           a number or a map of numbers: these figures instead
 //! ```
 //!
-//! Rule: a script comes from a stranger. Operations, time, depth and sizes are bounded at each run, and so is what it
-//! keeps; there is no way to files, clocks, output or other scripts. A script that fails is not run again.
-//! Not here: the sizes of its values and what it may call (`engine`), what it may use over time (`meter`), when it is run
-//! (`subscription`).
+//! Rule: scripts are untrusted. Operations, time, depth and sizes are bounded at each run, and so is the
+//! stored state; scripts have no access to files, clocks, output or other scripts. A script that fails is not
+//! run again.
+//! Not here: the sizes of values and the functions a script may call (`engine`), its CPU use over time
+//! (`meter`), when it runs (`of_processes`, `of_host`, `of_happenings`).
 
 mod engine;
 
@@ -27,55 +28,53 @@ use std::time::Duration;
 use wire::channel::SCRIPT_LEN_MAX_BYTES;
 use wire::channel::stream::FIGURES_MAX;
 
-/// Operations of one run: some for each of some thousand processes, about a millisecond.
+/// Most operations of one run: a few for each of some thousand processes, about a millisecond.
 pub const OPERATIONS_MAX: u64 = 20_000;
-/// CPU time of one run; a single operation may be long, up to the sizes below.
+/// Most CPU time of one run: a single operation may take long, up to the sizes in `engine`.
 pub const RUN_MAX: Duration = Duration::from_millis(5);
-/// Operations between two looks at the clock.
+/// Operations between two checks of the clock.
 const LOOK_AFTER: u64 = 32;
-/// Why a script cannot be used, or is not run any more.
+/// Why a script is invalid, or is not run any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// It is too long.
     #[error("script: expected at most {SCRIPT_LEN_MAX_BYTES} bytes, found {0}; shorten it")]
     Length(usize),
-    /// It is not understood.
     #[error("script: {0}")]
     Parse(String),
-    /// It did not end.
+    /// It exceeded the operations or the time of a run.
     #[error(
         "script: expected at most {OPERATIONS_MAX} operations and {} ms in a run, found more; let the filter choose \
          fewer processes, or end the loop",
         RUN_MAX.as_millis()
     )]
     Endless,
-    /// It failed.
+    /// It failed at run time.
     #[error("script: {0}")]
     Failed(String),
 }
 
-/// What a run gave.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// The records as they are.
     Pass,
-    /// Nothing is told.
+    /// No records: nothing is sent.
     Hold,
-    /// Only these of the records, by their places.
+    /// Only these records, by position.
     Only(Vec<usize>),
-    /// These figures instead.
+    /// These figures instead of records.
     Figures(Vec<(CompactString, f64)>),
 }
 
-/// A script, ready to run.
+/// A compiled script.
 pub struct Script<S: Subject> {
     of: PhantomData<fn() -> S>,
     engine: Engine,
     ast: AST,
     state: Map,
     clock: fn() -> Duration,
-    /// When a run is stopped, in nanoseconds of the clock.
+    /// When the current run is stopped, in nanoseconds of the clock.
     deadline_ns: Arc<AtomicU64>,
 }
 
@@ -88,7 +87,7 @@ impl<S: Subject> std::fmt::Debug for Script<S> {
 /// The records of a sample, as a script sees them.
 struct Records<S: Subject>(Arc<Vec<S::Record>>);
 
-/// One of them.
+/// One record of a sample.
 struct One<S: Subject>(Arc<Vec<S::Record>>, usize);
 
 impl<S: Subject> Clone for Records<S> {
@@ -113,10 +112,10 @@ impl<S: Subject> IntoIterator for Records<S> {
 }
 
 impl<S: Subject> Script<S> {
-    /// Compile it; `clock` tells the CPU time of the thread that asks.
+    /// Compiles the script; `clock` returns the CPU time of the calling thread.
     ///
     /// # Errors
-    /// If it is too long or not understood.
+    /// If it is too long or does not parse.
     pub fn new(text: &str, clock: fn() -> Duration) -> Result<Script<S>, Error> {
         if text.len() > SCRIPT_LEN_MAX_BYTES {
             return Err(Error::Length(text.len()));
@@ -133,10 +132,10 @@ impl<S: Subject> Script<S> {
         Ok(Script { of: PhantomData, engine, ast, state: Map::new(), clock, deadline_ns })
     }
 
-    /// Run it over these records, `now` seconds after boot; gives them back.
+    /// Runs the script over these records, `now_secs` seconds after boot; returns the records too.
     ///
     /// # Errors
-    /// If it failed or did not end; it is not to be run again.
+    /// If it failed or exceeded a limit: it must not be run again.
     pub fn run(
         &mut self,
         records: Vec<S::Record>,
@@ -159,7 +158,7 @@ impl<S: Subject> Script<S> {
     }
 }
 
-/// What may be kept: nothing that holds on to a sample.
+/// Whether a value may be stored in `state`: nothing that holds on to a sample.
 fn is_plain(value: &Dynamic) -> bool {
     if value.is_array() {
         return value.as_array_ref().is_ok_and(|array| array.iter().all(is_plain));
@@ -249,7 +248,7 @@ fn outcome<S: Subject>(result: Dynamic) -> Result<Outcome, Error> {
     let Some(map) = result.try_cast::<Map>().filter(|map| map.len() <= FIGURES_MAX) else {
         return Err(Error::Failed(format!("{EXPECTED} (at most {FIGURES_MAX}), found {name}")));
     };
-    // What is not known, such as the mean of nothing, is no figure.
+    // An unknown value, such as the mean of nothing, is not a figure.
     let figures = map.into_iter().filter(|(_, value)| !value.is_unit()).map(|(name, value)| {
         let found =
             || Error::Failed(format!("{EXPECTED}, found {} as {name:?} of the map", value.type_name()));

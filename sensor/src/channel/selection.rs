@@ -1,6 +1,7 @@
-//! Which processes, events and calls a channel is about.
+//! Selection of the processes, events and calls of a channel.
 //!
-//! Pure. Not here: finding a user's number (`process::details`), which processes serve a job (`serving`), metrics (`of_host`).
+//! Pure. Not here: finding a user's number (`process::details`), which processes serve a job (`serving`),
+//! metrics (`of_host`).
 
 use super::fields::call::Calls;
 use super::fields::event::Events;
@@ -15,34 +16,31 @@ use wire::channel::{self, Kind, Selection, TEXT_LEN_MAX_BYTES};
 use wire::event::Outcome;
 use wire::process::Process;
 
-/// Longest way up looked at for an ancestor: no real tree of processes is deeper, and numbers that were taken again may form
-/// a circle.
+/// Most ancestors checked: no real process tree is deeper, and reused process ids may form a cycle.
 const ANCESTORS_MAX: usize = 256;
 
-/// Why a selection cannot be used.
+/// Why a selection is invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A text is too long.
     #[error(transparent)]
     Bounds(#[from] channel::Error),
-    /// It chooses by what there is not.
+    /// It has a selector that this kind does not have.
     #[error("selection: expected {} for kind {}, found {found}", kind.selectors().join(", "), kind.as_str())]
     Selector {
-        /// Of what.
         kind: Kind,
-        /// By what.
+        /// Name of the selector.
         found: &'static str,
     },
-    /// The name of a metric is none.
+    /// The pattern for the name of a metric is invalid.
     #[error("selection.metric: {0}")]
     Metric(String),
 }
 
-/// Refuse a selection whose texts are too long, or that is of another kind.
+/// Checks the lengths of the texts of a selection, and that its selectors fit the kind.
 ///
 /// # Errors
-/// Which is.
+/// The first one that does not.
 pub fn check(kind: Kind, selection: &Selection) -> Result<(), Error> {
     let Selection { name, uid, command, pid, under, job, call, user, event, outcomes, metric } = selection;
     let texts = [
@@ -71,7 +69,7 @@ pub fn check(kind: Kind, selection: &Selection) -> Result<(), Error> {
     wrong.map_or(Ok(()), |(found, _)| Err(Error::Selector { kind, found }))
 }
 
-/// Whether the process is one of those that are meant.
+/// Whether the selection includes the process. `seen.command` is needed only if the selection has a command.
 #[must_use]
 pub fn fits(selection: &Selection, seen: &Seen<'_>, table: &Table) -> bool {
     let Selection { name, uid, command, pid, under, .. } = selection;
@@ -115,12 +113,12 @@ impl Happening for Calls {
     }
 }
 
-/// Whether what ended so is meant.
+/// Whether the selection includes this outcome.
 fn has_outcome(selection: &Selection, outcome: Option<Outcome>) -> bool {
     selection.outcomes.is_empty() || outcome.is_some_and(|outcome| selection.outcomes.contains(&outcome))
 }
 
-/// Whether a call of this id and job, that has this name and user, is meant.
+/// Whether the selection includes a call with this id, job, name and user.
 fn is_of_call(selection: &Selection, id: &str, job: &str, (name, user): (&str, &str)) -> bool {
     let means = |wanted: &Option<CompactString>, text: &str| {
         wanted.as_ref().is_none_or(|wanted| likeness::means(wanted, text))

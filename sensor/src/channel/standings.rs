@@ -1,6 +1,7 @@
-//! How calls stood when a subscription looked at them: whether one changed follows from it.
+//! State of each call when a subscription last saw it, to detect changes.
 //!
-//! Pure. Rules: a call of which nothing is known is news; of so many that are known the one that was news longest ago is forgotten first.
+//! Pure. Rules: an unknown call counts as changed; the number of remembered calls is bounded, and the call
+//! that was added first is forgotten first.
 //! Not here: the calls (`log_filters::join`).
 
 use compact_str::CompactString;
@@ -8,19 +9,20 @@ use std::collections::{BTreeMap, VecDeque};
 use wire::call::{Call, State};
 use wire::event::Outcome;
 
-/// Calls that are remembered: some hours of a busy cluster, in about half a MiB.
+/// Most calls remembered: some hours of a busy cluster, in about half a MiB.
 const CALLS_MAX: usize = 4096;
 
-/// How they stood.
+/// State and outcome of each call, by id.
 #[derive(Debug, Default)]
 pub struct Standings {
     known: BTreeMap<CompactString, (State, Option<Outcome>)>,
-    /// The oldest first.
+    /// Ids in the order in which they were added, the oldest first.
     order: VecDeque<CompactString>,
 }
 
 impl Standings {
-    /// Whether it stands otherwise than it did; from now on it is known as it stands. `before` is an id that it may have had.
+    /// Whether the call changed since it was last seen; stores its current state. `before` is an id that it
+    /// may have had.
     pub fn is_news(&mut self, call: &Call, before: &str) -> bool {
         let stands = (call.state, call.outcome);
         let known = self.known.get(&call.id).or_else(|| self.known.get(before));
@@ -77,7 +79,7 @@ mod tests {
         check("slurm:1", State::Waiting, "slurm:1", false);
         check("slurm:1", State::Running, "slurm:1", true);
         check("slurm:2", State::Running, "slurm:2", true);
-        // Known by a better name now.
+        // It has a better id now.
         check("slurm:9_1", State::Running, "slurm:1", false);
         check("slurm:9_1", State::Ended, "slurm:1", true);
     }

@@ -1,10 +1,11 @@
-//! One subscription, of whichever kind: its account, and what of it is evaluated.
+//! One subscription of any kind: its account, and its evaluation.
 //!
-//! Pure but for its locks: callers pass what flows and `now`, and say what it cost. Invariants: every sample that is due gets a
-//! number, in order, or counts as empty; altering it changes no number and loses nothing that waits; once it is stopped it costs
-//! nothing until it is altered.
-//! Not here: the other subscriptions and the clock (`hub`), what each kind tells (`of_processes`, `of_host`,
-//! `of_happenings`).
+//! Pure but for its locks: callers pass the data and `now`, and the CPU time that an evaluation took.
+//! Invariants: every sample that is due gets a number, in order, or counts as empty; altering a subscription
+//! changes no number and loses nothing that waits in the queue; a stopped subscription costs nothing until it
+//! is altered.
+//! Not here: the other subscriptions and the clock (`hub`), what the entries of each kind contain
+//! (`of_processes`, `of_host`, `of_happenings`).
 
 use super::account::{Account, Counts};
 use super::fields::Unknown;
@@ -31,41 +32,38 @@ use wire::query::Viewer;
 
 pub use super::account::swept;
 
-/// Why a subscription cannot be made.
+/// Why a request for a subscription is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A part of it is beyond its bounds.
+    /// A part of it exceeds its limit.
     #[error(transparent)]
     Bounds(#[from] channel::Error),
-    /// Its selection cannot be used.
     #[error(transparent)]
     Selection(#[from] selection::Error),
-    /// Its filter cannot be used.
     #[error("filter: {0}")]
     Filter(#[from] predicate::Error),
-    /// Its condition names what there is not.
+    /// Its condition names an unknown field.
     #[error("condition: {0}")]
     Condition(#[from] Unknown),
-    /// Its script cannot be used.
     #[error(transparent)]
     Script(#[from] script::Error),
-    /// There is nothing to tell.
+    /// `only_signals` without a condition: there would be nothing to send.
     #[error("only_signals: expected a condition beside it, found none; give one, or leave it out")]
     NoCondition,
-    /// A script says itself what is told.
+    /// `changes` with a script: a script itself decides what is sent.
     #[error(
         "changes: expected no script beside it, as a script says itself what is told; leave out one of them"
     )]
     ChangesOfScript,
-    /// Only of processes there are changes.
+    /// `changes` of another kind than processes.
     #[error(
         "changes: expected it of processes only, found kind {0}; of the host, the filter value changes says the same"
     )]
     ChangesOfKind(&'static str),
 }
 
-/// What is wanted, made ready: the part of a subscription that takes time to make.
+/// A compiled request: the part of making a subscription that takes time.
 #[derive(Debug)]
 pub struct Prepared {
     wanted: Wanted,
@@ -81,10 +79,10 @@ enum Evaluation {
 }
 
 impl Prepared {
-    /// Compile what is wanted; `thread_time` tells the CPU time of the thread that asks.
+    /// Compiles the request; `thread_time` returns the CPU time of the calling thread.
     ///
     /// # Errors
-    /// If it cannot be used.
+    /// If the request is invalid.
     pub fn new(wanted: Wanted, thread_time: fn() -> Duration) -> Result<Prepared, Error> {
         wanted.budget.checked()?;
         selection::check(wanted.kind, &wanted.selection)?;
@@ -119,13 +117,13 @@ impl Prepared {
         Ok(Prepared { wanted, evaluation })
     }
 
-    /// What is wanted.
     #[must_use]
     pub fn wanted(&self) -> &Wanted {
         &self.wanted
     }
 
-    /// Who serves the job or call that is wanted, of a selection of processes.
+    /// Sets the processes that serve the job or call of the selection; ignored for kinds other than
+    /// processes.
     pub fn set_served(&mut self, served: Served) {
         match &mut self.evaluation {
             Evaluation::Process(processes) => processes.set_served(served),
@@ -134,53 +132,52 @@ impl Prepared {
     }
 }
 
-/// How it stands.
+/// Status of a subscription.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
-    /// What it wants.
     pub wanted: Wanted,
     /// How often it was altered.
     pub revision: u64,
-    /// What happened.
     pub counts: Counts,
-    /// The number the next entry gets.
+    /// Number of the next entry.
     pub next: u64,
     /// Entries and bytes that wait.
     pub waiting: (usize, usize),
     /// Entries that were left out.
     pub missed_total: u64,
-    /// Samples among them that were left out because all subscriptions, or those of one user, use too much.
+    /// Samples among them that were left out because all subscriptions, or those of one owner, used too much
+    /// CPU time.
     pub throttled_total: u64,
-    /// CPU time it took.
+    /// CPU time that its evaluation used.
     pub cpu: Duration,
-    /// Bytes that were told.
+    /// Bytes that were queued for it.
     pub bytes_total: f64,
-    /// Whether the condition is true.
+    /// Whether the condition is true; `None` without a condition.
     pub is_true: Option<bool>,
     /// Why it was stopped, if it is.
     pub quarantined: Option<String>,
-    /// Of what happens: the number in the journal of the first event that it has not looked at.
+    /// For events and calls: the number in the journal of the next event to evaluate.
     pub place: u64,
 }
 
-/// A subscription. Two locks: of its front, held for moments by whoever asks, and of its evaluation, held while a filter or a script
-/// runs; the second is never waited for by a client.
+/// A subscription. It has two locks: one for its front, held for moments, and one for its evaluation, held
+/// while a filter or a script runs. No client waits for the second.
 #[derive(Debug)]
 pub struct Subscription {
-    /// On whose behalf; none where everything there is may be seen.
+    /// On whose behalf; `None` if it may see everything.
     viewer: Option<Viewer>,
     front: Mutex<Front>,
     back: Mutex<Back>,
 }
 
-/// What clients ask about.
+/// The part that clients use.
 #[derive(Debug)]
 struct Front {
     account: Account,
-    /// The number in the journal of the next event to look at.
+    /// Number in the journal of the next event to evaluate.
     place: u64,
     is_true: Option<bool>,
-    /// What it was altered to, for the next evaluation to adopt.
+    /// Alteration that the next evaluation adopts.
     altered: Option<Altered>,
 }
 
@@ -191,13 +188,13 @@ struct Altered {
     was_stopped: bool,
 }
 
-/// What is evaluated.
+/// The part that is evaluated.
 #[derive(Debug)]
 struct Back {
-    /// What it was made for.
+    /// The request that it was compiled for.
     wanted: Arc<Wanted>,
     evaluation: Evaluation,
-    /// How the calls stand that it looked at.
+    /// State of the calls it has seen.
     standings: Standings,
 }
 
@@ -213,7 +210,7 @@ impl Evaluation {
 }
 
 impl Back {
-    /// What did not change keeps what it remembers.
+    /// Replaces the evaluation; parts that did not change keep their memory.
     fn adopt(&mut self, altered: Altered) {
         let Altered { wanted, evaluation, was_stopped } = altered;
         let was = std::mem::replace(&mut self.wanted, Arc::clone(&wanted));
@@ -225,7 +222,7 @@ impl Back {
             (Evaluation::Host(new), Evaluation::Host(old)) => new.go_on(*old, &was, &wanted, was_stopped),
             (Evaluation::Event(new), Evaluation::Event(old)) => new.go_on(*old, &was, &wanted, was_stopped),
             (Evaluation::Call(new), Evaluation::Call(old)) => new.go_on(*old, &was, &wanted, was_stopped),
-            // Another kind has nothing to go on with.
+            // A different kind has no memory to take over.
             (
                 Evaluation::Process(_) | Evaluation::Host(_) | Evaluation::Event(_) | Evaluation::Call(_),
                 Evaluation::Process(_) | Evaluation::Host(_) | Evaluation::Event(_) | Evaluation::Call(_),
@@ -235,13 +232,14 @@ impl Back {
 }
 
 impl Subscription {
-    /// From the next sweep on, of everything there is to see.
+    /// Creates a subscription that sees everything; its first sample is due at the next sweep.
     #[must_use]
     pub fn new(prepared: Prepared, now: Duration) -> Subscription {
         Subscription::of(prepared, None, now)
     }
 
-    /// From the next sweep on, of what this viewer may see, if there is one.
+    /// Creates a subscription that sees what this viewer may see, or everything without a viewer; its first
+    /// sample is due at the next sweep.
     #[must_use]
     pub fn of(prepared: Prepared, viewer: Option<Viewer>, now: Duration) -> Subscription {
         let Prepared { wanted, evaluation } = prepared;
@@ -254,12 +252,14 @@ impl Subscription {
         }
     }
 
-    /// From the next sweep on, something else is wanted. What waits stays, and numbers go on; one that was stopped goes on.
+    /// Changes the request from the next sweep on. What waits in the queue stays, and numbers go on; a
+    /// stopped subscription continues.
     pub fn alter(&self, prepared: Prepared, now: Duration) {
         locked(&self.front).alter(prepared, now);
     }
 
-    /// The same, if it was altered so often as `revision` says, and not again since; how it stands then.
+    /// Changes the request if the subscription is still at this revision, and returns the new status; `None`
+    /// if it was altered meanwhile.
     pub fn alter_of(&self, revision: u64, prepared: Prepared, now: Duration) -> Option<Standing> {
         let mut front = locked(&self.front);
         if front.account.revision != revision {
@@ -269,34 +269,33 @@ impl Subscription {
         Some(front.standing())
     }
 
-    /// What comes from now on is of another source, whose sweeps have a clock of their own: the next is the first of its raster.
+    /// Restarts the schedule: the next sweep comes from another source, which has a schedule of its own.
     pub fn begin_anew(&self) {
         locked(&self.front).account.begin_anew();
     }
 
-    /// What it wants.
     #[must_use]
     pub fn wanted(&self) -> Arc<Wanted> {
         Arc::clone(&locked(&self.front).account.wanted)
     }
 
-    /// Whether it was not stopped.
+    /// Whether it is not stopped.
     #[must_use]
     pub fn is_live(&self) -> bool {
         locked(&self.front).account.is_live()
     }
 
-    /// Whether a sample is due at the sweep that began at `now`; if so it is to be made of it.
+    /// Whether a sample is due at the sweep that started at `now`. If so, the caller must make it.
     pub fn is_due(&self, now: Duration) -> bool {
         locked(&self.front).account.is_due(now)
     }
 
-    /// The sample that is due is left out, because others have used too much.
+    /// Leaves out the sample that is due, because subscriptions have used too much.
     pub fn throttle(&self, at_ns: u64) {
         locked(&self.front).account.throttle(at_ns);
     }
 
-    /// Make a sample of this sweep; gives whether something was added to what waits.
+    /// Makes a sample of this sweep; returns whether an entry was added.
     pub fn sample(&self, view: &View, now: Duration) -> bool {
         self.evaluate(now, |outcome, back| {
             if let Evaluation::Process(processes) = &mut back.evaluation {
@@ -306,7 +305,7 @@ impl Subscription {
         })
     }
 
-    /// Make a sample of this sweep over the host; gives the same.
+    /// Makes a sample of this sweep over the host; returns whether an entry was added.
     pub fn sample_host(&self, sweep: &Sweep<'_>, now: Duration) -> bool {
         self.evaluate(now, |outcome, back| {
             if let Evaluation::Host(host) = &mut back.evaluation {
@@ -316,7 +315,7 @@ impl Subscription {
         })
     }
 
-    /// Something happened; gives the same.
+    /// Takes in an event or a change of a call; returns whether an entry was added.
     pub fn hear(&self, happened: &Happened<'_>, at_ns: u64, now: Duration) -> bool {
         self.evaluate(now, |outcome, back| match (&mut back.evaluation, happened) {
             _ if !outcome.is_live => {}
@@ -329,7 +328,8 @@ impl Subscription {
         })
     }
 
-    /// It is due, whether something happened or not; gives the same.
+    /// Checks the condition and runs the script when they are due, whether anything happened or not; returns
+    /// whether an entry was added.
     pub fn look(&self, at_ns: u64, now: Duration) -> bool {
         self.evaluate(now, |outcome, back| {
             outcome.is_due = true;
@@ -341,7 +341,7 @@ impl Subscription {
         })
     }
 
-    /// Evaluates without holding the front; gives whether something was added to what waits.
+    /// Evaluates without holding the lock of the front; returns whether an entry was added.
     fn evaluate(&self, now: Duration, evaluate: impl FnOnce(&mut Outcome, &mut Back)) -> bool {
         let mut back = locked(&self.back);
         let mut outcome = {
@@ -349,7 +349,7 @@ impl Subscription {
             if let Some(altered) = front.altered.take() {
                 back.adopt(altered);
             }
-            // Looked at each time: how `/proc` is mounted may change.
+            // Checked each time: the mount options of `/proc` may change.
             front.account.evaluate(self.viewer.map_or(Sight::ALL, Sight::of))
         };
         evaluate(&mut outcome, &mut back);
@@ -362,31 +362,32 @@ impl Subscription {
         front.account.queue.next() > before
     }
 
-    /// The number in the journal of the next event to look at, if there is room for what it may tell.
+    /// The number in the journal of the next event to evaluate, if there is room for what it may produce.
     pub fn place(&self, now: Duration) -> Option<u64> {
         let mut front = locked(&self.front);
         front.account.has_room(now).then_some(front.place)
     }
 
-    /// From this number in the journal on; so many before it are not kept any more.
+    /// Moves the position in the journal to `place`. `missed` events before it were deleted and count as
+    /// missed.
     pub fn go_to(&self, place: u64, missed: u64, at_ns: u64) {
         let mut front = locked(&self.front);
         front.place = place;
         front.account.miss_all(missed, at_ns);
     }
 
-    /// Whether this call stands otherwise than when it was looked at last; from now on it is known as it stands. `before` is an id
-    /// that it may have had.
+    /// Whether this call changed since it was last seen; stores its current state. `before` is an id that it
+    /// may have had.
     pub fn is_news(&self, call: &Call, before: &str) -> bool {
         locked(&self.back).standings.is_news(call, before)
     }
 
-    /// The sample at `now` took so much CPU time; gives whether the subscription was stopped for it.
+    /// Charges the CPU time of the sample at `now`; returns whether that stopped the subscription.
     pub fn charge(&self, cpu: Duration, at_ns: u64, now: Duration) -> bool {
         locked(&self.front).account.charge(cpu, at_ns, now)
     }
 
-    /// The part of its CPU time of a second that it has not used of late: those with more go first.
+    /// Seconds of CPU time left in its own budget: within one owner, subscriptions with more go first.
     #[must_use]
     pub fn cpu_left(&self, now: Duration) -> f64 {
         let cpu = &mut locked(&self.front).account.cpu;
@@ -394,12 +395,11 @@ impl Subscription {
         cpu.left()
     }
 
-    /// The oldest entries that wait.
     pub fn take(&self, limit: usize) -> Taken {
         locked(&self.front).account.take(limit)
     }
 
-    /// The same with how it stands then; `None` where nothing waits, unless that is wanted too.
+    /// Takes the oldest entries, with the status after that; `None` if nothing waits, unless `or_nothing`.
     pub fn take_standing(&self, limit: usize, or_nothing: bool) -> Option<(Taken, Standing)> {
         let mut front = locked(&self.front);
         if front.account.queue.is_empty() && !or_nothing {
@@ -408,8 +408,8 @@ impl Subscription {
         Some((front.account.take(limit), front.standing()))
     }
 
-    /// So many samples of the source, which makes `of` a second, did not come: those that were due to this one, or, of what
-    /// happens, all.
+    /// Counts samples lost at a source that makes `of` samples per second: those that were due to this
+    /// subscription, or all for events and calls.
     pub fn miss(&self, count: u64, of: f64, at_ns: u64) {
         let account = &mut locked(&self.front).account;
         match account.wanted.kind.happens() {
@@ -418,7 +418,6 @@ impl Subscription {
         }
     }
 
-    /// How it stands.
     #[must_use]
     pub fn standing(&self) -> Standing {
         locked(&self.front).standing()
@@ -433,7 +432,7 @@ impl Front {
             self.is_true = evaluation.is_true();
         }
         self.account.alter(wanted, now);
-        // What was never evaluated remembers nothing.
+        // An alteration that was never adopted has no memory.
         let was_stopped = was_stopped || self.altered.take().is_some_and(|before| before.was_stopped);
         self.altered = Some(Altered { wanted: Arc::clone(&self.account.wanted), evaluation, was_stopped });
     }

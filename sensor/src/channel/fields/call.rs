@@ -1,6 +1,6 @@
-//! The numbers and texts of a call.
+//! Fields of a call, for filters, conditions and scripts.
 //!
-//! Pure. Rule: names and units are those of `sensor.calls`. Not here: looking one up (`fields`).
+//! Pure. Rule: names and units are those of `sensor.calls`. Not here: finding a field by name (`fields`).
 
 use super::event::{OUTCOMES, text, told};
 use super::{Number, Subject, Text, secs};
@@ -34,7 +34,6 @@ impl Subject for Calls {
     }
 }
 
-/// All numbers.
 pub static NUMBERS: [Number<Calls>; 7] = [
     number("submitted", "seconds", "when it was handed in, since 1970", |one| {
         one.call.submitted.and_then(secs)
@@ -51,7 +50,6 @@ pub static NUMBERS: [Number<Calls>; 7] = [
     number("events", "", "how many events it has", |one| Some(one.call.events.into())),
 ];
 
-/// All texts.
 pub static TEXTS: [Text<Calls>; 11] = [
     text!("id", "its id", |one| &one.call.id),
     text!("job", "the middleware's name of the job", |one| &one.call.job),

@@ -1,14 +1,14 @@
-//! The numbers and texts of an event.
+//! Fields of an event, for filters, conditions and scripts.
 //!
-//! Pure. Rule: names and units are those of `sensor.events`; `name` and `user` are also known from the event's call. Not here:
-//! looking one up (`fields`).
+//! Pure. Rule: names and units are those of `sensor.events`; `name` and `user` may also come from the event's
+//! call. Not here: finding a field by name (`fields`).
 
 use super::{Number, Subject, Text, secs};
 use std::borrow::Cow;
 use wire::channel::stream::Occurrence;
 use wire::event::{Kind, Outcome};
 
-/// A text that is empty where it is not told.
+/// A text field; an empty text counts as unknown.
 macro_rules! text {
     ($name:literal, $help:literal, |$one:ident| $text:expr) => {
         Text { name: $name, help: $help, words: &[], get: |$one| told($text) }
@@ -41,7 +41,6 @@ impl Subject for Events {
     }
 }
 
-/// All numbers.
 pub static NUMBERS: [Number<Events>; 3] = [
     Number {
         name: "time",
@@ -63,7 +62,6 @@ pub static NUMBERS: [Number<Events>; 3] = [
     },
 ];
 
-/// All texts.
 pub static TEXTS: [Text<Events>; 11] = [
     Text {
         name: "kind",
@@ -98,12 +96,12 @@ static KINDS: [&str; Kind::ALL.len()] = {
     words
 };
 
-/// A text, if it is told.
+/// The text, or `None` if it is empty.
 pub(super) fn told(text: &str) -> Option<Cow<'_, str>> {
     (!text.is_empty()).then_some(Cow::Borrowed(text))
 }
 
-/// The words of outcomes.
+/// All values of an outcome.
 pub(super) static OUTCOMES: [&str; Outcome::ALL.len()] = {
     let mut words = [""; Outcome::ALL.len()];
     let mut at = 0;

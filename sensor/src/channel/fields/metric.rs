@@ -1,6 +1,6 @@
-//! The numbers and texts of a metric of a host.
+//! Fields of a metric of a host, for filters, conditions and scripts.
 //!
-//! Pure. Rule: names and units are those of `sensor.metrics`. Not here: looking one up (`fields`).
+//! Pure. Rule: names and units are those of `sensor.metrics`. Not here: finding a field by name (`fields`).
 
 use super::{Number, Subject, Text};
 use std::borrow::Cow;
@@ -11,12 +11,11 @@ use wire::sample::{self, Metric, Semantics};
 #[derive(Debug)]
 pub struct Metrics;
 
-/// A metric as a subscription sees it.
+/// A metric as a filter sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
-    /// Which.
     pub metric: &'a Metric,
-    /// How much, as of the sweep.
+    /// Its value at the sweep.
     pub value: sample::Number,
 }
 
@@ -41,7 +40,6 @@ impl Subject for Metrics {
     }
 }
 
-/// All numbers.
 pub static NUMBERS: [Number<Metrics>; 1] = [Number {
     name: "value",
     unit: "",
@@ -49,7 +47,6 @@ pub static NUMBERS: [Number<Metrics>; 1] = [Number {
     get: |seen| Some(seen.value.as_f64()),
 }];
 
-/// All texts.
 pub static TEXTS: [Text<Metrics>; 4] = [
     Text {
         name: "name",
@@ -81,7 +78,7 @@ fn word(semantics: Semantics) -> &'static str {
     semantics.as_str()
 }
 
-/// Sorted by name, as a metric has them.
+/// Labels joined with commas, sorted by name as in the metric.
 fn labels(metric: &Metric) -> Cow<'_, str> {
     let pairs = metric.labels.iter().map(|(name, value)| format!("{name}={value}"));
     Cow::Owned(pairs.collect::<Vec<_>>().join(","))

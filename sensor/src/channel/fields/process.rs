@@ -1,6 +1,6 @@
-//! The numbers and texts of a process.
+//! Fields of a process, for filters, conditions and scripts.
 //!
-//! Pure. Rule: names and units are those of `sensor.processes`. Not here: looking one up (`fields`).
+//! Pure. Rule: names and units are those of `sensor.processes`. Not here: finding a field by name (`fields`).
 
 use super::{Number, Subject, Text};
 use crate::process::sight::Sight;
@@ -9,16 +9,16 @@ use std::borrow::Cow;
 use wire::channel::stream::Record;
 use wire::process::{Io, Process, State};
 
-/// A process as a subscription sees it.
+/// A process as a filter sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
-    /// As the sweep has it.
+    /// The process as of the sweep.
     pub process: &'a Process,
-    /// The share of a core since the subscription's sample before.
+    /// CPU usage in cores since the subscription's previous sample.
     pub cpu: Option<f64>,
-    /// Its arguments, where the source tells them.
+    /// Command line, where the source reports it.
     pub command: Option<&'a str>,
-    /// What may be seen of it.
+    /// What the viewer may see of the process.
     pub sight: Sight,
 }
 
@@ -49,7 +49,7 @@ impl Subject for Processes {
     }
 
     fn seen(record: &Record) -> Seen<'_> {
-        // A record was made of what may be seen.
+        // A record holds only what the viewer may see.
         Seen { process: &record.process, cpu: record.cpu, command: None, sight: Sight::ALL }
     }
 
@@ -62,7 +62,6 @@ impl Subject for Processes {
     }
 }
 
-/// All numbers.
 pub static NUMBERS: [Number<Processes>; 20] = [
     number("cpu", "cores", "the share of one core since the sample before; 2 are two cores", |seen| seen.cpu),
     number("cpu_seconds", "seconds", "CPU time since its start", |seen| secs(seen.process.usage.cpu_ns)),
@@ -104,7 +103,6 @@ pub static NUMBERS: [Number<Processes>; 20] = [
     }),
 ];
 
-/// All texts.
 pub static TEXTS: [Text<Processes>; 3] = [
     Text {
         name: "name",
@@ -126,7 +124,7 @@ pub static TEXTS: [Text<Processes>; 3] = [
     },
 ];
 
-/// The words of the states.
+/// All values of the state.
 static STATES: [&str; State::ALL.len()] = {
     let mut words = [""; State::ALL.len()];
     let mut at = 0;
@@ -147,7 +145,7 @@ const fn number(
 }
 
 #[allow(clippy::cast_precision_loss)] // Filters compare doubles.
-#[allow(clippy::unnecessary_wraps)] // Beside figures that may be unknown.
+#[allow(clippy::unnecessary_wraps)] // The type of a getter, which may return `None`.
 fn float(whole: u64) -> Option<f64> {
     Some(whole as f64)
 }

@@ -1,7 +1,7 @@
-//! The interpreter of a script: which functions it knows, how large its values may become.
+//! Interpreter of scripts: the functions they may call, and how large their values may become.
 //!
-//! Pure. Rule: the library of functions is built once and shared by all scripts: it takes some hundred KiB, a script some
-//! ten. Not here: the functions of records, the time of a run (`script`).
+//! Pure. Rule: the library of functions is built once and shared by all scripts: it takes some hundred KiB, a
+//! script some ten. Not here: the functions of records, the time of a run (`script`).
 
 use rhai::packages::{
     ArithmeticPackage, BasicArrayPackage, BasicIteratorPackage, BasicMapPackage, BasicMathPackage,
@@ -10,18 +10,18 @@ use rhai::packages::{
 use rhai::{Engine, Module, OptimizationLevel, Shared};
 use std::sync::OnceLock;
 
-/// Elements of an array, those of arrays within it included: a window of eight seconds at 128 a second.
+/// Most elements of an array, including those of nested arrays: a window of eight seconds at 128 Hz.
 const ARRAY_MAX: usize = 1024;
-/// Entries of a map, likewise.
+/// Most entries of a map, including those of nested maps.
 const MAP_MAX: usize = 256;
-/// Bytes of a text, and of all texts within an array or a map.
+/// Most bytes of a text, and of all texts in an array or a map.
 const TEXT_MAX_BYTES: usize = 4096;
-/// Depth of calls, and of expressions outside and inside of functions: the thread's stack is small.
+/// Depth of calls, and of expressions outside and inside functions: the thread's stack is small.
 const DEPTHS_MAX: (usize, usize, usize) = (8, 32, 16);
-/// Functions and variables of a script.
+/// Most functions, and most variables, of a script.
 const NAMES_MAX: usize = 32;
 
-/// An interpreter that stops a run after so many operations.
+/// Creates an interpreter that stops a run after so many operations.
 pub(super) fn bounded(operations_max: u64) -> Engine {
     let mut engine = Engine::new_raw();
     for functions in library() {

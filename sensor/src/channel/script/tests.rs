@@ -1,4 +1,5 @@
 //! Scripts that do what they should, and scripts that do what they should not.
+//! The latter fail or are stopped at a limit.
 
 use super::super::fields::process::Processes;
 use super::*;
@@ -59,7 +60,7 @@ fn its_result_says_what_is_told() {
     check("records[0].name == \"worker\" && records[0].read_bytes == ()", Outcome::Pass);
 }
 
-/// At a first sample nothing may be known of what processes use.
+/// In a first sample the CPU usage of processes may be unknown.
 #[test]
 fn what_is_not_known_is_left_out() {
     let mut told = records(&[0.0, 0.0]);
@@ -138,7 +139,7 @@ fn what_grows_is_bounded() {
             let result = script(text).run(records(&[1.0]), 1.0);
             assert!(result.is_err(), "{text} gives {result:?}");
         }
-        // What is nested a little deeper at each run.
+        // A value that is nested a little deeper at each run.
         let mut deeper = script("state = #{ a: state };");
         let last = (0..5000).find_map(|_| deeper.run(Vec::new(), 1.0).err());
         assert!(last.is_some(), "it stops somewhere");

@@ -1,4 +1,5 @@
-//! Subscriptions over sweeps that are made up, at times that are made up.
+//! Tests of subscriptions over made-up sweeps at made-up times.
+//! No clock is read.
 
 use super::*;
 use crate::process::table::Coverage;
@@ -6,7 +7,7 @@ use wire::channel::stream::{Body, Entry};
 use wire::channel::{Budget, expression};
 use wire::process::{Process, ProcessKey};
 
-/// Sweeps at a rate, of some processes that each use a part of a core.
+/// Sweeps at a rate, over processes that each use a fraction of a core.
 struct Sweeps {
     view: View,
     number: u64,
@@ -19,7 +20,7 @@ impl Sweeps {
         Sweeps { view: View::default(), number: 0, now: Duration::from_secs(100), shares: shares.to_vec() }
     }
 
-    /// The next sweep, this long after the one before.
+    /// Makes the next sweep, this long after the previous one.
     fn next(&mut self, after: Duration) {
         self.number += 1;
         self.now += after;
@@ -70,7 +71,7 @@ fn sweeps_of(entries: &[Entry]) -> Vec<u64> {
     entries.iter().filter_map(sweep).collect()
 }
 
-/// Late by up to some tenths of a millisecond, as sweeps are.
+/// Delay of a sweep: up to some tenths of a millisecond, as in practice.
 fn jitter(number: u64) -> Duration {
     Duration::from_micros(number * 7919 % 300)
 }
@@ -114,7 +115,7 @@ fn altering_a_thousand_times_loses_nothing() {
         sweeps.next(period);
         sweeps.offer(&mut subscription);
         if number % 2 == 1 {
-            // Rate and filter, by turns; a rate at which each sweep is due all the same.
+            // Rate and filter change by turns, but every sweep is due at each of these rates.
             let rate = [64.0, 70.0, 100.0, 1000.0][number as usize / 2 % 4];
             let filter =
                 ["", "cpu >= 0", "top 2 by cpu", "pid < 3 and cpu_seconds changes"][number as usize / 8 % 4];
@@ -266,7 +267,7 @@ fn what_comes_from_another_source_goes_by_its_clock() {
     assert_eq!(sweeps_of(&take(&mut subscription)), [1, 1, 2, 3]);
 }
 
-/// What a consumer knows that applies what it is told, by numbers of processes.
+/// A consumer that applies the entries it is sent, with its processes by id.
 #[derive(Default)]
 struct Consumer {
     known: std::collections::BTreeMap<u32, Process>,
@@ -294,7 +295,7 @@ impl Consumer {
 #[test]
 fn changes_say_the_same_as_whole_samples_with_fewer_records() {
     for filter in ["", "cpu > 0.05", "pid < 9", "top 3 by cpu", "cpu_seconds changes by 1"] {
-        // Half of them stand still.
+        // Half of them do not change.
         let shares: Vec<f64> =
             (0..20).map(|nth| if nth % 2 == 0 { 0.0 } else { 0.01 * f64::from(nth) }).collect();
         let mut sweeps = Sweeps::new(&shares);
