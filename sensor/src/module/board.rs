@@ -1,8 +1,8 @@
-//! The newest figures of every module, and the collector that puts them among the host's.
+//! Cache of the newest figures of every module, and the collector that adds them to the host's metrics.
 //!
-//! Rules: a module's figures are there for as long as they are new, and go when it ends, is stopped or says nothing; names and
-//! labels are made once for as long as a module gives the same ones.
-//! Not here: what a figure may be (`protocol`).
+//! Rules: the figures of a module expire, and are removed when it ends or is stopped; the metrics with their
+//! names and labels are built once and shared while the module returns the same ones.
+//! Not here: which figures are valid (`protocol`).
 
 use super::protocol::{Figure, metric_name};
 use crate::sample::beat::locked;
@@ -13,19 +13,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wire::sample::{Metric, Number};
 
-/// The board; to be cloned freely.
+/// Figures by module; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Board(Arc<Mutex<BTreeMap<String, Pinned>>>);
 
 #[derive(Debug, Default)]
 struct Pinned {
     rows: Vec<(Arc<Metric>, Number)>,
-    /// Since a fixed start.
+    /// When they expire, on the monotonic clock.
     until: Duration,
 }
 
 impl Board {
-    /// A module gave these, which are new until then.
+    /// Replaces the figures of a module; they expire at `until`.
     pub fn pin(&self, module: &str, figures: &[Figure], until: Duration) {
         let mut board = locked(&self.0);
         let before = board.remove(module).unwrap_or_default();
@@ -45,18 +45,18 @@ impl Board {
         board.insert(module.to_owned(), Pinned { rows, until });
     }
 
-    /// A module gives nothing any more.
+    /// Removes the figures of a module.
     pub fn clear(&self, module: &str) {
         locked(&self.0).remove(module);
     }
 
-    /// How many figures of a module are on it.
+    /// Number of figures of a module.
     #[must_use]
     pub fn count(&self, module: &str) -> usize {
         locked(&self.0).get(module).map_or(0, |pinned| pinned.rows.len())
     }
 
-    /// What puts them among the host's figures.
+    /// Collector that adds the figures to the host's metrics.
     #[must_use]
     pub fn collector(&self) -> Box<dyn Collector> {
         Box::new(Reading(self.clone()))

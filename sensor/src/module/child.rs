@@ -1,11 +1,12 @@
-//! A module in a process of its own: the one place of the sensor that starts processes.
+//! Process of a module: the only place in the sensor that starts processes.
 //!
-//! Shell. Rules: it is given nothing of the sensor's but three pipes, a folder of its own and a few variables; it and what it
-//! starts are in a process group, which is killed with it (but for who leaves it: setsid(2)); its limits and the loss of rights
-//! hold before its first instruction.
-//! `tokio::process` waits for its end; a handle of the process (`pidfd_open(2)`) tells when that is, so that the group is killed
-//! while its number cannot be another's.
-//! Not here: who may have written the file (`trust`), what is said (`protocol`).
+//! Shell. Rules: the process gets nothing of the sensor's except three pipes, a folder of its own and a few
+//! environment variables; it and its children are in a process group, which is killed with it (except
+//! processes that leave the group: setsid(2)); its limits and the drop of privileges apply before its first
+//! instruction.
+//! `tokio::process` reaps the process; a process handle (`pidfd_open(2)`) signals when it ends, so that the
+//! group is killed before its id can be reused.
+//! Not here: who may have written the file (`trust`), the protocol (`protocol`).
 
 use super::protocol::ANSWER_LEN_MAX_BYTES;
 use super::spec::Limits;
@@ -23,88 +24,84 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::task::JoinSet;
 
-/// Files that it may have open.
+/// Most open files of the process.
 const FILES_MAX: u64 = 64;
 /// Longest file that it may write, in bytes.
 const FILE_LEN_MAX_BYTES: u64 = 256 << 20;
-/// CPU seconds of each process that it starts; its own are moved on as long as it keeps its budget.
+/// CPU seconds of each process it starts. Its own limit is raised while it stays within its budget.
 const CPU_MAX_SECS: u64 = 60;
-/// Addresses for each byte of memory: programs set aside far more than they use.
+/// Address space for each byte of memory: programs reserve far more than they use.
 const ADDRESSES_PER_BYTE: u64 = 16;
-/// How long it may take to end once nothing more comes, before it is killed.
+/// How long it may take to end after its input is closed, before it is killed.
 pub const ENDING: Duration = Duration::from_secs(2);
-/// How long is waited for what it said last.
+/// How long to wait for its last output.
 const LAST_WORDS: Duration = Duration::from_millis(500);
-/// Where programs are looked for.
+/// Search path of the process.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What is to be started.
+/// Parameters of a process.
 #[derive(Debug)]
 pub struct Start<'a> {
-    /// The file, without links on the way.
+    /// The executable, with symbolic links resolved.
     pub program: &'a Path,
-    /// What it is told that it is called.
+    /// The path that it gets as its name (`argv[0]`).
     pub called: &'a Path,
-    /// What it is given.
     pub arguments: &'a [String],
-    /// As whom.
+    /// User to run as; `None` for the sensor's user.
     pub user: Option<&'a str>,
-    /// More variables.
+    /// Further environment variables.
     pub env: &'a BTreeMap<String, String>,
-    /// Its folder.
+    /// Working directory, also its `HOME`.
     pub folder: &'a Path,
-    /// What it may take.
     pub limits: Limits,
 }
 
-/// What went wrong with a module's process.
+/// Failure of a module's process.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// It could not be started.
     #[error("cannot start {program}: {error}")]
     Start {
-        /// What.
+        /// Path of the executable.
         program: String,
-        /// What the system said.
         error: io::Error,
     },
     /// There is no such user.
     #[error("user: expected a user of this host, found {0:?}")]
     User(String),
-    /// It ended.
+    /// It ended; carries how.
     #[error("it ended ({0}), expected it to answer until its input ends")]
     Ended(String),
     /// It wrote a line without a call.
     #[error("it wrote a line without a call; expected one line for each call")]
     Unasked,
-    /// It said too much.
+    /// Its line is too long.
     #[error("expected a line of at most {ANSWER_LEN_MAX_BYTES} bytes, found a longer one")]
     TooLong,
-    /// It did not answer.
+    /// It did not answer in time.
     #[error("expected an answer within {0:?} (answer_s), found none")]
     Late(Duration),
-    /// The pipe failed.
     #[error("the pipe to it failed: {0}")]
     Pipe(io::Error),
 }
 
-/// A process that answers.
+/// A running process.
 #[derive(Debug)]
 pub struct Child {
     process: tokio::process::Child,
     pid: Pid,
-    /// Readable once it has ended.
+    /// Readable once the process has ended.
     handle: AsyncFd<OwnedFd>,
-    /// None once nothing more comes.
+    /// `None` after its input was closed.
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
-    /// Reads what it says beside.
+    /// Reads its standard error.
     stderr: JoinSet<()>,
 }
 
 impl Child {
-    /// Start it; what it says beside its answers goes to `tail`.
+    /// Starts the process; its standard error goes to `tail`.
     ///
     /// # Errors
     /// If it cannot be started.
@@ -125,16 +122,16 @@ impl Child {
         Ok(Child { process, pid, handle, stdin: Some(stdin), stdout, stderr: reading })
     }
 
-    /// Its number.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid.as_raw_pid().unsigned_abs()
     }
 
-    /// Say a line, and give the line that it answers `within` this time. After a failure it is of no use any more.
+    /// Sends a line, and returns the line of the answer if it arrives `within` this time. After an error the
+    /// process must not be used any more.
     ///
     /// # Errors
-    /// If it does not answer in time, with one line that is not too long.
+    /// If it does not answer in time with exactly one line that is not too long.
     pub async fn call(&mut self, line: &str, within: Duration) -> Result<Vec<u8>, Error> {
         let saying = async {
             let stdin = self.stdin.as_mut().ok_or(Error::Unasked)?;
@@ -143,7 +140,8 @@ impl Child {
                 stdin.write_all(b"\n").await?;
                 stdin.flush().await
             };
-            // Who answers before all was said to it has not read it, and may keep the pipe full for ever: both at once.
+            // Writes and reads concurrently: a process that answers before it has read everything may leave
+            // the pipe full for ever.
             let (said, read) = tokio::join!(said, read_line(&mut self.stdout));
             let read = read?;
             match said {
@@ -160,12 +158,12 @@ impl Child {
         }
     }
 
-    /// Wait until it does something unasked: ends, or says something. Gives what.
+    /// Waits until the process does something without a call, ends or writes, and returns that as an error.
     pub async fn unasked(&mut self) -> Error {
         let said = tokio::select! {
             biased;
             part = self.stdout.fill_buf() => part.map(|part| !part.is_empty()),
-            // What it started may have its output open still.
+            // Its children may still have its output open.
             _ = self.handle.readable() => Ok(false),
         };
         match said {
@@ -175,7 +173,7 @@ impl Child {
         }
     }
 
-    /// How it ended, once it said that it says nothing more.
+    /// How the process ended, after its output was closed. Waits for the end for a limited time.
     async fn ended(&mut self) -> Error {
         let how = match tokio::time::timeout(ENDING, self.handle.readable()).await {
             Ok(_) => self.kill().await.map_or_else(|error| error.to_string(), told),
@@ -184,40 +182,41 @@ impl Child {
         Error::Ended(how)
     }
 
-    /// Tell it that nothing more comes, wait until it ends, and kill what is left.
+    /// Closes its input, waits until it ends, and kills what is left.
     pub async fn end(mut self) {
         self.stdin = None;
-        // One that does not end is killed all the same.
+        // A process that does not end in time is killed all the same.
         let _ = tokio::time::timeout(ENDING, self.handle.readable()).await;
         let _ = self.kill().await;
     }
 
-    /// Kill it and all that it started, and keep what it said last.
+    /// Kills it and its process group at once; still reads its last output.
     pub async fn end_at_once(mut self) {
         let _ = self.kill().await;
     }
 
-    /// Kill it and all that it started.
+    /// Kills it and its process group, and reaps it.
     async fn kill(&mut self) -> io::Result<ExitStatus> {
         self.kill_group();
         let status = self.process.wait().await;
-        // Its last words are why it ended.
+        // Its last output says why it ended.
         let _ = tokio::time::timeout(LAST_WORDS, self.stderr.join_next()).await;
         status
     }
 
     fn kill_group(&self) {
-        // Before it is waited for: until then its number, and so that of its group, is no other's.
+        // Only before it is reaped: until then its id, and so the id of its group, is not reused.
         if self.process.id().is_some() {
-            // That there is no one left is as well.
+            // An empty group is fine too.
             let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
         }
     }
 
-    /// As long as it keeps its budget, it may use more CPU time than what it starts may.
+    /// Raises the CPU limit of the process: while it stays within its budget, it may use more CPU time than
+    /// its children may.
     pub fn move_cpu_limit(&self, used: Duration) {
         let limit = Rlimit { current: Some(used.as_secs() + CPU_MAX_SECS), maximum: None };
-        // Where it is another user's this is refused, and its limit is that of any process it starts.
+        // If the process runs as another user this is refused, and its limit stays that of its children.
         let _ = rustix::process::prlimit(Some(self.pid), Resource::Cpu, limit);
     }
 }
@@ -228,15 +227,17 @@ impl Drop for Child {
     }
 }
 
-/// A handle of a process, to be waited for with all else.
+/// Registers a process handle with the runtime.
 fn watched(handle: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     #[allow(unsafe_code)] // The library cannot know that its file stays open.
-    // SAFETY: an OwnedFd is the only owner of its file, which is open until it is dropped; nothing else is put in its place.
+    // SAFETY: an `OwnedFd` is the only owner of its file, which is open until it is dropped; nothing else is
+    // put in its place.
     let watched = unsafe { AsyncFd::register(handle) };
     watched.map_err(io::Error::from)
 }
 
-/// A line without its end; none at the end of all.
+/// Reads a line, without its line feed; `None` at the end of the stream, where an unfinished line is
+/// discarded.
 async fn read_line(from: &mut BufReader<ChildStdout>) -> Result<Option<Vec<u8>>, Error> {
     let mut line = Vec::new();
     loop {
@@ -269,7 +270,7 @@ fn told(status: ExitStatus) -> String {
     }
 }
 
-#[allow(clippy::disallowed_methods)] // Modules are the one thing that a sensor starts, where its configuration names a folder.
+#[allow(clippy::disallowed_methods)] // Modules are the only programs that a sensor starts, and only where its configuration names a folder.
 fn command(start: &Start<'_>) -> Result<tokio::process::Command, Error> {
     let mut command = std::process::Command::new(start.program);
     command.arg0(start.called).args(start.arguments).current_dir(start.folder).env_clear();
@@ -282,14 +283,15 @@ fn command(start: &Start<'_>) -> Result<tokio::process::Command, Error> {
     let memory = start.limits.memory_bytes;
     let limit = move || {
         limit(memory)?;
-        // What the sensor may beyond others is not for what it starts; a kernel too old to hand it on has nothing to clear.
+        // The process must not inherit the sensor's privileges. A kernel too old for ambient capabilities has
+        // nothing to clear.
         let _ = rustix::thread::clear_ambient_capability_set();
         rustix::thread::set_no_new_privs(true)?;
         Ok(())
     };
-    #[allow(unsafe_code)] // The standard library has no safe way to set limits of a process before it begins.
-    // SAFETY: the closure runs between fork and exec, where only what is safe in a handler of signals may be done: it makes
-    // system calls alone, takes no lock and allocates nothing.
+    #[allow(unsafe_code)] // `std` has no safe function to set limits of a process before it starts.
+    // SAFETY: the closure runs between fork and exec, where only async-signal-safe operations are allowed: it
+    // makes system calls alone, takes no lock and allocates nothing.
     unsafe {
         command.pre_exec(limit);
     }
@@ -298,13 +300,13 @@ fn command(start: &Start<'_>) -> Result<tokio::process::Command, Error> {
     Ok(command)
 }
 
-/// The user of this name, or of this number.
+/// Finds the user by name, or else by number.
 fn user(name: &str) -> Option<nix::unistd::User> {
     let of_number = || nix::unistd::User::from_uid(name.parse::<u32>().ok()?.into()).ok()?;
     nix::unistd::User::from_name(name).ok().flatten().or_else(of_number)
 }
 
-/// The limits of the process that calls it.
+/// Sets the limits of the calling process.
 fn limit(memory_bytes: u64) -> io::Result<()> {
     let addresses = memory_bytes.saturating_mul(ADDRESSES_PER_BYTE);
     for (resource, value) in [
@@ -314,7 +316,7 @@ fn limit(memory_bytes: u64) -> io::Result<()> {
         (Resource::Fsize, FILE_LEN_MAX_BYTES),
         (Resource::Core, 0),
     ] {
-        // What holds for the sensor already may be lower, and only root could raise it.
+        // The limit of the sensor itself may be lower, and only root could raise it.
         let value = rustix::process::getrlimit(resource).maximum.map_or(value, |most| most.min(value));
         rustix::process::setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })?;
     }
@@ -324,7 +326,7 @@ fn limit(memory_bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// CPU time that a process and what it started and waited for have used; zero once it is gone.
+/// CPU time of a process and of the children it has reaped; zero once it is gone.
 #[must_use]
 pub fn cpu_time(pid: u32) -> Duration {
     let text = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -332,7 +334,8 @@ pub fn cpu_time(pid: u32) -> Duration {
     Duration::from_millis(cpu_ticks(&text).unwrap_or(0).saturating_mul(1000) / per_second.max(1))
 }
 
-/// The fields 14 to 17 of `/proc/PID/stat` (proc_pid_stat(5)); the name before them may hold anything.
+/// Sum of the fields 14 to 17 of `/proc/PID/stat` (proc_pid_stat(5)). The name before them may contain
+/// anything.
 fn cpu_ticks(stat: &[u8]) -> Option<u64> {
     let after_name = memchr::memrchr(b')', stat)? + 2;
     let fields = std::str::from_utf8(stat.get(after_name..)?).ok()?.split(' ');

@@ -1,7 +1,7 @@
-//! Where modules are named: `[sensor.modules]` of the configuration.
+//! Configuration of modules: `[sensor.modules]`.
 //!
 //! Pure. Rule: without a folder there are no modules, and nothing is ever started.
-//! Not here: the files in it (`spec`), and looking at it (`desk`).
+//! Not here: the files in the folder (`spec`), reading the folder (`desk`).
 
 use crate::recorder::config::Mistake;
 use serde::Deserialize;
@@ -15,18 +15,18 @@ pub struct RawConfig {
     pub folder: Option<PathBuf>,
 }
 
-/// Where modules are named.
+/// Checked configuration of modules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// None where there are to be none.
+    /// `None` disables modules.
     pub folder: Option<PathBuf>,
 }
 
 impl Config {
-    /// The checked form of `raw`.
+    /// Checks `raw`.
     ///
     /// # Errors
-    /// Every value that cannot be meant.
+    /// Every invalid value.
     pub fn new(raw: RawConfig) -> Result<Config, Vec<Mistake>> {
         match raw.folder {
             Some(folder) if !folder.is_absolute() => {

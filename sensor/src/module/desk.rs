@@ -1,9 +1,11 @@
-//! Which modules there are: those that the folder names, loaded, replaced and removed as its files come, change and go.
+//! Registry of modules: loads, replaces and removes modules as the files in their folder appear, change and
+//! disappear.
 //!
-//! Shell: a task that looks at the folder and owns the modules' tasks. Rules: a module runs only while its file, what it runs and
-//! every folder on the way are trusted; a changed file or a changed executable replaces it, between two calls; a mistake in one
-//! file is told, and the others go on; what is half written ends nothing.
-//! Not here: one module at work (`task`), when a mistake is believed (`doubt`).
+//! Shell: a task that reads the folder and owns the tasks of the modules. Rules: a module runs only while its
+//! file, its executable and every folder on the path to them are trusted; a changed file or executable
+//! replaces the module, between two calls; an error in one file is reported, and the other modules go on; a
+//! half-written file ends nothing.
+//! Not here: one running module (`task`), when an error is taken as final (`doubt`).
 
 use super::board::Board;
 use super::doubt::{Doubt, Look};
@@ -26,79 +28,74 @@ use tokio_util::sync::CancellationToken;
 use wire::api::modules::ModuleAct;
 use wire::id::{DomainName, HostName};
 
-/// Orders that wait for the desk, and for a module.
+/// Most commands that wait for the registry, and for each module.
 const ORDERS_MAX: usize = 16;
-/// How often it is looked whether files changed.
+/// How often the folder is checked for changes.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// What is ordered of one module.
+/// A command to one module.
 #[derive(Debug)]
 pub(super) enum Order {
     Replace(Box<Spec>),
-    /// Start it again, as its file says.
+    /// Restarts the module as its file says; it stays off if the file says so.
     Reload(oneshot::Sender<()>),
-    /// Start it, or start it again.
+    /// Starts or restarts the module, even if its file says `on = false`.
     Start(oneshot::Sender<()>),
     Stop(oneshot::Sender<()>),
 }
 
-/// Why an order is not obeyed.
+/// Why a command was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// There are no modules.
+    /// Modules are not configured.
     #[error(
         "this sensor runs no modules; folder = \"/etc/visperf/modules\" in [sensor.modules] of its configuration names where they are"
     )]
     Off,
-    /// There is none of this name.
+    /// No module has this name.
     #[error("no module {0:?}; expected one that sensor.modules lists, whose file NAME.toml is in its folder")]
     Unknown(String),
-    /// Its file cannot be used.
+    /// Its file is invalid or not trusted.
     #[error("module {name}: {why}")]
     Refused {
-        /// Which.
         name: String,
-        /// Why.
+        /// The reason, in words.
         why: String,
     },
-    /// Too many orders wait.
+    /// Too many commands wait for the module.
     #[error("{ORDERS_MAX} orders to module {0} wait; order again when they are obeyed")]
     Busy(String),
-    /// The sensor ends.
+    /// The sensor is shutting down.
     #[error("the sensor is ending")]
     Ended,
 }
 
-/// How a module stands.
+/// Status of a module.
 #[derive(Clone, Debug)]
 pub struct Told {
-    /// What it is called.
     pub name: String,
-    /// What runs.
     pub runs: Runs,
-    /// What it is doing.
     pub state: State,
-    /// What it said of itself, while it runs.
+    /// Its hello, while it runs.
     pub hello: Option<Hello>,
-    /// How often a collector is asked, in calls a second.
+    /// Rate of calls to a collector, in Hz.
     pub rate_hz: Option<f64>,
-    /// The number of its process.
+    /// Process id, if it is a running process.
     pub pid: Option<u32>,
-    /// What has come of it.
     pub counts: Counts,
-    /// CPU time.
+    /// CPU time since the module was loaded.
     pub cpu: Duration,
-    /// Entries that wait to be told to a handler.
+    /// Entries that wait to be sent to a handler.
     pub waiting: usize,
-    /// Why it failed the last time.
+    /// Its last failure.
     pub last_error: Option<String>,
-    /// What it says beside its answers.
+    /// Its standard error or log.
     pub tail: Tail,
 }
 
 impl Told {
-    /// How long until it is tried again.
+    /// How long until the next start, if it waits for one.
     #[must_use]
     pub fn retry_in(&self) -> Option<Duration> {
         match self.state {
@@ -108,7 +105,7 @@ impl Told {
     }
 }
 
-/// What tasks tell and whoever asks reads.
+/// Status that the tasks report and clients read.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     told: Mutex<BTreeMap<String, Told>>,
@@ -122,10 +119,10 @@ impl Shared {
     }
 }
 
-/// An order, with where it is said what to wait for until it is obeyed.
+/// A command with its reply: an error, or a receiver that completes when the command is done.
 type Ordered = (Option<String>, ModuleAct, oneshot::Sender<Result<Option<oneshot::Receiver<()>>, Refusal>>);
 
-/// For whoever asks; to be cloned freely.
+/// Handle for queries and commands; cheap to clone.
 #[derive(Clone)]
 pub struct Handle {
     shared: Arc<Shared>,
@@ -137,7 +134,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Where modules are named.
+    /// The folder of the modules.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -149,25 +146,26 @@ impl Handle {
         &self.board
     }
 
-    /// How each stands, by name.
+    /// Status of every module, by name.
     #[must_use]
     pub fn told(&self) -> Vec<Told> {
         locked(&self.shared.told).values().cloned().collect()
     }
 
-    /// Files that cannot be used, by the name that the module would have, and why.
+    /// Invalid or untrusted files, by module name, with the reason.
     #[must_use]
     pub fn refused(&self) -> BTreeMap<String, String> {
         locked(&self.shared.refused).clone()
     }
 
-    /// What is wrong with the folder.
+    /// What is wrong with the folder as a whole, or a doubtful error of one file.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         locked(&self.shared.trouble).clone()
     }
 
-    /// What is wrong, in sentences. Other daemons are told them, so that they have nothing of what modules or their files say.
+    /// Health messages. They are sent to other daemons, so they contain nothing that modules or their files
+    /// say.
     #[must_use]
     pub fn health(&self) -> Vec<String> {
         let told = |what: String| format!("{what}; visperf modules, on that host, tells why");
@@ -180,23 +178,22 @@ impl Handle {
         health
     }
 
-    /// Whether this is what the file of the key holds, which only the sensor's user and root can read.
+    /// Whether `said` is the content of the key file, which only the sensor's user and root can read.
     #[must_use]
     pub fn is_key(&self, said: &str) -> bool {
         self.key.get().is_some_and(|key| key.is(said))
     }
 
-    /// Where the key is.
     #[must_use]
     pub fn key_file(&self) -> &Path {
         &self.key_file
     }
 
-    /// Look at the folder now, and order something of the module of this name, if one is named. It is waited until that is done:
-    /// an answer under way is waited for.
+    /// Reads the folder now, then sends the command to the named module, if there is one. Waits until the
+    /// command is done; a call under way is completed first.
     ///
     /// # Errors
-    /// If there is none, or its file cannot be used.
+    /// If there is no such module, its file is invalid, or the command cannot be queued.
     pub async fn order(&self, name: Option<String>, act: ModuleAct) -> Result<(), Refusal> {
         let (sender, reply) = oneshot::channel();
         self.orders.send((name, act, sender)).await.map_err(|_| Refusal::Ended)?;
@@ -207,7 +204,7 @@ impl Handle {
     }
 }
 
-/// The desk, ready to run.
+/// The registry, ready to run.
 pub struct Desk {
     handle: Handle,
     orders: mpsc::Receiver<Ordered>,
@@ -215,23 +212,23 @@ pub struct Desk {
     whose: Whose,
     patience: Patience,
     seats: BTreeMap<String, Seat>,
-    /// What is wrong with the folder.
+    /// Doubt about an error of the folder.
     doubt: Doubt,
     tasks: JoinSet<()>,
     running: BTreeMap<Id, String>,
 }
 
-/// What a file of the folder came to.
+/// State of one file in the folder.
 struct Seat {
     identity: Result<Identities, String>,
     spec: Option<Spec>,
-    /// None where it is refused.
+    /// `None` if the module is refused.
     at_work: Option<AtWork>,
     doubt: Doubt,
 }
 
 impl Seat {
-    /// Why it is not at work.
+    /// Why the module does not run.
     fn why(&self) -> String {
         let defect = "the sensor's part of it failed by a defect; the daemon's log says more";
         self.identity.as_ref().err().cloned().unwrap_or_else(|| defect.to_owned())
@@ -244,7 +241,7 @@ struct AtWork {
 }
 
 impl Desk {
-    /// Modules of `folder`, each of which begins in a folder of its own below `state`.
+    /// Creates the registry for `folder`; each module gets a working directory of its own below `state`.
     #[must_use]
     pub fn new(
         folder: PathBuf,
@@ -275,7 +272,7 @@ impl Desk {
         (desk, handle)
     }
 
-    /// Keep them running until `shutdown`; then end them.
+    /// Runs the modules until `shutdown`, then ends them.
     pub async fn run(mut self, sources: Sources, shutdown: CancellationToken) {
         self.make_key().await;
         let mut look = tokio::time::interval(LOOK_EVERY);
@@ -286,7 +283,7 @@ impl Desk {
                 _ = look.tick() => self.look(&sources, Look::Usual).await,
                 Some((name, act, reply)) = self.orders.recv() => {
                     self.look(&sources, Look::Ordered).await;
-                    // Who ordered may have gone.
+                    // The client may be gone.
                     let _ = reply.send(self.obey(name, act));
                 }
                 Some(ended) = self.tasks.join_next_with_id() => {
@@ -302,11 +299,11 @@ impl Desk {
         while self.tasks.join_next().await.is_some() {}
     }
 
-    /// Without a key no one orders anything; the modules run all the same.
+    /// Creates the key. Without it all commands are refused, but the modules run.
     async fn make_key(&self) {
         let file = self.handle.key_file.clone();
         match tokio::task::spawn_blocking(move || Key::make(&file)).await {
-            // It is made once.
+            // Called once, so the key is not set yet.
             Ok(Ok(key)) => drop(self.handle.key.set(key)),
             Ok(Err(error)) => {
                 tracing::error!(%error, path = %self.handle.key_file.display(), "no orders to modules: no key");
@@ -315,7 +312,7 @@ impl Desk {
         }
     }
 
-    /// Look at the folder, and do what follows.
+    /// Reads the folder and applies it.
     async fn look(&mut self, sources: &Sources, look: Look) {
         let folder = self.handle.folder.clone();
         let Ok(found) = tokio::task::spawn_blocking(move || folder::found(&folder)).await else { return };
@@ -348,12 +345,12 @@ impl Desk {
         *locked(&self.handle.shared.refused) = refused.collect();
     }
 
-    /// Those of which there is no file any more end.
+    /// Ends the modules whose files are gone.
     fn leave(&mut self, found: &Found, look: Look) {
         self.seats.retain(|name, seat| {
             let is_there = found.contains_key(name);
             match &seat.at_work {
-                // Kept until it has ended: one of the same name is not started before.
+                // Stays until its task has ended: a module of the same name must not start before.
                 Some(at_work) => {
                     let gone = || Wrong { why: "its file is gone".to_owned(), of: None, is_passing: true };
                     if !is_there && seat.doubt.is_settled(&gone(), look) {
@@ -384,7 +381,7 @@ impl Desk {
             Some(seat @ Seat { at_work: Some(_), .. }) => {
                 let at_work = seat.at_work.as_ref().expect("it was just seen");
                 match &spec {
-                    // Where its orders are full it is tried again at the next look.
+                    // If its command queue is full, the next check tries again.
                     Some(spec) => {
                         if at_work.orders.try_send(Order::Replace(Box::new(spec.clone()))).is_err() {
                             return;
@@ -423,7 +420,7 @@ impl Desk {
         AtWork { orders, ending }
     }
 
-    /// A module's task has ended.
+    /// Cleans up after the task of a module has ended.
     fn ended(&mut self, ended: Result<(Id, ()), JoinError>) {
         let (id, is_defect) = match ended {
             Ok((id, ())) => (id, false),
@@ -435,13 +432,13 @@ impl Desk {
         if !is_defect {
             self.seats.remove(&name);
         } else if let Some(seat) = self.seats.get_mut(&name) {
-            // It is not started again before its file changes.
+            // The module is not started again before its file changes.
             seat.at_work = None;
             tracing::error!(module = %name, "the sensor's part of a module panicked; left out until its file changes");
         }
     }
 
-    /// Hand an order on; gives what to wait for.
+    /// Passes a command on; returns a receiver that completes when it is done.
     fn obey(&self, name: Option<String>, act: ModuleAct) -> Result<Option<oneshot::Receiver<()>>, Refusal> {
         let Some(name) = name else { return Ok(None) };
         let seat = self.seats.get(&name).ok_or_else(|| Refusal::Unknown(name.clone()))?;

@@ -1,38 +1,38 @@
-//! Whether what is wrong with a file is believed: a look may meet it while somebody writes it.
+//! Debounce of errors in module files: a check may read a file while an editor or installer is writing it.
 //!
-//! Pure. Rules: what may pass is believed when two looks find the very same, or one that somebody ordered; a file that goes on
-//! changing is waited for; what others may have written is believed at once.
-//! Not here: the looks (`desk`), what is wrong (`folder`).
+//! Pure. Rules: a transient error is final when two checks in a row find the same one, or when a check on
+//! command finds it; a file that keeps changing is waited for; an error of trust is final at once.
+//! Not here: the checks (`desk`), the errors (`folder`).
 
 use super::folder::Wrong;
 
-/// Why it is looked.
+/// What triggered a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// As it is done again and again.
+    /// The timer, or the end of a task.
     Usual,
-    /// Somebody says that the files are as they are to be.
+    /// A command: the operator says that the files are complete.
     Ordered,
 }
 
-/// What the looks before found wrong, if that was not believed yet.
+/// The transient error that the last check found, if it is not final yet.
 #[derive(Debug, Default)]
 pub(super) struct Doubt(Option<Wrong>);
 
 impl Doubt {
-    /// A look finds this wrong; whether it is believed.
+    /// Takes in the error of a check; returns whether it is final.
     pub(super) fn is_settled(&mut self, wrong: &Wrong, look: Look) -> bool {
         let is_settled = !wrong.is_passing || look == Look::Ordered || self.0.as_ref() == Some(wrong);
         self.0 = (!is_settled).then(|| wrong.clone());
         is_settled
     }
 
-    /// A look finds nothing wrong.
+    /// Clears the error after a check that found none.
     pub(super) fn clear(&mut self) {
         self.0 = None;
     }
 
-    /// What is doubted.
+    /// The error that is not final yet.
     pub(super) fn why(&self) -> Option<&str> {
         self.0.as_ref().map(|wrong| wrong.why.as_str())
     }

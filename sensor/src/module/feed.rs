@@ -1,10 +1,11 @@
-//! What a handler is told: what its subscription gives, events of the journal, figures of the host.
+//! Feed of a handler: the entries of its subscription, events of the journal and metrics of the host.
 //!
-//! Rules: an entry that was read is given up once a call that told it was answered, or with the feed, so that a module that fails or
-//! is replaced misses nothing that waits; what is told is as it is in `sensor.take`, `sensor.events` and `sensor.metrics`. Nothing more
-//! is read while entries wait, so that a slow handler holds up no one: its subscription misses, and says so; of figures it is told the
-//! newest. What was missed because a subscription ended is told as missed; a subscription that is stopped is trouble.
-//! Not here: when it is called (`task`).
+//! Rules: entries are removed only after the call that carried them was answered, or with the feed, so that a
+//! module that fails or is replaced misses nothing that waits. Entries have the form of `sensor.take`,
+//! `sensor.events` and `sensor.metrics`. Nothing more is read while entries wait, so that a slow handler
+//! delays nothing else: its subscription misses entries and reports that; of the host's metrics it gets the
+//! newest. If a subscription ended, a missed entry says so; if it was stopped, that is a failure.
+//! Not here: when the handler is called (`task`).
 
 use super::protocol::{self, Flow};
 use crate::channel::hub::{self, Hub, Id, Part};
@@ -29,35 +30,33 @@ use wire::event::{Event, Kind};
 use wire::query::{Form, Integers, Syntax};
 use wire::time::Time;
 
-/// Entries taken of a subscription at a time.
+/// Entries taken from the subscription at once.
 const ENTRIES_AT_A_TIME: usize = 64;
-/// Events read at a time, and looked at.
+/// Most events per read, and most events checked for them.
 const EVENTS_AT_A_TIME: usize = 256;
 const LOOKED_AT_MAX: usize = 10_000;
-/// Most figures of a sweep that are told.
+/// Most metrics of a sweep that are sent.
 const FIGURES_MAX: usize = 4096;
-/// How long is waited for an entry before it is asked again: below the time after which a subscription ends.
+/// Longest wait for an entry before the next request: less than the time after which an idle subscription
+/// ends. Also the pause after a failed read.
 const WAIT: Duration = Duration::from_secs(20);
 
-/// Where it comes from; to be cloned freely.
+/// Sources of feeds; cheap to clone.
 #[derive(Clone)]
 pub struct Sources {
-    /// The subscriptions.
     pub hub: Hub,
-    /// The journal.
     pub reader: Reader,
-    /// The sweeps of the host.
     pub sweeps: watch::Receiver<Option<Arc<Table>>>,
 }
 
-/// What one handler is told.
+/// Feed of one handler.
 pub struct Feed {
     flow: Flow,
     hub: Hub,
     subscribed: Option<Id>,
     journal: Journal,
     sweeps: watch::Receiver<Option<Arc<Table>>>,
-    /// Written, and not told yet; or told in a call that was not answered.
+    /// Encoded entries that are not sent yet, or were sent in a call that was not answered.
     entries: VecDeque<String>,
     booted: Time,
     trouble: Option<String>,
@@ -67,17 +66,17 @@ struct Journal {
     reader: Reader,
     next: watch::Receiver<u64>,
     cursor: u64,
-    /// Under way; it goes on where something else came first.
+    /// Read in progress; it continues when another source delivers first.
     reading: Option<JoinHandle<Result<Page<Entry>, segments::Error>>>,
-    /// After a failure, until it is tried again.
+    /// Pause after a failed read.
     pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl Feed {
-    /// From now on, what is wanted.
+    /// Subscribes to what the handler requests, from now on.
     ///
     /// # Errors
-    /// If it cannot be subscribed to.
+    /// If the subscription is refused.
     pub fn new(sources: &Sources, flow: Flow) -> Result<Feed, hub::Error> {
         let subscribed = flow
             .processes
@@ -101,10 +100,10 @@ impl Feed {
         })
     }
 
-    /// From now on, this is wanted, also where it is what was wanted before and its subscription ended; what waits stays.
+    /// Changes the request from now on. What waits stays. Subscribes again if the subscription has ended.
     ///
     /// # Errors
-    /// If it cannot be subscribed to: what was wanted before is wanted still.
+    /// If the subscription is refused: the feed stays as it was.
     pub fn alter(&mut self, flow: Flow) -> Result<(), hub::Error> {
         match (self.subscribed.filter(|id| self.hub.has(*id)), flow.processes.clone()) {
             (Some(id), Some(wanted)) if self.flow.processes.as_ref() != Some(&wanted) => {
@@ -123,14 +122,14 @@ impl Feed {
             self.journal.cursor = *self.journal.next.borrow_and_update();
         }
         if self.flow.events != flow.events {
-            // What is read just now was chosen otherwise; it is read again.
+            // The read in progress has the old selection; it is repeated.
             self.journal.reading = None;
         }
         self.flow = flow;
         Ok(())
     }
 
-    /// Wait until something is to be told. It may be given up at any time.
+    /// Waits until there are entries to send. Safe to cancel.
     pub async fn ready(&mut self) {
         while self.entries.is_empty() {
             let Feed { flow, hub, subscribed, journal, sweeps, .. } = self;
@@ -150,7 +149,7 @@ impl Feed {
                 let of_subscription = |entry| api::entries::Entry::of(entry, self.booted);
                 let entries = answer.entries.into_iter().map(of_subscription);
                 self.entries.extend(entries.map(|entry| written(&entry)));
-                // What waits in it still comes first.
+                // What still waits in it comes first.
                 if let Some(reason) = answer.standing.quarantined.filter(|_| answer.standing.waiting.0 == 0) {
                     self.trouble = Some(format!("its subscription was stopped: {reason}"));
                     self.end_subscription();
@@ -167,36 +166,36 @@ impl Feed {
         }
     }
 
-    /// A call that tells what waits, and how many entries that is.
+    /// Builds a call with the entries that wait; returns it with their number.
     #[must_use]
     pub fn call(&self) -> (String, usize) {
         protocol::call_handle(self.entries.iter())
     }
 
-    /// So many of the first entries were told.
+    /// Removes the first entries, after the call that carried them was answered.
     pub fn told(&mut self, entries: usize) {
         self.entries.drain(..entries.min(self.entries.len()));
     }
 
-    /// How many entries wait here.
+    /// Number of entries that wait here.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.entries.len()
     }
 
-    /// Why something of it cannot go on, told once: it is to be altered, or given up.
+    /// Failure of the feed, returned once: the caller must alter or drop the feed.
     pub fn trouble(&mut self) -> Option<String> {
         self.trouble.take()
     }
 
-    /// No one knows how many samples there would have been.
+    /// The number of samples missed is unknown; 1 is reported.
     fn miss_samples(&mut self) {
         self.entries.push_back(written(&missed("samples, as the subscription had ended", 1)));
     }
 
     fn end_subscription(&mut self) {
         if let Some(id) = self.subscribed.take() {
-            // One that ended by itself is as well.
+            // A subscription that ended by itself is fine too.
             let _ = self.hub.unsubscribe(id);
         }
     }
@@ -211,7 +210,7 @@ impl Drop for Feed {
 enum Came {
     Answer(Box<hub::Answer>),
     Entries(Vec<Entry>),
-    /// The subscription had ended, as no one took from it.
+    /// The subscription had ended, because nothing was taken from it, and was made again.
     Again(Result<Id, hub::Error>),
 }
 
@@ -227,7 +226,7 @@ async fn taken(hub: &Hub, subscribed: Option<Id>, wanted: Option<&Wanted>) -> Ca
 }
 
 impl Journal {
-    /// The next events; it may be given up at any time.
+    /// Reads the next events. Safe to cancel.
     async fn read(&mut self, flow: &Flow) -> Vec<Entry> {
         let Some(kinds) = &flow.events else { return std::future::pending().await };
         loop {
@@ -248,7 +247,7 @@ impl Journal {
             let page = reading.await;
             self.reading = None;
             let Ok(Ok(page)) = page else {
-                // What cannot be read now may be later; it is not asked without end.
+                // A failed read may succeed later; the pause prevents a busy loop.
                 self.pause = Some(Box::pin(tokio::time::sleep(WAIT)));
                 continue;
             };
@@ -276,7 +275,7 @@ impl Journal {
     }
 }
 
-/// An entry that is not of the subscription.
+/// An entry that does not come from the subscription.
 #[derive(Serialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 enum Entry {
@@ -311,7 +310,7 @@ async fn swept(
     }
 }
 
-/// An entry as JSON; one that is longer than a call may be is given as missed.
+/// Encodes an entry as JSON; one that is too long for a call becomes a missed entry.
 fn written(entry: &impl Serialize) -> String {
     let text = json(entry);
     if text.len() + 64 > protocol::CALL_LEN_MAX_BYTES {

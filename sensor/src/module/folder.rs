@@ -1,7 +1,8 @@
-//! What the folder of modules says now.
+//! Reader of the folder of modules: its files, parsed, with the errors of each.
 //!
-//! Rules: files are read only where they are trusted, and so is what they name; a mistake in one file is that file's; names are
-//! looked at in order, so that of too many files the same ones are left out each time.
+//! Rules: a file is read only if it is trusted, and so is the executable it names; an error in one file
+//! affects that file alone; files are taken in order of their names, so that of too many the same ones are
+//! left out each time.
 //! Not here: what follows from it (`desk`).
 
 use super::spec::{Runs, Spec};
@@ -11,31 +12,31 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Most modules: each may give 256 figures, and a report has 16384 of a host.
+/// Most modules: each may return 256 figures, and the report of a host has 16384 metrics.
 pub(super) const MODULES_MAX: usize = 32;
 /// Longest file of a module, in bytes.
 const FILE_LEN_MAX_BYTES: u64 = 64 << 10;
 
-/// What tells a module's file, and what it runs, from later ones.
+/// Identities of a module's file and of its executable, to detect changes.
 pub(super) type Identities = (Identity, Identity);
 
-/// Of each file its module, or what is wrong with it.
+/// The module or the error of each file, by name.
 pub(super) type Found = BTreeMap<String, Result<(Spec, Identities), Wrong>>;
 
-/// Why a file, or the folder, cannot be used.
+/// Error of a file or of the folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub(super) why: String,
-    /// Of which state of the file; none where it could not be looked at.
+    /// State of the file with the error; `None` if the file could not be examined.
     pub(super) of: Option<Identity>,
-    /// Whether it may be so for a moment only, as somebody writes: not where others may have written.
+    /// Whether the error may be transient, because the file is being written. Not for errors of trust.
     pub(super) is_passing: bool,
 }
 
 impl Wrong {
     fn of_trust(error: &trust::Error, of: Option<Identity>) -> Wrong {
         let is_passing = match error {
-            // A file that is replaced may be missing for a moment, and a program made before it may be run.
+            // During a replacement a file may be missing for a moment, or not yet be executable.
             trust::Error::Look { .. } | trust::Error::NotExecutable(_) => true,
             trust::Error::NoFile(_) | trust::Error::Owner { .. } | trust::Error::Writable { .. } => false,
         };
@@ -43,10 +44,10 @@ impl Wrong {
     }
 }
 
-/// What is in the folder, and what is wrong with all of it.
+/// Reads the folder; returns its modules, and an error about the folder as a whole, if any.
 ///
 /// # Errors
-/// If it cannot be looked at, or is not trusted: nothing of it is used then.
+/// If the folder cannot be read or is not trusted: then no module is returned.
 pub(super) fn found(folder: &Path) -> Result<(Found, Option<String>), Wrong> {
     let failed =
         |wrong: Wrong| Wrong { why: format!("the folder of modules cannot be used: {}", wrong.why), ..wrong };
@@ -72,7 +73,7 @@ pub(super) fn found(folder: &Path) -> Result<(Found, Option<String>), Wrong> {
 fn module(path: &Path) -> Result<(Spec, Identities), Wrong> {
     let own = trust::file(path).map_err(|error| Wrong::of_trust(&error, None))?;
     let of = Some(own.identity);
-    // Perhaps only half of it is there yet.
+    // The file may be only half written.
     let spec = read(path, &own.path).map_err(|why| Wrong { why, of, is_passing: true })?;
     let runs = match &spec.runs {
         Runs::Executable { program, .. } => trust::executable(program),
@@ -82,7 +83,7 @@ fn module(path: &Path) -> Result<(Spec, Identities), Wrong> {
     Ok((spec, (own.identity, runs.identity)))
 }
 
-/// What the file says that is called `path`, and is at `real`.
+/// Parses the file at `real`, named `path` in error messages.
 fn read(path: &Path, real: &Path) -> Result<Spec, String> {
     let mut text = String::new();
     let read = File::open(real).and_then(|file| file.take(FILE_LEN_MAX_BYTES + 1).read_to_string(&mut text));

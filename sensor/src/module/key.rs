@@ -1,11 +1,13 @@
-//! By what the daemon knows that who orders something of a module may: a word in a file that the sensor's user and root alone can read.
+//! Key for commands to modules: a random text in a file that only the sensor's user and root can read. A
+//! client that has it may start and stop modules.
 //!
 //! ```text
 //! STATE/modules.key     32 hexadecimal digits, mode 0600
 //! ```
-//! Rules: it is drawn again at each start, so that one that somebody came to know is of no use after the next; the file is
-//! replaced as a whole. Everybody on the host may ask the daemon, but only who could start and stop it may start and stop what it runs.
-//! Not here: who asks for it (`query::modules`), who reads it (the command line).
+//! Rules: a new key is drawn at each start, so that a leaked one expires with the next start; the file is
+//! replaced atomically. Every user of the host may query the daemon, but only users who could start and stop
+//! the daemon may start and stop what it runs.
+//! Not here: where the key is required (`query::modules`), who reads the file (the command line).
 
 use daemon::{state_file, state_folder};
 use std::fmt;
@@ -14,10 +16,10 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Its file, in the state folder.
+/// Name of the file in the state folder.
 pub(super) const FILE: &str = "modules.key";
 
-/// The word.
+/// The key as hexadecimal text.
 pub(super) struct Key(String);
 
 impl fmt::Debug for Key {
@@ -27,7 +29,7 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// A new one, written to `file`.
+    /// Draws a new key and writes it to `file`.
     pub(super) fn make(file: &Path) -> io::Result<Key> {
         let mut drawn = [0; 16];
         getrandom::fill(&mut drawn).map_err(io::Error::other)?;
@@ -36,7 +38,7 @@ impl Key {
             state_folder::prepare_below(folder)?;
         }
         let fresh = file.with_extension("key.new");
-        // What a start before left half done.
+        // Left over from an interrupted start.
         match fs::remove_file(&fresh) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -48,7 +50,7 @@ impl Key {
         Ok(key)
     }
 
-    /// Whether this is it; how much of it is right is not told by the time that takes.
+    /// Compares with the key, in a time that does not depend on how much is right.
     pub(super) fn is(&self, said: &str) -> bool {
         let differs = self.0.bytes().zip(said.bytes()).fold(0, |differs, (own, said)| differs | (own ^ said));
         said.len() == self.0.len() && differs == 0

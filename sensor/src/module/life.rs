@@ -1,27 +1,28 @@
-//! How a module fares: when it is started, how long it is left alone after a failure, and when no longer tried.
+//! State machine of a module: when it is started, how long it waits after a failure (backoff), and when it is
+//! quarantined.
 //!
-//! Pure: callers pass `now`, since a fixed start. Rules: each failure doubles the wait; so many in a row, with no quiet time
-//! between them, end in quarantine, out of which only an order or a changed file leads.
+//! Pure: callers pass `now`, since a fixed start. Rules: each failure doubles the wait; several failures in a
+//! row, without a quiet time between them, end in quarantine, which only a command or a changed file ends.
 //! Not here: what a failure is (`runner`, `protocol`).
 
 use std::time::Duration;
 use wire::api::modules::ModuleState;
 
-/// Waits and bounds.
+/// Backoff parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// After a first failure.
+    /// Wait after the first failure.
     pub first: Duration,
-    /// At most.
+    /// Longest wait.
     pub longest: Duration,
-    /// So many failures end in quarantine.
+    /// Failures in a row that end in quarantine.
     pub failures_max: u32,
-    /// Failures before so long without one are forgotten.
+    /// Time without a failure after which earlier ones are forgotten.
     pub forgiven_after: Duration,
 }
 
 impl Default for Patience {
-    /// A module that fails at once is tried for a quarter of a minute.
+    /// A module that fails at once is tried for 15 seconds.
     fn default() -> Patience {
         Patience {
             first: Duration::from_secs(1),
@@ -32,21 +33,20 @@ impl Default for Patience {
     }
 }
 
-/// What a module is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It is to be started.
+    /// It is to be started now.
     Due,
-    /// It answers.
+    /// It said hello and answers calls.
     Running,
-    /// It failed, and is started again then.
+    /// It failed, and is started again at `until`.
     Waiting {
         /// Since a fixed start.
         until: Duration,
     },
     /// It failed too often.
     Quarantined,
-    /// Somebody ordered it to stop.
+    /// Stopped by a command.
     Stopped,
     /// Its file says `on = false`.
     Off,
@@ -65,20 +65,19 @@ impl From<State> for ModuleState {
     }
 }
 
-/// What has come of a module so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Starts that led to a hello.
     pub starts_total: u64,
     /// Calls that were answered.
     pub calls_total: u64,
-    /// How long it took to answer them.
+    /// Time until the answers, in total.
     pub answering: Duration,
-    /// What it did that it should not.
+    /// Failures to start, to answer, or to respect a limit.
     pub failures_total: u64,
 }
 
-/// A module's life.
+/// State of a module with its counters and its last failure.
 #[derive(Clone, Debug)]
 pub struct Life {
     patience: Patience,
@@ -90,7 +89,6 @@ pub struct Life {
 }
 
 impl Life {
-    /// Of a module that is on, or not.
     #[must_use]
     pub fn new(patience: Patience, is_on: bool) -> Life {
         Life {
@@ -103,19 +101,16 @@ impl Life {
         }
     }
 
-    /// What it is doing.
     #[must_use]
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// What has come of it.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Why it failed the last time.
     #[must_use]
     pub fn last_error(&self) -> Option<&str> {
         self.last_error.as_deref()
@@ -129,7 +124,7 @@ impl Life {
         self.state == State::Due
     }
 
-    /// How long to wait until it is; none where that depends on an order.
+    /// How long until the next start; `None` if that depends on a command.
     #[must_use]
     pub fn wait(&self, now: Duration) -> Option<Duration> {
         match self.state {
@@ -139,19 +134,19 @@ impl Life {
         }
     }
 
-    /// It said hello.
+    /// Records a start that led to a hello.
     pub fn started(&mut self) {
         self.state = State::Running;
         self.counts.starts_total += 1;
     }
 
-    /// It answered a call after so long.
+    /// Records an answered call, and the time until the answer.
     pub fn answered(&mut self, took: Duration) {
         self.counts.calls_total += 1;
         self.counts.answering += took;
     }
 
-    /// It did what it should not, or did not start.
+    /// Records a failure; sets the backoff or the quarantine.
     pub fn failed(&mut self, why: String, now: Duration) {
         if now.saturating_sub(self.failed_at) >= self.patience.forgiven_after {
             self.in_a_row = 0;
@@ -166,19 +161,19 @@ impl Life {
             let wait = self.patience.first.saturating_mul(1 << doublings).min(self.patience.longest);
             State::Waiting { until: now + wait }
         };
-        // After the wait, so that a long one is no quiet time.
+        // Counted from the end of the wait, so that a long wait is not a quiet time.
         self.failed_at = match self.state {
             State::Waiting { until } => until,
             State::Due | State::Running | State::Quarantined | State::Stopped | State::Off => now,
         };
     }
 
-    /// It is to run no more.
+    /// Stops it on command.
     pub fn stop(&mut self) {
         self.state = State::Stopped;
     }
 
-    /// It is to be started, or restarted: nothing before counts against it.
+    /// Makes it due, or turns it off; earlier failures do not count any more.
     pub fn start(&mut self, is_on: bool) {
         self.in_a_row = 0;
         self.last_error = None;

@@ -1,13 +1,17 @@
-//! Modules: collectors that give figures and handlers that take what flows, written by others (WallMon, sections 3.2 and 4.1).
+//! Modules: programs of other authors that extend the sensor. Collectors return figures; handlers receive
+//! entries, events and metrics (WallMon, sections 3.2 and 4.1).
 //!
 //! ```text
-//! folder ─▶ trust, spec ─▶ desk ─▶ one task a module ─▶ runner: child (a process) · wasm (in this one) ═ protocol: lines of JSON
-//!                                    │ feed: subscription, journal, sweeps    │ answers
-//!                                    └ life: backoff, quarantine              └▶ board ─▶ a collector of the host's figures
+//! folder ─▶ trust, spec ─▶ desk ─▶ one task a module ─▶ runner: child (a process) · wasm (in this one)
+//!                                    │                  ═ protocol: lines of JSON
+//!                                    ├ feed: subscription, journal, sweeps
+//!                                    ├ life: backoff, quarantine
+//!                                    └ answers ─▶ board ─▶ a collector of the host's metrics
 //! ```
-//! Rules: what runs is named by a file of the host's operator, never by a query; calls into one module never overlap, for one
-//! task makes them one after the other; a call, an answer and what a process may take are bounded. Not bounded here: how many processes
-//! a module starts, and what one does that leaves its group (docs/modules.md).
+//! Rules: a file of the host's operator names what runs, never a query; calls to one module never overlap,
+//! because one task makes them one after the other; calls, answers and the resources of a process are
+//! bounded. Not bounded here: how many processes a module starts, and what a process does that leaves its
+//! group (docs/modules.md).
 //! Not here: the answers of `sensor.modules` (`query::modules`).
 
 pub mod board;

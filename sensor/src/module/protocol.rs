@@ -1,17 +1,17 @@
-//! What a sensor and a module say to each other: a line of JSON for each call, and a line for each answer.
+//! Protocol between the sensor and a module: one line of JSON for each call, and one line for each answer.
 //!
 //! ```text
 //! sensor: {"hello":{"protocols":[1],"module":"gpu","host":"wn07","domain":"UT-ICL","version":"0.1.0"}}
 //! module: {"protocol":1,"name":"nvidia-counters","kind":"collector","rate":1}
 //! sensor: {"collect":{"time":1790166257.25,"sweep":1}}
 //! module: {"figures":[{"name":"utilization","unit":"ratio","labels":{"gpu":"0"},"value":0.93}]}
-//! a handler instead: {"protocol":1,"name":"gnuplot","kind":"handler","metrics":["node_load*"],"events":["job_end"]}
+//! handler: {"protocol":1,"name":"gnuplot","kind":"handler","metrics":["node_load*"],"events":["job_end"]}
 //! sensor: {"handle":{"entries":[{"what":"event","event":{…}},{"what":"figures","time":…,"figures":[…]}]}}
-//! module: {}
+//! handler: {}
 //! ```
-//! Pure. Rules: the sensor speaks first and a module only when asked; whatever a module says is bounded before it is read, and
-//! what is not as expected is refused as a whole, with what was expected.
-//! Not here: how lines travel (`child`, `wasm`), what a handler is told (`feed`).
+//! Pure. Rules: the sensor speaks first, and a module only answers calls; the length of an answer is checked
+//! before it is parsed; an invalid answer is rejected as a whole, with what was expected.
+//! Not here: transport of the lines (`child`, `wasm`), the entries for a handler (`feed`).
 
 mod object;
 
@@ -27,11 +27,11 @@ use wire::harmless::is_harmless;
 use wire::sample::{Number, Semantics};
 use wire::version::MODULE;
 
-/// The version of what is said here.
+/// Version of this protocol.
 pub const VERSION: u32 = MODULE.written as u32;
-/// Longest line that a module may say, in bytes: as many figures as there may be, with long labels.
+/// Longest line from a module, in bytes: the most figures with long labels.
 pub const ANSWER_LEN_MAX_BYTES: usize = 256 << 10;
-/// Longest line that a module is told, in bytes.
+/// Longest line to a module, in bytes.
 pub const CALL_LEN_MAX_BYTES: usize = 1 << 20;
 /// Most figures of one answer: a report has 16384 metrics in all, for the host and all its modules.
 pub const FIGURES_MAX: usize = 256;
@@ -41,83 +41,79 @@ pub const LABELS_MAX: usize = 8;
 pub const NAME_LEN_MAX_BYTES: usize = 64;
 /// Longest value of a label, and longest unit, in bytes.
 pub const LABEL_LEN_MAX_BYTES: usize = 128;
-/// Most names or globs of metrics that a handler may want.
+/// Most names or globs of metrics that a handler may request.
 pub const METRICS_MAX: usize = 64;
-/// Slowest rate of a collector, in calls a second: one in an hour, about.
+/// Slowest rate of a collector, in Hz: about one call an hour.
 pub const RATE_MIN_HZ: f64 = 0.0003;
-/// Fastest rate of a collector, in calls a second: that of the host's own figures.
+/// Fastest rate of a collector, in Hz: that of the host's own metrics.
 pub const RATE_MAX_HZ: f64 = crate::sample::schedule::RATE_MAX_HZ;
-/// Of a line that is not understood so many characters are told.
+/// Characters of an invalid line that an error shows.
 const SHOWN_CHARS: usize = 80;
-/// And of what a reader says of it so many.
+/// Characters of a parser's message that an error shows.
 const WHY_CHARS: usize = 300;
 
-/// What is wrong with what a module said.
+/// Invalid line of a module.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Not what was to be said.
+    /// Not the expected JSON.
     #[error("expected {expected}, found {found} ({why})")]
     Line {
-        /// What.
         expected: &'static str,
-        /// The beginning of what was said.
+        /// Start of the line.
         found: String,
-        /// What the reader of JSON says.
+        /// Message of the JSON parser.
         why: String,
     },
-    /// Another version.
+    /// Unsupported version.
     #[error("expected protocol {expected} in its hello, found {0}; this sensor speaks no other", expected = MODULE.expected())]
     Version(u32),
-    /// A part of it is beyond what may be.
+    /// A part of it is invalid or exceeds a limit.
     #[error("{0}")]
     Part(String),
 }
 
-/// What a module says of itself.
+/// Answer of a module to the first call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hello {
-    /// What it calls itself.
+    /// Name that the module gives itself.
     pub name: CompactString,
-    /// What it is.
+    /// Its kind and its requests.
     pub wants: Wants,
 }
 
-/// What a module is, and what it wants.
+/// Kind of a module, and what it requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wants {
-    /// To be asked for figures, so often a second.
+    /// Requests to be called for figures at a rate.
     Collector {
-        /// Calls a second, [`RATE_MIN_HZ`] to [`RATE_MAX_HZ`].
+        /// Calls per second, [`RATE_MIN_HZ`] to [`RATE_MAX_HZ`].
         rate_hz: f64,
     },
-    /// To be told of what flows.
+    /// Requests entries, events or metrics.
     Handler(Box<Flow>),
 }
 
-/// What a handler wants to be told.
+/// What a handler requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Flow {
-    /// Of the processes, as a subscription would.
+    /// Subscription to processes.
     pub processes: Option<Wanted>,
-    /// Events of these kinds, all if none is named.
+    /// Events of these kinds; all kinds if the list is empty.
     pub events: Option<Vec<Kind>>,
-    /// Figures of the host with these names; `*` matches any characters.
+    /// Metrics of the host with these names; `*` matches any characters.
     pub metrics: Vec<CompactString>,
 }
 
-/// A figure that a module gives.
+/// A figure that a module returned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// Its name, within the module.
+    /// Name within the module.
     pub name: CompactString,
     /// Sorted by name.
     pub labels: Vec<(CompactString, CompactString)>,
-    /// Its unit.
     pub unit: CompactString,
-    /// How to read it.
     pub semantics: Semantics,
-    /// How much.
     pub value: Number,
 }
 
@@ -180,7 +176,7 @@ enum RawSemantics {
     State,
 }
 
-/// The first call.
+/// Builds the first call.
 #[must_use]
 pub fn call_hello(module: &str, host: &str, domain: &str) -> String {
     let version = env!("CARGO_PKG_VERSION");
@@ -190,13 +186,14 @@ pub fn call_hello(module: &str, host: &str, domain: &str) -> String {
     json!({ "hello": hello }).to_string()
 }
 
-/// A collector's call; `time` is in seconds since 1970, and `sweep` counts them, from 1.
+/// Builds a call to a collector; `time` is in seconds since 1970, and `sweep` counts the calls, from 1.
 #[must_use]
 pub fn call_collect(time: f64, sweep: u64) -> String {
     json!({"collect": {"time": time, "sweep": sweep}}).to_string()
 }
 
-/// A handler's call, of entries that are JSON: as many of the first as a call may have, at least one.
+/// Builds a call to a handler from entries in JSON: as many of the first ones as fit, at least one. Returns
+/// their number too.
 pub fn call_handle<'a>(entries: impl Iterator<Item = &'a String>) -> (String, usize) {
     let (mut line, mut taken) = ("{\"handle\":{\"entries\":[".to_owned(), 0);
     for entry in entries {
@@ -213,10 +210,10 @@ pub fn call_handle<'a>(entries: impl Iterator<Item = &'a String>) -> (String, us
     (line, taken)
 }
 
-/// What a module says of itself.
+/// Parses the answer to the first call.
 ///
 /// # Errors
-/// If it is not that.
+/// If it is not a valid hello.
 pub fn hello(line: &[u8]) -> Result<Hello, Error> {
     const EXPECTED: &str =
         "a hello such as {\"protocol\":1,\"name\":\"gpu\",\"kind\":\"collector\",\"rate\":1}";
@@ -235,10 +232,10 @@ pub fn hello(line: &[u8]) -> Result<Hello, Error> {
     Ok(Hello { name: raw.name.into(), wants })
 }
 
-/// The figures of an answer, each of another name or with other labels.
+/// Parses the figures of an answer. Each must have another name or other labels.
 ///
 /// # Errors
-/// If it is no answer, or a figure of it none.
+/// If the answer or one of its figures is invalid.
 pub fn answer(line: &[u8]) -> Result<Vec<Figure>, Error> {
     const EXPECTED: &str =
         "an answer such as {} or {\"figures\":[{\"name\":\"heat\",\"unit\":\"celsius\",\"value\":41.5}]}";
@@ -265,7 +262,7 @@ fn read<'a, T: Deserialize<'a>>(line: &'a [u8], expected: &'static str) -> Resul
         return Err(failed(format!("longer than {ANSWER_LEN_MAX_BYTES} bytes")));
     }
     serde_json::from_slice(line).map(|Object(read)| read).map_err(|error| {
-        // What most languages write for what is no number, and JSON does not know.
+        // Most languages print these for values that are not finite numbers, but JSON does not have them.
         let is_no_number = ["NaN", "Infinity"]
             .iter()
             .any(|word| line.windows(word.len()).any(|part| part == word.as_bytes()));
@@ -274,12 +271,12 @@ fn read<'a, T: Deserialize<'a>>(line: &'a [u8], expected: &'static str) -> Resul
     })
 }
 
-/// What a reader says of what was said, which may be repeated in it.
+/// Message of a parser made safe to print: it may repeat text of the module.
 fn plain(told: &str) -> String {
     told.chars().take(WHY_CHARS).map(|c| if is_harmless(c) { c } else { ' ' }).collect()
 }
 
-/// The beginning of what was said, as it may be printed.
+/// Start of a line, made safe to print.
 fn shown(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(&line[..line.len().min(4 * SHOWN_CHARS)]);
     let mut told: String = text.chars().take(SHOWN_CHARS).collect();
@@ -303,10 +300,10 @@ fn collector(raw: &RawHello) -> Result<Wants, Error> {
     Ok(Wants::Collector { rate_hz })
 }
 
-/// Whether a collector may be asked so often.
+/// Checks the rate of a collector.
 ///
 /// # Errors
-/// If not, what was expected.
+/// If it is out of range; says what was expected.
 pub fn rate(hz: f64) -> Result<f64, String> {
     match (RATE_MIN_HZ..=RATE_MAX_HZ).contains(&hz) {
         true => Ok(hz),
@@ -413,7 +410,7 @@ fn is_figure_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// What a figure of a module is called among the figures of the host.
+/// Name of a module's figure among the metrics of the host.
 #[must_use]
 pub fn metric_name(module: &str, figure: &str) -> String {
     debug_assert!(is_name(module), "it was checked when its file was read");

@@ -1,8 +1,9 @@
-//! What answers calls: a process, or WebAssembly in this one.
+//! Runner of a module: a process, or WebAssembly in the sensor's process.
 //!
-//! Shell. Rules: whichever it is, a call is a line and its answer a line; after a failure what failed is given up. What looks at
-//! files or starts a process runs where that may block; what runs is the very file that was found to be trusted.
-//! Not here: when it is called (`task`).
+//! Shell. Rules: a call is one line and its answer one line, in both cases; after an error the runner must
+//! not be used any more. Code that reads files or starts a process runs on the blocking pool. The file that
+//! is run is exactly the one that was found to be trusted.
+//! Not here: when the module is called (`task`).
 
 use super::child::{self, Child, Start};
 use super::spec::{Runs, Spec};
@@ -16,55 +17,53 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What went wrong with a module.
+/// Failure of a module.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Its file is not trusted.
     #[error(transparent)]
     Trust(#[from] trust::Error),
-    /// Its process.
     #[error(transparent)]
     Child(#[from] child::Error),
-    /// Its folder cannot be made.
+    /// Its working directory cannot be made.
     #[error("cannot make its folder {}: {error}", path.display())]
     Folder {
-        /// Where.
+        /// The folder.
         path: PathBuf,
-        /// What the system said.
         error: io::Error,
     },
-    /// Its WebAssembly.
     #[cfg(feature = "wasm")]
     #[error(transparent)]
     Wasm(#[from] wasm::Error),
-    /// This program has none.
+    /// This program was built without WebAssembly.
     #[error("expected a program with the feature wasm, which this one was built without; use run = […]")]
     NoWasm,
-    /// The sensor failed.
+    /// The sensor failed, by a panic or a wrong state.
     #[error("calling it failed by a defect of the sensor; the daemon's log says more")]
     Defect,
 }
 
-/// How often a file is tried again that somebody has open for writing, and after what time.
+/// Retries, and the pause between them, when the executable is still open for writing.
 const BUSY_TRIES: u32 = 20;
 const BUSY_WAIT: Duration = Duration::from_millis(50);
 
-/// Something that answers.
+/// A running module.
 pub struct Runner(Kind);
 
 enum Kind {
     Process(Box<Child>),
     #[cfg(feature = "wasm")]
     Wasm {
-        /// None while it is called, and after a failure.
+        /// `None` during a call, and after a failure.
         instance: Option<Box<wasm::Instance>>,
         cpu: Duration,
     },
 }
 
 impl Runner {
-    /// Start it; `folder` is where a process begins, and `tail` keeps what is said beside answers.
+    /// Starts the module; `folder` is the working directory of a process, and `tail` receives its standard
+    /// error or log.
     ///
     /// # Errors
     /// If it cannot be started, or its file is not trusted.
@@ -77,10 +76,11 @@ impl Runner {
         }
     }
 
-    /// Say a line, and give the line that it answers. WebAssembly is bounded by what it computes, not by time.
+    /// Sends a line and returns the line of the answer. WebAssembly is limited by its computation (fuel), not
+    /// by time.
     ///
     /// # Errors
-    /// If it does not answer as it should: it is of no use any more then.
+    /// If it does not answer as it should: it must not be used any more then.
     pub async fn call(&mut self, line: String, within: Duration) -> Result<Vec<u8>, Error> {
         match &mut self.0 {
             Kind::Process(child) => Ok(child.call(&line, within).await?),
@@ -100,7 +100,8 @@ impl Runner {
         }
     }
 
-    /// Wait until it does something unasked. Gives what.
+    /// Waits until the module does something without a call, and returns that as an error. Never completes
+    /// for WebAssembly.
     pub async fn unasked(&mut self) -> Error {
         match &mut self.0 {
             Kind::Process(child) => child.unasked().await.into(),
@@ -109,7 +110,8 @@ impl Runner {
         }
     }
 
-    /// CPU time that it has used; as long as it keeps its budget this is to be asked now and then.
+    /// CPU time used so far. Call it regularly while the module stays within its budget: it also raises the
+    /// CPU limit of the process.
     #[must_use]
     pub fn cpu(&self) -> Duration {
         match &self.0 {
@@ -123,7 +125,7 @@ impl Runner {
         }
     }
 
-    /// The number of its process.
+    /// Process id; `None` for WebAssembly.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         match &self.0 {
@@ -133,7 +135,7 @@ impl Runner {
         }
     }
 
-    /// Nothing more comes: it ends by itself, or is ended.
+    /// Ends the module: closes the input of a process, and kills it if it does not end.
     pub async fn end(self) {
         match self.0 {
             Kind::Process(child) => child.end().await,
@@ -142,7 +144,7 @@ impl Runner {
         }
     }
 
-    /// End it at once.
+    /// Kills the module at once.
     pub async fn kill(self) {
         match self.0 {
             Kind::Process(child) => child.end_at_once().await,
@@ -163,18 +165,19 @@ async fn open(file: &Path, spec: &Spec, tail: Tail) -> Result<Runner, Error> {
 }
 
 #[cfg(not(feature = "wasm"))]
-#[allow(clippy::unused_async)] // As where there is WebAssembly.
+#[allow(clippy::unused_async)] // The signature is the same as with WebAssembly.
 async fn open(file: &Path, _spec: &Spec, _tail: Tail) -> Result<Runner, Error> {
     trust::file(file)?;
     Err(Error::NoWasm)
 }
 
-/// Start it once no one writes its file any more: whoever changes it has it open for a moment longer than the change is seen.
+/// Starts the process, retrying while its file is open for writing: a writer may keep it open for a moment
+/// after the change is seen.
 async fn once_written(spec: &Spec, folder: &Path, tail: Tail) -> Result<Child, Error> {
     let mut tries = 0;
     loop {
         let (spec, folder, tail) = (spec.clone(), folder.to_owned(), tail.clone());
-        // Given up meanwhile, it is killed when it is dropped.
+        // If the start is cancelled meanwhile, dropping the process kills it.
         let starting = tokio::task::spawn_blocking(move || begin(&spec, &folder, tail));
         match starting.await.map_err(|_| Error::Defect)? {
             Err(Error::Child(child::Error::Start { error, .. }))
@@ -188,7 +191,7 @@ async fn once_written(spec: &Spec, folder: &Path, tail: Tail) -> Result<Child, E
     }
 }
 
-/// Start its process; it blocks.
+/// Starts the process; blocks.
 fn begin(spec: &Spec, folder: &Path, tail: Tail) -> Result<Child, Error> {
     let Runs::Executable { program, arguments, user, env } = &spec.runs else { return Err(Error::Defect) };
     let found = trust::executable(program)?;
@@ -198,7 +201,8 @@ fn begin(spec: &Spec, folder: &Path, tail: Tail) -> Result<Child, Error> {
     Ok(Child::start(&start, tail)?)
 }
 
-/// Its folder, for the sensor's user alone; who runs as another has none, for the way to it is the sensor's alone too.
+/// Makes the working directory, private to the sensor's user. A module that runs as another user gets `/`
+/// instead, because the path to the folder is private to the sensor too.
 fn make<'a>(folder: &'a Path, user: Option<&str>) -> Result<&'a Path, Error> {
     if user.is_some() {
         return Ok(Path::new("/"));

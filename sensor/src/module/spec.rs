@@ -1,7 +1,7 @@
-//! What a module's file says: what to run, and how much of the host it may take.
+//! File of a module: what to run, and its resource limits.
 //!
-//! Pure: callers read the file. Rules: a module is called as its file is, without `.toml`; what is not given is as small as
-//! does for a collector in any language.
+//! Pure: callers read the file. Rules: the name of a module is that of its file, without `.toml`; the
+//! defaults are as small as suffices for a collector in any language.
 //! Not here: who may have written the file (`trust`).
 
 use super::protocol;
@@ -11,15 +11,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Longest name of a module, in bytes: it is in the name of each of its figures.
+/// Longest name of a module, in bytes: it is part of the name of each of its figures.
 pub const NAME_LEN_MAX_BYTES: usize = 32;
-/// Most arguments and most variables.
+/// Most arguments, and most environment variables.
 pub const ARGUMENTS_MAX: usize = 64;
-/// Memory that may be given, in MiB.
+/// Allowed range of `memory_mib`, in MiB.
 const MEMORY_MIB_ALLOWED: std::ops::RangeInclusive<u64> = 1..=4096;
-/// CPU time that may be given, in milliseconds a second.
+/// Allowed range of `cpu_ms`, in milliseconds per second.
 const CPU_MS_ALLOWED: std::ops::RangeInclusive<u32> = 1..=1000;
-/// Longest time to answer that may be given: below the time after which a subscription from which no one takes ends.
+/// Allowed range of `answer_s`, in seconds: less than the time after which an idle subscription ends.
 const ANSWER_S_ALLOWED: std::ops::RangeInclusive<f64> = 0.1..=30.0;
 
 /// What runs.
@@ -27,24 +27,23 @@ const ANSWER_S_ALLOWED: std::ops::RangeInclusive<f64> = 0.1..=30.0;
 pub enum Runs {
     /// An executable in a process of its own.
     Executable {
-        /// The file.
+        /// Path of the executable.
         program: PathBuf,
-        /// What it is given.
         arguments: Vec<String>,
-        /// As whom; as the sensor where none is named.
+        /// User to run as; `None` for the sensor's user.
         user: Option<String>,
-        /// Variables beside the few that every module has.
+        /// Environment variables, besides the few that every module has.
         env: BTreeMap<String, String>,
     },
     /// WebAssembly, in the sensor's process.
     Wasm {
-        /// The file.
+        /// Path of the WebAssembly file.
         file: PathBuf,
     },
 }
 
 impl Runs {
-    /// The file that runs.
+    /// Path of the file that runs.
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
@@ -54,36 +53,33 @@ impl Runs {
     }
 }
 
-/// How much of the host it may take.
+/// Resource limits of a module.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// Memory of each of its processes, in bytes.
     pub memory_bytes: u64,
-    /// CPU time, in milliseconds a second, over about ten seconds.
+    /// CPU time in milliseconds per second, on average over about ten seconds.
     pub cpu_ms: u32,
     /// Time for an answer.
     pub answer: Duration,
 }
 
 impl Default for Limits {
-    /// As much as a program in Python takes; a twentieth of a core; longer than a busy host needs to answer.
+    /// Enough memory for a program in Python; a twentieth of a core; longer than a busy host needs to answer.
     fn default() -> Limits {
         Limits { memory_bytes: 128 << 20, cpu_ms: 50, answer: Duration::from_secs(5) }
     }
 }
 
-/// What is known of a module before it runs.
+/// Specification of a module, as its file says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
-    /// What it is called.
     pub name: String,
-    /// What runs.
     pub runs: Runs,
-    /// Whether it is to run.
+    /// Whether the module is to run.
     pub is_on: bool,
-    /// How often a collector is asked, whatever it asks for itself, in calls a second.
+    /// Rate of calls to a collector, in Hz; it overrides the rate that the module requests.
     pub rate_hz: Option<f64>,
-    /// What it may take.
     pub limits: Limits,
 }
 
@@ -102,30 +98,29 @@ struct Raw {
     answer_s: Option<f64>,
 }
 
-/// Why a module's file cannot be used.
+/// Why a module's file is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The name of its file.
+    /// Invalid file name.
     #[error(
         "expected a file called NAME.toml, where NAME is of a to z, 0 to 9, _ and -, begins with a letter and has at most \
          {NAME_LEN_MAX_BYTES} of them, found {0:?}"
     )]
     Name(String),
-    /// It is no TOML of this form.
+    /// Not TOML of the expected form.
     #[error("line {line}: {error}")]
     Form {
-        /// Where.
+        /// Line number, from 1.
         line: usize,
-        /// What.
         error: ConfigError,
     },
-    /// A value that cannot be meant.
+    /// Invalid value.
     #[error("{0}")]
     Value(String),
 }
 
-/// Whether a module may be called so.
+/// Whether this is a valid name of a module.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     name.len() <= NAME_LEN_MAX_BYTES
@@ -136,10 +131,10 @@ pub fn is_name(name: &str) -> bool {
 }
 
 impl Spec {
-    /// What the file at `path` says, of which `text` is the content.
+    /// Parses the content `text` of the file at `path`.
     ///
     /// # Errors
-    /// If it cannot be used.
+    /// If it is invalid.
     pub fn parse(path: &Path, text: &str) -> Result<Spec, Error> {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if !is_name(&stem) {

@@ -1,7 +1,7 @@
-//! What a module says beside its answers: the last lines, kept for whoever asks.
+//! Tail of a module's standard error: its last lines, stored for queries.
 //!
-//! Rule: lines and their number are bounded, and a module that says more than is read in a second waits for the next one; what
-//! waits in its pipe then holds up no one but itself.
+//! Rule: the number and length of lines are bounded, and so are the bytes read per second: a module that
+//! writes more blocks on its own pipe, and delays nothing else.
 
 use crate::sample::beat::locked;
 use std::collections::VecDeque;
@@ -11,25 +11,25 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::MissedTickBehavior;
 use wire::harmless::replaced;
 
-/// Lines that are kept.
+/// Most lines that are stored.
 pub(super) const LINES_MAX: usize = 20;
-/// Longest line that is kept, in bytes; the rest of it is not.
+/// Longest line that is stored, in bytes; longer ones are cut.
 const LINE_LEN_MAX_BYTES: usize = 400;
-/// Bytes read in a second.
+/// Most bytes read per second.
 const READ_MAX_BYTES: usize = 64 << 10;
 
-/// The last lines; to be cloned freely.
+/// The last lines; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Tail(Arc<Mutex<VecDeque<String>>>);
 
 impl Tail {
-    /// Them, the oldest first.
+    /// The lines, the oldest first.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         locked(&self.0).iter().cloned().collect()
     }
 
-    /// One more.
+    /// Adds a line, cut to the longest length with control characters replaced by spaces.
     pub fn push(&self, line: &[u8]) {
         let line = String::from_utf8_lossy(&line[..line.len().min(LINE_LEN_MAX_BYTES)]);
         let line = replaced(line.trim_end(), ' ');
@@ -40,17 +40,17 @@ impl Tail {
         lines.push_back(line);
     }
 
-    /// Read them until there are no more.
+    /// Reads lines until the end of the stream.
     pub(super) async fn read(self, from: impl AsyncRead + Unpin) {
         self.read_at(from, Duration::from_secs(1)).await;
     }
 
-    /// As many bytes in each `period` as otherwise in a second.
+    /// Reads at most [`READ_MAX_BYTES`] in each `period`.
     async fn read_at(self, mut from: impl AsyncRead + Unpin, period: Duration) {
         let mut buffer = [0; 4096];
         let mut line = Vec::new();
         let mut next = tokio::time::interval(period);
-        // Seconds in which it said little are no credit for a flood later.
+        // Unused seconds are not a credit for a burst later.
         next.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut left = READ_MAX_BYTES;
         loop {
@@ -59,7 +59,7 @@ impl Tail {
                 left = READ_MAX_BYTES;
             }
             let part = buffer.len().min(left);
-            // An error is an end: there is no one to tell it to.
+            // An error ends the stream: there is nowhere to report it.
             let Ok(len @ 1..) = from.read(&mut buffer[..part]).await else { break };
             left -= len;
             for byte in &buffer[..len] {

@@ -1,7 +1,8 @@
-//! One module at work: started, called again and again, replaced and ended; one task for each.
+//! Task of one module: starts it, calls it, replaces it and ends it.
 //!
-//! Shell. Rules: nothing is done between a call and its answer but waiting, so that calls never overlap, and an order to replace
-//! or stop waits for the answer too; whatever goes wrong ends in `life`, and harms this task alone.
+//! Shell. Rules: between a call and its answer the task only waits, so that calls never overlap; a command to
+//! replace or stop the module waits for the answer too; every failure goes to `life`, and affects this task
+//! alone.
 //! Not here: which modules there are (`desk`).
 
 use super::board::Board;
@@ -21,67 +22,66 @@ use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-/// The budget of CPU is kept over so many seconds: what is done rarely may take longer.
+/// The CPU budget is averaged over this many seconds, so that a rare call may take longer.
 const BUDGET_SECS: u32 = 10;
-/// How often it is looked how much CPU time a module uses.
+/// How often the CPU time of a module is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// A collector's figures are new for so many of its intervals.
+/// The figures of a collector expire after this many of its intervals.
 const NEW_INTERVALS: f64 = 2.5;
-/// And those of a handler, which is called when something comes, for so long.
+/// The figures of a handler, which has no interval, expire after this time.
 const NEW_OF_HANDLER: Duration = Duration::from_secs(60);
-/// The least time for a hello, which a program has to be loaded for: what is short for an answer may be too short for that.
+/// Shortest time limit for a hello: loading a program may take longer than an answer.
 const HELLO: Duration = Duration::from_secs(10);
-/// How long a call may go on that is under way when the module is to end.
+/// How long a call under way may still take when the module is to end.
 const LAST_CALL: Duration = Duration::from_secs(2);
 
-/// Who the sensor is.
+/// The sensor's names, for the hello.
 #[derive(Clone, Debug)]
 pub(super) struct Whose {
     pub(super) host: String,
     pub(super) domain: String,
 }
 
-/// What a task is made of.
+/// Parameters of a task.
 pub(super) struct Parts {
     pub(super) spec: Spec,
     pub(super) whose: Whose,
-    /// Where it begins.
+    /// Working directory of the module.
     pub(super) folder: PathBuf,
     pub(super) sources: Sources,
     pub(super) board: Board,
     pub(super) shared: Arc<Shared>,
     pub(super) orders: mpsc::Receiver<Order>,
-    /// Fired when it is to end.
+    /// Cancelled when the module is to end.
     pub(super) ending: CancellationToken,
     pub(super) patience: Patience,
 }
 
-/// The task.
 pub(super) struct Task {
     parts: Parts,
     life: Life,
     tail: Tail,
     active: Option<Active>,
-    /// Of a handler; kept while it is restarted.
+    /// Feed of a handler; it survives restarts.
     feed: Option<Feed>,
-    /// Calls of a collector.
+    /// Calls made to a collector.
     sweep: u64,
-    /// CPU time of what ran before.
+    /// CPU time of earlier runs.
     cpu_before: Duration,
 }
 
-/// What runs.
+/// A running module.
 struct Active {
     runner: Runner,
     hello: Hello,
-    /// When a collector is asked.
+    /// Timer of the calls to a collector.
     due: Option<Interval>,
     look: Interval,
     meter: Meter,
     cpu: Duration,
 }
 
-/// What is to be done next.
+/// What to do next.
 enum Next {
     End,
     Order(Option<Order>),
@@ -97,7 +97,7 @@ impl Task {
         Task { parts, life, tail, active: None, feed: None, sweep: 0, cpu_before: Duration::ZERO }
     }
 
-    /// Until it is to end.
+    /// Runs until the module is to end.
     pub(super) async fn run(mut self) {
         self.tell();
         while !self.parts.ending.is_cancelled() {
@@ -263,7 +263,7 @@ impl Task {
         self.look().await;
     }
 
-    /// Whether it keeps its budget, and can be told what it wants.
+    /// Checks the CPU budget and the feed.
     async fn look(&mut self) {
         if let Some(trouble) = self.feed.as_mut().and_then(Feed::trouble) {
             return self.failed(trouble).await;
@@ -288,7 +288,7 @@ impl Task {
         let (name, why) = (&self.parts.spec.name, self.life.last_error().unwrap_or_default());
         match self.life.state() {
             State::Quarantined => {
-                // No one takes from its subscription any more.
+                // Nothing takes from its subscription any more.
                 self.feed = None;
                 tracing::warn!(module = %name, why, "module failed too often: quarantined");
             }
@@ -298,7 +298,7 @@ impl Task {
         }
     }
 
-    /// What runs is killed, and its figures go.
+    /// Kills the running module, and removes its figures.
     async fn give_up(&mut self) {
         self.parts.board.clear(&self.parts.spec.name);
         if let Some(Active { runner, cpu, .. }) = self.active.take() {
@@ -307,7 +307,7 @@ impl Task {
         }
     }
 
-    /// What runs is told that nothing more comes.
+    /// Ends the running module in order, and removes its figures.
     async fn close(&mut self) {
         self.parts.board.clear(&self.parts.spec.name);
         if let Some(Active { runner, cpu, .. }) = self.active.take() {
@@ -319,7 +319,7 @@ impl Task {
     async fn obey(&mut self, order: Option<Order>) {
         let reply = match order {
             None => {
-                // No one is left who could order anything.
+                // The registry is gone, so no command can follow.
                 self.parts.ending.cancel();
                 None
             }
@@ -347,9 +347,9 @@ impl Task {
                 Some(reply)
             }
         };
-        // Told first: who ordered asks next how it stands.
+        // Reported before the reply: the client queries the status next.
         self.tell();
-        // Who ordered may have gone.
+        // The client may be gone.
         let _ = reply.map(|reply| reply.send(()));
     }
 
@@ -359,7 +359,7 @@ impl Task {
         }
     }
 
-    /// Tell how it stands.
+    /// Reports the status.
     fn tell(&self) {
         let active = self.active.as_ref();
         let spec = &self.parts.spec;
@@ -381,7 +381,7 @@ impl Task {
     }
 }
 
-#[allow(clippy::disallowed_methods)] // The shell that tells modules the time.
+#[allow(clippy::disallowed_methods)] // The shell that gives modules the time.
 fn calendar_secs() -> f64 {
     wire::time::Time::from(std::time::SystemTime::now()).secs_f64()
 }

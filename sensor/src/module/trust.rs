@@ -1,10 +1,12 @@
-//! Which files may say what runs, and may run: those that no one but root and the sensor's own user can have written.
+//! Trust in files: a module file or executable is used only if no user except root and the sensor's own can
+//! have written it.
 //!
-//! Shell: it looks at files. Rules: the file, and every folder on the way to it, belong to root or to the sensor's user and are
-//! written by their owner alone; a folder in which everybody may make files but only remove their own (`/tmp`) may be on the way.
-//! Symbolic links are followed one by one: each one's owner, and every folder on every way, is looked at. What is opened or run then is
-//! the path without links, on which no other can put another file.
-//! Not here: what is in the file (`spec`).
+//! Shell: it reads metadata. Rules: the file, and every folder on the path to it, must belong to root or to
+//! the sensor's user and be writable by its owner alone; a folder with the sticky bit (`/tmp`), where users
+//! can remove only their own files, may be on the path. Symbolic links are followed one by one: the owner of
+//! each link, and every folder on each path, is checked. What is then opened or run is the path without
+//! links, where no other user can put another file.
+//! Not here: the content of the file (`spec`).
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -16,51 +18,48 @@ use std::path::{Component, Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// It cannot be looked at.
+    /// It cannot be examined.
     #[error("cannot look at {}: {error}", path.display())]
     Look {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
         error: io::Error,
     },
-    /// It is no file.
+    /// It is not a regular file.
     #[error("expected a file, found something else at {}", .0.display())]
     NoFile(PathBuf),
-    /// It cannot be run.
+    /// It is not executable.
     #[error("expected an executable file; chmod +x {}", .0.display())]
     NotExecutable(PathBuf),
-    /// It is somebody else's.
+    /// It belongs to another user.
     #[error(
         "expected root or the sensor's own user (uid {own}) to own it, found uid {found}, who could run anything by it; chown it: {}",
         path.display()
     )]
     Owner {
-        /// Which.
         path: PathBuf,
-        /// Whose it is.
+        /// User id of the owner.
         found: u32,
-        /// The sensor's.
+        /// User id of the sensor.
         own: u32,
     },
-    /// Others may write it.
+    /// Other users may write it.
     #[error(
         "expected it to be writable by its owner alone, found mode {mode:03o}, so that others could run anything by it; \
          chmod go-w {}",
         path.display()
     )]
     Writable {
-        /// Which.
         path: PathBuf,
-        /// Its permissions.
+        /// Permission bits.
         mode: u32,
     },
 }
 
-/// Most links on a way: as many as the kernel follows.
+/// Most symbolic links on a path: as many as the kernel follows.
 const LINKS_MAX: u32 = 40;
 
-/// What tells a file from a later one in its place.
+/// Identity of a file's content, to detect that the file was changed or replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     device: u64,
@@ -71,7 +70,7 @@ pub struct Identity {
 
 impl Identity {
     fn of(found: &Metadata) -> Identity {
-        // The time of change, which no one can set back.
+        // The time of the last status change, which no user can set back.
         Identity {
             device: found.dev(),
             inode: found.ino(),
@@ -81,19 +80,19 @@ impl Identity {
     }
 }
 
-/// A file that is trusted.
+/// A trusted file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trusted {
-    /// Where it is, without links on the way: no other can put another file there.
+    /// Path without symbolic links: no other user can put another file there.
     pub path: PathBuf,
-    /// What tells it from a later one.
+    /// To detect a change.
     pub identity: Identity,
 }
 
-/// The file at this path, if it is trusted.
+/// Checks the file at this path.
 ///
 /// # Errors
-/// If it is not, and why.
+/// If it is not trusted; says why.
 pub fn file(path: &Path) -> Result<Trusted, Error> {
     let (real, found) = trusted(path)?;
     if !found.is_file() {
@@ -102,10 +101,10 @@ pub fn file(path: &Path) -> Result<Trusted, Error> {
     Ok(Trusted { path: real, identity: Identity::of(&found) })
 }
 
-/// Likewise one that is to be run.
+/// Checks the file at this path, which must be executable too.
 ///
 /// # Errors
-/// Likewise.
+/// If it is not trusted or not executable; says why.
 pub fn executable(path: &Path) -> Result<Trusted, Error> {
     let (real, found) = trusted(path)?;
     if !found.is_file() {
@@ -117,15 +116,15 @@ pub fn executable(path: &Path) -> Result<Trusted, Error> {
     Ok(Trusted { path: real, identity: Identity::of(&found) })
 }
 
-/// The folder at this path, if it is trusted: where it is without links on the way.
+/// Checks the folder at this path; returns its path without symbolic links.
 ///
 /// # Errors
-/// If it is not, and why.
+/// If it is not trusted; says why.
 pub fn folder(path: &Path) -> Result<PathBuf, Error> {
     trusted(path).map(|(real, _)| real)
 }
 
-/// Follow the path step by step, as the kernel does (path_resolution(7)), and judge each step.
+/// Follows the path step by step, as the kernel does (path_resolution(7)), and checks each step.
 fn trusted(path: &Path) -> Result<(PathBuf, Metadata), Error> {
     let own = rustix::process::geteuid().as_raw();
     let look = |error| Error::Look { path: path.to_owned(), error };
@@ -147,7 +146,8 @@ fn trusted(path: &Path) -> Result<(PathBuf, Metadata), Error> {
                     if links > LINKS_MAX {
                         return Err(look(io::Error::from(rustix::io::Errno::LOOP)));
                     }
-                    // Its mode means nothing; in a folder where everybody may make files, its owner may replace it.
+                    // The mode of a link means nothing, but its owner matters: in a folder with the sticky
+                    // bit the owner may replace it.
                     judge(&next, &step, own, Step::Link)?;
                     left.extend(steps(&fs::read_link(&next).map_err(look)?));
                     continue;
@@ -161,7 +161,7 @@ fn trusted(path: &Path) -> Result<(PathBuf, Metadata), Error> {
     Ok((at, found))
 }
 
-/// The names of a path, the last one first; that of a path from `/` on ends with it.
+/// Components of a path, the last one first; for an absolute path the list ends with `/`.
 fn steps(path: &Path) -> Vec<PathBuf> {
     path.components()
         .rev()
@@ -170,7 +170,7 @@ fn steps(path: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// What of a path is looked at.
+/// Part of a path that is checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     OnTheWay,

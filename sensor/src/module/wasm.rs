@@ -1,14 +1,15 @@
-//! A module of WebAssembly, run in the sensor's process: the same lines, in memory that both see.
+//! WebAssembly module in the sensor's process: it uses the same lines, passed through its memory.
 //!
 //! ```text
 //! exports: memory · alloc(len: i32) -> i32 · call(at: i32, len: i32) -> i64
 //! imports: visperf.log(at: i32, len: i32), or nothing
-//! a call:  at = alloc(len), the line is written there; call(at, len) gives the answer's place in the upper 32 bits and its length
-//!          in the lower ones
+//! a call:  at = alloc(len), the line is written there; call(at, len) returns the offset of the answer
+//!          in the upper 32 bits and its length in the lower ones
 //! ```
-//! Rules: it has no clock, file, socket or randomness; what it computes is counted (fuel) and ends it when it is too much; its
-//! memory is bounded; whatever place it names is checked. After a failure the instance is thrown away.
-//! Not here: what is said (`protocol`).
+//! Rules: a module has no clock, file, socket or randomness; its computation is metered (fuel), and too much
+//! of it ends the call; its memory is bounded; every offset it returns is checked. After a failure the
+//! instance is discarded.
+//! Not here: the content of the lines (`protocol`).
 
 use super::protocol::ANSWER_LEN_MAX_BYTES;
 use super::spec::Limits;
@@ -20,59 +21,58 @@ use wasmi::{
     StoreLimitsBuilder, TrapCode, TypedFunc,
 };
 
-/// Largest file, in bytes: a program in Rust with its own reader of JSON has some 100,000.
+/// Largest file, in bytes: a program in Rust with its own JSON parser has some 100,000.
 pub const FILE_LEN_MAX_BYTES: u64 = 4 << 20;
-/// What one call may compute: some tenths of a second.
+/// Fuel of one call: some tenths of a second.
 pub const FUEL_MAX: u64 = 50_000_000;
-/// Entries of a table: functions that are called by number.
+/// Most entries of a table, that is of functions that are called by index.
 const TABLE_MAX: usize = 10_000;
 /// Longest line that is logged, in bytes.
 const LOG_LEN_MAX_BYTES: usize = 1024;
 
-/// What went wrong.
+/// Failure of a WebAssembly module.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The file cannot be read.
     #[error("{path}: {error}")]
     File {
-        /// Which.
+        /// Path of the file.
         path: String,
-        /// What the system said.
         error: std::io::Error,
     },
-    /// It is too large.
+    /// The file is too large.
     #[error("expected a file of at most {FILE_LEN_MAX_BYTES} bytes, found a longer one")]
     TooLarge,
-    /// It is no module, or one with other exports and imports.
+    /// Not a valid module, or one with other exports or imports.
     #[error(
         "expected WebAssembly that exports memory, alloc(i32)->i32 and call(i32,i32)->i64 and imports at most visperf.log: {0}"
     )]
     Form(String),
-    /// It computed too much.
+    /// One call used too much fuel.
     #[error("it computed for too long (more than {FUEL_MAX} units of fuel in one call)")]
     Fuel,
-    /// It did what it may not.
+    /// It trapped.
     #[error("it was stopped: {0}")]
     Trap(String),
-    /// It names a place that is not in its memory.
+    /// It returned an offset or length outside its memory.
     #[error("{what}: expected a place within its memory of {memory} bytes, found {len} bytes at {at}")]
     Place {
-        /// Which place.
+        /// The function that returned it.
         what: &'static str,
-        /// Where.
+        /// Offset in bytes.
         at: u32,
-        /// How long.
+        /// Length in bytes.
         len: usize,
-        /// What it has.
+        /// Size of the memory, in bytes.
         memory: usize,
     },
-    /// It said too much.
+    /// The answer is too long.
     #[error("expected an answer of at most {ANSWER_LEN_MAX_BYTES} bytes, found {0}")]
     TooLong(usize),
 }
 
-/// An instance that answers.
+/// An instance, ready for calls.
 pub struct Instance {
     store: Store<Host>,
     memory: Memory,
@@ -86,10 +86,10 @@ struct Host {
 }
 
 impl Instance {
-    /// Read and instantiate it; what it logs goes to `tail`.
+    /// Reads and instantiates the file; its log goes to `tail`.
     ///
     /// # Errors
-    /// If it is not such a module.
+    /// If the file cannot be read or is not such a module.
     pub fn open(path: &Path, limits: Limits, tail: Tail) -> Result<Instance, Error> {
         let failed = |error| Error::File { path: path.display().to_string(), error };
         let mut bytes = Vec::new();
@@ -101,10 +101,10 @@ impl Instance {
         Instance::new(&bytes, limits, tail)
     }
 
-    /// Likewise of its bytes.
+    /// Instantiates a module from its bytes.
     ///
     /// # Errors
-    /// Likewise.
+    /// If it is not such a module.
     pub fn new(bytes: &[u8], limits: Limits, tail: Tail) -> Result<Instance, Error> {
         let form = |error: wasmi::Error| match error.as_trap_code() {
             Some(_) => trapped(&error),
@@ -131,10 +131,10 @@ impl Instance {
         Ok(Instance { store, memory, alloc, call })
     }
 
-    /// Say a line, and give what it answers. After a failure it is of no use any more.
+    /// Sends a line and returns the answer. After an error the instance must not be used any more.
     ///
     /// # Errors
-    /// If it computes for too long, does what it may not, or names a place that is not its own.
+    /// If it uses too much fuel, traps, or returns an offset outside its memory.
     pub fn call(&mut self, line: &str) -> Result<Vec<u8>, Error> {
         self.store.set_fuel(FUEL_MAX).map_err(|error| trapped(&error))?;
         let len = u32::try_from(line.len()).map_err(|_| Error::TooLong(line.len()))?;
@@ -169,7 +169,7 @@ fn trapped(error: &wasmi::Error) -> Error {
     }
 }
 
-/// What a place outside of its memory holds is nothing.
+/// Adds a line to the tail; ignored if it is outside the memory.
 fn log(caller: Caller<'_, Host>, at: u32, len: u32) {
     let len = usize::try_from(len).map_or(LOG_LEN_MAX_BYTES, |len| len.min(LOG_LEN_MAX_BYTES));
     let Some(memory) = caller.get_export("memory").and_then(Extern::into_memory) else { return };

@@ -1,5 +1,4 @@
 //! Scripts that do what they should, and scripts that do what they should not.
-//! The latter fail or are stopped at a limit.
 
 use super::super::fields::process::Processes;
 use super::*;

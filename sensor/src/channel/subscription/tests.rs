@@ -1,5 +1,4 @@
 //! Tests of subscriptions over made-up sweeps at made-up times.
-//! No clock is read.
 
 use super::*;
 use crate::process::table::Coverage;

@@ -1,13 +1,14 @@
-//! An object of JSON and nothing else.
+//! A JSON object, and nothing else.
 //!
-//! Pure. Libraries read a structure also from an array, by the order of its fields; no one writes that on purpose.
+//! Pure. serde would also read a struct from an array, by the order of its fields, which is surely a mistake
+//! in the input.
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What an object holds.
+/// A value that was read from an object.
 pub(super) struct Object<T>(pub(super) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {

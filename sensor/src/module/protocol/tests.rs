@@ -1,4 +1,4 @@
-//! What is understood of what modules say, and what is told of what is not.
+//! What is accepted of what modules answer, and the errors for what is not.
 
 use super::*;
 

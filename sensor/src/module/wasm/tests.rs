@@ -1,8 +1,8 @@
-//! Modules written in the text form of WebAssembly, honest and otherwise.
+//! Modules in the text form of WebAssembly, correct and malicious.
 
 use super::*;
 
-/// What every module here has: memory, an `alloc` that always gives the same place, and what is given.
+/// A module with memory, an `alloc` that always returns the same offset, and `more`.
 fn open(more: &str) -> Result<(Instance, Tail), Error> {
     let text = format!(
         r#"(module (import "visperf" "log" (func $log (param i32 i32)))
@@ -14,7 +14,7 @@ fn open(more: &str) -> Result<(Instance, Tail), Error> {
     Instance::new(&bytes, limits, tail.clone()).map(|instance| (instance, tail))
 }
 
-/// A function `call` that does this.
+/// A module whose function `call` has this body.
 fn does(body: &str) -> Result<(Instance, Tail), Error> {
     open(&format!(r#"(func (export "call") (param i32 i32) (result i64) {body})"#))
 }
@@ -28,7 +28,7 @@ fn fails(body: &str, expected: &str) {
 
 #[test]
 fn a_line_goes_in_and_another_comes_out() {
-    // Gives back what it was given, without the first and the last byte.
+    // Returns the line without its first and last byte.
     let echo = "local.get 1 i32.const 2 i32.sub i64.extend_i32_u
                 local.get 0 i32.const 1 i32.add i64.extend_i32_u i64.const 32 i64.shl i64.or";
     let (mut instance, _) = does(echo).expect("good");
@@ -50,7 +50,7 @@ fn what_it_logs_is_kept() {
 #[test]
 fn an_endless_loop_runs_out_of_fuel_and_the_next_call_has_its_own() {
     fails("(loop br 0) i64.const 0", "it computed for too long");
-    // Nine tenths of the fuel of a call: it is counted again each time.
+    // Nine tenths of the fuel of a call: the fuel is refilled for each call.
     let much = "(local i32) (loop (br_if 0 (i32.lt_u (local.tee 2 (i32.add (local.get 2) (i32.const 1)))
                 (i32.const 3000000)))) i64.const 0";
     let (mut instance, _) = does(much).expect("good");
@@ -61,7 +61,7 @@ fn an_endless_loop_runs_out_of_fuel_and_the_next_call_has_its_own() {
 
 #[test]
 fn memory_is_bounded() {
-    // Grows by 64 KiB until it is refused, and gives the number of pages as the length of its answer.
+    // Grows by 64 KiB until that is refused, and returns the number of pages as the length of its answer.
     let bomb =
         "(loop (br_if 0 (i32.ne (memory.grow (i32.const 1)) (i32.const -1)))) memory.size i64.extend_i32_u";
     let (mut instance, _) = does(bomb).expect("good");
