@@ -1,27 +1,30 @@
-//! Whether a process may have started: the number that was given out last, the end of `/proc/loadavg` (proc(5)).
+//! Detector of new processes: whether one may have started, by the last process id that the kernel assigned,
+//! at the end of `/proc/loadavg` (proc(5)).
 //!
-//! Shell, for the list of all processes costs more than this number. Rule: what cannot be told counts as "it may". The
-//! kernel tells the number of the reader's own namespace, so it is believed only where `/proc` is of that namespace too.
-//! A number is given out a moment before its process can be seen, so the look after the one that found it new counts, too.
-//! Left out: a process put back with the number of its choice (clone3(2), `set_tid`), which gives none out.
+//! Shell, used because listing all processes costs more than reading this id. Rule: when in doubt, the answer
+//! is "it may". The kernel reports the id in the reader's own pid namespace, so it is used only where `/proc`
+//! is of that namespace too. An id is assigned a moment before its process is visible, so the check after the
+//! one that saw a new id counts, too.
+//! Left out: a process restored with an id of its choice (clone3(2), `set_tid`), for which no new id is
+//! assigned.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Longer than the file ever is: three loads, two counts, a number.
+/// More than the length of the file: three loads, two counts, an id.
 const LEN_MAX_BYTES: usize = 128;
 
-/// The file, and what it told last.
+/// The open file, and the id it last contained.
 pub(super) struct Births {
     file: Option<File>,
     last: Option<u32>,
-    /// It had changed at the last look.
+    /// Whether the id was new at the last check.
     is_fresh: bool,
 }
 
 impl Births {
-    /// Those below this folder.
+    /// Creates a detector for the `/proc` at `proc`.
     pub(super) fn new(proc: &Path) -> Births {
         let own = std::fs::read_link(proc.join("self")).ok();
         let is_own = own.is_some_and(|own| own.to_str() == Some(&std::process::id().to_string()));
@@ -29,7 +32,7 @@ impl Births {
         Births { file, last: None, is_fresh: false }
     }
 
-    /// Whether there may be a process that was not seen at the call before; so it is at the first two.
+    /// Whether there may be a process that did not exist at the previous call. True for the first two calls.
     pub(super) fn may_be(&mut self) -> bool {
         let now = self.file.as_ref().and_then(last_given);
         let is_new = now.is_none() || now != self.last;

@@ -1,7 +1,7 @@
-//! What is read of a process only when somebody asks: its arguments, and the name of its user.
+//! Details of a process that are read only for a query: its command line and user name.
 //!
-//! Shell. Rule: a number may have been taken by another process since the sweep; what is read is believed only if the
-//! process still began when the asked one did.
+//! Shell. Rule: the process id may have been reused since the sweep; what is read counts only if the process
+//! still has the start time of the requested one.
 
 use super::stat;
 use compact_str::CompactString;
@@ -12,10 +12,10 @@ use std::io::Read;
 use std::path::Path;
 use wire::process::ProcessKey;
 
-/// Longest command told, in bytes.
+/// Longest command line that is returned, in bytes; longer ones are cut.
 pub const COMMAND_LEN_MAX_BYTES: usize = 4096;
 
-/// The arguments of a process, joined by spaces; `None` if it is gone, has none, or they cannot be read.
+/// Command line of a process, joined by spaces; `None` if it is gone, has none, or cannot be read.
 #[must_use]
 pub fn command(proc: &Path, key: ProcessKey) -> Option<CompactString> {
     let folder = proc.join(key.pid.to_string());
@@ -29,19 +29,19 @@ pub fn command(proc: &Path, key: ProcessKey) -> Option<CompactString> {
     stat::command(text)
 }
 
-/// The number of a user of this host, given by name or as digits.
+/// User id of a user of this host, by name or in digits.
 #[must_use]
 pub fn uid(user: &str) -> Option<u32> {
     let by_name = || User::from_name(user).ok().flatten().map(|user| user.uid.as_raw());
     user.parse().ok().or_else(by_name)
 }
 
-/// Names of users, each looked up once for an answer.
+/// Cache of user names, for one answer.
 #[derive(Debug, Default)]
 pub struct Users(BTreeMap<u32, Option<String>>);
 
 impl Users {
-    /// The name of this user of the host, if it has one.
+    /// Name of this user id on the host, if it has one.
     pub fn name(&mut self, uid: u32) -> Option<&str> {
         let look_up = || User::from_uid(Uid::from_raw(uid)).ok().flatten().map(|user| user.name);
         self.0.entry(uid).or_insert_with(look_up).as_deref()

@@ -1,18 +1,18 @@
-//! Processes that the walk over all tasks does not show, though `/proc` lists them: some hosts hide a process of their own
-//! from programs in the kernel. They are read from `/proc`.
+//! Hidden processes: processes that `/proc` lists but the walk over all tasks does not show, because some
+//! hosts hide a process of their own from kernel programs. They are read from `/proc`.
 //!
-//! Shell. Rule: a process counts as hidden when two looks, [`LOOK_AFTER_NS`] apart, found it listed and not shown; one look
-//! would take for hidden what began just after the walk.
+//! Shell. Rule: a process counts as hidden when two checks, [`LOOK_AFTER_NS`] apart, found it listed and not
+//! shown; a single check would also find processes that started just after the walk.
 
 use super::procfs::Procfs;
 use super::table::Table;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Time between two looks, in nanoseconds.
+/// Time between two checks, in nanoseconds.
 const LOOK_AFTER_NS: u64 = 2_000_000_000;
 
-/// What is hidden, and the way to read it.
+/// Ids of hidden processes, and the reader of `/proc`.
 pub(super) struct Hidden {
     procfs: Procfs,
     looked_ns: u64,
@@ -30,19 +30,19 @@ impl Hidden {
         }
     }
 
-    /// How many processes `/proc` lists.
+    /// Number of processes that `/proc` lists.
     pub(super) fn listed(&self) -> usize {
         self.procfs.list().map_or(0, |listed| listed.len())
     }
 
-    /// Add to a sweep over all processes, before its end, those that the walk did not show.
+    /// Adds the hidden processes to a sweep over all processes, before its end.
     pub(super) fn tell(&mut self, table: &mut Table) {
         let now_ns = table.sweep().begin_ns;
         if now_ns.saturating_sub(self.looked_ns) >= LOOK_AFTER_NS {
             self.looked_ns = now_ns;
             self.look(table);
         }
-        // One that is gone is found out by reading it.
+        // A process that is gone cannot be read.
         self.hidden.retain(|pid| match self.procfs.process(*pid, now_ns) {
             Some(process) => {
                 table.set(process);
@@ -53,7 +53,7 @@ impl Hidden {
     }
 
     fn look(&mut self, table: &Table) {
-        // A folder that cannot be listed hides nothing: the next look tries again.
+        // If `/proc` cannot be listed, nothing counts as hidden until the next check.
         let listed = self.procfs.list().unwrap_or_default();
         let missing: BTreeSet<u32> = listed.into_iter().filter(|pid| !table.has_seen(*pid)).collect();
         self.hidden = missing.intersection(&self.suspected).copied().collect();

@@ -1,36 +1,36 @@
-//! Processes that ended, with the command they ran, and the commands of those that live: from what the kernel tells of
-//! forks, execs and exits.
+//! Log of ended processes with their command lines, and cache of the command lines of living ones, from the
+//! kernel's forks, execs and exits.
 //!
-//! Pure. Invariants: the lives kept are the newest, numbered without a gap, so that a reader knows how many it missed; a
-//! command is kept as long as its process lives.
-//! Not here: where it comes from (`bpf`), the processes that live (`table`).
+//! Pure. Invariants: the newest lives are stored, numbered without gaps, so that a reader knows how many it
+//! missed; a command line is cached until its process ends, for at most [`PROCESSES_MAX`] processes.
+//! Not here: where the events come from (`bpf`, `connector`), the living processes (`table`).
 
 use compact_str::CompactString;
 use std::collections::{HashMap, VecDeque};
 use wire::process::delta::PROCESSES_MAX;
 use wire::process::{Life, ProcessKey};
 
-/// Lives kept: at a thousand a second, a quarter of a minute.
+/// Most lives stored: at a thousand per second, a quarter of a minute.
 pub const LIVES_MAX: usize = 16_384;
 
-/// What ended, and the commands of what lives.
+/// Ended processes, and the command lines of living ones.
 #[derive(Debug, Default)]
 pub struct Lives {
     ended: VecDeque<Life>,
-    /// The number of the first of `ended`.
+    /// Number of the first of `ended`.
     first: u64,
     commands: HashMap<u32, (ProcessKey, CompactString)>,
 }
 
 impl Lives {
-    /// A process became another program, with these arguments.
+    /// A process executed a program, with this command line.
     pub fn exec(&mut self, key: ProcessKey, command: CompactString) {
         if self.commands.len() < PROCESSES_MAX || self.commands.contains_key(&key.pid) {
             self.commands.insert(key.pid, (key, command));
         }
     }
 
-    /// A process began; it runs the command of its parent until it becomes another program.
+    /// A process started; it has the command line of its parent until it executes a program.
     pub fn fork(&mut self, key: ProcessKey, parent: u32) {
         if let Some((_, command)) = self.commands.get(&parent) {
             let command = command.clone();
@@ -38,7 +38,7 @@ impl Lives {
         }
     }
 
-    /// A process ended; its command is added to what is told of it.
+    /// A process ended; its command line is added to its record.
     pub fn exit(&mut self, life: Life) {
         let command = self.command(life.key).cloned().unwrap_or_default();
         if self.ended.len() >= LIVES_MAX {
@@ -48,27 +48,27 @@ impl Lives {
         self.ended.push_back(Life { command, ..life });
     }
 
-    /// A process is gone, its number free.
+    /// A process is gone, and its id is free.
     pub fn gone(&mut self, key: ProcessKey) {
         if self.command(key).is_some() {
             self.commands.remove(&key.pid);
         }
     }
 
-    /// The arguments with which a process became what it is, if that was seen.
+    /// Command line of a process, if its exec was seen.
     #[must_use]
     pub fn command(&self, key: ProcessKey) -> Option<&CompactString> {
         let (known, command) = self.commands.get(&key.pid)?;
         (*known == key).then_some(command)
     }
 
-    /// The number the next one gets.
+    /// Number of the next life.
     #[must_use]
     pub fn next(&self) -> u64 {
         self.first + self.ended.len() as u64
     }
 
-    /// Those from number `from` on, and how many of them are no longer kept.
+    /// The lives from number `from` on, and how many of them are no longer stored.
     pub fn since(&self, from: u64) -> (impl Iterator<Item = &Life>, u64) {
         let missed = self.first.saturating_sub(from);
         let skipped = usize::try_from(from.saturating_sub(self.first)).unwrap_or(usize::MAX);
@@ -105,7 +105,7 @@ mod tests {
         lives.fork(ProcessKey { pid: 6, start_ns: 3 }, 5);
         lives.exec(ProcessKey { pid: 6, start_ns: 3 }, "true".into());
         lives.exit(life(6, 3));
-        // A number that was taken again while no one looked.
+        // An id that was reused while nothing was read.
         lives.exit(life(5, 9));
         let commands: Vec<_> = lives.since(0).0.map(|life| life.command.as_str()).collect();
         assert_eq!(commands, ["sh -c x", "true", ""]);

@@ -1,11 +1,12 @@
-//! Every process of this host, up to a thousand times a second.
+//! Sampling of every process of this host, up to a thousand times per second.
 //!
-//! [`source`] says what reads the kernel and chooses the best that the kernel and the sensor's rights allow: [`bpf`] tells
-//! only of what ran, or of all in one pass; [`procfs`] works everywhere. [`table`] and [`lives`] are the pure parts: the
-//! processes there are, and those that ended, however short they lived; [`recent`] is what they used of late, [`details`]
-//! what is read only when somebody asks. [`sampler`] is the shell with the clock and the
-//! thread, [`tap`] what sees every sweep on it.
-//! Not here: how sweeps travel (`wire::process`), what a user asks (`query`).
+//! [`source`] chooses how to read the kernel, the best that the kernel and the sensor's rights allow: [`bpf`]
+//! reads only the processes that ran, or all in one pass; [`procfs`] works everywhere, and [`connector`] adds
+//! short-lived processes. [`table`] and [`lives`] are the pure parts: the living processes, and the ended
+//! ones, however short they lived; [`recent`] is their recent CPU usage, [`details`] what is read only for a
+//! query. [`sampler`] is the shell with the clock and the thread, and [`tap`] the interface of what receives
+//! every sweep on that thread. [`sight`] restricts what a viewer may see.
+//! Not here: the encoding of sweeps (`wire::process`), queries (`query`).
 
 mod births;
 #[cfg(feature = "bpf")]

@@ -1,13 +1,15 @@
-//! Processes by the files of `/proc`, kept open from sweep to sweep.
+//! Source that reads the files of `/proc`, which stay open from sweep to sweep.
 //!
-//! Shell. The process's CPU clock (clock_getcpuclockid(3)) is read at every sweep: the scheduler's run time of all its
-//! threads, those that ended included, exact but for what a running thread has not had booked. Where it stands still the
-//! process did not run, and is as it was, but for what others do to it (a page taken away, a parent that ended): so
-//! `stat` is read of those that ran, and of each every two seconds. `io` and `status` cost more and matter less
-//! often: they are read at most once a second of each. The processes are listed when one may have started (`births`).
-//! Rule: a file that was opened belongs to its process for ever: once that is gone, reading it fails, and what has its
-//! number now is opened again. A clock is read before the files, so that what runs in between is read again.
-//! Left out: lives between two sweeps, of which `/proc` knows nothing.
+//! Shell. Each sweep reads the CPU clock of each process (clock_getcpuclockid(3)): the scheduler's run time
+//! of all its threads, including ended ones, exact except for what a running thread has not had accounted. If
+//! the clock has not advanced, the process did not run and is taken as unchanged, except for what other
+//! processes do to it (a page reclaimed, a parent that ended). So `stat` is read of processes that ran, and
+//! of each process every two seconds. `io` and `status` cost more and matter less often: they are read at
+//! most once per second and process. The processes are listed only when one may have started (`births`).
+//! Rule: an open file belongs to its process for ever: once the process is gone, reading fails, and the file
+//! of the process that now has its id is opened. The clock is read before the files, so that a process that
+//! runs in between is read again.
+//! Left out: processes that live only between two sweeps, which `/proc` does not show.
 
 use super::births::Births;
 use super::source::{Error, Kind, Source, View};
@@ -24,16 +26,17 @@ use std::time::Duration;
 use wire::process::delta::PROCESSES_MAX;
 use wire::process::{Io, Process, ProcessKey, Usage};
 
-/// Longest of the files that are read, in bytes: `status` with the longest lists of groups is cut, behind what matters.
+/// Longest part of a file that is read, in bytes: a `status` with very long lists of groups is cut, after the
+/// needed lines.
 const LEN_MAX_BYTES: usize = 16 << 10;
-/// How old the costly figures may be, in nanoseconds.
+/// Time between two reads of the costly files of a process, in nanoseconds.
 const SLOW_AFTER_NS: u64 = 1_000_000_000;
-/// How long a sweep may rely on the one before, in nanoseconds.
+/// Time between two reads of an unchanged process, and between two full listings, in nanoseconds.
 const CHECK_AFTER_NS: u64 = 2_000_000_000;
-/// Files left for everything else the program does.
+/// Open files reserved for the rest of the program.
 const FILES_LEFT: u64 = 1024;
 
-/// The processes below one `/proc`.
+/// Source over one `/proc`.
 pub struct Procfs {
     proc: PathBuf,
     births: Births,
@@ -42,27 +45,27 @@ pub struct Procfs {
     reader: Reader,
 }
 
-/// What reading takes.
+/// Buffer and limits for reading.
 struct Reader {
     buffer: Box<[u8]>,
     page_kib: u64,
-    /// How many files may still be kept open.
+    /// How many more files may stay open.
     files_left: u64,
 }
 
-/// What is kept of a process.
+/// State of one process from sweep to sweep.
 struct Kept {
-    /// None where no more files may be kept open: it is opened at each reading.
+    /// `None` if too many files are open: then it is opened for each read.
     stat: Option<File>,
     clock: Option<ClockId>,
     key: ProcessKey,
-    /// What its clock told before `stat` was read.
+    /// CPU time of its clock, read before `stat`.
     cpu_ns: u64,
     read_ns: u64,
     slow: Slow,
 }
 
-/// What is read once a second.
+/// Values that are read at most once per second.
 #[derive(Clone, Copy, Default)]
 struct Slow {
     uid: u32,
@@ -72,7 +75,7 @@ struct Slow {
     is_old: bool,
 }
 
-/// What a look at a process found.
+/// Result of checking a process.
 enum Look {
     Same,
     Now(Process),
@@ -80,7 +83,7 @@ enum Look {
 }
 
 impl Procfs {
-    /// Those below this folder.
+    /// Creates a source for the `/proc` at `proc`.
     #[must_use]
     pub fn new(proc: &Path) -> Procfs {
         let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
@@ -97,10 +100,10 @@ impl Procfs {
         }
     }
 
-    /// The numbers of all processes.
+    /// Lists the ids of all processes.
     ///
     /// # Errors
-    /// If the folder cannot be listed.
+    /// If `/proc` cannot be listed.
     pub(super) fn list(&self) -> Result<Vec<u32>, Error> {
         let wrong = |error| Error::List { path: self.proc.clone(), error };
         let mut pids = Vec::with_capacity(self.kept.len());
@@ -112,7 +115,7 @@ impl Procfs {
         Ok(pids)
     }
 
-    /// The process with this number; `None` if it is gone or cannot be read.
+    /// Reads the process with this id; `None` if it is gone or cannot be read.
     pub(super) fn process(&mut self, pid: u32, now_ns: u64) -> Option<Process> {
         let kept = self.kept.get_mut(&pid);
         let known = kept.and_then(|kept| kept.read(&self.proc, now_ns, &mut self.reader));
@@ -130,7 +133,7 @@ impl Procfs {
         }
     }
 
-    /// Every process that is listed; those that are not are gone.
+    /// Reads every listed process; processes that are not listed are gone.
     fn sweep_all(&mut self, now_ns: u64, table: &mut Table) -> Result<(), Error> {
         let pids = self.list()?;
         for pid in &pids {
@@ -149,7 +152,7 @@ impl Procfs {
         Ok(())
     }
 
-    /// Those that are known, where no other can have started.
+    /// Reads the known processes, when no process can have started.
     fn sweep_known(&mut self, now_ns: u64, table: &mut Table) {
         let mut gone = Vec::new();
         for (pid, kept) in &mut self.kept {
@@ -186,7 +189,7 @@ impl Kept {
             kept.stat = Some(file);
         }
         kept.read_slow(proc, now_ns, &mut reader.buffer);
-        // Not all of them in one sweep: each number has its own moment.
+        // Spreads the reads over the sweeps: each process id has its own moment.
         let stagger = u64::from(pid % 64) * (SLOW_AFTER_NS / 64);
         kept.slow.read_ns = now_ns.saturating_sub(stagger);
         kept.read_ns = now_ns.saturating_sub(2 * stagger);
@@ -198,13 +201,13 @@ impl Kept {
         File::open(proc.join(format!("{}/stat", self.key.pid)))
     }
 
-    /// Its CPU time; `None` where clocks of processes are not told, or it is gone.
+    /// CPU time of the process; `None` if it is gone, or clocks of processes are not available.
     fn clock_ns(&self) -> Option<u64> {
         let time = Duration::from(self.clock?.now().ok()?);
         u64::try_from(time.as_nanos()).ok()
     }
 
-    /// What there is to tell of it.
+    /// Checks whether the process ran or is due for a read, and reads it then.
     fn look(&mut self, proc: &Path, now_ns: u64, reader: &mut Reader) -> Look {
         let is_due = now_ns.saturating_sub(self.read_ns) >= CHECK_AFTER_NS;
         if !is_due && self.clock_ns() == Some(self.cpu_ns) {
@@ -213,7 +216,7 @@ impl Kept {
         self.read(proc, now_ns, reader).map_or(Look::Gone, Look::Now)
     }
 
-    /// It as it is now; `None` if it is gone.
+    /// Reads the process; `None` if it is gone.
     fn read(&mut self, proc: &Path, now_ns: u64, reader: &mut Reader) -> Option<Process> {
         let cpu_ns = self.clock_ns();
         self.slow.is_old |= cpu_ns != Some(self.cpu_ns);
@@ -285,7 +288,7 @@ impl Source for Procfs {
     fn sweep(&mut self, number: u64, view: &mut View) -> Result<(), Error> {
         let begin_ns = boot_ns();
         let table: &mut Table = &mut view.table;
-        // What begins while the processes are listed is found by the next sweep.
+        // A process that starts during the listing is found by the next sweep.
         let is_due = self.checked_ns == 0 || begin_ns.saturating_sub(self.checked_ns) >= CHECK_AFTER_NS;
         if self.births.may_be() || is_due {
             table.begin(number, begin_ns, Coverage::All);
@@ -306,7 +309,7 @@ impl Source for Procfs {
     }
 }
 
-/// Time since boot, suspension included: the clock of a process's start.
+/// Time since boot including suspension, in nanoseconds: the clock of process start times.
 pub(crate) fn boot_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     let secs = u64::try_from(now.tv_sec).unwrap_or(0);
@@ -318,7 +321,8 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// A folder like `/proc` with one process: the clock is the real one's, the files are the test's.
+    /// A folder like `/proc` with one process: the clock is that of a real process, the files are written by
+    /// the test.
     struct Story {
         folder: tempfile::TempDir,
         procfs: Procfs,
@@ -341,7 +345,7 @@ mod tests {
             fs::write(own.join("stat"), stat).expect("written");
         }
 
-        /// The resident memory in pages, once it has been looked at; all are listed where `may_begin`.
+        /// The resident memory in pages, after a sweep; all processes are listed if `may_begin`.
         fn rss_pages(&mut self, pid: u32, now_ns: u64, may_begin: bool) -> Option<u64> {
             self.sweeps += 1;
             let coverage = if may_begin { Coverage::All } else { Coverage::Changes };
@@ -356,7 +360,7 @@ mod tests {
         }
     }
 
-    /// A process that ends with the test, however that ends.
+    /// A process that is killed when the test ends, whether it passes or not.
     struct Ended(std::process::Child);
 
     impl Drop for Ended {
@@ -367,13 +371,13 @@ mod tests {
 
     #[test]
     fn who_did_not_run_is_read_again_only_at_the_check() {
-        #[allow(clippy::disallowed_methods)] // What is watched is a process that sleeps.
+        #[allow(clippy::disallowed_methods)] // The test watches a process that sleeps.
         let sleeper = std::process::Command::new("sleep").arg("1000").spawn().expect("it starts");
         let sleeper = Ended(sleeper);
         let (mut story, pid, mut now) = (Story::new(), sleeper.0.id(), 100 * CHECK_AFTER_NS);
-        // It runs a little before it sleeps.
+        // The process runs a little before it sleeps.
         let read = loop {
-            // Due, whenever it was read in the round before.
+            // Due for a read, whenever the previous one was.
             now += 2 * CHECK_AFTER_NS;
             story.write(pid, 5, 7);
             assert_eq!(story.rss_pages(pid, now, true), Some(7));

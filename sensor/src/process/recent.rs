@@ -1,19 +1,19 @@
-//! How much CPU each process used of late: its time now against its time about a second ago.
+//! Recent CPU usage of each process: its CPU time now compared with that about a second ago.
 //!
-//! Pure. Rule: the span looked back is at least [`SPAN_MIN_NS`], whatever the rate, so that a share is no accident of one
-//! tick; of a process that is younger it is its life.
-//! Not here: shares at the full rate (who wants those has the sweeps).
+//! Pure. Rule: the usage is over at least [`SPAN_MIN_NS`], whatever the rate, so that it does not depend on a
+//! single tick; for a younger process it is over its lifetime.
+//! Not here: CPU usage at the full rate (subscriptions compute it from the sweeps).
 
 use super::table::Table;
 use wire::process::{Process, ProcessKey};
 
-/// Shortest span over which a share is told, in nanoseconds.
+/// Shortest time over which CPU usage is computed, in nanoseconds.
 pub const SPAN_MIN_NS: u64 = 1_000_000_000;
 
-/// CPU times of two former sweeps.
+/// CPU times of two earlier sweeps.
 #[derive(Debug, Default)]
 pub struct Recent {
-    /// Looked back to.
+    /// The sweep to compare with.
     base: Snapshot,
     /// The next base, once it is old enough.
     next: Snapshot,
@@ -22,12 +22,12 @@ pub struct Recent {
 #[derive(Debug, Default)]
 struct Snapshot {
     at_ns: u64,
-    /// By place.
+    /// Process and CPU time, by position in the table.
     times: Vec<(ProcessKey, u64)>,
 }
 
 impl Recent {
-    /// A sweep has ended.
+    /// Takes in a sweep that has ended.
     pub fn update(&mut self, table: &Table) {
         let now_ns = table.sweep().begin_ns;
         if now_ns.saturating_sub(self.next.at_ns) < SPAN_MIN_NS {
@@ -42,18 +42,18 @@ impl Recent {
         self.next.times.extend(table.rows().iter().map(time));
     }
 
-    /// The share of a core that the process at this place used, 1 being all of one; `None` while nothing is known.
+    /// CPU usage of the process at this position, in cores; `None` while it is unknown.
     #[must_use]
     #[allow(clippy::cast_precision_loss)]
     pub fn share(&self, table: &Table, place: usize) -> Option<f64> {
         let row = table.rows().get(place)?.as_ref()?;
         let now_ns = table.sweep().begin_ns;
-        // Just after a change of bases the newer one is too near.
+        // Just after the bases were swapped, the newer one is too recent.
         let base =
             if now_ns.saturating_sub(self.next.at_ns) >= SPAN_MIN_NS { &self.next } else { &self.base };
         let then = base.times.get(place).filter(|(key, _)| *key == row.key);
         let (from_ns, cpu_ns) = then.map_or((row.key.start_ns, 0), |(_, cpu_ns)| (base.at_ns, *cpu_ns));
-        // A process that is older than what is known of it: its share of late is not known yet.
+        // The process is older than what is known of it, so its recent usage is unknown.
         if then.is_none() && row.key.start_ns < base.at_ns.saturating_sub(SPAN_MIN_NS) || base.at_ns == 0 {
             return None;
         }
@@ -85,7 +85,7 @@ mod tests {
     fn a_share_is_of_at_least_a_second() {
         let (mut table, mut recent) = (Table::default(), Recent::default());
         for step in 0..64 * 5 {
-            // Half of a core, in bursts of which a single sweep sees all or nothing.
+            // Half of a core, in bursts: a single sweep sees all or nothing of one.
             let at_ns = 100 * SECOND + step * SECOND / 64;
             sweep(
                 &mut table,

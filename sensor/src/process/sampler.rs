@@ -1,8 +1,8 @@
-//! The shell of process sampling: a thread that sweeps on time and keeps the newest table.
+//! Sampler of processes: a thread that sweeps on time and stores the newest table.
 //!
-//! Rule: who reads the table holds the thread up for as long as a copy takes. A deadline that passed while a sweep was at
-//! work is slipped: counted, and the next sweep's number shows it. A way of reading that fails is left for `/proc`, and the
-//! reason is told. After each sweep that succeeded the taps see it, in the order in which they were given.
+//! Rule: a reader of the table blocks the thread while it copies. A sweep that was due while another still
+//! ran is slipped: it is counted, and the number of the next sweep skips it. A source that fails is replaced
+//! with `/proc`, and the reason is reported. After each successful sweep the taps are called, in their order.
 //! Not here: when it sweeps (`sample::beat`), what is read (`source`).
 
 use super::procfs::Procfs;
@@ -16,27 +16,26 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How often what the kernel tells between two sweeps is taken up, so that its ring does not fill.
+/// How often the kernel's records are read between two sweeps, so that the ring buffer does not fill.
 const DRAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// What happened since the start, and how processes are read now.
+/// Counters since the start, and the current source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// The way.
+    /// Kind of the current source.
     pub kind: Kind,
-    /// Why better ones are not taken, or why the last sweep failed.
+    /// Why better sources are not used, or why the last sweep failed.
     pub reasons: Vec<String>,
-    /// Sweeps made.
     pub sweeps_total: u64,
-    /// Moments at which a sweep was due and none was made, because one before took too long.
+    /// Sweeps that were due but not made, because an earlier one took too long.
     pub slipped_total: u64,
-    /// What the kernel had no room to tell; a walk over all tasks made up for it.
+    /// Records for which the kernel had no room; a walk over all tasks made up for them.
     pub lost_total: u64,
-    /// How long all taps took, in nanoseconds.
+    /// Time spent in all taps, in nanoseconds.
     pub taps_ns_total: u64,
 }
 
-/// Process sampling, ready to run.
+/// Sampler of processes, ready to run.
 pub struct Sampler {
     source: Box<dyn Source>,
     proc: PathBuf,
@@ -44,7 +43,7 @@ pub struct Sampler {
     shared: Arc<Shared>,
 }
 
-/// What readers see; to be cloned freely.
+/// Handle for readers; cheap to clone.
 #[derive(Clone)]
 pub struct Handle(Arc<Shared>);
 
@@ -55,8 +54,8 @@ struct Shared {
 }
 
 impl Sampler {
-    /// Sweep by this way at least at this rate, once run; `proc` is where `/proc` is, should the way fail. After each
-    /// sweep it is shown to `taps`, one after the other.
+    /// Creates a sampler that sweeps this source at this rate or faster, once run. `proc` is the path of
+    /// `/proc`, in case the source fails. After each sweep the taps are called, one after the other.
     #[must_use]
     pub fn new(chosen: Chosen, proc: &Path, rate: Rate, taps: Vec<Box<dyn Tap>>) -> Sampler {
         let Chosen { source, reasons } = chosen;
@@ -73,13 +72,13 @@ impl Sampler {
         Sampler { source, proc: proc.to_owned(), taps, shared: Arc::new(shared) }
     }
 
-    /// For readers, before and while it runs.
+    /// Handle for readers, before and while it runs.
     #[must_use]
     pub fn handle(&self) -> Handle {
         Handle(Arc::clone(&self.shared))
     }
 
-    /// Sweep until `shutdown` fires. The sweep under way is finished. Dropping the future stops it too.
+    /// Sweeps until `shutdown` fires; a sweep under way is completed. Dropping the future stops it too.
     ///
     /// # Errors
     /// If the thread panicked.
@@ -91,24 +90,23 @@ impl Sampler {
 }
 
 impl Handle {
-    /// Look at the newest table and the lives; sampling waits meanwhile, so copy and go.
+    /// Reads the newest table and the lives. Sampling is blocked meanwhile: copy what is needed and return.
     pub fn look<T>(&self, look: impl FnOnce(&View) -> T) -> T {
         look(&locked(&self.0.view))
     }
 
-    /// How it goes.
     #[must_use]
     pub fn status(&self) -> Status {
         locked(&self.0.status).clone()
     }
 
-    /// How often it sweeps: the highest of the rate it was given and of those wished for.
+    /// Current rate of sweeps: the highest of the base rate and those requested.
     #[must_use]
     pub fn rate(&self) -> Rate {
         self.0.beat.rate()
     }
 
-    /// Something by which others can have it sweep more often, as long as they keep it.
+    /// Creates a handle that can request a higher rate, until it is dropped.
     #[must_use]
     pub fn wish(&self) -> Wish {
         self.0.beat.wish()
@@ -147,7 +145,7 @@ impl Shared {
         }
     }
 
-    /// Go on with `/proc`; if that was it, try again.
+    /// Replaces a failed source with `/proc`; if it is `/proc` already, the next sweep tries again.
     fn replace(&self, source: &mut Box<dyn Source>, proc: &Path, error: &Error) {
         let mut status = locked(&self.status);
         let reason = format!("{}: {error}", source.kind());
@@ -162,7 +160,7 @@ impl Shared {
     }
 }
 
-/// Show a sweep to all taps; gives how long they took.
+/// Calls all taps with a sweep; returns how long they took.
 fn show(taps: &mut [Box<dyn Tap>], view: &View, now: Duration) -> Duration {
     let begun = running();
     for tap in taps {

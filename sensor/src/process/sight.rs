@@ -1,10 +1,11 @@
-//! What a viewer may see of the processes of this host: what `/proc` would show to that user, and no more, whatever rights the
-//! sensor has.
+//! Visibility of processes: what a viewer may see is what `/proc` would show to that user, and no more,
+//! whatever rights the sensor has.
 //!
-//! Rules: the I/O counters of a process are its user's (`/proc/PID/io`, ptrace(2) "Ptrace access mode checking"); where `/proc` is
-//! mounted with `hidepid`, the processes of other users are absent (proc(5)). The group that `gid=` of that mount excepts is not
-//! looked up: its members see their own. A process is its real user's: of a program with the rights of another user, `/proc` shows
-//! less to its starter.
+//! Rules: the I/O counters of a process are visible to its user alone (`/proc/PID/io`, ptrace(2) "Ptrace
+//! access mode checking"); where `/proc` is mounted with `hidepid`, the processes of other users are absent
+//! (proc(5)). The group exempted by the mount option `gid=` is not looked up: its members see only their own
+//! processes. A process belongs to its real user; of a set-user-ID program, `/proc` shows less to the user
+//! that started it.
 //! Not here: who the viewer is (`rpc`).
 
 use std::path::Path;
@@ -15,10 +16,10 @@ use wire::query::Viewer;
 
 use crate::sample::beat::running;
 
-/// How often the options of the mount are read again.
+/// How often the mount options are read.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
-/// What may be seen.
+/// Visibility for one viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sight {
     viewer: Viewer,
@@ -27,46 +28,45 @@ pub struct Sight {
 }
 
 impl Sight {
-    /// Everything: of the sensor itself.
+    /// Everything: for the sensor itself.
     pub const ALL: Sight = Sight { viewer: Viewer::Trusted, is_hiding: false };
 
-    /// What this viewer may see of this host, as `/proc` is mounted.
+    /// Visibility for this viewer on this host, with the current mount options of `/proc`.
     #[must_use]
     pub fn of(viewer: Viewer) -> Sight {
         Sight { viewer, is_hiding: !viewer.is_trusted() && is_hiding_now() }
     }
 
-    /// The same, where `/proc` is mounted with `hidepid` or not.
+    /// Visibility for this viewer; `is_hiding` says whether `/proc` is mounted with `hidepid`.
     #[must_use]
     pub const fn with(viewer: Viewer, is_hiding: bool) -> Sight {
         Sight { viewer, is_hiding }
     }
 
-    /// Whether everything is shown.
+    /// Whether everything is visible.
     #[must_use]
     pub fn is_all(self) -> bool {
         self.viewer.is_trusted()
     }
 
-    /// Whether the processes of other users are absent.
     #[must_use]
     pub fn is_hiding(self) -> bool {
         self.is_hiding
     }
 
-    /// Whether a process of this user is shown at all.
+    /// Whether a process of this user is visible at all.
     #[must_use]
     pub fn shows(self, uid: u32) -> bool {
         !self.is_hiding || self.viewer.may_inspect(uid)
     }
 
-    /// Whether everything is shown of a process of this user.
+    /// Whether all of a process of this user is visible.
     #[must_use]
     pub fn inspects(self, uid: u32) -> bool {
         self.viewer.may_inspect(uid)
     }
 
-    /// The process as it is shown, if it is.
+    /// Copy of the process with only what is visible; `None` if the process is not visible.
     #[must_use]
     pub fn seen(self, process: &Process) -> Option<Process> {
         self.shows(process.uid).then(|| {
@@ -76,14 +76,14 @@ impl Sight {
         })
     }
 
-    /// Takes from a process that is shown what is not.
+    /// Removes what is not visible from a process.
     pub fn blank(self, process: &mut Process) {
         if !self.inspects(process.uid) {
             process.usage.io = None;
         }
     }
 
-    /// Likewise from one that has ended.
+    /// Removes what is not visible from an ended process.
     pub fn blank_life(self, life: &mut Life) {
         if let Some(usage) = life.usage.as_mut().filter(|_| !self.inspects(life.uid)) {
             usage.io = None;
@@ -91,15 +91,16 @@ impl Sight {
     }
 }
 
-/// Whether `/proc` hides the processes of other users, read again now and then: an administrator may remount it.
+/// Whether `/proc` hides the processes of other users. Read again now and then: an administrator may remount
+/// it.
 fn is_hiding_now() -> bool {
     static IS_HIDING: AtomicBool = AtomicBool::new(false);
-    /// Seconds since boot of the next look.
+    /// When to read next, in seconds on the monotonic clock.
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let now = running().as_secs();
     let next = NEXT.load(Ordering::Acquire);
     if now >= next {
-        // Where it cannot be read, what was known holds.
+        // If it cannot be read, the last known state holds.
         if let Ok(mounts) = std::fs::read_to_string("/proc/self/mountinfo") {
             IS_HIDING.store(is_hiding(&mounts, Path::new("/proc")), Ordering::Release);
         }
@@ -108,7 +109,8 @@ fn is_hiding_now() -> bool {
     IS_HIDING.load(Ordering::Acquire)
 }
 
-/// Whether the last file system mounted at `proc` is one of processes that hides those of other users, as a `mountinfo` has it.
+/// Whether the last mount at `proc` in a `mountinfo` is a proc file system that hides the processes of other
+/// users.
 fn is_hiding(mountinfo: &str, proc: &Path) -> bool {
     let of_proc = |line: &&str| line.split(' ').nth(4).is_some_and(|point| Path::new(point) == proc);
     let Some(last) = mountinfo.lines().rfind(of_proc) else { return false };

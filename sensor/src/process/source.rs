@@ -1,8 +1,8 @@
-//! What reads the processes of the kernel, and which of the ways is taken: the best that works here, and the reasons why
-//! better ones do not.
+//! Sources of process data: their interface, and the choice of the best one that works here, with the reasons
+//! why better ones do not.
 //!
-//! Rule: a way that does not work is never silently replaced; [`Chosen::reasons`] tells why, in sentences.
-//! Not here: the ways themselves (`procfs`, `bpf`).
+//! Rule: a source that does not work is never replaced silently; [`Chosen::reasons`] says why, in sentences.
+//! Not here: the sources themselves (`procfs`, `bpf`).
 
 use super::connector::heard::Heard;
 use super::connector::listener::Listener;
@@ -14,20 +14,19 @@ use serde::Deserialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The ways, the best last.
+/// Kinds of sources, the best last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Files of `/proc`, kept open: everywhere, and the dearest.
+    /// Files of `/proc`, which stay open: works everywhere, and costs most.
     Procfs,
-    /// A program in the kernel walks every task.
+    /// A kernel program walks every task.
     BpfSweep,
-    /// Programs in the kernel note what runs, and only that is told.
+    /// Kernel programs mark what runs, and report only that.
     BpfChanged,
 }
 
 impl Kind {
-    /// The word for it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -48,60 +47,56 @@ impl fmt::Display for Kind {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// `/proc` cannot be listed.
     #[error("{path} cannot be listed: {error}; is proc mounted there?", path = .path.display())]
     List {
-        /// Which folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// Why.
         error: std::io::Error,
     },
-    /// The kernel refuses the programs, or does not have what they need.
+    /// The kernel refuses the programs, or lacks what they need.
     #[error("{0}")]
     Bpf(String),
 }
 
-/// What sweeps fill.
+/// Data that sweeps fill.
 #[derive(Debug, Default)]
 pub struct View {
-    /// The processes there are.
+    /// The living processes.
     pub table: Table,
-    /// Those that ended.
+    /// The ended processes.
     pub lives: Lives,
-    /// What they used of late.
+    /// Their recent CPU usage.
     pub recent: Recent,
 }
 
-/// A way to read the processes.
+/// Source of process data.
 pub trait Source: Send {
-    /// Which.
     fn kind(&self) -> Kind;
 
-    /// One pass over all processes: the `number`-th.
+    /// Makes a sweep over all processes, the `number`-th.
     ///
     /// # Errors
-    /// If the kernel cannot be read; the table is as far as it came.
+    /// If the kernel cannot be read; the table then has what was read before the error.
     fn sweep(&mut self, number: u64, view: &mut View) -> Result<(), Error>;
 
-    /// Take up what the kernel told since the last pass, so that it need not be kept there.
+    /// Reads the kernel's records since the last sweep, so that its buffer does not fill.
     fn drain(&mut self, view: &mut View);
 
-    /// What there was no room to tell, since the start.
+    /// Records lost for lack of room, since the start.
     fn lost_total(&self) -> u64;
 }
 
-/// A way that works here.
+/// The chosen source.
 pub struct Chosen {
-    /// It.
     pub source: Box<dyn Source>,
-    /// Why better ones do not work, each in a sentence.
+    /// Why better sources do not work, each in a sentence.
     pub reasons: Vec<String>,
 }
 
-/// The best way that works here, or the one that is wanted if it does.
+/// Chooses the best source that works here, or the requested one.
 ///
 /// # Errors
-/// If the wanted one does not work; without a wish, `procfs` is taken whatever it gives.
+/// If the requested source does not work. Without a request `procfs` is the last choice and is not checked.
 pub fn choose(proc: &Path, wanted: Option<Kind>) -> Result<Chosen, Error> {
     let mut reasons = Vec::new();
     for kind in [Kind::BpfChanged, Kind::BpfSweep] {
@@ -118,7 +113,8 @@ pub fn choose(proc: &Path, wanted: Option<Kind>) -> Result<Chosen, Error> {
     Ok(heard(Box::new(Procfs::new(proc)), proc, reasons))
 }
 
-/// A way that sees only what lives at a sweep, with what is heard of the other lives if that can be.
+/// Adds the process events connector, if it works, to a source that sees only the processes that live at a
+/// sweep.
 fn heard(source: Box<dyn Source>, proc: &Path, mut reasons: Vec<String>) -> Chosen {
     let source = match Listener::open(proc) {
         Ok(lives) => Box::new(Heard::new(source, lives)),

@@ -1,41 +1,39 @@
-//! The files of `/proc/PID`, read by hand: `stat`, `io` and what matters of `status`.
+//! Parser of files in `/proc/PID`: `stat`, `io`, `cmdline` and the needed lines of `status`.
 //!
-//! Pure: bytes in, figures out. By the kernel's fs/proc/array.c and proc(5). A name may hold spaces, parentheses and line
-//! ends, so the fields of `stat` are counted from the last closing parenthesis.
+//! Pure: bytes in, values out. Formats: the kernel's fs/proc/array.c and proc(5). A name may contain spaces,
+//! parentheses and line feeds, so the fields of `stat` are counted from the last closing parenthesis.
 //! Not here: opening and reading.
 
 use compact_str::CompactString;
 use wire::process::{Io, State};
 
-/// A hundredth of a second, in nanoseconds: what `/proc` counts times in, on every architecture that Linux has left.
+/// A tick in nanoseconds: a hundredth of a second, the unit of times in `/proc`, on every architecture that
+/// Linux still supports.
 pub const TICK_NS: u64 = 10_000_000;
 
-/// What `/proc/PID/stat` tells.
+/// Needed fields of `/proc/PID/stat`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stat {
-    /// As the kernel calls it.
     pub name: CompactString,
-    /// What it does.
     pub state: State,
-    /// Its parent's number.
+    /// Process id of the parent.
     pub parent: u32,
-    /// Pages given without a device.
+    /// Page faults without I/O.
     pub minor_faults: u64,
-    /// Pages that were read.
+    /// Page faults with I/O.
     pub major_faults: u64,
     /// In nanoseconds, by ticks.
     pub user_ns: u64,
     /// In nanoseconds, by ticks.
     pub system_ns: u64,
-    /// Live threads.
     pub threads: u32,
     /// In nanoseconds since boot, to a hundredth of a second.
     pub start_ns: u64,
-    /// Pages in memory.
+    /// Resident pages.
     pub rss_pages: u64,
 }
 
-/// Read the text of `stat`; `None` if it is not one.
+/// Parses `stat`; `None` if it is invalid.
 #[must_use]
 pub fn stat(text: &[u8]) -> Option<Stat> {
     let open = memchr::memchr(b'(', text)?;
@@ -70,7 +68,7 @@ pub fn stat(text: &[u8]) -> Option<Stat> {
     })
 }
 
-/// Read the text of `io`.
+/// Parses `io`; `None` if it is invalid.
 #[must_use]
 pub fn io(text: &[u8]) -> Option<Io> {
     Some(Io {
@@ -81,7 +79,7 @@ pub fn io(text: &[u8]) -> Option<Io> {
     })
 }
 
-/// The arguments of `cmdline`, joined by spaces; none if there are none.
+/// Parses `cmdline`: the arguments joined by spaces; `None` if there are none.
 #[must_use]
 pub fn command(mut text: Vec<u8>) -> Option<CompactString> {
     let end = text.iter().rposition(|byte| *byte != 0)? + 1;
@@ -90,13 +88,13 @@ pub fn command(mut text: Vec<u8>) -> Option<CompactString> {
     Some(CompactString::from_utf8_lossy(&text))
 }
 
-/// The user's number, of `status`: the real one.
+/// Parses the real user id of `status`.
 #[must_use]
 pub fn uid(text: &[u8]) -> Option<u32> {
     u32::try_from(named(text, b"Uid:")?).ok()
 }
 
-/// The user's numbers, of `status`: real, effective, saved, and for files; `None` if there are not four.
+/// Parses the user ids of `status`: real, effective, saved, and for files; `None` if there are not four.
 #[must_use]
 pub fn uids(text: &[u8]) -> Option<[u32; 4]> {
     let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Uid:"))?;
@@ -108,7 +106,7 @@ pub fn uids(text: &[u8]) -> Option<[u32; 4]> {
     Some(uids)
 }
 
-/// Whether `stat` is that of a thread of the kernel: its flags say so (PF_KTHREAD in include/linux/sched.h).
+/// Whether `stat` is that of a kernel thread, by its flags (PF_KTHREAD in include/linux/sched.h).
 #[must_use]
 pub fn is_of_kernel(text: &[u8]) -> Option<bool> {
     const PF_KTHREAD: u64 = 0x0020_0000;
@@ -118,13 +116,13 @@ pub fn is_of_kernel(text: &[u8]) -> Option<bool> {
     Some(fields.number()? & PF_KTHREAD != 0)
 }
 
-/// The first number of the line that begins with `name`.
+/// First number in the line that starts with `name`.
 fn named(text: &[u8], name: &[u8]) -> Option<u64> {
     let line = text.split(|byte| *byte == b'\n').find(|line| line.starts_with(name))?;
     Fields(&line[name.len()..]).number()
 }
 
-/// Words between spaces and tabs.
+/// Iterator over words that are separated by spaces, tabs or line feeds.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -140,7 +138,7 @@ impl<'a> Fields<'a> {
         (0..words).try_for_each(|_| self.word().map(|_| ()))
     }
 
-    /// A whole number; one below zero counts as zero.
+    /// Parses an integer; a negative one counts as zero.
     fn number(&mut self) -> Option<u64> {
         let word = self.word()?;
         if let Some(b'-') = word.first() {

@@ -1,43 +1,43 @@
-//! The processes of this host as the last sweep saw them, each at a place it keeps, and what that sweep changed.
+//! Table of the processes of this host as of the last sweep, each at a fixed position, with the changes of
+//! that sweep.
 //!
-//! Pure: a source tells what it saw between [`Table::begin`] and [`Table::end`]. Invariants: at most one process with a
-//! number; a place is taken by another process only after it was told as gone; CPU time never goes back, though the open
-//! interval of a running thread is only reckoned; [`Table::changed`] holds every place at which something differs from
-//! the sweep before, once, in rising order.
-//! Not here: reading the kernel (`procfs`, `bpf`), lives between two sweeps (`lives`).
+//! Pure: a source reports what it saw between [`Table::begin`] and [`Table::end`]. Invariants: at most one
+//! process per process id; another process takes a position only after the first was removed; CPU time never
+//! goes back, although the unaccounted time of a running thread is only estimated; [`Table::changed`]
+//! contains every position that differs from the previous sweep, once, in ascending order.
+//! Not here: reading the kernel (`procfs`, `bpf`), processes that live only between two sweeps (`lives`).
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use wire::process::delta::{PROCESSES_MAX, Sweep};
 use wire::process::{Process, ProcessKey};
 
-/// What a sweep tells of the processes it does not mention.
+/// What a sweep implies for the processes that it does not report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coverage {
     /// They are gone.
     All,
-    /// They are as they were.
+    /// They are unchanged.
     Changes,
 }
 
-/// The table.
 #[derive(Debug, Default)]
 pub struct Table {
     rows: Vec<Option<Process>>,
     marks: Vec<Mark>,
-    /// By number.
+    /// Position by process id.
     places: HashMap<u32, u32>,
-    /// Places that no one has, the lowest first, so that the table stays short.
+    /// Free positions, the lowest first, so that the table stays short.
     free: BinaryHeap<Reverse<u32>>,
     changed: Vec<u32>,
-    /// Places at which a process was told as gone since the last sweep ended.
+    /// Positions of processes that were removed since the last sweep ended.
     between: Vec<u32>,
     sweep: Sweep,
     coverage: Option<Coverage>,
     refused_total: u64,
 }
 
-/// When something was last told of a place, by the number of the sweep.
+/// Numbers of the last sweeps that saw and changed a position.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mark {
     seen: u64,
@@ -45,7 +45,7 @@ struct Mark {
 }
 
 impl Table {
-    /// A sweep begins. Its number is above those before.
+    /// Starts a sweep. Its number must be higher than all before.
     pub fn begin(&mut self, number: u64, begin_ns: u64, coverage: Coverage) {
         self.changed.clear();
         self.sweep = Sweep { number, begin_ns, took_ns: 0 };
@@ -55,7 +55,7 @@ impl Table {
         }
     }
 
-    /// A process as it is now. Told twice in a sweep, the later counts.
+    /// Reports a process. If it is reported twice in a sweep, the later report counts.
     pub fn set(&mut self, mut process: Process) {
         let number = self.sweep.number;
         if let Some(place) = self.places.get(&process.key.pid).copied() {
@@ -79,7 +79,7 @@ impl Table {
         }
     }
 
-    /// A process is as it was; `false` if nothing was told of it.
+    /// Reports that a process is unchanged; `false` if it is not in the table.
     pub fn is_as_it_was(&mut self, key: ProcessKey) -> bool {
         let place = self.place(key);
         if let Some(place) = place {
@@ -88,14 +88,14 @@ impl Table {
         place.is_some()
     }
 
-    /// A process is gone. Between two sweeps this counts to the next.
+    /// Removes a process. Between two sweeps this counts for the next one.
     pub fn gone(&mut self, key: ProcessKey) {
         if let Some(place) = self.place(key) {
             self.remove(place);
         }
     }
 
-    /// The sweep has ended.
+    /// Ends the sweep.
     pub fn end(&mut self, took_ns: u64) {
         self.sweep.took_ns = took_ns;
         if self.coverage == Some(Coverage::All) {
@@ -112,62 +112,62 @@ impl Table {
         }
     }
 
-    /// The sweep told of last.
+    /// The last sweep, or the one under way.
     #[must_use]
     pub fn sweep(&self) -> Sweep {
         self.sweep
     }
 
-    /// The processes by place.
+    /// The processes by position.
     #[must_use]
     pub fn rows(&self) -> &[Option<Process>] {
         &self.rows
     }
 
-    /// How many there are.
+    /// Number of processes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether nothing has been told yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// The process with this number.
+    /// The process with this id.
     #[must_use]
     pub fn get(&self, pid: u32) -> Option<&Process> {
         let place = self.places.get(&pid)?;
         self.rows[*place as usize].as_ref()
     }
 
-    /// Whether the sweep under way has told of a process with this number.
+    /// Whether the sweep under way has reported a process with this id.
     #[must_use]
     pub fn has_seen(&self, pid: u32) -> bool {
         let place = self.places.get(&pid);
         place.is_some_and(|place| self.marks[*place as usize].seen == self.sweep.number)
     }
 
-    /// Places at which the last sweep changed something, in rising order. One may lie behind the end of [`Table::rows`].
+    /// Positions that the last sweep changed, in ascending order. A position may be beyond the end of
+    /// [`Table::rows`].
     #[must_use]
     pub fn changed(&self) -> &[u32] {
         &self.changed
     }
 
-    /// Places at which something was changed by a sweep of a higher number than `number`, in rising order.
+    /// Positions that sweeps after `number` changed, in ascending order.
     pub fn changed_since(&self, number: u64) -> impl Iterator<Item = usize> + Clone {
         self.marks.iter().enumerate().filter(move |(_, mark)| mark.changed > number).map(|(place, _)| place)
     }
 
-    /// Whether a sweep of a higher number than `number` changed something at this place.
+    /// Whether a sweep after `number` changed this position.
     #[must_use]
     pub fn has_changed_since(&self, number: u64, place: usize) -> bool {
         self.marks.get(place).is_some_and(|mark| mark.changed > number)
     }
 
-    /// Processes for which there was no place, since the start: each counts in each sweep.
+    /// Processes for which there was no position, since the start; a process counts again in each sweep.
     #[must_use]
     pub fn refused_total(&self) -> u64 {
         self.refused_total

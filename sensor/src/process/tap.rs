@@ -1,15 +1,15 @@
-//! What sees every sweep on the sampling thread itself: channels, recorders.
+//! Taps: receivers of every sweep on the sampling thread itself, such as channels and recorders.
 //!
-//! Rule: a tap is bounded in time by its own constants, since the next sweep waits for it, and whoever looks at the table
-//! too. How long all of them took is told in the sampler's status.
+//! Rule: each tap bounds its time by its own constants, because the next sweep waits for it, and so do
+//! readers of the table. The time of all taps is in the sampler's status.
 //! Not here: the taps.
 
 use super::source::View;
 use std::time::Duration;
 
-/// Sees every sweep that succeeded.
+/// Receives every sweep that succeeded.
 pub trait Tap: Send {
-    /// A sweep has ended, and `view` is as it left it; the sweep's own number and time are in `view.table.sweep()`. `now`
-    /// is when the sweep began, as time since boot without suspension (the clock that waiting uses).
+    /// Called after a sweep, with its result; the number and time of the sweep are in `view.table.sweep()`.
+    /// `now` is when the sweep started, on the monotonic clock (time since boot without suspension).
     fn swept(&mut self, view: &View, now: Duration);
 }

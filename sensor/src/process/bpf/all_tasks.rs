@@ -1,7 +1,8 @@
-//! All processes at each sweep, by a walk over every task in the kernel.
+//! Source that reads all processes at each sweep, by a kernel program that walks every task (a BPF iterator).
 //!
-//! Shell. Rule: threads add to their process whether they are told before it or after it. What a running thread has not
-//! had booked is not in its CPU time: at most a tick of the kernel's.
+//! Shell. Rule: the usage of threads is added to their process whether their records come before or after it.
+//! The CPU time that the kernel has not yet accounted to a running thread is missing: at most one tick of the
+//! kernel.
 
 use super::super::hidden::Hidden;
 use super::super::procfs::boot_ns;
@@ -12,7 +13,7 @@ use super::record::{self, Record};
 use std::path::Path;
 use wire::process::{Process, Usage};
 
-/// The walk and what it needs from sweep to sweep.
+/// The loaded program and its buffers.
 pub struct AllTasks {
     loaded: Loaded,
     tasks: Tasks,
@@ -28,7 +29,7 @@ pub(super) struct Tasks {
 }
 
 impl AllTasks {
-    /// Load the walk; what it does not show is read from `proc`.
+    /// Loads the program; processes that it does not show are read from `proc`.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -37,7 +38,7 @@ impl AllTasks {
         loaded.load_walk(&types)?;
         drop(types);
         let mut tasks = Tasks::new();
-        // What loads may still fail when it is used.
+        // A program that loads may still fail when it runs.
         tasks.walk(&mut loaded)?;
         Ok(AllTasks { loaded, tasks, hidden: Hidden::new(proc) })
     }
@@ -72,7 +73,7 @@ impl Tasks {
         Tasks { records: Vec::new(), processes: Vec::new(), threads: Vec::new(), page_kib }
     }
 
-    /// Walk, and read what was told.
+    /// Walks all tasks, and decodes their records.
     pub(super) fn walk(&mut self, loaded: &mut Loaded) -> Result<(), Error> {
         loaded.walk(&mut self.records)?;
         self.processes.clear();
@@ -83,7 +84,7 @@ impl Tasks {
             match record {
                 Record::Process(process, _) if !record::is_removed(&process) => self.processes.push(process),
                 Record::Thread(pid, usage) => self.threads.push((pid, usage)),
-                // The walk tells of nothing else.
+                // The walk makes no other records.
                 Record::Process(..)
                 | Record::Fork(..)
                 | Record::Exec(..)
@@ -92,7 +93,7 @@ impl Tasks {
                 | Record::Sweep(_) => {}
             }
         }
-        // The kernel walks by number, so this finds them in order.
+        // The kernel walks by process id, so they are usually sorted already.
         self.processes.sort_by_key(|process| process.key.pid);
         for (pid, usage) in &self.threads {
             if let Ok(at) = self.processes.binary_search_by_key(pid, |process| process.key.pid) {
@@ -102,7 +103,7 @@ impl Tasks {
         Ok(())
     }
 
-    /// Tell the table, and keep nothing.
+    /// Moves the processes into the table.
     pub(super) fn tell(&mut self, table: &mut Table) {
         self.processes.drain(..).for_each(|process| table.set(process));
     }

@@ -1,8 +1,9 @@
-//! Only what ran is told, and every life; a walk over all tasks now and then is the check.
+//! Source that reads only the processes that ran, and every start and end; a walk over all tasks now and then
+//! corrects the rest.
 //!
-//! Shell. A process that did not run since the last sweep is as it was, but for what others do to it (a page taken away,
-//! a parent that ended, its being woken): that shows at the next walk, every [`WALK_AFTER_NS`]. After a loss, the next
-//! sweep walks at once.
+//! Shell. A process that did not run since the last sweep is taken as unchanged. What other processes did to
+//! it (a page reclaimed, a parent that ended, a wake-up) is seen at the next walk, every [`WALK_AFTER_NS`].
+//! After a loss of records, the next sweep walks at once.
 
 use super::super::hidden::Hidden;
 use super::super::procfs::boot_ns;
@@ -15,13 +16,14 @@ use aya::maps::{MapData, RingBuf};
 use std::path::Path;
 use wire::process::Process;
 
-/// How long a sweep may rely on the one before, in nanoseconds.
+/// Time between two walks, in nanoseconds.
 pub const WALK_AFTER_NS: u64 = 2_000_000_000;
 
-/// Looks for the end of a sweep in the ring while another processor writes an earlier record.
+/// Attempts to read the end of a sweep from the ring buffer, while another processor still writes an earlier
+/// record.
 const LOOKS_MAX: u32 = 10_000;
 
-/// The programs and what they have told.
+/// The loaded programs and the state of their ring buffer.
 pub struct Changed {
     loaded: Loaded,
     ring: RingBuf<MapData>,
@@ -30,13 +32,14 @@ pub struct Changed {
     page_kib: u64,
     last: Sweep,
     walked_ns: u64,
-    /// What running threads of a process have run that is not booked, of this sweep.
+    /// Unaccounted CPU time of each process in this sweep, by process id, in nanoseconds: the sum of its
+    /// running threads.
     running: Vec<(u32, u64)>,
     lost_ends: u64,
 }
 
 impl Changed {
-    /// Load the programs and begin to listen; what a walk does not show is read from `proc`.
+    /// Loads and attaches the programs; processes that a walk does not show are read from `proc`.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -60,7 +63,7 @@ impl Changed {
         })
     }
 
-    /// Take up what is in the ring; the end of the sweep, if it is there.
+    /// Applies the records in the ring buffer; returns the end of the sweep, if it is among them.
     fn take(&mut self, view: &mut View) -> Option<Sweep> {
         let mut end = None;
         while let Some(bytes) = self.ring.next() {
@@ -93,7 +96,8 @@ impl Changed {
     }
 }
 
-/// A process that runs is told once for each of its threads that does; what they have run is added up.
+/// Adds a process to the table. A running process has a record for each of its running threads, so their
+/// unaccounted CPU time is added up.
 fn set(view: &mut View, mut process: Process, open_ns: u64, running: &mut Vec<(u32, u64)>) {
     if record::is_removed(&process) {
         return;
@@ -154,7 +158,7 @@ impl Source for Changed {
     }
 
     fn drain(&mut self, view: &mut View) {
-        // The end of a sweep cannot be there: each is taken by the sweep itself, or was lost.
+        // The end of a sweep cannot be there: the sweep itself has read it, or it was lost.
         self.take(view);
     }
 

@@ -1,8 +1,8 @@
-//! The programs in the kernel: loading, attaching, running.
+//! Kernel programs (BPF): loads, attaches and runs them.
 //!
-//! Shell over the loader. Rule: what the kernel refuses is told with what would help, and nothing stays in the kernel
-//! when this is dropped.
-//! Left out: what the records mean (`record`).
+//! Shell over the loader. Rule: an error of the kernel is reported with what would help, and nothing stays in
+//! the kernel when this is dropped.
+//! Left out: the meaning of the records (`record`).
 
 use super::super::source::Error;
 use super::types;
@@ -12,19 +12,20 @@ use aya::{Btf, Ebpf, EbpfLoader};
 use std::fs::File;
 use std::io::{self, Read};
 
-/// The programs as the compiler left them: `sensor/bpf/processes.bpf.c`.
+/// The compiled programs; the source is `sensor/bpf/processes.bpf.c`.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/processes.bpf.o"));
 
-/// Sizes of the ring, in bytes: the least holds some hundred short lives, the most a sweep of every process of a large host.
-/// It counts twice as memory of the sensor, as it is mapped twice.
+/// Allowed sizes of the ring buffer, in bytes: the smallest holds some hundred short lives, the largest a
+/// sweep of every process of a large host. It counts twice in the sensor's memory, because it is mapped
+/// twice.
 const RING_LEN_BYTES: std::ops::RangeInclusive<u32> = (256 << 10)..=(8 << 20);
-/// Of the ring for each process there is: two records of it.
+/// Bytes of the ring buffer for each process of the host: two of its records.
 const RING_SHARE_BYTES: usize = 2 * 168;
 
-/// Where the kernel describes its types.
+/// The kernel's type information (BTF).
 const DESCRIPTION: &str = "/sys/kernel/btf/vmlinux";
 
-/// The types by whose fields the programs go (`sensor/bpf/kernel.h`), and the function of the walk.
+/// Types whose fields the programs read (`sensor/bpf/kernel.h`), and the function of the walk.
 const NAMED: [&str; 16] = [
     "bpf_iter_task",
     "bpf_iter__task",
@@ -44,10 +45,10 @@ const NAMED: [&str; 16] = [
     "kernfs_node",
 ];
 
-/// What is read of an iterator at once: the kernel gives at most eight pages.
+/// Bytes per read of an iterator: the kernel returns at most eight pages.
 const READ_LEN_BYTES: usize = 64 << 10;
 
-/// The kernel's events that are listened to, with the program of each.
+/// Programs with the kernel's tracepoint that each is attached to.
 const LISTENERS: [(&str, &str); 5] = [
     ("on_switch", "sched_switch"),
     ("on_fork", "sched_process_fork"),
@@ -56,19 +57,19 @@ const LISTENERS: [(&str, &str); 5] = [
     ("on_free", "sched_process_free"),
 ];
 
-/// The programs, loaded.
+/// The loaded programs.
 pub struct Loaded {
     ebpf: Ebpf,
 }
 
-/// What the programs need of the kernel's description of its types.
+/// Part of the kernel's type information that the programs need.
 pub struct Types(Btf);
 
 impl Types {
-    /// Read it.
+    /// Reads and cuts down the type information of this kernel.
     ///
     /// # Errors
-    /// If this kernel has none, or one that is not understood.
+    /// If this kernel has none, or its format is unknown.
     pub fn read() -> Result<Types, Error> {
         let wrong = |reason: &dyn std::fmt::Display| {
             Error::Bpf(format!("the kernel's types cannot be read from {DESCRIPTION} ({reason})"))
@@ -84,20 +85,21 @@ impl Types {
 }
 
 impl Loaded {
-    /// Load the object and make its maps, with a ring for a host of so many processes; no program runs yet. Gives the
-    /// types too, by which its programs are loaded.
+    /// Loads the object and creates its maps, with a ring buffer for a host with so many processes; no
+    /// program runs yet. Returns the type information too, which is needed to load the programs.
     ///
     /// # Errors
-    /// If this kernel has no type description, or refuses.
+    /// If this kernel has no type information, or refuses.
     pub fn new(processes: usize) -> Result<(Loaded, Types), Error> {
         let mut loader = EbpfLoader::new();
-        // Whatever it is told later, the loader begins by reading the whole description: it is let go before ours is read.
+        // The loader always starts with the whole type information of the kernel; dropped here, before ours
+        // is read.
         loader.btf(None);
         let types = Types::read()?;
         let processors = processors();
         let ebpf = loader
             .btf(Some(&types.0))
-            // Of task storage, which only the programs use, the loader has no type of its own.
+            // The loader has no type for task storage, which only the programs use.
             .allow_unsupported_maps()
             .override_global("processors_count", &processors, true)
             .map_max_entries("ring", ring_len_bytes(processes))
@@ -107,7 +109,7 @@ impl Loaded {
         Ok((Loaded { ebpf }, types))
     }
 
-    /// Load the walk over all tasks.
+    /// Loads the walk over all tasks.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -116,7 +118,7 @@ impl Loaded {
         walk.load("task", &types.0).map_err(|error| refused("the walk over all tasks is refused", &error))
     }
 
-    /// Walk over all tasks; `records` is emptied and filled.
+    /// Walks over all tasks; replaces the content of `records`.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -129,7 +131,8 @@ impl Loaded {
         read_all(file, records).map_err(|error| wrong(&error))
     }
 
-    /// Listen to what runs, begins and ends, and give what is told of it.
+    /// Attaches the programs that record which processes run, start and end; returns the ring buffer of their
+    /// records.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -148,7 +151,7 @@ impl Loaded {
         RingBuf::try_from(ring).map_err(|error| refused("the ring cannot be mapped", &error))
     }
 
-    /// Have what changed told into the ring.
+    /// Runs the program that writes the changed processes to the ring buffer.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -167,7 +170,7 @@ where
     program.try_into().map_err(|error| refused(name, &error))
 }
 
-/// A power of two, as the kernel wants it.
+/// Size of the ring buffer, a power of two as the kernel requires.
 fn ring_len_bytes(processes: usize) -> u32 {
     let wanted = u32::try_from(processes * RING_SHARE_BYTES).unwrap_or(u32::MAX);
     wanted.clamp(*RING_LEN_BYTES.start(), *RING_LEN_BYTES.end()).next_power_of_two()
@@ -177,7 +180,7 @@ fn missing(name: &str) -> Error {
     Error::Bpf(format!("{name} is missing from the programs this sensor was built with"))
 }
 
-/// The reason in one line, and what helps.
+/// Builds an error with the reason in one line, and what would help.
 fn refused(what: &str, error: &dyn std::error::Error) -> Error {
     let reason = chain(error);
     let denied = ["Operation not permitted", "Permission denied"].iter().any(|word| reason.contains(word));
@@ -185,7 +188,7 @@ fn refused(what: &str, error: &dyn std::error::Error) -> Error {
     Error::Bpf(format!("{what} ({reason}){help}"))
 }
 
-/// An error with its causes; of a verifier's report only the first line.
+/// Joins the messages of an error and its causes; only the first line of a verifier's report.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut reason = error.to_string();
     let mut cause = error.source();
@@ -199,7 +202,7 @@ fn chain(error: &dyn std::error::Error) -> String {
     reason.lines().next().unwrap_or_default().trim_end_matches(':').to_owned()
 }
 
-/// Processors that can ever be there, as the kernel numbers them.
+/// Number of possible processors, as the kernel numbers them.
 fn processors() -> u32 {
     aya::util::nr_cpus().ok().and_then(|count| u32::try_from(count).ok()).unwrap_or(1)
 }

@@ -1,6 +1,6 @@
-//! What the programs in the kernel tell, read from bytes: `sensor/bpf/record.h` says what stands where.
+//! Decoder of the records that the kernel programs write; `sensor/bpf/record.h` defines their layout.
 //!
-//! Pure. Rule: bytes that are no record are nothing, never a wrong process.
+//! Pure. Rule: bytes that are not a valid record are ignored, and never become a wrong process.
 
 use compact_str::CompactString;
 use wire::process::{Io, Life, Process, ProcessKey, State, Switches, Usage};
@@ -8,35 +8,33 @@ use wire::process::{Io, Life, Process, ProcessKey, State, Switches, Usage};
 /// A record, as far as the sensor uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// A process as it is, but for its live threads where [`Record::Thread`] follow; and what a thread of it has run that
-    /// is not in its CPU time yet, in nanoseconds.
+    /// A process, without the usage of its live threads where [`Record::Thread`] records follow; and the CPU
+    /// time of one of its threads that is not accounted yet, in nanoseconds.
     Process(Process, u64),
-    /// What a thread adds to the process of this number.
+    /// Usage of a thread, to be added to the process with this id.
     Thread(u32, Usage),
-    /// A process began, with this parent.
+    /// A process started, with this parent.
     Fork(ProcessKey, u32),
-    /// A process became another program, with these arguments.
+    /// A process executed a program, with this command line.
     Exec(ProcessKey, CompactString),
-    /// A process ended.
     Exit(Life),
-    /// A process is gone.
+    /// The kernel freed a process: its id may be reused.
     Freed(ProcessKey),
-    /// A sweep of what changed has ended.
     Sweep(Sweep),
 }
 
-/// The end of a sweep of what changed.
+/// End of a sweep over the changed processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sweep {
-    /// Processes that had run since the last one.
+    /// Processes that had run since the previous sweep.
     pub marked: u32,
-    /// When it began, in nanoseconds since boot.
+    /// When it started, in nanoseconds since boot.
     pub begin_ns: u64,
-    /// When it ended, likewise.
+    /// When it ended, in nanoseconds since boot.
     pub end_ns: u64,
-    /// Processes that ran and found no place to be noted, since loading.
+    /// Processes that ran but could not be marked, since loading.
     pub lost_marks: u64,
-    /// Records that found no place in the ring, since loading.
+    /// Records for which the ring buffer had no room, since loading.
     pub lost_records: u64,
 }
 
@@ -48,7 +46,7 @@ const ARGUMENTS_LEN: usize = 256;
 const SWEEP_LEN: usize = 40;
 const NAME_LEN: usize = 16;
 
-/// The record that `bytes` begin with, and its length.
+/// Decodes the first record of `bytes`; returns it with its length.
 #[must_use]
 pub fn read(bytes: &[u8], page_kib: u64) -> Option<(Record, usize)> {
     let kind = u32::from_ne_bytes(*bytes.first_chunk()?);
@@ -74,7 +72,7 @@ pub fn read(bytes: &[u8], page_kib: u64) -> Option<(Record, usize)> {
     })
 }
 
-/// Whether the kernel is about to remove it: it has been waited for.
+/// Whether the kernel is about to free the process: its parent has reaped it.
 #[must_use]
 pub fn is_removed(process: &Process) -> bool {
     process.state == State::Dead
@@ -109,7 +107,7 @@ fn life(bytes: &Bytes<'_>) -> Life {
     }
 }
 
-/// The arguments, joined by spaces; where they were cut, an ellipsis says so.
+/// Command line, joined by spaces; ends with an ellipsis if it was cut.
 fn command(bytes: &Bytes<'_>) -> CompactString {
     let len = usize::try_from(bytes.u32(LIFE_LEN)).unwrap_or(usize::MAX);
     let kept = &bytes.0[LIFE_LEN + 8..][..len.min(ARGUMENTS_LEN)];
@@ -132,7 +130,7 @@ fn sweep(bytes: &Bytes<'_>) -> Sweep {
     }
 }
 
-/// The state of the kernel's bits, as its get_task_state tells it (fs/proc/array.c, include/linux/sched.h).
+/// State from the kernel's bits, like its get_task_state (fs/proc/array.c, include/linux/sched.h).
 fn state(bits: u32) -> Option<State> {
     const REPORTED: u32 = 0x7f;
     const NO_LOAD: u32 = 0x400;
@@ -158,7 +156,7 @@ fn state(bits: u32) -> Option<State> {
     })
 }
 
-/// Bytes of a record, long enough for where they are asked.
+/// Bytes of a record, as long as its fields require.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -217,7 +215,7 @@ mod tests {
             (0x40, State::Parked),
             (0x8001, State::Sleeping),
             (0x8000, State::Disk),
-            // A sleeper that a fatal signal wakes, and one that is new and not yet runnable.
+            // A sleeping process that a fatal signal wakes, and a new one that is not runnable yet.
             (0x102, State::Disk),
             (0x800, State::Running),
         ] {

@@ -1,22 +1,22 @@
-//! The kernel's description of its types (BTF), cut down to those that the programs name.
+//! Filter of the kernel's type information (BTF): reduces it to the types that the programs name.
 //!
-//! Pure: bytes in, bytes out, by the format of Documentation/bpf/btf.rst. A description has some hundred thousand types, of
-//! which the programs need a few hundred; read whole, it takes the loader a tenth of a second and tens of megabytes that
-//! the allocator keeps. Rule: every type keeps its number, as the kernel knows types by number; one that is not needed
-//! becomes an empty declaration.
-//! Not here: what is needed of them (the loader finds the fields).
+//! Pure: bytes in, bytes out, in the format of Documentation/bpf/btf.rst. The type information has some
+//! hundred thousand types, but the programs need a few hundred; to parse it whole takes the loader a tenth of
+//! a second, and tens of megabytes that the allocator does not return. Rule: every type keeps its number,
+//! because the kernel identifies types by number; a type that is not needed becomes an empty declaration.
+//! Not here: which fields are needed (the loader finds them).
 
-/// What a description begins with, written by a machine of the same byte order.
+/// Magic number, in the byte order of this machine.
 const MAGIC: u16 = 0xeb9f;
-/// Bytes of its head that are known; a longer one says where the types are all the same.
+/// Length of the header fields used here; a longer header has the same fields first.
 const HEAD_LEN: usize = 24;
-/// Bytes of a type without what its kind adds.
+/// Length of a type without the data of its kind.
 const TYPE_LEN: usize = 12;
-/// A declaration of a type that is defined nowhere.
+/// Kind of a forward declaration.
 const DECLARATION: u32 = 7;
 
-/// The types named here, and all that they are made of, but not what they only point to; every other type is emptied.
-/// `None` if this is no description that is understood.
+/// Keeps the named types and all that they contain, but not what they only point to; empties every other
+/// type. `None` if the format is unknown.
 #[must_use]
 pub fn cut_down(description: &[u8], names: &[&str]) -> Option<Vec<u8>> {
     let types = Types::read(description)?;
@@ -39,15 +39,15 @@ pub fn cut_down(description: &[u8], names: &[&str]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Where everything is.
+/// Layout of the type information.
 struct Types<'a> {
     bytes: &'a [u8],
     head_len: usize,
-    /// Where the types begin.
+    /// Offset of the first type.
     begin: usize,
-    /// Where the names are, to their end.
+    /// Start and end of the names.
     strings: (usize, usize),
-    /// Each type to its end; the first has number 1.
+    /// Start and end of each type; the first has number 1.
     places: Vec<(usize, usize)>,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Types<'a> {
         (at == end).then_some(Types { bytes, head_len, begin, strings, places })
     }
 
-    /// Which types are needed, by number.
+    /// Whether each type is needed, by number.
     fn needed(&self, names: &[&str]) -> Option<Vec<bool>> {
         let mut needed = vec![false; self.places.len() + 1];
         let mut open: Vec<usize> = Vec::new();
@@ -100,18 +100,18 @@ impl<'a> Types<'a> {
         })
     }
 
-    /// The types of which this one is made.
+    /// Adds the types that this one contains.
     fn push_parts(&self, at: usize, open: &mut Vec<usize>) -> Option<()> {
         let info = word(self.bytes, at + 4)?;
         match kind(info) {
-            // What it is an array of, and what it is counted in.
+            // The element type and the index type of an array.
             3 => open.extend([word(self.bytes, at + TYPE_LEN)?, word(self.bytes, at + TYPE_LEN + 4)?]),
             4 | 5 => {
                 for member in 0..count(info) {
                     open.push(word(self.bytes, at + TYPE_LEN + member * 12 + 4)?);
                 }
             }
-            // Another name, volatile, constant, restricted, tagged.
+            // Typedef, volatile, const, restrict, type tag.
             8..=11 | 18 => open.push(word(self.bytes, at + 8)?),
             _ => {}
         }
@@ -132,7 +132,7 @@ const fn count(info: usize) -> usize {
     info & 0xffff
 }
 
-/// Bytes that follow a type, by its kind.
+/// Length of the data after a type, by its kind.
 fn added_len(info: usize) -> Option<usize> {
     Some(match kind(info) {
         2 | 7..=12 | 16 | 18 => 0,
@@ -148,8 +148,8 @@ fn added_len(info: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// A description of: 1 an integer, 2 a structure `kept` of an array (3) of 4 and a pointer (5) to 6; 4 a structure
-    /// without a name; 6 a structure `pointed`; 7 a function `kept_not`.
+    /// Type information of: 1 an integer, 2 a structure `kept` of an array (3) of 4 and a pointer (5) to 6; 4
+    /// a structure without a name; 6 a structure `pointed`; 7 a function `kept_not`.
     fn description() -> Vec<u8> {
         let strings = b"\0int\0kept\0pointed\0kept_not\0";
         let info = |kind: u32, count: u32| kind << 24 | count;

@@ -1,19 +1,20 @@
-//! A way of reading processes that knows nothing of lives between two sweeps, with what the connector tells of them.
+//! Source that adds the starts and ends of processes from the connector to a source that sees only its
+//! sweeps.
 //!
-//! Not here: listening (`listener`).
+//! Not here: receiving them (`listener`).
 
 use super::super::source::{Error, Kind, Source, View};
 use super::listener::Listener;
 use super::stories::Told;
 
-/// The way and the ear.
+/// A source of sweeps and a listener.
 pub struct Heard {
     source: Box<dyn Source>,
     lives: Listener,
 }
 
 impl Heard {
-    /// This way, and what is heard beside it.
+    /// Combines the source with the listener.
     #[must_use]
     pub fn new(source: Box<dyn Source>, lives: Listener) -> Heard {
         Heard { source, lives }

@@ -1,8 +1,9 @@
-//! The socket of the process events connector, and the thread that looks at each process the moment it is told of.
+//! Listener of the process events connector: its socket, and a thread that reads each process in `/proc` as
+//! soon as an event names it.
 //!
-//! Shell. Rule: the thread waits for the kernel and for its end, and for nothing else; what finds no room on its way is
-//! counted. It ends with its [`Listener`].
-//! Not here: what is told (`stories`), the form of it (`message`).
+//! Shell. Rule: the thread waits only for the kernel and for its end; events without room in a queue are
+//! counted as lost. It ends with its [`Listener`].
+//! Not here: what the events add up to (`stories`), their format (`message`).
 
 use super::super::stat;
 use super::message::{self, Message};
@@ -23,22 +24,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-/// What may wait to be taken up: at ten thousand a second more than a second.
+/// Most results that wait to be taken: more than a second at ten thousand per second.
 const WAITING_MAX: usize = 16_384;
-/// What may wait in the kernel, in bytes: some thousand messages, while the thread does not get to run.
+/// Receive buffer of the socket, in bytes: some thousand messages, for times when the thread is not
+/// scheduled.
 const KERNEL_BUFFER_BYTES: usize = 2 << 20;
-/// How long the kernel may take to answer the wish to be told.
+/// How long to wait for the kernel's answer to the subscription.
 const ANSWER_WITHIN: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
-/// Longest command that is told, in bytes; the same as the programs in the kernel tell.
+/// Longest command line that is read, in bytes; the same as in the kernel programs.
 const COMMAND_LEN_MAX_BYTES: usize = 256;
-/// Longer than any message of the connector.
+/// More than the length of any message of the connector.
 const MESSAGE_LEN_MAX_BYTES: usize = 1024;
-/// Longer than any `stat`.
+/// More than the length of any `stat`.
 const STAT_LEN_MAX_BYTES: usize = 1024;
-/// The group of the connector to which processes are told.
+/// Multicast group of process events.
 const GROUP: u32 = 1;
 
-/// Hears of forks, execs and exits.
+/// Receives forks, execs and exits.
 pub struct Listener {
     told: Receiver<Told>,
     lost: Arc<AtomicU64>,
@@ -47,10 +49,11 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Begin to listen; processes are looked at below `proc`.
+    /// Subscribes to process events and starts the thread; processes are read below `proc`.
     ///
     /// # Errors
-    /// Why it cannot be, in a sentence: before Linux 6.6 without CAP_NET_ADMIN, in a container, or if the kernel has no such connector.
+    /// The reason, in a sentence: before Linux 6.6 without CAP_NET_ADMIN, in a container, or if the kernel
+    /// has no such connector.
     pub fn open(proc: &Path) -> Result<Listener, String> {
         let socket = socket().map_err(|error| {
             format!("the process events connector cannot be listened to: {error}; it needs CAP_NET_ADMIN")
@@ -86,12 +89,12 @@ impl Listener {
         Ok(Listener { told, lost, stop, thread: Some(thread) })
     }
 
-    /// What was heard since the last time.
+    /// Results since the previous call.
     pub fn take(&self) -> impl Iterator<Item = Told> {
         self.told.try_iter()
     }
 
-    /// What found no room on its way, since the start; a loss in the kernel counts as one, however much it was.
+    /// Results and events lost since the start; a loss in the kernel counts as one, whatever its size.
     #[must_use]
     pub fn lost_total(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
@@ -100,16 +103,16 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // An eventfd takes eight bytes, always.
+        // Writing to an eventfd cannot fail here: it always takes eight bytes.
         let _ = rustix::io::write(&*self.stop, &1_u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
-            // Whether it panicked changes nothing any more.
+            // It does not matter any more whether it panicked.
             let _ = thread.join();
         }
     }
 }
 
-/// The thread's own side.
+/// State of the thread.
 struct Hearing {
     socket: OwnedFd,
     proc: PathBuf,
@@ -160,13 +163,13 @@ fn socket() -> rustix::io::Result<OwnedFd> {
     let socket =
         rustix::net::socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, Some(netlink::CONNECTOR))?;
     rustix::net::bind(&socket, &SocketAddrNetlink::new(0, GROUP))?;
-    // Without the right to more, what there is has to do.
+    // Without the required capability, the default size has to do.
     let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, KERNEL_BUFFER_BYTES);
     rustix::net::send(&socket, &message::listen(), SendFlags::empty())?;
     Ok(socket)
 }
 
-/// What the kernel says to the wish to be told; none if it says nothing.
+/// Waits for the kernel's answer to the subscription; `None` if there is none in time.
 fn answer(socket: &OwnedFd) -> rustix::io::Result<Option<u32>> {
     loop {
         let mut waits = [PollFd::new(socket, PollFlags::IN)];
@@ -175,30 +178,30 @@ fn answer(socket: &OwnedFd) -> rustix::io::Result<Option<u32>> {
         }
         match receive(socket) {
             Ok(Some(Message::Answer(error))) => return Ok(Some(error)),
-            // Somebody else listens already, and is told.
+            // Events that another subscriber has already turned on.
             Ok(_) | Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => {}
             Err(error) => return Err(error),
         }
     }
 }
 
-/// The next message of the kernel; none if it is of no interest.
+/// Receives the next message of the kernel; `None` if it is not needed.
 fn receive(socket: &OwnedFd) -> rustix::io::Result<Option<Message>> {
     let mut buffer = [0; MESSAGE_LEN_MAX_BYTES];
     let (len, _, sender) = rustix::net::recvfrom(socket, &mut buffer, RecvFlags::empty())?;
     let sender = sender.and_then(|sender| SocketAddrNetlink::try_from(sender).ok());
-    // Others may write to a socket of netlink; the kernel's number is 0.
+    // Other processes may write to a netlink socket; the kernel's port id is 0.
     let is_kernel = sender.is_some_and(|sender| sender.pid() == 0);
     Ok(message::read(&buffer[..len.min(MESSAGE_LEN_MAX_BYTES)]).filter(|_| is_kernel))
 }
 
-/// A process as it is now; none if it is gone.
+/// Reads a process now; `None` if it is gone.
 fn look(proc: &Path, pid: u32, with_command: bool) -> Option<Look> {
     let folder = proc.join(pid.to_string());
     let file = File::open(folder.join("stat")).ok()?;
     let mut text = [0; STAT_LEN_MAX_BYTES];
     let len = file.read_at(&mut text, 0).ok()?;
-    // One that is being let go has no threads, and no parent and times any more.
+    // A process that is being released has no threads, and no longer a parent and times.
     let stat = stat::stat(&text[..len]).filter(|stat| stat.threads > 0)?;
     let uid = file.metadata().ok()?.uid();
     let command = if with_command { command(&folder).unwrap_or_default() } else { CompactString::default() };
@@ -212,7 +215,7 @@ fn command(folder: &Path) -> Option<CompactString> {
     stat::command(text)
 }
 
-/// What the clock since boot is ahead of the monotonic one.
+/// How far the boot-time clock is ahead of the monotonic clock.
 fn suspended_ns() -> u64 {
     let nanos = |clock| {
         let now = clock_gettime(clock);

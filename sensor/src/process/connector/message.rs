@@ -1,49 +1,47 @@
-//! What the process events connector sends, read from bytes.
+//! Messages of the process events connector: encoder of the subscription, decoder of the events.
 //!
-//! Pure. By linux/netlink.h, linux/connector.h and linux/cn_proc.h, in the byte order of the machine. Rule: of a process
-//! only its first thread is told of; threads that begin and end are nothing.
+//! Pure. Formats: linux/netlink.h, linux/connector.h and linux/cn_proc.h, in the byte order of the machine.
+//! Rule: only events of the main thread of a process count; starts and ends of other threads are ignored.
 //! Left out: changes of user, session and name.
 
-/// What happened, by the numbers of processes; times in nanoseconds of the monotonic clock.
+/// A decoded event; times are in nanoseconds on the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// The answer to the wish to be told: 0, or the number of an error.
+    /// Answer to the subscription: 0, or an error number.
     Answer(u32),
-    /// A process began.
+    /// A process started.
     Fork {
-        /// Its number.
         pid: u32,
-        /// Its parent's.
+        /// Process id of the parent.
         parent: u32,
-        /// When.
+        /// When it started.
         at_ns: u64,
     },
-    /// A process became another program.
+    /// A process executed a program.
     Exec {
-        /// Its number.
+        /// Process id.
         pid: u32,
     },
     /// A process ended.
     Exit {
-        /// Its number.
         pid: u32,
-        /// As wait(2) gives it.
+        /// Exit status, as of wait(2).
         code: u32,
-        /// When.
+        /// When it ended.
         at_ns: u64,
     },
 }
 
-/// Bytes before the event: the heads of netlink and of the connector.
+/// Length of the netlink and connector headers, before the event.
 const HEADS_LEN: usize = 16 + 20;
-/// The index and value by which the connector of processes is known.
+/// Index and value that identify the connector of process events.
 const OF_PROCESSES: (u32, u32) = (1, 1);
-/// To be told; the opposite is 2.
+/// Operation that subscribes; 2 unsubscribes.
 const LISTEN: u32 = 1;
-/// The kind of a netlink message that is the only part.
+/// Type of a netlink message with a single part.
 const DONE: u16 = 3;
 
-/// The wish to be told.
+/// Encodes the subscription.
 #[must_use]
 pub fn listen() -> Vec<u8> {
     let len = u32::try_from(HEADS_LEN + size_of_val(&LISTEN)).unwrap_or(u32::MAX);
@@ -62,7 +60,7 @@ pub fn listen() -> Vec<u8> {
     bytes
 }
 
-/// What a datagram tells; nothing if it is of no interest, or no such message.
+/// Decodes a datagram; `None` if it is not needed, or is not such a message.
 #[must_use]
 pub fn read(datagram: &[u8]) -> Option<Message> {
     let word = |at: usize| datagram.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes);

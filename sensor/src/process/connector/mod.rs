@@ -1,10 +1,12 @@
-//! Forks, execs and exits as the kernel's process events connector tells them: how short lives are seen where no program
-//! may be loaded into the kernel.
+//! Forks, execs and exits from the kernel's process events connector: shows short-lived processes where no
+//! BPF program can be loaded.
 //!
-//! [`message`] is what the kernel sends, [`stories`] what it adds up to; both are pure. [`listener`] is the shell: a socket
-//! (connector.rst of the kernel's documentation, linux/cn_proc.h) and a thread that looks into `/proc` the moment something
-//! is told, for the connector itself tells numbers only. [`heard`] adds it to a way of reading.
-//! Rule: what was told and not received is counted. What ends before it is looked at is told without its command.
+//! [`message`] decodes what the kernel sends, [`stories`] combines it; both are pure. [`listener`] is the
+//! shell: a socket (connector.rst of the kernel's documentation, linux/cn_proc.h) and a thread that reads
+//! `/proc` as soon as an event arrives, because the connector itself reports only ids. [`heard`] adds the
+//! result to another source.
+//! Rule: lost events are counted. A process that ends before the thread reads it is reported without its
+//! command line.
 //! Not here: sweeps (`procfs`).
 
 pub mod heard;

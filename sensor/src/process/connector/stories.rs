@@ -1,8 +1,10 @@
-//! Lives from forks, execs and exits, and from what was seen of the processes meanwhile.
+//! Tracker of processes by their events: combines forks, execs and exits with what was read of the processes
+//! meanwhile.
 //!
-//! Pure: who looks at a process is given. Invariants: a process is remembered from its first telling to its end; what is
-//! told of one number after its end is of another process. At most [`PROCESSES_MAX`] are remembered.
-//! Not here: receiving, and looking into `/proc` (`listener`).
+//! Pure: callers pass the function that reads a process. Invariants: a process is remembered from its first
+//! event to its end; later events with its id belong to another process. At most [`PROCESSES_MAX`] are
+//! remembered.
+//! Not here: receiving events, reading `/proc` (`listener`).
 
 use super::super::stat::{Stat, TICK_NS};
 use super::message::Message;
@@ -11,25 +13,23 @@ use std::collections::HashMap;
 use wire::process::delta::PROCESSES_MAX;
 use wire::process::{Life, ProcessKey, Usage};
 
-/// What a look at a process showed.
+/// Result of reading a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// Its `stat`.
     pub stat: Stat,
-    /// Whose it is.
+    /// User id.
     pub uid: u32,
-    /// Its arguments; asked for at an exec alone.
+    /// Command line; read only at an exec.
     pub command: CompactString,
 }
 
-/// What is to be added to the lives.
+/// An event to add to the lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// A process began, with this parent.
+    /// A process started, with this parent.
     Fork(ProcessKey, u32),
-    /// A process became another program, with these arguments.
+    /// A process executed a program, with this command line.
     Exec(ProcessKey, CompactString),
-    /// A process ended.
     Exit(Life),
 }
 
@@ -41,28 +41,27 @@ struct Known {
     name: CompactString,
 }
 
-/// The processes of which something was told.
+/// Processes with at least one event.
 #[derive(Debug)]
 pub struct Stories {
     known: HashMap<u32, Known>,
-    /// What the clock of starts is ahead of the monotonic one: the time that the host was suspended.
+    /// How far the boot-time clock is ahead of the monotonic clock: the time that the host was suspended.
     suspended_ns: u64,
 }
 
 impl Stories {
-    /// None yet.
     #[must_use]
     pub fn new(suspended_ns: u64) -> Stories {
         Stories { known: HashMap::new(), suspended_ns }
     }
 
-    /// What a message adds up to; `look` shows a process as it is now, if it is still there.
+    /// Takes in a message; `look` reads the process now, if it still exists.
     pub fn tell(&mut self, message: Message, look: impl FnOnce(u32) -> Option<Look>) -> Option<Told> {
         match message {
             Message::Answer(_) => None,
             Message::Fork { pid, parent, at_ns } => {
                 let look = look(pid);
-                // Its name is its parent's until it is known better.
+                // The name of a new process is that of its parent, if it cannot be read.
                 let of_parent = self.known.get(&parent);
                 let known = Known {
                     key: ProcessKey { pid, start_ns: self.start_ns(at_ns, look.as_ref()) },
@@ -103,7 +102,7 @@ impl Stories {
         }
     }
 
-    /// As `/proc` counts starts, so that a process is the same by each way.
+    /// Start time with the precision of `/proc`, so that every source gives a process the same key.
     fn start_ns(&self, at_ns: u64, look: Option<&Look>) -> u64 {
         look.map_or((at_ns + self.suspended_ns) / TICK_NS * TICK_NS, |look| look.stat.start_ns)
     }
