@@ -1,8 +1,9 @@
-//! Hears the conditions that cause recordings: each is a subscription of the sensor's own, of which only signals come.
+//! Watcher of trigger conditions: each condition is a subscription of the sensor's own that returns only
+//! signals.
 //!
-//! Shell. Rules: a condition costs what its trigger may cost, and is stopped beyond it as any subscription would be; that is told,
-//! the others go on, and after a pause it is looked at again. Where its subscription ended, since it was not taken from in time,
-//! there is another one.
+//! Shell. Rules: a condition may use the CPU budget of its trigger, and is stopped beyond it like any
+//! subscription; that is reported, the other conditions go on, and after a pause the stopped one is
+//! subscribed to again. If a subscription ended because it was not read in time, a new one replaces it.
 //! Not here: what a signal causes (`trigger`, `desk`).
 
 use super::trigger::Trigger;
@@ -14,35 +15,36 @@ use tokio::task::JoinSet;
 use wire::channel::Wanted;
 use wire::channel::stream::Body;
 
-/// Signals that wait for the desk.
+/// Most signals that wait for the recorder.
 const SIGNALS_MAX: usize = 16;
-/// Entries taken at a time.
+/// Entries per read.
 const LIMIT: usize = 64;
-/// How long to wait for a signal before asking again: below the time after which a subscription ends by itself.
+/// Longest wait for a signal before the next request: less than the time after which an idle subscription
+/// ends.
 const WAIT: Duration = Duration::from_secs(20);
-/// How long a condition that was stopped is left alone.
+/// Pause after a condition was stopped.
 pub(super) const AFTER_STOP: Duration = Duration::from_secs(60);
 
-/// What was heard of the condition of the trigger of this number.
+/// Report about the condition of trigger `number`.
 #[derive(Debug)]
 pub(super) enum Heard {
-    /// It became true, so many nanoseconds after boot, at this value.
+    /// The condition became true with this value, `at_ns` nanoseconds after boot.
     True { number: usize, at_ns: u64, value: f64 },
-    /// It is not looked at for some time, and why.
+    /// The condition is not evaluated for some time; `why` is the reason.
     Stopped { number: usize, why: String },
-    /// It is looked at again.
+    /// The condition is evaluated again.
     GoesOn { number: usize },
 }
 
-/// All of them. Dropped, they are no longer heard, and their subscriptions end.
+/// All watched conditions. Dropping it ends their subscriptions.
 pub(super) struct Conditions {
     heard: mpsc::Receiver<Heard>,
-    /// Kept for as long as they are heard.
+    /// Dropping the set aborts the tasks.
     _tasks: JoinSet<()>,
 }
 
 impl Conditions {
-    /// Subscribe to those of the triggers that have one; one that is stopped is left alone for so long.
+    /// Subscribes to the conditions of the triggers; after one was stopped, waits for `after_stop`.
     pub(super) fn hear<'a>(
         hub: &Hub,
         triggers: impl Iterator<Item = &'a Trigger>,
@@ -55,14 +57,14 @@ impl Conditions {
             let (hub, sender, name) = (hub.clone(), sender.clone(), trigger.name.clone());
             let ear = Ear { hub, wanted: *wanted, name, number, sender };
             tasks.spawn(async move {
-                // No one hears it where the desk has ended.
+                // Fails only after the recorder has ended.
                 let _ = ear.hear(after_stop).await;
             });
         }
         Conditions { heard, _tasks: tasks }
     }
 
-    /// The next; without an end where there are none.
+    /// The next report; pending for ever if there are no conditions.
     pub(super) async fn next(&mut self) -> Heard {
         match self.heard.recv().await {
             Some(heard) => heard,
@@ -71,7 +73,7 @@ impl Conditions {
     }
 }
 
-/// Listens to one condition.
+/// Watcher of one condition.
 struct Ear {
     hub: Hub,
     wanted: Wanted,
@@ -80,15 +82,15 @@ struct Ear {
     sender: mpsc::Sender<Heard>,
 }
 
-/// Why a subscription is not listened to any longer.
+/// Why a subscription is not read any longer.
 enum Over {
-    /// It is there no more.
+    /// It no longer exists.
     Gone,
-    /// It uses too much, or there is none to be had.
+    /// It used too much, or was refused.
     Stopped(String),
 }
 
-/// The desk has ended.
+/// The recorder has ended.
 struct Unheard;
 
 impl Ear {
@@ -118,7 +120,7 @@ impl Ear {
         }
     }
 
-    /// Until the subscription has ended, or is stopped.
+    /// Reads the subscription until it ends or is stopped.
     async fn listen(&self, id: Id) -> Result<Over, Unheard> {
         loop {
             let answer = match self.hub.take(id, LIMIT, WAIT).await {
@@ -131,7 +133,7 @@ impl Ear {
                 self.tell(Heard::True { number: self.number, at_ns: entry.at_ns, value }).await?;
             }
             if let Some(reason) = answer.standing.quarantined {
-                // Where it is there no more, that is as well.
+                // It does not matter if it no longer exists.
                 let _ = self.hub.unsubscribe(id);
                 return Ok(Over::Stopped(reason));
             }
@@ -160,7 +162,7 @@ mod tests {
         Config::new(raw).expect("good")
     }
 
-    /// A sweep over a host of many processes.
+    /// A sweep over a host with many processes.
     fn sweep(view: &mut View, number: u64) {
         view.table.begin(number, number * 1_000_000_000, Coverage::All);
         for pid in 1..=PROCESSES {

@@ -1,7 +1,7 @@
-//! How the flight recorder behaves: `[sensor.recorder]` of the configuration file.
+//! Configuration of the flight recorder: `[sensor.recorder]`.
 //!
-//! Pure. Rule: [`RawConfig`] mirrors the file and nothing else; a [`Config`] is valid by construction, and all mistakes are
-//! told at once, each with its key.
+//! Pure. Rule: [`RawConfig`] mirrors the file and nothing else; a [`Config`] is valid by construction, and
+//! all errors are reported at once, each with its key.
 
 use super::ring::{BYTES_MAX, Limits};
 use super::trigger::{On, Pattern, Trigger};
@@ -13,24 +13,24 @@ use serde::Deserialize;
 use std::time::Duration;
 use wire::channel::{self, Budget, Wanted, expression};
 
-/// How far the recorder reaches back by default, in seconds.
+/// Default for `seconds`: how far the recorder reaches back.
 pub const SECONDS_DEFAULT: f64 = 60.0;
-/// Sweeps that it takes a second by default, where only what ran is told: what an idle host can spare.
+/// Default rate of recorded sweeps when only what ran is read: an idle host can spare that.
 pub const HZ_OF_CHANGED: f64 = 16.0;
-/// Likewise where every sweep walks all tasks in the kernel.
+/// Default rate when every sweep walks all tasks in the kernel.
 pub const HZ_OF_SWEEP: f64 = 2.0;
-/// Likewise where every sweep reads files of `/proc`: what is swept anyway.
+/// Default rate when every sweep reads files of `/proc`: such sweeps are made anyway.
 pub const HZ_OF_PROCFS: f64 = 1.0;
-/// Disk space for recordings by default, in MiB.
+/// Default for `budget_mib`: disk space for recordings, in MiB.
 pub const BUDGET_MIB_DEFAULT: u64 = 256;
-/// How long the recorder can reach back, in seconds: beyond it the bytes of the ring do for few processes only.
+/// Allowed range of `seconds`: for more, the memory of the ring suffices only for few processes.
 pub const SECONDS_ALLOWED: std::ops::RangeInclusive<f64> = 5.0..=600.0;
-/// Disk space that is allowed, in MiB: one long recording at least.
+/// Allowed range of `budget_mib`, in MiB: at least one long recording.
 pub const BUDGET_MIB_ALLOWED: std::ops::RangeInclusive<u64> = 64..=1 << 20;
-/// Most triggers: each is looked at for every line.
+/// Most triggers: each is checked for every line.
 pub const TRIGGERS_MAX: usize = 64;
-/// CPU time that the condition of a trigger may take by default, in milliseconds a second: a busy second of a large host
-/// is no reason to stop it.
+/// Default CPU budget of a condition, in milliseconds per second: a busy second of a large host must not stop
+/// it.
 pub const CONDITION_CPU_MS_DEFAULT: u32 = 100;
 /// Largest compiled expression, in bytes.
 const EXPRESSION_BYTES_MAX: usize = 1 << 20;
@@ -39,15 +39,14 @@ const EXPRESSION_BYTES_MAX: usize = 1 << 20;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawConfig {
-    /// Whether there is one; there is unless this is false.
+    /// Whether the recorder is on [default: true].
     pub on: Option<bool>,
-    /// How far it reaches back.
+    /// How far it reaches back, in seconds.
     pub seconds: Option<f64>,
-    /// Sweeps a second.
+    /// Recorded sweeps per second.
     pub hz: Option<f64>,
     /// Disk space for recordings, in MiB.
     pub budget_mib: Option<u64>,
-    /// What causes a recording.
     #[serde(default)]
     pub triggers: Vec<RawTrigger>,
 }
@@ -56,68 +55,68 @@ pub struct RawConfig {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawTrigger {
-    /// Its name.
     pub name: String,
-    /// Which events it looks at: `line`, `call-start` or `call-end`; or `condition`, which is so where one is given.
+    /// Which events it checks: `line`, `call-start` or `call-end`; or `condition`, which is the default with
+    /// a condition.
     #[serde(default)]
     pub on: On,
-    /// Fires when this becomes true, as docs/channels.md has conditions.
+    /// Fires when this condition becomes true; the syntax is in docs/channels.md.
     pub condition: Option<String>,
-    /// Over the processes that pass this.
+    /// Filter for the processes of the condition.
     pub filter: Option<String>,
-    /// Looked at so often a second; 1 unless given.
+    /// How often the condition is evaluated, in Hz [default: 1].
     pub hz: Option<f64>,
-    /// CPU time that looking may take, in milliseconds a second.
+    /// CPU budget of the condition, in milliseconds per second.
     pub cpu_ms: Option<u32>,
-    /// Expression for the kind.
+    /// Regular expression for the kind of the event.
     pub kind: Option<String>,
-    /// Expression for the id of the call.
+    /// Regular expression for the id of the call.
     pub call: Option<String>,
-    /// Expression for the job.
+    /// Regular expression for the job.
     pub job: Option<String>,
-    /// Expression for the outcome.
+    /// Regular expression for the outcome.
     pub outcome: Option<String>,
-    /// Expression for the user.
+    /// Regular expression for the user.
     pub user: Option<String>,
-    /// Expression for the parties.
+    /// Regular expression for the parties.
     pub host: Option<String>,
-    /// Expression for the other texts.
+    /// Regular expression for the other texts.
     pub text: Option<String>,
-    /// Seconds kept before the event.
+    /// Seconds recorded before the event.
     pub before_s: Option<f64>,
-    /// Seconds kept after it.
+    /// Seconds recorded after the event.
     pub after_s: Option<f64>,
-    /// Seconds for which it is quiet after it has fired.
+    /// Seconds without another recording after it has fired.
     pub cool_down_s: Option<f64>,
 }
 
-/// How the recorder behaves.
+/// Checked configuration of the recorder.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// How far and how large the ring is; none where there is no recorder.
+    /// Limits of the ring; `None` disables the recorder.
     pub ring: Option<Limits>,
-    /// How often it takes a sweep; if it is not told, that depends on what a sweep costs ([`Config::rate`]).
+    /// Requested rate of recorded sweeps; without it the rate depends on the cost of a sweep
+    /// ([`Config::rate`]).
     pub wanted: Option<Rate>,
     /// Disk space for recordings, in bytes.
     pub budget_bytes: u64,
-    /// What causes a recording.
     pub triggers: Vec<Trigger>,
 }
 
-/// A mistake: the way to its key below `[sensor.recorder]`, and what was found and expected.
+/// Error in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// The way.
+    /// Path of the key below `[sensor.recorder]`.
     pub keys: Vec<String>,
-    /// The sentence.
+    /// What was found and what was expected.
     pub message: String,
 }
 
 impl Config {
-    /// The checked form of `raw`.
+    /// Checks `raw`.
     ///
     /// # Errors
-    /// Every value that cannot be meant.
+    /// Every invalid value.
     pub fn new(raw: RawConfig) -> Result<Config, Vec<Mistake>> {
         let mut wrong = Vec::new();
         let mut note = |keys: &[&str], message: String| {
@@ -153,7 +152,7 @@ impl Config {
 }
 
 impl Config {
-    /// How often it takes a sweep where the processes are read so.
+    /// Rate of recorded sweeps with this kind of source.
     #[must_use]
     pub fn rate(&self, kind: Kind) -> Rate {
         let hz = match kind {
@@ -191,7 +190,7 @@ fn trigger(raw: &RawTrigger, reach: Duration, mut note: impl FnMut(&str, String)
         }
         Duration::from_secs_f64(secs)
     };
-    // What is kept lies in the ring, before and after.
+    // What is recorded must fit into the ring, before and after the event.
     let max = reach.as_secs_f64();
     Trigger {
         name: raw.name.as_str().into(),
@@ -204,7 +203,8 @@ fn trigger(raw: &RawTrigger, reach: Duration, mut note: impl FnMut(&str, String)
     }
 }
 
-/// What is subscribed to, where a condition is given; what belongs to events is a mistake beside it, and the other way round.
+/// The subscription of a trigger with a condition. Keys for events are an error beside a condition, and keys
+/// of conditions without one.
 fn condition(raw: &RawTrigger, note: &mut impl FnMut(&str, String)) -> Option<Box<Wanted>> {
     let Some(text) = &raw.condition else {
         let others = [
@@ -242,7 +242,7 @@ fn condition(raw: &RawTrigger, note: &mut impl FnMut(&str, String)) -> Option<Bo
     let budget = Budget { cpu_ms: raw.cpu_ms.unwrap_or(CONDITION_CPU_MS_DEFAULT), ..Budget::default() };
     let budget = budget.checked().map_err(|error| note("cpu_ms", error.to_string())).unwrap_or_default();
     let wanted = Wanted { filter, condition, rate, budget, only_signals: true, ..Wanted::default() };
-    // Which fields there are is known to who evaluates it.
+    // The evaluator knows which fields there are.
     if let Err(error) = Prepared::new(wanted.clone(), || Duration::ZERO)
         && wanted.condition.is_some()
     {

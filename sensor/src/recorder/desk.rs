@@ -1,10 +1,11 @@
-//! Hears the triggers and orders, and writes recordings: a task beside the sampling thread.
+//! Recorder: takes triggers and operators' orders, and writes recordings, in a task beside the sampling
+//! thread.
 //!
-//! Shell. Rules: what was before the cause is on disk at once, since it is what a crash or a full ring would take; what comes
-//! after it is added as the ring has it, each segment once, by its number. A window is over once a sweep is there that began
-//! after it, since with that comes what ended before. Nothing here runs on the sampling thread, and the disk is written where
-//! that may block.
-//! Not here: what fires (`trigger`), the ring (`ring`), the folder (`store`).
+//! Shell. Rules: what happened before the cause is on disk at once, because a crash or a full ring would lose
+//! it; what comes after the cause is added from the ring, each segment once, by its number. A window is
+//! complete when there is a sweep that started after it, because that sweep brings the processes that ended
+//! before. Nothing here runs on the sampling thread, and files are written on the blocking pool.
+//! Not here: when triggers fire (`trigger`), the ring (`ring`), the folder (`store`).
 
 use super::conditions::{AFTER_STOP, Conditions, Heard};
 use super::config::Config;
@@ -32,66 +33,64 @@ use wire::id::{DomainName, HostName, SensorKey};
 use wire::recording::{Block, Cause, End, Header, Serving};
 use wire::time::Time;
 
-/// Windows that are open at a time: each writes the same sweeps again.
+/// Most open windows: each writes the same sweeps again.
 pub const OPEN_MAX: usize = 8;
-/// Of them, those that were ordered: the other places are kept for triggers.
+/// Most ordered windows among them: the others are reserved for triggers.
 pub const ORDERED_MAX: usize = OPEN_MAX / 2;
-/// Orders that wait for the desk.
+/// Most orders that wait.
 const ORDERS_MAX: usize = 16;
-/// Events read from the journal at a time.
+/// Events per read of the journal.
 const EVENTS_AT_A_TIME: usize = 1024;
-/// Most processes of which a recording tells whom they serve.
+/// Most processes in a recording's list of processes that serve jobs.
 const SERVING_MAX: usize = 10_000;
-/// How often it is looked whether the processes are read otherwise.
+/// How often the kind of the source is checked, because the rate depends on it.
 const CHANGE_EVERY: Duration = Duration::from_secs(10);
-/// How often it is looked what there is for an open window, and whether it is over.
+/// How often open windows are checked: for new segments, and for being complete.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How late the end of a process may be told: a sweep that begins so long after a window brings all that ended within.
+/// How late the end of a process may be reported: a sweep that starts this long after a window brings all
+/// processes that ended in it.
 const TOLD_WITHIN: Duration = Duration::from_millis(100);
-/// How much longer than two sweeps take it is waited for that sweep, should there be none.
+/// Longest wait for such a sweep, besides the time of two sweeps.
 const SWEEP_WITHIN: Duration = Duration::from_secs(2);
 
-/// Whose recordings they are.
+/// The sensor's names, for the header of recordings.
 #[derive(Clone, Debug)]
 pub struct Whose {
-    /// The domain.
     pub domain: DomainName,
-    /// The host.
     pub host: HostName,
-    /// The sensor.
     pub sensor: SensorKey,
 }
 
-/// An operator's order.
+/// Order of an operator to record a window.
 #[derive(Clone, Debug)]
 pub struct Order {
     /// How long before now.
     pub before: Duration,
     /// How long after now.
     pub after: Duration,
-    /// Why.
+    /// Why, for the header of the recording.
     pub note: CompactString,
 }
 
-/// Why an order is not obeyed.
+/// Why an order was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
     /// Too many windows are open.
     #[error("{OPEN_MAX} recordings are under way, and there may be no more")]
     Busy,
-    /// Too many of them were ordered.
+    /// Too many ordered windows are open.
     #[error("{ORDERED_MAX} recordings that were ordered are under way; order again when one is over")]
     Ordered,
-    /// The folder cannot be written.
+    /// The recording cannot be written.
     #[error("the recording cannot be written: {0}")]
     Disk(String),
-    /// The desk has ended.
+    /// The recorder has ended.
     #[error("the sensor is ending")]
     Ended,
 }
 
-/// The desk, ready to run.
+/// The recorder, ready to run.
 pub struct Desk {
     whose: Whose,
     ring: Ring,
@@ -105,7 +104,7 @@ pub struct Desk {
     open: Vec<Open>,
 }
 
-/// For whoever asks; to be cloned freely.
+/// Handle for queries and orders; cheap to clone.
 #[derive(Clone)]
 pub struct Handle {
     ring: Ring,
@@ -122,17 +121,17 @@ struct Shared {
     trouble: Mutex<Trouble>,
 }
 
-/// What does not work.
+/// Current errors.
 #[derive(Debug, Default)]
 struct Trouble {
-    /// Why the last recording could not be written; none if it could.
+    /// Why the last recording could not be written; `None` if it could.
     unwritten: Option<String>,
-    /// Why conditions are not looked at, by the number of the trigger.
+    /// Why conditions are not evaluated, by number of the trigger.
     stopped: BTreeMap<usize, String>,
 }
 
 impl Trouble {
-    /// In sentences, if there is some.
+    /// The errors in sentences; `None` without errors.
     fn told(&self) -> Option<String> {
         let unwritten = self.unwritten.iter();
         let unwritten = unwritten.map(|error| format!("the last recording could not be written: {error}"));
@@ -141,17 +140,18 @@ impl Trouble {
     }
 }
 
-/// A window that is not over.
+/// A window that is not complete.
 struct Open {
     writing: Writing,
-    /// The number of the first segment of the ring that is not written yet.
+    /// Number of the first segment of the ring that is not written yet.
     next: u64,
-    /// The first event that can be of the window.
+    /// Number of the first event that may be in the window.
     events_from: u64,
 }
 
 impl Desk {
-    /// Open the folder of recordings. Gives with it who is asked, and what a crash left, in sentences.
+    /// Opens the folder of recordings. Returns the recorder with its handle, and what a crash left, in
+    /// sentences.
     ///
     /// # Errors
     /// If the folder cannot be used.
@@ -184,9 +184,9 @@ impl Desk {
         Ok((desk, handle, told))
     }
 
-    /// Hear and write until `shutdown`; then end what is open.
+    /// Takes triggers and orders, and writes, until `shutdown`; then ends the open windows.
     pub async fn run(mut self, shutdown: CancellationToken) {
-        // Held as long as it runs: the processes are swept at least this often.
+        // Held while it runs: the processes are swept at least this often.
         let wish = self.processes.wish();
         let mut rate = self.rate();
         wish.set(Some(rate));
@@ -201,7 +201,7 @@ impl Desk {
             tokio::select! {
                 () = shutdown.cancelled() => break,
                 Some((order, reply)) = self.orders.recv() => {
-                    // Who asked may have gone.
+                    // The client may be gone.
                     let _ = reply.send(self.obey(order).await);
                 }
                 changed = events.changed(), if hears => match changed {
@@ -225,12 +225,12 @@ impl Desk {
         }
     }
 
-    /// How often a sweep is taken: the processes may be read otherwise than at first.
+    /// Rate of recorded sweeps; it changes when the source of process data is replaced.
     fn rate(&self) -> Rate {
         self.config.rate(self.processes.status().kind)
     }
 
-    /// Look at the events from `cursor` on; gives where to go on.
+    /// Checks the events from `cursor` on; returns the next cursor.
     async fn hear(&mut self, mut cursor: u64) -> u64 {
         loop {
             let (reader, shared) = (self.reader.clone(), Arc::clone(&self.shared));
@@ -252,7 +252,7 @@ impl Desk {
         }
     }
 
-    /// What was heard of a condition.
+    /// Handles a report about a condition.
     async fn take_up(&mut self, heard: Heard) {
         match heard {
             Heard::True { number, at_ns, value } => {
@@ -273,7 +273,7 @@ impl Desk {
         }
     }
 
-    /// Begin what a trigger wants; where that cannot be, it is counted.
+    /// Starts the recording of a trigger; a recording that cannot start is counted.
     async fn record(&mut self, fired: Fired, cause: Cause) {
         let Fired { number, trigger, note, at_ns, from_ns, to_ns } = fired;
         let begun = self.begin(Cause { trigger, note, ..cause }, at_ns, from_ns, to_ns).await;
@@ -290,7 +290,7 @@ impl Desk {
         self.begin(cause, at_ns, from_ns, to_ns).await
     }
 
-    /// Write what is there of a window, and have it open until it is over.
+    /// Writes what there is of a window, and adds it to the open windows.
     async fn begin(
         &mut self,
         cause: Cause,
@@ -338,7 +338,7 @@ impl Desk {
             sensor: self.whose.sensor,
             cause,
             at_ns,
-            // Where the ring does not reach back so far, it is told how far.
+            // If the ring does not reach back so far, the header says how far it does.
             from_ns: held.first().map_or(window.0, |held| held.segment.first_ns.max(window.0)),
             to_ns: window.1,
             booted: now.booted,
@@ -347,7 +347,7 @@ impl Desk {
         }
     }
 
-    /// End the windows that are over, and write what there is of the others.
+    /// Ends the windows that are complete, and writes the new segments of the others.
     async fn look(&mut self) {
         for open in std::mem::take(&mut self.open) {
             match self.is_over(open.writing.header().to_ns) {
@@ -357,7 +357,7 @@ impl Desk {
         }
     }
 
-    /// Whether a window that ends then is: what is of it is in the ring, or will not come.
+    /// Whether a window with this end is complete: everything in it has arrived, or will not arrive.
     fn is_over(&self, to_ns: u64) -> bool {
         let period = self.rate().period();
         let is_past = |moment_ns: u64, by: Duration| moment_ns > to_ns.saturating_add(nanos(by));
@@ -366,7 +366,7 @@ impl Desk {
             && (is_past(self.ring.swept_ns(), TOLD_WITHIN) || is_past(now_ns, period * 2 + SWEEP_WITHIN))
     }
 
-    /// Write what has come of a window, before the ring lets it go.
+    /// Writes the new segments of a window, before the ring drops them.
     async fn go_on(&mut self, mut open: Open) {
         let header = open.writing.header();
         let (held, next) = self.ring.sealed(open.next, header.from_ns, header.to_ns);
@@ -386,11 +386,12 @@ impl Desk {
         }
     }
 
-    /// Write the rest of a window.
+    /// Writes the rest of a window.
     async fn end(&self, open: Open, end: End) {
         let Open { mut writing, next, events_from } = open;
         let header = writing.header().clone();
-        // Nothing of the window goes into the next segment, so recordings that overlap have the same ones.
+        // Ends the segment under way, so that nothing of the window goes into the next one, and overlapping
+        // recordings have the same segments.
         let (held, _) = self.ring.freeze(next, header.from_ns, header.to_ns);
         let (reader, id) = (self.reader.clone(), header.id.clone());
         let serving = self.serving.between(header.from_ns, header.to_ns).into_iter().flat_map(serving_of);
@@ -416,48 +417,48 @@ impl Desk {
 }
 
 impl Handle {
-    /// Have a window recorded: its id.
+    /// Records a window; returns the id of the recording.
     ///
     /// # Errors
-    /// If it cannot be, now.
+    /// If it cannot be recorded now.
     pub async fn order(&self, order: Order) -> Result<CompactString, Refusal> {
         let (sender, reply) = oneshot::channel();
         self.orders.send((order, sender)).await.map_err(|_| Refusal::Ended)?;
         reply.await.map_err(|_| Refusal::Ended)?
     }
 
-    /// How far the ring reaches back where its bytes do.
+    /// How far the ring reaches back, unless its memory limits it.
     #[must_use]
     pub fn reach(&self) -> Duration {
         self.reach
     }
 
-    /// How long after an order its recording is over at the latest, where sweeps are on time: until the sweep is there that
-    /// brings what ended so long `after` it.
+    /// Longest time from an order until its recording is complete, if sweeps are on time: until there is the
+    /// sweep that brings the processes that ended up to `after`.
     #[must_use]
     pub fn ready_in(&self, after: Duration) -> Duration {
         after + self.config.rate(self.processes.status().kind).period() + TOLD_WITHIN + LOOK_EVERY * 2
     }
 
-    /// The ring.
     #[must_use]
     pub fn ring(&self) -> &Ring {
         &self.ring
     }
 
-    /// Look at the folder.
+    /// Reads the list of recordings.
     pub fn store<T>(&self, look: impl FnOnce(&Store) -> T) -> T {
         look(&locked(&self.shared.store))
     }
 
-    /// Each trigger with how often it fired.
+    /// Each trigger with its counters.
     #[must_use]
     pub fn triggers(&self) -> Vec<(Trigger, Count)> {
         let triggers = locked(&self.shared.triggers);
         triggers.counts().map(|(trigger, count)| (trigger.clone(), count)).collect()
     }
 
-    /// Why the last recording could not be written, and which conditions are stopped, in sentences; none if all is well.
+    /// Why the last recording could not be written, and which conditions are stopped, in sentences; `None` if
+    /// all is well.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         locked(&self.shared.trouble).told()
@@ -480,7 +481,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     tokio::task::spawn_blocking(work).await.ok()
 }
 
-#[allow(clippy::disallowed_methods)] // The shell that brings times since boot to the calendar.
+#[allow(clippy::disallowed_methods)] // The shell that converts times since boot to calendar time.
 fn now() -> Now {
     let boot_ns = boot_ns();
     let calendar: Time = std::time::SystemTime::now().into();

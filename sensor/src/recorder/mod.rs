@@ -1,9 +1,10 @@
-//! The flight recorder: the last seconds of all processes at the full rate in memory, and recordings of them on disk when
-//! something happens.
+//! Flight recorder: the last seconds of all processes at the full rate, in memory, and recordings of them on
+//! disk when something happens.
 //!
-//! [`ring`] and [`trigger`] are the pure parts: what is held, and when it is kept. [`tap`] fills the ring on the sampling
-//! thread, [`desk`] hears the triggers and orders and writes, `conditions` listens for it to the processes, [`store`] is the folder.
-//! Not here: the form of a recording (`wire::recording`), what a user asks (`query`).
+//! [`ring`] and [`trigger`] are the pure parts: which sweeps are stored, and when they are recorded. [`tap`]
+//! fills the ring on the sampling thread; [`desk`] takes triggers and orders and writes recordings, for which
+//! `conditions` watches the conditions of triggers; [`store`] is the folder of recordings.
+//! Not here: the format of a recording (`wire::recording`), queries (`query`).
 
 mod conditions;
 pub mod config;

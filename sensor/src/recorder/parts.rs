@@ -1,7 +1,8 @@
-//! The parts of a recording as they are written: segments of the ring, events of the journal, who serves which job.
+//! Parts of a recording as they are written: segments of the ring, events of the journal, and processes with
+//! the jobs that they serve.
 //!
-//! Shell. Rule: what the journal cannot give is missing in the recording, which is worth having all the same; no more than
-//! one segment is copied at a time.
+//! Shell. Rule: a recording without what the journal cannot return is still worth having; only one segment is
+//! copied at a time.
 //! Not here: when they are written (`desk`).
 
 use super::ring::Kept as Held;
@@ -13,10 +14,10 @@ use wire::event::Event;
 use wire::process::ProcessKey;
 use wire::recording::{Block, EVENTS_MAX, Serving};
 
-/// Events of one block of a recording: its frame stays far below the longest.
+/// Events per block of a recording: its frame stays far below the longest allowed.
 const EVENTS_OF_A_BLOCK: usize = 2048;
 
-/// A process with each name of the job that it serves.
+/// A process, once for each name of the job that it serves.
 pub(super) fn serving_of((key, serves): (ProcessKey, Serves)) -> impl Iterator<Item = Serving> {
     let known_by = serves.by.as_str();
     serves.jobs.into_iter().map(move |job| Serving { key, job, known_by: known_by.into() })
@@ -24,13 +25,13 @@ pub(super) fn serving_of((key, serves): (ProcessKey, Serves)) -> impl Iterator<I
 
 pub(super) fn put(writing: &mut Writing, held: Vec<Held>) -> Result<(), store::Error> {
     for held in held {
-        // A copy of one segment at a time.
+        // Copies one segment at a time.
         writing.put(&Block::Segment(Arc::unwrap_or_clone(held.segment)))?;
     }
     Ok(())
 }
 
-/// The events whose lines were read within the window.
+/// Writes the events whose lines were read within the window.
 pub(super) fn put_events(writing: &mut Writing, reader: &Reader, from: u64) -> Result<(), store::Error> {
     let header = writing.header().clone();
     let (mut cursor, mut left) = (from, EVENTS_MAX);
@@ -38,7 +39,7 @@ pub(super) fn put_events(writing: &mut Writing, reader: &Reader, from: u64) -> R
     while left > 0 {
         let keep = |event: &Event| Some(event).filter(is_within).cloned();
         let page = reader.read_some(cursor, left.min(EVENTS_OF_A_BLOCK), usize::MAX, keep);
-        // What the journal cannot give is missing in the recording, which is worth having all the same.
+        // A recording without what the journal cannot return is still worth having.
         let Ok(page) = page else { return Ok(()) };
         if page.events.is_empty() {
             return Ok(());

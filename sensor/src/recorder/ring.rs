@@ -1,11 +1,12 @@
-//! The last seconds of all processes, in little memory: segments of sweeps, of which the oldest are let go.
+//! Ring buffer of the last seconds of all processes: compact segments of sweeps; the oldest segments are
+//! dropped.
 //!
-//! Pure: a tap gives it each sweep's table. Invariants: it holds no more than its bytes and reaches back no further than its
-//! seconds, but for the segment that both cut through; the first sweep of every segment is a whole one, so any can be the first;
-//! each sweep and each life that ended is in one segment, wherever segments are cut; segments have numbers, in order;
-//! memory is taken as sweeps need it and given back with the segment.
-//! Where the bytes do not do, it reaches back less far, and [`Ring::reach`] tells.
-//! Not here: what is done with it (`desk`), on which thread it is filled (`tap`).
+//! Pure: a tap passes it the table of each sweep. Invariants: it stays within its bytes and its seconds,
+//! except for the segment at the limit; the first sweep of each segment is whole, so any segment can be the
+//! first; each sweep and each ended process is in exactly one segment, wherever segments are cut; segments
+//! are numbered in order; memory is allocated as sweeps need it, and freed with the segment.
+//! If its bytes do not suffice, it reaches back less far, and [`Ring::reach`] says how far.
+//! Not here: what is done with it (`desk`), the thread that fills it (`tap`).
 
 use crate::process::table::Table;
 use std::collections::VecDeque;
@@ -17,47 +18,46 @@ use wire::recording::segment::Segment;
 /// Most memory of the ring, in bytes: a minute of 300 processes at 64 Hz, all of them busy.
 pub const BYTES_MAX: usize = 16 << 20;
 
-/// Longest span of a segment, in nanoseconds: the ring is let go in steps of it, and a whole sweep stands so often.
+/// Longest span of a segment, in nanoseconds: the ring drops data in steps of it, and stores a whole sweep
+/// this often.
 pub const SEGMENT_SPAN_NS: u64 = 5_000_000_000;
 
-/// Longest that the changes in a segment become, in bytes: a sixteenth of the ring is let go at once.
+/// Most bytes of changes in a segment: the ring drops a sixteenth of its size at once.
 pub const SEGMENT_LEN_MAX_BYTES: usize = BYTES_MAX / 16;
 
-/// How long and how large.
+/// Limits of the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How far back it reaches, in nanoseconds.
     pub reach_ns: u64,
-    /// Its memory, in bytes.
+    /// Most memory, in bytes.
     pub bytes_max: usize,
 }
 
-/// The ring.
 #[derive(Debug)]
 pub struct Ring {
     limits: Limits,
     encoder: Encoder,
     sealed: VecDeque<Kept>,
-    /// The number of the first of `sealed`.
+    /// Number of the first of `sealed`.
     sealed_from: u64,
     sealed_bytes: usize,
     open: Option<Open>,
-    /// Of the sweep taken last.
+    /// Number of the last sweep.
     number: u64,
-    /// When that began.
+    /// Start of the last sweep, in nanoseconds since boot.
     swept_ns: u64,
     samples_total: u64,
     bytes_total: u64,
-    /// What was let go for want of bytes, not of age.
+    /// Segments dropped for lack of bytes, not because of their age.
     squeezed_total: u64,
 }
 
-/// A segment, and the number that the next event had when it began.
+/// A segment with its place in the journal.
 #[derive(Clone, Debug)]
 pub struct Kept {
-    /// The segment.
     pub segment: Arc<Segment>,
-    /// The number of the first event that can be of its time.
+    /// Number that the next event had when the segment was started: the first event that may belong to it.
     pub events_from: u64,
 }
 
@@ -65,31 +65,31 @@ pub struct Kept {
 struct Open {
     segment: Segment,
     events_from: u64,
-    /// How long the whole sweep is with which it begins, and the lives before that, in bytes.
+    /// Bytes of the whole sweep at its start, and of the ended processes before that.
     whole_len: usize,
 }
 
-/// How far it reaches and what it takes.
+/// Coverage and size of the ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// The first moment it holds, in nanoseconds since boot; 0 while it is empty.
+    /// First moment, in nanoseconds since boot; 0 while it is empty.
     pub from_ns: u64,
-    /// The last one.
+    /// Last moment, in nanoseconds since boot; 0 while it is empty.
     pub to_ns: u64,
     /// Memory, in bytes.
     pub bytes: usize,
-    /// Sweeps held.
+    /// Sweeps in the ring.
     pub sweeps: u64,
-    /// Processes in all sweeps ever taken, each counted in each sweep.
+    /// Processes in all sweeps since the start; each counts in each sweep.
     pub samples_total: u64,
-    /// Bytes of all sweeps ever taken.
+    /// Bytes of all sweeps since the start.
     pub bytes_total: u64,
-    /// Segments let go because the bytes did not do for the seconds.
+    /// Segments dropped because the bytes did not suffice for the seconds.
     pub squeezed_total: u64,
 }
 
 impl Ring {
-    /// An empty one; it takes memory once there is something to hold.
+    /// Creates an empty ring; it allocates memory with the first sweep.
     #[must_use]
     pub fn new(limits: Limits) -> Ring {
         Ring {
@@ -107,19 +107,21 @@ impl Ring {
         }
     }
 
-    /// The number of the sweep taken last; 0 before any.
+    /// Number of the last sweep; 0 before the first.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// When the sweep taken last began, in nanoseconds since boot: what ended before it is held. 0 before any.
+    /// Start of the last sweep, in nanoseconds since boot: processes that ended before it are in the ring. 0
+    /// before the first.
     #[must_use]
     pub fn swept_ns(&self) -> u64 {
         self.swept_ns
     }
 
-    /// Take what ended since the sweep before, and a sweep. `events_next` is the number that the next event gets now.
+    /// Adds the processes that ended since the previous sweep, and a sweep. `events_next` returns the number
+    /// that the next event gets.
     pub fn take<'a>(
         &mut self,
         table: &Table,
@@ -149,7 +151,7 @@ impl Ring {
             None => {
                 let mut segment = Segment::default();
                 let rows = table.rows();
-                // What ended after the sweep before, where the segment of that was sealed meanwhile.
+                // Processes that ended after the previous sweep, if its segment was sealed meanwhile.
                 ended.for_each(|life| segment.push_life(life));
                 let before = segment.len_bytes();
                 segment.push_sweep(sweep.begin_ns, processes, |out| encoder.whole(sweep, rows, out));
@@ -165,8 +167,7 @@ impl Ring {
         self.let_go(sweep.begin_ns);
     }
 
-    /// End the segment under way, so that the next sweep begins another: what is held until now is then complete in
-    /// itself, and what follows goes on from it.
+    /// Ends the segment under way; the next sweep starts another one. The sealed segments are then complete.
     pub fn seal(&mut self) {
         if let Some(Open { mut segment, events_from, .. }) = self.open.take() {
             segment.shrink();
@@ -175,8 +176,8 @@ impl Ring {
         }
     }
 
-    /// Of the segments from number `first` on that are ended, those that have something between these moments; and the number
-    /// of the next that will end.
+    /// Sealed segments from number `first` on that overlap these moments; and the number that the next sealed
+    /// segment gets.
     #[must_use]
     pub fn sealed(&self, first: u64, from_ns: u64, to_ns: u64) -> (Vec<Kept>, u64) {
         let skipped = usize::try_from(first.saturating_sub(self.sealed_from)).unwrap_or(usize::MAX);
@@ -185,7 +186,7 @@ impl Ring {
         (held, self.sealed_from + self.sealed.len() as u64)
     }
 
-    /// The segments that have something between these moments, the one under way as far as it is.
+    /// Segments that overlap these moments, including the one under way.
     #[must_use]
     pub fn window(&self, from_ns: u64, to_ns: u64) -> Vec<Kept> {
         let fits = |segment: &Segment| segment.overlaps(from_ns, to_ns);
@@ -196,7 +197,7 @@ impl Ring {
         sealed.chain(open).collect()
     }
 
-    /// How far it reaches and what it takes.
+    /// Coverage and size of the ring.
     #[must_use]
     pub fn reach(&self) -> Reach {
         let open = self.open.as_ref().map(|open| &open.segment);
@@ -212,11 +213,11 @@ impl Ring {
         }
     }
 
-    /// Let go what is too old, and the oldest while there is too much.
+    /// Drops segments that are too old, and the oldest ones while there are too many bytes.
     fn let_go(&mut self, now_ns: u64) {
         let open_bytes = self.open.as_ref().map_or(0, |open| open.segment.memory_bytes());
         if open_bytes > self.limits.bytes_max {
-            // A single sweep that is larger than all: nothing can be kept.
+            // A single whole sweep exceeds the limit: nothing can be stored.
             self.open = None;
             self.squeezed_total += 1;
         }

@@ -1,9 +1,9 @@
-//! The folder of recordings: `ID.vpr` of those that are over, `ID.part` of those under way.
+//! Folder of recordings: `ID.vpr` are complete recordings, `ID.part` those under way.
 //!
-//! Shell. Rules: a recording has its final name only when all of it is on disk; the oldest are deleted beyond the budget and
-//! the number, those that were ordered first while they take more than half; what a crash left half-written is completed at the
-//! next start with what can be read of it.
-//! Not here: the form of the file (`wire::recording`), when something is recorded (`desk`).
+//! Shell. Rules: a recording gets its final name only when all of it is on disk; beyond the budget or the
+//! allowed number the oldest are deleted, ordered ones first while they take more than half; a file that a
+//! crash left half-written is completed at the next start with what can be read of it.
+//! Not here: the format of the file (`wire::recording`), when something is recorded (`desk`).
 
 use compact_str::{CompactString, format_compact};
 use daemon::{state_file, state_folder};
@@ -16,56 +16,51 @@ use wire::codec;
 use wire::recording::{self, Block, End, Header, LEN_MAX_BYTES, Recording};
 use wire::time::Time;
 
-/// Most recordings kept: a list of them stays an answer, and a folder a folder.
+/// Most recordings stored, so that a list of them fits in an answer and the folder stays small.
 pub const COUNT_MAX: usize = 1000;
-/// Longest beginning of a file in which its header must be, in bytes.
+/// Length of the start of a file that must contain the header, in bytes.
 const HEADER_LEN_MAX_BYTES: u64 = 64 << 10;
 
-/// Why a recording cannot be kept or read.
+/// Why a recording cannot be stored or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The system refused.
     #[error("cannot {what} {path}: {source}", path = .path.display())]
     Refused {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// With which file.
         path: PathBuf,
-        /// What the system said.
         source: std::io::Error,
     },
-    /// The file is not what it should be.
+    /// The file has an invalid format.
     #[error("{path}: {source}", path = .path.display())]
     Form {
-        /// Which file.
         path: PathBuf,
-        /// Why.
+        /// The defect.
         source: recording::Error,
     },
-    /// The program is ending.
     #[error("the sensor is ending")]
     Ended,
-    /// It has become longer than a recording may be.
+    /// The recording exceeds the longest allowed.
     #[error("{path} is longer than {LEN_MAX_BYTES} bytes; choose a shorter window", path = .path.display())]
     TooLong {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
     },
 }
 
-/// One recording of the folder.
+/// One recording in the folder.
 #[derive(Clone, Debug)]
 pub struct Kept {
-    /// Whose and of what.
     pub header: Header,
-    /// How it ended; none while it is under way.
+    /// How it ended; `None` while it is under way.
     pub end: Option<End>,
     /// Size of its file, in bytes.
     pub len_bytes: u64,
 }
 
-/// The folder.
+/// The folder with its list of recordings.
 #[derive(Debug)]
 pub struct Store {
     folder: PathBuf,
@@ -74,7 +69,7 @@ pub struct Store {
     deleted_total: u64,
 }
 
-/// A recording under way. Dropped without [`Writing::finish`] it is completed at the next start.
+/// A recording under way. If it is dropped without [`Writing::finish`], the next start completes it.
 #[derive(Debug)]
 pub struct Writing {
     header: Header,
@@ -84,11 +79,11 @@ pub struct Writing {
 }
 
 impl Store {
-    /// Open the folder and make it if it is not there. Gives with it, in sentences, what a crash left and what cannot be
-    /// read.
+    /// Opens the folder, and creates it if necessary. Returns too, in sentences, what a crash left and what
+    /// cannot be read.
     ///
     /// # Errors
-    /// If the folder cannot be made or listed.
+    /// If the folder cannot be created or listed.
     pub fn open(folder: &Path, budget_bytes: u64) -> Result<(Store, Vec<String>), Error> {
         state_folder::prepare_below(folder).map_err(|error| refused("use", folder)(error.into()))?;
         let mut store =
@@ -113,7 +108,7 @@ impl Store {
         Ok((store, told))
     }
 
-    /// A name that no recording has, from the date of the cause.
+    /// A free id, from the date of the cause.
     #[must_use]
     pub fn free_id(&self, at: Time) -> CompactString {
         let date = jiff::Timestamp::from_microsecond(at.micros()).unwrap_or_default();
@@ -123,25 +118,25 @@ impl Store {
         free.expect("numbers do not end")
     }
 
-    /// All, the oldest first.
+    /// All recordings, the oldest first.
     pub fn list(&self) -> impl DoubleEndedIterator<Item = &Kept> {
         self.kept.values()
     }
 
-    /// How many were deleted to keep the budget, since the start.
+    /// Recordings deleted to keep the limits, since the start.
     #[must_use]
     pub fn deleted_total(&self) -> u64 {
         self.deleted_total
     }
 
-    /// The recording of this id, and its file.
+    /// The recording with this id, and the path of its file.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<(&Kept, PathBuf)> {
         let kept = self.kept.get(id)?;
         Some((kept, self.path(id, if kept.end.is_some() { "vpr" } else { "part" })))
     }
 
-    /// Where a recording that begins is written. It is in the list from now on.
+    /// Adds a recording that starts to the list; returns the path of its file.
     #[must_use]
     pub fn announce(&mut self, header: &Header) -> PathBuf {
         let kept = Kept { header: header.clone(), end: None, len_bytes: 0 };
@@ -149,8 +144,8 @@ impl Store {
         self.path(&header.id, "part")
     }
 
-    /// What became of a recording that was announced; without anything it is no more. The oldest others go beyond the
-    /// budget.
+    /// Updates the list when a recording has ended; `None` removes it. Then deletes the oldest others beyond
+    /// the limits.
     pub fn ended(&mut self, id: &str, kept: Option<Kept>) {
         match kept {
             Some(kept) => drop(self.kept.insert(id.into(), kept)),
@@ -175,9 +170,9 @@ impl Store {
     }
 }
 
-/// The recording that is deleted next, where there are too many or they are too large. What is under way stays, and one that is
-/// over. So that orders, which anybody may give, leave what triggers kept, they go first while they have more than half, the one
-/// that was just recorded too.
+/// The recording to delete next, if there are too many or they are too large. Recordings under way stay, and
+/// at least one complete one. Any user may order recordings, so ordered ones must not displace those of
+/// triggers: they go first while they take more than half, even the one just recorded.
 fn next_to_go(kept: &BTreeMap<CompactString, Kept>, budget_bytes: u64) -> Option<CompactString> {
     let is_ordered = |kept: &Kept| kept.header.cause.is_order();
     let bytes_of = |are_ordered: bool| -> u64 {
@@ -199,10 +194,10 @@ fn next_to_go(kept: &BTreeMap<CompactString, Kept>, budget_bytes: u64) -> Option
 }
 
 impl Writing {
-    /// Begin the file that [`Store::announce`] named.
+    /// Creates the file that [`Store::announce`] named.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If it cannot be created.
     pub fn begin(path: PathBuf, header: Header) -> Result<Writing, Error> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
@@ -215,34 +210,33 @@ impl Writing {
         Ok(writing)
     }
 
-    /// The recording.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Add a block.
+    /// Appends a block.
     ///
     /// # Errors
-    /// If it cannot be written; the file ends with a torn block then.
+    /// If it cannot be written; the file then ends with a torn block.
     pub fn put(&mut self, block: &Block) -> Result<(), Error> {
         let mut out = Vec::new();
         recording::put(block, &mut out).map_err(|source| Error::Form { path: self.path.clone(), source })?;
         self.write(&out)
     }
 
-    /// Return when what was added survives a loss of power.
+    /// Flushes what was appended to disk.
     ///
     /// # Errors
-    /// What the system says.
+    /// If the system refuses.
     pub fn sync(&mut self) -> Result<(), Error> {
         self.file.sync_data().map_err(refused("write", &self.path))
     }
 
-    /// End it, and give it its final name.
+    /// Appends the end, and gives the file its final name.
     ///
     /// # Errors
-    /// What the system says; it is completed at the next start then.
+    /// If the system refuses; the next start then completes the file.
     pub fn finish(mut self, end: End) -> Result<Kept, Error> {
         self.put(&Block::End(end))?;
         self.sync()?;
@@ -259,7 +253,8 @@ impl Writing {
     }
 }
 
-/// Open a file of the folder for reading. One that was under way when its path was asked for may be over.
+/// Opens a file of the folder for reading. If it was under way when its path was requested, it may have its
+/// final name now.
 ///
 /// # Errors
 /// If the system refuses.
@@ -272,10 +267,10 @@ pub fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Read a file of the folder.
+/// Reads a file of the folder.
 ///
 /// # Errors
-/// If it cannot be read, is too long or no recording.
+/// If it cannot be read, is too long or is not a recording.
 pub fn read(path: &Path) -> Result<Recording, Error> {
     let mut bytes = Vec::new();
     let file = open(path).map_err(refused("open", path))?;
@@ -286,7 +281,7 @@ pub fn read(path: &Path) -> Result<Recording, Error> {
     Recording::read(&bytes).map_err(|source| Error::Form { path: path.to_owned(), source })
 }
 
-/// The header of a file, and how it ended.
+/// Reads the header of a file, and how it ended.
 fn look(path: &Path) -> Result<Kept, Error> {
     let mut file = state_file::open_to_read(path).map_err(refused("open", path))?;
     let mut begin = Vec::new();
@@ -303,7 +298,8 @@ fn look(path: &Path) -> Result<Kept, Error> {
         .seek(SeekFrom::Start(len_bytes.saturating_sub(last.len() as u64)))
         .and_then(|_| file.read_exact(&mut last));
     read.map_err(refused("read", path))?;
-    // A final name with another end is the work of somebody else, or of the disk: what there is can be read.
+    // A file with a final name but another end was changed by another program, or damaged: what there is can
+    // be read.
     let end = match codec::decode(&last) {
         Ok(Some((Block::End(end), _))) => end,
         _ => End::Crashed,
@@ -311,7 +307,7 @@ fn look(path: &Path) -> Result<Kept, Error> {
     Ok(Kept { header, end: Some(end), len_bytes })
 }
 
-/// Complete what a crash left, without the block that it tore.
+/// Completes a file that a crash left, without its torn block.
 fn complete(path: &Path) -> Result<Kept, Error> {
     let recording = read(path)?;
     let opened = state_file::open(path, OpenOptions::new().write(true));
@@ -329,7 +325,7 @@ fn complete(path: &Path) -> Result<Kept, Error> {
     Ok(Kept { header: recording.header, end: Some(End::Crashed), len_bytes })
 }
 
-/// Give a file that is complete its final name, durably.
+/// Gives a complete file its final name, durably.
 fn name(path: &Path) -> Result<(), Error> {
     let named = path.with_extension("vpr");
     fs::rename(path, &named).map_err(refused("rename", path))?;
@@ -364,7 +360,7 @@ mod tests {
         (header.id.clone(), Kept { header, end: Some(End::Whole), len_bytes })
     }
 
-    /// After so many of a trigger come so many that were ordered, of these lengths.
+    /// So many recordings of a trigger, then so many ordered ones, of these lengths.
     fn check(triggers: (u32, u64), orders: (u32, u64), expected: Option<&str>) {
         let of_triggers = (0..triggers.0).map(|number| kept(number, "failed", triggers.1));
         let ordered = (triggers.0..triggers.0 + orders.0).map(|number| kept(number, "", orders.1));

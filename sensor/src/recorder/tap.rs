@@ -1,8 +1,8 @@
-//! Fills the ring on the sampling thread, and lets others read it.
+//! Tap that fills the ring on the sampling thread, and the shared handle for its readers.
 //!
-//! Shell. Rule: the sampling thread writes a sweep's differences to memory and nothing else; who reads the ring holds it up
-//! for as long as a copy of one segment takes.
-//! Not here: what is held (`ring`), files (`desk`).
+//! Shell. Rule: the sampling thread only writes the differences of a sweep to memory; a reader of the ring
+//! blocks it for as long as copying one segment takes.
+//! Not here: what is stored (`ring`), files (`desk`).
 
 use super::ring::{Kept, Limits, Reach, Ring};
 use crate::process::source::View;
@@ -13,12 +13,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// The ring, for whoever reads it; to be cloned freely.
+/// The ring for its readers; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Shared(Arc<Mutex<Ring>>);
 
 impl Shared {
-    /// An empty one.
     #[must_use]
     pub fn new(limits: Limits) -> Shared {
         Shared(Arc::new(Mutex::new(Ring::new(limits))))
@@ -36,7 +35,7 @@ impl Shared {
         locked(&self.0).sealed(first, from_ns, to_ns)
     }
 
-    /// The same with the segment under way, which ends by it: what comes goes into another.
+    /// Seals the segment under way first, so that it is included and new sweeps go into another one.
     #[must_use]
     pub fn freeze(&self, first: u64, from_ns: u64, to_ns: u64) -> (Vec<Kept>, u64) {
         let mut ring = locked(&self.0);
@@ -50,34 +49,34 @@ impl Shared {
         locked(&self.0).swept_ns()
     }
 
-    /// How far it reaches and what it takes.
+    /// As [`Ring::reach`].
     #[must_use]
     pub fn reach(&self) -> Reach {
         locked(&self.0).reach()
     }
 }
 
-/// What fills it.
+/// Tap that fills the ring.
 pub struct Filler {
     ring: Shared,
     period_ns: u64,
     due_ns: u64,
-    /// The number of the next life to be taken; none before the first sweep.
+    /// Number of the next life to take; `None` before the first sweep.
     lives_next: Option<u64>,
-    /// The number that the next event gets.
+    /// Number that the next event gets.
     events_next: watch::Receiver<u64>,
 }
 
 impl Filler {
-    /// Takes sweeps at this rate, if they are made so often.
+    /// Creates a tap that takes sweeps at this rate, or all of them if there are fewer.
     #[must_use]
     pub fn new(ring: Shared, rate: Rate, events_next: watch::Receiver<u64>) -> Filler {
         let period_ns = u64::try_from(rate.period().as_nanos()).unwrap_or(u64::MAX);
         Filler { ring, period_ns, due_ns: 0, lives_next: None, events_next }
     }
 
-    /// Whether a sweep is taken that began then. Others may have more made than the ring takes; one that comes a little
-    /// early is the one that was waited for.
+    /// Whether the sweep that started then is taken. There may be more sweeps than the ring takes, because of
+    /// other requests; one that comes a little early is taken as the one that is due.
     fn takes(&mut self, begin_ns: u64) -> bool {
         if begin_ns + self.period_ns / 4 < self.due_ns {
             return false;
@@ -106,7 +105,7 @@ mod tests {
     use super::*;
     use crate::process::table::Coverage;
 
-    /// The moments held of sweeps at these, in milliseconds.
+    /// Number of sweeps in the ring, after sweeps at these moments in milliseconds.
     fn held(hz: f64, sweeps_ms: impl Iterator<Item = u64>) -> u64 {
         let ring = Shared::new(Limits { reach_ns: u64::MAX, bytes_max: 1 << 20 });
         let (_events, events_next) = watch::channel(7);

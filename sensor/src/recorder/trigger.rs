@@ -1,10 +1,10 @@
-//! What causes a recording: a line of a log, the start or end of a call, a condition that becomes true.
+//! Triggers of recordings: a line of a log, the start or end of a call, or a condition that becomes true.
 //!
-//! Pure: events and the time come in, windows come out. Rules: a trigger that has fired is quiet for its cool-down, so that a
-//! storm of lines makes few recordings, and those it suppressed are counted; a line that tells of a time before what the ring
-//! reaches back to (an old log that is read late) fires nothing and is counted; one that could not be recorded is counted, and its
-//! trigger soon ready again.
-//! Not here: an operator's order, and what is done in a window (`desk`), hearing conditions (`conditions`).
+//! Pure: events and the time in, windows out. Rules: a trigger that has fired is quiet for its cool-down, so
+//! that a storm of lines makes few recordings, and the suppressed events are counted; an event from before
+//! the reach of the ring (an old log that is read late) fires nothing and is counted; an event that could not
+//! be recorded is counted, and its trigger is soon ready again.
+//! Not here: orders of operators, and what is done in a window (`desk`), watching conditions (`conditions`).
 
 use compact_str::{CompactString, format_compact};
 use regex::Regex;
@@ -14,26 +14,25 @@ use wire::channel::Wanted;
 use wire::event::{Event, Kind, Value};
 use wire::time::Time;
 
-/// How long a trigger is quiet whose recording could not be started.
+/// How long a trigger is quiet after its recording could not be started.
 const AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
-/// Which events a trigger looks at.
+/// Which events a trigger checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum On {
-    /// All.
+    /// All events.
     #[default]
     Line,
-    /// Those that begin a job, a part of one or a transfer.
+    /// Events that start a job, a part of a job or a transfer.
     CallStart,
-    /// Those that end one.
+    /// Events that end one of these.
     CallEnd,
-    /// None: a condition over the processes.
+    /// No events: a condition over the processes.
     Condition,
 }
 
 impl On {
-    /// The word for it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -54,22 +53,22 @@ impl On {
     }
 }
 
-/// What an event must be like: every expression that is given is found in its field.
+/// Pattern for events: every expression given must match its field.
 #[derive(Clone, Debug, Default)]
 pub struct Pattern {
-    /// In the word of its kind.
+    /// Matches the kind.
     pub kind: Option<Regex>,
-    /// In the id of its call.
+    /// Matches the id of the call.
     pub call: Option<Regex>,
-    /// In the middleware's name of the job.
+    /// Matches the middleware's name of the job.
     pub job: Option<Regex>,
-    /// In the word of its outcome; events without one do not fit.
+    /// Matches the outcome; events without one do not match.
     pub outcome: Option<Regex>,
-    /// In the user.
+    /// Matches the user.
     pub user: Option<Regex>,
-    /// In one of its parties.
+    /// Matches one of the parties.
     pub host: Option<Regex>,
-    /// In one of its texts.
+    /// Matches one of the other texts.
     pub text: Option<Regex>,
 }
 
@@ -105,20 +104,18 @@ fn is_in(pattern: &Regex, value: &Value) -> bool {
     }
 }
 
-/// One trigger.
 #[derive(Clone, Debug)]
 pub struct Trigger {
-    /// Its name: recordings bear it.
+    /// Name, which its recordings show.
     pub name: CompactString,
-    /// Which events it looks at.
+    /// Which events it checks.
     pub on: On,
-    /// What they must be like.
     pub pattern: Pattern,
-    /// What is subscribed to, where it is a condition.
+    /// Subscription, if it is a condition.
     pub condition: Option<Box<Wanted>>,
-    /// How long before the event is kept.
+    /// How long before the event is recorded.
     pub before: Duration,
-    /// How long after it.
+    /// How long after the event is recorded.
     pub after: Duration,
     /// How long it is quiet after it has fired.
     pub cool_down: Duration,
@@ -137,50 +134,48 @@ impl Trigger {
     }
 }
 
-/// The moments of now, by both clocks of the host.
+/// The current time on both clocks of the host.
 #[derive(Clone, Copy, Debug)]
 pub struct Now {
-    /// Nanoseconds since boot.
     pub boot_ns: u64,
-    /// When the host was booted, by its calendar of now.
+    /// Calendar time of the boot, by the current calendar.
     pub booted: Time,
 }
 
 impl Now {
-    /// A date as a moment since boot, in nanoseconds.
+    /// Converts a date to nanoseconds since boot.
     #[must_use]
     pub fn moment_ns(self, time: Time) -> u64 {
         u64::try_from(time.since(self.booted).as_nanos()).unwrap_or(u64::MAX)
     }
 }
 
-/// A window to be recorded.
+/// A window to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fired {
-    /// The number of the trigger, from 0.
+    /// Number of the trigger, from 0.
     pub number: usize,
-    /// By which trigger.
+    /// Name of the trigger.
     pub trigger: CompactString,
     /// The event in a few words.
     pub note: CompactString,
-    /// When it was, in nanoseconds since boot.
+    /// When the event happened, in nanoseconds since boot.
     pub at_ns: u64,
-    /// From when.
+    /// Start of the window.
     pub from_ns: u64,
-    /// To when.
+    /// End of the window.
     pub to_ns: u64,
 }
 
-/// How often a trigger fired.
+/// Counters of a trigger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Recordings it caused.
     pub fired_total: u64,
-    /// Events that fitted while it was quiet.
+    /// Matching events while it was quiet, or that an earlier trigger recorded.
     pub suppressed_total: u64,
-    /// Events that fitted and were of before the ring's reach.
+    /// Matching events from before the reach of the ring.
     pub late_total: u64,
-    /// Events that fitted and of which no recording could be started.
+    /// Matching events whose recording could not be started.
     pub refused_total: u64,
 }
 
@@ -199,21 +194,20 @@ struct Armed {
 }
 
 impl Triggers {
-    /// These, above a ring that reaches back so far.
+    /// Creates the triggers for a ring that reaches back so far.
     #[must_use]
     pub fn new(triggers: Vec<Trigger>, reach: Duration) -> Triggers {
         let armed = |trigger| Armed { trigger, quiet_until_ns: 0, count: Count::default() };
         Triggers { armed: triggers.into_iter().map(armed).collect(), reach }
     }
 
-    /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.armed.is_empty()
     }
 
-    /// An event was read: the window of the first trigger that it fires. The others that it fits are quiet for their
-    /// cool-down too: one thing is recorded once.
+    /// Checks an event; returns the window of the first trigger that fires. For the other triggers that
+    /// match, the event counts as suppressed: it is recorded only once.
     pub fn event(&mut self, event: &Event, now: Now) -> Option<Fired> {
         let mut first = None;
         let seen_ns = now.moment_ns(event.seen).min(now.boot_ns);
@@ -236,7 +230,8 @@ impl Triggers {
         first
     }
 
-    /// The condition of the trigger of this number became true then, at this value: its window.
+    /// The condition of trigger `number` became true at `at_ns` with this value; returns the window, unless
+    /// the trigger is quiet.
     pub fn signal(&mut self, number: usize, at_ns: u64, value: f64) -> Option<Fired> {
         let Armed { trigger, quiet_until_ns, count } = self.armed.get_mut(number)?;
         if at_ns < *quiet_until_ns {
@@ -249,7 +244,8 @@ impl Triggers {
         Some(trigger.fired(number, format_compact!("{condition}, at {value}"), at_ns))
     }
 
-    /// What this trigger fired could not be recorded: it counts as refused, and soon the trigger can fire again.
+    /// The recording of this trigger could not be started: the event counts as refused, and the trigger is
+    /// soon ready again.
     pub fn refuse(&mut self, number: usize, now_ns: u64) {
         let Some(Armed { trigger, quiet_until_ns, count }) = self.armed.get_mut(number) else { return };
         count.fired_total = count.fired_total.saturating_sub(1);
@@ -257,7 +253,7 @@ impl Triggers {
         *quiet_until_ns = now_ns.saturating_add(nanos(trigger.cool_down.min(AFTER_REFUSAL)));
     }
 
-    /// Each trigger with how often it fired.
+    /// Each trigger with its counters.
     pub fn counts(&self) -> impl Iterator<Item = (&Trigger, Count)> {
         self.armed.iter().map(|armed| (&armed.trigger, armed.count))
     }

@@ -1,4 +1,5 @@
-//! The ring by made-up hosts: how far it reaches back, and that a window taken anywhere has all that was in it, once.
+//! Tests of the ring with made-up hosts: how far it reaches back, and that any window has all that was in it,
+//! once.
 
 use super::*;
 use crate::process::table::Coverage;
@@ -23,7 +24,7 @@ fn life(pid: u32, end_ns: u64) -> Life {
     }
 }
 
-/// A host of so many processes, of which so many use a little between two sweeps.
+/// A host with so many processes; so many of them use a little CPU time between two sweeps.
 struct Host {
     table: Table,
     ring: Ring,
@@ -52,7 +53,7 @@ impl Host {
                 Process { key: ProcessKey { pid, start_ns: 5 }, name: "work".into(), ..Process::default() };
             process.rss_kib = 4000;
             if pid <= self.busy {
-                // Times that do not follow from those before, as in life.
+                // Values that do not follow from earlier ones, as in practice.
                 process.usage.cpu_ns = number * 2_000_000 + (number * u64::from(pid) * 7919) % 100_000;
                 process.usage.minor_faults = number * u64::from(pid) % 977;
             }
@@ -143,18 +144,19 @@ fn what_is_sealed_is_not_told_again() {
     assert_eq!((before.len(), before[0].segment.sweeps, all.len(), all[1].segment.sweeps), (1, 6, 2, 3));
 }
 
-/// What happens beside the ring, in hundredths of a second after a sweep.
+/// A step of a test.
 #[derive(Clone, Debug)]
 enum Step {
-    /// So many processes end, the last of them while the next sweep is at work, and it is taken.
+    /// So many processes end, the last of them during the next sweep, which the ring takes.
     Sweep { ended: u32 },
-    /// A window of so many seconds around now is ordered.
+    /// A window is ordered `at` hundredths of a second after a sweep; `before` and `after` are in tenths of a
+    /// second.
     Order { at: u64, before: u64, after: u64 },
-    /// What there is of the windows is fetched.
+    /// The new segments of the windows are fetched.
     Look,
 }
 
-/// A window, and what was fetched of it.
+/// A window, and what was fetched for it.
 struct Ordered {
     at_ns: u64,
     from_ns: u64,
@@ -166,7 +168,7 @@ struct Ordered {
 const STEP: u64 = SECOND / 100;
 const BETWEEN_SWEEPS: u64 = 10 * STEP;
 
-/// A ring, and what was given to it.
+/// A ring, and what was added to it.
 struct Story {
     host: Host,
     ended: Vec<Life>,
@@ -226,7 +228,7 @@ impl Story {
         }
     }
 
-    /// Every window has what was in it from `first_ns` on, each once.
+    /// Checks that every window has what was in it from `first_ns` on, each once.
     fn check(&self, first_ns: impl Fn(&Ordered) -> u64) {
         for one in &self.over {
             let within = first_ns(one)..=one.to_ns;
@@ -262,7 +264,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..250)
 }
 
-/// Sweeps until every window is over.
+/// Makes steps until every window is complete.
 fn until_all_are_over(story: &mut Story, steps: &[Step], mut beside: impl FnMut(&mut Story)) {
     for step in steps.iter().chain(std::iter::repeat_n(&Step::Sweep { ended: 2 }, 90)) {
         story.step(step);
