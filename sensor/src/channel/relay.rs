@@ -3,8 +3,8 @@
 //! entries.
 //!
 //! ```text
-//! consumer A: child of 7 and cpu > 0.5, 64 Hz ─┐ the rest of each, here      child of 7, by changes, 64 Hz
-//! consumer B: child of 7 top 3 by cpu,   1 Hz ─┴──── table, rebuilt ◀─────────── one subscription at the host
+//! consumer A: child of 7 and cpu > 0.5, 64 Hz ─┐ the rest of each, here    child of 7, by changes, 64 Hz
+//! consumer B: child of 7 top 3 by cpu,   1 Hz ─┴──── table, rebuilt ◀───────── one subscription at the host
 //! ```
 //!
 //! Pure. Rule: predicates on what a process keeps for its lifetime, and on the name of a metric, are

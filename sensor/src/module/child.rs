@@ -6,7 +6,7 @@
 //! instruction.
 //! `tokio::process` reaps the process; a process handle (`pidfd_open(2)`) signals when it ends, so that the
 //! group is killed before its id can be reused.
-//! Not here: who may have written the file (`trust`), the protocol (`protocol`).
+//! Not here: which users may have written the file (`trust`), the protocol (`protocol`).
 
 use super::protocol::ANSWER_LEN_MAX_BYTES;
 use super::spec::Limits;

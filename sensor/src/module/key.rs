@@ -7,7 +7,7 @@
 //! Rules: a new key is drawn at each start, so that a leaked one expires with the next start; the file is
 //! replaced atomically. Every user of the host may query the daemon, but only users who could start and stop
 //! the daemon may start and stop what it runs.
-//! Not here: where the key is required (`query::modules`), who reads the file (the command line).
+//! Not here: where the key is required (`query::modules`), which program reads the file (the command line).
 
 use daemon::{state_file, state_folder};
 use std::fmt;

@@ -2,7 +2,7 @@
 //!
 //! Pure: callers read the file. Rules: the name of a module is that of its file, without `.toml`; the
 //! defaults are as small as suffices for a collector in any language.
-//! Not here: who may have written the file (`trust`).
+//! Not here: which users may have written the file (`trust`).
 
 use super::protocol;
 use daemon::config_file::{self, ConfigError};
