@@ -1,8 +1,10 @@
-//! What a member's hello leads to: which events it is asked for, and what it may speak for.
+//! Admission of members: which events a member is requested to send after its hello, and which hosts it may
+//! report for.
 //!
-//! Rules: a known sensor goes on where its stored events end; one whose journal has gone back (a disk that
-//! lied) goes on where that ends now, and what it reads again is known by its ids. An unknown sensor gives
-//! everything that no representative has had, and of the rest at most the configured number of events.
+//! Rules: a known sensor continues where its stored events end. A sensor whose journal has gone back (a disk
+//! that lost synced data) continues where its journal ends now; events that it reads again are recognized by
+//! their ids. An unknown sensor sends all events that no representative has acknowledged, and at most the
+//! configured number of those that one has.
 //! A new session of a daemon ends its old one.
 
 use super::claims::{self, HELD_FOR};
@@ -16,56 +18,53 @@ use wire::event::Id;
 use wire::id::{HostName, PeerKey, SensorKey};
 use wire::report::{FromRepresentative, Hello, Resume};
 
-/// Sensors of one daemon that are remembered: each new state directory makes one.
+/// Most sensors of one daemon that the store remembers: each new state directory makes one.
 pub const SENSORS_OF_PEER_MAX: usize = 8;
-/// Sensors that are remembered in all.
+/// Most sensors that the store remembers in all.
 pub const SENSORS_MAX: usize = 2 * HOSTS_MAX;
 
-/// The daemon of a sensor that has no key, as it is in no domain: it reports to itself. What it left behind is
-/// the sensor's own, whatever key it gets.
+/// Peer key of a sensor that is in no domain and has no key: it reports to itself. The events that it stored
+/// under this key stay its own, whatever key it gets later.
 pub const NOBODY: PeerKey = PeerKey([0; 32]);
 
-/// Why a hello is refused.
+/// Reason why a hello is refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Another daemon has that host.
+    /// Another daemon holds the host.
     #[error(transparent)]
     Claim(#[from] claims::Error),
-    /// The certificate is of another host.
+    /// The certificate names another host.
     #[error(
         "its hello is of host {found}, its certificate of {expected}; a sensor goes by its certificate's host"
     )]
     Host {
-        /// As said.
         found: HostName,
-        /// By the certificate.
+        /// Host that the certificate names.
         expected: HostName,
     },
-    /// Another daemon has that sensor.
+    /// Another daemon holds the sensor.
     #[error(
         "sensor {sensor} is that of daemon {holder}; two state directories hold a copy of one journal: remove one of them"
     )]
     Sensor {
-        /// Which sensor.
         sensor: SensorKey,
-        /// Whose.
         holder: PeerKey,
     },
-    /// There is no room.
+    /// The table of hosts is full.
     #[error("{HOSTS_MAX} hosts report; no more are taken")]
     Full,
-    /// Its events are on their way to the disk.
+    /// Events of the sensor are still being written to disk.
     #[error("the journal has gone back while its events are being stored; come again in a moment")]
     Busy,
-    /// The store cannot be used.
+    /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] segments::Error),
 }
 
 impl Domain {
     pub(super) fn admit(&mut self, link: Link, mut hello: Hello, now: Now) -> Result<(), Error> {
-        // Whatever a store said: there is no such event yet.
+        // Whatever a store reported: the journal has no such event yet.
         hello.marks.retain(|mark| mark.next <= hello.next);
         let Some(connection) = self.links.get(&link) else { return Ok(()) };
         let (peer, serial) = (connection.peer, connection.serial);
@@ -74,7 +73,7 @@ impl Domain {
         }
         let former = self.store.ledger().members.get(&hello.sensor).cloned();
         self.claims.claim(&hello.host, (peer, serial), now.moment)?;
-        // A host whose key alone was lost has its sensor as before.
+        // A host that lost its key but not its journal still has its sensor.
         let is_others =
             |former: &&Member| former.peer != peer && former.peer != NOBODY && former.host != hello.host;
         if let Some(former) = former.as_ref().filter(is_others)
@@ -115,8 +114,8 @@ impl Domain {
         }
     }
 
-    /// Only `link` speaks for this host from now on: a previous holder's stream ends, and others that named it are no longer
-    /// believed about it.
+    /// Makes `link` the only stream that reports for this host: the stream of a previous holder ends, and
+    /// other members that named the host may no longer report its events.
     fn end_other_speakers(&mut self, link: Link, host: &HostName) {
         let is_shared = self.claims.is_shared(host);
         let mut previous = Vec::new();
@@ -133,7 +132,8 @@ impl Domain {
         }
     }
 
-    /// Forget the sensor of this daemon, or of all, that was heard longest ago, if there are too many.
+    /// Makes room for a new sensor where there are too many, of this daemon or in all: forgets the
+    /// disconnected one that was last seen longest ago.
     fn make_room(&mut self, peer: PeerKey, sensor: SensorKey) -> Result<(), Error> {
         let members = &self.store.ledger().members;
         if members.contains_key(&sensor) {
@@ -155,7 +155,7 @@ impl Domain {
         Ok(())
     }
 
-    /// The sensor as it is from now on, and the events that it may bring again under other numbers.
+    /// Returns the sensor's updated record, and the events that it may send again under other numbers.
     fn member(
         &self,
         former: Option<Member>,
@@ -189,7 +189,7 @@ impl Domain {
             tracing::warn!(sensor = %hello.sensor, to = hello.next, from = member.next, "a member's journal has gone back");
             member.rewound = Some((hello.next, self.store.ledger().next));
             member.next = hello.next;
-            // Marks speak of numbers that mean other events now.
+            // Watermarks use numbers that mean other events now.
             member.marks.clear();
         } else {
             member.marks.clone_from(&hello.marks);
@@ -201,7 +201,8 @@ impl Domain {
         Ok((member, known))
     }
 
-    /// Events of the sensor that were stored before its journal went back, as far as they may come again.
+    /// Reads the ids of the sensor's events that were stored before its journal went back and that it may
+    /// send again.
     fn read_known(&self, member: &mut Member) -> Result<HashSet<Id>, Error> {
         let Some((to, at)) = member.rewound else { return Ok(HashSet::new()) };
         let reader = self.feed.reader();
@@ -212,7 +213,7 @@ impl Domain {
             }
             false
         })?;
-        // What is read again comes first; after that nothing comes again.
+        // Events that are read again come first; after them nothing comes again.
         if member.next > to + 2 * known.len() as u64 {
             member.rewound = None;
             known.clear();

@@ -1,15 +1,18 @@
-//! Who speaks for which host.
+//! Claims of hosts: which daemon may report for which host.
 //!
-//! Pure. A member speaks for its own host: its samples and state carry no host at all, so they cannot be of
-//! another. A host belongs to the daemon key that first claimed it, and stays its until it has been silent
-//! for [`HELD_FOR`], or another key claims it by a certificate that the issuer signed later: a name is one key's at a time, so the
-//! issuer gave it to that one since. Events name the host whose log they are from: the own, or one that the member's tail
-//! configuration names and that no other sensor of the domain has as its own — unless the operator of the
-//! representative lists that host as shared. A daemon that claims a host ends the streams of its previous holder, and what
-//! others were granted for it. Events of any other host are set aside and counted, and the
-//! member is told at its hello. So a compromised member can lie about its own host and about hosts without
-//! a sensor, and about no other.
-//! The same holds for sensor keys: one belongs to its daemon, and to another only after the silence.
+//! Pure. A member reports for its own host: its samples and state carry no host name at all, so they cannot
+//! be of another host. A host belongs to the daemon key that claimed it first. It stays with that key until
+//! the daemon has been silent for [`HELD_FOR`], or until another key claims it with a certificate that the
+//! issuer signed later: a name belongs to one key at a time, so the issuer has given it to the later key
+//! since.
+//! An event names the host whose log it is from. That is the member's own host, or a host that the member's
+//! tail configuration names and that no other sensor of the domain has as its own, unless the operator of the
+//! representative lists that host as shared. A daemon that claims a host ends the streams of its previous
+//! holder, and the grants of others for it. Events of any other host are refused and counted, and the member
+//! is notified in the answer to its hello. So a compromised member can lie about its own host and about hosts
+//! without a sensor, and about no other.
+//! The same holds for sensor keys: a key belongs to its daemon, and can pass to another daemon only after the
+//! silence.
 
 use compact_str::CompactString;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,38 +21,36 @@ use wire::credential::Serial;
 use wire::id::{HostName, PeerKey};
 use wire::time::Moment;
 
-/// How long a silent daemon keeps its host: longer than a reboot, shorter than a reinstallation.
+/// How long a silent daemon holds its host: longer than a reboot, shorter than a reinstallation.
 pub const HELD_FOR: Duration = Duration::from_secs(600);
 
-/// Most hosts that are held.
+/// Most hosts held at once.
 pub const HOLDERS_MAX: usize = 8192;
 
-/// Why a claim is refused.
+/// Reason why a claim is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Another daemon has it.
+    /// Another daemon holds the host.
     #[error(
         "host {host} is that of daemon {holder}, heard {silent_secs} s ago; give this sensor another host name, or wait 10 minutes after stopping the other"
     )]
     Held {
-        /// Which host.
         host: HostName,
-        /// Whose.
         holder: PeerKey,
-        /// Since when nothing came of it, in seconds.
+        /// Time since the holder was last seen, in seconds.
         silent_secs: u64,
     },
-    /// There is no room for more.
+    /// The table of holders is full.
     #[error("{HOLDERS_MAX} hosts are held; no more are taken")]
     Full,
 }
 
-/// Who has a host.
+/// The daemon that holds a host.
 #[derive(Clone, Copy, Debug)]
 struct Holder {
     peer: PeerKey,
-    /// Of its certificate.
+    /// Serial number of its certificate.
     serial: Serial,
     heard: Moment,
 }
@@ -60,7 +61,7 @@ impl Holder {
     }
 }
 
-/// Who has which host.
+/// Holders by host.
 #[derive(Debug, Default)]
 pub struct Claims {
     holders: BTreeMap<HostName, Holder>,
@@ -69,16 +70,16 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// With these hosts shared, as the operator says.
+    /// Creates an empty table; the operator's configuration lists the `shared` hosts.
     #[must_use]
     pub fn new(shared: BTreeSet<HostName>) -> Claims {
         Claims { holders: BTreeMap::new(), shared }
     }
 
-    /// A daemon, whose certificate for this host has that number, says that the host is its.
+    /// Claims `host` for a daemon whose certificate for it has this serial number.
     ///
     /// # Errors
-    /// If another one has it; nothing changes then.
+    /// If another daemon holds it; nothing changes then.
     pub fn claim(
         &mut self,
         host: &HostName,
@@ -100,35 +101,35 @@ impl Claims {
         Ok(())
     }
 
-    /// A frame came of a daemon that speaks for this host; it renews the claim of that daemon only.
+    /// Renews the claim of a daemon that sent a frame for this host, if it is the holder.
     pub fn heard(&mut self, host: &HostName, peer: PeerKey, now: Moment) {
         if let Some(holder) = self.holders.get_mut(host).filter(|holder| holder.peer == peer) {
             holder.heard = now;
         }
     }
 
-    /// It went for good: the host is free.
+    /// Releases the host of a daemon that left for good.
     pub fn release(&mut self, host: &HostName, peer: PeerKey) {
         if self.holders.get(host).is_some_and(|holder| holder.peer == peer) {
             self.holders.remove(host);
         }
     }
 
-    /// Whether a daemon may speak now for a host that its hello named.
+    /// Returns whether a daemon may report for a host that its hello named.
     #[must_use]
     pub fn may_speak(&self, peer: PeerKey, host: &HostName, now: Moment) -> bool {
         let is_free = |holder: &Holder| holder.peer == peer || holder.is_silent(now);
         self.shared.contains(host) || self.holders.get(host).is_none_or(is_free)
     }
 
-    /// Whether any member may speak for this host.
+    /// Returns whether any member may report for this host.
     #[must_use]
     pub fn is_shared(&self, host: &HostName) -> bool {
         self.shared.contains(host)
     }
 }
 
-/// The hosts whose events are taken from one member, and those that it named without success.
+/// Returns the hosts that a member may report events of, and those that it named and may not.
 #[must_use]
 pub fn granted(
     claims: &Claims,

@@ -1,8 +1,8 @@
-//! The connections of members to the representative's core: how they begin and end.
+//! Connections of members to the representative's core: how they start and end.
 //!
-//! Pure. Rules: a connection speaks for the host of the certificate that was shown on it and for no other;
-//! one on which nothing is said is closed, so that connections are not held for nothing.
-//! Not here: what is said on them ([`super::receiver`]), what a hello leads to ([`super::admit`]).
+//! Pure. Rules: a connection reports for the host of the certificate that authenticated it and for no other.
+//! A connection on which nothing is received is closed, so that idle connections take no room.
+//! Not here: the frames on them ([`super::receiver`]), what a hello leads to ([`super::admit`]).
 
 use super::domain::{Domain, LINKS_MAX, Link};
 use super::receiver::Receiver;
@@ -15,39 +15,40 @@ use wire::id::{HostName, PeerKey, SensorKey};
 use wire::report::FromRepresentative;
 use wire::time::Moment;
 
-/// A hello takes one packet: without one for so long, somebody only holds the connection.
+/// Timeout for the hello. It fits in one packet: a peer that sends none for this long only holds the
+/// connection.
 const HELLO_WITHIN: Duration = Duration::from_secs(15);
-/// A member tells how it is every few seconds: without a word for so long, its connection is of no use.
+/// Timeout for frames: a member reports its state every few seconds, so a silent connection is of no use.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 pub(super) struct Connection {
     pub(super) peer: PeerKey,
-    /// Of its certificate.
+    /// Serial number of its certificate.
     pub(super) serial: Serial,
-    /// The host of its certificate.
+    /// Host that its certificate names.
     pub(super) host: HostName,
     pub(super) since: Moment,
     pub(super) receiver: Receiver,
     pub(super) member: Option<Speaker>,
-    /// A frame is being written; what is owed waits.
+    /// Whether a frame is being written; queued frames wait.
     pub(super) is_writing: bool,
     pub(super) owed: VecDeque<FromRepresentative>,
-    /// It is a standby, and was told how much of all members' events is stored.
+    /// Whether it is a standby that has received the watermarks of all members.
     pub(super) knows_marks: bool,
 }
 
-/// Who speaks on a connection.
+/// The member on a connection, once its hello is accepted.
 pub(super) struct Speaker {
     pub(super) sensor: SensorKey,
     pub(super) host: HostName,
     pub(super) granted: BTreeSet<CompactString>,
-    /// Events that may come again under other numbers, as the journal has gone back.
+    /// Events that it may send again under other numbers, because its journal went back.
     pub(super) known: HashSet<Id>,
 }
 
 impl Domain {
-    /// A member's stream is open; the shell has checked that this peer may report for `host`, by a certificate of this number.
-    /// `None`: there are too many, close it.
+    /// Registers a member's stream. The shell has checked that this peer may report for `host`, by the
+    /// certificate with this serial number. Returns `None` if there are too many; close the stream then.
     pub fn connect(
         &mut self,
         (peer, serial): (PeerKey, Serial),
@@ -74,7 +75,7 @@ impl Domain {
         Some(link)
     }
 
-    /// A stream has ended.
+    /// Removes a stream that has ended.
     pub fn disconnect(&mut self, link: Link) {
         let Some(gone) = self.links.remove(&link) else { return };
         self.counts.duplicates_total += gone.receiver.duplicates();
@@ -85,7 +86,7 @@ impl Domain {
         }
     }
 
-    /// Close connections on which nothing is said.
+    /// Closes connections on which nothing is received.
     pub fn close_silent(&mut self, now: Moment) {
         let is_silent = |connection: &Connection| match &connection.member {
             None => now.since(connection.since) >= HELLO_WITHIN,
@@ -101,12 +102,12 @@ impl Domain {
         }
     }
 
-    /// The fencing term under which it serves from now on.
+    /// Sets the fencing term under which it serves from now on.
     pub fn set_term(&mut self, term: u64) {
         self.config.term = term;
     }
 
-    /// How many connections there are.
+    /// Returns the number of connections.
     #[must_use]
     pub fn links_len(&self) -> usize {
         self.links.len()

@@ -1,16 +1,18 @@
-//! Where a reader of the domain's events stands, in a form that outlives the representative.
+//! Cursor of a reader of the domain's events, in a form that survives a change of the representative.
 //!
-//! Pure but for reading the store. A cursor names the store and a place in it. A new representative has
-//! another store in which the same events stand in another order, so it cannot continue at a place of the
-//! old one. It does not need to: with every acknowledgement a member learns a mark, "at this place of this
-//! store all my events before that number were stored", and brings its marks to the next representative. So
-//! for each sensor the new representative knows which of its events stood before the cursor, leaves those
-//! out and gives everything else it holds, from its oldest event on. The new cursor carries the old one
-//! with it, as members that come later bring their marks later. Of members that bring none, as they are gone, the
-//! representative itself sends them to standbys.
-//! Rule: a mark may be older than the cursor; then some events are given twice, recognised by their ids.
-//! None is left out that was not seen. What the new store does not hold and the reader may not have seen is
-//! counted: exactly where a mark is as new as the cursor, else as an upper bound.
+//! Pure, except that it reads the store. A cursor names a store and a place in it. A new representative has
+//! another store, in which the same events are in another order, so it cannot continue at a place of the old
+//! one.
+//! It does not need to. With every acknowledgement a member receives a watermark: "at this place of this
+//! store all my events before that number were stored". It reports its watermarks to the next representative.
+//! So for each sensor the new representative knows which of its events were stored before the cursor; it
+//! skips those and returns everything else that it has, from its oldest event on. The new cursor contains the
+//! old one, because members that connect later report their watermarks later. For members that are gone and
+//! report none, the representative itself sends watermarks to its standbys.
+//! Rule: a watermark may be older than the cursor; then some events are returned twice, recognized by their
+//! ids. No event is skipped that the reader has not seen. Events that the new store does not hold and that
+//! the reader may not have seen are counted: exactly where a watermark is as new as the cursor, else as an
+//! upper bound.
 
 use super::store::reader::{Reader, Stored};
 use crate::segments::Error;
@@ -22,17 +24,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wire::id::SensorKey;
 use wire::report::{Mark, StoreKey};
 
-/// Most places in a cursor: the present store and those before it. Marks of ten stores are kept of each host
-/// (`wire::report::marks`): a reader that is away for more changes of the representative may see events again.
+/// Most places in a cursor: the present store and those before it. Watermarks of ten stores are stored for
+/// each host (`wire::report::marks`): a reader that is away for more changes of the representative may
+/// receive events again.
 pub(super) const PLACES_MAX: usize = 16;
 
-/// A place in one store, and in the ones before it; the newest first.
+/// A place in one store, and in the stores before it; the newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     places: Vec<(StoreKey, u64)>,
 }
 
-/// A text is no cursor.
+/// A text could not be parsed as a cursor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{found:?} is no cursor; expected one of a former answer, as it stood there")]
 pub struct NoCursor {
@@ -40,19 +43,19 @@ pub struct NoCursor {
 }
 
 impl Cursor {
-    /// At this place of this store.
+    /// Creates a cursor at this place of this store.
     #[must_use]
     pub fn new(store: StoreKey, at: u64) -> Cursor {
         Cursor { places: vec![(store, at)] }
     }
 
-    /// The newest of the stores that it has been read from.
+    /// Returns the newest of the stores that it was used with.
     #[must_use]
     pub fn store(&self) -> Option<StoreKey> {
         self.places.first().map(|(store, _)| *store)
     }
 
-    /// Its place in this store, if it has been read from there.
+    /// Returns its place in this store, if it was used there.
     #[must_use]
     pub fn at(&self, store: StoreKey) -> Option<u64> {
         self.places.iter().find(|(known, _)| *known == store).map(|(_, at)| *at)
@@ -88,10 +91,10 @@ impl FromStr for Cursor {
     }
 }
 
-/// What is known of each sensor's events: from which on they were asked for, and the marks it brought.
+/// For each sensor, the first event that it was requested to send, and the watermarks that it reported.
 pub type Known = BTreeMap<SensorKey, (u64, Vec<Mark>)>;
 
-/// What readers have to know of the stores before.
+/// What readers need to know of earlier stores.
 #[derive(Default)]
 struct Learned {
     known: Known,
@@ -100,7 +103,8 @@ struct Learned {
 }
 
 impl Learned {
-    /// With the stores that were told of, and else those that most members' newest marks are of.
+    /// Lists earlier stores: first those that watermarks were received of as a standby, then those that most
+    /// members' newest watermarks are of.
     fn new(known: Known, told: Vec<StoreKey>, own: StoreKey) -> Learned {
         let mut by_members: BTreeMap<StoreKey, usize> = BTreeMap::new();
         for (_, marks) in known.values() {
@@ -120,7 +124,7 @@ impl Learned {
     }
 }
 
-/// The domain's events for readers, from cursors on; to be cloned freely.
+/// The domain's events for readers, from a cursor on; cheap to clone.
 #[derive(Clone)]
 pub struct Feed {
     reader: Reader,
@@ -128,17 +132,17 @@ pub struct Feed {
     settled: Arc<AtomicBool>,
 }
 
-/// What one reading gave.
+/// Result of one read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// The events that were wanted, in the order of the store.
+    /// The events that matched, in the order of the store.
     pub events: Vec<Stored>,
-    /// Where to read on.
+    /// Cursor to continue from.
     pub cursor: Cursor,
-    /// Whether there is more to look at now.
+    /// Whether there are more events to examine now.
     pub has_more: bool,
-    /// Events that the reader may not have seen and that are kept no more: exactly, for a cursor of this
-    /// store; at most, for one of another.
+    /// Number of events that the reader may not have seen and that are no longer stored: exact for a cursor
+    /// of this store, an upper bound for a cursor of another.
     pub missed: u64,
 }
 
@@ -147,7 +151,8 @@ impl Feed {
         Feed { reader, learned: Arc::default(), settled: Arc::default() }
     }
 
-    /// What members brought and what was told before of them, and of which stores, the newest first.
+    /// Sets the watermarks of members' events, and the stores that they were received of as a standby, the
+    /// newest first.
     pub(super) fn learn(&self, known: Known, told: Vec<StoreKey>) {
         let learned = Learned::new(known, told, self.reader.key());
         *self.learned.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(learned);
@@ -157,37 +162,38 @@ impl Feed {
         Arc::clone(&self.learned.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Every member that is there has brought its marks.
+    /// Records that every live member has reported its watermarks, or that the wait for them is over.
     pub(super) fn settle(&self) {
         self.settled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether every member that is there has brought its marks. A reader who comes from another store before that is given
-    /// events again.
+    /// Returns whether every live member has reported its watermarks. A reader that comes from another store
+    /// before that receives events again.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.settled.load(Ordering::Relaxed)
     }
 
-    /// Whether a reader here was last at another store.
+    /// Returns whether a reader with this cursor last read another store.
     #[must_use]
     pub fn is_from_elsewhere(&self, cursor: &Cursor) -> bool {
         cursor.store().is_some_and(|store| store != self.reader.key())
     }
 
-    /// The store's own reading end.
+    /// Returns the reader of the store itself.
     #[must_use]
     pub fn reader(&self) -> &Reader {
         &self.reader
     }
 
-    /// Before the oldest event.
+    /// Returns the cursor before the oldest event.
     #[must_use]
     pub fn oldest(&self) -> Cursor {
         Cursor::new(self.reader.key(), self.reader.oldest())
     }
 
-    /// After the newest event, and after all that the stores before had: members may be telling this one of those still.
+    /// Returns the cursor after the newest event, and after all events of earlier stores: members may still
+    /// be sending those.
     #[must_use]
     pub fn end(&self) -> Cursor {
         let own = (self.reader.key(), *self.reader.next().borrow());
@@ -196,7 +202,7 @@ impl Feed {
         Cursor { places: std::iter::once(own).chain(before).collect() }
     }
 
-    /// Up to `limit` events that `keep` accepts, from a cursor of this or another representative on.
+    /// Reads up to `limit` events that `keep` accepts, from a cursor of this or another representative.
     ///
     /// # Errors
     /// If the disk cannot be read.
@@ -209,7 +215,7 @@ impl Feed {
         self.read_some(cursor, limit, usize::MAX, keep)
     }
 
-    /// As [`Feed::read`], ended after a look at `look_at_most` events or few more.
+    /// As [`Feed::read`], but ends after examining `look_at_most` events or a few more.
     ///
     /// # Errors
     /// As [`Feed::read`].
@@ -249,7 +255,7 @@ impl Feed {
         Ok(Page { events: page.events, cursor: Cursor { places }, has_more, missed: missed + page.missed })
     }
 
-    /// Events that stood at or after a foreign cursor and are not in this store.
+    /// Returns the number of events that are at or after a cursor of another store and not in this one.
     fn not_held(&self, known: &Known, seen: &BTreeMap<SensorKey, u64>) -> Result<u64, Error> {
         let oldest = self.reader.oldest_of()?;
         let gone = known.iter().map(|(sensor, (from, _))| {
@@ -260,7 +266,7 @@ impl Feed {
     }
 }
 
-/// The first event that a reader at these places may not have seen.
+/// Returns the first event that a reader at these places may not have seen.
 fn seen(marks: &[Mark], places: &[(StoreKey, u64)]) -> u64 {
     let before = |mark: &&Mark| places.iter().any(|(store, at)| mark.store == *store && mark.at <= *at);
     marks.iter().filter(before).map(|mark| mark.next).max().unwrap_or(0)

@@ -1,9 +1,10 @@
-//! The thread that owns the representative's core while its sensor represents the domain.
+//! Worker thread that owns the representative's core while its sensor represents the domain.
 //!
-//! Rules: one thread, which is none of the runtime's: unpacking and joining hold up no one's connections.
-//! Commits run on another, one at a time and as often as their pace allows; what comes meanwhile is the next. While the lease does not hold nothing
-//! is said to anybody, so nothing is acknowledged. Bytes of members wait in their streams while the disk is behind.
-//! Not here: when there is a desk ([`super::office`]), the streams' own ends ([`super::visit`]).
+//! Rules: the core has a thread of its own outside the runtime's, so decoding and joining delay no
+//! connection. Commits run on another thread, one at a time and as often as their pace allows; events
+//! received meanwhile are in the next commit. While the lease is not valid nothing is sent, so nothing is
+//! acknowledged. While the disk is behind, members' bytes wait in their streams.
+//! Not here: when the worker runs ([`super::office`]), the streams' own tasks ([`super::visit`]).
 
 use super::domain::{Domain, Link, Now, Output};
 use super::hosts::Place;
@@ -23,25 +24,25 @@ use tokio_util::sync::CancellationToken;
 use wire::id::{HostName, PeerKey};
 use wire::time::Moment;
 
-/// Stretches of bytes that may wait, of all members together: 4 MiB.
+/// Most chunks of bytes that wait, of all members together: 4 MiB.
 const BYTES_MAX: usize = 1024;
-/// Stretches taken before answers are handed out and a commit begins: what comes together is stored together.
+/// Chunks handled before answers are sent and a commit starts: events received together are stored together.
 const BYTES_AT_ONCE: usize = 256;
-/// Words of streams that may wait; a stream waits with its word beyond them.
+/// Most notifications of streams that wait; beyond them, a stream waits with its notification.
 const TOLD_MAX: usize = 1024;
-/// Frames on the way to one member: the core gives one at a time, and a last one.
+/// Most frames queued for one member: the core emits one at a time, and a last one.
 const FRAMES_MAX: usize = 4;
-/// How often places and figures are looked at, and the lease where it did not hold.
+/// Period of the housekeeping: roles and counters, and the lease while it is not valid.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// How often what has been gone for long is forgotten.
+/// How often hosts that have been gone for a long time are forgotten.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
-/// A commit that the disk refused is tried again after so long.
+/// Delay before a commit that the disk refused is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// A question to the core.
+/// A query that runs on the core.
 pub(super) type Question = Box<dyn FnOnce(&Domain, Now) + Send>;
 
-/// What reaches the desk from outside.
+/// Channels from other parts of the sensor to the worker.
 pub(super) struct Inbox {
     pub(super) visits: mpsc::Receiver<Visit>,
     pub(super) questions: mpsc::Receiver<Question>,
@@ -49,7 +50,7 @@ pub(super) struct Inbox {
     pub(super) places: watch::Receiver<Arc<BTreeMap<HostName, Place>>>,
 }
 
-/// A stream as the desk sees it.
+/// The worker's side of a stream.
 struct Stream {
     peer: PeerKey,
     frames: mpsc::Sender<Vec<u8>>,
@@ -64,13 +65,13 @@ pub(super) struct Desk {
     streams: BTreeMap<Link, Stream>,
     tasks: JoinSet<()>,
     committing: Option<Committing>,
-    /// A commit that the disk refused, and when it is tried again.
+    /// A commit that the disk refused, and the time of the refusal.
     refused: Option<(Commit, Moment)>,
     pace: Pace,
     tidied: Moment,
 }
 
-/// What streams say.
+/// Channels from the streams to the worker.
 struct Heard {
     bytes: mpsc::Receiver<(Link, Vec<u8>)>,
     told: mpsc::Receiver<Told>,
@@ -80,7 +81,7 @@ pub(super) fn now() -> Now {
     Now { moment: Moment(MachineClock.monotonic()), wall: MachineClock.wall() }
 }
 
-/// Serve until the duty ends or `ending` fires; then store what has come.
+/// Serves until the duty ends or `ending` fires; then stores what was received.
 pub(super) async fn run(domain: Domain, shared: Arc<Shared>, inbox: Inbox, ending: CancellationToken) {
     let ((bytes_to, bytes), (told_to, told)) = (mpsc::channel(BYTES_MAX), mpsc::channel(TOLD_MAX));
     let mut desk = Desk {
@@ -130,7 +131,7 @@ impl Desk {
         }
     }
 
-    /// What came together is stored together.
+    /// Handles more of what is waiting, so that events received together are stored together.
     fn handle_more(&mut self, bytes: &mut mpsc::Receiver<(Link, Vec<u8>)>) {
         for _ in 1..BYTES_AT_ONCE {
             let Ok((link, bytes)) = bytes.try_recv() else { return };
@@ -141,7 +142,7 @@ impl Desk {
         }
     }
 
-    /// A daemon has one stream: a new one takes the place of the one before, which may be dead.
+    /// Accepts a stream. A daemon has one: a new stream replaces its previous one, which may be dead.
     fn handle_visit(&mut self, visit: Visit) {
         let Visit { peer, serial, host, stream } = visit;
         let former = self.streams.iter().find(|(_, stream)| stream.peer == peer).map(|(link, _)| *link);
@@ -181,7 +182,7 @@ impl Desk {
                         self.hang_up(link);
                     }
                 }
-                // Its stream ends once what was given before is written.
+                // Dropping the sender ends the stream after everything given before is written.
                 Output::Close(link, why) => {
                     tracing::debug!(?link, %why, "a member's stream is closed");
                     self.streams.remove(&link);
@@ -190,7 +191,7 @@ impl Desk {
         }
     }
 
-    /// Begin to store what has come. Where it is too soon for that: how long to wait.
+    /// Starts to store what was received. Returns how long to wait if it is too soon for that.
     fn begin_commit(&mut self) -> Option<Duration> {
         if self.committing.is_some() || self.refused.is_some() {
             return None;
@@ -250,7 +251,7 @@ impl Desk {
         self.shared.show(self.domain.counts(), self.domain.links_len());
     }
 
-    /// What came is stored; no one is told any more.
+    /// Stores what was received; nothing is sent any more.
     async fn finish(mut self) {
         self.tasks.shutdown().await;
         if self.committing.is_some() {
@@ -269,7 +270,7 @@ impl Desk {
     }
 }
 
-/// The commit that is under way, when it is done; none if the process ends and does no more such work.
+/// Waits for the running commit; `None` if it was cancelled because the process is ending.
 async fn committed(under_way: &mut Option<Committing>) -> Option<(Commit, Result<(), segments::Error>)> {
     match under_way {
         Some(committing) => match committing.await {

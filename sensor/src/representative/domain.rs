@@ -1,13 +1,14 @@
-//! The representative's core: members' connections in, their answers and the domain's state out.
+//! Core of the representative: takes the bytes of members' connections, and produces answers to them and the
+//! domain's state.
 //!
-//! Pure but for reading its own store where a member's journal has gone back. The shell gives each stream a
-//! [`Link`] ([`Domain::connect`]), feeds what it reads ([`Domain::handle_bytes`]) while
-//! [`Domain::has_room`], writes what [`Domain::poll_output`] gives and says when it is written
-//! ([`Domain::handle_written`]); whenever something came it takes a commit ([`Domain::take_commit`]), runs it
-//! where it may block, and brings it back ([`Domain::handle_committed`]). Acknowledgements follow from that
-//! and from nothing else.
-//! Rule: one member's frames touch its own rows only; what it says wrongly closes its own connection.
-//! Not here: what a hello leads to ([`super::admit`]), what is answered to queries ([`super::view`]).
+//! Pure, except that it reads its own store where a member's journal has gone back. The shell registers each
+//! stream as a [`Link`] ([`Domain::connect`]), passes on what it reads ([`Domain::handle_bytes`]) while
+//! [`Domain::has_room`], writes the output of [`Domain::poll_output`] and confirms each write
+//! ([`Domain::handle_written`]). Whenever something was received it takes a commit ([`Domain::take_commit`]),
+//! runs it where it may block, and hands it back ([`Domain::handle_committed`]). Acknowledgements are sent
+//! after that and at no other time.
+//! Rule: the frames of one member change its own rows only; an invalid frame closes its own connection only.
+//! Not here: what a hello leads to ([`super::admit`]), the results of queries ([`super::view`]).
 
 use super::claims::Claims;
 use super::connection::{Connection, Speaker};
@@ -32,25 +33,26 @@ use wire::id::{HostName, SensorKey};
 use wire::report::{Allowance, Durable, FromRepresentative, Mark, Run, StoreKey, encode};
 use wire::time::{Moment, Time};
 
-/// Calls kept of the domain: some hours of a large one, in about 100 MB at most.
+/// Most calls stored of the domain: some hours of a large domain, in about 100 MB at most.
 pub const CALLS_MAX: usize = 50_000;
 /// Most connections at once.
 pub const LINKS_MAX: usize = 4096;
 
-/// How a representative behaves.
+/// Configuration of a representative.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Fencing term under which it serves.
     pub term: u64,
     /// How much each member may send.
     pub allowance: Allowance,
-    /// Events asked for, at most, of a member's past that another representative has had already.
+    /// Most events of a member's past that it is requested to send although another representative has
+    /// acknowledged them.
     pub backfill: u64,
-    /// What the store may use.
+    /// Limits of the store.
     pub store: store::Config,
-    /// Hosts whose logs any member may read, though they have a sensor.
+    /// Hosts whose logs any member may read, although they have a sensor of their own.
     pub shared_hosts: BTreeSet<HostName>,
-    /// Calls that are kept.
+    /// Most calls stored.
     pub calls_max: usize,
 }
 
@@ -68,63 +70,60 @@ impl Default for Config {
     }
 }
 
-/// Why the store is not open.
+/// Reason why the store could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Its folder cannot be made.
+    /// The folder could not be created.
     #[error("the folder of the domain's events cannot be made: {0}; check the state directory")]
     Folder(std::io::Error),
-    /// No key can be drawn for a new store.
+    /// The operating system returned no random number for the key of a new store.
     #[error("the system gives no random numbers")]
     Random,
-    /// As it says.
     #[error(transparent)]
     Store(#[from] Error),
 }
 
-/// The clocks, given from outside.
+/// The time, passed in by the shell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
-    /// The clock that never goes back.
+    /// Monotonic clock.
     pub moment: Moment,
-    /// The time of day.
+    /// Time of day.
     pub wall: Time,
 }
 
-/// One stream of one member.
+/// Handle of one stream of one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link(pub(super) u64);
 
-/// What the shell must do.
+/// Action that the shell must take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Write this, then call [`Domain::handle_written`].
     Send(Link, Vec<u8>),
-    /// Close the stream, once what was given before is written; the link is gone.
+    /// Close the stream after everything given before is written; the link is no longer valid.
     Close(Link, CompactString),
 }
 
-/// What was done since the start; all only grow.
+/// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Events stored.
     pub events_total: u64,
-    /// Events that came again and were dropped.
+    /// Events that were received again and dropped.
     pub duplicates_total: u64,
-    /// Events that members told as lost.
+    /// Events that members reported as lost.
     pub lost_total: u64,
-    /// Events set aside for the host they claim.
+    /// Events refused because their member may not report for the host that they name.
     pub refused_total: u64,
-    /// Samples unpacked.
+    /// Samples decoded.
     pub samples_total: u64,
-    /// Connections closed for what they said.
+    /// Connections closed because of an invalid frame or a refused hello.
     pub closed_total: u64,
-    /// Commits.
+    /// Commits that succeeded.
     pub commits_total: u64,
 }
 
-/// The core.
 pub struct Domain {
     pub(super) config: Config,
     pub(super) store: Store,
@@ -132,25 +131,27 @@ pub struct Domain {
     pub(super) joiner: Joiner,
     pub(super) claims: Claims,
     pub(super) told: Told,
-    /// Of which sensors marks were forgotten from which event on, as their journals have gone back.
+    /// Sensors whose watermarks beyond an event were forgotten because their journals went back, with that
+    /// event.
     pub(super) forgotten: Vec<(SensorKey, u64)>,
-    /// When the first look at who is there was.
+    /// When the roles and hosts of the election were passed in for the first time.
     pub(super) began: Option<Moment>,
     pub(super) hosts: Hosts,
     pub(super) links: BTreeMap<Link, Connection>,
     names: Names,
     pub(super) next_link: u64,
     closing: VecDeque<Output>,
-    /// Links that can be written to and are owed something.
+    /// Links with frames to send and no write in progress.
     ready: BTreeSet<Link>,
-    /// Sensors of which something waits for the disk, and what is under way.
+    /// Sensors with events that wait for a commit; then sensors with events in the commit that is running,
+    /// and how far.
     pub(super) dirty: BTreeSet<SensorKey>,
     pub(super) under_way: Vec<(SensorKey, u64)>,
     pub(super) counts: Counts,
 }
 
 impl Domain {
-    /// Open the store on this disk. Returns what a person should be told, too.
+    /// Opens the store on this disk. Also returns notes to log for the operator.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -184,17 +185,17 @@ impl Domain {
         Ok((domain, notes))
     }
 
-    /// Whether more may be read from members.
+    /// Returns whether more may be read from members.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.store.has_room()
     }
 
-    /// Bytes of a stream.
+    /// Handles bytes received on a stream.
     pub fn handle_bytes(&mut self, link: Link, bytes: &[u8], now: Now) {
         let Some(connection) = self.links.get_mut(&link) else { return };
         connection.receiver.push(bytes);
-        // The link may be closed by what it says.
+        // Handling a frame may close the link.
         while let Some(connection) = self.links.get_mut(&link) {
             match connection.receiver.take(&mut self.names) {
                 Ok(Some(said)) => self.handle(link, said, now),
@@ -229,7 +230,7 @@ impl Domain {
                     self.refuse(link, &error.to_string());
                 }
             }
-            // Said again, so that the member hears at once that it is here.
+            // Acknowledged again, so that the member learns at once that the events are stored.
             Said::Nothing => {
                 self.dirty.insert(sensor);
             }
@@ -241,7 +242,7 @@ impl Domain {
         }
     }
 
-    /// Store what is new and may be said; count the rest.
+    /// Stores the events that are new and permitted; counts the rest.
     fn store_events(
         &mut self,
         link: Link,
@@ -270,7 +271,7 @@ impl Domain {
         Ok(())
     }
 
-    /// Close a connection for what it said.
+    /// Closes a connection because of what it sent.
     pub(super) fn refuse(&mut self, link: Link, why: &str) {
         let Some(connection) = self.links.get(&link) else { return };
         tracing::warn!(peer = %connection.peer, why, "a member's report is refused");
@@ -282,16 +283,16 @@ impl Domain {
         self.close(link, why);
     }
 
-    /// Close a connection.
+    /// Closes a connection.
     pub(super) fn close(&mut self, link: Link, why: CompactString) {
         self.disconnect(link);
         self.closing.push_back(Output::Close(link, why));
     }
 
-    /// Owe a member a frame.
+    /// Queues a frame for a member.
     pub(super) fn owe(&mut self, link: Link, frame: FromRepresentative) {
         let Some(connection) = self.links.get_mut(&link) else { return };
-        // A later acknowledgement or allowance says all of an earlier one.
+        // A later acknowledgement or allowance replaces an earlier one.
         let replaced = connection
             .owed
             .iter_mut()
@@ -306,7 +307,7 @@ impl Domain {
         }
     }
 
-    /// From now on, each member may send so much.
+    /// Changes how much each member may send, and notifies the members.
     pub fn set_allowance(&mut self, allowance: Allowance) {
         self.config.allowance = allowance;
         let open: Vec<Link> =
@@ -316,7 +317,7 @@ impl Domain {
         }
     }
 
-    /// What the shell must do next.
+    /// Returns the next action for the shell.
     pub fn poll_output(&mut self) -> Option<Output> {
         if let Some(output) = self.closing.pop_front() {
             return Some(output);
@@ -330,7 +331,7 @@ impl Domain {
         }
     }
 
-    /// What [`Output::Send`] gave is written.
+    /// Handles the confirmation that the frame of [`Output::Send`] is written.
     pub fn handle_written(&mut self, link: Link) {
         if let Some(connection) = self.links.get_mut(&link) {
             connection.is_writing = false;
@@ -340,13 +341,13 @@ impl Domain {
         }
     }
 
-    /// Whether something waits for the disk.
+    /// Returns whether something waits for a commit.
     #[must_use]
     pub fn wants_commit(&self) -> bool {
         self.store.is_waiting()
     }
 
-    /// What waits for the disk, unless a commit is under way.
+    /// Takes what waits for the disk as a commit, unless a commit is running.
     ///
     /// # Errors
     /// As [`Store::take_commit`].
@@ -354,7 +355,7 @@ impl Domain {
         let joiner = &self.joiner;
         let Some(commit) = self.store.take_commit(|| Joining::snapshot_of(joiner))? else {
             if self.store.is_idle() {
-                // Something came again, and nothing new with it.
+                // Events were received again, and nothing new with them.
                 self.note_dirty();
                 self.acknowledge();
             }
@@ -370,7 +371,7 @@ impl Domain {
         self.under_way = std::mem::take(&mut self.dirty).iter().filter_map(next_of).collect();
     }
 
-    /// A commit was run with success: acknowledge what is in it.
+    /// Handles a commit that succeeded: acknowledges the events in it.
     pub fn handle_committed(&mut self, commit: Commit) {
         self.store.settle(commit);
         self.counts.commits_total += 1;
@@ -395,18 +396,18 @@ impl Domain {
         self.tell_standbys(&durable);
     }
 
-    /// What was told of its predecessors' stores while this sensor was a standby.
+    /// Takes over the watermarks of earlier stores that this sensor received as a standby.
     pub fn know(&mut self, told: Told) {
         self.told = told;
         self.learn();
     }
 
-    /// Sensors whose journals ended before an event of which there was a mark; each once.
+    /// Takes the sensors whose journals ended before an event that a watermark names; each is returned once.
     pub fn take_forgotten(&mut self) -> Vec<(SensorKey, u64)> {
         std::mem::take(&mut self.forgotten)
     }
 
-    /// Tell readers what is known of the sensors.
+    /// Publishes to readers what is known of each sensor's events.
     pub(super) fn learn(&self) {
         let members = self.store.ledger().members.values();
         let marks = |member: &Member| match member.rewound {
@@ -417,7 +418,7 @@ impl Domain {
         self.feed.learn(known, self.told.stores().collect());
     }
 
-    /// What was done.
+    /// Returns the counters.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let open: u64 = self.links.values().map(|link| link.receiver.duplicates()).sum();
@@ -431,7 +432,8 @@ fn framed(frame: &FromRepresentative) -> Vec<u8> {
     out
 }
 
-/// Batches of what is new and may be said, with what may not be counted in them.
+/// Sorts events into batches of those that are new and permitted; the batches also carry the counts of the
+/// rest.
 fn sort_out(speaker: &mut Speaker, sensor: SensorKey, arrived: Arrived, wall: Time) -> Vec<Batch> {
     let fresh = |first: u64| Batch {
         at: 0,
@@ -469,7 +471,7 @@ fn sort_out(speaker: &mut Speaker, sensor: SensorKey, arrived: Arrived, wall: Ti
     batches
 }
 
-/// The runs, and whether their events were stored before under other numbers.
+/// Splits the runs by whether their events were stored before under other numbers.
 fn split_known(speaker: &mut Speaker, sensor: SensorKey, runs: Vec<Run>) -> Vec<(Run, bool)> {
     if speaker.known.is_empty() {
         return runs.into_iter().map(|run| (run, false)).collect();

@@ -1,6 +1,6 @@
-//! The domain's table of hosts: which there are, how they are, what they last told.
+//! Table of the domain's hosts: state, role, and what they reported last.
 //!
-//! Pure. Not here: who may say that it is a host ([`super::claims`]).
+//! Pure. Not here: which member may report for a host ([`super::claims`]).
 
 use super::receiver::Shaped;
 use super::recent::Recent;
@@ -12,30 +12,29 @@ use wire::report::sweep::{self, Decoder};
 use wire::report::{Hello, HostState, Sweep};
 use wire::time::{Moment, Time};
 
-/// Without a word for so long, a host is silent: three states are missing.
+/// A host is silent after this time without a report: three states are missing.
 pub const SILENT_AFTER: Duration = Duration::from_secs(15);
-/// Hosts that left or are silent are shown for so long.
+/// How long hosts that left or are silent are shown.
 pub const SHOWN_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Most hosts of a domain.
 pub const HOSTS_MAX: usize = 4096;
-/// Bytes of samples of all hosts together.
+/// Most bytes of samples of all hosts together.
 pub const SAMPLES_LEN_BYTES: usize = 96 << 20;
-/// Bytes of samples of one host, if there is room.
+/// Most bytes of samples of one host, if there is room.
 const SAMPLES_OF_HOST_LEN_BYTES: usize = 512 << 10;
 
-/// How a host is.
+/// Whether a host is alive, silent or has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It reports.
     Alive,
     /// It should report and does not.
     Silent,
-    /// It said that it goes.
+    /// It reported that it leaves.
     Left,
 }
 
 impl Standing {
-    /// The word for it.
+    /// Returns its name in results.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -49,17 +48,16 @@ impl Standing {
 /// What a host's sensor does for the domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// It is the representative.
     Representative,
-    /// It would follow.
+    /// It would succeed the representative.
     Standby,
-    /// It reports.
+    /// It only reports.
     #[default]
     Member,
 }
 
 impl Role {
-    /// The word for it.
+    /// Returns its name in results.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -73,51 +71,47 @@ impl Role {
 /// What the election knows of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// What its sensor does for the domain.
     pub role: Role,
-    /// How it went, and when it was last heard; none if it is there.
+    /// How it went, and when it was last seen; `None` if it is there.
     pub gone: Option<(Standing, Time)>,
 }
 
-/// A host of which the election knows and that has not reported to this representative.
+/// A host that the election knows and that has not reported to this representative.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreported {
-    /// Its name.
     pub host: HostName,
     /// What it does for the domain, if it is there.
     pub role: Role,
-    /// How it went. One that the election hears is about to report, and so alive, until it has not for [`SILENT_AFTER`].
+    /// How it went. A host that the election receives messages of is about to report, and so alive, until it
+    /// has not reported for [`SILENT_AFTER`].
     pub standing: Standing,
-    /// When it was last heard, or first expected, by this host's clock.
+    /// When it was last seen, or first expected, by this host's clock.
     pub heard: Time,
 }
 
 /// One host.
 #[derive(Debug)]
 pub struct Host {
-    /// Its sensor's key.
     pub sensor: SensorKey,
-    /// Its daemon's key.
+    /// Key of its daemon.
     pub peer: PeerKey,
-    /// Version of the program.
     pub program: CompactString,
-    /// When its sensor was started, by its clock.
+    /// When its sensor started, by the host's clock.
     pub started: Time,
-    /// What it does for the domain.
     pub role: Role,
-    /// What it last told of itself.
+    /// State that it reported last.
     pub state: HostState,
-    /// By how much its clock is ahead of the representative's, in microseconds, when it came.
+    /// By how much its clock was ahead of the representative's at its last hello, in microseconds.
     pub clock_ahead_micros: i64,
-    /// When something last came of it.
+    /// When its last frame was received.
     pub heard: Moment,
-    /// Samples that came, and those it took and did not send in this run.
+    /// Number of samples received.
     pub samples: u64,
-    /// Samples it took and did not send, since it was started.
+    /// Number of samples that its sensor took and did not send, since the sensor started.
     pub thinned: u64,
     /// When its newest samples were taken, by its clock.
     pub swept: Time,
-    /// Sweeps that could not be unpacked.
+    /// Number of sweeps that could not be decoded.
     pub broken_sweeps: u64,
     is_connected: bool,
     has_left: bool,
@@ -126,7 +120,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// How it is.
+    /// Returns whether it is alive, silent or has left.
     #[must_use]
     pub fn standing(&self, now: Moment) -> Standing {
         if self.has_left {
@@ -138,22 +132,22 @@ impl Host {
         }
     }
 
-    /// Its newest samples: the metrics and, in the same order, their values.
+    /// Returns its newest samples: the metrics and, in the same order, their values.
     #[must_use]
     pub fn latest(&self) -> Option<(&Shaped, &Decoder)> {
         self.latest.as_ref().map(|(shape, decoder)| (shape, decoder))
     }
 
-    /// Its last samples.
+    /// Returns its samples of the last minutes.
     #[must_use]
     pub fn recent(&self) -> &Recent {
         &self.recent
     }
 
-    /// Take a sweep.
+    /// Adds a sweep.
     ///
     /// # Errors
-    /// If it cannot be unpacked; the values are of no use until a whole one comes.
+    /// If the sweep cannot be decoded; no values are known then until a whole one is received.
     pub fn sweep(&mut self, shape: &Shaped, sweep: &Sweep, len_max_bytes: usize) -> Result<(), sweep::Error> {
         self.thinned = sweep.thinned;
         let is_same = self.latest.as_ref().is_some_and(|(known, _)| Shaped::ptr_eq(known, shape));
@@ -177,17 +171,16 @@ impl Host {
     }
 }
 
-/// All hosts.
 #[derive(Debug, Default)]
 pub struct Hosts {
     table: BTreeMap<HostName, Host>,
     unreported: Vec<Unreported>,
-    /// Of those, the ones that the election hears, and since when.
+    /// Of the unreported hosts, those that the election receives messages of, and since when.
     expected: BTreeMap<HostName, (Moment, Time)>,
 }
 
 impl Hosts {
-    /// A host's sensor came. Returns `false` if there is no room for one more.
+    /// Adds or updates a host after its sensor's hello. Returns `false` if there is no room for one more.
     pub fn arrive(&mut self, hello: &Hello, peer: PeerKey, wall: Time, now: Moment) -> bool {
         if !self.table.contains_key(&hello.host) && self.table.len() >= HOSTS_MAX {
             let gone = |host: &Host| host.standing(now) != Standing::Alive;
@@ -233,7 +226,7 @@ impl Hosts {
         true
     }
 
-    /// Its connection ended, with or without a farewell.
+    /// Records that a host's connection ended, with or without a leave message.
     pub fn depart(&mut self, name: &HostName, has_left: bool) {
         if let Some(host) = self.table.get_mut(name) {
             host.is_connected = false;
@@ -241,7 +234,7 @@ impl Hosts {
         }
     }
 
-    /// What the election knows of all hosts.
+    /// Updates roles and unreported hosts from what the election knows.
     pub fn place(&mut self, places: &BTreeMap<HostName, Place>, wall: Time, now: Moment) {
         self.unreported.clear();
         let before = std::mem::take(&mut self.expected);
@@ -249,7 +242,8 @@ impl Hosts {
             match (self.table.get_mut(name), place.gone) {
                 (Some(host), gone) => {
                     host.role = place.role;
-                    // It may have said so to the election alone, before its last words here were read.
+                    // It may have sent its leave message to the election alone, before its last frames here
+                    // were read.
                     host.has_left |= !host.is_connected && matches!(gone, Some((Standing::Left, _)));
                 }
                 (None, Some((standing, heard))) => {
@@ -268,48 +262,44 @@ impl Hosts {
         }
     }
 
-    /// Those of which the election knows and that never reported here, by name.
+    /// Returns the hosts that the election knows and that never reported here, sorted by name.
     #[must_use]
     pub fn unreported(&self) -> &[Unreported] {
         &self.unreported
     }
 
-    /// The host of this name.
     pub fn get_mut(&mut self, name: &HostName) -> Option<&mut Host> {
         self.table.get_mut(name)
     }
 
-    /// The host of this name.
     #[must_use]
     pub fn get(&self, name: &HostName) -> Option<&Host> {
         self.table.get(name)
     }
 
-    /// All hosts by name.
+    /// Iterates over all hosts, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&HostName, &Host)> {
         self.table.iter()
     }
 
-    /// How many hosts there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
 
-    /// Bytes of samples that each host may have.
+    /// Returns the bytes of samples that each host may have.
     #[must_use]
     pub fn share_len_bytes(&self) -> usize {
         (SAMPLES_LEN_BYTES / self.table.len().max(1)).min(SAMPLES_OF_HOST_LEN_BYTES)
     }
 
-    /// Forget hosts that have been gone for long. The others shrink to their share, also those that are gone: their share
-    /// became smaller when others came.
+    /// Forgets hosts that have been gone for a long time. The others shrink to their share, including those
+    /// that are silent: their share became smaller when others came.
     pub fn forget(&mut self, now: Moment) {
         self.table
             .retain(|_, host| host.standing(now) == Standing::Alive || now.since(host.heard) < SHOWN_FOR);
@@ -345,7 +335,7 @@ mod tests {
         }
     }
 
-    /// Sweeps of numbers that cannot be packed well, until the host has as many bytes of them as it may.
+    /// Adds sweeps that compress badly, until the host has as many bytes of them as it may.
     fn fill(host: &mut Host, share: usize) {
         let metric = |at: u64| Metric {
             name: format!("m{at}").into(),

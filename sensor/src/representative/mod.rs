@@ -1,11 +1,12 @@
-//! What the representative knows of its domain: its hosts, and what they come to together.
+//! The representative: the table of its domain's hosts, their recent samples, and the store of the domain's
+//! events.
 //!
-//! [`domain`] is the core that members report to ([`receiver`], [`admit`], [`claims`]); it keeps the table
-//! of [`hosts`] with their [`recent`] samples, the [`store`] of events and the joined calls. [`view`],
-//! [`overview`] and [`summary`] say what they come to; [`cursor`] leads readers through the events across
-//! a change of the representative, for which standbys are [`told`] what is stored.
-//! [`office`] runs it while its sensor represents the domain.
-//! Not here: how members' streams come (the overlay), how a representative is elected (the overlay).
+//! [`domain`] is the core that members report to ([`receiver`], [`admit`], [`claims`]). It holds the table of
+//! [`hosts`] with their [`recent`] samples, the [`store`] of events and the joined calls. [`view`],
+//! [`overview`] and [`summary`] compute query results from it. [`cursor`] lets readers of events continue
+//! after a change of the representative; for this, standbys receive watermarks of what is stored ([`told`]).
+//! [`office`] runs the core while its sensor represents the domain.
+//! Not here: how members' streams arrive and how a representative is elected (both in the overlay).
 
 pub mod admit;
 pub mod claims;

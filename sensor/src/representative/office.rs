@@ -1,10 +1,12 @@
-//! The representative at work: its store is open to others while its sensor represents the domain, and only then.
+//! Service of the representative: opens its store to queries and members while its sensor represents the
+//! domain, and only then.
 //!
-//! A sensor that has a store of an earlier time keeps it read and ready, so that a fail-over does not wait for the disk.
-//! The election says by [`Handle::set_duty`] whether it does; members' streams come by [`Handle::receive`]; queries
-//! ask by [`Handle::ask`] and read events by [`Handle::feed`].
-//! Rule: who does not represent the domain answers nothing and takes nothing; it keeps what it stored for the next
-//! time.
+//! A sensor that has a store of an earlier term opens it in advance, so that a failover does not wait for
+//! the disk.
+//! The election calls [`Handle::set_duty`] when the role changes; members' streams arrive through
+//! [`Handle::receive`]; queries use [`Handle::ask`] and read events with [`Handle::feed`].
+//! Rule: a sensor that does not represent the domain answers nothing and accepts nothing; it retains its
+//! store for its next term.
 //! Not here: the core ([`super::domain`]) and the thread that owns it (`desk`).
 
 use super::cursor::Feed;
@@ -24,56 +26,56 @@ use tokio_util::sync::CancellationToken;
 use wire::id::HostName;
 use wire::report::{Marks, StoreKey};
 
-/// Streams that may wait to be taken.
+/// Most streams that wait to be accepted.
 const VISITS_MAX: usize = 256;
-/// Questions that may wait; an asker waits for its turn beyond them.
+/// Most queries that wait; beyond them, callers wait to enter the queue.
 const QUESTIONS_MAX: usize = 256;
-/// How long a question waits for the store to be opened: that reads at most one segment.
+/// How long a query waits for the store to be opened: opening reads at most one segment.
 const OPEN_WITHIN: Duration = Duration::from_secs(5);
-/// A store that cannot be opened is tried again after so long.
+/// Delay before a store that could not be opened is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// Whether this sensor represents its domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Duty {
-    /// Another one does, or no one.
+    /// Another sensor represents it, or none does.
     #[default]
     Rest,
-    /// It does.
+    /// This sensor represents it.
     Serve {
-        /// Under this fencing term.
+        /// Fencing term.
         term: u64,
     },
 }
 
-/// Why a question is not answered here.
+/// Reason why a query is not answered here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Absent {
     /// Another sensor answers for the domain.
     #[error("this sensor does not represent its domain now; ask again in some seconds")]
     Elsewhere,
-    /// The store is being opened, or cannot be.
+    /// The store is being opened, or cannot be opened.
     #[error(
         "the store of the domain is not open yet; ask again in a moment, or see daemon.info for what is wrong"
     )]
     Closed,
 }
 
-/// What was done and what is wrong.
+/// Counters and state of the service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Of the core, since its store was opened last.
+    /// Counters of the core since its store was last opened.
     pub counts: Counts,
-    /// Members' streams.
+    /// Number of members' streams.
     pub links: usize,
-    /// Whether the store is ready for the next time while another sensor represents the domain.
+    /// Whether the store is opened in advance, while another sensor represents the domain.
     pub is_ready: bool,
-    /// What is wrong with the store, in a sentence.
+    /// Last failure of the store, as a sentence.
     pub trouble: Option<String>,
 }
 
-/// Whether the lease holds: asked before anything is said as representative.
+/// Check whether the lease is valid, called before anything is sent as the representative.
 pub type Lease = Box<dyn Fn() -> bool + Send + Sync>;
 
 pub(super) struct Shared {
@@ -86,7 +88,7 @@ pub(super) struct Shared {
     told: Mutex<Told>,
 }
 
-/// The ways to a desk.
+/// Channels to the worker thread.
 #[derive(Clone)]
 struct Open {
     visits: mpsc::Sender<Visit>,
@@ -99,7 +101,7 @@ impl Shared {
         self.lease.get().is_none_or(|holds| holds())
     }
 
-    /// Tell of trouble with the store, in the log once.
+    /// Records a failure of the store, and logs it unless it is the same as before.
     pub(super) fn complain(&self, trouble: &str) {
         let mut figures = self.figures();
         if figures.trouble.as_deref() != Some(trouble) {
@@ -121,32 +123,33 @@ impl Shared {
     }
 
     pub(super) fn told(&self) -> MutexGuard<'_, Told> {
-        // Changed by whole words.
+        // Each change is complete, so a poisoned lock is safe to use.
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn figures(&self) -> MutexGuard<'_, Figures> {
-        // Plain figures, written whole.
+        // Plain numbers, each written completely.
         self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What others hold of the office; cheap to clone.
+/// Handle of the service for other parts of the sensor; cheap to clone.
 #[derive(Clone)]
 pub struct Handle(Arc<Shared>);
 
 impl Handle {
-    /// From now on it represents the domain, or does not.
+    /// Sets whether this sensor represents the domain from now on.
     pub fn set_duty(&self, duty: Duty) {
         self.0.duty.send_if_modified(|known| std::mem::replace(known, duty) != duty);
     }
 
-    /// What the election knows of the hosts.
+    /// Sets what the election knows of the hosts.
     pub fn set_places(&self, places: BTreeMap<HostName, Place>) {
         self.0.places.send_replace(Arc::new(places));
     }
 
-    /// Whether hosts may be missing that another representative speaks for, or that have not been heard yet.
+    /// Sets whether hosts may be missing: hosts that another representative has, or that have not been seen
+    /// yet.
     pub fn set_partial(&self, partial: bool) {
         self.0.partial.store(partial, Ordering::Relaxed);
     }
@@ -157,18 +160,20 @@ impl Handle {
         self.0.partial.load(Ordering::Relaxed)
     }
 
-    /// The present representative told this of all members' events, as this sensor may follow it.
+    /// Adds watermarks of all members' events that the present representative sent, because this sensor may
+    /// succeed it.
     pub fn learn(&self, marks: Marks) {
         self.0.told().take(marks);
     }
 
-    /// Say nothing to members while `lease` does not hold. Without one it always does. To be called once.
+    /// Sets the lease check; nothing is sent to members while it returns `false`. Without a check the lease
+    /// is always valid. To be called once.
     pub fn set_lease(&self, lease: Lease) {
-        // A second one changes nothing: there is one election.
+        // A second call changes nothing: there is one election.
         let _ = self.0.lease.set(lease);
     }
 
-    /// Take a member's stream. One that cannot be taken is dropped; its member tries again.
+    /// Accepts a member's stream. A stream that cannot be accepted is dropped; its member tries again.
     pub fn receive(&self, visit: Visit) {
         let taken = match &*self.0.open.borrow() {
             Some(open) => open.visits.try_send(visit).is_ok(),
@@ -179,14 +184,14 @@ impl Handle {
         }
     }
 
-    /// Returns when streams are taken.
+    /// Waits until streams are accepted.
     pub async fn opened(&self) {
-        // The office lives as long as this handle.
+        // The service lives as long as this handle.
         let _ = self.0.open.subscribe().wait_for(Option::is_some).await;
     }
 
     async fn open(&self) -> Result<Open, Absent> {
-        // The right to serve comes a moment before the duty.
+        // The lease is acquired a moment before the duty is set.
         let has_right = self.0.lease.get().is_some_and(|holds| holds());
         if *self.0.duty.borrow() == Duty::Rest && !has_right {
             return Err(Absent::Elsewhere);
@@ -199,7 +204,7 @@ impl Handle {
         }
     }
 
-    /// Ask the core something that takes no long time.
+    /// Runs a short query on the core.
     ///
     /// # Errors
     /// If this sensor does not represent the domain now.
@@ -210,14 +215,14 @@ impl Handle {
         let open = self.open().await?;
         let (reply, replied) = oneshot::channel();
         let asked: Question = Box::new(move |domain, now| {
-            // The asker may have gone.
+            // The caller may have gone.
             let _ = reply.send(question(domain, now));
         });
         open.questions.send(asked).await.map_err(|_| Absent::Elsewhere)?;
         replied.await.map_err(|_| Absent::Elsewhere)
     }
 
-    /// The domain's events.
+    /// Returns the domain's events.
     ///
     /// # Errors
     /// If this sensor does not represent the domain now.
@@ -225,25 +230,25 @@ impl Handle {
         self.open().await.map(|open| open.feed)
     }
 
-    /// Returns when it represents the domain no more, or never did.
+    /// Waits until this sensor does not represent the domain.
     pub async fn closed(&self) {
-        // An error says that it has ended.
+        // An error means that the service has ended.
         let _ = self.0.open.subscribe().wait_for(Option::is_none).await;
     }
 
-    /// What was done and what is wrong.
+    /// Returns the counters and state.
     #[must_use]
     pub fn figures(&self) -> Figures {
         self.0.figures().clone()
     }
 }
 
-/// The office's defect.
+/// Panic of the thread that owns the core.
 #[derive(Debug, thiserror::Error)]
 #[error("the representative's thread ended by a defect; what it acknowledged is on its disk")]
 pub struct Defect;
 
-/// The task.
+/// The task of the service.
 pub struct Office {
     shared: Arc<Shared>,
     config: domain::Config,
@@ -251,7 +256,7 @@ pub struct Office {
 }
 
 impl Office {
-    /// An office whose store is in `folder`, closed.
+    /// Creates the service, closed, with its store in `folder`.
     #[must_use]
     pub fn new(folder: PathBuf, config: domain::Config) -> (Office, Handle) {
         let shared = Arc::new(Shared {
@@ -266,7 +271,7 @@ impl Office {
         (Office { shared: Arc::clone(&shared), config, folder }, Handle(shared))
     }
 
-    /// Be open as duty says, until `shutdown`.
+    /// Opens and closes the store as duty changes, until `shutdown`.
     ///
     /// # Errors
     /// If the thread that owns the core panics.
@@ -286,7 +291,7 @@ impl Office {
                         domain.set_term(term);
                         domain.know(self.shared.told().clone());
                         self.serve(domain, duty.clone(), &shutdown).await?;
-                        // Who lost the role may be the next to have it.
+                        // A sensor that lost the role may be the next to have it.
                         if *duty.borrow() == Duty::Rest && !shutdown.is_cancelled() {
                             continue;
                         }
@@ -294,7 +299,7 @@ impl Office {
                     Err(error) => self.shared.complain(&error.to_string()),
                 }
             } else if ready.is_none() && self.has_store() {
-                // What is wrong with it is reported when it is needed.
+                // A failure here is reported when the store is needed.
                 ready = self.open_store().await?.ok();
                 self.shared.figures().is_ready = ready.is_some();
             }
@@ -333,7 +338,7 @@ impl Office {
         }))
     }
 
-    /// Serve until the duty ends.
+    /// Serves until the duty ends.
     async fn serve(
         &self,
         domain: Domain,
@@ -345,7 +350,7 @@ impl Office {
         let inbox = Inbox { visits, questions, duty, places: self.shared.places.subscribe() };
         let open = Open { visits: visits_to, questions: questions_to, feed: domain.feed() };
         let (shared, ending) = (Arc::clone(&self.shared), shutdown.child_token());
-        // A thread is not ended by dropping the future that waits for it.
+        // Dropping the future that waits for a thread does not end the thread.
         let _ends = ending.clone().drop_guard();
         let runtime = tokio::runtime::Handle::current();
         // A thread of its own for as long as it serves.

@@ -1,45 +1,41 @@
-//! Metrics over the hosts of a domain: sum, mean, least, greatest, count, and who has most.
+//! Aggregates of metrics over the hosts of a domain: sum, mean, minimum, maximum, count, and the hosts with
+//! the largest values.
 //!
-//! Pure. Rules: a value that is no number or beyond [`ABSURD`] is left out and counted, so one broken host
-//! spoils no sum; a sum is told only where it says something (not of ratios, states and points in time);
-//! names that few hosts tell give way where there are too many.
+//! Pure. Rules: a value that is not finite or beyond [`ABSURD`] is left out and counted, so one broken host
+//! cannot spoil a sum. A sum is given only where it is meaningful (not of ratios, states and points in time).
+//! Where there are too many metrics, those that the fewest hosts report are dropped.
 
 use compact_str::CompactString;
 use std::collections::BTreeMap;
 use wire::id::HostName;
 use wire::sample::{Metric, Semantics};
 
-/// Values of this size and beyond are taken for damage: a thousand petabytes, thirty billion years.
+/// Values of this size and beyond are treated as damage: a thousand petabytes, thirty billion years.
 pub const ABSURD: f64 = 1e18;
 /// Most metrics of an overview.
 pub const METRICS_MAX: usize = 1024;
-/// Most metrics of one host that go into it.
+/// Most metrics of one host that are added to it.
 pub const METRICS_OF_HOST_MAX: usize = 512;
-/// Hosts of a top list.
+/// Number of hosts in a top list.
 pub const TOP: usize = 10;
 
-/// A metric over all hosts that tell it.
+/// Aggregate of one metric over all hosts that report it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overall {
-    /// Its name.
     pub name: CompactString,
-    /// Its unit.
     pub unit: CompactString,
-    /// Sum of all values, where that says something.
+    /// Sum of all values, where it is meaningful.
     pub sum: Option<f64>,
-    /// Mean of all values.
     pub mean: f64,
-    /// Smallest value.
     pub min: f64,
-    /// Largest value.
     pub max: f64,
-    /// How many hosts tell it.
+    /// Number of hosts that report it.
     pub count: u64,
     /// The hosts with the largest values, largest first.
     pub top: Vec<(HostName, f64)>,
 }
 
-/// An overview in the making.
+/// Builder of an overview.
 #[derive(Debug, Default)]
 pub struct Overview {
     metrics: BTreeMap<(CompactString, CompactString), Gathered>,
@@ -57,7 +53,7 @@ struct Gathered {
 }
 
 impl Overview {
-    /// A host's value of a metric.
+    /// Adds a host's value of a metric.
     pub fn add(&mut self, host: &HostName, metric: &Metric, value: f64) {
         if !value.is_finite() || value.abs() >= ABSURD {
             self.absurd += 1;
@@ -83,13 +79,13 @@ impl Overview {
         }
     }
 
-    /// Values that were left out.
+    /// Returns the number of values that were left out.
     #[must_use]
     pub fn absurd(&self) -> u64 {
         self.absurd
     }
 
-    /// The metrics by name.
+    /// Returns the metrics sorted by name.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "counts of hosts are small")]
     pub fn finish(self) -> Vec<Overall> {
@@ -113,8 +109,8 @@ impl Overview {
     }
 }
 
-/// Whether the sum over hosts says something: amounts and counts may be added, and time spent; moments, ages,
-/// shares and states may not.
+/// Returns whether the sum over hosts is meaningful: amounts, counts and time spent can be added; points in
+/// time, ages, ratios and states cannot.
 fn is_summable(metric: &Metric) -> bool {
     match (metric.semantics, metric.unit.as_str()) {
         (Semantics::State, _) | (_, "ratio" | "percent" | "celsius") | (Semantics::Gauge, "seconds") => false,

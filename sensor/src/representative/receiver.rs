@@ -1,10 +1,13 @@
-//! What one connection of a member says, checked: everything of a frame that could harm anybody else is
-//! refused here.
+//! Receiver of one member's connection: decodes its frames and rejects everything in them that could harm
+//! others.
 //!
-//! Pure. Rule: events arrive in order and each once: those before [`Receiver::open`]'s number or the last
-//! frame's end are dropped and counted, a gap is counted if it is told and refused if it is not.
-//! Bounds: one frame, [`METRICS_MAX`] metrics of [`METRICS_LEN_MAX_BYTES`] together, [`EVENTS_MAX`] events a frame.
-//! Not here: who may speak for which host ([`super::claims`]), what is done with it ([`super::domain`]).
+//! Pure. Rule: events arrive in order and each once. Events before the number of [`Receiver::open`] or before
+//! the end of the last frame are dropped and counted. A gap is counted if the member reports it as lost, and
+//! is an error otherwise.
+//! Bounds: one frame, [`METRICS_MAX`] metrics of [`METRICS_LEN_MAX_BYTES`] together, [`EVENTS_MAX`] events a
+//! frame.
+//! Not here: which member may report for which host ([`super::claims`]), how frames change the domain
+//! ([`super::domain`]).
 
 use compact_str::CompactString;
 use std::collections::HashSet;
@@ -16,7 +19,7 @@ use wire::report::{
 use wire::sample::Metric;
 use wire::version::REPORT;
 
-/// Most events of a frame: what they take unpacked is bounded by it.
+/// Most events of a frame: this bounds what they take when decoded.
 pub const EVENTS_MAX: u64 = 16_384;
 /// Most labels of a metric.
 const LABELS_MAX: usize = 32;
@@ -24,89 +27,77 @@ const LABELS_MAX: usize = 32;
 /// The metrics of a host, in the order of its columns.
 pub type Shaped = Arc<[Arc<Metric>]>;
 
-/// Why a connection is closed.
+/// Reason why a connection is closed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// Not a frame.
+    /// A frame could not be decoded.
     #[error(transparent)]
     Frame(#[from] report::Error),
-    /// Another version is spoken.
+    /// The member speaks another version.
     #[error(
         "version {found} of the report protocol is spoken; this program knows {expected}; update the older one",
         expected = REPORT.expected()
     )]
     Version {
-        /// As said.
         found: u16,
     },
-    /// A frame that has no place here.
+    /// A frame that is not allowed at this point.
     #[error("{found} came where {expected} was expected")]
     Unexpected {
-        /// As sent.
         found: &'static str,
-        /// By the order of things.
         expected: &'static str,
     },
-    /// More of something than allowed.
     #[error("{found} {what}; at most {most} are allowed")]
     TooMany {
-        /// Of what.
         what: &'static str,
-        /// As sent.
         found: usize,
-        /// The limit.
         most: usize,
     },
-    /// Events that do not follow.
+    /// Events that do not follow the previous ones.
     #[error("event {found} came where {expected} was expected, and what is between was not told as lost")]
     Order {
-        /// As sent.
         found: u64,
-        /// By what came before.
         expected: u64,
     },
-    /// A number beyond what was named, or numbers that overflow.
+    /// A number out of range of what was sent before, or numbers that overflow.
     #[error("{what} {found} is out of range")]
     Range {
-        /// Of what.
         what: &'static str,
-        /// As sent.
         found: u64,
     },
 }
 
-/// Events that are new.
+/// New events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrived {
-    /// The number of the first.
+    /// Number of the first.
     pub first: u64,
-    /// The number after the last.
+    /// Number after the last.
     pub next: u64,
-    /// So many before the first are lost.
+    /// Number of events before the first that are lost.
     pub lost: u64,
-    /// The events.
     pub runs: Vec<Run>,
 }
 
-/// What a connection says.
+/// A decoded frame.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
-    /// First, and once.
+    /// The first frame; sent once.
     Hello(Box<Hello>),
     /// New events.
     Events(Arrived),
-    /// Events that were here before.
+    /// Events that were received before.
     Nothing,
-    /// A sweep of columns of this shape, not yet unpacked.
+    /// A sweep with columns of this shape, not yet decoded.
     Sweep(Shaped, Sweep),
-    /// How the member is.
+    /// State of the host.
     State(Box<HostState>),
-    /// It goes for good.
+    /// The member leaves for good.
     Leave,
 }
 
-/// Metrics of all members, each kept once.
+/// Metrics of all members, each stored once.
 #[derive(Debug, Default)]
 pub struct Names {
     known: HashSet<Arc<Metric>>,
@@ -128,12 +119,11 @@ impl Names {
     }
 }
 
-/// One connection.
 #[derive(Debug, Default)]
 pub struct Receiver {
     frames: Frames,
     is_greeted: bool,
-    /// The next event; `None` before it is open.
+    /// Number of the next event; `None` before it is open.
     next: Option<u64>,
     metrics: Vec<Arc<Metric>>,
     metrics_len: usize,
@@ -142,23 +132,23 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Bytes that came.
+    /// Adds bytes that were received.
     pub fn push(&mut self, bytes: &[u8]) {
         self.frames.push(bytes);
     }
 
-    /// From this event on, all are new.
+    /// Sets the first event that is new.
     pub fn open(&mut self, next: u64) {
         self.next = Some(next);
     }
 
-    /// Events that came again.
+    /// Returns the number of events that were received again.
     #[must_use]
     pub fn duplicates(&self) -> u64 {
         self.duplicates
     }
 
-    /// What the next frame says, if a whole one is there.
+    /// Returns the next frame that changes something outside, if a whole frame was received.
     ///
     /// # Errors
     /// If the connection must be closed.
@@ -274,7 +264,7 @@ fn check_hello(hello: &Hello) -> Result<(), Error> {
     Ok(())
 }
 
-/// Cut what is shown to people, and drop what is no figure.
+/// Truncates text that is shown to people, and drops values that are not plausible numbers.
 fn tidy(state: &mut HostState) {
     state.health.truncate(HEALTH_MAX);
     for sentence in &mut state.health {

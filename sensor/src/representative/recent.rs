@@ -1,8 +1,9 @@
-//! The last minutes of one host's samples, as they came: packed.
+//! Ring buffer of one host's samples of the last minutes, stored encoded as they were received.
 //!
-//! Pure. Sweeps are kept in chunks that begin with a whole one. The newest `CHUNKS_WHOLE` are kept as they
-//! came; older ones are reduced to one sweep of [`REDUCED_TO`]; the oldest go first, by number and by bytes.
-//! Rule: only sweeps that were unpacked without error come here.
+//! Pure. Sweeps are stored in chunks; each chunk starts with a whole sweep. The newest `CHUNKS_WHOLE`
+//! chunks are stored as received; older ones are reduced to one sweep of [`REDUCED_TO`]. The oldest chunks
+//! are dropped first, by number and by bytes.
+//! Rule: only sweeps that were decoded without error are added.
 
 use super::receiver::Shaped;
 use crate::sample::history::{Completeness, Found, Series};
@@ -11,18 +12,18 @@ use wire::report::sweep::{Decoder, Encoder, Form};
 use wire::sample::{Metric, Number};
 use wire::time::Time;
 
-/// Chunks kept as they came: four minutes of a sweep a second.
+/// Newest chunks stored as received: four minutes at one sweep a second.
 const CHUNKS_WHOLE: usize = 2;
-/// Of an older chunk, one sweep of so many is kept.
+/// Of an older chunk, one sweep of this many is retained.
 pub const REDUCED_TO: usize = 10;
-/// Chunks in all, the newest of which is being filled: with the usual rate, half an hour.
+/// Most chunks, including the newest, which is being filled: half an hour at the usual rate.
 const CHUNKS_MAX: usize = 16;
-/// The newest chunk grows by one part of so many: to double it would leave half of it empty for each host.
+/// The newest chunk grows by its length divided by this: doubling would leave half of it empty for each
+/// host.
 const GROWTH_PART: usize = 8;
-/// It grows by this many bytes at least.
+/// Least growth of the newest chunk.
 const GROWTH_MIN_BYTES: usize = 512;
 
-/// The samples.
 #[derive(Debug, Default)]
 pub struct Recent {
     chunks: VecDeque<Chunk>,
@@ -40,7 +41,7 @@ struct Chunk {
 }
 
 impl Recent {
-    /// Add a sweep that was just unpacked; at most so many bytes are kept.
+    /// Adds a sweep that was just decoded; retains at most `len_max_bytes`.
     pub fn push(&mut self, shape: &Shaped, time: Time, form: Form, packed: &[u8], len_max_bytes: usize) {
         if form == Form::Whole || self.chunks.is_empty() {
             if form != Form::Whole {
@@ -72,7 +73,7 @@ impl Recent {
         self.shrink_to(len_max_bytes);
     }
 
-    /// Drop the oldest until at most so many bytes are left.
+    /// Drops the oldest chunks until at most `len_max_bytes` are left.
     pub fn shrink_to(&mut self, len_max_bytes: usize) {
         while self.len_bytes > len_max_bytes && !self.chunks.is_empty() {
             self.drop_oldest();
@@ -85,7 +86,7 @@ impl Recent {
         }
     }
 
-    /// The newest chunk that is no longer kept whole is reduced.
+    /// Reduces the newest chunk that is no longer stored whole.
     fn reduce(&mut self) {
         let Some(at) = self.chunks.len().checked_sub(CHUNKS_WHOLE) else { return };
         let Some(chunk) = self.chunks.get_mut(at).filter(|chunk| !chunk.is_reduced) else { return };
@@ -94,13 +95,14 @@ impl Recent {
         self.len_bytes += chunk.len_bytes();
     }
 
-    /// About how many bytes are kept.
+    /// Returns the approximate number of bytes stored.
     #[must_use]
     pub fn len_bytes(&self) -> usize {
         self.len_bytes
     }
 
-    /// The series of the wanted metrics from `since` on, newest first until `points_max` points are found.
+    /// Returns the series of the matching metrics since `since`, newest first until `points_max` points are
+    /// found.
     pub fn series(
         &self,
         wanted: impl Fn(&Metric) -> bool,
@@ -133,7 +135,7 @@ impl Recent {
 }
 
 impl Chunk {
-    /// Have room for a sweep of so many bytes.
+    /// Reserves room for a sweep of this length.
     fn reserve(&mut self, sweep_len_bytes: usize) {
         if self.packed.capacity() - self.packed.len() < sweep_len_bytes {
             let growth = (self.packed.len() / GROWTH_PART).max(GROWTH_MIN_BYTES).max(sweep_len_bytes);

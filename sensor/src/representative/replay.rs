@@ -1,6 +1,6 @@
-//! The domain's calls, brought back from the store.
+//! Recovery of the domain's calls from the store.
 //!
-//! Pure. The calls at the head of the last segment, and the events after it, joined as they were.
+//! Pure. It loads the calls at the head of the last segment and joins the events after it again.
 
 use super::store::fold::Replay;
 use super::store::frame::Batch;
@@ -9,11 +9,11 @@ use log_filters::join::Joiner;
 use wire::event::Id;
 use wire::id::Generation;
 
-/// Joins what a store holds.
+/// Joins the events that a store holds.
 pub struct Joining(pub Joiner);
 
 impl Joining {
-    /// The calls in the form in which a head keeps them.
+    /// Encodes the calls in the form in which a head stores them.
     #[must_use]
     pub fn snapshot_of(joiner: &Joiner) -> Vec<u8> {
         postcard::to_stdvec(joiner).expect("calls can be written to memory")

@@ -1,7 +1,9 @@
-//! Telling standbys how much of all members' events is stored: what readers have seen, should one of them follow.
+//! Watermarks sent to standbys: how much of all members' events is stored, so that the next representative
+//! knows what readers have seen.
 //!
-//! Pure. Rule: only what is on disk is told; all of it to who is a standby newly, then what was stored since.
-//! Not here: what a standby does with it ([`super::told`]).
+//! Pure. Rule: only events that are on disk are included. A new standby receives all watermarks, then those
+//! of what was stored since.
+//! Not here: how a standby uses them ([`super::told`]).
 
 use super::domain::{Domain, Link, Now};
 use super::hosts::{Place, Role, Standing};
@@ -11,15 +13,16 @@ use wire::at_end::AtEnd;
 use wire::id::{HostName, SensorKey};
 use wire::report::{FromRepresentative, Marks};
 
-/// How long after the beginning of its reign a representative may be without members' marks: a member that has not come by then may
-/// have its events given again.
+/// How long after it takes over a representative waits for members' watermarks: events of a member that has
+/// not reported by then may be delivered to readers again.
 const MARKS_WITHIN: Duration = Duration::from_secs(3);
 
-/// A host that was heard so lately is awaited too: at the beginning of a reign hosts that are there are not heard yet.
+/// A host that was last seen this recently is awaited too: just after a takeover, hosts that are alive have
+/// not been seen yet.
 const LATELY: Duration = Duration::from_secs(10);
 
 impl Domain {
-    /// What the election knows of the hosts.
+    /// Sets what the election knows of the hosts.
     pub fn place(&mut self, places: &BTreeMap<HostName, Place>, now: Now) {
         self.hosts.place(places, now.wall, now.moment);
         self.await_marks(places, now);
@@ -30,8 +33,8 @@ impl Domain {
         self.tell_standbys(&BTreeMap::new());
     }
 
-    /// Readers who come from another representative wait for those who are there, or were lately, and have not said how far they
-    /// were stored.
+    /// Lets readers of another store's cursor wait until every host that is alive, or was recently, has sent
+    /// its watermarks, for [`MARKS_WITHIN`] at most.
     fn await_marks(&mut self, places: &BTreeMap<HostName, Place>, now: Now) {
         let began = *self.began.get_or_insert(now.moment);
         let is_awaited = |(host, place): (&HostName, &Place)| {
@@ -47,7 +50,8 @@ impl Domain {
         }
     }
 
-    /// These sensors' events are on disk up to these numbers, beside what was before.
+    /// Sends standbys the numbers up to which these sensors' events are on disk, beside what they received
+    /// before.
     pub(super) fn tell_standbys(&mut self, stored: &BTreeMap<SensorKey, u64>) {
         let is_standby =
             |host: &HostName| self.hosts.get(host).is_some_and(|host| host.role == Role::Standby);
@@ -80,13 +84,15 @@ impl Domain {
         }
     }
 
-    /// As far as its numbers mean the events that they meant before: those of a journal that went back do not.
+    /// Limits `next` to the numbers that still mean the same events: later ones of a journal that went back
+    /// do not.
     fn meant(&self, sensor: SensorKey, next: u64) -> u64 {
         let rewound = self.store.ledger().members.get(&sensor).and_then(|member| member.rewound);
         rewound.map_or(next, |(to, _)| next.min(to))
     }
 
-    /// How far each sensor's events are on disk. One of which something waits for the disk is told with that.
+    /// Returns how far each sensor's events are on disk. A sensor with events that wait for the disk is left
+    /// out; its watermark is sent when they are written.
     fn all_stored(&self, stored: &BTreeMap<SensorKey, u64>) -> Vec<(SensorKey, u64)> {
         let settled = |sensor: &SensorKey| !self.dirty.contains(sensor) && !self.is_under_way(*sensor);
         let members = self.store.ledger().members.values();

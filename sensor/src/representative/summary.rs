@@ -1,4 +1,4 @@
-//! The domain's calls in a few figures (visPerf section 3.3: "the representative sensor's summarised information").
+//! Summary of the domain's calls (visPerf section 3.3: "the representative sensor's summarised information").
 //!
 //! Pure.
 
@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 use wire::call::{Call, State};
 use wire::event::Outcome;
 
-/// Calls by where they stand and how they ended.
+/// Number of calls by state and outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// Known, not running.
+    /// Calls that are known and not running yet.
     pub waiting: u64,
-    /// At work.
+    /// Calls that are running.
     pub running: u64,
-    /// Over.
+    /// Calls that have ended.
     pub ended: u64,
-    /// Of those over, by how.
+    /// Ended calls by outcome.
     pub outcomes: BTreeMap<Outcome, u64>,
     /// Running and waiting calls by user.
     pub users: BTreeMap<CompactString, u64>,
@@ -24,7 +24,7 @@ pub struct Calls {
     pub hosts: BTreeMap<CompactString, u64>,
 }
 
-/// Count calls.
+/// Counts calls.
 pub fn calls(calls: impl IntoIterator<Item = Call>) -> Calls {
     let mut all = Calls::default();
     for call in calls {
@@ -49,7 +49,7 @@ pub fn calls(calls: impl IntoIterator<Item = Call>) -> Calls {
     all
 }
 
-/// The `most` entries with the largest counts, largest first, by name where equal.
+/// Returns the `most` entries with the largest counts, largest first, by name where equal.
 #[must_use]
 pub fn top(counts: &BTreeMap<CompactString, u64>, most: usize) -> Vec<(CompactString, u64)> {
     let mut all: Vec<_> = counts.iter().map(|(name, count)| (name.clone(), *count)).collect();

@@ -1,10 +1,13 @@
-//! What this sensor was told, as a standby, of all members' events in the stores of its predecessors.
+//! Watermarks received as a standby: which events of every member earlier representatives had already stored.
 //!
-//! Pure. A member that lives brings its own marks ([`wire::report::Mark`]); one that is gone, as the former representative is,
-//! brings none. Without them readers would be given all its events again.
-//! Rule: of one store the last word on a sensor counts, as its journal may have gone back; what was said before is kept beside it,
-//! for readers who had not come as far when the representative was lost.
-//! Not here: what readers have seen by it ([`super::cursor`]), telling standbys (`standbys`).
+//! Pure. A live member brings its own watermarks ([`wire::report::Mark`]). A member that is gone brings none;
+//! the previous representative is one of them. Without its watermarks, readers would receive all its events
+//! again.
+//! Rule: for each store the last watermark of a sensor is authoritative, because the sensor's journal may
+//! have gone back. Earlier watermarks are stored beside it, for readers that had not read as far when the
+//! representative was lost.
+//! Not here: which events a reader has seen by these watermarks ([`super::cursor`]), sending them to standbys
+//! (`standbys`).
 
 use super::admit::SENSORS_MAX;
 use super::cursor::PLACES_MAX;
@@ -14,10 +17,10 @@ use wire::id::SensorKey;
 use wire::report::marks::MarkList;
 use wire::report::{Mark, Marks, StoreKey};
 
-/// Stores that cursors name beside the present one: as many as a cursor has places for.
+/// Most stores that a cursor names beside the present one: as many as a cursor has room for.
 pub const STORES_MAX: usize = PLACES_MAX - 1;
 
-/// Of each sensor, and the stores that were heard of, the newest last.
+/// Watermarks by sensor, and the stores that they are from, the newest last.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
     of: BTreeMap<SensorKey, MarkList>,
@@ -25,7 +28,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// The present representative told this.
+    /// Adds watermarks that the present representative sent.
     pub fn take(&mut self, marks: Marks) {
         let Marks { store, at, members, whole: AtEnd(whole) } = marks;
         if whole.unwrap_or(false) {
@@ -47,8 +50,8 @@ impl Told {
         }
     }
 
-    /// The sensor's journal ends before that: its numbers mean other events now.
-    /// Returns whether anything was said of them.
+    /// Forgets the watermarks of a sensor beyond `next`: its journal ends there, so its later numbers mean
+    /// other events now. Returns whether there were any.
     pub fn forget_beyond(&mut self, sensor: SensorKey, next: u64) -> bool {
         let Some(known) = self.of.get_mut(&sensor) else { return false };
         let is_beyond = known.iter().any(|mark| mark.next > next);
@@ -56,12 +59,12 @@ impl Told {
         is_beyond
     }
 
-    /// What is known of a sensor.
+    /// Returns the watermarks of a sensor.
     pub fn of(&self, sensor: SensorKey) -> impl Iterator<Item = Mark> {
         self.of.get(&sensor).into_iter().flat_map(MarkList::iter)
     }
 
-    /// The stores that were heard of, the newest first.
+    /// Returns the stores that watermarks were received of, the newest first.
     pub fn stores(&self) -> impl Iterator<Item = StoreKey> {
         self.stores.iter().rev().copied()
     }

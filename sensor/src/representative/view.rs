@@ -1,7 +1,7 @@
-//! What `domain.*` answers: hosts, summary, metrics and calls as plain values; events are read by a
-//! [`Feed`].
+//! Results of `domain.*` queries as plain values: hosts, summary, metrics and calls. Events are read through
+//! a [`Feed`].
 //!
-//! Pure. Not here: the forms in which programs get them (`crate::query`).
+//! Pure. Not here: the encoding of results for clients (`crate::query`).
 
 use super::cursor::Feed;
 use super::domain::Domain;
@@ -18,86 +18,77 @@ use wire::report::HostState;
 use wire::sample::{Metric, Number, Semantics};
 use wire::time::{Moment, Time};
 
-/// One row of the table of hosts.
+/// Row of the table of hosts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostRow {
-    /// Its name.
     pub host: HostName,
-    /// How it is.
+    /// Whether it is alive, silent or has left.
     pub standing: Standing,
-    /// What its sensor does for the domain.
     pub role: Role,
-    /// Its sensor's key.
     pub sensor: SensorKey,
-    /// Its daemon's key.
+    /// Key of its daemon.
     pub peer: PeerKey,
-    /// Version of the program.
     pub program: CompactString,
-    /// When its sensor was started, by its clock.
+    /// When its sensor started, by the host's clock.
     pub started: Time,
-    /// How long ago something came of it.
+    /// Time since its last report.
     pub age: Duration,
-    /// By how much its clock was ahead when it came, in microseconds.
+    /// By how much the host's clock was ahead of the representative's at its last hello, in microseconds.
     pub clock_ahead_micros: i64,
-    /// What it last told of itself.
+    /// State that it reported last.
     pub state: HostState,
-    /// The first of its events that is not stored here.
+    /// Number of the first of its events that is not stored here.
     pub events_next: u64,
-    /// Its events that it has and are not stored here.
+    /// Number of its events that are in its journal and not stored here yet.
     pub events_behind: u64,
-    /// Its events that are lost.
+    /// Number of its events that were lost.
     pub events_lost: u64,
-    /// Its events that were set aside for the host they claim.
+    /// Number of its events that were refused because it may not report for the host that they name.
     pub events_refused: u64,
-    /// Samples that came.
+    /// Number of samples received.
     pub samples: u64,
-    /// Samples that it took and did not send.
+    /// Number of samples that its sensor took and did not send.
     pub samples_thinned: u64,
-    /// Calls running on it.
+    /// Number of calls running on it.
     pub calls_running: u64,
 }
 
-/// The domain in a few figures.
+/// Summary of the domain in a few numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// Hosts by how they are: alive, silent, left.
+    /// Number of hosts that are alive, silent and left, in this order.
     pub hosts: [u64; 3],
-    /// Metrics of hosts as a whole, over those alive.
+    /// Metrics of the hosts as a whole, over the hosts that are alive.
     pub metrics: Vec<Overall>,
-    /// Values that were left out of them as no figures.
+    /// Number of values left out of `metrics` because they are not plausible numbers.
     pub absurd: u64,
-    /// Calls by state and outcome, user and host.
+    /// Number of calls by state and outcome, by user and by host.
     pub calls: summary::Calls,
-    /// Events stored since the store began.
+    /// Number of events stored since the store was created.
     pub events: u64,
-    /// Events lost before they came here, of all members.
+    /// Number of events of all members that were lost before they were stored here.
     pub events_lost: u64,
 }
 
-/// One newest sample.
+/// Newest sample of one metric of one host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Newest {
-    /// Whose.
     pub host: HostName,
-    /// Of what.
     pub metric: Arc<Metric>,
-    /// The value.
     pub value: Number,
-    /// When, by the host's clock.
+    /// When it was taken, by the host's clock.
     pub time: Time,
 }
 
-/// The series of one host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostSeries {
-    /// Whose.
     pub host: HostName,
-    /// By metric.
+    /// One for each metric.
     pub series: Vec<Series>,
 }
 
 impl Domain {
-    /// The table of hosts, by name.
+    /// Returns the table of hosts, sorted by name.
     #[must_use]
     pub fn hosts(&self, now: Moment) -> Vec<HostRow> {
         let running = summary::calls(self.joiner.calls()).hosts;
@@ -128,13 +119,14 @@ impl Domain {
         self.hosts.iter().map(row).collect()
     }
 
-    /// Hosts that have not reported to this representative: they went before it came, or are about to report; by name.
+    /// Returns the hosts that have not reported to this representative, sorted by name: hosts that went
+    /// before it took over, and hosts that are about to report.
     #[must_use]
     pub fn unreported(&self) -> &[Unreported] {
         self.hosts.unreported()
     }
 
-    /// The domain in a few figures.
+    /// Returns the summary of the domain.
     #[must_use]
     pub fn summary(&self, now: Moment) -> Summary {
         let mut hosts = [0; 3];
@@ -169,7 +161,8 @@ impl Domain {
         }
     }
 
-    /// The series of the wanted hosts and metrics from `since` on, at most `points_max` points in all.
+    /// Returns the series of the matching hosts and metrics since `since`, at most `points_max` points in
+    /// all.
     pub fn metrics(
         &self,
         wanted_host: impl Fn(&HostName) -> bool,
@@ -191,7 +184,7 @@ impl Domain {
         (all, completeness)
     }
 
-    /// The newest samples of the wanted hosts and metrics, at most so many.
+    /// Returns the newest samples of the matching hosts and metrics, at most `most`.
     pub fn newest(
         &self,
         wanted_host: impl Fn(&HostName) -> bool,
@@ -213,31 +206,31 @@ impl Domain {
         all.filter(|(_, metric, ..)| wanted(metric)).take(most).map(newest).collect()
     }
 
-    /// The domain's calls.
+    /// Returns the domain's calls.
     #[must_use]
     pub fn calls(&self) -> &Joiner {
         &self.joiner
     }
 
-    /// The domain's events.
+    /// Returns the domain's events.
     #[must_use]
     pub fn feed(&self) -> Feed {
         self.feed.clone()
     }
 
-    /// Hosts that are known.
+    /// Returns the number of known hosts.
     #[must_use]
     pub fn hosts_len(&self) -> usize {
         self.hosts.len()
     }
 
-    /// Forget what has been gone for long; once a minute is enough.
+    /// Forgets hosts that have been gone for a long time. Calling it once a minute is enough.
     pub fn tidy(&mut self, now: Moment) {
         self.hosts.forget(now);
     }
 }
 
-/// What a host tells of itself, as metrics.
+/// Adds the state that a host reports, as metrics.
 #[expect(clippy::cast_precision_loss, reason = "shown, not counted with")]
 fn add_state(overview: &mut Overview, host: &HostName, state: &HostState) {
     let mut add = |name: &str, unit: &str, value: Option<f64>| {

@@ -1,8 +1,11 @@
-//! One member's stream at the representative: its bytes to the desk (`super::desk`), the desk's frames to it.
+//! Session of one member's stream at the representative: passes its bytes to the worker (`super::desk`) and
+//! the worker's frames to it.
 //!
-//! Rule: a member that reads or writes slowly holds up its own stream only: it has one stretch of bytes at the
-//! desk at a time and one frame on its way, and after `WRITE_WITHIN` without reading its stream ends.
-//! Not here: what is said ([`super::domain`]), who may open a stream (the composing program).
+//! Rule: a member that reads or writes slowly delays its own stream only. It has one chunk of bytes waiting
+//! to enter the worker's queue and one frame being written, and its stream ends if it reads nothing for
+//! `WRITE_WITHIN`.
+//! Not here: the content of the frames ([`super::domain`]), which peers may open a stream (the composing
+//! program).
 
 use super::domain::Link;
 use std::fmt;
@@ -12,25 +15,24 @@ use tokio::sync::mpsc;
 use wire::credential::Serial;
 use wire::id::{HostName, PeerKey};
 
-/// Bytes read at a time: what a stream gives at once, held by each member for as long as it says nothing.
+/// Bytes read at a time: what a stream delivers at once. Each member holds this buffer while it sends
+/// nothing.
 const STRETCH_LEN_BYTES: usize = 4 << 10;
-/// How long a member may take to read an answer: answers are short.
+/// Timeout for writing one answer to a member: answers are short.
 const WRITE_WITHIN: Duration = Duration::from_secs(30);
 
-/// Bytes both ways.
+/// A stream of bytes in both directions.
 pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-/// A stream that a member opened, and who that is by its certificate.
+/// A stream that a member opened, with the identity that its certificate proves.
 pub struct Visit {
-    /// Its daemon's key.
+    /// Key of its daemon.
     pub peer: PeerKey,
-    /// The number of its certificate.
+    /// Serial number of its certificate.
     pub serial: Serial,
-    /// Its host.
     pub host: HostName,
-    /// The stream.
     pub stream: Box<dyn Duplex>,
 }
 
@@ -40,23 +42,21 @@ impl fmt::Debug for Visit {
     }
 }
 
-/// What a stream tells the desk beside its bytes.
+/// Notification of a stream to the worker, beside its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// A frame is written.
     Written(Link),
-    /// It is over.
     Ended(Link),
 }
 
-/// Where a stream tells it.
+/// Channels from a stream to the worker.
 #[derive(Clone)]
 pub(super) struct Lines {
     pub(super) bytes: mpsc::Sender<(Link, Vec<u8>)>,
     pub(super) told: mpsc::Sender<Told>,
 }
 
-/// Serve a stream until the member ends it or the desk takes no more part: until `frames` is closed.
+/// Serves a stream until the member ends it or the worker closes `frames`.
 pub(super) async fn serve(
     link: Link,
     stream: Box<dyn Duplex>,
@@ -71,7 +71,7 @@ pub(super) async fn serve(
     if let Err(error) = ended {
         tracing::debug!(?link, %error, "a member's stream broke");
     }
-    // The desk may have gone.
+    // The worker may have ended.
     let _ = lines.told.send(Told::Ended(link)).await;
 }
 

@@ -1,4 +1,5 @@
-//! How far each sensor's events were stored when a segment began: those before are in older ones.
+//! How far each sensor's events were stored when a segment started: the events before that are in older
+//! segments.
 //!
 //! Pure.
 
@@ -8,7 +9,7 @@ use crate::segments::segment::Legend;
 use std::collections::BTreeMap;
 use wire::id::SensorKey;
 
-/// What a segment's head says of the sensors.
+/// Next event of each sensor, as the head of a segment records it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Begun {
     next: BTreeMap<SensorKey, u64>,
@@ -16,14 +17,14 @@ pub struct Begun {
 }
 
 impl Begun {
-    /// Of a segment that begins here.
+    /// Creates the record of a segment that starts here.
     #[must_use]
     pub fn at(ledger: &Ledger) -> Begun {
         let next = ledger.members.values().map(|member| (member.sensor, member.next));
         Begun { next: next.collect(), is_past_head: true }
     }
 
-    /// The first of this sensor's events that was not stored, if the sensor was known.
+    /// Returns the first of this sensor's events that was not stored, if the sensor was known.
     #[must_use]
     pub fn next(&self, sensor: SensorKey) -> Option<u64> {
         self.next.get(&sensor).copied()

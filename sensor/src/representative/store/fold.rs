@@ -1,4 +1,4 @@
-//! From the frames of a segment to the ledger at its end.
+//! Fold from the frames of a segment to the ledger at its end.
 //!
 //! Pure. Not here: whether frames are whole and follow each other ([`crate::segments::recovery`]).
 
@@ -9,17 +9,17 @@ use crate::segments::unreadable::{Content, Mark};
 use wire::id::Generation;
 use wire::version::{DOMAIN_STORE, Format};
 
-/// Takes what the store holds beside its [`Ledger`].
+/// Receives what the store holds beside its [`Ledger`].
 pub trait Replay {
-    /// The calls as they stood at the head; empty in a new store.
+    /// Restores the calls as of the head; empty in a new store.
     fn calls(&mut self, snapshot: &[u8]);
-    /// Events that came after the head; `lanes` are the generations under which each run was joined.
+    /// Adds events that are after the head; `lanes` are the generations under which each run was joined.
     fn batch(&mut self, batch: &Batch, lanes: &[Generation]);
-    /// The calls as they stand now, in the form of [`Replay::calls`].
+    /// Returns the present calls, in the form that [`Replay::calls`] takes.
     fn snapshot(&self) -> Vec<u8>;
 }
 
-/// The fold of one segment.
+/// Fold of one segment.
 #[derive(Debug, Default)]
 pub struct Fold {
     ledger: Option<Ledger>,

@@ -1,4 +1,4 @@
-//! What the frames of the store say.
+//! Frames of the store.
 //!
 //! Pure. This is a format on disk: the order of variants and fields is part of it, and a batch comes first, as
 //! [`crate::segments::chain`] says.
@@ -10,92 +10,88 @@ use wire::report::{Mark, Run, StoreKey};
 use wire::time::Time;
 use wire::version::Trailing;
 
-/// The beginning of a segment.
+/// Start of a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// Which store.
+    /// Key of the store.
     pub key: StoreKey,
-    /// The number the next event gets.
+    /// Number that the next event gets.
     pub next: u64,
-    /// The number the next lane gets.
+    /// Number that the next lane gets.
     pub next_lane: u32,
-    /// The version of the segment's frames ([`wire::version::DOMAIN_STORE`]). It stays last, and
-    /// what is before it as it is: version 1 is also written without it.
+    /// Version of the segment's frames ([`wire::version::DOMAIN_STORE`]). It stays the last field, and the
+    /// fields before it stay as they are: version 1 is also written without it.
     pub version: Trailing,
 }
 
-/// What the store knows of one sensor.
+/// Record of one sensor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// Which sensor.
     pub sensor: SensorKey,
-    /// The daemon that speaks for it.
+    /// Daemon that reports for it.
     pub peer: PeerKey,
-    /// Its host.
     pub host: HostName,
     /// The first of its events that is not stored.
     pub next: u64,
-    /// The first of its events that was asked for: those before it are not here.
+    /// The first of its events that it was requested to send: those before it are not here.
     pub from: u64,
-    /// Its journal went back once: to this event, when the store was at this place.
+    /// Set if its journal went back once: to this event, when the store was at this number.
     pub rewound: Option<(u64, u64)>,
-    /// What earlier stores had of it.
+    /// Watermarks: which of its events earlier stores had.
     pub marks: Vec<Mark>,
-    /// Its generations by the number under which their events are joined, unique in the store.
+    /// Lane of each of its generations: the number under which their events are joined, unique in the store.
     pub lanes: BTreeMap<Generation, u32>,
-    /// Its events that are known to be lost.
+    /// Number of its events that are known to be lost.
     pub lost: u64,
-    /// Its events that were set aside: they claim a host it may not speak for.
+    /// Number of its events that were refused: they name a host that it may not report for.
     pub refused: u64,
-    /// When it was last heard, by the representative's clock.
+    /// When it was last seen, by the representative's clock.
     pub heard: Time,
 }
 
 /// Consecutive events of one sensor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch {
-    /// The number of the first in the store.
+    /// Number of its first event in the store.
     pub at: u64,
-    /// Which sensor.
     pub sensor: SensorKey,
-    /// The number of the first in its journal.
+    /// Number of its first event in the sensor's journal.
     pub first: u64,
-    /// The first of its events that is neither stored nor lost nor refused after this batch.
+    /// The first of the sensor's events that is neither stored nor lost nor refused after this batch.
     pub next: u64,
-    /// Of those before `next`, so many more are lost.
+    /// Number of the events before `next` that were lost, beside those counted before.
     pub lost: u64,
-    /// And so many more were set aside.
+    /// Number of the events before `next` that were refused, beside those counted before.
     pub refused: u64,
-    /// When, by the representative's clock.
+    /// When it was stored, by the representative's clock.
     pub stored: Time,
     /// The events; their calls are the domain's.
     pub runs: Vec<Run>,
 }
 
 impl Batch {
-    /// How many events it holds.
+    /// Returns the number of its events.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.runs.iter().map(|run| run.records.len() as u64).sum()
     }
 
-    /// Whether it only moves the sensor on.
+    /// Returns whether it has no events and only moves the sensor's `next` on.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// The body of a frame as it is read.
+/// Body of a frame, as it is read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Body {
-    /// Events.
     Batch(Batch),
-    /// A segment begins.
+    /// A segment starts.
     Head(Head),
-    /// A sensor: part of the head, or changed since.
+    /// Record of a sensor: part of the head, or changed since.
     Member(Member),
-    /// Part of the head: some of the calls.
+    /// Part of the head: some bytes of the calls.
     Calls(Vec<u8>),
     /// The head is complete.
     HeadEnd,
@@ -103,7 +99,7 @@ pub enum Body {
     Forgotten(SensorKey),
 }
 
-/// The body of a frame as it is written: the same bytes without owning them.
+/// Body of a frame, as it is written: the same bytes without owning them.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub enum BodyRef<'a> {
     /// See [`Body::Batch`].

@@ -1,4 +1,5 @@
-//! How far each sensor's events are stored, and under which number its files' events are joined.
+//! Ledger of the store: how far each sensor's events are stored, and under which lane the events of its files
+//! are joined.
 //!
 //! Pure. Invariant: applying the frames of a segment in order to the ledger of its head gives the ledger at
 //! its end; writing and recovery use the same functions.
@@ -9,80 +10,74 @@ use wire::id::{Generation, SensorKey};
 use wire::report::StoreKey;
 use wire::version::{DOMAIN_STORE, Trailing};
 
-/// The version of a segment that begins now.
+/// Version of a segment that starts now.
 const VERSION: Trailing = Trailing(DOMAIN_STORE.written);
 
-/// Most generations of one sensor that have a lane: those numbered lowest go first. One that comes again
-/// gets another lane, which matters only for calls of shared names that were under way in it.
+/// Most generations of one sensor that have a lane; the lowest-numbered is dropped first. A generation that
+/// comes again gets another lane, which matters only for calls of shared names that were running in it.
 pub const LANES_MAX: usize = 512;
 
-/// What the store knows at one place.
+/// State of the store after a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ledger {
-    /// Which store.
+    /// Key of the store.
     pub key: StoreKey,
-    /// The number the next event gets.
+    /// Number that the next event gets.
     pub next: u64,
-    /// Every sensor.
     pub members: BTreeMap<SensorKey, Member>,
     next_lane: u32,
 }
 
-/// Why a batch does not follow from what was before it.
+/// Reason why a batch does not follow the frames before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Not the next number.
+    /// Its first event does not have the next number of the store.
     #[error("batch begins with event {found} of the store, expected {expected}")]
     Place {
-        /// As written.
         found: u64,
-        /// By the frames before.
         expected: u64,
     },
-    /// Of a sensor that never came.
+    /// Its sensor has no record.
     #[error("batch of sensor {0}, which is not known")]
     Unknown(SensorKey),
-    /// It goes back in the sensor's events.
+    /// It repeats events of the sensor.
     #[error("batch of sensor {sensor} begins with event {found}, expected {expected} or later")]
     Order {
-        /// Which sensor.
         sensor: SensorKey,
-        /// As written.
         found: u64,
-        /// By the frames before.
         expected: u64,
     },
 }
 
 impl Ledger {
-    /// Nothing is stored.
+    /// Creates the ledger of an empty store.
     #[must_use]
     pub fn new(key: StoreKey) -> Ledger {
         Ledger::from_head(&Head { key, next: 0, next_lane: 1, version: VERSION })
     }
 
-    /// What a head begins with.
+    /// Creates the ledger that a head starts with.
     #[must_use]
     pub fn from_head(head: &Head) -> Ledger {
         Ledger { key: head.key, next: head.next, next_lane: head.next_lane, members: BTreeMap::new() }
     }
 
-    /// The beginning of a segment that begins now.
+    /// Returns the head of a segment that starts now.
     #[must_use]
     pub fn head(&self) -> Head {
         Head { key: self.key, next: self.next, next_lane: self.next_lane, version: VERSION }
     }
 
-    /// A sensor is so from now on.
+    /// Applies a new record of a sensor.
     pub fn apply_member(&mut self, member: Member) {
         self.members.insert(member.sensor, member);
     }
 
-    /// Events are stored.
+    /// Applies a batch of events.
     ///
     /// # Errors
-    /// If they do not follow; the ledger is then as before.
+    /// If the batch does not follow; the ledger is then unchanged.
     pub fn apply_batch(&mut self, batch: &Batch) -> Result<(), Error> {
         if batch.at != self.next {
             return Err(Error::Place { found: batch.at, expected: self.next });
@@ -104,7 +99,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// The number under which events of this generation are joined.
+    /// Returns the lane under which events of this generation are joined.
     pub fn lane(&mut self, sensor: SensorKey, generation: Generation) -> Generation {
         let Some(member) = self.members.get_mut(&sensor) else { return Generation(0) };
         if let Some(lane) = member.lanes.get(&generation) {

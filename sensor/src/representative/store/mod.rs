@@ -1,4 +1,5 @@
-//! The representative's store of its domain's events: bounded, append-only, durable before it is told.
+//! The representative's store of its domain's events: bounded, append-only, and durable before events are
+//! acknowledged.
 //!
 //! ```text
 //! STATE/domain/events-<number of its first event, 20 digits>.log
@@ -6,11 +7,12 @@
 //!     batch | member | forgotten …
 //! ```
 //!
-//! Like the journal ([`crate::journal`]), but of events of many sensors with their numbers there, and how far
-//! each sensor's are stored ([`ledger`]). The two stand in the same frame, so they are durable together: after
-//! a crash the members are asked for the rest.
-//! Invariant: what readers see and what members were told is stored is durable; nothing else is promised.
-//! Not here: how segments outlast a crash ([`crate::segments`]), joining, who may say what (`super::domain`).
+//! Like the journal ([`crate::journal`]), but with the events of many sensors, their numbers there, and how
+//! far each sensor's events are stored ([`ledger`]). An event and this position are in the same frame, so
+//! they become durable together: after a crash the members are requested to send the rest.
+//! Invariant: events that readers see and that members were acknowledged are durable; nothing else is
+//! promised.
+//! Not here: how segments survive a crash ([`crate::segments`]), joining and permissions (`super::domain`).
 
 pub mod begun;
 pub mod fold;
@@ -19,16 +21,16 @@ pub mod ledger;
 pub mod reader;
 pub mod writer;
 
-/// What a store may use.
+/// Limits of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// A segment longer than this is followed by a new one, in bytes.
+    /// Length after which a segment is followed by a new one, in bytes.
     pub segment_len_bytes: u64,
-    /// All segments together, in bytes; the oldest are deleted beyond it.
+    /// Most bytes of all segments together; beyond it the oldest are deleted.
     pub budget_bytes: u64,
 }
 
-/// Default of [`Config::segment_len_bytes`]: recovery joins what one segment holds, within a second.
+/// Default of [`Config::segment_len_bytes`]: recovery joins the events of one segment within a second.
 pub const SEGMENT_LEN_BYTES: u64 = 32 << 20;
 
 /// Default of [`Config::budget_bytes`]: about two million events, some hours of a busy domain.

@@ -1,6 +1,6 @@
-//! The reading end of the store: the domain's events from a place on, while more are stored.
+//! Reader of the store: the domain's events from a number on, while more are stored.
 //!
-//! Only durable events are seen. Readers take no lock that the writer holds while it writes.
+//! Readers see only durable events. They take no lock that the writer holds while it writes.
 //! Not here: cursors that outlive a representative (`representative::cursor`).
 
 use super::begun::Begun;
@@ -14,7 +14,7 @@ use wire::event::{Event, Id};
 use wire::report::StoreKey;
 use wire::time::Time;
 
-/// What writer and readers share.
+/// State that the writer and the readers share.
 pub(super) struct Shared {
     pub(super) segments: Segments<Begun>,
     pub(super) key: StoreKey,
@@ -26,7 +26,7 @@ pub struct Reader {
     shared: Arc<Shared>,
 }
 
-/// An event and where it stands.
+/// A stored event with its numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     /// Its number in the store.
@@ -39,14 +39,14 @@ pub struct Stored {
     pub event: Event,
 }
 
-/// What one reading gave.
+/// Result of one read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// The events that were wanted, in order.
+    /// The events that matched, in order.
     pub events: Vec<Stored>,
-    /// Where to read on.
+    /// Number to continue reading from.
     pub next: u64,
-    /// Events between the given place and the first one looked at that are kept no more.
+    /// Number of events between the requested number and the first event read that are no longer stored.
     pub missed: u64,
 }
 
@@ -55,25 +55,24 @@ impl Reader {
         Reader { shared }
     }
 
-    /// Which store.
     #[must_use]
     pub fn key(&self) -> StoreKey {
         self.shared.key
     }
 
-    /// The number the next event gets; it changes whenever events are durable.
+    /// Returns the number that the next event gets; it changes whenever events become durable.
     #[must_use]
     pub fn next(&self) -> watch::Receiver<u64> {
         self.shared.segments.next()
     }
 
-    /// The number of the oldest event that is kept.
+    /// Returns the number of the oldest stored event.
     #[must_use]
     pub fn oldest(&self) -> u64 {
         self.shared.segments.oldest()
     }
 
-    /// How far each sensor's events were stored where the oldest kept event stands: those before are gone.
+    /// Returns how far each sensor's events were stored at the oldest stored event: those before are gone.
     ///
     /// # Errors
     /// If the disk cannot be read.
@@ -82,7 +81,7 @@ impl Reader {
         segments.first().map_or(Ok(Arc::default()), |segment| Ok(Arc::clone(segment.table()?.legend())))
     }
 
-    /// Up to `limit` events that `keep` accepts, from `from` on.
+    /// Reads up to `limit` events that `keep` accepts, starting at `from`.
     ///
     /// # Errors
     /// If the disk cannot be read. Damaged frames are no error: their events count as missed.
@@ -90,8 +89,8 @@ impl Reader {
         self.read_some(from, limit, usize::MAX, keep)
     }
 
-    /// As [`Reader::read`], ended after a look at `look_at_most` events or few more: where few are wanted a reading
-    /// can be long.
+    /// As [`Reader::read`], but ends after examining `look_at_most` events or a few more: where few events
+    /// match, a read can take long.
     ///
     /// # Errors
     /// As [`Reader::read`].
@@ -127,7 +126,7 @@ impl Reader {
     }
 }
 
-/// The next batch with an event at or after this place.
+/// Returns the next batch with an event at or after this number.
 fn next_batch(window: &mut Window, from: u64) -> Result<Option<Batch>, Error> {
     while let Some((_, frame)) = window.frame()? {
         match chain::batch_first(frame) {

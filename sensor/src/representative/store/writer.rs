@@ -1,9 +1,9 @@
-//! The writing end of the store: what is accepted waits, and goes to disk many at a time.
+//! Writer of the store: accepted events are buffered and written to disk in batches.
 //!
-//! [`Store::append`] only remembers; [`Store::take_commit`] gives what waits as one [`Commit`], which the
-//! shell runs where it may block; meanwhile more is accepted. [`Store::settle`] publishes it. So one sync
-//! serves all that came while the one before it ran, and none waits for a timer.
-//! Rule: one commit is under way at a time; one that failed is run again, as a whole, and nothing of it is
+//! [`Store::append`] only buffers. [`Store::take_commit`] returns the buffer as one [`Commit`], which the
+//! shell runs where it may block, while more is accepted. [`Store::settle`] publishes it. So one sync serves
+//! everything that was accepted during the sync before it, and nothing waits for a timer.
+//! Rule: one commit runs at a time. A commit that failed is run again, as a whole, and nothing of it is
 //! published before it succeeds.
 
 use super::Config;
@@ -24,16 +24,17 @@ use wire::report::StoreKey;
 /// Bytes of calls in one frame of a head.
 const CALLS_PER_FRAME_BYTES: usize = 512 << 10;
 
-/// Bytes waiting beyond which no more should be read from members: a second of a fast disk.
+/// Most bytes buffered before no more should be read from members: a second of a fast disk.
 pub const PENDING_LEN_MAX_BYTES: usize = 16 << 20;
 
-/// The store, for the one thread that writes it.
+/// The store, owned by the one thread that writes it.
 pub struct Store {
     disk: Arc<dyn Disk>,
     config: Config,
     ledger: Ledger,
     live: Arc<Segment<Begun>>,
-    /// Bytes of the live segment, those waiting and those under way included, and of its head.
+    /// Length in bytes of the live segment, including what is buffered and what is being written; then of its
+    /// head.
     len: u64,
     head_len: u64,
     chain: u32,
@@ -43,7 +44,7 @@ pub struct Store {
     shared: Arc<Shared>,
 }
 
-/// Bytes on their way to the disk.
+/// Bytes to write to disk.
 pub struct Commit {
     file: Arc<dyn Stored>,
     at: u64,
@@ -64,10 +65,10 @@ struct Begin {
 }
 
 impl Store {
-    /// Open the store on this disk, or begin one. Returns what a person should be told, too.
+    /// Opens the store on this disk, or creates one. Also returns notes to log for the operator.
     ///
     /// # Errors
-    /// If the disk refuses, or the store was written by another version of the program.
+    /// If the disk refuses, or another version of the program wrote the store.
     pub fn open(
         disk: Arc<dyn Disk>,
         config: Config,
@@ -79,10 +80,11 @@ impl Store {
             Some(live) => live,
             None => begin(&*disk, Ledger::new(fresh_key), &[])?,
         };
-        // What is there may have been written by a process that was killed before it could sync.
+        // A process that was killed before it could sync may have written what is there.
         live.segment.file().sync().map_err(Error::disk("sync the domain's events"))?;
         if recovered.is_shorter {
-            // Numbers will be given again: cursors and marks of the old ones must not be taken for new ones.
+            // Numbers will be assigned again: cursors and watermarks of the old ones must not be applied to
+            // new ones.
             live.state.key = fresh_key;
             if live.state.next > live.segment.first {
                 recovered.older.push(live.segment);
@@ -106,7 +108,7 @@ impl Store {
         Ok((store, recovered.notes))
     }
 
-    /// How far everything is accepted: durable or about to be.
+    /// Returns the ledger after everything accepted, durable or not yet.
     #[must_use]
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
@@ -117,41 +119,42 @@ impl Store {
         self.ledger.lane(sensor, generation)
     }
 
-    /// A reading end.
+    /// Returns a reader of the store.
     #[must_use]
     pub fn reader(&self) -> Reader {
         Reader::new(Arc::clone(&self.shared))
     }
 
-    /// Whether everything accepted is durable.
+    /// Returns whether everything accepted is durable.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         !self.is_under_way && self.pending.is_empty()
     }
 
-    /// Whether something accepted waits for a commit.
+    /// Returns whether something accepted waits for a commit.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// Whether there is room for more: if not, read no more from members until a commit has succeeded.
+    /// Returns whether there is room for more: if not, read no more from members until a commit has
+    /// succeeded.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.pending.len() < PENDING_LEN_MAX_BYTES
     }
 
-    /// A sensor is so from now on.
+    /// Sets the record of a sensor.
     ///
     /// # Errors
-    /// If it is too long for a frame; nothing changed then.
+    /// If the record is too long for a frame; nothing changed then.
     pub fn set_member(&mut self, member: Member) -> Result<(), Error> {
         self.encode(BodyRef::Member(&member))?;
         self.ledger.apply_member(member);
         Ok(())
     }
 
-    /// A sensor is forgotten: if it comes again it is a new one.
+    /// Removes the record of a sensor: if the sensor comes again it is a new one.
     ///
     /// # Errors
     /// If the frame cannot be written; nothing changed then.
@@ -161,13 +164,13 @@ impl Store {
         Ok(())
     }
 
-    /// Accept a batch; its place in the store is set here.
+    /// Accepts a batch and sets its number in the store.
     ///
     /// # Errors
-    /// If it is too long for a frame; nothing changed then.
+    /// If the batch is too long for a frame; nothing changed then.
     ///
     /// # Panics
-    /// If it does not follow what the ledger says of its sensor.
+    /// If the batch does not follow what the ledger records of its sensor.
     pub fn append(&mut self, batch: &mut Batch) -> Result<(), Error> {
         batch.at = self.ledger.next;
         let at = self.len;
@@ -184,11 +187,11 @@ impl Store {
         Ok(())
     }
 
-    /// What waits for the disk, unless a commit is under way or nothing waits. `calls` gives the open calls
-    /// if a new segment begins with this commit.
+    /// Takes what waits for the disk as a commit, unless a commit is running or nothing waits. `calls`
+    /// returns the open calls; it is called if a new segment starts with this commit.
     ///
     /// # Errors
-    /// If the head of a new segment cannot be written; what waits then still does.
+    /// If the head of a new segment cannot be encoded; what waited still waits then.
     pub fn take_commit(&mut self, calls: impl FnOnce() -> Vec<u8>) -> Result<Option<Commit>, Error> {
         if self.is_under_way || self.pending.is_empty() {
             return Ok(None);
@@ -218,10 +221,10 @@ impl Store {
         Ok(Some(commit))
     }
 
-    /// A commit has succeeded: publish it.
+    /// Publishes a commit that has succeeded.
     ///
     /// # Panics
-    /// If it has not been run with success.
+    /// If the commit has not been run with success.
     pub fn settle(&mut self, commit: Commit) {
         self.is_under_way = false;
         let len = commit.at + commit.bytes.len() as u64;
@@ -241,10 +244,10 @@ impl Store {
 }
 
 impl Commit {
-    /// Write it and return when it is durable. May block.
+    /// Writes the commit and returns when it is durable. May block.
     ///
     /// # Errors
-    /// If the disk refuses: run it again, later.
+    /// If the disk refuses: run the commit again later.
     pub fn run(&mut self) -> Result<(), Error> {
         let write = self.file.write_at(&self.bytes, self.at).and_then(|()| self.file.sync());
         write.map_err(Error::disk("write the domain's events"))?;
@@ -255,7 +258,7 @@ impl Commit {
         segment::delete(&*begin.disk, &begin.doomed)
     }
 
-    /// How many bytes it has.
+    /// Returns the length of the buffered frames, without the head of a new segment.
     #[must_use]
     pub fn len_bytes(&self) -> usize {
         self.bytes.len()
