@@ -1,8 +1,8 @@
-//! From tables of samples to the frames that carry them: names once, then shapes, then sweeps.
+//! Encoding of tables of samples as frames: names once, then shapes, then sweeps.
 //!
-//! Pure. Metrics are numbered for the length of a connection; a table of another shape costs the names that
-//! are new and the runs of their numbers.
-//! Not here: whether a sweep is sent ([`super::sender`]), how it is packed (`wire::report::sweep`).
+//! Pure. Metrics are numbered for the lifetime of a connection. A table of another shape costs only the names
+//! that are new and the ranges of their numbers.
+//! Not here: whether a sweep is sent ([`super::sender`]), how it is encoded (`wire::report::sweep`).
 
 use crate::sample::table::Table;
 use std::collections::HashMap;
@@ -13,23 +13,23 @@ use wire::report::{
 };
 use wire::sample::Metric;
 
-/// Metrics named in one frame: well below the longest.
+/// Metrics named in one frame: well below the longest frame.
 const METRICS_AT_ONCE: usize = 256;
 
-/// What the other end of a connection knows of this host's metrics.
+/// Metrics that the other end of a connection knows.
 #[derive(Debug, Default)]
 pub struct Columns {
     numbers: HashMap<Arc<Metric>, u32>,
-    /// Bytes of the numbered metrics' names and labels.
+    /// Length in bytes of the numbered metrics' names and labels.
     len: usize,
-    /// The metrics of the last table, as it shares them.
+    /// Metrics of the last table, in the shared list that the table holds.
     shape: Option<crate::sample::table::Metrics>,
     width: usize,
     encoder: Encoder,
 }
 
 impl Columns {
-    /// The frames of this table, the last one being the sweep. Rows beyond what a connection may name
+    /// Encodes this table; the last frame is the sweep. Rows beyond the limits of a connection
     /// ([`METRICS_MAX`], [`METRICS_LEN_MAX_BYTES`]) are left out: returns how many.
     pub fn frames(&mut self, table: &Table, thinned: u64, mut put: impl FnMut(FromMember)) -> u64 {
         let is_known = self.shape.as_ref().is_some_and(|known| Arc::ptr_eq(known, table.metrics()));
@@ -56,7 +56,7 @@ impl Columns {
         let (fresh, fresh_len) =
             fresh.fold((0, 0), |(n, len), metric| (n + 1, len + metric_len_bytes(metric)));
         if self.numbers.len() + fresh > METRICS_MAX || self.len + fresh_len > METRICS_LEN_MAX_BYTES {
-            // Labels that come and go have used the numbers up: starts over.
+            // Labels that come and go have used up the numbers: numbering starts over.
             self.numbers.clear();
             self.len = 0;
         }

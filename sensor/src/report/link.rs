@@ -1,8 +1,9 @@
-//! A member's report at work: one lasting stream to the present representative, made again whenever it ends.
+//! Connection of a member to the present representative: one long-lived stream, reconnected whenever it ends.
 //!
-//! [`Link`] reads the journal for the [`Sender`] where it may block, hands it sweeps and the host's state, and tells
-//! the tail what is acknowledged. [`Way`] knows where the representative is.
-//! Rule: a stream that ended costs nothing but what was on it: the next one begins where its representative asks.
+//! [`Link`] reads the journal for the [`Sender`] where it may block, hands it sweeps and the host's state,
+//! and passes acknowledgements to the tail. [`Way`] finds the representative.
+//! Rule: a stream that ended loses only what was on it: the next one starts where its representative
+//! requests.
 //! Not here: what is sent and in which order ([`super::sender`]), the network (the composing program).
 
 use super::outbox::Outbox;
@@ -21,115 +22,115 @@ use tokio_util::sync::CancellationToken;
 use wire::report::marks::MarkList;
 use wire::report::{Events, HostState, Mark, Marks};
 
-/// How often the host's state is told: three of them missing make a host silent.
+/// Interval of reports of the host's state: after three missing ones a host counts as silent.
 const STATE_EVERY: Duration = Duration::from_secs(5);
-/// How long the representative may take to answer the hello.
+/// Timeout for the representative's answer to the hello.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
-/// How long the last words may take.
+/// Timeout for sending the leave message.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Least and longest time between two streams; it doubles from one that was of no use to the next.
+/// Shortest and longest delay before reconnecting; it doubles after each stream that failed within
+/// `WELL_AFTER`.
 const PAUSE_LEAST: Duration = Duration::from_millis(100);
 const PAUSE_MOST: Duration = Duration::from_secs(10);
 /// Bytes read at a time: answers are short.
 const INBOUND_LEN_BYTES: usize = 4 << 10;
-/// A stream that stood for so long was well.
+/// A stream that lasted this long resets the delay before reconnecting.
 const WELL_AFTER: Duration = Duration::from_secs(10);
 
-/// The way to whoever represents the domain.
+/// Transport to the sensor that represents the domain.
 pub trait Way: Send {
-    /// A stream to it.
     type Stream: AsyncRead + AsyncWrite + Send;
 
-    /// A new stream to the present representative, once there is one.
+    /// Opens a new stream to the present representative, once there is one.
     fn open(&mut self) -> impl Future<Output = Self::Stream> + Send;
 
-    /// Returns when the stream opened last leads to the representative no more. May be dropped and asked again.
+    /// Waits until the last opened stream no longer leads to the representative. Cancel safe: it may be
+    /// dropped and called again.
     fn moved(&mut self) -> impl Future<Output = ()> + Send;
 }
 
-/// What a report takes from its sensor.
+/// Inputs and callbacks that a report takes from its sensor.
 pub struct Own {
-    /// Who it is.
     pub identity: Identity,
-    /// Reads the journal.
+    /// Reader of the journal, for its durable position.
     pub reader: Reader,
-    /// The same, for reports.
+    /// Reader of the journal's events for reports.
     pub outbox: Outbox,
-    /// The host's sweeps.
+    /// Newest sweep of the host.
     pub tables: watch::Receiver<Option<Arc<Table>>>,
-    /// How the host is.
+    /// Returns the host's state.
     pub state: Box<dyn Fn() -> HostState + Send>,
-    /// What some representative has had, as the journal remembers it.
+    /// Returns the events that a representative has acknowledged, as the journal recorded it.
     pub acknowledged: Box<dyn Fn() -> Option<u64> + Send>,
-    /// What representatives' stores had when this run began.
+    /// Watermarks of representatives' stores when this run started.
     pub marks: MarkList,
-    /// The representative's store has everything before the mark.
+    /// Called when the representative's store has everything before the mark.
     pub acknowledge: Box<dyn Fn(Mark) + Send>,
-    /// The representative told this of all members' events, for the time that this sensor represents the domain.
+    /// Called with the watermarks of all members' events that the representative sent, for when this sensor
+    /// represents the domain.
     pub learn: Box<dyn Fn(Marks) + Send>,
-    /// Whether everything durable is on its way, and more is waited for.
+    /// Called with whether all durable events are sent and the report waits for more.
     pub awaits: Box<dyn Fn(bool) + Send>,
 }
 
-/// What was done and how it is.
+/// Counters and state of a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Of the sender.
+    /// Counters of the sender.
     pub counts: Counts,
-    /// Streams that were opened.
+    /// Number of streams that were opened.
     pub streams_total: u64,
-    /// Whether a representative takes the report now.
+    /// Whether a representative accepts the report now.
     pub is_open: bool,
-    /// Why the last stream was of no use, if it was refused.
+    /// Reason why the last stream was refused, if it was.
     pub trouble: Option<String>,
 }
 
-/// The figures of a link, for others.
+/// Shared counters and state of a link.
 #[derive(Clone, Default)]
 pub struct Board(Arc<Mutex<Figures>>);
 
 impl Board {
-    /// The figures now.
+    /// Returns the present counters and state.
     #[must_use]
     pub fn figures(&self) -> Figures {
         self.lock().clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Figures> {
-        // Plain figures, written whole.
+        // Plain numbers, each written completely.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The task.
 pub struct Link {
     own: Own,
-    /// Away while it reads.
+    /// `None` while a read is running on another thread.
     outbox: Option<Outbox>,
-    /// Whether events are told, beside how the host is.
+    /// Whether it reports events, beside the host's state.
     tells_events: bool,
-    /// Nothing could be read of the journal when it was durable so far: it is looked at again later.
+    /// Durable position at which the journal had nothing to read; the read is tried again later.
     fruitless: Option<u64>,
     sender: Sender,
     board: Board,
 }
 
-/// Why a stream ended.
+/// Reason why a stream ended.
 enum Ended {
-    /// The daemon ends.
+    /// The daemon shuts down.
     Farewell,
-    /// Another one represents the domain now.
+    /// Another sensor represents the domain now.
     Moved,
-    /// It broke, or nothing came.
+    /// The stream broke, or no answer came.
     Broken(String),
-    /// What came is not what is spoken, or the representative refused.
+    /// The representative sent an invalid frame, or refused.
     Useless(Error),
 }
 
 type Reading = JoinHandle<(Outbox, Result<Option<Events>, segments::Error>)>;
 
 impl Link {
-    /// A report that has not started.
+    /// Creates a report that has not started.
     #[must_use]
     pub fn new(own: Own) -> Link {
         let sender = Sender::new(own.identity.clone(), own.marks.clone());
@@ -138,19 +139,19 @@ impl Link {
         Link { own, outbox: Some(outbox), tells_events: true, fruitless: None, sender, board }
     }
 
-    /// A report of the host alone, for a representative that has the journal itself.
+    /// Reports the host's state and samples only, for a representative that has the journal itself.
     #[must_use]
     pub fn without_events(self) -> Link {
         Link { tells_events: false, ..self }
     }
 
-    /// What it does, for others.
+    /// Returns the shared counters and state.
     #[must_use]
     pub fn board(&self) -> Board {
         self.board.clone()
     }
 
-    /// Report along `way` until `shutdown`; then say so.
+    /// Reports through `way` until `shutdown`; then sends a leave message.
     pub async fn run(mut self, mut way: impl Way, shutdown: CancellationToken) {
         let mut pause = PAUSE_LEAST;
         loop {
@@ -189,12 +190,12 @@ impl Link {
         }
     }
 
-    /// A stream; none if the daemon ends first.
+    /// Opens a stream; `None` if the daemon shuts down first.
     async fn opened<W: Way>(&mut self, way: &mut W, shutdown: &CancellationToken) -> Option<W::Stream> {
         self.away(way.open(), shutdown).await
     }
 
-    /// Wait; the sweeps of the meantime are not sent, and are counted.
+    /// Waits; sweeps in the meantime are not sent, and are counted.
     async fn away<T>(&mut self, waiting: impl Future<Output = T>, shutdown: &CancellationToken) -> Option<T> {
         let mut waiting = std::pin::pin!(waiting);
         loop {
@@ -219,7 +220,7 @@ impl Link {
         (figures.counts, figures.is_open) = (self.sender.counts(), self.sender.is_open());
     }
 
-    /// Report on one stream until it ends.
+    /// Reports on one stream until it ends.
     async fn report<W: Way>(
         &mut self,
         stream: W::Stream,
@@ -281,7 +282,7 @@ impl Link {
                         Err(error) => return Ended::Broken(format!("the journal cannot be read: {error}")),
                     }
                 }
-                // The loop looks what there is.
+                // The loop checks what can be read.
                 Ok(()) = durable.changed(), if reading.is_none() => {}
                 Ok(()) = self.own.tables.changed() => self.sweep(),
                 _ = telling.tick(), if self.sender.is_open() => {
@@ -293,13 +294,14 @@ impl Link {
         }
     }
 
-    /// Read what the sender wants of the journal, if there is any.
+    /// Starts to read the events that the sender requests from the journal, if there are any.
     fn begin_reading(&mut self, durable: u64) -> Option<Reading> {
         if !self.tells_events || self.fruitless == Some(durable) {
             return None;
         }
         let wanted = self.sender.wanted().filter(|wanted| wanted.from < durable)?;
-        // Away only while another reading goes on, which the caller knows; else it was lost with a panic.
+        // It is missing only while another read runs, which the caller excludes; otherwise it was lost in a
+        // panic.
         let mut outbox = self.outbox.take().unwrap_or_else(|| self.own.outbox.another());
         Some(tokio::task::spawn_blocking(move || {
             let read = outbox.read(wanted.from, wanted.limit);
@@ -307,7 +309,7 @@ impl Link {
         }))
     }
 
-    /// Whether there is room for events, and all that is durable is on its way.
+    /// Returns whether there is room for events and all durable events are sent.
     fn awaits(&self, durable: u64) -> bool {
         self.tells_events && self.sender.wanted().is_some_and(|wanted| wanted.from >= durable)
     }
@@ -322,7 +324,7 @@ impl Link {
         handled
     }
 
-    /// The last words.
+    /// Sends the leave message.
     async fn farewell(&mut self, mut write: impl AsyncWrite + Unpin) {
         self.sender.leave();
         let saying = async {
@@ -336,7 +338,7 @@ impl Link {
     }
 }
 
-/// The reading under way, when it is done; none if the process ends and does no more such work.
+/// Waits for the running read; `None` if it was cancelled because the process is ending.
 async fn done(reading: &mut Option<Reading>) -> Option<(Outbox, Result<Option<Events>, segments::Error>)> {
     match reading {
         Some(reading) => match reading.await {
@@ -348,7 +350,7 @@ async fn done(reading: &mut Option<Reading>) -> Option<(Outbox, Result<Option<Ev
     }
 }
 
-/// Write some of the output, or flush what was written: how many bytes were taken. May be dropped while it waits.
+/// Writes some of the output, or flushes what was written. Returns the number of bytes written. Cancel safe.
 async fn put(
     write: &mut (impl AsyncWrite + Unpin),
     output: &[u8],
@@ -361,7 +363,7 @@ async fn put(
     }
 }
 
-/// From half of `pause` to all of it: members do not come back all at once.
+/// Returns a random delay from half of `pause` to all of it, so that members do not reconnect all at once.
 fn jittered(pause: Duration) -> Duration {
     let half = pause / 2;
     let part = getrandom::u32().unwrap_or(u32::MAX);

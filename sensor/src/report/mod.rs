@@ -1,7 +1,8 @@
-//! The member's side of reporting: what goes to the representative, and in which order.
+//! The member's side of reporting: what is sent to the representative, and in which order.
 //!
-//! [`sender`] is the pure core of one member: bytes in, bytes out; [`columns`] turns tables into sweeps;
-//! [`outbox`] reads durable events from the journal for it; [`record`] is their form on the way; [`link`] runs it.
+//! [`sender`] is the pure core of one member: bytes in, bytes out. [`columns`] encodes tables as sweeps;
+//! [`outbox`] reads durable events from the journal; [`record`] converts them to the wire format; [`link`]
+//! runs the sender on a stream.
 //! Not here: the network (the overlay), the other side ([`crate::representative`]).
 
 pub mod columns;

@@ -1,8 +1,8 @@
-//! Durable events of the journal from a number on, in order, with what is gone counted exactly.
+//! Outbox: reads durable events from the journal in order, and counts exactly those that are gone.
 //!
-//! It follows the segments by itself: a query's event ([`crate::journal::reader`]) no longer knows how it
-//! is joined, and a member that reports for months should not look up its place each time.
-//! Rule: nothing at or after [`Reader::durable`] is looked at, so every number it gives is final.
+//! It follows the segments by itself: an event from a query ([`crate::journal::reader`]) has no join keys any
+//! more, and a member that reports for months should not search for its place each time.
+//! Rule: nothing at or after [`Reader::durable`] is read, so every number it returns is final.
 //! A segment that is deleted while it is read stays readable until its end.
 
 use super::record::to_wire;
@@ -19,53 +19,52 @@ use wire::event::Source;
 use wire::id::Generation;
 use wire::report::{Events, Run};
 
-/// Events beyond this are left for the next reading, by about how long they are on the way, in bytes.
+/// Approximate encoded length after which further events are left for the next read, in bytes.
 pub const STRETCH_LEN_BYTES: usize = 64 << 10;
 
-/// Reads the journal's durable events for one receiver.
 pub struct Outbox {
     disk: Arc<dyn Disk>,
     reader: Reader,
     place: Option<Place>,
 }
 
-/// Where reading goes on.
+/// Where reading continues.
 struct Place {
     segment: u64,
     window: Window,
     sources: Sources,
-    /// The number of the first event that was not given yet.
+    /// Number of the first event that was not returned yet.
     next: u64,
-    /// The rest of a batch of which some was given.
+    /// The rest of a batch that was returned in part.
     held: VecDeque<frame::Record>,
     of: (Generation, wire::time::Time),
 }
 
 impl Outbox {
-    /// Read the journal on this disk, of which `reader` reads too.
+    /// Reads the journal on this disk, which `reader` reads too.
     #[must_use]
     pub fn new(disk: Arc<dyn Disk>, reader: Reader) -> Outbox {
         Outbox { disk, reader, place: None }
     }
 
-    /// Another one on the same journal, at no place yet.
+    /// Creates another outbox on the same journal, without a place yet.
     #[must_use]
     pub fn another(&self) -> Outbox {
         Outbox::new(Arc::clone(&self.disk), self.reader.clone())
     }
 
-    /// The oldest event that is kept, and the number the next durable one gets.
+    /// Returns the number of the oldest stored event, and the number that the next durable event gets.
     #[must_use]
     pub fn held(&self) -> (u64, u64) {
         let next = self.reader.durable();
         (self.reader.oldest().min(next), next)
     }
 
-    /// Durable events from `from` on, at most so many and not many more bytes than
-    /// [`STRETCH_LEN_BYTES`]; `None` if there are none and nothing is known to be gone.
+    /// Reads durable events starting at `from`: at most `limit`, and not many more bytes than
+    /// [`STRETCH_LEN_BYTES`]. Returns `None` if there are none and no events are known to be gone.
     ///
     /// # Errors
-    /// If the disk cannot be read. Damage is no error: its events are lost, and counted once later ones
+    /// If the disk cannot be read. Damage is no error: its events are lost, and are counted once later ones
     /// are read.
     pub fn read(&mut self, from: u64, limit: usize) -> Result<Option<Events>, Error> {
         let durable = self.reader.durable();
@@ -82,7 +81,7 @@ impl Outbox {
                 break;
             }
             if place.held.is_empty() && !place.fill(durable)? {
-                // The end of this segment, or damage: what follows is in the next.
+                // The end of this segment, or damage: what follows is in the next segment.
                 let (segment, next) = (place.segment, place.next);
                 self.place = self.open_after(segment, next, durable)?;
                 continue;
@@ -106,7 +105,7 @@ impl Outbox {
         firsts.get(at).map_or(Ok(None), |first| self.open(*first, from))
     }
 
-    /// The next segment after this one; if there is none yet, or it was deleted meanwhile, none.
+    /// Opens the next segment after this one; `None` if there is none yet, or if it was deleted meanwhile.
     fn open_after(&self, segment: u64, next: u64, durable: u64) -> Result<Option<Place>, Error> {
         let after = self.firsts()?.into_iter().find(|first| *first > segment && *first < durable);
         after.map_or(Ok(None), |first| self.open(first, next))
@@ -120,7 +119,8 @@ impl Outbox {
     fn open(&self, first: u64, next: u64) -> Result<Option<Place>, Error> {
         let file = match self.disk.open(&name(first)) {
             Ok(file) => file,
-            // Deleted since the directory was listed: what is gone is counted when a later one is read.
+            // Deleted since the directory was listed: the events are counted as gone when a later segment is
+            // read.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::disk(format!("open {}", name(first)))(error)),
         };
@@ -136,7 +136,7 @@ impl Outbox {
 }
 
 impl Place {
-    /// Hold the next batch with an event at or after `next`. `false` at the end of what can be read.
+    /// Loads the next batch with an event at or after `next`. Returns `false` at the end of what can be read.
     fn fill(&mut self, durable: u64) -> Result<bool, Error> {
         while let Some((_, frame)) = self.window.frame()? {
             match chain::batch_first(frame) {
@@ -159,10 +159,10 @@ impl Place {
         Ok(false)
     }
 
-    /// Give of the held batch what has room.
+    /// Moves events of the loaded batch to the stretch while there is room.
     fn give(&mut self, stretch: &mut Stretch) {
         let (generation, seen) = self.of;
-        // A batch follows its generation; one that does not is shown without a source, not dropped.
+        // A batch follows its generation; one that does not is sent without a source, not dropped.
         let empty = || Source { host: "".into(), file: "".into(), filter: "".into() };
         let source = self.sources.get(generation).map_or_else(empty, |source| Source::clone(source));
         let mut run = Run { generation, source, seen, records: Vec::new() };
@@ -188,8 +188,8 @@ impl Stretch {
         self.limit == 0 || self.len >= STRETCH_LEN_BYTES
     }
 
-    /// Whether events from `next` on belong to this stretch: not if some are gone in between, which is told
-    /// with the stretch that begins after them.
+    /// Returns whether events from `next` on belong to this stretch. They do not if some are gone in between;
+    /// those are reported with the stretch that starts after them.
     fn begin(&mut self, from: u64, next: u64) -> bool {
         if self.events.runs.is_empty() {
             (self.events.first, self.events.lost) = (next, next - from);
@@ -198,7 +198,7 @@ impl Stretch {
     }
 }
 
-/// About how long a record is on the way, in bytes.
+/// Returns the approximate encoded length of a record, in bytes.
 fn about_len_bytes(record: &frame::Record) -> usize {
     use wire::event::Value;
     let content = &record.found.content;

@@ -1,7 +1,7 @@
-//! What a sensor's report is made of: its journal, its sweeps, how it is.
+//! Inputs of a sensor's own report: its journal, its sweeps and its state.
 //!
-//! Rule: what is told of the host is worked out when it is told, never remembered.
-//! Not here: when it is told ([`super::link`]).
+//! Rule: the host's state is computed when it is reported, never cached.
+//! Not here: when it is reported ([`super::link`]).
 
 use super::link::Own;
 use super::outbox::Outbox;
@@ -20,13 +20,13 @@ use std::sync::Arc;
 use wire::id::HostName;
 use wire::report::HostState;
 
-/// Where the kernel tells its name for this start of the host.
+/// File in which the kernel gives the id of the current boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// The report of the sensor of this configuration, with its state in this directory.
+/// Builds the inputs of the report of a sensor with this configuration and this state directory.
 ///
 /// # Errors
-/// If the journal's directory cannot be used.
+/// If the journal's directory cannot be opened.
 pub(crate) fn own(
     config: &Config,
     state: &Path,

@@ -1,5 +1,5 @@
-//! The way of a sensor to itself: where it represents its domain, its own report comes like any other's, without
-//! a network.
+//! Transport of a sensor to itself: where it represents its domain, its own report takes the path of any
+//! other report, without a network.
 
 use super::link::Way;
 use crate::representative::admit::NOBODY;
@@ -9,24 +9,24 @@ use tokio::io::DuplexStream;
 use wire::credential::Serial;
 use wire::id::{HostName, PeerKey};
 
-/// Bytes that may be between the two ends: as on a fast line.
+/// Capacity between the two ends, in each direction: as on a fast line.
 const BETWEEN_LEN_BYTES: usize = 64 << 10;
 
-/// A stream from this sensor to itself, which its office serves under this name.
+/// Opens a stream from this sensor to its own representative service, which serves it under this key and host
+/// name.
 #[must_use]
 pub fn own_stream(office: &Handle, peer: PeerKey, host: HostName) -> DuplexStream {
     let (ours, theirs) = tokio::io::duplex(BETWEEN_LEN_BYTES);
-    // No other certificate takes the host from the one that represents the domain.
+    // The highest serial number: no other certificate can take the host from the sensor that represents the
+    // domain.
     let serial = Serial(u64::MAX);
     office.receive(Visit { peer, serial, host, stream: Box::new(theirs) });
     ours
 }
 
-/// The way of a sensor that is in no domain of several: it always leads to itself.
+/// Transport of a sensor that is in no domain with others: it always leads to itself.
 pub struct OwnWay {
-    /// Its office.
     pub office: Handle,
-    /// Its host.
     pub host: HostName,
 }
 

@@ -1,4 +1,4 @@
-//! Events of the journal in their form on the way, and back in the form that joining takes.
+//! Conversion of the journal's events to the wire format, and back to the form that joining takes.
 //!
 //! Pure.
 
@@ -15,14 +15,14 @@ pub const NAMES_MAX: usize = 16;
 /// Longest name or scope of a call, in bytes.
 pub const NAME_LEN_BYTES: usize = 1024;
 
-/// The form on the way of a journal's record.
+/// Converts a record of the journal to the wire format.
 #[must_use]
 pub fn to_wire(record: frame::Record) -> Record {
     let Found { offset, number, content, keys } = record.found;
     Record { offset, number, call: CompactString::default(), content, keys }
 }
 
-/// The form that joining takes.
+/// Converts a record to the form that joining takes.
 #[must_use]
 pub fn to_found(record: &Record) -> Found {
     Found {
@@ -33,8 +33,8 @@ pub fn to_found(record: &Record) -> Found {
     }
 }
 
-/// Join a record to its call among the domain's, and name that call in it. Keys beyond what any filter gives
-/// ([`NAMES_MAX`], [`NAME_LEN_BYTES`]) are those of no call.
+/// Joins a record to its call among the domain's calls, and sets that call's id in it. Keys beyond the limits
+/// of any filter ([`NAMES_MAX`], [`NAME_LEN_BYTES`]) are dropped; the record then has no call.
 pub fn joined(record: &mut Record, id: Id, joiner: &mut Joiner) {
     record.call = CompactString::default();
     let is_sane = |keys: &Keys| {

@@ -1,12 +1,14 @@
-//! One member's reporting as a state machine: bytes to be written come out, bytes that were read go in.
+//! State machine of one member's reporting: takes the bytes that were read, and produces the bytes to write.
 //!
-//! Pure. The shell opens a stream and calls [`Sender::connect`]; then it writes [`Sender::output`], feeds
-//! what it reads to [`Sender::handle_bytes`], reads the journal when [`Sender::wanted`] says so, and hands
-//! [`Sender::take_acknowledged`] to the tail. When the stream ends: [`Sender::disconnect`], and again.
-//! Rule: events are sent in order, from where the representative asks, and none is skipped; they wait in the
-//! journal. Samples wait nowhere: without room the newest sweep is left out, the rate halves, and how many
-//! samples were left out since the run began stands in the next sweep.
-//! Bounds: [`OUTPUT_LEN_BYTES`] of output and one stretch; the representative's allowance of events.
+//! Pure. The shell opens a stream and calls [`Sender::connect`]. Then it writes [`Sender::output`], passes
+//! what it reads to [`Sender::handle_bytes`], reads the journal when [`Sender::wanted`] returns a range, and
+//! passes [`Sender::take_acknowledged`] to the tail. When the stream ends it calls [`Sender::disconnect`] and
+//! starts again.
+//! Rule: events are sent in order from where the representative requests, and none is skipped; they wait in
+//! the journal. Samples are not queued: without room the newest sweep is left out and the rate halves. The
+//! next sweep carries the number of samples left out since the run started.
+//! Bounds: [`OUTPUT_LEN_BYTES`] of output and one stretch of events; the representative's allowance of
+//! events.
 
 use super::columns::Columns;
 use crate::sample::table::Table;
@@ -20,100 +22,93 @@ use wire::report::{
 };
 use wire::time::Time;
 
-/// Output beyond which no events are added: a round trip of a fast line.
+/// Output beyond which no events are added: the amount in flight on a fast line.
 pub const OUTPUT_LEN_BYTES: usize = 256 << 10;
-/// Output beyond which sweeps are left out: the reader is slower than what it is sent.
+/// Output beyond which sweeps are left out: the reader is slower than the samples.
 const SWEEPS_WAIT_LEN_BYTES: usize = 64 << 10;
-/// Sweeps sent without trouble before the rate doubles again.
+/// Sweeps sent without a delay before the rate doubles again.
 const CALM_SWEEPS: u32 = 16;
-/// Fewest sweeps that are sent: one of so many.
+/// Lowest rate: one sweep of this many.
 const STRIDE_MAX: u16 = 64;
-/// Events of one reading of the journal.
+/// Most events of one read of the journal.
 const EVENTS_AT_ONCE: usize = 1024;
 
-/// Who the member is; what a hello says of it.
+/// Identity of the member, for its hello.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// Of the program, to be shown.
+    /// Version of the program, to be shown.
     pub program: CompactString,
-    /// Whose journal.
+    /// Key of the sensor that owns the journal.
     pub sensor: SensorKey,
-    /// Its own host.
     pub host: HostName,
-    /// Hosts whose logs it reads beside its own's.
+    /// Other hosts whose logs it reads.
     pub hosts: Vec<HostName>,
-    /// This start of the host.
+    /// Id of the current boot of the host.
     pub boot: CompactString,
-    /// When this run of the sensor began.
+    /// When this run of the sensor started.
     pub started: Time,
 }
 
-/// What the journal holds: the oldest event, the number the next durable one gets, what was acknowledged.
+/// Range of events in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// The oldest event.
+    /// Number of the oldest event.
     pub oldest: u64,
-    /// The number the next durable event gets.
+    /// Number that the next durable event gets.
     pub next: u64,
-    /// What some representative has had.
+    /// Number after the events that a representative has acknowledged.
     pub acknowledged: Option<u64>,
 }
 
-/// Events to be read from the journal.
+/// Request to read events from the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// From this number on.
+    /// Number of the first event.
     pub from: u64,
-    /// At most so many.
+    /// Most events.
     pub limit: usize,
 }
 
-/// Why the stream is of no use any more; it must be closed.
+/// Reason why the stream must be closed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// Not what is spoken.
+    /// A frame could not be decoded.
     #[error(transparent)]
     Frame(#[from] report::Error),
-    /// A frame that has no place here.
+    /// A frame that is not allowed at this point.
     #[error("the representative sent {found} where {expected} was expected")]
     Unexpected {
-        /// As sent.
         found: &'static str,
-        /// By the order of things.
         expected: &'static str,
     },
-    /// The representative takes nothing more.
+    /// The representative refused the report.
     #[error("the representative refuses: {0}")]
     Refused(CompactString),
-    /// A representative of an older term than was obeyed before.
+    /// The representative's term is older than one that was seen before.
     #[error("the representative serves under term {found}; term {expected} was seen before")]
     Term {
-        /// As sent.
         found: u64,
-        /// Highest so far.
+        /// Highest term so far.
         expected: u64,
     },
 }
 
-/// What was done since the run began; all only grow.
+/// Counters since the run started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Events put on the way, those sent again too.
+    /// Events sent, including those sent again.
     pub events_total: u64,
-    /// Events put on the way a second time or more.
+    /// Events sent again.
     pub resent_total: u64,
-    /// Events told as lost.
+    /// Events reported as lost.
     pub lost_total: u64,
-    /// Samples sent.
     pub samples_total: u64,
-    /// Samples left out.
     pub thinned_total: u64,
-    /// Bytes put on the way.
+    /// Bytes sent.
     pub len_bytes_total: u64,
 }
 
-/// The state machine.
 #[derive(Debug)]
 pub struct Sender {
     identity: Identity,
@@ -125,17 +120,17 @@ pub struct Sender {
     stride: u16,
     sweeps: u64,
     calm: u32,
-    /// The next event to be read.
+    /// Number of the next event to read.
     next: u64,
-    /// The highest that was ever sent, by which what is sent again is counted.
+    /// Number after the highest event sent, to count events that are sent again.
     sent: u64,
     acknowledged: Option<u64>,
-    /// Events on the way: the number after the last of a frame, and its length.
+    /// Unacknowledged frames of events: the number after the last event of the frame, and the frame's length.
     under_way: VecDeque<(u64, usize)>,
     under_way_len: usize,
     marks: MarkList,
     fresh_mark: Option<Mark>,
-    /// What was told of all members since it was asked for last.
+    /// Watermarks of all members received since [`Sender::take_told`] was last called.
     told: Vec<Marks>,
     term: u64,
     refused_hosts: Vec<HostName>,
@@ -144,16 +139,16 @@ pub struct Sender {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// No stream.
+    /// There is no stream.
     Away,
-    /// The hello is on its way.
+    /// The hello is sent and not answered yet.
     Asking,
-    /// Events and samples may go.
+    /// Events and samples may be sent.
     Open(Allowance),
 }
 
 impl Sender {
-    /// Nothing was sent yet in this run; `marks` are remembered of the ones before.
+    /// Creates a sender that has sent nothing yet; `marks` are the watermarks of earlier runs.
     #[must_use]
     pub fn new(identity: Identity, marks: MarkList) -> Sender {
         Sender {
@@ -180,7 +175,7 @@ impl Sender {
         }
     }
 
-    /// A new stream is open: begin with the hello.
+    /// Starts a new stream with the hello.
     pub fn connect(&mut self, held: Held, clock: Time) {
         self.disconnect();
         self.phase = Phase::Asking;
@@ -202,7 +197,7 @@ impl Sender {
         })));
     }
 
-    /// The stream has ended; what was on it counts as not sent.
+    /// Handles the end of the stream; everything unacknowledged counts as not sent.
     pub fn disconnect(&mut self) {
         self.phase = Phase::Away;
         self.frames = Frames::default();
@@ -214,7 +209,7 @@ impl Sender {
         self.under_way_len = 0;
     }
 
-    /// What the representative sent.
+    /// Handles bytes that the representative sent.
     ///
     /// # Errors
     /// If the stream must be closed; call [`Sender::disconnect`].
@@ -271,7 +266,7 @@ impl Sender {
             self.under_way.pop_front();
             self.under_way_len -= len;
         }
-        // Whatever it says: it has no more than it was sent.
+        // Whatever it reports: it has no more than it was sent.
         let mark = Mark { next: durable.next.min(self.next), ..durable.mark };
         self.acknowledged = self.acknowledged.max(Some(mark.next));
         if self.marks.add(mark) {
@@ -279,7 +274,7 @@ impl Sender {
         }
     }
 
-    /// Which events should be read now, if any may go.
+    /// Returns which events should be read now, if any may be sent.
     #[must_use]
     pub fn wanted(&self) -> Option<Wanted> {
         let Phase::Open(allowance) = self.phase else { return None };
@@ -288,8 +283,8 @@ impl Sender {
         has_room.then_some(Wanted { from: self.next, limit: EVENTS_AT_ONCE })
     }
 
-    /// Events from the journal, as [`Sender::wanted`] asked. Others are left alone: the stream they were
-    /// read for is gone.
+    /// Handles events from the journal, as requested by [`Sender::wanted`]. Others are ignored: the stream
+    /// they were read for is gone.
     pub fn handle_events(&mut self, events: Events) {
         if !matches!(self.phase, Phase::Open(_)) || events.first - events.lost != self.next {
             return;
@@ -298,7 +293,7 @@ impl Sender {
         self.put_events(events);
     }
 
-    /// Put them into a frame, or into several where one is too long for a frame.
+    /// Encodes events as one frame, or as several where one would be too long.
     fn put_events(&mut self, mut events: Events) {
         let (first, len) = (events.first, events.len());
         let before = self.output.len();
@@ -329,7 +324,7 @@ impl Sender {
         }
     }
 
-    /// A new sweep.
+    /// Handles a new sweep.
     pub fn handle_sweep(&mut self, table: &Table) {
         let samples = table.values().len() as u64;
         self.sweeps += 1;
@@ -360,14 +355,14 @@ impl Sender {
         }
     }
 
-    /// How the member is now; left out if there is no room, as the next one says it again.
+    /// Sends the host's state. Skipped if there is no room: the next one replaces it.
     pub fn handle_state(&mut self, state: HostState) {
         if matches!(self.phase, Phase::Open(_)) && self.output().len() <= SWEEPS_WAIT_LEN_BYTES {
             self.put(&FromMember::State(Box::new(state)));
         }
     }
 
-    /// The member goes for good: the last frame.
+    /// Sends the leave message, the last frame.
     pub fn leave(&mut self) {
         if matches!(self.phase, Phase::Open(_)) {
             self.put(&FromMember::Leave);
@@ -377,19 +372,19 @@ impl Sender {
     fn put(&mut self, frame: &FromMember) {
         let before = self.output.len();
         if let Err(error) = report::encode(frame, &mut self.output) {
-            // Only names of metrics of absurd length can be that long: the rest of the report goes on.
+            // Only names of metrics of absurd length can be that long: the rest of the report continues.
             tracing::warn!(%error, "a frame of the report is left out");
         }
         self.counts.len_bytes_total += (self.output.len() - before) as u64;
     }
 
-    /// Bytes to be written.
+    /// Returns the bytes to write.
     #[must_use]
     pub fn output(&self) -> &[u8] {
         &self.output[self.written..]
     }
 
-    /// So many of them were written.
+    /// Removes bytes that were written from the output.
     pub fn consume(&mut self, len: usize) {
         self.written = (self.written + len).min(self.output.len());
         if self.written == self.output.len() {
@@ -402,36 +397,38 @@ impl Sender {
         }
     }
 
-    /// What the representative has on disk, if that is news: the journal may forget what is before it, and keeps the mark.
+    /// Takes the newest watermark of the representative's store, if it is new: the journal may delete the
+    /// events before it, and records the watermark.
     pub fn take_acknowledged(&mut self) -> Option<Mark> {
         self.fresh_mark.take()
     }
 
-    /// What the representative told of all members' events, to a standby; take it after each [`Sender::handle_bytes`].
+    /// Takes the watermarks of all members that the representative sent to a standby; call it after each
+    /// [`Sender::handle_bytes`].
     pub fn take_told(&mut self) -> Vec<Marks> {
         std::mem::take(&mut self.told)
     }
 
-    /// Whether the representative has taken the hello.
+    /// Returns whether the representative has accepted the hello.
     #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Open(_))
     }
 
-    /// Hosts it may not speak for, as the representative says.
+    /// Returns the hosts that it may not report for, as the representative answered.
     #[must_use]
     pub fn refused_hosts(&self) -> &[HostName] {
         &self.refused_hosts
     }
 
-    /// What was done.
+    /// Returns the counters.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
     }
 }
 
-/// Take everything after the first `keep` events off.
+/// Splits off everything after the first `keep` events.
 fn split_off(events: &mut Events, keep: u64) -> Events {
     let mut rest = Events { first: events.first + keep, lost: 0, runs: Vec::new() };
     let mut left = usize::try_from(keep).unwrap_or(usize::MAX);

@@ -1,9 +1,10 @@
-//! Asks processes which job they serve, on a thread that can be given up.
+//! Reads from `/proc` which job each process serves, on a thread that can be abandoned.
 //!
-//! Shell. Rules: so many are asked a second and no more, the others serve what their parents serve; one that named no job is
-//! asked once more a little later, since a program starts as a copy of its parent; a process that does not answer keeps its thread,
-//! those of other users are asked on another one, and nothing waits for these threads at the end.
-//! Not here: who is new (`watch`), what is read (`read`), what follows (`known`).
+//! Shell. Rules: a limited number of processes is read a second; the others serve what their parents serve. A
+//! process that named no job is read once more a little later, since a program starts as a copy of its
+//! parent. A process that does not answer blocks its thread; other users' processes are then read on another
+//! thread, and shutdown does not wait for blocked threads.
+//! Not here: which processes are new (`watch`), what is read (`read`), what follows (`known`).
 
 use super::known::Newcomer;
 use super::read::{self, Heard, Refused};
@@ -15,22 +16,22 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Processes asked a second: at 50 µs each, 2 % of a core at most.
+/// Most processes read a second: at 50 µs each, 2 % of a core at most.
 const ASKED_A_SECOND_MAX: u64 = 400;
-/// Processes asked at once: those that are there at the start.
+/// Burst of processes read: those that are there at the start.
 const ASKED_AT_ONCE_MAX: u64 = WAITING_MAX as u64;
-/// How long after the first time a process is asked again.
+/// Delay before a process is read a second time.
 const AGAIN_AFTER_NS: u64 = 1_000_000_000;
-/// How long a process may take to answer: files of `/proc` can take long on a host in trouble.
+/// Time after which a read counts as stuck: files of `/proc` can take long on a host in trouble.
 const STUCK_AFTER: Duration = Duration::from_secs(3);
-/// Threads that processes may hold up at a time, the last of them for good.
+/// Most threads that are stuck at a time. After the last one no thread is started any more.
 pub(super) const THREADS_MAX: u64 = 16;
 /// Enough for some files of 128 KiB, which are on the heap.
 const STACK_LEN_BYTES: usize = 256 << 10;
-/// The number of the kernel's thread that starts its other threads.
+/// Pid of the kernel's thread that starts its other threads.
 const KTHREADD: u32 = 2;
 
-/// The owner's side. Dropped, the asking ends after the process that is asked.
+/// Handle of the owner. When it is dropped, reading ends after the current process.
 pub(super) struct Asker(Arc<Inner>);
 
 struct Inner {
@@ -41,19 +42,19 @@ struct Inner {
     changed: Condvar,
 }
 
-/// What is to be done; never locked while a process is asked.
+/// Queue of work; never locked while a process is read.
 struct Work {
     news: VecDeque<News>,
-    /// To be asked again, each with when.
+    /// Processes to read again, each with its due time in nanoseconds since boot.
     again: VecDeque<(u64, Newcomer)>,
-    /// How many may still be asked, and since when that is counted.
+    /// Tokens of the rate limiter, and the time of its last refill.
     left: u64,
     since_ns: u64,
-    /// Since when a process has been asked, and whose it is as far as that is known.
+    /// Start of the current read, and the user of the process as far as it is known.
     asking: Option<(Duration, Option<u32>)>,
-    /// Whose processes hold threads up.
+    /// Users whose processes block a thread.
     held_up_by: Vec<u32>,
-    /// The thread whose turn it is: those before it are held up.
+    /// Number of the active thread: those before it are stuck.
     turn: u64,
     stop: bool,
 }
@@ -66,7 +67,7 @@ impl Drop for Asker {
 }
 
 impl Asker {
-    /// Start to ask the processes of `proc`.
+    /// Starts to read the processes of `proc`.
     pub(super) fn start(proc: PathBuf, file_systems: Vec<String>, shared: Arc<Shared>) -> Asker {
         let work = Work {
             news: VecDeque::new(),
@@ -84,12 +85,12 @@ impl Asker {
         asker
     }
 
-    /// Whether more news is taken now.
+    /// Returns whether more news is accepted now.
     pub(super) fn has_room(&self) -> bool {
         locked(&self.0.work).news.len() < WAITING_MAX
     }
 
-    /// News of a sweep.
+    /// Adds the news of a sweep.
     pub(super) fn put(&self, mut batch: Vec<News>) {
         // Parents before their children.
         batch.sort_by_key(|news| match news {
@@ -100,7 +101,7 @@ impl Asker {
         self.0.changed.notify_all();
     }
 
-    /// Go on with another thread if a process does not answer.
+    /// Starts another thread if the current read is stuck.
     pub(super) fn replace_if_stuck(&self) {
         let mut work = locked(&self.0.work);
         let Some((_, user)) =
@@ -149,7 +150,8 @@ impl Inner {
         }
     }
 
-    /// The next process to be asked, and whether that is for the first time; waits for it. None if it is no longer this thread's turn.
+    /// Waits for the next process to read; returns it and whether it is read for the first time. `None` if
+    /// this thread is no longer active.
     fn next(&self, turn: u64) -> Option<(Newcomer, bool)> {
         let mut work = locked(&self.work);
         let mut has_changed = false;
@@ -191,7 +193,7 @@ impl Inner {
         }
     }
 
-    /// What needs no question; else who is to be asked.
+    /// Handles news that needs no read; otherwise returns the process to read.
     fn heed(&self, news: News) -> Option<Newcomer> {
         let mut known = locked(&self.shared.known);
         match news {
@@ -208,7 +210,7 @@ impl Inner {
         None
     }
 
-    /// Whether a process of this user, whose turn it would be, holds up a thread.
+    /// Records the user of the current process, and returns whether a process of that user blocks a thread.
     fn holds_up(&self, turn: u64, user: Option<u32>) -> bool {
         let mut work = locked(&self.work);
         if work.turn == turn
@@ -219,7 +221,7 @@ impl Inner {
         user.is_some_and(|user| work.held_up_by.contains(&user))
     }
 
-    /// A process has answered: whether it is still this thread's turn.
+    /// Records that a read has ended; returns whether this thread is still active.
     fn is_back(&self, turn: u64, user: Option<u32>) -> bool {
         let mut work = locked(&self.work);
         if work.turn == turn {
@@ -242,7 +244,7 @@ impl Inner {
         let mut counts = locked(&self.shared.counts);
         counts.asked_total += 1;
         counts.unreadable_total += u64::from(is_first && heard == Heard::Unreadable);
-        // One that names no job is asked twice: a file is counted once.
+        // A process that names no job is read twice: its refused file is counted once.
         if let Some(refused) = refused.filter(|_| is_first) {
             counts.refused_total += 1;
             *locked(&self.shared.refused) = Some((running(), refused));
@@ -251,7 +253,7 @@ impl Inner {
         let said = match heard {
             Heard::Job(jobs, by) => Some((jobs, by)),
             Heard::Nothing | Heard::Unreadable => None,
-            // It was gone meanwhile, and is not there again.
+            // It ended meanwhile; it must not be added again.
             Heard::Gone if !is_first => return,
             Heard::Gone => None,
         };
@@ -289,7 +291,8 @@ mod tests {
     use std::path::Path;
     use wire::process::ProcessKey;
 
-    /// A process of a made-up `/proc`, of this user, serving this job; one of no job does not answer.
+    /// Creates a process in a fake `/proc`, of this user and serving this job; without a job it does not
+    /// answer.
     fn process(proc: &Path, pid: u32, user: u32, job: Option<u32>) -> News {
         let folder = proc.join(pid.to_string());
         std::fs::create_dir(&folder).unwrap();

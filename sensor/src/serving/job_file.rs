@@ -1,12 +1,14 @@
-//! A file that a process's environment names, opened so that the process's user gains nothing by the name and holds up no one.
+//! Safe opening of a file that a process's environment names: the process's user gains nothing by the name
+//! and cannot block the sensor.
 //!
-//! Shell. The path is the user's choice, and this program may be root. Rules: each part of the path is opened in the folder before
-//! it (`O_PATH`, which starts no device and waits for no writer), and none on a file system that may not answer: its type is looked
-//! up in the table of mounts before the part is opened and, by the number of the mount, after it, since another one may have
-//! been mounted meanwhile. The file must be a plain one of the process's own user. Symbolic links are followed only in folders,
-//! and only those of root. So much is read and no more.
+//! Shell. The path is the user's choice, and this program may be root. Rules: each part of the path is opened
+//! relative to the folder before it (`O_PATH`, which starts no device and waits for no writer), and none on a
+//! file system that may not answer. The type of the file system is looked up in the table of mounts before
+//! the part is opened and, by the number of the mount, after it, since another one may have been mounted
+//! meanwhile. The file must be a regular file of the process's own user. Symbolic links are followed only in
+//! folders, and only those that root owns. The length that is read is limited.
 //! Sources: open(2), openat(2), proc_pid_fdinfo(5), proc_pid_mountinfo(5).
-//! Not here: what stands in the file (`named`).
+//! Not here: the content of the file (`named`).
 
 use crate::sample::host::mounts;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
@@ -20,59 +22,61 @@ use std::path::{Component, Path, PathBuf};
 
 /// Most of a job's file that is read, in bytes.
 const LEN_MAX_BYTES: u64 = 128 << 10;
-/// Symbolic links that are followed in one path.
+/// Most symbolic links that are followed in one path.
 const LINKS_MAX: usize = 8;
 /// Most of the table of mounts that is read, in bytes: some 100,000 mounts.
 const TABLE_LEN_MAX_BYTES: u64 = 16 << 20;
-/// A type beside the local ones that only root mounts where this program looks, and which answers as its layers do.
+/// A file system type beside the local ones: only root mounts it where this program looks, and it answers as
+/// fast as its layers do.
 const OVERLAY: &[u8] = b"overlay";
 
-/// Why a file was not read.
+/// Reason why a file was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// The path is not absolute, or has `..`.
     #[error("expected an absolute path without ..")]
     Path,
-    /// A part is on a file system that may not answer, or of the kernel.
+    /// A part is on a file system that may not answer, or on one of the kernel's.
     #[error("it is on a file system of type {0}, where no job's file is read")]
     FileSystem(String),
-    /// A symbolic link that is not followed.
+    /// It leads through a symbolic link that is not followed.
     #[error("it leads through a symbolic link that is not root's")]
     Link,
-    /// No plain file.
+    /// It is not a regular file.
     #[error("it is not a plain file")]
     Kind,
     /// It belongs to another user.
     #[error("it belongs to user {found}, and the process to user {expected}")]
     Owner {
-        /// Of the process.
+        /// User of the process.
         expected: u32,
-        /// Of the file.
+        /// Owner of the file.
         found: u32,
     },
-    /// The system refused.
     #[error(transparent)]
     System(#[from] io::Error),
 }
 
 impl Refusal {
-    /// Whether the file is merely absent or out of reach, as one in a container's own root is: nothing is wrong then.
+    /// Returns whether the file is merely absent or out of reach, as a file in a container's own root is;
+    /// that is no failure.
     #[must_use]
     pub fn is_absence(&self) -> bool {
         matches!(self, Refusal::System(_))
     }
 }
 
-/// The mounts of one moment.
+/// Table of mounts at one moment.
 struct Mounts {
     text: Vec<u8>,
     root: u64,
 }
 
-/// Read a file that a process of user `owner` names; `allowed` are types of file systems that the configuration adds.
+/// Reads a file that a process of user `owner` names; `allowed` are types of file systems that the
+/// configuration adds.
 ///
 /// # Errors
-/// Why it is not read.
+/// If the file is not read.
 pub fn read(path: &Path, owner: u32, allowed: &[String]) -> Result<Vec<u8>, Refusal> {
     let file = open(path, owner, allowed)?;
     let mut text = Vec::new();
@@ -122,7 +126,7 @@ fn open(path: &Path, owner: u32, allowed: &[String]) -> Result<File, Refusal> {
     Err(Refusal::Kind)
 }
 
-/// The parts of an absolute path.
+/// Splits an absolute path into its parts.
 fn parts(path: &Path) -> Result<VecDeque<OsString>, Refusal> {
     let mut all = path.components();
     if all.next() != Some(Component::RootDir) {
@@ -146,7 +150,8 @@ fn open_part(folder: Option<&OwnedFd>, part: &OsStr) -> Result<OwnedFd, Refusal>
     Ok(opened.map_err(io::Error::from)?)
 }
 
-/// Kind and owner of what was opened, as far as they are known without asking a file system that may not answer.
+/// Returns the kind and owner of what was opened, as far as they are known without a request to a file system
+/// that may not answer.
 fn look(opened: &OwnedFd) -> Result<(FileType, u32), Refusal> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let found = rustix::fs::statx(opened, c"", flags, StatxFlags::TYPE | StatxFlags::UID);
@@ -154,7 +159,8 @@ fn look(opened: &OwnedFd) -> Result<(FileType, u32), Refusal> {
     Ok((FileType::from_raw_mode(found.stx_mode.into()), found.stx_uid))
 }
 
-/// The file that was looked at, for reading. A lease of its owner's is not waited for (fcntl(2), `EWOULDBLOCK`).
+/// Opens the checked file for reading. It does not wait for a lease of the file's owner (fcntl(2),
+/// `EWOULDBLOCK`).
 fn reopen(found: &OwnedFd) -> Result<File, Refusal> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let name = format!("/proc/self/fd/{}", found.as_raw_fd());
@@ -168,7 +174,7 @@ impl Mounts {
         Ok(Mounts { text, root: mount_of(root)? })
     }
 
-    /// Of what is mounted at a place, the last hides the others.
+    /// Checks the file system mounted at a path; of several at one path, the last hides the others.
     fn check_place(&self, place: &Path, allowed: &[String]) -> Result<(), Refusal> {
         let mut here = mounts::table(&self.text);
         let mut last = None;
@@ -178,7 +184,8 @@ impl Mounts {
         last.map_or(Ok(()), |fstype| check_type(fstype, allowed))
     }
 
-    /// Where this program's own root is, it may be on anything: there is nothing without it.
+    /// Checks the file system of an opened part. The mount of this program's own root may have any type:
+    /// nothing works without it.
     fn check_opened(&self, opened: &OwnedFd, allowed: &[String]) -> Result<(), Refusal> {
         let id = mount_of(opened)?;
         if id == self.root {
@@ -199,7 +206,8 @@ fn check_type(fstype: &[u8], allowed: &[String]) -> Result<(), Refusal> {
     }
 }
 
-/// The number of the mount on which a descriptor is, told by the kernel without asking the file system.
+/// Returns the number of the mount that a descriptor is on; the kernel knows it without a request to the file
+/// system.
 fn mount_of(opened: &OwnedFd) -> Result<u64, Refusal> {
     let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", opened.as_raw_fd()))?;
     let id = text.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());

@@ -1,8 +1,9 @@
-//! Which processes serve which jobs: what they said of themselves, or else what their parents serve.
+//! Table of the jobs that processes serve: those that they name themselves, or else those that their parents
+//! serve.
 //!
-//! Pure: newcomers and what was read of them come in. Invariants: a process is known by its number and start, so a recycled
-//! number serves nothing; a process whose own words name a job is not believed to serve its parent's; what has ended is
-//! kept, the newest of it.
+//! Pure: takes new processes and what was read of them. Invariants: a process is identified by its pid and
+//! start time, so a recycled pid serves nothing. A process that names a job itself does not inherit its
+//! parent's. The newest of the ended processes are retained.
 //! Not here: reading (`read`), calls (`query`).
 
 use super::named::Jobs;
@@ -10,30 +11,31 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use wire::process::ProcessKey;
 use wire::process::delta::PROCESSES_MAX;
 
-/// Processes that served a job and have ended, of which that is kept: some hours of busy hosts, in about 2 MiB.
+/// Most ended processes retained that served a job: some hours of busy hosts, in about 2 MiB.
 pub const ENDED_MAX: usize = 16_384;
 
-/// How it is known that a process serves a job.
+/// Evidence that a process serves a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KnownBy {
     /// Its control group is the job's.
     Cgroup,
-    /// The same, and its environment has other names of the job.
+    /// Its control group is the job's, and its environment has other names of the job.
     CgroupAndEnvironment,
     /// Its environment names the job.
     Environment,
-    /// The process that began it serves the job.
+    /// The process that started it serves the job.
     Parent,
 }
 
 impl KnownBy {
-    /// Whether every user may know it: the names of control groups are public, an environment is its user's (proc(5)).
+    /// Returns whether every user may see it: the names of control groups are public, an environment is
+    /// private to its user (proc(5)).
     #[must_use]
     pub const fn is_public(self) -> bool {
         matches!(self, KnownBy::Cgroup)
     }
 
-    /// The word for it.
+    /// Returns its name in results.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -44,38 +46,35 @@ impl KnownBy {
     }
 }
 
-/// A process that was not there before, or became another program.
+/// A process that was not there before, or that became another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Newcomer {
-    /// Which.
     pub key: ProcessKey,
-    /// The number of its parent.
+    /// Pid of its parent.
     pub parent: u32,
 }
 
-/// That a process serves a job.
+/// Job that a process serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Serves {
-    /// The job by its names, the best first.
+    /// Names of the job, the best first.
     pub jobs: Jobs,
-    /// How it is known.
     pub by: KnownBy,
-    /// When it ended, in nanoseconds since boot; none while it lives.
+    /// When the process ended, in nanoseconds since boot; `None` while it lives.
     pub end_ns: Option<u64>,
 }
 
-/// All that is known.
 #[derive(Debug, Default)]
 pub struct Known {
-    /// The processes that live, by number.
+    /// Live processes by pid.
     live: HashMap<u32, ProcessKey>,
     serving: BTreeMap<ProcessKey, Serves>,
-    /// Of those that have ended, the oldest first.
+    /// Ended processes, the oldest first.
     ended: VecDeque<ProcessKey>,
 }
 
 impl Known {
-    /// A process and what it says: `said` is empty if it names no job.
+    /// Adds a process with the jobs that it names; `said` is `None` if it names no job.
     pub fn came(&mut self, newcomer: Newcomer, said: Option<(Jobs, KnownBy)>) {
         let Newcomer { key, parent } = newcomer;
         if self.live.len() < PROCESSES_MAX || self.live.contains_key(&key.pid) {
@@ -91,7 +90,7 @@ impl Known {
         }
     }
 
-    /// A process is gone since then, in nanoseconds since boot.
+    /// Records that a process has ended, with the time in nanoseconds since boot.
     pub fn gone(&mut self, key: ProcessKey, end_ns: u64) {
         if self.live.get(&key.pid) == Some(&key) {
             self.live.remove(&key.pid);
@@ -108,13 +107,13 @@ impl Known {
         }
     }
 
-    /// What a process serves.
+    /// Returns what a process serves.
     #[must_use]
     pub fn of(&self, key: ProcessKey) -> Option<&Serves> {
         self.serving.get(&key)
     }
 
-    /// All that serve or served a job, by number.
+    /// Iterates over all processes that serve or served a job, by pid.
     pub fn all(&self) -> impl Iterator<Item = (ProcessKey, &Serves)> {
         self.serving.iter().map(|(key, serves)| (*key, serves))
     }
@@ -158,7 +157,7 @@ mod tests {
         assert_eq!(job(&known, 10, 1), None);
         came(&mut known, 10, 1, 1, Some("slurm:171"));
         came(&mut known, 11, 2, 10, None);
-        // It gave its environment up, and is what it was.
+        // It erased its environment, and still serves the same job.
         came(&mut known, 10, 1, 1, None);
         assert_eq!(job(&known, 10, 1), Some(("slurm:171", KnownBy::Environment)));
     }

@@ -1,27 +1,25 @@
-//! Which call or job is meant, and whether what a process serves is that.
+//! Matching of a query's call or job with the job that a process serves.
 //!
-//! Pure. Rule: a number means every call that bears it, whatever the product, under any of its names, and the parts of a whole of
-//! that number. Not here: who serves what (`known`).
+//! Pure. Rule: a number matches every call that has it, whatever the product, under any of its names, and the
+//! parts of a whole with that number. Not here: which process serves which job (`known`).
 
 use super::named;
 use crate::query::chosen;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
 
-/// What stands between the number of an array or cluster of jobs, and that of one of its jobs.
+/// Separators between the number of an array or cluster of jobs and that of one of its jobs.
 const PART_MARKS: [char; 3] = ['_', '.', '['];
 
-/// A call or a job, by the names that are known of it.
+/// Call or job of a query, with the names that are known of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meant {
-    /// Ids of calls.
     ids: Vec<CompactString>,
-    /// The number of a job.
     number: Option<CompactString>,
 }
 
 impl Meant {
-    /// The call of this id.
+    /// Matches the call with this id.
     #[must_use]
     pub fn call(joiner: &Joiner, id: &str) -> Meant {
         let mut ids = joiner.ids(id);
@@ -29,18 +27,18 @@ impl Meant {
         Meant { ids, number: None }
     }
 
-    /// All calls of this job.
+    /// Matches all calls of this job.
     #[must_use]
     pub fn job(joiner: &Joiner, number: &str) -> Meant {
         let known = chosen::of_job(joiner, number);
         let mut ids: Vec<CompactString> = known.iter().flat_map(|id| joiner.ids(id)).collect();
         ids.sort();
-        // With its product it is the id of a call.
+        // A number with its product is the id of a call.
         ids.push(number.into());
         Meant { ids, number: Some(number.into()) }
     }
 
-    /// Whether a job that a process serves, `PRODUCT:JOB`, is that.
+    /// Returns whether a job that a process serves, `PRODUCT:JOB`, matches.
     #[must_use]
     pub fn is(&self, joiner: &Joiner, served: &str) -> bool {
         let bears = |number: &CompactString| bears(served, "", number);
@@ -50,7 +48,7 @@ impl Meant {
     }
 }
 
-/// Whether a call of this id and job bears the number, or is a part of a whole that does.
+/// Returns whether a call with this id and job has the number, or is a part of a whole that has it.
 #[must_use]
 pub fn bears(id: &str, job: &str, number: &str) -> bool {
     let name = id.split_once(':').map_or("", |(_, name)| name);
@@ -61,7 +59,7 @@ pub fn bears(id: &str, job: &str, number: &str) -> bool {
     !number.is_empty() && (is_it(name) || is_it(job))
 }
 
-/// What tells apart calls whose number was used again.
+/// Returns whether `rest` is the suffix that distinguishes calls whose number was used again.
 fn is_life(rest: &str) -> bool {
     rest.strip_prefix('#').is_some_and(|life| life.bytes().all(|byte| byte.is_ascii_digit()))
 }

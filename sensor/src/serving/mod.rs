@@ -1,9 +1,10 @@
-//! Which processes serve a call: an event's job matched with the processes of this host.
+//! Which processes serve a call: matches an event's job with the processes of this host.
 //!
-//! [`named`], [`known`] and [`meant`] are the pure parts: what a process says of itself, what follows for its children, and whether that
-//! is the job or call that is meant. [`read`] asks `/proc` and [`job_file`] the files that processes name; [`watch`] sees
-//! newcomers on the sampling thread, `asker` asks them on a thread that can be given up, and [`roll`] keeps ready who serves what a consumer asks for.
-//! Not here: calls (`log_filters::join`), samples (`recorder`), the answer (`query`).
+//! [`named`], [`known`] and [`meant`] are the pure parts: which job a process names, what follows for its
+//! children, and whether that job matches a query. [`read`] reads `/proc` and [`job_file`] the files that
+//! processes name. [`watch`] detects new processes on the sampling thread, `asker` reads them on a thread
+//! that can be abandoned, and [`roll`] caches which processes match a consumer's request.
+//! Not here: calls (`log_filters::join`), samples (`recorder`), the results (`query`).
 
 pub(crate) mod asker;
 pub mod job_file;

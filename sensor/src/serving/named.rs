@@ -1,30 +1,32 @@
-//! Which job a process says it serves: by the names of its control groups, and by what its environment holds.
+//! Job that a process names: in the paths of its control groups, and in its environment.
 //!
-//! Pure. Rule: a control group is the middleware's word, an environment only that of the process's user; so the group comes
-//! first, and how it is known is told. A variable that is common elsewhere (`JOB_ID`) counts only beside one that is not.
-//! Not here: reading `/proc` (`read`), processes that say nothing (`known`).
+//! Pure. Rule: the middleware sets a control group, but the process's user can set the environment. So the
+//! group comes first, and results state the evidence. A variable that other programs also use (`JOB_ID`)
+//! counts only beside one that they do not.
+//! Not here: reading `/proc` (`read`), processes that name no job (`known`).
 
 use compact_str::{CompactString, format_compact};
 
-/// The jobs that a process may serve, as `PRODUCT:JOB`, the best name first.
+/// Names of the job that a process may serve, as `PRODUCT:JOB`, the best first.
 pub type Jobs = Vec<CompactString>;
 
-/// What the environment says.
+/// Job that an environment names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
-    /// The jobs by name.
+    /// Names of the job.
     pub jobs: Jobs,
-    /// A file of HTCondor in which the job stands.
+    /// File of HTCondor that describes the job.
     pub job_ad: Option<CompactString>,
 }
 
-/// The job of a `/proc/PID/cgroup`: lines of `number:controllers:path`. Empty if it names none.
+/// Returns the job in a `/proc/PID/cgroup`: lines of `number:controllers:path`. Empty if it names none.
 #[must_use]
 pub fn by_cgroup(text: &str) -> Jobs {
     text.lines().filter_map(|line| line.splitn(3, ':').nth(2)).find_map(by_path).unwrap_or_default()
 }
 
-/// `…/slurm/uid_N/job_N/…` and `…slurmstepd.scope/job_N/…`; `…/torque/JOB/…`; `…/sge/JOB.TASK/…`, `…/UGE/JOB.TASK/…`.
+/// Parses `…/slurm/uid_N/job_N/…` and `…slurmstepd.scope/job_N/…`; `…/torque/JOB/…`; `…/sge/JOB.TASK/…`,
+/// `…/UGE/JOB.TASK/…`.
 fn by_path(path: &str) -> Option<Jobs> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     parts.iter().enumerate().find_map(|(at, part)| {
@@ -47,14 +49,14 @@ fn by_path(path: &str) -> Option<Jobs> {
 }
 
 fn slurm(part: &str, rest: &[&str]) -> Option<CompactString> {
-    // The keeper of a step stands beside its work: it is Slurm's, not the job's.
+    // The control group of a step's daemon is beside that of its tasks: it belongs to Slurm, not to the job.
     let is_keeper =
         rest.first().is_some_and(|step| step.starts_with("step_")) && rest.get(1) == Some(&"slurm");
     let job = part.strip_prefix("job_").filter(|job| is_number(job))?;
     (!is_keeper).then(|| format_compact!("slurm:{job}"))
 }
 
-/// `171.server`, `94[3].server`.
+/// Parses `171.server`, `94[3].server`.
 fn job_of_torque(job: &str) -> Option<CompactString> {
     let begins = job.bytes().next().is_some_and(|byte| byte.is_ascii_digit());
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b".-_[]".contains(&byte);
@@ -62,10 +64,10 @@ fn job_of_torque(job: &str) -> Option<CompactString> {
         .then(|| format_compact!("torque:{job}"))
 }
 
-/// Longest name of a job that is believed, in bytes.
+/// Longest accepted name of a job, in bytes.
 const JOB_LEN_MAX_BYTES: usize = 256;
 
-/// What a `/proc/PID/environ` says: `NAME=VALUE`, each ended by a zero byte.
+/// Returns the job in a `/proc/PID/environ`: `NAME=VALUE`, each ended by a zero byte.
 #[must_use]
 pub fn by_environment(environ: &[u8]) -> Said {
     let value = |name: &str| {
@@ -93,7 +95,7 @@ pub fn by_environment(environ: &[u8]) -> Said {
     said
 }
 
-/// The job of a file to which `_CONDOR_JOB_AD` points: lines of `Name = value`.
+/// Returns the job in a file that `_CONDOR_JOB_AD` names: lines of `Name = value`.
 #[must_use]
 pub fn by_job_ad(text: &str) -> Option<CompactString> {
     let value = |name: &str| {
@@ -104,8 +106,9 @@ pub fn by_job_ad(text: &str) -> Option<CompactString> {
     Some(format_compact!("htcondor:{}.{}", value("ClusterId")?, value("ProcId")?))
 }
 
-/// Whether a call of this id is the job: the product must be the same and the cluster may be any, since a host knows only
-/// its own; a number used again (`#2`) is the same job here, and time tells which. The parts of a whole are of it.
+/// Returns whether the call with this id is the job. The product must be the same; the cluster may be any,
+/// since a host knows only its own. A number used again (`#2`) is the same job here; the time distinguishes
+/// them. The parts of a whole belong to it.
 #[must_use]
 pub fn is_of(job: &str, call: &str) -> bool {
     let parts = |id: &str| {

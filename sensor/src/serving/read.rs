@@ -1,8 +1,8 @@
-//! What a process says of the job it serves, from `/proc`.
+//! Reading of the job that a process serves, from `/proc`.
 //!
-//! Shell. Rules: so much is read and no more; a number may have been taken by another process since, so what was read counts
-//! only if the process still began when the asked one did.
-//! Not here: what the words mean (`named`), how a file that an environment names is opened (`job_file`).
+//! Shell. Rules: the length that is read is limited. Another process may have taken the pid since, so the
+//! result counts only if the process still has the start time of the requested one.
+//! Not here: parsing (`named`), how a file that an environment names is opened (`job_file`).
 
 use super::job_file::{self, Refusal};
 use super::known::KnownBy;
@@ -15,37 +15,36 @@ use wire::process::ProcessKey;
 
 /// Most of a control group's file that is read, in bytes: some lines of paths.
 const CGROUP_LEN_MAX_BYTES: u64 = 16 << 10;
-/// Most of an environment that is read, in bytes: schedulers set theirs among a few KiB of others.
+/// Most of an environment that is read, in bytes: schedulers set their variables among a few KiB of others.
 const ENVIRON_LEN_MAX_BYTES: u64 = 128 << 10;
 /// Most of a process's status that is read, in bytes.
 const STATUS_LEN_MAX_BYTES: u64 = 16 << 10;
 
-/// What a process says.
+/// Result of reading a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// The job, and how that is known.
+    /// The job, with the evidence.
     Job(Jobs, KnownBy),
-    /// It names none.
+    /// It names no job.
     Nothing,
-    /// Its environment is not for the sensor to read, and its control group names no job.
+    /// The sensor may not read its environment, and its control group names no job.
     Unreadable,
-    /// It is gone.
+    /// It has ended.
     Gone,
 }
 
 /// A file that a process names and that was not read.
 #[derive(Debug)]
 pub struct Refused {
-    /// The file.
     pub path: PathBuf,
-    /// The user of the process.
+    /// User of the process.
     pub user: u32,
-    /// Why.
     pub why: Refusal,
 }
 
-/// Who started a process: the effective user of a program with the rights of another is that other, but its environment is that of
-/// the one who started it. `proc` is where `/proc` is. None if it is gone.
+/// Returns the user that started a process: a set-user-ID program has another effective user, but its
+/// environment is from the user that started it. `proc` is the path of `/proc`. `None` if the process has
+/// ended.
 #[must_use]
 pub fn real_user(proc: &Path, pid: u32) -> Option<u32> {
     let status = some(&proc.join(pid.to_string()).join("status"), STATUS_LEN_MAX_BYTES).ok()?;
@@ -53,7 +52,8 @@ pub fn real_user(proc: &Path, pid: u32) -> Option<u32> {
     text.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next()?.parse().ok())
 }
 
-/// Ask a process of this user; `file_systems` are the types on which job files are read beside the local ones.
+/// Reads a process of this user; `file_systems` are the types on which job files are read beside the local
+/// ones.
 #[must_use]
 pub fn ask(
     proc: &Path,
@@ -86,7 +86,7 @@ pub fn ask(
 
 fn heard(by_cgroup: Jobs, by_environment: Jobs, is_readable: bool) -> Heard {
     if !by_cgroup.is_empty() {
-        // The environment knows the other names of a job; it is believed where it names the same.
+        // The environment has the other names of a job; it is trusted where it names the same job.
         let agrees = by_cgroup.iter().any(|job| by_environment.contains(job));
         let adds = agrees && by_environment.iter().any(|job| !by_cgroup.contains(job));
         return match (agrees, adds) {

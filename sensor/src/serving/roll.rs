@@ -1,8 +1,9 @@
-//! Rolls of who serves the jobs and calls that consumers ask for, kept up beside the sampling.
+//! Cache of the processes that serve the jobs and calls that consumers request, updated beside the sampling.
 //!
-//! Shell. Rules: the sampling thread only looks a process up; a roll is made again when it became known who serves what, and each
-//! second, as logs tell other names of a call; one that no one holds any more is let go.
-//! Not here: who serves what (`known`), which jobs are meant (`meant`).
+//! Shell. Rules: the sampling thread only looks up a process. A roll is computed again when the table of
+//! processes and jobs changed, and each second, because logs report other names of a call; a roll without a
+//! consumer is dropped.
+//! Not here: which process serves which job (`known`), how jobs are matched (`meant`).
 
 use super::known::KnownBy;
 use super::meant::Meant;
@@ -16,12 +17,12 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use wire::process::ProcessKey;
 
-/// Until a roll is made again, though nothing became known.
+/// Longest time until a roll is computed again, although nothing changed.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(1);
-/// Until it is made again after it was.
+/// Shortest time between two computations.
 const AT_MOST_EVERY: Duration = Duration::from_millis(50);
 
-/// The processes that serve what is wanted.
+/// Processes that match a request.
 #[derive(Clone, Debug)]
 pub struct Served(Arc<Roll>);
 
@@ -33,14 +34,14 @@ struct Roll {
 }
 
 impl Served {
-    /// As they are known now, and how.
+    /// Returns the matching processes now, with the evidence for each.
     #[must_use]
     pub fn now(&self) -> Arc<BTreeMap<ProcessKey, KnownBy>> {
         Arc::clone(&locked(&self.0.keys))
     }
 }
 
-/// All rolls; to be cloned freely.
+/// All rolls; cheap to clone.
 #[derive(Clone)]
 pub struct Rolls(Arc<Shared>);
 
@@ -51,13 +52,13 @@ struct Shared {
 }
 
 impl Rolls {
-    /// None yet.
+    /// Creates an empty cache.
     #[must_use]
     pub fn new(serving: watch::Handle, joiner: Arc<Mutex<Joiner>>) -> Rolls {
         Rolls(Arc::new(Shared { serving, joiner, held: Mutex::default() }))
     }
 
-    /// Who serves this job, this call, or both.
+    /// Returns the processes that serve this job, this call, or both; updated while the result is held.
     #[must_use]
     pub fn of(&self, job: Option<&str>, call: Option<&str>) -> Served {
         let roll = Roll { job: job.map(Into::into), call: call.map(Into::into), keys: Mutex::default() };
@@ -67,7 +68,7 @@ impl Rolls {
         Served(roll)
     }
 
-    /// Keep them up until `shutdown`.
+    /// Updates the rolls until `shutdown`.
     pub async fn run(self, shutdown: CancellationToken) {
         let mut known = self.0.serving.changes();
         loop {
@@ -83,7 +84,7 @@ impl Rolls {
             };
             if !held.is_empty() {
                 let own = self.clone();
-                // Calls are many on a busy site.
+                // A busy site has many calls.
                 let made =
                     tokio::task::spawn_blocking(move || held.iter().for_each(|roll| own.make(roll))).await;
                 if made.is_err() {

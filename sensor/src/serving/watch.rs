@@ -1,8 +1,8 @@
-//! Sees on the sampling thread which processes are new, has them asked which job they serve, and keeps what is known.
+//! Detection of new processes on the sampling thread, and the table of the jobs that they serve.
 //!
-//! Shell. Rule: the sampling thread reads no file for it; a process is asked when it is first seen and when it has become another
-//! program.
-//! Not here: asking (`asker`), what the words mean (`named`), what follows (`known`).
+//! Shell. Rule: the sampling thread reads no file for this. A process is read when it is first seen and when
+//! it has become another program.
+//! Not here: reading (`asker`), parsing (`named`), what follows (`known`).
 
 use super::asker::{Asker, THREADS_MAX};
 use super::known::{Known, Newcomer, Serves};
@@ -18,29 +18,30 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use wire::process::{Process, ProcessKey, State};
 
-/// Batches of news that wait, each of one sweep.
+/// Most batches of news in the queue, each of one sweep.
 const BATCHES_MAX: usize = 256;
-/// Newcomers that may wait for their turn on the sampling thread: those that are there at the start.
+/// Most new processes that wait on the sampling thread for room in the queue: those that are there at the
+/// start.
 pub(super) const WAITING_MAX: usize = 16_384;
-/// How often it is looked whether a process holds the asking thread up.
+/// How often the watch checks whether the reading thread is stuck.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// For how long a refused file is shown.
+/// How long a refused file is shown.
 const REFUSED_SHOWN: Duration = Duration::from_secs(600);
 
-/// What a sweep brought.
+/// News of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum News {
-    /// It is there, or has become another program.
+    /// A process is new, or has become another program.
     Came(Newcomer),
-    /// It is gone since then.
+    /// A process has ended, with the time in nanoseconds since boot.
     Gone(ProcessKey, u64),
-    /// It was there between two sweeps.
+    /// A process started and ended between two sweeps; with the time of its end.
     Lived(Newcomer, u64),
 }
 
-/// Sees newcomers on the sampling thread.
+/// Detects new processes on the sampling thread.
 pub struct Spotter {
-    /// By place: who is there, and its name.
+    /// By row of the table of processes: key and name of the process there.
     rows: Vec<Option<(ProcessKey, CompactString)>>,
     number: u64,
     lives_next: Option<u64>,
@@ -49,7 +50,7 @@ pub struct Spotter {
     shared: Arc<Shared>,
 }
 
-/// Asks them, once run.
+/// Task that has the new processes read.
 pub struct Watch {
     proc: PathBuf,
     file_systems: Vec<String>,
@@ -57,7 +58,7 @@ pub struct Watch {
     shared: Arc<Shared>,
 }
 
-/// What is known; to be cloned freely.
+/// Handle of the results; cheap to clone.
 #[derive(Clone)]
 pub struct Handle(Arc<Shared>);
 
@@ -65,30 +66,32 @@ pub struct Handle(Arc<Shared>);
 pub(super) struct Shared {
     pub(super) known: Mutex<Known>,
     pub(super) counts: Mutex<Counts>,
-    /// The last file that a process named and that was not read.
+    /// The last file that a process named and that was not read, with the time.
     pub(super) refused: Mutex<Option<(Duration, Refused)>>,
-    /// How often something became known.
+    /// Number of changes of `known`.
     pub(super) changes: tokio::sync::watch::Sender<u64>,
 }
 
-/// What could not be asked.
+/// Counters of the reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Processes that were asked.
+    /// Processes that were read.
     pub asked_total: u64,
-    /// Of them, those whose environment is not for the sensor to read.
+    /// Of those, processes whose environment the sensor may not read.
     pub unreadable_total: u64,
-    /// Processes that were too many to be asked.
+    /// Processes that were skipped by the rate limiter or a full queue, or because their user blocks a
+    /// thread.
     pub passed_over_total: u64,
     /// Files that processes named and that were not read.
     pub refused_total: u64,
-    /// Processes that did not answer in time; others were asked on another thread.
+    /// Reads that did not end in time; other processes are read on another thread.
     pub stuck_total: u64,
-    /// Of them, those that still hold up a thread.
+    /// Of those, reads that still block a thread.
     pub stuck: u64,
 }
 
-/// The parts of a watch over the processes of `proc`; `file_systems` are the types on which job files are read beside the local ones.
+/// Creates the parts of a watch over the processes of `proc`; `file_systems` are the types on which job files
+/// are read beside the local ones.
 #[must_use]
 pub fn over(proc: PathBuf, file_systems: Vec<String>) -> (Spotter, Watch, Handle) {
     let (sender, news) = mpsc::channel(BATCHES_MAX);
@@ -105,24 +108,24 @@ pub fn over(proc: PathBuf, file_systems: Vec<String>) -> (Spotter, Watch, Handle
 }
 
 impl Handle {
-    /// Look at what is known.
+    /// Runs `look` on the table of known processes.
     pub fn look<T>(&self, look: impl FnOnce(&Known) -> T) -> T {
         look(&locked(&self.0.known))
     }
 
-    /// Changes whenever something became known.
+    /// Returns a receiver that changes whenever the table changes.
     #[must_use]
     pub fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
         self.0.changes.subscribe()
     }
 
-    /// What could not be asked.
+    /// Returns the counters.
     #[must_use]
     pub fn counts(&self) -> Counts {
         *locked(&self.0.counts)
     }
 
-    /// What is wrong with the asking now, in sentences.
+    /// Returns the present failures, as sentences.
     #[must_use]
     pub fn health(&self) -> Vec<String> {
         let counts = self.counts();
@@ -147,7 +150,7 @@ impl Handle {
         health
     }
 
-    /// Those that served a job between these moments, in nanoseconds since boot.
+    /// Returns the processes that served a job between these times, in nanoseconds since boot.
     #[must_use]
     pub fn between(&self, from_ns: u64, to_ns: u64) -> Vec<(ProcessKey, Serves)> {
         let fits = |key: ProcessKey, serves: &Serves| {
@@ -173,7 +176,7 @@ impl Tap for Spotter {
             if place >= self.rows.len() {
                 self.rows.resize(place + 1, None);
             }
-            // One that has ended serves nothing, though its parent has not asked how.
+            // A process that has ended serves nothing, even before its parent has reaped it.
             let is_alive = |row: &&Process| !matches!(row.state, State::Zombie | State::Dead);
             let row = table.rows().get(place).and_then(Option::as_ref).filter(is_alive);
             let known = &mut self.rows[place];
@@ -204,7 +207,7 @@ impl Spotter {
         }
         match self.news.try_reserve() {
             Ok(place) => place.send(std::mem::take(&mut self.waiting)),
-            // They wait for the next sweep; beyond the most, they are not asked.
+            // They wait for the next sweep; beyond the limit they are not read.
             Err(_) if self.waiting.len() <= WAITING_MAX => {}
             Err(_) => {
                 locked(&self.shared.counts).passed_over_total += self.waiting.len() as u64;
@@ -215,7 +218,7 @@ impl Spotter {
 }
 
 impl Watch {
-    /// Ask until `shutdown`.
+    /// Runs until `shutdown`.
     pub async fn run(self, shutdown: CancellationToken) {
         let Watch { proc, file_systems, mut news, shared } = self;
         let asker = Asker::start(proc, file_systems, shared);

@@ -1,7 +1,7 @@
 //! Frames of the store.
 //!
-//! Pure. This is a format on disk: the order of variants and fields is part of it, and a batch comes first, as
-//! [`crate::segments::chain`] says.
+//! Pure. This is a format on disk: the order of variants and fields is part of it, and a batch comes first,
+//! as [`crate::segments::chain`] says.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
