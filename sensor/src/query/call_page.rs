@@ -1,11 +1,12 @@
-//! Pages of calls: their order, and the cursor of the next page.
+//! Pagination of calls: their order, and the cursor of the next page.
 //!
-//! Pure. Rule: the order is total (a call's latest time, then its id), and a cursor names the last call of a page by both, so a
-//! call that is new or changes between two pages moves no other call into a page or out of one. A cursor holds no state of a
-//! daemon: every sensor and every representative of the domain takes it.
-//! A call that changes while pages are read is at its new place: oldest first it comes again at the end; newest first it is
-//! found on a first page read later.
-//! Not here: which calls fit (`calls`).
+//! Pure. Rule: the order is total (a call's latest time, then its id), and a cursor names the last call of a
+//! page by both. So a call that is new or that changes between two pages moves no other call into a page or
+//! out of one. A cursor depends on no state of a daemon: every sensor and every representative of the domain
+//! accepts it.
+//! A call that changes while pages are read is at its new place: with oldest first it appears again at the
+//! end; with newest first it is on a first page that is read later.
+//! Not here: which calls match (`calls`).
 
 use super::calls::latest;
 use compact_str::CompactString;
@@ -16,13 +17,14 @@ use wire::api::calls::CallOrder;
 use wire::call::Call;
 use wire::time::Time;
 
-/// Longest cursor that is read, in bytes: an id has the texts of a log, of 64 KiB each, and each byte may take three here.
+/// Longest accepted cursor, in bytes: an id has texts of a log, of 64 KiB each, and each byte may take three
+/// here.
 const CURSOR_LEN_MAX_BYTES: usize = 1 << 20;
 
-/// What stands for itself in the id of a cursor: what neither a shell nor a URL takes for something else.
+/// Characters percent-encoded in the id of a cursor; the others need no quotes in a shell or a URL.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'/').remove(b':').remove(b'_');
 
-/// The word for an order, in cursors.
+/// Returns the name of an order in cursors.
 pub(super) const fn word_of(order: CallOrder) -> &'static str {
     match order {
         CallOrder::Newest => "newest",
@@ -30,7 +32,7 @@ pub(super) const fn word_of(order: CallOrder) -> &'static str {
     }
 }
 
-/// The last call of a page: its place in an order.
+/// Cursor: the last call of a page, by its place in an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cursor {
     order: CallOrder,
@@ -38,7 +40,7 @@ pub(super) struct Cursor {
     id: CompactString,
 }
 
-/// A text that is no cursor of calls.
+/// A text that could not be parsed as a cursor of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a cursor as an answer gave it in `next`")]
 pub(super) struct NoCursor;
@@ -82,7 +84,6 @@ impl FromStr for Cursor {
 }
 
 impl Cursor {
-    /// Which order it is a place in.
     pub(super) fn order(&self) -> CallOrder {
         self.order
     }
@@ -91,7 +92,7 @@ impl Cursor {
         Cursor { order, latest: latest(call), id: call.id.clone() }
     }
 
-    /// Whether the call comes after this place.
+    /// Returns whether the call comes after this place.
     fn is_before(&self, call: &Call) -> bool {
         let place = (latest(call), call.id.as_str()).cmp(&(self.latest, self.id.as_str()));
         match self.order {
@@ -101,7 +102,8 @@ impl Cursor {
     }
 }
 
-/// At most `limit` of the calls, those after `cursor`, in `order`; and the cursor of the next page, where there is one.
+/// Returns at most `limit` of the calls after `cursor`, in `order`, and the cursor of the next page if there
+/// is one.
 pub(super) fn page(
     mut calls: Vec<Call>,
     order: CallOrder,
@@ -153,7 +155,7 @@ mod tests {
         calls.iter().map(|call| call.id.as_str()).collect()
     }
 
-    /// All pages of two, while `change` is made to the calls after each.
+    /// Reads all pages of two calls; `change` changes the calls after each page.
     fn read(order: CallOrder, mut calls: Vec<Call>, mut change: impl FnMut(&mut Vec<Call>)) -> Vec<String> {
         let (mut cursor, mut read) = (None, Vec::new());
         loop {

@@ -1,8 +1,8 @@
-//! `sensor.call_processes`: the processes that serve or served a call, with their samples through its life.
+//! `sensor.call_processes`: the processes that serve or served a call, with their samples during the call.
 //!
-//! Rule: what is claimed and how it is known is told for each process; samples come from memory and from the recordings of
-//! this boot that overlap the call's life, a bounded number of them.
-//! Not here: who serves what (`serving`), which calls there are (`log_filters::join`).
+//! Rule: the result states for each process which job it serves and the evidence. Samples are read from
+//! memory, and from the recordings of this boot that overlap the call; the number of recordings is bounded.
+//! Not here: which process serves which job (`serving`), which calls there are (`log_filters::join`).
 
 use super::processes;
 use super::samples::{self, Samples, Wanted};
@@ -34,40 +34,40 @@ use wire::recording::Recording;
 use wire::recording::segment::Segment;
 use wire::time::Time;
 
-/// Most recordings looked into for one answer, the newest of those that overlap.
+/// Most recordings read for one answer: the newest of those that overlap.
 const RECORDINGS_MAX: usize = 4;
-/// Answers made at a time.
+/// Most answers computed at the same time.
 const AT_ONCE_MAX: usize = 4;
-/// How far a log's times may be from the processes', in nanoseconds: many print whole seconds, and clocks differ.
+/// Tolerance between times in a log and times of processes, in nanoseconds: many logs print whole seconds,
+/// and clocks differ.
 const SLACK_NS: u64 = 5_000_000_000;
 
-/// What the method reads from.
+/// Data that the method reads.
 #[derive(Clone)]
 pub struct CallProcesses {
-    /// The calls.
     pub joiner: Arc<Mutex<Joiner>>,
-    /// Who serves what.
+    /// Which processes serve which jobs.
     pub serving: watch::Handle,
-    /// The processes there are.
+    /// Table of the present processes.
     pub processes: sampler::Handle,
-    /// The flight recorder, where there is one.
+    /// The flight recorder, if it is on.
     pub recorder: Option<desk::Handle>,
-    /// Where `/proc` is.
+    /// Path of `/proc`.
     pub proc: PathBuf,
 }
 
-/// A call as it is asked for: its names, and when it was.
+/// Requested call: its names, and its time span.
 struct Asked {
     meant: Meant,
     call: Option<Call>,
     from_ns: u64,
     to_ns: u64,
-    /// When the host was booted, as the calendar stands.
+    /// Time of boot, by the present calendar.
     booted: Time,
 }
 
 impl Asked {
-    /// The part of its life between these.
+    /// Limits the time span to these times.
     fn within(mut self, from: Option<UnixTime>, to: Option<UnixTime>) -> Asked {
         let moment_ns =
             |UnixTime(time): UnixTime| u64::try_from(time.since(self.booted).as_nanos()).unwrap_or(u64::MAX);
@@ -77,10 +77,10 @@ impl Asked {
     }
 }
 
-/// A process that serves it.
+/// A process that serves the call.
 struct Server {
     by: KnownBy,
-    /// Whether every user may know it.
+    /// Whether every user may see that it serves the job.
     is_public: bool,
     job: CompactString,
     end_ns: Option<u64>,
@@ -88,8 +88,8 @@ struct Server {
 }
 
 impl Server {
-    /// Whether it is shown that it serves the call. Where its user is not known, as of one that ended before it was sampled, and its
-    /// environment named the job, it is shown to the trusted alone.
+    /// Returns whether the viewer may see that it serves the call. If its user is not known, as for a process
+    /// that ended before it was sampled, and its environment named the job, only trusted viewers see it.
     fn is_shown(&self, sight: Sight) -> bool {
         let uid = self.row.as_ref().map(|row| row.uid);
         match (self.is_public, uid) {
@@ -101,11 +101,11 @@ impl Server {
 }
 
 impl CallProcesses {
-    /// The method.
+    /// Creates the method.
     #[must_use]
     pub fn method(&self) -> Method {
         let (own, apart) = (self.clone(), BlockingPool::new("looking for processes", AT_ONCE_MAX));
-        // Looked at once, so that a process has one start and a sample one time in all answers.
+        // Read once, so that a process has the same start and a sample the same time in all answers.
         let booted = processes::booted();
         typed::method(move |caller, params: CallProcessesParams| {
             let (own, apart, viewer) = (own.clone(), apart.clone(), caller.viewer);
@@ -149,11 +149,11 @@ impl CallProcesses {
         })
     }
 
-    /// Gather from the recordings, and from memory.
+    /// Collects samples from the recordings, and from memory.
     fn play(&self, samples: &mut Samples<'_>, asked: &Asked, recordings: &[Recording]) {
         let held = self.recorder.as_ref().map(|recorder| recorder.ring().window(asked.from_ns, asked.to_ns));
         let held = held.unwrap_or_default();
-        // Recordings have segments of the ring as they are.
+        // Recordings contain copies of segments in the ring.
         let held_ns = held.first().map_or(u64::MAX, |held| held.segment.last_ns);
         let mut next_ns = 0;
         let of_recordings = recordings.iter().flat_map(|recording| &recording.segments);
@@ -173,7 +173,7 @@ impl CallProcesses {
         }
         let meant = Meant::call(&joiner, id);
         drop(joiner);
-        // Logs tell of the calendar as it stands.
+        // Logs use the present calendar.
         let (now_ns, booted) = (boot_ns(), processes::booted());
         let moment_ns = |time: Time| u64::try_from(time.since(booted).as_nanos()).unwrap_or(u64::MAX);
         let began = call.as_ref().and_then(|call| call.selected.or(call.started).or(call.submitted));
@@ -183,7 +183,7 @@ impl CallProcesses {
         Ok(Asked { meant, call, from_ns, to_ns, booted })
     }
 
-    /// Those of this boot that overlap the call's life, the oldest first.
+    /// Reads the recordings of this boot that overlap the call, the oldest first.
     fn recordings(&self, asked: &Asked) -> Vec<Recording> {
         let Some(recorder) = &self.recorder else { return Vec::new() };
         let paths: Vec<PathBuf> = recorder.store(|store| {
@@ -195,7 +195,7 @@ impl CallProcesses {
             let newest = overlap.take(RECORDINGS_MAX);
             newest.filter_map(|kept| store.get(&kept.header.id)).map(|(_, path)| path).collect()
         });
-        // One that was deleted meanwhile is no loss: there are the others.
+        // A recording that was deleted meanwhile is skipped.
         paths.iter().rev().filter_map(|path| store::read(path).ok()).collect()
     }
 
@@ -208,7 +208,7 @@ impl CallProcesses {
                     "environment" => KnownBy::Environment,
                     _ => KnownBy::Parent,
                 };
-                // A recording does not say whether a name is of the control group.
+                // A recording does not state whether a name is from the control group.
                 let server =
                     Server { by, is_public: false, job: serving.job.clone(), end_ns: None, row: None };
                 servers.insert(serving.key, server);
@@ -229,7 +229,7 @@ impl CallProcesses {
         servers
     }
 
-    /// Whether a job is the call, by its own names or by one that the logs tell.
+    /// Returns whether a job is the call, by the names that were requested or by one in the logs.
     fn is_of(&self, job: &str, asked: &Asked) -> bool {
         asked.meant.is(&self.joiner.lock().unwrap_or_else(PoisonError::into_inner), job)
     }
@@ -261,7 +261,8 @@ fn word_of(by: known::KnownBy) -> KnownBy {
     }
 }
 
-/// Recordings may overlap: a segment that ends before what was played does is in the one before.
+/// Plays a segment unless it was played before: recordings may overlap, and such a segment ends before
+/// `next_ns`.
 fn play_new(samples: &mut Samples<'_>, segment: &Segment, next_ns: u64) -> u64 {
     if segment.last_ns < next_ns {
         return next_ns;

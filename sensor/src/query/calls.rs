@@ -1,7 +1,8 @@
-//! `sensor.calls` and what `domain.calls` has in common with it: jobs, transfers and requests, their events joined.
+//! `sensor.calls` and its common part with `domain.calls`: jobs, transfers and requests, joined from their
+//! events.
 //!
-//! Not here: whose calls they are (the callers), how events become calls (`log_filters::join`), the pages of an answer
-//! (`call_page`).
+//! Not here: which calls a method reads (its callers), how events become calls (`log_filters::join`),
+//! pagination (`call_page`).
 
 use super::call_page::{Cursor, page, word_of};
 use super::chosen;
@@ -24,30 +25,30 @@ pub fn method(joiner: &Arc<Mutex<Joiner>>) -> Method {
     typed::method(move |_, SensorCallsParams(params)| std::future::ready(answer(&joiner, &params)))
 }
 
-/// `domain.calls` of a sensor that is its whole domain.
+/// `domain.calls` of a sensor that is the only one of its domain.
 pub(super) fn method_of_domain(joiner: &Arc<Mutex<Joiner>>) -> Method {
     let joiner = Arc::clone(joiner);
     typed::method(move |_, DomainCallsParams(params)| std::future::ready(answer(&joiner, &params)))
 }
 
 fn answer(joiner: &Mutex<Joiner>, params: &CallsParams) -> Result<Calls, Fault> {
-    // The lock is held while calls are chosen, not while they are sorted and shown.
+    // The lock is held while calls are selected, not while they are sorted and encoded.
     let calls = found(&joiner.lock().unwrap_or_else(PoisonError::into_inner), params);
     shown(calls, params)
 }
 
-/// The latest time told of a call.
+/// Returns the latest time of a call.
 #[must_use]
 pub fn latest(call: &Call) -> Option<Time> {
     [call.submitted, call.offered, call.selected, call.started, call.ended].into_iter().flatten().max()
 }
 
-/// Whether a host that a log names is the wanted one, which may be given without its domain.
+/// Returns whether a host name in a log is the requested one, which may be given without its domain.
 pub(super) fn is_host(known: &str, wanted: &str) -> bool {
     known == wanted || (!wanted.is_empty() && known.split('.').next() == Some(wanted))
 }
 
-/// The calls that fit.
+/// Returns the calls that match.
 pub(super) fn found(joiner: &Joiner, params: &CallsParams) -> Vec<Call> {
     let wanted = Wanted::new(params, joiner);
     let id = params.call.as_deref();
@@ -61,7 +62,7 @@ pub(super) fn found(joiner: &Joiner, params: &CallsParams) -> Vec<Call> {
     }
 }
 
-/// A page of them, in the requested order.
+/// Returns one page of the calls, in the requested order.
 pub(super) fn shown(calls: Vec<Call>, params: &CallsParams) -> Result<Calls, Fault> {
     let cursor = cursor(params)?;
     let total = calls.len() as u64;
@@ -75,7 +76,7 @@ pub(super) fn shown(calls: Vec<Call>, params: &CallsParams) -> Result<Calls, Fau
     })
 }
 
-/// Where the page begins; at the first call unless given.
+/// Parses the cursor of the page; `None` for the first page.
 fn cursor(params: &CallsParams) -> Result<Option<Cursor>, Fault> {
     let Some(text) = params.cursor.as_deref().filter(|text| !text.is_empty()) else { return Ok(None) };
     let cursor: Cursor = text.parse().map_err(|error| Fault::invalid_params(format!("cursor: {error}")))?;
@@ -89,7 +90,7 @@ fn cursor(params: &CallsParams) -> Result<Option<Cursor>, Fault> {
 }
 
 struct Wanted<'a> {
-    /// Ids of the calls that the job number means.
+    /// Ids of the calls that match the job number.
     job: Option<HashSet<CompactString>>,
     params: &'a CallsParams,
 }

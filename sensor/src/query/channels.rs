@@ -1,9 +1,11 @@
-//! `sensor.channels`, `sensor.subscribe`, `sensor.take`, `sensor.alter`, `sensor.unsubscribe`, `sensor.subscriptions`:
-//! rate, filter, condition and budget set by the consumer while it runs, evaluated here.
+//! `sensor.channels`, `sensor.subscribe`, `sensor.take`, `sensor.alter`, `sensor.unsubscribe`,
+//! `sensor.subscriptions`: subscriptions whose rate, filter, condition and budget the consumer changes at run
+//! time, evaluated here.
 //!
-//! Rule: entries are handed out once; the answer has the number of the next, so that a lost answer is noticed. Scripts are taken only
-//! from clients of this daemon itself.
-//! Not here: the evaluation (`channel`), what an answer has of entries (`taken`), subscriptions to other hosts (`relays`).
+//! Rule: each entry is delivered once. The answer has the number of the next entry, so that the client
+//! detects a lost answer. Scripts are accepted only from direct clients of this daemon.
+//! Not here: the evaluation (`channel`), the encoding of entries (`taken`), subscriptions to other hosts
+//! (`relays`).
 
 pub mod relays;
 mod taken;
@@ -35,31 +37,29 @@ use wire::channel::{Kind, RATE_MAX_HZ, RATE_MIN_HZ, Wanted};
 use wire::fault;
 use wire::time::Time;
 
-/// Longest wait for a first entry: below the time after which a call is given up.
+/// Longest wait for a first entry: below the timeout of a call.
 const WAIT_MAX: Duration = Duration::from_secs(25);
-/// Names of users asked for at a time.
+/// Most lookups of user names at the same time.
 const NAMES_AT_ONCE_MAX: usize = 4;
-/// What is kept of the caller's time for the answer to arrive.
+/// Part of the caller's time that is reserved for the answer to arrive.
 const ANSWER_TIME: Duration = Duration::from_millis(500);
 
-/// What the methods answer from.
+/// Data that the methods read.
 #[derive(Clone)]
 pub struct Channels {
-    /// The subscriptions.
     pub hub: Hub,
-    /// Fired when the sensor ends: no one waits any longer.
+    /// Cancelled when the sensor shuts down: waiting calls then fail.
     pub ending: CancellationToken,
 }
 
 impl Channels {
-    /// All of them.
     #[must_use]
     pub fn methods(&self) -> Vec<Method> {
         let own = || self.clone();
         let (subscribing, altering, ending, listing, taking) = (own(), own(), own(), own(), own());
         let names = BlockingPool::new("asking for a user's number", NAMES_AT_ONCE_MAX);
         let of_altered = names.clone();
-        // Looked at once, so that a process has one start as long as the sensor runs.
+        // Read once, so that a process has the same start as long as the sensor runs.
         let booted = processes::booted();
         vec![
             method(|_, ChannelsParams {}| ready(Ok(kinds()))),
@@ -95,7 +95,7 @@ impl Channels {
         Ok(self.standing(id, &self.hub.standing(id)?))
     }
 
-    /// Where in the journal a call wants to begin.
+    /// Returns the place in the journal where a subscription starts.
     fn place(&self, kind: Kind, cursor: Option<&str>) -> Result<Option<u64>, Fault> {
         let Some(given) = cursor else { return Ok(None) };
         let journal = self.hub.journal().filter(|_| kind.happens()).ok_or_else(|| {
@@ -115,14 +115,15 @@ impl Channels {
         })
     }
 
-    /// How a subscription stands, with its place in the journal.
+    /// Returns the state of a subscription, with its place in the journal.
     fn standing(&self, id: Id, stands: &Standing) -> Subscription {
         let journal = self.hub.journal().filter(|_| stands.wanted.kind.happens());
         let cursor = journal.map(|journal| Cursor::new(journal.key(), stands.place).to_string());
         Subscription { cursor, ..standing(id, stands) }
     }
 
-    /// Where a client that was given `answer` goes on in the journal, should the subscription end. A script may hold back what it saw.
+    /// Returns the cursor from which the client that received `answer` can continue in the journal if the
+    /// subscription ends. `None` with a script, which may hold back events that it has read.
     fn place_after(&self, answer: &Answer) -> Option<Cursor> {
         let wanted = &answer.standing.wanted;
         let journal = self.hub.journal().filter(|_| wanted.kind.happens() && wanted.script.is_none())?;
@@ -138,7 +139,7 @@ impl Channels {
     ) -> Result<Subscription, Fault> {
         of_peer(caller, &params.settings)?;
         let id = self.id(caller, &params.subscription)?;
-        // Before anything is locked.
+        // Looked up before anything is locked.
         let uid = uid(self.hub.standing(id)?.wanted.kind, &params.settings, names).await?;
         let altered = self
             .hub
@@ -149,7 +150,7 @@ impl Channels {
         })
     }
 
-    /// The subscription that a call names; to a caller one of another daemon's is none.
+    /// Returns the subscription that a call names; a subscription of another client is unknown to the caller.
     fn id(&self, caller: &Caller, subscription: &str) -> Result<Id, Fault> {
         let id = subscription.parse()?;
         self.hub.admit(id, caller.principal())?;
@@ -165,7 +166,7 @@ impl Channels {
         let all = self.hub.standings();
         let fastest = all.iter().map(|(_, stands)| stands.wanted.rate.hz()).reduce(f64::max);
         let principal = caller.principal();
-        // Which they are, and what their scripts say, is for their owners; the sensor's own have no name.
+        // Ids and scripts are shown only to owners; the sensor's own subscriptions have no id.
         let shown = |(id, stands): &(Id, Standing)| {
             let mut shown = self.standing(*id, stands);
             if !self.hub.is_shown(*id, principal) {
@@ -192,13 +193,14 @@ impl Channels {
     }
 }
 
-/// How many entries a call takes at most, and how long it waits for the first: no longer than its caller, who has `left`.
+/// Returns the most entries of a call, and how long it waits for the first: less than the time that its
+/// caller has `left`.
 fn patience(params: &TakeParams, left: Duration) -> (usize, Duration) {
     let limit = usize::try_from(params.limit).unwrap_or(1);
     (limit, params.wait.0.min(WAIT_MAX).min(left.saturating_sub(ANSWER_TIME)))
 }
 
-/// The number of the user whose processes a call selects, if it does.
+/// Looks up the uid of the user whose processes a call selects, if it selects by user.
 async fn uid(kind: Kind, settings: &Settings, names: &BlockingPool) -> Result<Option<u32>, Fault> {
     match wanted::user_of_processes(kind, settings) {
         Some(user) => names.run(move || wanted::uid(&user)).await.map(Some),
@@ -206,7 +208,8 @@ async fn uid(kind: Kind, settings: &Settings, names: &BlockingPool) -> Result<Op
     }
 }
 
-/// What a script may do is bounded, but it is a program: not from another daemon, which does not say for whom it asks.
+/// Rejects scripts from another daemon. A script's resources are limited, but it is a program, and a daemon
+/// does not state which client it forwards for.
 fn of_peer(caller: &Caller, settings: &Settings) -> Result<(), Fault> {
     if caller.peer.is_some() && settings.script.as_ref().is_some_and(|script| !script.trim().is_empty()) {
         return Err(Fault::new(
@@ -218,7 +221,7 @@ fn of_peer(caller: &Caller, settings: &Settings) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Why a subscription is not altered.
+/// Reason why a subscription is not altered.
 enum Refused {
     Fault(Fault),
     Hub(Error),

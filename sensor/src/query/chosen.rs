@@ -1,7 +1,7 @@
-//! Which calls a job's number or a user means, in a query.
+//! Selection of calls by a job's number or a user, in a query.
 //!
-//! Rule: a number means every call that bears it, whatever the product, under any of its names; and the parts
-//! of a whole of that number. Not here: how names are told (`log_filters::join`).
+//! Rule: a number matches every call that has it, whatever the product, under any of its names, and the parts
+//! of a whole with that number. Not here: how names are joined (`log_filters::join`).
 
 use crate::likeness;
 use compact_str::{CompactString, format_compact};
@@ -9,10 +9,10 @@ use log_filters::join::Joiner;
 use std::collections::{BTreeSet, HashSet};
 use wire::call::Call;
 
-/// What stands between the number of an array or cluster of jobs, and that of one of its jobs.
+/// Separators between the number of an array or cluster of jobs and that of one of its jobs.
 const PART_MARKS: [char; 3] = ['_', '.', '['];
 
-/// Ids of the calls that this number means, as `Joiner::calls` has them.
+/// Returns the ids of the calls that this number matches, as in `Joiner::calls`.
 pub(crate) fn of_job(joiner: &Joiner, job: &str) -> HashSet<CompactString> {
     let mut ids = HashSet::new();
     let mut scopes = BTreeSet::new();
@@ -24,18 +24,18 @@ pub(crate) fn of_job(joiner: &Joiner, job: &str) -> HashSet<CompactString> {
             ids.insert(call.id);
         }
     }
-    // A name under which the call does not go: the number of its own that an array's task has.
+    // A name that is not in the call's id: the number of its own that a task of an array has.
     let named = scopes.iter().filter_map(|scope| joiner.get(&format_compact!("{scope}:{job}")));
     ids.extend(named.map(|call| call.id));
     ids
 }
 
-/// Every id under which events of the calls of this job are known.
+/// Returns every id that events of this job's calls have.
 pub(super) fn event_ids_of_job(joiner: &Joiner, job: &str) -> HashSet<CompactString> {
     of_job(joiner, job).iter().flat_map(|id| joiner.ids(id)).collect()
 }
 
-/// Every id under which events of this call are known; itself if the call is no longer held, or never was.
+/// Returns every id that events of this call have; `call` itself if the call is not stored.
 pub(super) fn event_ids_of_call(joiner: &Joiner, call: &str) -> Vec<CompactString> {
     let ids = joiner.ids(call);
     if ids.is_empty() && likeness::is_part(call) {
@@ -45,7 +45,7 @@ pub(super) fn event_ids_of_call(joiner: &Joiner, call: &str) -> Vec<CompactStrin
     if ids.is_empty() { vec![call.into()] } else { ids }
 }
 
-/// Every id under which events of this user's calls are known.
+/// Returns every id that events of this user's calls have.
 pub(super) fn event_ids_of_user(joiner: &Joiner, user: &str) -> HashSet<CompactString> {
     let own = |call: Call| (call.user == user).then_some(call.id);
     joiner.calls().filter_map(own).flat_map(|id| joiner.ids(&id)).collect()
@@ -64,7 +64,7 @@ mod tests {
     use wire::id::{Generation, SensorKey};
     use wire::time::Time;
 
-    /// Calls of these products, each with its names, the best first.
+    /// Creates calls of these products, each with its names, the best first.
     fn joiner(calls: &[(&str, &[&str])]) -> Joiner {
         let mut joiner = Joiner::default();
         for (offset, (scope, names)) in (0..).zip(calls) {

@@ -1,8 +1,8 @@
-//! `sensor.control`: an operator's signed order to a process of this host.
+//! `sensor.control`: an operator's signed command to a process of this host.
 //!
-//! Rule: the call itself proves nothing and needs to prove nothing; the order does. It is obeyed, and the process's user named, where
-//! that may block.
-//! Not here: what is believed and obeyed (`control`).
+//! Rule: the caller needs no authentication, because the command itself is signed. The command is executed,
+//! and the name of the process's user looked up, where that may block.
+//! Not here: verification and execution (`control`).
 
 use crate::control::desk::{Done, Handle};
 use crate::control::refusal::Refusal;
@@ -14,13 +14,14 @@ use rpc::fault::Fault;
 use wire::api::control::{ControlAnswer, ControlParams};
 use wire::fault;
 
-/// Longest order taken, in bytes: one signed under the longest names has below 5,000.
+/// Longest accepted command, in bytes: one signed under the longest names has less than 5,000.
 const ORDER_LEN_MAX_BYTES: usize = 16 << 10;
 
-/// Orders looked at or waited for at a time; others wait for their turn, in the order in which they came. Each has a thread.
+/// Most commands handled or waited for at the same time; others wait in the order of their arrival. Each
+/// takes a thread.
 const IN_WORK_MAX: usize = 4;
 
-/// The method.
+/// Creates the method.
 #[must_use]
 pub fn method(desk: &Handle) -> Method {
     let (desk, apart) = (desk.clone(), BlockingPool::new("obeying an order", IN_WORK_MAX));
@@ -33,7 +34,7 @@ pub fn method(desk: &Handle) -> Method {
                     "order: expected at most {ORDER_LEN_MAX_BYTES} bytes, found {found}"
                 )));
             }
-            // With the user's name, which may be asked of a server.
+            // Includes the lookup of the user's name, which may query a server.
             apart
                 .run(move || desk.obey(&order).map(|done| shown(&done)).map_err(|refusal| refused(&refusal)))
                 .await

@@ -1,7 +1,8 @@
-//! Every method of a sensor as it is declared: its name, what it takes and gives.
+//! Declarations of all methods of a sensor: name, parameters and result.
 //!
-//! Rule: a daemon that only hands questions on declares what a sensor answers, so that its clients see the same.
-//! Not here: the answers.
+//! Rule: a daemon that only forwards queries declares the same methods as a sensor, so that its clients see
+//! the same.
+//! Not here: the implementations.
 
 use rpc::dispatch::method::Declaration;
 use wire::api::calls::{DomainCallsParams, SensorCallsParams};
@@ -19,7 +20,7 @@ use wire::api::processes::ProcessesParams;
 use wire::api::recordings::{RecordParams, RecordingFileParams, RecordingParams, RecordingsParams};
 use wire::api::samples::{CallProcessesParams, PastProcessesParams};
 
-/// All of them.
+/// Returns the declarations.
 #[must_use]
 pub fn all() -> Vec<Declaration> {
     vec![

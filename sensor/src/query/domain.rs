@@ -1,6 +1,7 @@
 //! `domain.hosts`, `domain.summary` and `domain.calls`: the domain as its representative knows it.
 //!
-//! Rule: only the representative answers, from what members reported; of a domain of one host that is itself.
+//! Rule: only the representative answers, from members' reports. In a domain of one host that is the host
+//! itself.
 //! Not here: `domain.events` ([`super::domain_events`]), `domain.metrics` ([`super::domain_metrics`]).
 
 use super::calls;
@@ -24,30 +25,29 @@ use wire::event::Outcome;
 use wire::id::{DomainName, HostName};
 use wire::time::Time;
 
-/// Entries of each top list.
+/// Number of entries in each top list.
 const TOP: usize = 10;
 
-/// What the methods answer from.
+/// Data that the methods read.
 #[derive(Clone)]
 pub struct Domain {
-    /// The domain.
     pub domain: DomainName,
-    /// This sensor's host: the representative's, where it answers.
+    /// Host of this sensor: the representative's host where it answers.
     pub host: HostName,
-    /// Where it answers, once that is known.
+    /// Address at which this sensor answers, once it is known.
     pub address: Arc<OnceLock<String>>,
-    /// What members reported.
+    /// Service with members' reports.
     pub office: Handle,
-    /// Of a sensor that is its whole domain: what its logs told is not reported, but known.
+    /// Set for a sensor that is the only one of its domain: it does not report its own events, and reads them
+    /// here.
     pub own: Option<OwnLogs>,
 }
 
-/// What a sensor's own logs told.
+/// Events and calls of a sensor's own logs.
 #[derive(Clone)]
 pub struct OwnLogs {
-    /// Its calls.
     pub calls: Arc<Mutex<Joiner>>,
-    /// The number that its next event gets.
+    /// Number that its next event gets.
     pub next: watch::Receiver<u64>,
 }
 
@@ -61,13 +61,13 @@ impl OwnLogs {
     }
 }
 
-/// A fault that says where to ask.
+/// Converts the error to a fault.
 pub(super) fn absent(absent: Absent) -> Fault {
     Fault::unavailable(absent.to_string())
 }
 
-/// Hosts that are away and have not reported to this representative: what they reported to the previous one may be missing. A sensor
-/// that no longer represents the domain has answered all the same.
+/// Returns the hosts that are silent and have not reported to this representative: events that they reported
+/// to the previous one may be missing. Returns an empty list if this sensor no longer represents the domain.
 pub(super) async fn unheard(office: &Handle) -> Vec<String> {
     let asked = office.ask(|domain, _| {
         let away = domain.unreported().iter().filter(|gone| gone.standing == Standing::Silent);
@@ -77,7 +77,7 @@ pub(super) async fn unheard(office: &Handle) -> Vec<String> {
 }
 
 impl Domain {
-    /// The methods.
+    /// Creates the methods.
     #[must_use]
     pub fn methods(self) -> Vec<Method> {
         let (of_hosts, of_summary, of_calls) = (self.clone(), self.clone(), self.office.clone());
@@ -123,12 +123,12 @@ impl Domain {
     fn row(&self, row: &HostRow) -> Host {
         let is_own = row.host == self.host;
         let state = &row.state;
-        // Before its first word of itself nothing is known.
+        // Nothing is known before its first report of its state.
         let is_told = state.time != Time::default();
         Host {
             host: row.host.to_string(),
             state: host_state(row.standing),
-            // It may not have heard yet that it represents the domain; that it answers says so.
+            // The election may not have set its role yet; answering here means that it is the representative.
             role: if is_own { HostRole::Representative } else { host_role(row.role) },
             sensor: Some(row.sensor.to_string()),
             version: Some(row.program.to_string()),
@@ -200,7 +200,7 @@ fn host_role(role: Role) -> HostRole {
     }
 }
 
-/// A host that has not reported to this representative: all that the election knows of it.
+/// Row of a host that has not reported to this representative: only what the election knows of it.
 fn unreported_row(host: &Unreported, now: Time) -> Host {
     Host {
         host: host.host.to_string(),

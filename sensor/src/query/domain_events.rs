@@ -1,8 +1,9 @@
-//! `domain.events`: what was found in the logs of all hosts, from a cursor on.
+//! `domain.events`: events from the logs of all hosts, starting at a cursor.
 //!
-//! A cursor outlives the representative that gave it: the next one gives what was not seen (`representative::cursor`).
-//! Reading the disk is done where it may block.
-//! Not here: what may be asked for ([`super::events`]).
+//! A cursor survives a change of the representative: the next one returns the events that were not read
+//! (`representative::cursor`).
+//! The disk is read where that may block.
+//! Not here: the parameters ([`super::events`]).
 
 use super::chosen;
 use super::domain::{absent, unheard};
@@ -24,10 +25,10 @@ use tokio_util::sync::CancellationToken;
 use wire::api::events::{DomainEventsParams, EventsParams};
 use wire::query::Form;
 
-/// Between two looks at whether they have.
+/// Polling interval while waiting for members' watermarks.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What the method reads from.
+/// Data that the method reads.
 #[derive(Clone)]
 pub struct Events {
     office: Handle,
@@ -36,7 +37,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Of what members reported. Once `ending` fires no one waits any longer for events.
+    /// Reads the events that members reported. Calls that wait for events return when `ending` is cancelled.
     #[must_use]
     pub fn new(office: Handle, ending: CancellationToken) -> Events {
         Events { office, ending, apart: BlockingPool::new("reading the domain's events", READ_AT_ONCE_MAX) }
@@ -57,7 +58,7 @@ impl Events {
         found.answer(&Rest { cursor: cursor.to_string(), missed, unheard: &unheard })
     }
 
-    /// What was found, where to continue, and how many events are stored no more.
+    /// Returns the events, the cursor to continue from, and how many events are no longer stored.
     async fn page(&self, params: EventsParams, form: Option<Form>) -> Result<(Found, Cursor, u64), Fault> {
         let feed = self.office.feed().await.map_err(absent)?;
         let asked = params.cursor.clone().unwrap_or_default();
@@ -81,7 +82,7 @@ impl Events {
             let went_on = page.cursor != cursor;
             cursor = page.cursor;
             self.tell(&mut found, &page.events).await?;
-            // A reading ends early where few of the events looked at fit: then there is more to look at.
+            // A read ends early where few of the examined events match: then there are more to examine.
             if found.len() < wanted.limit && went_on && page.has_more {
                 continue;
             }
@@ -91,7 +92,7 @@ impl Events {
             tokio::select! {
                 () = self.ending.cancelled() => return Ok((found, cursor, missed)),
                 () = &mut deadline => return Ok((found, cursor, missed)),
-                // The next question goes to whoever represents the domain then.
+                // The next call is forwarded to the new representative.
                 () = self.office.closed() => return Ok((found, cursor, missed)),
                 changed = next.changed() => if changed.is_err() {
                     return Ok((found, cursor, missed));
@@ -100,7 +101,7 @@ impl Events {
         }
     }
 
-    /// Wait until it is known what readers of other stores have seen.
+    /// Waits until the watermarks of other stores are known.
     async fn await_marks(&self, feed: &Feed) {
         let brought = async {
             while !feed.is_settled() {
@@ -134,7 +135,7 @@ impl Events {
         self.apart.run(move || feed.read_some(&cursor, limit, LOOKED_AT_MAX, fits).map_err(unreadable)).await
     }
 
-    /// The last events that fit, looked for from the newest back.
+    /// Returns the last events that match, searching backwards from the newest.
     async fn last(
         &self,
         feed: &Feed,
@@ -166,7 +167,7 @@ impl Events {
         Ok((all, cursor, missed))
     }
 
-    /// Add these events, each with the id that its call has now.
+    /// Adds these events, each with the present id of its call.
     async fn tell(&self, found: &mut Found, events: &[Stored]) -> Result<(), Fault> {
         if events.is_empty() {
             return Ok(());
@@ -185,7 +186,7 @@ impl Events {
         Ok(())
     }
 
-    /// Ids of the calls that are meant now.
+    /// Returns the ids of the calls that match now.
     async fn chosen(&self, wanted: &Arc<Wanted>) -> Result<Chosen, Fault> {
         if !wanted.chooses_calls() {
             return Ok(Chosen::default());

@@ -1,6 +1,6 @@
-//! `domain.metrics`: the metrics of all hosts, the newest or the last minutes, as their members reported them.
+//! `domain.metrics`: metrics of all hosts, the newest or those of the last minutes, as members reported them.
 //!
-//! Rule: an answer holds a bounded number of points, the newest. Older sweeps of a host are kept thinned.
+//! Rule: an answer has a bounded number of points, the newest. Older sweeps of a host are stored thinned out.
 //! Not here: one host's own metrics in full ([`super::metrics`]).
 
 use super::domain::absent;
@@ -16,7 +16,7 @@ use wire::api::UnixTime;
 use wire::api::metrics::{DomainMetrics, DomainMetricsParams, Metric};
 use wire::id::HostName;
 
-/// The method.
+/// Creates the method.
 #[must_use]
 pub fn method(office: &Handle) -> Method {
     let office = office.clone();
@@ -58,7 +58,7 @@ fn of_host(host: &HostName, metric: Metric) -> Metric {
     Metric { host: Some(host.as_str().into()), ..metric }
 }
 
-/// Whether there is such a host, which may have no such metric.
+/// Returns a fault if there is no such host; a host without such a metric is no error.
 async fn check_host(office: &Handle, wanted: &str) -> Result<(), Fault> {
     let name = wanted.to_owned();
     let is_known = move |domain: &Domain, now: Now| {

@@ -1,8 +1,8 @@
-//! `sensor.events`, and what `domain.events` has in common with it: what was found in the logs, from a cursor on.
+//! `sensor.events` and its common part with `domain.events`: events from the logs, starting at a cursor.
 //!
-//! A cursor names the journal, by the sensor's key, and the sequence number of the next event in it; it outlives
-//! restarts, and a journal that was started again refuses it. The last events that fit are looked for from the newest
-//! back. Reading the disk is done where it may block.
+//! A cursor names the journal by the sensor's key, and the sequence number of the next event in it. It
+//! survives restarts; a journal that was created again rejects it. A query for the last events that match
+//! searches backwards from the newest. The disk is read where that may block.
 
 use super::chosen;
 use super::found::{Found, Rest};
@@ -24,14 +24,15 @@ use wire::event::{Content, Event, Kind};
 use wire::query::Form;
 use wire::time::Time;
 
-/// Longest wait for a first event: below the time after which a call is given up.
+/// Longest wait for a first event: below the timeout of a call.
 const WAIT_MAX: Duration = Duration::from_secs(25);
-/// Events looked at in one go before other queries get a turn at the disk's thread.
+/// Most events examined in one read before other queries get their turn at the disk.
 pub(super) const LOOKED_AT_MAX: usize = 200_000;
-/// Of the last events so many are looked at first, and then twice as many each time: mostly they fit.
+/// Number of events examined first in a search for the last events; it doubles each time. Mostly the first
+/// ones match.
 pub(super) const LOOKED_AT_FIRST: usize = 1_024;
 
-/// What the methods read from.
+/// Data that the methods read.
 #[derive(Clone)]
 pub struct Events {
     reader: Reader,
@@ -40,13 +41,13 @@ pub struct Events {
     apart: BlockingPool,
 }
 
-/// Readings at a time: each is short, and one that waits for its first event is none.
+/// Most reads at the same time: each is short, and a call that waits for its first event is not reading.
 pub(super) const READ_AT_ONCE_MAX: usize = 16;
 
-/// What is asked for.
+/// Parameters of a query.
 pub(super) struct Wanted {
     pub(super) limit: usize,
-    /// Whether the last that fit are wanted.
+    /// Whether the last matching events are requested.
     pub(super) is_last: bool,
     kinds: Vec<Kind>,
     calls: Option<Vec<CompactString>>,
@@ -58,7 +59,7 @@ pub(super) struct Wanted {
     pub(super) wait: Duration,
 }
 
-/// Ids of the calls that the wanted job and user mean now; no one's if none is wanted.
+/// Ids of the calls that match the requested job and user now; empty if none is requested.
 #[derive(Default)]
 pub(super) struct Chosen {
     of_job: HashSet<CompactString>,
@@ -66,12 +67,13 @@ pub(super) struct Chosen {
 }
 
 impl Wanted {
-    /// Whether the calls must be known to say what fits.
+    /// Returns whether the calls must be known to decide which events match.
     pub(super) fn chooses_calls(&self) -> bool {
         self.job.is_some() || self.user.is_some()
     }
 
-    /// Looked up again for each reading, since calls come while one waits.
+    /// Returns the ids of the matching calls; looked up again for each read, since calls are added while a
+    /// query waits.
     pub(super) fn chosen(&self, joiner: &Joiner) -> Chosen {
         let of_job = self.job.as_ref().map(|job| chosen::event_ids_of_job(joiner, job));
         let of_user = self.user.as_ref().map(|user| chosen::event_ids_of_user(joiner, user));
@@ -94,8 +96,8 @@ impl Wanted {
 }
 
 impl Events {
-    /// Of a journal; with the calls, for the names under which a call's events stand. Once `ending` fires no one waits any longer
-    /// for events.
+    /// Reads a journal; the calls give the ids that a call's events have. Calls that wait for events return
+    /// when `ending` is cancelled.
     #[must_use]
     pub fn new(reader: Reader, joiner: Arc<Mutex<Joiner>>, ending: CancellationToken) -> Events {
         Events { reader, joiner, ending, apart: BlockingPool::new("reading the journal", READ_AT_ONCE_MAX) }
@@ -111,7 +113,7 @@ impl Events {
         })
     }
 
-    /// `domain.events` of a sensor that is its whole domain.
+    /// `domain.events` of a sensor that is the only one of its domain.
     #[must_use]
     pub fn method_of_domain(&self) -> Method {
         let own = self.clone();
@@ -142,7 +144,7 @@ impl Events {
             missed += page.missed;
             let went_on = page.cursor != cursor;
             cursor = page.cursor;
-            // A reading ends early where few of the events looked at fit: then there is more to look at.
+            // A read ends early where few of the examined events match: then there are more to examine.
             if found.len() < wanted.limit && went_on && cursor < newest {
                 continue;
             }
@@ -163,7 +165,7 @@ impl Events {
         Cursor::new(self.reader.key(), at)
     }
 
-    /// The place in this journal that a cursor means.
+    /// Returns the place in this journal that a cursor names.
     fn place(&self, text: &str) -> Result<u64, Fault> {
         let cursor: Cursor = text.parse().map_err(|_| {
             Fault::invalid_params(format!(
@@ -178,7 +180,7 @@ impl Events {
         })
     }
 
-    /// The last events that fit, looked for from the newest back.
+    /// Returns the last events that match, searching backwards from the newest.
     async fn last(&self, wanted: Arc<Wanted>, form: Option<Form>) -> Result<Answered, Fault> {
         let (newest, oldest) = (*self.reader.next().borrow(), self.reader.oldest());
         let (mut found, mut missed) = (VecDeque::new(), 0);
@@ -198,7 +200,8 @@ impl Events {
         self.shown(all, newest, missed)
     }
 
-    /// The last of these events that fit, as many as are wanted; and how many of them cannot be read.
+    /// Returns the last events between `begin` and `end` that match, at most `limit`, and how many of them
+    /// cannot be read.
     async fn last_of(
         &self,
         begin: u64,
@@ -227,7 +230,7 @@ impl Events {
         self.apart.run(reading).await
     }
 
-    /// What fits from `cursor` on, up to what is wanted, behind what was found before.
+    /// Appends the events that match, starting at `cursor`, to those found before, up to the limit.
     async fn read(
         &self,
         cursor: u64,
@@ -258,7 +261,7 @@ impl Events {
 }
 
 impl Wanted {
-    /// What these parameters ask for; `ids` gives the ids under which events of a call stand.
+    /// Parses the parameters; `ids` returns the ids that events of a call have.
     pub(super) fn new(
         params: &EventsParams,
         ids: impl Fn(&str) -> Vec<CompactString>,
@@ -284,7 +287,7 @@ impl Wanted {
     }
 }
 
-/// One more event, whose call is told by the id that it has now: some become known by a better one.
+/// Adds an event with the present id of its call: some calls get a better id later.
 fn add(found: &mut Found, event: &Event, joiner: &Mutex<Joiner>) {
     let present = joiner.lock().unwrap_or_else(PoisonError::into_inner).present_id(&event.call).cloned();
     found.add(event, present.as_ref().unwrap_or(&event.call));
@@ -297,12 +300,12 @@ fn chosen_of(wanted: &Wanted, joiner: &Mutex<Joiner>) -> Chosen {
     }
 }
 
-/// What is stored cannot be read.
+/// Converts a failure to read the disk to a fault.
 pub(super) fn unreadable(error: crate::segments::Error) -> Fault {
     Fault::new(wire::fault::SYSTEM, error.to_string())
 }
 
-/// Whether a host acts in an event or is acted on.
+/// Returns whether a host is the source or the target of an event.
 fn is_party(content: &Content, host: &str) -> bool {
     let parties = content.from.split(',').chain(content.to.split(','));
     parties.map(str::trim).any(|party| super::calls::is_host(party, host))

@@ -1,6 +1,6 @@
-//! `sensor.files` and `sensor.filters`: what is read, by which filter, how far, and what is wrong.
+//! `sensor.files` and `sensor.filters`: which files are read by which filter, how far, and what failed.
 //!
-//! Not here: the choosing of filters (`filters`), the reading (`tail`).
+//! Not here: the choice of filters (`filters`), the reading (`tail`).
 
 use crate::config::Config;
 use crate::filters::Filtering;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use wire::api::UnixTime;
 use wire::api::files::{Files, FilesParams, Filters, FiltersParams, LogFile, LogFilter};
 
-/// `sensor.files`; `files` tells the present state.
+/// `sensor.files`; `files` returns the present state.
 pub fn files_method(config: &Config, files: impl Fn() -> Vec<FileState> + Send + Sync + 'static) -> Method {
     let clusters: Vec<_> = config
         .tails

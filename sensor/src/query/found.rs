@@ -1,6 +1,6 @@
-//! Events that were found, as they are answered: values, or at once the text of the document that is asked for.
+//! Events of an answer, encoded while they are collected: as values, or as text of the requested document.
 //!
-//! Pure. Not here: finding them (`events`, `domain_events`), what an answer has of one (`wire::api`).
+//! Pure. Not here: the search (`events`, `domain_events`), the fields of an event (`wire::api`).
 
 use rpc::codec::value::Value;
 use rpc::codec::{self, Items};
@@ -11,17 +11,17 @@ use wire::api::events::EventRef;
 use wire::event::Event;
 use wire::query::Form;
 
-/// The name of their list.
+/// Name of the list of events in the answer.
 const EVENTS: &str = "events";
 
-/// Some of them, in order.
+/// Encoded events, in order.
 pub(super) enum Found {
     Values(Vec<Value>),
     Texts(Items),
 }
 
 impl Found {
-    /// None yet, for a document in `form`, if one is asked for.
+    /// Creates an empty list for a document in `form`, if one is requested.
     pub(super) fn new(form: Option<Form>) -> Found {
         form.map_or_else(|| Found::Values(Vec::new()), |form| Found::Texts(Items::new(form, EVENTS)))
     }
@@ -33,7 +33,7 @@ impl Found {
         }
     }
 
-    /// One more, whose call is known as `call`.
+    /// Adds an event of the call `call`.
     pub(super) fn add(&mut self, event: &Event, call: &str) {
         let event = EventRef::new(event, call);
         match self {
@@ -42,7 +42,7 @@ impl Found {
         }
     }
 
-    /// Those of `other`, of the same form, behind these.
+    /// Appends the events of `other`, which has the same form.
     pub(super) fn append(&mut self, other: Found) {
         match (self, other) {
             (Found::Values(values), Found::Values(more)) => values.extend(more),
@@ -53,7 +53,7 @@ impl Found {
         }
     }
 
-    /// The answer that they are.
+    /// Builds the answer.
     pub(super) fn answer(self, rest: &Rest<'_>) -> Result<Answered, Fault> {
         let answered = match self {
             Found::Values(events) => codec::value(rest, &[]).map(|mut answer| {
@@ -68,10 +68,10 @@ impl Found {
     }
 }
 
-/// What is expected of the type of an event.
+/// Expectation on the type of an event.
 const WRITTEN: &str = "its maps have texts as keys";
 
-/// What is answered beside them, as [`wire::api::events::Events`] has it.
+/// The other fields of the answer, as in [`wire::api::events::Events`].
 #[derive(Serialize)]
 pub(super) struct Rest<'a> {
     pub(super) cursor: String,

@@ -1,6 +1,6 @@
-//! `sensor.metrics`: the host's metrics, the newest or the last minutes.
+//! `sensor.metrics`: metrics of the host, the newest or those of the last minutes.
 //!
-//! Rule: an answer holds a bounded number of points, the newest. Not here: sampling (`sample`).
+//! Rule: an answer has a bounded number of points, the newest. Not here: sampling (`sample`).
 
 use crate::sample::glob::Glob;
 use crate::sample::sampler::Handle;
@@ -14,7 +14,7 @@ use wire::api::metrics::{
 use wire::sample::{Metric, Number};
 use wire::time::Time;
 
-/// Most points of one answer, all metrics together: about 8 MB of XML.
+/// Most points of one answer, over all metrics: about 8 MB of XML.
 pub(super) const POINTS_MAX: usize = 100_000;
 
 /// `sensor.metrics`.
@@ -24,7 +24,7 @@ pub fn method(sampler: &Handle) -> Method {
     typed::method(move |_, SensorMetricsParams(params)| std::future::ready(answer(&own, &params)))
 }
 
-/// Which metrics, and of which time.
+/// Requested metrics and times.
 pub(super) struct Wanted {
     name: Option<Glob>,
     labels: Labels,
@@ -49,7 +49,7 @@ impl Wanted {
         self.name.as_ref().is_none_or(|name| name.means(&metric.name)) && self.labels.fit(metric)
     }
 
-    /// A metric with those of its points that are not after the wanted time.
+    /// Returns a metric with those of its points that are not after the requested time.
     pub(super) fn with_history(&self, metric: &Metric, points: &[(Time, Number)]) -> api::Metric {
         let points = points.iter().filter(|(time, _)| *time <= self.until);
         let samples =
@@ -58,7 +58,7 @@ impl Wanted {
     }
 }
 
-/// A metric with its newest value.
+/// Returns a metric with its newest value.
 pub(super) fn with_newest(metric: &Metric, value: Number, time: Time) -> api::Metric {
     api::Metric { value: Some(Value(value)), time: Some(UnixTime(time)), ..api::Metric::of(metric) }
 }

@@ -1,8 +1,9 @@
-//! What a sensor answers: the methods `sensor.*` and `domain.*` (`docs/methods.md`).
+//! Methods of a sensor: `sensor.*` and `domain.*` (`docs/methods.md`).
 //!
-//! Each file declares its methods and answers them from what the tail, the sampler and the journal have
-//! published; none waits for another but `sensor.events` and `sensor.take` with `wait`.
-//! Not here: how a call arrives and how values are written (`rpc`).
+//! Each file declares its methods and answers them from data that the tail, the sampler and the journal have
+//! published. Only `sensor.events`, `domain.events` and `sensor.take` wait for new data, if called with
+//! `wait`.
+//! Not here: how a call arrives and how values are encoded (`rpc`).
 
 mod call_page;
 pub mod call_processes;

@@ -1,8 +1,9 @@
-//! `sensor.modules` and `sensor.change_module`: what others wrote for this sensor, and how it fares.
+//! `sensor.modules` and `sensor.change_module`: the site's modules of this sensor, and their state.
 //!
-//! Rules: nothing names a file, for what runs is the folder's to say; a change is taken from who asks this daemon itself and has the
-//! key of its state folder, and never handed on. Other daemons are told states and counts alone: nothing that a module, its file or a
-//! path says, which may hold anything.
+//! Rules: no parameter names a file, because only the folder of modules determines what runs. A change is
+//! accepted only from a direct client of this daemon that has the key of its state folder, and is never
+//! forwarded. Other daemons receive names, states and numbers only: no text of a module, of its file or of a
+//! path, which may contain anything.
 //! Not here: the modules (`module`).
 
 use crate::module::desk::{Handle, Refusal, Told};
@@ -18,7 +19,7 @@ use wire::api::modules::{
 };
 use wire::fault;
 
-/// The methods; where there are no modules they say so.
+/// Creates the methods; if modules are off they say so.
 #[must_use]
 pub fn methods(modules: Option<Handle>) -> [Method; 2] {
     let listed = modules.clone();
@@ -87,7 +88,7 @@ fn list(modules: Option<&Handle>, caller: &Caller) -> Modules {
     }
 }
 
-/// What went wrong; to other daemons only that something did.
+/// Returns the error text; to other daemons only that there was an error.
 fn error(why: String, is_own: bool) -> String {
     if is_own { why } else { "its own host tells".to_owned() }
 }
@@ -142,7 +143,7 @@ fn wanted(flow: &Flow) -> ModuleWants {
     }
 }
 
-/// What runs, without its variables, which may be secret.
+/// Returns the command line, without environment variables, which may be secret.
 fn runs(runs: &Runs) -> Vec<String> {
     match runs {
         Runs::Executable { program, arguments, .. } => {

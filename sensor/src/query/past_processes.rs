@@ -1,8 +1,10 @@
-//! `sensor.past_processes`: all processes of this host sweep by sweep, of memory and recordings, as far back as those reach.
+//! `sensor.past_processes`: all processes of this host sweep by sweep, from memory and recordings, as far
+//! back as those reach.
 //!
-//! Rule: who applies the entries to what it knew, in their order, knows all processes as they were at each sweep, and
-//! knows where nothing is known; an answer holds a bounded number of processes and says where to go on.
-//! Not here: what memory and recordings hold (`recorder`), samples of single processes (`recordings`).
+//! Rule: a client that applies the entries in order to its table knows all processes at each sweep, and knows
+//! the gaps in which nothing is known. An answer has a bounded number of processes, and states where to
+//! continue.
+//! Not here: the content of memory and recordings (`recorder`), samples of single processes (`recordings`).
 
 use super::{processes, samples};
 use crate::process::procfs::boot_ns;
@@ -23,21 +25,21 @@ use wire::recording::Header;
 use wire::recording::segment::{Item, Player, Segment, Swept};
 use wire::time::Time;
 
-/// Most recordings looked into for one answer, those that begin first of those that overlap.
+/// Most recordings read for one answer: of those that overlap, those that start first.
 const RECORDINGS_MAX: usize = 8;
-/// Answers made at a time.
+/// Most answers computed at the same time.
 const AT_ONCE_MAX: usize = 4;
-/// Sweeps that are farther apart than this, and than so many periods, have something unknown between them.
+/// Two sweeps have a gap between them if they are farther apart than this, and than this many periods.
 const GAP_MIN: Duration = Duration::from_secs(3);
 const GAP_PERIODS: u32 = 3;
-/// Where only one sweep is known, it holds for so long.
+/// Least time for which a sweep is valid where no later one is known.
 const PERIOD_MIN: Duration = Duration::from_millis(50);
 
-/// The method; without a recorder it says so.
+/// Creates the method; without a recorder it says so.
 #[must_use]
 pub fn method(recorder: Option<Handle>) -> Method {
     let apart = BlockingPool::new("reading past sweeps", AT_ONCE_MAX);
-    // Looked at once, so that a sweep has one time in all answers.
+    // Read once, so that a sweep has the same time in all answers.
     let booted = processes::booted();
     typed::method(move |caller, params: PastProcessesParams| {
         let (recorder, apart) = (recorder.clone(), apart.clone());
@@ -50,7 +52,7 @@ pub fn method(recorder: Option<Handle>) -> Method {
     })
 }
 
-/// Which sweeps are wanted.
+/// Requested sweeps.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     from: Time,
@@ -74,11 +76,11 @@ impl Wanted {
     }
 }
 
-/// From when to when there are sweeps, and in which recording, if not in memory.
+/// Span of time with sweeps, and the recording that has them, if they are not in memory.
 struct Span {
     from: Time,
     to: Time,
-    /// The moment of boot from which its sweeps count.
+    /// Time of boot that its sweeps count from.
     base: Time,
     recording: Option<(String, PathBuf)>,
 }
@@ -97,7 +99,7 @@ impl Span {
 fn answer(recorder: &Handle, wanted: &Wanted, booted: Time) -> PastProcesses {
     let spans = spans(recorder, booted);
     let mut past = Past::new(*wanted);
-    // With no process wanted it is asked of which times there are sweeps.
+    // With `limit` 0 only the spans are requested.
     if wanted.limit > 0 {
         let (segments, cut) = segments(recorder, wanted, &spans, booted);
         past.wanted.to = cut.unwrap_or(wanted.to);
@@ -112,11 +114,11 @@ fn answer(recorder: &Handle, wanted: &Wanted, booted: Time) -> PastProcesses {
     }
 }
 
-/// When a segment begins, the moment of boot from which it counts, and the segment.
+/// Start of a segment, the time of boot that it counts from, and the segment.
 type Held = (Time, Time, Arc<Segment>);
 
-/// What recordings and memory have of the time that is wanted, by time; and until when, where there are too many recordings for
-/// one answer.
+/// Returns the segments of recordings and memory within the requested time, sorted by time; and the end of
+/// the time covered, if there are too many recordings for one answer.
 fn segments(recorder: &Handle, wanted: &Wanted, spans: &[Span], booted: Time) -> (Vec<Held>, Option<Time>) {
     let mut recorded: Vec<&Span> =
         spans.iter().filter(|span| span.recording.is_some() && span.overlaps(wanted)).collect();
@@ -128,19 +130,19 @@ fn segments(recorder: &Handle, wanted: &Wanted, spans: &[Span], booted: Time) ->
     };
     for span in recorded.into_iter().take(RECORDINGS_MAX) {
         let path = span.recording.as_ref().map(|(_, path)| path);
-        // One that was deleted meanwhile tells nothing any more.
+        // A recording that was deleted meanwhile is skipped.
         let Some(recording) = path.and_then(|path| store::read(path).ok()) else { continue };
         recording.segments.into_iter().for_each(|segment| add(span.base, Arc::new(segment)));
     }
     let moment_ns = |time: Time| u64::try_from(time.since(booted).as_nanos()).unwrap_or(u64::MAX);
-    // What is a little before tells that sweeps surround a time within which there is none.
+    // A sweep shortly before shows that sweeps surround a time within which there is none.
     let window = (moment_ns(wanted.from.minus(GAP_MIN)), moment_ns(wanted.to));
     recorder.ring().window(window.0, window.1).into_iter().for_each(|held| add(booted, held.segment));
     held.sort_by_key(|(first, ..)| *first);
     (held, cut)
 }
 
-/// Of memory and of each recording, the newest first.
+/// Returns the spans of memory and of each recording, the newest first.
 fn spans(recorder: &Handle, booted: Time) -> Vec<Span> {
     let mut spans = Vec::new();
     let reach = recorder.ring().reach();
@@ -158,7 +160,7 @@ fn spans(recorder: &Handle, booted: Time) -> Vec<Span> {
             let Some((_, path)) = store.get(&header.id) else { continue };
             spans.push(Span {
                 from: time(header.from_ns),
-                // One under way reaches as far as there is time.
+                // A recording in progress reaches to the present.
                 to: time(if kept.end.is_some() { header.to_ns } else { header.to_ns.min(boot_ns()) }),
                 base,
                 recording: Some((header.id.to_string(), path)),
@@ -168,21 +170,21 @@ fn spans(recorder: &Handle, booted: Time) -> Vec<Span> {
     spans
 }
 
-/// The moment of boot of a recording: sweeps that two recordings hold must not be of two times.
+/// Returns the time of boot for a recording: a sweep that two recordings have must have one time.
 fn of_boot(header: &Header, known: Time) -> Time {
     if samples::is_one_boot(header.booted, known) { known } else { header.booted }
 }
 
-/// Entries that are gathered from segments, which come in the order of time.
+/// Builder of the entries; the segments are played in the order of time.
 struct Past {
     wanted: Wanted,
     player: Player,
-    /// The processes as they were told last, by place; nothing before the first sweep, and after a gap.
+    /// Processes of the last entry by row; `None` before the first sweep and after a gap.
     told: Option<Vec<Option<Process>>>,
-    /// When the last sweep was, told or not, and how long after the one before.
+    /// Time of the last sweep played, reported or not, and its distance from the one before.
     played: Option<Time>,
     period: Duration,
-    /// Before this no further sweep is wanted.
+    /// No further sweep is reported before this time.
     due: Time,
     named: usize,
     entries: Vec<PastEntry>,
@@ -226,7 +228,7 @@ impl Past {
         self.player = player;
     }
 
-    /// Whether to go on.
+    /// Handles a sweep; returns whether to continue.
     fn swept(&mut self, swept: &Swept<'_>, time: Time, base: Time) -> bool {
         if self.played.is_some_and(|played| time <= played) {
             return true;
@@ -252,7 +254,7 @@ impl Past {
         time.since(before) > GAP_MIN.max(self.period * GAP_PERIODS)
     }
 
-    /// From one period after the sweep at `before` on nothing is known.
+    /// Adds a gap that starts one period after the sweep at `before`.
     fn gap_after(&mut self, before: Option<Time>) {
         if let Some(before) = before.filter(|_| self.told.is_some()) {
             self.entries.push(gap(before.plus(self.period.clamp(PERIOD_MIN, GAP_MIN))));
@@ -260,7 +262,7 @@ impl Past {
         (self.told, self.period) = (None, Duration::ZERO);
     }
 
-    /// Tell it; whether there is room for more.
+    /// Adds an entry for a sweep; returns whether there is room for more.
     fn tell(&mut self, swept: &Swept<'_>, time: Time, base: Time) -> bool {
         let (mut changed, mut gone) = (Vec::new(), Vec::new());
         let known = self.told.as_deref().unwrap_or_default();
@@ -275,13 +277,13 @@ impl Past {
                 cpu: swept.share(place),
                 ..api::Process::of(&process, base)
             };
-            // Where only what is absent changed, nothing did.
+            // A change only in fields that the viewer may not see is no change.
             let seen = |row: Option<&Process>| row.and_then(|row| sight.seen(row));
             let is_other = is != was && (sight.is_all() || seen(is) != seen(was));
             changed.extend(is.filter(|_| is_other).and_then(|is| sight.seen(is)).map(record));
         }
         if self.named + changed.len() > self.wanted.limit && self.named > 0 {
-            // The calendar may be a little apart at the next question.
+            // The calendar may have changed a little by the next query.
             self.next = Some(time.minus(self.period / 2));
             return false;
         }
@@ -298,7 +300,8 @@ impl Past {
         true
     }
 
-    /// Nothing more is played: say so where the end of what was wanted was not reached, or that there is more from `cut` on.
+    /// Ends the entries: adds a gap if the sweeps do not reach the requested end, or sets `next` if there is
+    /// more from `cut` on.
     fn end(&mut self, cut: Option<Time>) {
         self.next = self.next.or(cut);
         if self.next.is_some() {
@@ -313,7 +316,7 @@ impl Past {
     }
 }
 
-/// From this time to the next entry nothing is known.
+/// Creates an entry that states that nothing is known from this time to the next entry.
 fn gap(from: Time) -> PastEntry {
     PastEntry { time: UnixTime(from), ..PastEntry::default() }
 }

@@ -1,7 +1,8 @@
-//! `sensor.processes`: what runs on the host, as the last sweep saw it.
+//! `sensor.processes`: the processes of the host, as of the last sweep.
 //!
-//! Rule: an answer holds a bounded number of processes, those that use most of what is asked for. The table is held only
-//! while those are picked; commands and users' names are read after that, where that may block: names may be asked of a server.
+//! Rule: an answer has a bounded number of processes, those with the largest values in the requested order.
+//! The table is locked only while those are selected. Commands and users' names are read after that, where it
+//! may block: names may come from a server.
 //! Not here: sampling (`process`).
 
 use crate::likeness;
@@ -25,15 +26,16 @@ use wire::process::Process;
 use wire::query::Viewer;
 use wire::time::Time;
 
-/// Answers made at a time.
+/// Most answers computed at the same time.
 const AT_ONCE_MAX: usize = 4;
 
-/// `sensor.processes`; `proc` is where `/proc` is.
+/// `sensor.processes`; `proc` is the path of `/proc`.
 #[must_use]
 pub fn method(sampler: &Handle, proc: &Path) -> Method {
     let (sampler, proc): (_, Arc<Path>) = (sampler.clone(), proc.into());
     let apart = BlockingPool::new("reading the processes", AT_ONCE_MAX);
-    // Looked at once, so that a process has one start as long as the sensor runs, whatever happens to the calendar.
+    // Read once, so that a process has the same start as long as the sensor runs, even if the calendar is
+    // set.
     let booted = booted();
     typed::method(move |caller, params: ProcessesParams| {
         let (sampler, proc, apart) = (sampler.clone(), Arc::clone(&proc), apart.clone());
@@ -42,7 +44,7 @@ pub fn method(sampler: &Handle, proc: &Path) -> Method {
     })
 }
 
-/// A process that is shown.
+/// A process of the answer.
 struct Picked {
     process: Process,
     share: Option<f64>,
@@ -84,7 +86,7 @@ fn answer(
     })
 }
 
-/// Which processes are meant.
+/// Requested processes.
 struct Wanted<'a> {
     params: &'a ProcessesParams,
     uid: Option<u32>,
@@ -141,7 +143,7 @@ fn shown(picked: Picked, booted: Time, users: &mut Users) -> api::Process {
     api::Process { user, command, cpu: share, ..api::Process::of(&process, booted) }
 }
 
-/// When the host was booted, as the calendar stands now.
+/// Returns the time of boot, by the present calendar.
 #[allow(clippy::disallowed_methods)] // The shell that brings times since boot to the calendar.
 pub(crate) fn booted() -> Time {
     Time::from(std::time::SystemTime::now()).minus(Duration::from_nanos(boot_ns()))

@@ -1,6 +1,8 @@
-//! `sensor.recordings`, `sensor.record`, `sensor.recording` and `sensor.recording_file`: the flight recorder asked and ordered.
+//! `sensor.recordings`, `sensor.record`, `sensor.recording` and `sensor.recording_file`: list, start and read
+//! recordings of the flight recorder.
 //!
-//! Rule: an answer holds a bounded number of samples or bytes and says where to go on; files are read where that may block.
+//! Rule: an answer has a bounded number of samples or bytes, and states where to continue. Files are read
+//! where that may block.
 //! Not here: the recorder (`recorder`), samples as values (`samples`).
 
 use super::samples::{Samples, Wanted};
@@ -22,12 +24,12 @@ use wire::api::{Bytes, Span, UnixTime, events};
 use wire::query::Viewer;
 use wire::recording::Recording;
 
-/// Recordings read at a time.
+/// Most recordings read at the same time.
 const AT_ONCE_MAX: usize = 4;
-/// Longest note of an order, in bytes.
+/// Longest note of a request, in bytes.
 const NOTE_LEN_MAX_BYTES: usize = 1000;
 
-/// The methods; without a recorder they say so.
+/// Creates the methods; without a recorder they say so.
 #[must_use]
 pub fn methods(recorder: Option<Handle>) -> [Method; 4] {
     let (listed, ordered, read) = (recorder.clone(), recorder.clone(), recorder.clone());
@@ -90,7 +92,7 @@ fn trigger((trigger, count): &(trigger::Trigger, Count)) -> Trigger {
     }
 }
 
-/// A recording in the list.
+/// Returns the entry of a recording in the list.
 fn shown(kept: &Kept) -> api::Recording {
     let header = &kept.header;
     let time = |moment_ns| UnixTime(header.time(moment_ns));
@@ -173,7 +175,7 @@ fn read(recorder: &Handle, id: &str) -> Result<(Recording, Kept), Fault> {
     Ok((read, kept))
 }
 
-/// A file holds the I/O counters of every user's processes.
+/// Rejects viewers that are not trusted: a file has the I/O counters of every user's processes.
 fn may_fetch(viewer: Viewer) -> Result<(), Fault> {
     if viewer.is_trusted() {
         return Ok(());

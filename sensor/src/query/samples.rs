@@ -1,7 +1,8 @@
-//! Samples of processes as rows of an answer: which are wanted, and how one is shown.
+//! Samples of processes as rows of an answer: selection and encoding.
 //!
-//! Rule: an answer holds at most `limit` rows, and `next` says where to go on. Samples come in the order of their sweeps.
-//! Not here: where the segments come from (`recordings`, `call_processes`).
+//! Rule: an answer has at most `limit` rows, and `next` states where to continue. Samples are in the order of
+//! their sweeps.
+//! Not here: the source of the segments (`recordings`, `call_processes`).
 
 use crate::likeness;
 use crate::process::sight::Sight;
@@ -16,24 +17,25 @@ use wire::recording::Header;
 use wire::recording::segment::{Item, Player, Segment, Swept};
 use wire::time::Time;
 
-/// Longest time between two sweeps that can be asked for.
+/// Longest interval between sweeps that can be requested.
 const EVERY_MAX: Duration = Duration::from_secs(3_600);
-/// How far two moments of boot may be apart and be one boot.
+/// Two times of boot that differ by less are of the same boot.
 const BOOT_SLACK: Duration = Duration::from_secs(30);
-/// Most lives that ended in an answer.
+/// Most ended processes in an answer.
 const LIVES_MAX: usize = 10_000;
 
-/// Which samples are wanted.
+/// Requested samples.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     choice: SampleChoice,
     every_ns: u64,
-    /// Only these processes, if some are named: each with whether every user may know that it is one of them, or its own alone.
+    /// If set, only these processes; each with whether every user may see that it is one of them, or only its
+    /// own user.
     pub(super) keys: Option<BTreeMap<ProcessKey, bool>>,
     sight: Sight,
 }
 
-/// How far apart sweeps that are answered have to be.
+/// Checks the requested interval between sweeps.
 pub(super) fn every(asked: Option<Span>) -> Result<Duration, Fault> {
     let every = asked.unwrap_or_default().0;
     if every > EVERY_MAX {
@@ -43,7 +45,8 @@ pub(super) fn every(asked: Option<Span>) -> Result<Duration, Fault> {
     Ok(every)
 }
 
-/// Whether two moments of boot are of one boot: the calendar may have been set a little since.
+/// Returns whether two times of boot are of the same boot: the calendar may have been set a little in
+/// between.
 pub(super) fn is_one_boot(one: Time, other: Time) -> bool {
     one.since(other).max(other.since(one)) < BOOT_SLACK
 }
@@ -64,20 +67,20 @@ impl Wanted {
     }
 }
 
-/// Rows that are gathered from segments.
+/// Builder of rows from segments.
 pub(super) struct Samples<'a> {
     wanted: &'a Wanted,
     booted: Time,
     from_ns: u64,
     to_ns: u64,
     player: Player,
-    /// Before this moment no further sweep is wanted.
+    /// No further sweep is used before this time.
     due_ns: u64,
     rows: Vec<Sample>,
-    /// Rows that fit so far, those that were not wanted in this answer included.
+    /// Number of rows that matched so far, including those outside the requested page.
     total: u64,
     ended: Vec<EndedProcess>,
-    /// Of the processes that are named, as they were last.
+    /// The processes of `keys`, each as of its last change of name.
     seen: BTreeMap<ProcessKey, Process>,
     unreadable: u64,
 }
@@ -89,7 +92,7 @@ impl<'a> Samples<'a> {
         Samples::between(header.booted, from_ns, to_ns, wanted)
     }
 
-    /// Those between two moments, in nanoseconds since boot.
+    /// Collects samples between two times, in nanoseconds since boot.
     pub(super) fn between(booted: Time, from_ns: u64, to_ns: u64, wanted: &'a Wanted) -> Samples<'a> {
         let (rows, ended) = (Vec::new(), Vec::new());
         let (player, seen) = (Player::default(), BTreeMap::new());
@@ -108,7 +111,8 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// Gather from this segment. The one before those that are wanted may be given too: from it the first shares come.
+    /// Collects samples from this segment. The segment before the requested time may be played too: the first
+    /// CPU shares are computed from it.
     pub(super) fn play(&mut self, segment: &Segment) {
         if segment.first_ns > self.to_ns {
             return;
@@ -196,12 +200,12 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// The processes that were named, as they were when they last had another name.
+    /// Takes the processes of `keys` that were seen, each as of its last change of name.
     pub(super) fn take_seen(&mut self) -> BTreeMap<ProcessKey, Process> {
         std::mem::take(&mut self.seen)
     }
 
-    /// What was gathered.
+    /// Returns the result.
     pub(super) fn gathered(self) -> Gathered {
         let next = self.wanted.choice.offset + self.rows.len() as u64;
         Gathered {
@@ -214,14 +218,14 @@ impl<'a> Samples<'a> {
     }
 }
 
-/// What an answer has of samples.
+/// Samples of an answer.
 pub(super) struct Gathered {
     pub(super) samples: Vec<Sample>,
     pub(super) ended: Vec<EndedProcess>,
-    /// All that fit.
+    /// Number of all rows that match.
     pub(super) total: u64,
-    /// Where to go on.
+    /// Offset to continue from.
     pub(super) next: Option<u64>,
-    /// Segments that cannot be read.
+    /// Number of segments that cannot be read.
     pub(super) unreadable: u64,
 }

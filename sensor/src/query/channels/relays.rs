@@ -1,10 +1,11 @@
-//! Subscriptions to other hosts, at the daemon that represents their domain: who wants the same of a host shares one
-//! stream of it, at the highest rate that is wanted.
+//! Relayed subscriptions to other hosts, at the daemon that represents their domain: consumers with the same
+//! request to a host share one stream of it, at the highest rate that one of them requests.
 //!
-//! Shell: the subscribers, and a task for each stream. Rules: a stream ends when its last consumer does; while a host cannot be
-//! asked its consumers are answered why, and go on when it answers; what was lost on the way is missed by each of them.
-//! Not here: what the source evaluates and what is evaluated here (`channel::relay`), reaching the host ([`Asker`]), the task of a
-//! stream (`feeding`).
+//! Shell: the consumers, and a task for each stream. Rules: a stream ends with its last consumer. While a
+//! host cannot be reached its consumers receive the reason, and continue when it answers. Entries lost on the
+//! way count as missed for each of them.
+//! Not here: what the source evaluates and what is evaluated here (`channel::relay`), reaching the host
+//! ([`Asker`]), the task of a stream (`feeding`).
 
 mod feeding;
 
@@ -39,30 +40,31 @@ use wire::fault;
 use wire::query::{Form, Viewer};
 use wire::time::Time;
 
-/// The calls about subscriptions: the first makes one, the others name it.
+/// Methods of subscriptions: the first creates one, the others name it.
 pub const METHODS: [&str; 4] =
     [SubscribeParams::METHOD, AlterParams::METHOD, UnsubscribeParams::METHOD, TakeParams::METHOD];
-/// Most streams of hosts at a time: a large domain, each host once.
+/// Most streams of hosts at the same time: each host of a large domain once.
 pub const STREAMS_MAX: usize = 1024;
 /// Most subscriptions to other hosts: some for each host of a large domain.
 pub const CONSUMERS_MAX: usize = 4096;
-/// Most bytes that their queues may have together: with the own subscriptions' and the rest it fits the memory of the shipped unit
-/// (`MemoryMax` of 256 MiB), and half of it is enough for one viewer of 64 hosts.
+/// Most bytes of their queues together: with the sensor's own subscriptions and the rest it fits the memory
+/// of the shipped unit (`MemoryMax` of 256 MiB), and half of it is enough for one viewer of 64 hosts.
 pub const QUEUES_MAX_BYTES: u64 = 96 << 20;
-/// Until a host that stopped a stream is asked for another.
+/// Delay before a host that stopped a stream is subscribed to again.
 const AFTER_STOP: Duration = Duration::from_secs(60);
-/// How long a host may wait for a first entry before it answers with none: one that has no more consumers ends then.
+/// How long a host may wait for a first entry before it answers with none; a stream without consumers ends
+/// then.
 const WAIT: Duration = Duration::from_secs(5);
-/// How long to wait for an answer beyond that.
+/// How much longer to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Until a host that could not be asked is asked again.
+/// Delay before a host that could not be reached is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Entries taken at a time: the most a sensor gives.
+/// Most entries of one call: the most that a sensor returns.
 const LIMIT: u64 = 1000;
 
-/// Asks a host of the domain.
+/// Client that calls methods of a host of the domain.
 pub trait Asker: Send + Sync {
-    /// The answer of `host` on behalf of `viewer`, which is waited for at most so long.
+    /// Calls `method` of `host` on behalf of `viewer`, with a timeout of `time`.
     fn ask(
         &self,
         host: &str,
@@ -73,13 +75,13 @@ pub trait Asker: Send + Sync {
     ) -> Answer;
 }
 
-/// All streams of other hosts; cheap to clone.
+/// All relayed streams; cheap to clone.
 #[derive(Clone)]
 pub struct Relays(Arc<Shared>);
 
 struct Shared {
     inner: Mutex<Inner>,
-    /// The CPU time of all consumers.
+    /// CPU time of all consumers.
     budget: Budget,
     begun: mpsc::Sender<Arc<Stream>>,
 }
@@ -94,46 +96,46 @@ struct Inner {
 struct Consumer {
     stream: Arc<Stream>,
     owner: Owner,
-    /// What it wants, as it said it.
+    /// Its filter, as requested.
     filter: Filter,
     queue_bytes: u64,
 }
 
-/// What is the same for all consumers of a stream: the host, and what its sensor evaluates.
+/// Common part of all consumers of a stream: the host, and what its sensor evaluates.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     host: String,
     kind: Kind,
-    /// On whose behalf: the host leaves out what that may not see of its processes.
+    /// Viewer that the stream is for: the host leaves out fields of its processes that this viewer may not
+    /// see.
     viewer: Viewer,
-    /// As it was given: names of users are the host's.
+    /// As requested: user names are resolved by the host.
     selection: Option<Selection>,
     filter: String,
 }
 
-/// A stream of a host.
+/// Stream of a host.
 struct Stream {
     key: Key,
-    /// Of the consumer for which it was made first.
+    /// Owner of the consumer that it was created for.
     owner: Owner,
-    /// Its consumers.
     hub: Hub,
-    /// The highest rate that they want.
+    /// Highest rate that its consumers request.
     beat: Arc<Beat>,
     state: Mutex<State>,
-    /// Somebody came or went.
+    /// Notified when a consumer was added, removed or altered.
     altered: Notify,
 }
 
 #[derive(Default)]
 struct State {
     booted: Option<Time>,
-    /// Why the host could not be asked, the last time.
+    /// Reason why the host could not be reached the last time.
     failing: Option<Fault>,
 }
 
 impl Relays {
-    /// None yet; what it gives beside has to be run.
+    /// Creates an empty set of streams, and the task that runs them.
     #[must_use]
     pub fn new(asker: Arc<dyn Asker>) -> (Relays, Running) {
         let (sender, begun) = mpsc::channel(STREAMS_MAX);
@@ -142,7 +144,7 @@ impl Relays {
         (relays.clone(), Running { relays, begun, asker })
     }
 
-    /// The answer to a call about a subscription to a host; `None` if `method` is no such call.
+    /// Answers a call about a subscription to a host; `None` if `method` is no such method.
     #[must_use]
     pub fn ask(
         &self,
@@ -192,7 +194,8 @@ impl Relays {
         let key =
             Key { host: host.to_owned(), kind: *kind, viewer, selection, filter: of_source.to_string() };
         let stream = self.stream(&mut inner, owner, key)?;
-        // Under the lock: a stream whose last consumer goes meanwhile would end with this one in it.
+        // Under the lock: otherwise the stream could end with this consumer in it, if its last one goes
+        // meanwhile.
         let id = stream.hub.subscribe_for(caller.principal(), Wanted { filter: rest, ..wanted.clone() })?;
         let queue_bytes = wanted.budget.queue_bytes.into();
         let consumer = Consumer { stream, owner, filter: wanted.filter, queue_bytes };
@@ -221,7 +224,7 @@ impl Relays {
         if Arc::ptr_eq(&stream, &before) {
             stream.hub.alter(id, |_| Ok::<_, Error>(altered.clone()))?;
         } else {
-            // It takes along what waits in it.
+            // Its queue moves along.
             before.hub.hand_over(id, &stream.hub, altered)?;
         }
         let queue_bytes = wanted.budget.queue_bytes.into();
@@ -245,7 +248,7 @@ impl Relays {
         Ok(stood)
     }
 
-    /// The stream of this, which begins if there is none.
+    /// Returns the stream of `key`, and starts it if there is none.
     fn stream(&self, inner: &mut Inner, owner: Owner, key: Key) -> Result<Arc<Stream>, Fault> {
         if let Some(stream) = inner.streams.get(&key) {
             return Ok(Arc::clone(stream));
@@ -275,7 +278,7 @@ impl Relays {
             let is_failing = locked(&stream.state).failing.is_some();
             let taken = stream.hub.take(id, limit, if is_failing { Duration::ZERO } else { wait }).await;
             if matches!(taken, Err(Error::Unknown(_))) {
-                // Altered meanwhile, it may be in another stream.
+                // If it was altered meanwhile, it may be in another stream.
                 let now = locked(&self.0.inner).of(id, caller)?.stream;
                 if !Arc::ptr_eq(&now, &stream) {
                     stream = now;
@@ -291,7 +294,7 @@ impl Relays {
         }
     }
 
-    /// Whether the stream has ended, because no one is there.
+    /// Removes the stream if it has no consumers; returns whether it did.
     fn end_if_idle(&self, stream: &Stream) -> bool {
         let mut inner = locked(&self.0.inner);
         let is_idle = stream.hub.is_empty();
@@ -304,14 +307,15 @@ impl Relays {
 }
 
 impl Inner {
-    /// The consumer of this number, if it is of who asks: one of another daemon, or account, is none.
+    /// Returns the consumer with this id if it belongs to the caller; those of other daemons or accounts are
+    /// unknown to it.
     fn of(&self, id: Id, caller: &Caller) -> Result<Consumer, Error> {
         let found = self.consumers.get(&id);
         let found = found.filter(|consumer| consumer.owner.admits(caller.principal()));
         found.cloned().ok_or_else(|| Error::Unknown(id.to_string()))
     }
 
-    /// Whether there is room for what is wanted, beside all but the consumer whose place it takes.
+    /// Checks that there is room for what is requested, beside all consumers except the one that it replaces.
     fn make_sure_of_room(&self, owner: Owner, instead: Option<Id>, wanted: &Wanted) -> Result<(), Fault> {
         let (mut many, mut bytes) = (Taken::of(CONSUMERS_MAX as u64), Taken::of(QUEUES_MAX_BYTES));
         for (_, consumer) in self.consumers.iter().filter(|(id, _)| Some(**id) != instead) {
@@ -338,7 +342,7 @@ impl Inner {
 }
 
 impl Consumer {
-    /// How its subscription stands, with what it said that it wants.
+    /// Returns the state of its subscription, with the filter and selection that it requested.
     fn standing(&self, id: Id) -> Result<Subscription, Fault> {
         let mut stands = self.stream.hub.standing(id)?;
         stands.wanted.filter = self.filter.clone();
@@ -357,7 +361,7 @@ impl Stream {
     }
 }
 
-/// The answer to a call that is answered at once.
+/// Answers a call that does not wait.
 fn now<R: Request>(
     params: &Params,
     form: Option<Form>,
@@ -367,7 +371,8 @@ fn now<R: Request>(
     Box::pin(std::future::ready(answer))
 }
 
-/// `wanted` with what the call gives. Of what there is at a moment the host selects: names of users are its.
+/// Returns `wanted` with the settings of the call. For kinds that are sampled, the host applies the
+/// selection, because it resolves the user names.
 fn changed(wanted: Wanted, settings: &Settings) -> Result<Wanted, Fault> {
     match wanted.kind.happens() {
         true => wanted::changed(wanted, settings, None),
@@ -375,9 +380,9 @@ fn changed(wanted: Wanted, settings: &Settings) -> Result<Wanted, Fault> {
     }
 }
 
-/// What of a filter is for the host, and the rest; one that cannot be used is refused before.
+/// Splits a filter into the part for the host and the rest; an invalid filter is rejected before.
 fn split(wanted: &Wanted) -> Result<(Filter, Filter), Fault> {
-    // Whom the selection means is not known here.
+    // The users of the selection are not known here.
     let filter = Wanted { kind: wanted.kind, filter: wanted.filter.clone(), ..Wanted::default() };
     Prepared::new(filter, || Duration::ZERO).map_err(|error| Fault::invalid_params(error.to_string()))?;
     Ok(relay::split(wanted.kind, &wanted.filter))

@@ -1,4 +1,4 @@
-//! What was taken of a subscription, as an answer has it.
+//! Answer of `sensor.take`: entries taken from a subscription.
 //!
 //! Pure. Not here: entries in the query interface (`wire::api`).
 
@@ -8,15 +8,15 @@ use wire::api::{Bytes, UnixTime};
 use wire::channel::stream::{Body, Entry};
 use wire::time::Time;
 
-/// The number in the journal of the first event that was not handed out, or that may have been handed out in part, where `waiting`
-/// are left of all before `looked_at`; none where the entries do not say.
+/// Returns the number in the journal of the first event that was not delivered, or was delivered in part, if
+/// `waiting` entries are left of all before `looked_at`; `None` if the entries do not show it.
 pub(super) fn place_after(entries: &[Entry], waiting: usize, looked_at: u64) -> Option<u64> {
     if waiting == 0 {
         return Some(looked_at);
     }
     entries.iter().rev().find_map(|entry| match &entry.body {
         Body::Event(event) => Some(event.number + 1),
-        // Of one event there may be two, of which the second waits.
+        // One event may have two entries; the second may still wait.
         Body::Call(call) => Some(call.number),
         Body::Sample { .. }
         | Body::Readings { .. }
@@ -27,7 +27,7 @@ pub(super) fn place_after(entries: &[Entry], waiting: usize, looked_at: u64) -> 
     })
 }
 
-/// The answer of `sensor.take`, of a host that was booted then.
+/// Builds the answer of `sensor.take`, for a host with this time of boot.
 pub(super) fn taken(answer: Answer, booted: Time, is_packed: bool) -> Taken {
     let Answer { entries, standing } = answer;
     let missed = |entry: &Entry| if let Body::Missed(count) = entry.body { count } else { 0 };

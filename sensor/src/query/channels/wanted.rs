@@ -1,7 +1,7 @@
-//! What a subscription wants, from the parameters of a call.
+//! Settings of a subscription, from the parameters of a call.
 //!
-//! Rule: what is not given stays as it was; an empty text takes a filter, condition or script away. Every mistake is answered
-//! with the parameter it is in.
+//! Rule: a parameter that is not given keeps its value; an empty text removes a filter, condition or script.
+//! Every error names the parameter that it is in.
 
 use crate::process::details;
 use rpc::codec::value::Value;
@@ -11,19 +11,19 @@ use wire::api::channels::{Selection, Settings};
 use wire::channel::{Kind, Rate, Wanted, expression};
 use wire::near_names;
 
-/// The user whose processes a call selects: a name, or a number as text.
+/// Returns the user whose processes a call selects: a name, or a uid as text.
 pub(super) fn user_of_processes(kind: Kind, settings: &Settings) -> Option<String> {
     let user = settings.selection.as_ref().filter(|_| kind == Kind::Process)?.user.as_ref()?;
     Some(user.to_string())
 }
 
-/// The number of such a user. May block: names are asked of the system, which may ask a server.
+/// Looks up the uid of such a user. May block: the system may query a server for names.
 pub(super) fn uid(user: &str) -> Result<u32, Fault> {
     details::uid(user)
         .ok_or_else(|| Fault::not_found(format!("selection.user: this host has no user {user:?}")))
 }
 
-/// `wanted` with what the call gives; `uid` is that of [`user_of_processes`].
+/// Returns `wanted` with the settings of the call; `uid` is that of [`user_of_processes`].
 pub(super) fn changed(mut wanted: Wanted, settings: &Settings, uid: Option<u32>) -> Result<Wanted, Fault> {
     if let Some(selection) = of_kind(wanted.kind, settings)? {
         wanted.selection = selection.of_kind(wanted.kind, uid);
@@ -31,7 +31,7 @@ pub(super) fn changed(mut wanted: Wanted, settings: &Settings, uid: Option<u32>)
     changed_but_selection(wanted, settings)
 }
 
-/// The same, where another host selects: names of users are its.
+/// As [`changed`], but without the selection, which another host applies because it resolves the user names.
 pub(super) fn changed_but_selection(mut wanted: Wanted, settings: &Settings) -> Result<Wanted, Fault> {
     of_kind(wanted.kind, settings)?;
     if let Some(hz) = settings.rate_hz {
@@ -58,7 +58,7 @@ pub(super) fn changed_but_selection(mut wanted: Wanted, settings: &Settings) -> 
     Ok(wanted)
 }
 
-/// The selection that a call gives, of which every part chooses among this kind.
+/// Returns the selection of a call after checking that each part of it applies to this kind.
 fn of_kind(kind: Kind, settings: &Settings) -> Result<Option<&Selection>, Fault> {
     let (Some(selection), known) = (&settings.selection, kind.selectors()) else { return Ok(None) };
     match selection.given().into_iter().find(|name| !known.contains(name)) {

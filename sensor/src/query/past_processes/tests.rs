@@ -1,4 +1,4 @@
-//! What is told of segments, applied as a client would.
+//! Tests of past processes: entries built from segments, applied as a client would.
 
 use super::*;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use wire::process::{ProcessKey, Usage};
 const SECOND_NS: u64 = 1_000_000_000;
 const BASE: Time = Time::from_micros(1_700_000_000_000_000);
 
-/// More than any of these tables has.
+/// More rows than any of these tables has.
 const PLACES: usize = 16;
 
 type Rows = Vec<Option<Process>>;
@@ -19,7 +19,7 @@ fn process(pid: u32, start_ns: u64, cpu_ns: u64) -> Process {
     Process { key: ProcessKey { pid, start_ns }, usage, name: format!("p{pid}").into(), ..Process::default() }
 }
 
-/// Sweeps of these moments, `per_segment` in each segment.
+/// Builds segments with sweeps at these times, `per_segment` in each.
 fn segments(sweeps: &[(u64, Rows)], per_segment: usize) -> Vec<Segment> {
     let mut encoder = Encoder::default();
     let mut number = 0;
@@ -53,7 +53,8 @@ fn gathered(wanted: Wanted, segments: &[Segment]) -> Past {
     past
 }
 
-/// Each entry as milliseconds since the base, `*` for a whole sweep, `~` for a gap, and how many processes it names.
+/// Shows each entry as milliseconds since the base, `*` for a whole sweep, `~` for a gap, and the number of
+/// processes that it names.
 fn told(past: &Past) -> Vec<String> {
     let entry = |entry: &PastEntry| {
         let ms = (entry.time.0.micros() - BASE.micros() + 500).div_euclid(1_000);
@@ -133,7 +134,7 @@ fn a_segment_that_is_spoilt_is_counted_and_the_next_one_is_told() {
     assert_eq!((past.unreadable, told(&past).last().map(String::as_str)), (1, Some("15000+1")));
 }
 
-/// What a client that applies the entries knows at each time.
+/// Returns the table of a client that applies the entries, at each time.
 fn apply(known: &mut BTreeMap<u32, u64>, entry: &PastEntry) {
     match &entry.gone {
         None => known.clear(),
@@ -150,7 +151,7 @@ proptest! {
         limit in 1..20_usize,
     ) {
         let rows = |row: &Vec<Option<(u32, u64, u64)>>| -> Rows {
-            // Of one number there is one process.
+            // There is one process for each pid.
             let mut numbers = std::collections::BTreeSet::new();
             row.iter().map(|one| one.filter(|(pid, ..)| numbers.insert(*pid)).map(|(pid, start, cpu)| process(pid, start, cpu))).collect()
         };

@@ -1,9 +1,10 @@
-//! The task of a stream: the entries of the host are made a table again, and shown to the consumers at each sweep.
+//! Task of a relayed stream: rebuilds a table from the host's entries, and shows it to the consumers at each
+//! sweep.
 //!
-//! Shell. Rules: a call under way is not given up, as what it takes would be lost; a host that forgot the stream is subscribed to
-//! again at once, one that stopped it after a while, one that cannot be asked again and again; what it did not tell meanwhile
-//! is missed.
-//! Not here: who the consumers are (`relays`).
+//! Shell. Rules: a running call is never cancelled, because the entries that it takes would be lost. A host
+//! that no longer knows the stream is subscribed to again at once, one that stopped it after a delay, one
+//! that cannot be reached again and again. Entries that it did not send meanwhile count as missed.
+//! Not here: the consumers (`relays`).
 
 use super::{AFTER_STOP, AGAIN, Asker, LIMIT, PATIENCE, Relays, Stream, WAIT};
 use crate::channel::of_happenings::Happened;
@@ -28,7 +29,7 @@ use wire::channel::stream::{Body, Entry, RECORDS_MAX};
 use wire::channel::{Budget, CPU_MAX_MS, Kind, QUEUE_MAX_BYTES};
 use wire::fault;
 
-/// Runs the streams.
+/// Runs the tasks of the streams.
 pub struct Running {
     pub(super) relays: Relays,
     pub(super) begun: mpsc::Receiver<Arc<Stream>>,
@@ -36,7 +37,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Keep the streams until `shutdown`.
+    /// Runs until `shutdown`.
     pub async fn run(mut self, shutdown: CancellationToken) {
         let (mut tasks, mut streams) = (JoinSet::new(), HashMap::<Id, Arc<Stream>>::new());
         loop {
@@ -45,7 +46,7 @@ impl Running {
                 Some(ended) = tasks.join_next_with_id() => {
                     let stream = streams.remove(&ended.as_ref().map_or_else(JoinError::id, |(id, ())| *id));
                     if let (Err(_), Some(stream)) = (ended, stream) {
-                        // Its consumers wait for it still.
+                        // Its consumers still wait for it.
                         tracing::error!(host = %stream.key.host, "the task of a stream failed; restarting it");
                         self.feed(stream, AGAIN, &mut tasks, &mut streams);
                     }
@@ -73,7 +74,7 @@ impl Running {
     }
 }
 
-/// The task of a stream.
+/// State of the task of a stream.
 struct Feeding {
     stream: Arc<Stream>,
     relays: Relays,
@@ -81,22 +82,22 @@ struct Feeding {
     source: Option<Source>,
     remade: Remade,
     tables: Tables,
-    /// Of what happens: where to go on, should the subscription at the host end.
+    /// For events and calls: where to continue if the subscription at the host ends.
     place: Option<Cursor>,
     tap: Box<dyn Tap>,
-    /// Since when the host cannot be asked.
+    /// Since when the host cannot be reached.
     away_since: Option<Duration>,
 }
 
-/// Why a stream does not go on.
+/// Reason why a stream does not continue.
 enum Trouble {
-    /// The host knows the subscription no longer.
+    /// The host no longer knows the subscription.
     Ended,
-    /// The host stopped it, for this reason.
+    /// The host stopped it, with this reason.
     Stopped(String),
-    /// The host does not take what is wanted.
+    /// The host rejects the request.
     Refused(Fault),
-    /// It cannot be asked.
+    /// The host cannot be reached.
     Away(Fault),
 }
 
@@ -106,12 +107,12 @@ impl From<Fault> for Trouble {
     }
 }
 
-/// The subscription at the host.
+/// Subscription at the host.
 #[derive(Clone)]
 struct Source {
     id: String,
     rate: Rate,
-    /// Whether a whole sample was asked for since the table was lost.
+    /// Whether a whole sample was requested since the table was lost.
     is_mended: bool,
 }
 
@@ -131,7 +132,7 @@ impl Feeding {
         }
     }
 
-    /// Until no one wants it any more.
+    /// Runs until the stream has no consumers.
     async fn run(mut self) {
         while !self.relays.end_if_idle(&self.stream) {
             self.stream.hub.drop_idle(running());
@@ -141,7 +142,8 @@ impl Feeding {
             };
             self.away_since.get_or_insert_with(running);
             let (fault, pause) = match trouble {
-                // The host's sensor was restarted, or no one took for too long: there is another to be had at once.
+                // The host's sensor was restarted, or nothing was taken for too long: subscribe again at
+                // once.
                 Trouble::Ended => {
                     self.source = None;
                     continue;
@@ -156,22 +158,22 @@ impl Feeding {
             let stream = Arc::clone(&self.stream);
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                // Somebody came, went or wants something else.
+                // A consumer was added, removed or altered.
                 () = stream.altered.notified() => tokio::time::sleep(AGAIN).await,
             }
         }
         if let Some(Source { id, .. }) = self.source.take() {
-            // One that cannot be ended now ends by itself when no one takes.
+            // If this fails, the subscription ends by itself when nothing is taken.
             self.unsubscribe(id).await;
         }
     }
 
-    /// What it did not tell while it was away is missed.
+    /// Clears the failure; entries that the host did not send meanwhile count as missed.
     fn is_back(&mut self) {
         locked(&self.stream.state).failing = None;
         let kind = self.stream.key.kind;
         if kind.happens() {
-            // It goes on in the journal where it was.
+            // It continues in the journal where it was.
             self.away_since = None;
         }
         let is_known = kind != Kind::Process || self.remade.is_known();
@@ -199,7 +201,7 @@ impl Feeding {
         let (host, viewer) = (&self.stream.key.host, self.stream.key.viewer);
         let mut taking =
             self.asker.ask(host, viewer, TakeParams::METHOD, params_of(&params)?, WAIT + PATIENCE);
-        // A call under way is not given up when the rate is altered: what it takes would be lost.
+        // A running call is not cancelled when the rate is altered: the entries that it takes would be lost.
         let answer = loop {
             let rate = self.stream.beat.rate();
             if self.source.as_ref().is_some_and(|source| source.rate != rate) {
@@ -209,7 +211,7 @@ impl Feeding {
             tokio::select! {
                 answer = &mut taking => break answer?,
                 () = stream.altered.notified() => {}
-                // That nothing happens may be what a condition waits for.
+                // A condition may be waiting for a time without events.
                 () = tokio::time::sleep(rate.period()), if kind.happens() => {
                     let now = running();
                     self.stream.hub.look(self.remade.line.of_source(now), now);
@@ -233,12 +235,12 @@ impl Feeding {
         let wanted = self.wanted(rate, place);
         let mut made = self.ask(&wanted, PATIENCE).await;
         if self.place.is_some() && made.as_ref().is_err_and(|fault| fault.code == fault::INVALID_PARAMS) {
-            // Its journal is a new one: all that is there came since.
+            // Its journal is a new one: everything in it was added since.
             let wanted = self.wanted(rate, Some(String::new()));
             made = self.ask(&wanted, PATIENCE).await;
         }
         let made = made.map_err(|fault| match fault.code {
-            // Such as a user that the host does not know.
+            // For example a user that the host does not know.
             fault::NOT_FOUND | fault::INVALID_PARAMS => Trouble::Refused(fault),
             _ => Trouble::Away(fault),
         })?;
@@ -249,7 +251,7 @@ impl Feeding {
         Ok(())
     }
 
-    /// Altered, even to the same, it goes on with a whole sample.
+    /// Alters the rate. After any change, even to the same rate, the host continues with a whole sample.
     async fn alter(&mut self, id: &str, rate: Rate) -> Result<(), Trouble> {
         let settings = Settings { rate_hz: Some(rate.hz()), ..Settings::default() };
         self.ask(&AlterParams { subscription: id.to_owned(), settings }, PATIENCE).await?;
@@ -257,7 +259,7 @@ impl Feeding {
         Ok(())
     }
 
-    /// One that cannot be ended now ends by itself when nothing is taken.
+    /// Ends a subscription. If this fails, it ends by itself when nothing is taken.
     async fn unsubscribe(&mut self, subscription: String) {
         let _ended = self.ask(&UnsubscribeParams { subscription }, PATIENCE).await;
     }
@@ -294,7 +296,7 @@ impl Feeding {
         Ok(())
     }
 
-    /// An entry of another kind than processes.
+    /// Handles an entry of a kind other than processes.
     fn feed_other(&mut self, entry: Entry, now: Duration) -> Result<(), Trouble> {
         let lost = self.remade.line.lost(&entry);
         let (at_ns, at) = (entry.at_ns, self.remade.line.own(entry.at_ns, now));
@@ -310,7 +312,7 @@ impl Feeding {
                 self.stream.hub.happened(&Happened::Event(&event), at_ns, at);
             }
             Body::Call(call) => {
-                // Of one event there may be two; the second may be on its way.
+                // One event may have two entries; the second may not have arrived yet.
                 self.go_to(call.number);
                 self.stream.hub.happened(&Happened::Call(&call), at_ns, at);
             }
