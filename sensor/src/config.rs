@@ -1,7 +1,7 @@
-//! How a sensor behaves: the `[sensor]` section of the configuration file, and what follows from it.
+//! Configuration of a sensor: the `[sensor]` section of the configuration file, and what follows from it.
 //!
 //! Rule: [`RawConfig`] mirrors the file and nothing else; a [`Config`] is valid by construction.
-//! Not here: where it listens and where its state is (flags and the composing program say so).
+//! Not here: the listen address and the state directory (flags and the composing program set them).
 
 use crate::control;
 use crate::module;
@@ -16,51 +16,49 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use wire::id::{DomainName, HostName};
 
-/// How often the host is sampled by default, in sweeps a second.
+/// Default rate of sampling the host, in sweeps a second.
 pub const SAMPLE_HZ_DEFAULT: f64 = 1.0;
-/// How often its processes are sampled by default, in sweeps a second.
+/// Default rate of sampling processes, in sweeps a second.
 pub const PROCESS_HZ_DEFAULT: f64 = 1.0;
-/// The domain of a sensor that was given none.
+/// Domain of a sensor whose configuration names none.
 pub const DOMAIN_DEFAULT: &str = "local";
-/// Sizes of the journal that are allowed, in MiB: two segments at least.
+/// Allowed sizes of the journal, in MiB: two segments at least.
 pub const JOURNAL_MIB_ALLOWED: std::ops::RangeInclusive<u64> = 64..=1 << 20;
 
 /// The `[sensor]` section as written.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawConfig {
-    /// The domain this host belongs to.
+    /// Domain that this host belongs to.
     pub domain: Option<String>,
-    /// This host's name; the system's own by default.
+    /// Name of this host (default: the system's host name).
     pub host: Option<String>,
-    /// Folders of users' filters, later ones win.
+    /// Folders of the site's own filters; later ones win.
     #[serde(default)]
     pub filters: Vec<PathBuf>,
-    /// The zone of stamps that print none; the system's own by default.
+    /// Time zone of time stamps without one (default: the system's).
     pub zone: Option<String>,
-    /// Sweeps of host sampling a second.
+    /// Sampling rate of the host, in Hz.
     pub sample_hz: Option<f64>,
-    /// Sweeps of the host's processes a second.
+    /// Sampling rate of the host's processes, in Hz.
     pub process_hz: Option<f64>,
-    /// What reads the processes: `procfs`, `bpf-sweep` or `bpf-changed`; the best that works by default.
+    /// Source of process data: `procfs`, `bpf-sweep` or `bpf-changed` (default: the best that works).
     pub process_source: Option<Kind>,
-    /// Types of file systems on which files that processes name as their job's are read, beside the local ones.
+    /// Types of file systems, beside the local ones, on which job files named by processes are read.
     #[serde(default)]
     pub job_file_systems: Vec<String>,
-    /// Where to begin with logs found at the very first start: `beginning` or `end`.
+    /// Where to start in logs that are found at the very first start: `beginning` or `end`.
     pub first_start: Option<FirstStartWord>,
     /// Disk space for events, in MiB.
     pub journal_mib: Option<u64>,
-    /// The flight recorder.
     #[serde(default)]
     pub recorder: recorder::config::RawConfig,
-    /// Whose processes operators may control.
+    /// Users whose processes operators may control.
     #[serde(default)]
     pub control: control::config::RawConfig,
-    /// Where modules are named.
+    /// Folder of modules.
     #[serde(default)]
     pub modules: module::config::RawConfig,
-    /// The logs to follow.
     #[serde(default)]
     pub tail: Vec<RawTail>,
 }
@@ -69,103 +67,98 @@ pub struct RawConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawTail {
-    /// A file, or a glob, or a folder (all files in it); from / on.
+    /// A file, a glob, or a folder (all files in it); an absolute path.
     pub path: String,
-    /// The filter's name; chosen by file name and first lines if left out.
+    /// Name of the filter; chosen by file name and first lines if not given.
     pub filter: Option<String>,
-    /// Label of the cluster whose log this is.
+    /// Label of the cluster that the log belongs to.
     #[serde(default)]
     pub cluster: String,
-    /// The host whose log this is, if not this one.
+    /// Host that the log is from, if not this one.
     pub host: Option<String>,
-    /// The zone of its stamps.
+    /// Time zone of its time stamps.
     pub zone: Option<String>,
-    /// Where to begin: `beginning`, `end` or `checkpoint` (default).
+    /// Where to start: `beginning`, `end` or `checkpoint` (default).
     pub start: Option<StartWord>,
-    /// Folders beneath which symbolic links may lead.
+    /// Folders that symbolic links may lead into.
     #[serde(default)]
     pub roots: Vec<PathBuf>,
 }
 
-/// Words for [`FirstStart`].
+/// Keywords for [`FirstStart`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FirstStartWord {
-    /// Read what is there.
+    /// Read the lines that are there.
     Beginning,
-    /// Only what comes.
+    /// Read only new lines.
     End,
 }
 
-/// Words for [`Start`].
+/// Keywords for [`Start`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StartWord {
     /// At the first line.
     Beginning,
-    /// At the end.
     End,
     /// Where the last run stopped.
     Checkpoint,
 }
 
-/// A log to follow, with what the filter must know of it.
+/// A log to follow, with what its filter needs to know.
 #[derive(Clone, Debug)]
 pub struct Tail {
-    /// For the tail.
+    /// Settings for the tail.
     pub spec: Spec,
-    /// The host whose log it is, where it is not this one.
+    /// Host that the log is from, if not this one.
     pub host: Option<HostName>,
-    /// The zone of its stamps, where it is not the sensor's.
+    /// Time zone of its time stamps, if not the sensor's.
     pub zone: Option<TimeZone>,
 }
 
 impl Tail {
-    /// This path, everything else as usual.
+    /// Follows this path with default settings.
     #[must_use]
     pub fn new(path: impl Into<String>) -> Tail {
         Tail { spec: Spec::new(path), host: None, zone: None }
     }
 }
 
-/// How a sensor behaves.
+/// Checked configuration of a sensor.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Its domain.
     pub domain: DomainName,
-    /// Its host's name.
     pub host: HostName,
-    /// Folders of users' filters, later ones win.
+    /// Folders of the site's own filters; later ones win.
     pub filters: Vec<PathBuf>,
-    /// The zone of stamps that print none.
+    /// Time zone of time stamps without one.
     pub zone: TimeZone,
-    /// How often the host is sampled.
+    /// Sampling rate of the host.
     pub sample_rate: Rate,
-    /// How often its processes are.
+    /// Sampling rate of its processes.
     pub process_rate: Rate,
-    /// What must read the processes; the best that works if none is named.
+    /// Source of process data; `None` is the best that works.
     pub process_source: Option<Kind>,
-    /// Types of file systems on which files that processes name as their job's are read, beside the local ones.
+    /// Types of file systems, beside the local ones, on which job files named by processes are read.
     pub job_file_systems: Vec<String>,
-    /// Where to begin with logs found at the very first start.
+    /// Where to start in logs that are found at the very first start.
     pub first_start: FirstStart,
     /// Disk space for events, in bytes.
     pub journal_bytes: u64,
-    /// The flight recorder.
     pub recorder: recorder::config::Config,
-    /// Whose processes operators may control: no one's unless they are listed.
+    /// Users whose processes operators may control: none unless listed.
     pub control: control::config::Config,
-    /// Where modules are named.
+    /// Folder of modules.
     pub modules: module::config::Config,
-    /// The logs to follow.
     pub tails: Vec<Tail>,
 }
 
-/// Why a configuration cannot be used: at which key, and what was expected.
+/// An invalid value of the configuration: its key, and what was expected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// The way to the key below `[sensor]`; of what stands in a list its number, from 0.
+    /// Path of the key below `[sensor]`; an entry of a list is its index, from 0.
     pub keys: Vec<String>,
     /// What was found and expected.
     pub message: String,
@@ -176,7 +169,7 @@ impl Error {
         Error { keys: vec![key.to_owned()], message: message.into() }
     }
 
-    /// Of the n-th entry of a list.
+    /// Error in the n-th entry of a list.
     fn of_entry(list: &str, entry: usize, key: Option<&str>, message: impl Into<String>) -> Error {
         let keys = [list.to_owned(), entry.to_string()];
         Error { keys: keys.into_iter().chain(key.map(ToOwned::to_owned)).collect(), message: message.into() }
@@ -184,10 +177,10 @@ impl Error {
 }
 
 impl Config {
-    /// The checked form of `raw`; `host_name` is what the system calls this host, `system_zone` its zone.
+    /// Checks `raw`; `host_name` is the system's name of this host, `system_zone` its time zone.
     ///
     /// # Errors
-    /// Every value that cannot be meant.
+    /// If values are invalid: all of them.
     pub fn new(raw: RawConfig, host_name: &str, system_zone: TimeZone) -> Result<Config, Vec<Error>> {
         let mut wrong = Wrong::default();
         let domain = DomainName::try_from(raw.domain.as_deref().unwrap_or(DOMAIN_DEFAULT));
@@ -254,7 +247,7 @@ impl Config {
         }
     }
 
-    /// What the tail needs of it.
+    /// Returns the settings for the tail.
     #[must_use]
     pub fn tail(&self) -> tail::Config {
         let specs = self.tails.iter().map(|tail| tail.spec.clone()).collect();
@@ -265,7 +258,7 @@ impl Config {
     }
 }
 
-/// Types of the kernel's own file systems, whose files are questions to the kernel.
+/// Types of the kernel's own file systems: reading their files runs kernel code.
 const OF_KERNEL: [&str; 4] = ["proc", "sysfs", "tracefs", "debugfs"];
 
 fn job_file_system(name: &str) -> Result<(), String> {
@@ -278,12 +271,12 @@ fn job_file_system(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What is wrong so far.
+/// Errors found so far.
 #[derive(Default)]
 struct Wrong(Vec<Error>);
 
 impl Wrong {
-    /// What is wrong in a section below.
+    /// Adds the errors of a section below.
     fn of_section(&mut self, section: &str, mistakes: Vec<recorder::config::Mistake>) {
         self.0.extend(mistakes.into_iter().map(|mistake| Error {
             keys: std::iter::once(section.to_owned()).chain(mistake.keys).collect(),
@@ -291,7 +284,7 @@ impl Wrong {
         }));
     }
 
-    /// The value, or nothing and its mistake noted.
+    /// Returns the value; `None` after recording its error.
     fn unless<T, E: std::fmt::Display>(
         &mut self,
         value: Result<T, E>,
@@ -301,7 +294,7 @@ impl Wrong {
     }
 }
 
-/// The log of an entry of the list; nothing where it cannot be made, which was noted.
+/// Builds the log of an entry of the list; `None` after recording its errors.
 fn tail_of((entry, raw): (usize, &RawTail), wrong: &mut Wrong) -> Option<Tail> {
     let named = |key: &'static str| move |message: String| Error::of_entry("tail", entry, Some(key), message);
     let spec = wrong.unless(spec_of(raw), named("path"));
@@ -342,7 +335,7 @@ fn spec_of(raw: &RawTail) -> Result<Spec, String> {
     Ok(spec)
 }
 
-/// A daemon is started from anywhere: what a path means must not hang on where.
+/// A daemon may be started in any folder: a path must not depend on the working directory.
 fn whole(path: &Path) -> Result<(), String> {
     match path.is_absolute() {
         true => Ok(()),

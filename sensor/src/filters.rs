@@ -1,6 +1,6 @@
-//! The filters of this sensor: shipped ones and those of its users, and which file gets which.
+//! Filters of this sensor: the shipped ones and the site's own, and which file gets which.
 //!
-//! Reads folders of filters at the start. Rule: a refused filter is reported and stops no one.
+//! Reads folders of filters at the start. Rule: a refused filter is reported and does not stop the sensor.
 //! Not here: what a filter is (`log_filters`).
 
 use crate::config::{Config, Tail};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Most filter files read from one folder.
 const FILES_MAX: usize = 1_000;
 
-/// All filters, where each is from, and what was refused.
+/// All filters, the files they are from, and the errors of those that were refused.
 #[derive(Clone, Debug)]
 pub struct Filtering {
     registry: Registry,
@@ -28,8 +28,8 @@ pub struct Filtering {
 }
 
 impl Filtering {
-    /// The shipped filters and those in these folders; later folders win, and any of them wins over the
-    /// shipped ones. A folder that is not there is reported.
+    /// Loads the shipped filters and those in these folders. Later folders win, and each of them wins over
+    /// the shipped filters. A folder that does not exist is reported.
     #[must_use]
     pub fn load(folders: &[PathBuf]) -> Filtering {
         let mut filtering =
@@ -70,19 +70,18 @@ impl Filtering {
         }
     }
 
-    /// The filters.
     #[must_use]
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// The file a filter is from; `None` for a shipped one.
+    /// Returns the file that a filter is from; `None` for a shipped one.
     #[must_use]
     pub fn origin(&self, name: &str) -> Option<&Path> {
         self.origins.get(name).map(PathBuf::as_path)
     }
 
-    /// What was refused, in sentences.
+    /// Returns why filters were refused, as sentences.
     #[must_use]
     pub fn refused(&self) -> &[String] {
         &self.refused
@@ -101,22 +100,22 @@ fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Gives each file its filter, its host and its zone.
+/// Chooses for each file its filter, host and time zone.
 pub struct Choice {
     filtering: Arc<Filtering>,
     tails: Vec<(GlobMatcher, Option<String>, Option<TimeZone>)>,
     host: String,
     zone: TimeZone,
-    /// What the logs of a product remember for each other.
+    /// State that the logs of one product share.
     across: AcrossLogs,
 }
 
 impl Choice {
-    /// The choice that `config` asks for.
+    /// Creates the choice for `config`.
     #[must_use]
     pub fn new(filtering: Arc<Filtering>, config: &Config) -> Choice {
         let matcher = |tail: &Tail| {
-            // A path that is no glob is matched as it stands; the tail has refused what is neither.
+            // A path that is no glob is matched literally; the tail has rejected any other.
             let glob = GlobBuilder::new(&tail.spec.glob).literal_separator(true).build();
             let host = tail.host.as_ref().map(|host| host.as_str().to_owned());
             glob.ok().map(|glob| (glob.compile_matcher(), host, tail.zone.clone()))

@@ -1,8 +1,10 @@
 //! The sensor of visperf: follows the middleware's logs, samples the host, answers queries.
 //!
-//! [`run`] puts it together from [`config`]; [`tail`] turns logs into events in the [`journal`], with the
-//! filters that [`filters`] gives each file; [`sample`] reads the host, [`process`] every process on it, [`channel`] gives each consumer what it asked for, [`control`] obeys operators' orders to them, [`module`] runs what others wrote to tell or take more; [`report`] brings both to the
-//! [`representative`], which sums a domain up; [`query`] answers from all of them.
+//! [`run`] builds it from [`config`]. [`tail`] turns logs into events in the [`journal`], with the filters
+//! that [`filters`] chooses for each file. [`sample`] reads the host and [`process`] every process on it.
+//! [`channel`] evaluates consumers' subscriptions, [`control`] executes operators' commands on processes, and
+//! [`module`] runs the site's modules that collect or receive more. [`report`] sends events and samples to
+//! the [`representative`], which aggregates a domain. [`query`] answers from all of them.
 //! Not here: the listener and the program (`visperf`).
 
 pub mod channel;

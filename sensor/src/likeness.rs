@@ -1,8 +1,8 @@
-//! A name given in part: `*`, and the `…` by which tables shorten, stand for any characters.
+//! Match of names by pattern: `*`, and the `…` with which tables shorten text, match any characters.
 //!
 //! Pure. Not here: what is named (the callers).
 
-/// Whether `text` is one that `pattern` means.
+/// Returns whether `pattern` matches `text`.
 pub(crate) fn means(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split(is_gap);
     let first = parts.next().unwrap_or_default();
@@ -15,7 +15,7 @@ pub(crate) fn means(pattern: &str, text: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Whether a name is given in part.
+/// Returns whether a pattern has a wildcard.
 pub(crate) fn is_part(pattern: &str) -> bool {
     pattern.contains(is_gap)
 }

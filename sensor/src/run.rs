@@ -1,6 +1,6 @@
-//! The sensor put together: tail, sampler and the answers to queries. Wiring only.
+//! Composition of a sensor: tail, samplers and query methods. Wiring only.
 //!
-//! Not here: the listener and the directory (the composing program has them).
+//! Not here: the listener and the directory (in the composing program).
 
 mod modules;
 mod status;
@@ -35,7 +35,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use tokio_util::sync::CancellationToken;
 use wire::id::{HostName, SensorKey};
 
-/// Why a sensor could not start, or ended.
+/// Reason why a sensor could not start, or ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -45,29 +45,29 @@ pub enum Error {
     /// The host cannot be sampled.
     #[error(transparent)]
     Sample(#[from] beat::Error),
-    /// Its processes cannot be read as the configuration says.
+    /// Its processes cannot be read from the source in the configuration.
     #[error("process_source: {0}")]
     Process(#[from] process::source::Error),
-    /// The folder of recordings cannot be used.
+    /// The folder of recordings cannot be opened.
     #[error("recordings: {0}")]
     Recorder(#[from] store::Error),
-    /// Two methods have one name.
+    /// Two methods have the same name.
     #[error(transparent)]
     Method(#[from] rpc::dispatch::method::Error),
-    /// The report cannot be made.
+    /// The journal cannot be read for the report.
     #[error("the journal cannot be read for the report: {0}; check the state directory")]
     Report(std::io::Error),
-    /// The representative's part ended.
+    /// The representative's thread panicked.
     #[error(transparent)]
     Representative(#[from] office::Defect),
-    /// The thread that follows the logs is gone.
+    /// The thread that follows the logs has ended.
     #[error(
         "following the logs ended by a defect; the journal is as after a crash and the next start goes on from it"
     )]
     TailEnded,
 }
 
-/// A sensor that is open: it follows logs; it samples and answers once [`Sensor::run`].
+/// An open sensor: it follows logs; it samples and reports in [`Sensor::run`].
 pub struct Sensor {
     config: Config,
     filtering: Arc<Filtering>,
@@ -75,26 +75,26 @@ pub struct Sensor {
     tail: Arc<tail::handle::Handle>,
     sampler: Sampler,
     processes: process::sampler::Sampler,
-    /// None where the configuration wants none.
+    /// `None` if the configuration turns it off.
     recorder: Option<(desk::Desk, desk::Handle)>,
     serving: (watch::Watch, watch::Handle),
     channels: Hub,
     flowing: (Pump, Rolls, [handover::Taking; Lane::ALL.len()]),
-    /// None where the configuration names no folder of them.
+    /// `None` if the configuration names no folder of modules.
     modules: Option<(module::desk::Desk, module::desk::Handle)>,
     control: control::desk::Handle,
     office: Office,
     representative: office::Handle,
-    /// None once it is taken: somebody else knows the way to the representative.
+    /// `None` once it was taken by a caller that has a transport to the representative.
     link: Option<Link>,
     reporting: link::Board,
     address: Arc<OnceLock<String>>,
     beside: Arc<Beside>,
-    /// Ends queries that wait.
+    /// Cancels queries that wait.
     ending: CancellationToken,
 }
 
-/// What others ask of a running sensor, beside its methods.
+/// Handle for health and statistics of a running sensor.
 #[derive(Clone)]
 pub struct Status {
     filtering: Arc<Filtering>,
@@ -105,21 +105,21 @@ pub struct Status {
     channels: Hub,
     recorder: Option<desk::Handle>,
     modules: Option<module::desk::Handle>,
-    /// None while the sensor is put together.
+    /// `None` while the sensor is being built.
     report: Option<(link::Board, office::Handle)>,
     beside: Arc<Beside>,
 }
 
-/// What is wrong with the daemon beside its sensor, once that can be asked.
+/// Failures of the rest of the daemon, once they can be read.
 type Beside = OnceLock<Box<dyn Fn() -> Vec<String> + Send + Sync>>;
 
 impl Sensor {
-    /// Open the state directory and begin to follow the logs.
+    /// Opens the state directory and starts to follow the logs.
     ///
     /// # Errors
-    /// If another process has the state directory, or it cannot be used.
+    /// If another process has the state directory, or if it cannot be used.
     pub fn open(config: Config, state: &Path) -> Result<Sensor, Error> {
-        // Before anything else takes memory: reading the kernel's types takes some for a moment.
+        // Before anything else allocates memory: reading the kernel's types takes some for a moment.
         let chosen = process::source::choose(Path::new(PROC), config.process_source)?;
         tracing::info!(source = %chosen.source.kind(), reasons = ?chosen.reasons, "processes are read");
         let filtering = Arc::new(Filtering::load(&config.filters));
@@ -180,31 +180,28 @@ impl Sensor {
         })
     }
 
-    /// How it behaves.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Its key.
     #[must_use]
     pub fn key(&self) -> SensorKey {
         self.tail.sensor()
     }
 
-    /// Reads its events.
+    /// Returns a reader of its events.
     #[must_use]
     pub fn events(&self) -> Reader {
         self.tail.reader()
     }
 
-    /// Its calls.
     #[must_use]
     pub fn calls(&self) -> Arc<Mutex<Joiner>> {
         Arc::clone(&self.joiner)
     }
 
-    /// What others ask of it.
+    /// Returns the handle for health and statistics.
     #[must_use]
     pub fn status(&self) -> Status {
         Status {
@@ -221,58 +218,58 @@ impl Sensor {
         }
     }
 
-    /// Its flight recorder, where the configuration wants one.
+    /// Returns its flight recorder, if the configuration has one.
     #[must_use]
     pub fn recorder(&self) -> Option<desk::Handle> {
         self.recorder.as_ref().map(|(_, handle)| handle.clone())
     }
 
-    /// Its modules, where the configuration names a folder of them.
+    /// Returns its modules, if the configuration names a folder of them.
     #[must_use]
     pub fn modules(&self) -> Option<module::desk::Handle> {
         self.modules.as_ref().map(|(_, handle)| handle.clone())
     }
 
-    /// Where orders to processes are obeyed: for whoever knows whom to believe.
+    /// Returns the executor of signed commands, for the caller that sets how they are verified.
     #[must_use]
     pub fn control(&self) -> control::desk::Handle {
         self.control.clone()
     }
 
-    /// Its part as the representative of its domain: for whoever knows of the election.
+    /// Returns its representative service, for the caller that runs the election.
     #[must_use]
     pub fn representative(&self) -> office::Handle {
         self.representative.clone()
     }
 
-    /// Its report, for whoever knows the way to the representative and runs it. It can be taken once; a sensor of
-    /// which it is not taken represents itself.
+    /// Takes its report, for a caller that has a transport to the representative and runs the report. It can
+    /// be taken once; a sensor whose report is not taken represents itself.
     pub fn take_report(&mut self) -> Option<Link> {
         self.link.take()
     }
 
-    /// What is wrong with the daemon beside its sensor: told of this host wherever its health is.
+    /// Sets the source of failures of the rest of the daemon; they are reported with this host's health.
     pub fn set_health_beside(&self, ask: impl Fn() -> Vec<String> + Send + Sync + 'static) {
-        // A second one changes nothing: a daemon is put together once.
+        // A second call changes nothing: a daemon is composed once.
         let _ = self.beside.set(Box::new(ask));
     }
 
-    /// Tell where it answers, once that is known.
+    /// Sets the address at which it answers, once that is known.
     pub fn set_address(&self, address: String) {
         // A second address changes nothing: a daemon binds once.
         let _ = self.address.set(address);
     }
 
-    /// Its methods.
+    /// Returns its methods.
     ///
     /// # Errors
-    /// If two have one name, which a test rules out.
+    /// If two have the same name, which a test rules out.
     pub fn methods(&self) -> Result<rpc::dispatch::method::Registry, Error> {
         let mut registry = rpc::dispatch::method::Registry::new();
         let (reader, joiner) = (self.tail.reader(), Arc::clone(&self.joiner));
         let events = query::events::Events::new(reader, joiner, self.ending.clone());
         let tail = Arc::clone(&self.tail);
-        // Where its report was not taken, it is the whole domain.
+        // If its report was not taken, it is the whole domain.
         let is_alone = self.link.is_some();
         let domain = query::domain::Domain {
             domain: self.config.domain.clone(),
@@ -321,7 +318,7 @@ impl Sensor {
         Ok(registry)
     }
 
-    /// Sample until `shutdown`; then read what there is of the logs and make it durable.
+    /// Runs until `shutdown`; then reads the rest of the logs and makes it durable.
     ///
     /// # Errors
     /// If a part ended that should not have.
@@ -387,7 +384,7 @@ impl Sensor {
     }
 }
 
-/// A sensor that is in no domain of several represents its own; nothing is done where its report was taken.
+/// Runs the report of a sensor that represents itself; does nothing if its report was taken.
 async fn report_to_itself(
     link: Option<Link>,
     office: office::Handle,

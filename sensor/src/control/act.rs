@@ -1,8 +1,9 @@
-//! Doing what was ordered to a process that is held by a descriptor, so that no other can take its place.
+//! Execution of a command on a process that a pidfd refers to, so that no other process can take its place.
 //!
-//! Shell. A pidfd (pidfd_open(2), Linux 5.3) means one process for ever: a signal sent through it reaches that one or
-//! no one. Niceness has no such call; it is set by number while the descriptor shows that the process is there still.
-//! Not here: which process may be meant (`verdict`).
+//! Shell. A pidfd (pidfd_open(2), Linux 5.3) refers to one process for ever: a signal sent through it reaches
+//! that process or none. There is no such call for niceness; it is set by pid while the pidfd shows that the
+//! process still exists.
+//! Not here: which process may be controlled (`verdict`).
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -13,7 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 use wire::control::{Nice, Signal};
 
-/// A process that is held.
+/// A process with an open pidfd.
 #[derive(Debug)]
 pub struct Held {
     pid: Pid,
@@ -21,10 +22,10 @@ pub struct Held {
 }
 
 impl Held {
-    /// Hold the process that has this number now; `None` if there is none.
+    /// Opens the process that has this pid now; `None` if there is none.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn open(pid: u32) -> io::Result<Option<Held>> {
         let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(None) };
         match process::pidfd_open(pid, PidfdFlags::empty()) {
@@ -34,25 +35,25 @@ impl Held {
         }
     }
 
-    /// Send it a signal.
+    /// Sends it a signal.
     ///
     /// # Errors
-    /// What the system says: it has ended (ESRCH), or the sensor may not (EPERM).
+    /// The error of the system: the process has ended (ESRCH), or the sensor lacks permission (EPERM).
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         Ok(process::pidfd_send_signal(&self.descriptor, number(signal))?)
     }
 
-    /// Let all its threads give way so much.
+    /// Sets the niceness of all its threads.
     ///
     /// # Errors
-    /// What the system says; some of its threads may have been set.
+    /// The error of the system; some of its threads may have been changed.
     pub fn renice(&self, proc: &Path, nice: Nice) -> io::Result<()> {
-        // A thread started meanwhile has the niceness of the one that began it, so two passes meet all but those started in
-        // the second by one not yet met.
+        // A thread started meanwhile inherits the niceness of the thread that started it. So two passes reach
+        // all threads except those started in the second pass by a thread not yet reached.
         for _ in 0..2 {
             for thread in threads(proc, self.pid)? {
-                // The number of a thread that ended in this very moment may be another's: unlike a signal, niceness can be
-                // taken back.
+                // The id of a thread that ended in this very moment may belong to another thread: unlike a
+                // signal, niceness can be reset.
                 if self.has_ended(Duration::ZERO) {
                     return Err(Errno::SRCH.into());
                 }
@@ -65,7 +66,7 @@ impl Held {
         Ok(())
     }
 
-    /// Whether it has ended, or does so within `wait`.
+    /// Returns whether it has ended, or ends within `wait`.
     #[must_use]
     pub fn has_ended(&self, wait: Duration) -> bool {
         let wait = Timespec {
@@ -77,7 +78,7 @@ impl Held {
     }
 }
 
-/// The numbers of its threads.
+/// Returns the ids of its threads.
 fn threads(proc: &Path, pid: Pid) -> io::Result<Vec<Pid>> {
     let folder = proc.join(pid.as_raw_nonzero().to_string()).join("task");
     let mut threads = Vec::new();
@@ -111,7 +112,7 @@ mod tests {
     fn every_signal_has_the_number_of_the_system() {
         for signal in Signal::ALL {
             let raw = number(signal).as_raw();
-            // On most architectures people's numbers are the system's; on no other are these tests run.
+            // On most architectures the conventional numbers are the system's; these tests run on no others.
             assert_eq!(raw.to_string().parse(), Ok(signal), "{signal:?}");
         }
     }

@@ -1,39 +1,38 @@
-//! Who knows whether an order is to be believed: the seam at which the sensor is given the overlay's identities.
+//! Interface to the verification of signed commands, through which the sensor uses the overlay's identities.
 //!
-//! Rule: what is believed was signed by an operator of this domain for this host, has not ended, and came for the first
-//! time; that it came is on disk before it is believed.
-//! Not here: the knowing itself (`overlay::identity::order`, put in by the composing program).
+//! Rule: a valid command was signed by an operator of this domain for this host, has not expired, and arrived
+//! for the first time. That it arrived is on disk before it counts as valid.
+//! Not here: the verification itself (`overlay::identity::order`, set by the composing program).
 
 use wire::control::Order;
 use wire::id::{HostName, PeerKey};
 
-/// Tells whether an order is to be believed. It may wait for the disk.
+/// Verifies signed commands. It may wait for the disk.
 pub trait Authority: Send + Sync {
-    /// The order in this text, if it is to be believed now. It is not believed a second time.
+    /// Returns the command in this text, if it is valid now. The same command is not accepted a second time.
     ///
     /// # Errors
-    /// Why not, and what it claims.
+    /// If it is not valid: the reason, and what it claims.
     fn believe(&self, text: &str) -> Result<Believed, Disbelieved>;
 }
 
-/// An order that was signed by an operator for this host.
+/// A command that an operator signed for this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Believed {
-    /// What is ordered.
     pub order: Order,
-    /// By whom.
+    /// Key of the operator.
     pub operator: PeerKey,
-    /// On which host that is, as its certificate says.
+    /// Host of the operator, as the operator's certificate states.
     pub from: HostName,
 }
 
-/// One that is not believed.
+/// A command that was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disbelieved {
-    /// Why, in a sentence that says what to do.
+    /// Reason, as a sentence that states what to do.
     pub why: String,
-    /// What it claims to order, if it can be read at all; nothing of it is proved.
+    /// The command that it claims to be, if it can be parsed at all; nothing of it is proved.
     pub claimed: Option<Box<Order>>,
-    /// By whom it claims to be signed.
+    /// Key that it claims to be signed by.
     pub signer: Option<PeerKey>,
 }

@@ -1,35 +1,35 @@
-//! Whose processes operators may control here: `[sensor.control]` of the configuration.
+//! Users whose processes operators may control here: `[sensor.control]` of the configuration.
 //!
-//! Rule: no one's unless they are listed; root's cannot be listed.
-//! Not here: who is an operator (the domain's root says so).
+//! Rule: no user's unless listed; root cannot be listed.
+//! Not here: which keys are operators (certificates of the domain's root).
 
 use crate::process::details;
 use crate::recorder::config::Mistake;
 use serde::Deserialize;
 
-/// Most users listed: a look-up each at every order.
+/// Most users listed: each is looked up at every command.
 pub const USERS_MAX: usize = 64;
 
 /// The section as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawConfig {
-    /// Users whose processes may be signalled and reniced: names, or numbers as text.
+    /// Users whose processes may be signalled and reniced: names, or uids as text.
     #[serde(default)]
     pub users: Vec<String>,
 }
 
-/// Whose processes may be controlled.
+/// Checked form of the section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     users: Vec<String>,
 }
 
 impl Config {
-    /// The checked form.
+    /// Checks the section.
     ///
     /// # Errors
-    /// Every value that cannot be meant.
+    /// If values are invalid: all of them.
     pub fn new(raw: RawConfig) -> Result<Config, Vec<Mistake>> {
         let mut mistakes = Vec::new();
         let mut complain = |keys: Vec<String>, message: &str| {
@@ -50,25 +50,25 @@ impl Config {
         if mistakes.is_empty() { Ok(Config { users: raw.users }) } else { Err(mistakes) }
     }
 
-    /// For processes of this user alone; for no one's if it is root.
+    /// Allows processes of this user alone; of none if it is root.
     #[must_use]
     pub fn of_user(uid: u32) -> Config {
         Config { users: if uid == 0 { Vec::new() } else { vec![uid.to_string()] } }
     }
 
-    /// Whether anybody's may be.
+    /// Returns whether any user is listed.
     #[must_use]
     pub fn is_on(&self) -> bool {
         !self.users.is_empty()
     }
 
-    /// The users as they were listed.
+    /// Returns the users as listed.
     #[must_use]
     pub fn users(&self) -> &[String] {
         &self.users
     }
 
-    /// Their numbers on this host now, each once; one that this host does not know is no one.
+    /// Returns their uids on this host now, each once; users that this host does not know are skipped.
     #[must_use]
     pub fn uids(&self) -> Vec<u32> {
         let mut uids = Vec::new();
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(read(&["7"; USERS_MAX + 1]), Err("users".to_owned()));
         assert!(!Config::of_user(0).is_on());
         assert_eq!(Config::of_user(5).uids(), [5]);
-        // A name under which root hides is no way to root.
+        // Another spelling of root's uid does not lead to root.
         assert_eq!(Config { users: vec!["00".to_owned()] }.uids(), [0_u32; 0]);
     }
 }

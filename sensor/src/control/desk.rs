@@ -1,7 +1,9 @@
-//! Where orders are obeyed or refused, one after the other.
+//! Executor of signed commands, one after the other.
 //!
-//! Shell. Rules: what is done was believed, found allowed with the process held, written down, and found allowed once more, in this
-//! order: while it is written a process may execute a program with other rights. Whatever came of an order is written down. Orders of proven operators are taken at a limited rate.
+//! Shell. Rules: before a command is executed it is verified, permitted after the process was opened,
+//! recorded in the trail, and permitted once more, in this order: while it is recorded the process may
+//! execute a program with other rights. The outcome of every command is recorded. Commands of verified
+//! operators are rate-limited.
 //! Not here: the steps themselves (`authority`, `verdict`, `trail`, `act`).
 
 use super::act::Held;
@@ -24,15 +26,15 @@ use wire::id::HostName;
 use wire::process::ProcessKey;
 use wire::time::{Moment, Time};
 
-/// Orders of operators at once: a whole job's processes.
+/// Burst of operators' commands: all processes of a job.
 pub const ORDERS_BURST: u32 = 100;
-/// And one more after so long.
+/// Interval of further commands.
 pub const ORDERS_INTERVAL: Duration = Duration::from_millis(250);
-/// How long is waited for the end of a process that was told to end: what a program needs to tidy up; who needs longer is
-/// said to be there still.
+/// How long the executor waits for the end of a process after a terminating signal: enough for a program's
+/// cleanup. A process that takes longer is reported as still running.
 const ENDING: Duration = Duration::from_millis(500);
 
-/// For whoever hands orders in; to be cloned freely.
+/// Handle for callers that pass in commands; cheap to clone.
 #[derive(Clone)]
 pub struct Handle(Arc<Desk>);
 
@@ -40,7 +42,7 @@ struct Desk {
     config: Config,
     proc: PathBuf,
     authority: OnceLock<Arc<dyn Authority>>,
-    /// Orders are obeyed one at a time.
+    /// Commands are executed one at a time.
     turn: Mutex<Turn>,
     obeyed: AtomicU64,
     refused: AtomicU64,
@@ -48,36 +50,34 @@ struct Desk {
 
 struct Turn {
     trail: Trail,
-    /// Of orders of operators.
+    /// Rate limiter of operators' commands.
     pace: Pace,
 }
 
-/// An order that was obeyed.
+/// A command that was executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// The order.
     pub order: Order,
-    /// The process's name.
+    /// Name of the process.
     pub name: String,
-    /// Its user.
+    /// User of the process.
     pub uid: u32,
-    /// Whether it has ended, where it was told to.
+    /// Whether it has ended; set after a terminating signal.
     pub has_ended: Option<bool>,
 }
 
-/// How orders went.
+/// Counters of commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Whether any are taken.
+    /// Whether any user is listed.
     pub is_on: bool,
-    /// Obeyed.
     pub obeyed_total: u64,
-    /// Refused or failed.
+    /// Commands refused or failed.
     pub refused_total: u64,
 }
 
 impl Figures {
-    /// Name and value.
+    /// Returns names and values.
     #[must_use]
     pub fn told(&self) -> Vec<(&'static str, u64)> {
         vec![
@@ -89,7 +89,7 @@ impl Figures {
 }
 
 impl Handle {
-    /// For a sensor of `host` with this state folder; `proc` is where `/proc` is.
+    /// Creates the executor of a sensor of `host` with this state folder; `proc` is the path of `/proc`.
     #[must_use]
     pub fn new(config: Config, state: &Path, host: HostName, proc: &Path) -> Handle {
         let turn = Turn { trail: Trail::new(state, host), pace: Pace::new(ORDERS_BURST, ORDERS_INTERVAL) };
@@ -103,19 +103,19 @@ impl Handle {
         }))
     }
 
-    /// Whether anybody's processes may be controlled.
+    /// Returns whether any user's processes may be controlled.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.0.config.is_on()
     }
 
-    /// Set which peers are trusted. Until then none is.
+    /// Sets the verification of commands. Until then none is accepted.
     pub fn set_authority(&self, authority: Arc<dyn Authority>) {
-        // A second one changes nothing: a daemon is put together once.
+        // A second call changes nothing: a daemon is composed once.
         let _ = self.0.authority.set(authority);
     }
 
-    /// How it went so far.
+    /// Returns the counters.
     #[must_use]
     pub fn figures(&self) -> Figures {
         Figures {
@@ -125,22 +125,24 @@ impl Handle {
         }
     }
 
-    /// Obey the order in this text. It waits for the disk, and a moment for a process to end.
+    /// Executes the command in this text. It waits for the disk, and a moment for a process to end.
     ///
     /// # Errors
-    /// Why it was not obeyed; nothing was done then, unless the system failed within a change of niceness.
+    /// If it was not executed: the reason. Nothing was done then, unless the system failed while the niceness
+    /// was changed.
     pub fn obey(&self, text: &str) -> Result<Done, Refusal> {
         self.obey_at(text, calendar(), Moment(Duration::from_nanos(boot_ns())))
     }
 
-    /// The same, where the time is told: `now` is written into the trail, by `at` it is reckoned how many come at once.
+    /// As [`Handle::obey`] at a given time: `now` is written to the trail, and `at` is the time for the rate
+    /// limiter.
     ///
     /// # Errors
     /// As [`Handle::obey`].
     pub fn obey_at(&self, text: &str, now: Time, at: Moment) -> Result<Done, Refusal> {
         let (done, held) = self.0.take(text, now, at)?;
         let has_ended = match done.order.act {
-            // Others get their turn while this one is waited for.
+            // Other commands are executed during this wait.
             Act::Signal(signal) if signal.ends() => Some(held.has_ended(ENDING)),
             Act::Signal(_) | Act::Renice(_) => None,
         };
@@ -181,12 +183,12 @@ impl Desk {
                 return Err(self.refuse(&mut turn, &told(Outcome::Refused, &reason), refusal, (now, at)));
             }
         };
-        // First written, then done: what cannot be written down is not done.
+        // Recorded before it is done: a command that cannot be recorded is not executed.
         turn.trail.tell(&told(Outcome::Obeyed, ""), now, at).map_err(|error| {
             self.refused.fetch_add(1, Ordering::Relaxed);
             Refusal::NoTrail(error.to_string())
         })?;
-        // The same process, but perhaps another program: it is looked at again, just before.
+        // The same process, but perhaps another program: it is checked again just before the execution.
         let again = self.judge(believed.order.process, &mut None);
         if let Err(refusal) = again.and_then(|()| self.act(&held, &believed.order)) {
             let reason = refusal.to_string();
@@ -207,16 +209,17 @@ impl Desk {
         authority.believe(text)
     }
 
-    /// Hold the process that was meant, if it may be touched; `found` is what it is.
+    /// Opens the requested process and checks that it may be controlled; `found` is set to its description.
     fn hold(&self, meant: ProcessKey, found: &mut Option<Target>) -> Result<Held, Refusal> {
-        // Held first: what is read from now on is of the process that is held, or that one has ended.
+        // Opened first: what is read from now on is of the opened process, or that process has ended.
         let held = Held::open(meant.pid).map_err(|error| failed("cannot hold", meant.pid, &error))?;
         let held = held.ok_or(Refusal::Gone { key: meant })?;
         self.judge(meant, found)?;
         Ok(held)
     }
 
-    /// Whether the process that was meant may be touched as it is now; `found` is what it is.
+    /// Checks that the requested process may be controlled in its present state; `found` is set to its
+    /// description.
     fn judge(&self, meant: ProcessKey, found: &mut Option<Target>) -> Result<(), Refusal> {
         let look = |error: io::Error| failed("cannot look at", meant.pid, &error);
         let target = target::read(&self.proc, meant.pid).map_err(look)?;
@@ -235,7 +238,7 @@ impl Desk {
         }
     }
 
-    /// Write it down and count it.
+    /// Records and counts a refusal.
     fn refuse(
         &self,
         turn: &mut Turn,
@@ -251,7 +254,7 @@ impl Desk {
     }
 }
 
-/// What the system said, and what to do.
+/// Builds the refusal from the error of the system, with a hint what to do.
 fn failed(what: &'static str, pid: u32, error: &io::Error) -> Refusal {
     let kind = error.kind();
     let why = if kind == io::ErrorKind::PermissionDenied {

@@ -1,14 +1,15 @@
-//! Orders to processes of this host: a signal or another niceness, from an operator.
+//! Commands to processes of this host: a signal or a new niceness, signed by an operator.
 //!
 //! ```text
-//! text of an order ─ authority: signed for here, by an operator, for the first time? (given by whoever composes)
-//!                  ─ desk ─ verdict (pure): whose process is it, is it the one that was meant? ─ act: pidfd
-//!                       └── trail: a line before anything is done ─▶ tail ─▶ events
+//! text of a command ─ authority: signed by an operator, for this host, for the first time?
+//!                   ─ desk ─ verdict (pure): the requested process, and permitted? ─ act: pidfd
+//!                        └── trail: a line before the execution ─▶ tail ─▶ events
 //! ```
 //!
-//! Rules: nothing is done without a line in the trail that is on disk; a number that was taken by another process is never
-//! signalled; what is of root, of the kernel or of the sensor itself just before the signal is not, whoever orders it.
-//! Not here: signatures (`overlay::identity::order`), how an order arrives (`query::control`).
+//! Rules: no command is executed without a line in the trail that is on disk. A pid that another process has
+//! taken is never signalled. A process of root, of the kernel or of the sensor itself, as checked just before
+//! the signal, is never signalled, whatever operator sends the command.
+//! Not here: signatures (`overlay::identity::order`), how a command arrives (`query::control`).
 
 pub mod act;
 pub mod authority;

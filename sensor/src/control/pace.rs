@@ -1,31 +1,32 @@
-//! How often something may happen: so many at once, and then one after each interval (the generic cell rate algorithm,
-//! ITU-T I.371, as virtual scheduling).
+//! Rate limiter: a burst, and then one event after each interval (the generic cell rate algorithm, ITU-T
+//! I.371, as virtual scheduling).
 //!
-//! Pure: callers pass the moment. Rule: only what happens counts; who was told to wait owes nothing for having asked.
-//! Not here: what is held back by it (`desk`, `trail`).
+//! Pure: callers pass the time. Rule: only accepted events count; a rejected attempt does not delay the next
+//! one.
+//! Not here: what is limited (`desk`, `trail`).
 
 use std::time::Duration;
 use wire::time::Moment;
 
-/// What is left of a burst.
+/// State of the rate limiter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     burst: u32,
     interval: Duration,
-    /// When a full burst may come again.
+    /// Time at which a full burst is available again.
     full_at: Moment,
 }
 
 impl Pace {
-    /// `burst` at once, at least one, and one more after each `interval`.
+    /// Allows `burst` at once, at least one, and one more after each `interval`.
     pub(super) fn new(burst: u32, interval: Duration) -> Pace {
         Pace { burst, interval, full_at: Moment::default() }
     }
 
-    /// It happens once.
+    /// Takes one event.
     ///
     /// # Errors
-    /// How long to wait first; nothing happened then.
+    /// How long to wait first; nothing was taken then.
     pub(super) fn take(&mut self, at: Moment) -> Result<(), Duration> {
         let owed = self.full_at.since(at);
         let wait = owed.saturating_sub(self.interval.saturating_mul(self.burst.saturating_sub(1)));
@@ -56,7 +57,7 @@ mod tests {
         ] {
             assert_eq!(pace.take(at(now)), expected, "{now}");
         }
-        // Whatever time passes, it is one burst.
+        // However much time passes, it is one burst.
         for expected in [Ok(()), Ok(()), Ok(()), Err(second)] {
             assert_eq!(pace.take(at(1000)), expected);
         }

@@ -1,6 +1,7 @@
-//! What a process is at this moment, by its files in `/proc`.
+//! Description of a process at this moment, from its files in `/proc`.
 //!
-//! Shell. Rule: what cannot be read or understood is no target: nothing is done to what is not known.
+//! Shell. Rule: a process whose files cannot be read or parsed is no target: a command is executed only on a
+//! process that is known.
 //! Not here: what follows from it (`verdict`).
 
 use super::verdict::{Own, Target};
@@ -9,13 +10,13 @@ use std::io;
 use std::path::Path;
 use wire::process::ProcessKey;
 
-/// Most processes one above the other that are walked: chains of parents are short; a longer one is not believed to end.
+/// Most ancestors that are followed: chains of parents are short; a longer one is treated as endless.
 const DEPTH_MAX: usize = 256;
 
-/// The process of this number; `None` if there is none.
+/// Reads the process with this pid; `None` if there is none.
 ///
 /// # Errors
-/// If it is there and cannot be read.
+/// If it exists and cannot be read.
 pub fn read(proc: &Path, pid: u32) -> io::Result<Option<Target>> {
     let Some(text) = file(proc, pid, "stat")? else { return Ok(None) };
     let Some(status) = file(proc, pid, "status")? else { return Ok(None) };
@@ -33,10 +34,10 @@ pub fn read(proc: &Path, pid: u32) -> io::Result<Option<Target>> {
     }))
 }
 
-/// The place of the process that runs this.
+/// Reads the ancestors of this program's own process.
 ///
 /// # Errors
-/// If it cannot be read.
+/// If they cannot be read.
 pub fn own(proc: &Path) -> io::Result<Own> {
     let pid = std::process::id();
     let parent = file(proc, pid, "stat")?.and_then(|text| stat::stat(&text)).map(|told| told.parent);
@@ -44,7 +45,8 @@ pub fn own(proc: &Path) -> io::Result<Own> {
     Ok(Own { pid, ancestors: ancestors(proc, parent)? })
 }
 
-/// `parent` and those above it. One that ended meanwhile ends the walk: what it had started has another parent now.
+/// Returns `parent` and its ancestors. A process that ended meanwhile ends the walk: its children have
+/// another parent now.
 fn ancestors(proc: &Path, parent: u32) -> io::Result<Vec<u32>> {
     let (mut found, mut next) = (Vec::new(), parent);
     while next != 0 {
@@ -58,12 +60,12 @@ fn ancestors(proc: &Path, parent: u32) -> io::Result<Vec<u32>> {
     Ok(found)
 }
 
-/// A file of a process; `None` if that is gone.
+/// Reads a file of a process; `None` if the process has ended.
 fn file(proc: &Path, pid: u32, name: &str) -> io::Result<Option<Vec<u8>>> {
     match std::fs::read(proc.join(pid.to_string()).join(name)) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        // What a process that is just being removed says.
+        // The error for a process that is just being removed.
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => Ok(None),
         Err(error) => Err(error),
     }

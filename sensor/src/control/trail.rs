@@ -1,14 +1,15 @@
-//! The trail of orders: a line for each, in a log that the sensor follows as any other.
+//! Audit trail of commands: a line for each, in a log that the sensor follows like any other.
 //!
 //! ```text
 //! STATE/control/trail.log
-//! 2026-11-21T06:08:07.123456Z obeyed order=NONCE act=TERM pid=4711 start_ns=N process="burn" user=1000 operator=KEY
-//!     from=HOST to=HOST left_out=0 reason=                                                          (one line)
+//! 2026-11-21T06:08:07.123456Z obeyed order=NONCE act=TERM pid=4711 start_ns=N process="burn" user=1000
+//!     operator=KEY from=HOST to=HOST left_out=0 reason=                                    (one line)
 //! ```
 //!
-//! Rules: a line is on disk before what it tells is done; what was obeyed and what a proven operator was refused is always
-//! told. Refusals of others come at a limited rate; how many were left out is told with the next. The file is bounded: a full one is kept
-//! beside the new one until that is full. What strangers claim cannot break a line or pass for another field.
+//! Rules: a line is on disk before its command is executed. Commands of verified operators are always
+//! recorded, executed or refused. Refusals of others are rate-limited; the next line states how many were
+//! left out. The size is bounded: a full file is stored beside the new one until that is full. Text of
+//! unverified senders cannot break a line or pass for another field.
 //! Not here: how a line becomes an event (`log-filters/filters/visperf-control.toml`).
 
 use super::pace::Pace;
@@ -26,30 +27,30 @@ use wire::harmless::is_harmless;
 use wire::id::{HostName, PeerKey};
 use wire::time::{Moment, Time};
 
-/// The name of its filter.
+/// Name of the log filter of the trail.
 pub const FILTER: &str = "visperf-control";
-/// A file longer than this is followed by a new one: some ten thousand orders.
+/// Length after which the file is followed by a new one: some ten thousand commands.
 const LEN_MAX_BYTES: u64 = 4 << 20;
-/// Longest text of others in a line, in characters.
+/// Longest text from outside in a line, in characters.
 const TEXT_MAX_CHARS: usize = 400;
-/// Refusals of who proved nothing: so many at once.
+/// Burst of recorded refusals of unverified senders.
 const STRANGERS_BURST: u32 = 50;
-/// And one more after so long: below 10 MB a day.
+/// Interval of further ones: below 10 MB a day.
 const STRANGERS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What became of an order.
+/// Outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is done now.
+    /// It is executed now.
     Obeyed,
-    /// It was not.
+    /// It was refused.
     Refused,
-    /// It was tried, after a line that it is, and the system did not let it.
+    /// It was tried, after a line that it is executed, and the system did not permit it.
     Failed,
 }
 
 impl Outcome {
-    /// The word for it.
+    /// Returns its name in the trail.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -60,31 +61,30 @@ impl Outcome {
     }
 }
 
-/// What is told of an order.
+/// Record of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Told<'a> {
-    /// What became of it.
     pub outcome: Outcome,
-    /// What it was, or claimed to be.
+    /// The command, or what it claimed to be.
     pub order: Option<&'a Order>,
-    /// Whose it was, or claimed to be.
+    /// Its operator, or the key that it claimed.
     pub operator: Option<PeerKey>,
-    /// Where its operator is, if that was proved.
+    /// Host of its operator, if the signature was verified.
     pub from: Option<&'a HostName>,
-    /// Name and user of the process, where it was looked at.
+    /// Name and user of the process, if it was read.
     pub process: Option<(&'a str, u32)>,
-    /// Why it was refused or failed.
+    /// Reason why it was refused or failed.
     pub reason: &'a str,
 }
 
 impl Told<'_> {
-    /// Whether an operator gave it, whom the sensor believed.
+    /// Returns whether the command of an operator was verified.
     fn is_proved(&self) -> bool {
         self.from.is_some()
     }
 }
 
-/// A line, without its end.
+/// A line, without its line end.
 struct Line<'a> {
     at: Time,
     told: &'a Told<'a>,
@@ -113,7 +113,7 @@ impl fmt::Display for Line<'_> {
     }
 }
 
-/// A value, or a dash.
+/// Shows a value, or a dash.
 struct Maybe<T>(Option<T>);
 
 impl<T: fmt::Display> fmt::Display for Maybe<T> {
@@ -125,13 +125,13 @@ impl<T: fmt::Display> fmt::Display for Maybe<T> {
     }
 }
 
-/// A text that ends no line and no field.
+/// Replaces characters that could end a line or a field.
 fn plain(text: &str) -> String {
     let shown = |c: char| if is_harmless(c) && c != '"' { c } else { '?' };
     text.chars().take(TEXT_MAX_CHARS).map(shown).collect()
 }
 
-/// How much is told of strangers: so many at once, then one for each interval.
+/// Rate limiter of lines about unverified senders.
 #[derive(Debug)]
 struct Strangers {
     pace: Pace,
@@ -139,7 +139,7 @@ struct Strangers {
 }
 
 impl Strangers {
-    /// Whether one more is told.
+    /// Returns whether one more is recorded.
     fn take(&mut self, at: Moment) -> bool {
         let is_told = self.pace.take(at).is_ok();
         self.left_out += u64::from(!is_told);
@@ -147,7 +147,7 @@ impl Strangers {
     }
 }
 
-/// The log, for the one desk that writes it.
+/// The trail, owned by the one executor that writes it.
 #[derive(Debug)]
 pub struct Trail {
     folder: PathBuf,
@@ -157,17 +157,18 @@ pub struct Trail {
 }
 
 impl Trail {
-    /// The trail below the state folder of a sensor of `host`; nothing is made before there is something to tell.
+    /// Creates the trail below the state folder of a sensor of `host`; no file is created before the first
+    /// line.
     #[must_use]
     pub fn new(state: &Path, host: HostName) -> Trail {
         let strangers = Strangers { pace: Pace::new(STRANGERS_BURST, STRANGERS_INTERVAL), left_out: 0 };
         Trail { folder: folder(state), host, open: None, strangers }
     }
 
-    /// Tell this, at this time and moment; on disk when this returns.
+    /// Records a command, with the time of day and the time for the rate limiter; on disk when this returns.
     ///
     /// # Errors
-    /// If the disk refuses; then it is not told.
+    /// If the disk refuses; then it is not recorded.
     pub fn tell(&mut self, told: &Told<'_>, now: Time, at: Moment) -> io::Result<()> {
         if !told.is_proved() && !self.strangers.take(at) {
             return Ok(());
@@ -177,7 +178,7 @@ impl Trail {
         let written = self.write(line.as_bytes());
         match &written {
             Ok(()) => self.strangers.left_out = 0,
-            // A line half written would be taken for the beginning of the next.
+            // A half-written line would be read as the start of the next.
             Err(_) => self.open = None,
         }
         written
@@ -194,7 +195,7 @@ impl Trail {
         Ok(())
     }
 
-    /// The file to go on in.
+    /// Opens the file to append to.
     fn begin(&self) -> io::Result<(File, u64)> {
         state_folder::prepare_below(&self.folder)?;
         let path = self.folder.join("trail.log");
@@ -224,7 +225,8 @@ fn folder(state: &Path) -> PathBuf {
     state.join("control")
 }
 
-/// How a sensor with this state folder follows its trail. By a glob: as long as there is no trail, none is missed.
+/// Returns how a sensor with this state folder follows its trail. It is a glob, so a missing trail is not
+/// reported.
 #[must_use]
 pub fn spec(state: &Path) -> Spec {
     let glob = format!("{}/trail*.log", globset::escape(&folder(state).display().to_string()));

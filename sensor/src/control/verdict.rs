@@ -1,43 +1,42 @@
-//! Whether an order may be obeyed, by what the process is that has the number now.
+//! Decision whether a command may be executed, from the description of the process that has the pid now.
 //!
-//! Pure. Rules: the process is the one that was meant; it is not the first of the host, not a kernel thread, none of root's,
-//! not the sensor, none of those that started the sensor and none that it started; and its user is listed.
-//! Not here: reading what it is (`target`), doing it (`act`).
+//! Pure. Rules: the process is the requested one. It is not the first of the host, not a kernel thread, not
+//! root's, not the sensor, not an ancestor of the sensor and not a descendant of it. Its user is listed.
+//! Not here: reading the description (`target`), the execution (`act`).
 
 use super::refusal::Refusal;
 use crate::process::stat::TICK_NS;
 use wire::process::{ProcessKey, State};
 
-/// A process as it is asked at the moment of the order.
+/// Description of a process at the moment of the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Which it is, its start to a hundredth of a second.
+    /// Its pid and start; the start has a resolution of a hundredth of a second.
     pub key: ProcessKey,
-    /// As the kernel calls it.
+    /// Its name as the kernel reports it.
     pub name: String,
-    /// What it does.
     pub state: State,
-    /// Its users: real, effective, saved, and for files.
+    /// Its uids: real, effective, saved, and for files.
     pub uids: [u32; 4],
     /// Whether it is a thread of the kernel.
     pub is_of_kernel: bool,
-    /// Those above it: its parent, the parent's parent, up to the first.
+    /// Its ancestors: its parent, the parent's parent, up to the first process.
     pub ancestors: Vec<u32>,
 }
 
-/// The sensor's own place.
+/// The sensor's own process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Own {
-    /// Its number.
     pub pid: u32,
-    /// Those above it.
+    /// Its ancestors.
     pub ancestors: Vec<u32>,
 }
 
-/// Whether `target` is what an order for `meant` may be done to; `listed` are the users whose processes may be controlled.
+/// Checks whether a command for `meant` may be executed on `target`; `listed` are the users whose processes
+/// may be controlled.
 ///
 /// # Errors
-/// Why not.
+/// Reason why not.
 pub fn judge(meant: ProcessKey, target: &Target, own: &Own, listed: &[u32]) -> Result<(), Refusal> {
     let (pid, name) = (target.key.pid, target.name.clone());
     // `/proc` counts starts in hundredths of a second, other sources in nanoseconds.
@@ -58,7 +57,7 @@ pub fn judge(meant: ProcessKey, target: &Target, own: &Own, listed: &[u32]) -> R
     Ok(())
 }
 
-/// What it is, if no one may touch it.
+/// Returns what it is, if no command may control it.
 fn untouchable(target: &Target, own: &Own) -> Option<&'static str> {
     let pid = target.key.pid;
     if pid <= 1 {
@@ -141,7 +140,7 @@ mod tests {
             let told = judged(pid).expect_err(part).to_string();
             assert!(told.contains(part), "{told}");
         }
-        // Not even where the list says so.
+        // Not even if root is listed.
         let mut root = good();
         root.uids = [0; 4];
         let own = Own { pid: 900, ancestors: Vec::new() };

@@ -1,4 +1,4 @@
-//! The modules of a sensor, where its configuration names a folder of them. Wiring only.
+//! Setup of a sensor's modules, if its configuration names a folder of them. Wiring only.
 //!
 //! Not here: the other parts of a sensor (`run`).
 
@@ -14,20 +14,20 @@ use crate::sample::sampler::{self, Sampler};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// The desk of the modules with who is asked; none where no folder is named.
+/// Creates the modules' worker and its handle; `None` if no folder is named.
 pub(super) fn open(config: &Config, state: &Path) -> Option<(Desk, Handle)> {
     let folder = config.modules.folder.clone()?;
     Some(Desk::new(folder, state, (&config.domain, &config.host), Patience::default()))
 }
 
-/// What samples the host, and what modules tell of it.
+/// Creates the sampler of the host, with the metrics that modules report.
 pub(super) fn sampler(config: &Config, modules: Option<&(Desk, Handle)>) -> Sampler {
     let mut all: Vec<Box<dyn Collector>> = collectors(Path::new(PROC));
     all.extend(modules.map(|(_, handle)| handle.board().collector()));
     Sampler::new(Collectors::new(all), config.sample_rate)
 }
 
-/// Keep them running until `shutdown`.
+/// Runs the modules until `shutdown`.
 pub(super) async fn run(
     modules: Option<(Desk, Handle)>,
     (hub, reader, sampler): (Hub, Reader, sampler::Handle),

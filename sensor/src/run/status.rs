@@ -1,6 +1,6 @@
-//! What others ask of a running sensor beside its methods: its health and its figures.
+//! Health and statistics of a running sensor.
 //!
-//! Not here: the parts that are asked (`run`).
+//! Not here: the parts that they are read from (`run`).
 
 use super::Status;
 use crate::module;
@@ -9,10 +9,11 @@ use crate::sample::figures::Figures;
 use crate::tail;
 
 impl Status {
-    /// What is wrong now, in sentences.
+    /// Returns the present failures, as sentences.
     #[must_use]
     pub fn health(&self) -> Vec<String> {
-        // That no one lets it in comes before a log that cannot be read.
+        // Failures of the daemon come first: that it cannot join its domain matters more than a log that
+        // cannot be read.
         let mut health = self.beside.get().map(|ask| ask()).unwrap_or_default();
         health.extend(self.filtering.refused().iter().cloned());
         health.extend(self.tail.state().health);
@@ -30,19 +31,19 @@ impl Status {
         health
     }
 
-    /// Bytes of logs that are not read yet.
+    /// Returns the bytes of logs that are not read yet.
     #[must_use]
     pub fn lag_bytes(&self) -> u64 {
         self.tail.files().iter().map(|file| file.lag_bytes).sum()
     }
 
-    /// The number the next event gets.
+    /// Returns the number that the next event gets.
     #[must_use]
     pub fn events_next(&self) -> u64 {
         *self.tail.subscribe().borrow()
     }
 
-    /// Figures of process sampling: name and value.
+    /// Statistics of process sampling: name and value.
     #[must_use]
     pub fn processes(&self) -> Vec<(&'static str, u64)> {
         let status = self.processes.status();
@@ -58,13 +59,13 @@ impl Status {
         ]
     }
 
-    /// Counts of all subscriptions: name and value.
+    /// Statistics of all subscriptions: name and value.
     #[must_use]
     pub fn subscriptions(&self) -> Vec<(&'static str, u64)> {
         self.channels.statistics()
     }
 
-    /// Figures of the report and of the representative's part: name and value.
+    /// Statistics of the report and of the representative: name and value.
     #[must_use]
     pub fn reporting(&self) -> Vec<(&'static str, u64)> {
         let Some((link, office)) = &self.report else { return Vec::new() };
@@ -88,7 +89,7 @@ impl Status {
         ]
     }
 
-    /// Figures of the sensor itself: name and value.
+    /// Statistics of the sensor itself: name and value.
     #[must_use]
     pub fn statistics(&self) -> Vec<(&'static str, u64)> {
         let files = self.tail.files();
@@ -108,7 +109,7 @@ impl Status {
         ]
     }
 
-    /// The host's figures.
+    /// Returns the host's newest figures.
     #[must_use]
     pub fn figures(&self) -> Option<Figures> {
         self.sampler.figures()

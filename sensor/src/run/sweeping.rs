@@ -1,5 +1,5 @@
-//! The processes' sampler with what taps it: who asks newcomers which job they serve, the flight recorder, and the
-//! subscriptions. Wiring only.
+//! Setup of the process sampler and its taps: detection of new processes for the job lookup, the flight
+//! recorder, and the subscriptions. Wiring only.
 //!
 //! Not here: the other parts of a sensor (`run`).
 
@@ -16,7 +16,7 @@ use crate::tail;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// What [`sweeping`] makes.
+/// Result of [`sweeping`].
 pub(super) struct Sweeping {
     pub(super) processes: process::sampler::Sampler,
     pub(super) subscriptions: [handover::Taking; Lane::ALL.len()],
@@ -25,8 +25,7 @@ pub(super) struct Sweeping {
     pub(super) serving: watch::Handle,
 }
 
-/// What sweeps the processes, and what listens to it: who asks newcomers which job they serve, the flight recorder, and
-/// the subscriptions.
+/// Creates the process sampler and its taps.
 pub(super) fn sweeping(
     chosen: process::source::Chosen,
     config: &Config,
@@ -41,7 +40,7 @@ pub(super) fn sweeping(
     taps.extend(ring.clone().map(|ring| -> Box<dyn process::tap::Tap> {
         Box::new(tap::Filler::new(ring, rate, tail.reader().next()))
     }));
-    // Last: what subscribers want holds up nothing of the sensor's own.
+    // Last: evaluating subscriptions delays none of the sensor's own taps.
     let taking = Lane::ALL.map(|lane| {
         let (giving, taking) = handover::pair(channels, lane);
         taps.push(Box::new(giving));
