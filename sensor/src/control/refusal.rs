@@ -42,6 +42,7 @@ pub enum Refusal {
     },
     #[error("process {pid}, {name}, has ended already and waits for its parent to take note")]
     Ended {
+        /// Pid of the zombie.
         pid: u32,
         name: String,
     },

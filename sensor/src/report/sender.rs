@@ -79,6 +79,7 @@ pub enum Error {
     /// A frame that is not allowed at this point.
     #[error("the representative sent {found} where {expected} was expected")]
     Unexpected {
+        /// Frame that was sent.
         found: &'static str,
         expected: &'static str,
     },

@@ -49,6 +49,7 @@ pub enum Error {
     )]
     Sensor {
         sensor: SensorKey,
+        /// Daemon that the sensor key belongs to.
         holder: PeerKey,
     },
     /// The table of hosts is full.

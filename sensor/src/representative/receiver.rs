@@ -40,11 +40,13 @@ pub enum Error {
         expected = REPORT.expected()
     )]
     Version {
+        /// Version in the hello.
         found: u16,
     },
     /// A frame that is not allowed at this point.
     #[error("{found} came where {expected} was expected")]
     Unexpected {
+        /// Frame that was sent.
         found: &'static str,
         expected: &'static str,
     },
@@ -52,17 +54,20 @@ pub enum Error {
     TooMany {
         what: &'static str,
         found: usize,
+        /// Largest number allowed.
         most: usize,
     },
     /// Events that do not follow the previous ones.
     #[error("event {found} came where {expected} was expected, and what is between was not told as lost")]
     Order {
+        /// First event that the frame covers, including lost ones.
         found: u64,
         expected: u64,
     },
     /// A number out of range of what was sent before, or numbers that overflow.
     #[error("{what} {found} is out of range")]
     Range {
+        /// Name of the number.
         what: &'static str,
         found: u64,
     },

@@ -2,8 +2,8 @@
 //! request to a host share one stream of it, at the highest rate that one of them requests.
 //!
 //! Shell: the consumers, and a task for each stream. Rules: a stream ends with its last consumer. While a
-//! host cannot be reached its consumers receive the reason, and continue when it answers. Entries lost on the
-//! way count as missed for each of them.
+//! host cannot be reached its consumers receive the reason, and continue when it answers. Entries lost in
+//! transit count as missed for each of them.
 //! Not here: what the source evaluates and what is evaluated here (`channel::relay`), reaching the host
 //! ([`Asker`]), the task of a stream (`feeding`).
 

@@ -36,6 +36,7 @@ pub enum Error {
     #[error("batch begins with event {found} of the store, expected {expected}")]
     Place {
         found: u64,
+        /// Next number of the store.
         expected: u64,
     },
     /// Its sensor has no record.
@@ -46,6 +47,7 @@ pub enum Error {
     Order {
         sensor: SensorKey,
         found: u64,
+        /// First event of the sensor that is not stored.
         expected: u64,
     },
 }
