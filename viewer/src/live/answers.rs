@@ -1,7 +1,7 @@
-//! What daemons answer, as facts of a grid.
+//! Parser of the answers of daemons into facts of a grid.
 //!
-//! Pure. Rule: answers come from strangers: what is missing or of another kind is left out, never a fault of the
-//! viewer; the grid's builder bounds the rest. Not here: asking (`live`).
+//! Pure. Rule: answers are untrusted: a value that is missing or of the wrong type is skipped and never an
+//! error of the viewer; the grid's builder enforces the limits. Not here: the requests (`live`).
 
 use crate::grid::builder::{DOMAINS_MAX, HOSTS_MAX};
 use crate::grid::place::{HostState, Report};
@@ -14,16 +14,14 @@ use wire::call::{Call, State};
 use wire::event::Outcome;
 use wire::time::Time;
 
-/// A host that its domain tells of.
+/// A host as its domain reports it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Host {
-    /// Its name.
     pub name: String,
-    /// How it is.
     pub state: HostState,
-    /// Whether its domain tells how it is; else only its name is known.
+    /// Whether the domain reports its state; otherwise only its name is known.
     pub is_reported: bool,
-    /// What its sensor tells.
+    /// What its sensor reports.
     pub report: Report,
 }
 
@@ -34,7 +32,7 @@ pub fn domains(answer: &Value) -> Vec<String> {
     names.filter(|name| !name.is_empty()).take(DOMAINS_MAX).collect()
 }
 
-/// The domain's name and its hosts, of an answer of `domain.hosts`, and how many of them were too many.
+/// The domain's name, its hosts, and the number of hosts beyond the limit, from an answer of `domain.hosts`.
 #[must_use]
 pub fn hosts(answer: &Value) -> (String, Vec<Host>, u64) {
     let domain = text(answer, "domain");
@@ -43,7 +41,7 @@ pub fn hosts(answer: &Value) -> (String, Vec<Host>, u64) {
     (domain, hosts, told.count() as u64)
 }
 
-/// A host, as `domain.hosts` tells it.
+/// A host as `domain.hosts` describes it.
 #[must_use]
 pub fn host(host: &Value) -> Host {
     Host {
@@ -52,7 +50,7 @@ pub fn host(host: &Value) -> Host {
             Some("live") => HostState::Live,
             Some("left") => HostState::Left,
             Some("last_seen") => HostState::Down,
-            // Of files that a viewer has kept.
+            // The last two occur only in grid files that a viewer saved.
             Some("draining") => HostState::Draining,
             Some("silent") => HostState::Silent,
             _ => HostState::Unknown,
@@ -64,7 +62,7 @@ pub fn host(host: &Value) -> Host {
 
 fn report(host: &Value) -> Report {
     let figure = |name: &str| host[name].as_f64();
-    // Daemons of the version before, and files that a viewer has kept, have the former names.
+    // Daemons of the previous version, and grid files that a viewer saved, use the old names.
     let either = |name: &str, former: &str| figure(name).or_else(|| figure(former));
     let memory_total = either("memory_total_bytes", "memory_total");
     let memory =
@@ -92,7 +90,7 @@ pub fn calls(answer: &Value) -> Vec<Call> {
     items(answer, "calls").filter(|call| !text(call, "id").is_empty()).map(call).collect()
 }
 
-/// A call, as `domain.calls` tells it.
+/// A call as `domain.calls` describes it.
 #[must_use]
 pub fn call(told: &Value) -> Call {
     let word = |name: &str| CompactString::from(text(told, name));
@@ -124,7 +122,7 @@ pub fn call(told: &Value) -> Call {
     }
 }
 
-/// The metrics with their history, of an answer of `domain.metrics`; none where it cannot be read.
+/// The metrics with their history, from an answer of `domain.metrics`; empty if it cannot be parsed.
 #[must_use]
 pub fn metrics(answer: &Value) -> Vec<Counter> {
     let metric = |metric: api::Metric| Counter {
@@ -142,12 +140,12 @@ pub fn metrics(answer: &Value) -> Vec<Counter> {
     read.metrics.into_iter().map(metric).collect()
 }
 
-/// The items of an array; none where there is none.
+/// The items of an array; none if the field is missing or no array.
 pub(super) fn items<'a>(answer: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
     answer[name].as_array().map(Vec::as_slice).unwrap_or_default().iter()
 }
 
-/// A text of an answer; nothing where there is none.
+/// A text field of an answer; empty if it is missing or no text.
 #[must_use]
 pub fn text(answer: &Value, name: &str) -> String {
     answer[name].as_str().unwrap_or_default().to_owned()

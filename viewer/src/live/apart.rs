@@ -1,27 +1,29 @@
-//! How far the clock of a host is from the viewer's, as the times of its samples tell.
+//! Clock offset of a host, estimated from the timestamps of its samples.
 //!
-//! Pure. Rule: a clock is only believed to be wrong where samples keep coming and stay as far away: those of a host that is gone
-//! are old, and those that were held up come nearer. Not here: a flock's clocks, whose samples come at once (`flock::herd`).
+//! Pure. Rule: an offset is accepted only if samples keep coming with the same offset: samples of a dead host
+//! are old, and delayed samples come closer to the present. Not here: the clocks of the flock, whose samples
+//! arrive at once (`flock::herd`).
 
 use crate::grid::builder::AHEAD;
 use std::time::Duration;
 use wire::time::Time;
 
-/// A clock that is no farther from the viewer's is right; what comes may be some seconds old.
+/// Smallest offset that counts as a wrong clock; samples may be some seconds old.
 const APART_MAX: Duration = Duration::from_secs(5);
-/// What stays so much as far away, stays.
+/// Two offsets that differ by no more than this are the same.
 const STEADY: Duration = Duration::from_secs(2);
 
-/// What is known of a clock.
+/// Estimate of one clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Clock {
-    /// The newest sample of the last answer, and how long after it that came, in microseconds.
+    /// The newest sample of the last answer, and its age at arrival in microseconds.
     last: Option<(Time, i64)>,
     moved: i64,
 }
 
 impl Clock {
-    /// The newest sample of an answer that came at a time; whether the clock was set back since the last.
+    /// Record the newest sample of an answer and its arrival time. Returns whether the clock was set back
+    /// since the last answer.
     pub(super) fn seen(&mut self, newest: Time, came: Time) -> bool {
         let apart = came.micros().saturating_sub(newest.micros());
         let last = self.last.replace((newest, apart));
@@ -30,7 +32,7 @@ impl Clock {
             *self = Clock { last: Some((newest, apart)), moved: 0 };
             return true;
         }
-        // Who is wrong by little more than what is right is not now the one and now the other.
+        // Hysteresis: an offset close to the limit does not switch back and forth.
         let right = if self.moved == 0 { APART_MAX } else { STEADY };
         let is_steady = apart.abs_diff(was_apart) <= micros(STEADY);
         if apart.unsigned_abs() <= micros(right) {
@@ -41,12 +43,12 @@ impl Clock {
         false
     }
 
-    /// How many microseconds later than it says something was, by the viewer's clock.
+    /// Offset to add to the host's timestamps to get the viewer's time, in microseconds.
     pub(super) fn moved(&self) -> i64 {
         self.moved
     }
 
-    /// What is wrong with it in words, if anything.
+    /// Description of the clock error, if there is one.
     pub(super) fn trouble(&self) -> Option<String> {
         let secs = self.moved.unsigned_abs() / 1_000_000;
         let way = if self.moved > 0 { "behind" } else { "ahead of" };
@@ -55,7 +57,7 @@ impl Clock {
     }
 }
 
-/// Whether a sample may be believed that came at a time, by a clock that is not wrong by more than a day.
+/// Whether a sample is plausible: at most a day after its arrival.
 pub(super) fn is_believed(time: Time, came: Time) -> bool {
     time <= came.plus(AHEAD)
 }
@@ -70,7 +72,7 @@ mod tests {
 
     const SEC: i64 = 1_000_000;
 
-    /// What a clock is moved by after answers, each the newest sample and when it came, in seconds.
+    /// Offset after these answers, each given as its newest sample and its arrival time, in seconds.
     fn moved(answers: &[(i64, i64)]) -> i64 {
         let mut clock = Clock::default();
         for (newest, came) in answers {

@@ -1,6 +1,7 @@
-//! Questions to a daemon, each waited for in the thread that asks; what a daemon says is made fit to be shown.
+//! Blocking client of a daemon; texts in errors are sanitized for display.
 //!
-//! Not here: connections, HTTP, logging in (`::client`), which daemon is asked (`via`), what is asked (`live`).
+//! Not here: connections, HTTP, authentication (`::client`), which daemon is asked (`via`), which requests
+//! are sent (`live`).
 
 use super::via::Where;
 use crate::grid::text::shown;
@@ -12,15 +13,15 @@ use wire::api::Request;
 
 use client::{Error, Patience};
 
-/// How long nothing may come of an answer that is waited for; a daemon gives up after 30 s itself.
+/// Timeout between two parts of an answer; a daemon aborts a request after 30 s itself.
 pub const SILENCE_MAX: Duration = Duration::from_secs(35);
-/// How long an answer may take of which parts keep coming: the largest, on a slow line.
+/// Timeout of a whole answer whose parts keep coming: long enough for the largest answer on a slow link.
 const ANSWER_MAX: Duration = Duration::from_secs(300);
 
-/// Largest answer, in bytes: what a daemon answers at most.
+/// Largest accepted answer in bytes, which is the most that a daemon sends.
 const ANSWER_LEN_MAX_BYTES: usize = 32 << 20;
 
-/// A daemon to ask.
+/// A client of one daemon, with its connection.
 #[derive(Debug)]
 pub struct Client {
     address: Where,
@@ -28,13 +29,13 @@ pub struct Client {
 }
 
 impl Client {
-    /// The daemon at this address; it is connected to with the first question.
+    /// A client of the daemon at this address; it connects with the first request.
     #[must_use]
     pub fn new(address: Where) -> Client {
         Client::within(address, SILENCE_MAX)
     }
 
-    /// The same, where an answer of which nothing comes for so long is given up.
+    /// The same, with this timeout between two parts of an answer.
     #[must_use]
     pub fn within(address: Where, silence: Duration) -> Client {
         let client = client::Client::new(address.clone()).answers_up_to(ANSWER_LEN_MAX_BYTES);
@@ -47,16 +48,15 @@ impl Client {
         Client { address, client }
     }
 
-    /// Where it is.
     #[must_use]
     pub fn address(&self) -> &Where {
         &self.address
     }
 
-    /// Call a method that must not be carried out twice.
+    /// Call a method that must not be executed twice.
     ///
     /// # Errors
-    /// See [`Error`]; it may have been carried out all the same where it is [`Error::Lost`] or [`Error::Late`].
+    /// See [`Error`]; after [`Error::Lost`] or [`Error::Late`] the daemon may still have executed it.
     pub fn order<R: Request>(&mut self, request: &R, about: &About) -> Result<R::Answer, Error> {
         self.client.order(request, about).map_err(harmless)
     }
@@ -64,15 +64,15 @@ impl Client {
     /// Call a method.
     ///
     /// # Errors
-    /// See [`Error`]; the next question connects again.
+    /// See [`Error`]; the next request connects again.
     pub fn call<R: Request>(&mut self, request: &R, about: &About) -> Result<R::Answer, Error> {
         self.client.call(request, about).map_err(harmless)
     }
 
-    /// Ask a method.
+    /// Call a method by name with untyped parameters.
     ///
     /// # Errors
-    /// See [`Error`]; the next question connects again.
+    /// See [`Error`]; the next request connects again.
     pub fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Error> {
         self.client.call_raw(method, params).map_err(harmless)
     }
@@ -82,7 +82,7 @@ impl Client {
     }
 }
 
-/// The error, with words of a daemon as they may be shown.
+/// The error with texts of a daemon sanitized for display.
 fn harmless(error: Error) -> Error {
     match error {
         Error::Fault { code, message } => Error::Fault { code, message: shown(&message).text },
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_port_without_a_daemon_comes_with_what_to_do() {
-        // Port 1 of loopback: nothing answers there.
+        // Nothing listens on port 1 of loopback.
         let here = Where::from(SocketAddr::from(([127, 0, 0, 1], 1)));
         for address in [here, Where::Local("/nowhere/visperf.sock".into())] {
             let error = Client::new(address).ask("daemon.info", &Value::Null).unwrap_err();

@@ -1,7 +1,7 @@
-//! Questions, asked by a few threads: one domain that answers late keeps no other waiting.
+//! Thread pool for requests: a domain that answers slowly blocks one thread only.
 //!
-//! Rule: each thread has one question at a time and a connection of its own; it ends when who asks is gone. Not here:
-//! what is asked when (`known`), what answers mean (`answers`).
+//! Rule: each thread has one request at a time and its own connection; it ends when [`Askers`] is dropped.
+//! Not here: which request is sent when (`known`), parsing of answers (`answers`).
 
 use super::answers::{self, Host};
 use super::ask::Client;
@@ -24,29 +24,28 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 use wire::time::Time;
 
-/// Threads that ask, each with a connection.
+/// Threads that send requests, each with a connection.
 pub(super) const ASKERS: usize = 8;
-/// How long nothing may come of an answer; a daemon of another domain is given up then, and tried again later.
+/// Timeout between two parts of an answer; a daemon of another domain is abandoned then and retried later.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
-/// Calls asked for at once; the most that a daemon answers.
+/// Calls per request, which is the most that a daemon answers.
 const CALLS_ASKED: usize = 10_000;
 
-/// What is asked.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Question {
-    /// How a domain is; the daemon's own where none is named.
+    /// State of a domain; of the daemon's own where none is named.
     Domain { asked: Option<String>, due: Due, calls: Wanted },
-    /// Which domains the directory knows.
+    /// Domains that the directory knows.
     Domains,
-    /// Figures of a host, from a time on.
+    /// Metrics of a host since a time.
     Figures { host: HostName, metrics: Arc<[Metric]>, since: Time },
-    /// How a sensor is.
+    /// Health of a sensor.
     Sensor(At),
-    /// The term of who represents a domain.
+    /// Term of the representative of a domain.
     Term(String),
 }
 
-/// What came of it.
+/// Result of a question.
 #[derive(Debug)]
 pub(super) enum Answer {
     Domain { asked: Option<String>, due: Due, looked: Looked },
@@ -56,18 +55,17 @@ pub(super) enum Answer {
     Term { domain: String, term: Option<u64> },
 }
 
-/// What was learnt of a domain.
+/// What a daemon answered about a domain.
 #[derive(Debug, Default)]
 pub(super) struct Looked {
-    /// Its name, its hosts, and how many were too many.
+    /// Name of the domain, its hosts, and the number of hosts beyond the limit.
     pub(super) hosts: Option<(String, Vec<Host>, u64)>,
-    /// Its calls.
     pub(super) calls: Option<Told>,
-    /// Why there is no more.
+    /// The error that stopped the query, after which the other fields may be empty.
     pub(super) error: Option<Error>,
 }
 
-/// The threads.
+/// The thread pool.
 pub(super) struct Askers {
     questions: Vec<SyncSender<Question>>,
     idle: Vec<usize>,
@@ -75,7 +73,7 @@ pub(super) struct Askers {
 }
 
 impl Askers {
-    /// Begin them; `poker` is poked at each answer.
+    /// Start the threads; each answer wakes the thread behind `poker`.
     pub(super) fn begin(address: &Where, poker: &Poker) -> std::io::Result<Askers> {
         let (sender, answers) = sync_channel(ASKERS);
         let mut questions = Vec::new();
@@ -99,20 +97,20 @@ impl Askers {
         Ok(Askers { questions, idle: (0..ASKERS).collect(), answers })
     }
 
-    /// Whether another question can be asked now.
+    /// Whether a thread is idle.
     pub(super) fn has_room(&self) -> bool {
         !self.idle.is_empty()
     }
 
-    /// Ask; there must be room.
+    /// Hand a question to an idle thread; there must be one ([`Askers::has_room`]).
     pub(super) fn ask(&mut self, question: Question) {
         if let Some(number) = self.idle.pop() {
-            // Its thread waits for it, and ends only after this end.
+            // The thread is waiting on this channel, and ends only after this end is dropped.
             let _ = self.questions[number].send(question);
         }
     }
 
-    /// An answer that came, and how long it took.
+    /// The next answer that arrived, and how long it took.
     pub(super) fn answer(&mut self) -> Option<(Answer, Duration)> {
         let (number, answer, took) = self.answers.try_recv().ok()?;
         self.idle.push(number);
@@ -120,12 +118,12 @@ impl Askers {
     }
 }
 
-/// A daemon that is given up when it says nothing.
+/// A client with the short timeout of this pool.
 pub(super) fn client(address: Where) -> Client {
     Client::within(address, SILENCE_MAX)
 }
 
-/// Ask, and wait.
+/// Send the requests of a question, and wait for the answers.
 pub(super) fn ask(client: &mut Client, question: Question) -> Answer {
     match question {
         Question::Domain { asked, due, calls } => {
@@ -182,7 +180,7 @@ fn look(
                     .into_iter()
                     .filter(|call| ids.insert(call.id.clone())),
             );
-            // More of one time than one answer has: there is no way behind them.
+            // More calls share one timestamp than one answer holds: paging by time cannot get past them.
             if calls.len() == before {
                 break;
             }
@@ -199,7 +197,7 @@ fn of_domain(asked: Option<&str>, mut params: Value) -> Value {
     params
 }
 
-/// All domains that a directory knows, as many as are kept.
+/// All domains that a directory knows, up to the limit.
 fn domains(client: &mut Client) -> Result<Vec<String>, Error> {
     let mut all: Vec<String> = Vec::new();
     loop {
@@ -208,7 +206,7 @@ fn domains(client: &mut Client) -> Result<Vec<String>, Error> {
         let names = answers::domains(&answer);
         let has_more = answer["more"] == json!(true) && !names.is_empty();
         all.extend(names);
-        // One more than fits, so that it is counted.
+        // One more than the limit, so that the excess is noticed.
         if !has_more || all.len() > DOMAINS_MAX {
             return Ok(all);
         }
@@ -232,11 +230,12 @@ fn figures(
     Ok(counters)
 }
 
-/// Takes one answer of a sensor into what is known of it.
+/// Reads one answer of a sensor into its health.
 type Take = fn(&mut Health, &Value);
 
-/// How a sensor is; one that is asked itself tells of itself as a daemon too. What it does not tell, since it is a directory or
-/// the account may not know, is left out; one that tells nothing could not be asked.
+/// Health of a sensor; one that is asked at its own address also reports its state as a daemon. What it
+/// refuses, because it is a directory or the account lacks the permission, is omitted; if it refuses
+/// everything, that is an error.
 fn health(client: &mut Client, params: &Value, is_itself: bool) -> Result<Health, Error> {
     let mut health = Health::default();
     let mut refused = None;

@@ -1,7 +1,7 @@
-//! The events that tell of a call: what each line of a log told, as `domain.events` gives it.
+//! Events of a call, as `domain.events` returns them: one for each line of a log.
 //!
-//! Rule: they come from strangers: what is missing or of another kind is left out, texts are bounded, and of more events than
-//! are kept the last are. Not here: when they are asked for (`flock`).
+//! Rule: answers are untrusted: what is missing or of another kind is skipped, texts are bounded, and of more
+//! events than the limit the last are shown. Not here: when they are requested (`flock`).
 
 use super::answers;
 use super::ask::Client;
@@ -14,35 +14,33 @@ use wire::api::events::{self as api, Attribute};
 use wire::event::{Kind, Outcome};
 use wire::time::Time;
 
-/// Events of one call that are kept: its last ones.
+/// Events of one call that are shown: its last ones.
 pub const EVENTS_MAX: usize = 100;
-/// Attributes of an event that are told.
+/// Attributes of an event that are shown.
 pub const ATTRIBUTES_MAX: usize = 24;
 
-/// An event, as a line of a log told it.
+/// An event, from one line of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When.
     pub time: Time,
-    /// What happened.
     pub kind: Kind,
-    /// From whom, and to whom, where that was told.
+    /// Sender, where the line names it.
     pub from: String,
-    /// To whom.
+    /// Receiver, where the line names it.
     pub to: String,
-    /// How it ended, where its kind ends something.
+    /// Outcome, where its kind ends something; otherwise empty.
     pub outcome: String,
     /// Host and file of the log.
     pub source: String,
-    /// What else the line told, a name and its value each.
+    /// Further attributes of the line, each as `name: value`.
     pub attributes: Vec<String>,
 }
 
-/// The last of the `number` events of a call of a domain; of the daemon's own where none is named. Who asks for more than there
-/// are has all events looked through.
+/// Request the last `number` events of a call of a domain; of the daemon's own where none is named. If there
+/// are fewer, the daemon scans all its events.
 ///
 /// # Errors
-/// If they cannot be asked for.
+/// See [`Error`].
 pub(super) fn ask(client: &mut Client, call: &str, domain: &str, number: u32) -> Result<Vec<Event>, Error> {
     let limit = usize::try_from(number).unwrap_or(EVENTS_MAX).clamp(1, EVENTS_MAX);
     let mut params = json!({ "call": call, "last": true, "limit": limit });
@@ -61,7 +59,8 @@ fn events(answer: &Value) -> Vec<Event> {
     events
 }
 
-/// Put them in order: several logs tell of a call, some to the second; of one time the begin is first and the end last.
+/// Sort by time: several logs describe a call, some with a resolution of seconds. At the same time the
+/// submission comes first and the end last.
 pub fn by_time(events: &mut [Event]) {
     events.sort_by_key(|event| (event.time, event.kind == Kind::JobEnd, event.kind != Kind::JobSubmit));
 }
@@ -87,7 +86,7 @@ fn attribute((name, value): &(CompactString, Attribute)) -> String {
     }
 }
 
-/// An attribute in words.
+/// Text of an attribute, sanitized for display.
 pub fn attribute_words(name: &str, value: &str) -> String {
     format!("{}: {}", shown(name).text, shown(value).text)
 }

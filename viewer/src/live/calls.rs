@@ -1,7 +1,8 @@
-//! The calls of one domain, as far as a daemon told of them.
+//! Cached calls of one domain.
 //!
-//! Pure. Rule: a daemon answers with a part of its calls; what is older than that part stays known, and what is not known
-//! is counted. Not here: asking (`asking`), the bound over all domains (`known`).
+//! Pure. Rule: a daemon may answer with only part of its calls; calls older than that part stay in the cache,
+//! and those not in the cache are counted. Not here: the requests (`asking`), the limit over all domains
+//! (`known`).
 
 use crate::grid::builder::{AHEAD, CALLS_MAX};
 use compact_str::CompactString;
@@ -10,32 +11,33 @@ use std::time::Duration;
 use wire::call::Call;
 use wire::time::Time;
 
-/// So far before the newest known time calls are asked for again: logs of several hosts come late.
+/// Overlap of two requests: calls are requested from this long before the newest known time, because logs of
+/// several hosts arrive late.
 const OVERLAP: Duration = Duration::from_secs(30);
 
-/// Which calls are asked for.
+/// Which calls to request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// All that there are, as many as are kept.
+    /// All calls, up to the limit of the cache.
     All,
-    /// As many of the newest as are answered at once: ids become better as more is known.
+    /// One answer's worth of the newest calls, because ids become more complete as more is known.
     Newest,
-    /// Those of this time and later.
+    /// Calls of this time and later.
     Since(Time),
 }
 
-/// What was answered.
+/// Answer of a daemon.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Told {
-    /// To what.
+    /// The request that it answers.
     pub(super) wanted: Wanted,
     /// The calls, the newest first.
     pub(super) calls: Vec<Call>,
-    /// How many fit.
+    /// Calls of the daemon that match the request; an answer may hold fewer.
     pub(super) total: u64,
 }
 
-/// The calls that are known of a domain.
+/// The cache of one domain.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     kept: BTreeMap<CompactString, Call>,
@@ -44,13 +46,13 @@ pub(super) struct Calls {
     left_out: u64,
 }
 
-/// The latest time told of a call, by which daemons order and choose.
+/// The latest timestamp of a call, by which daemons sort and select.
 pub(super) fn latest(call: &Call) -> Option<Time> {
     [call.submitted, call.offered, call.selected, call.started, call.ended].into_iter().flatten().max()
 }
 
 impl Calls {
-    /// What to ask for now.
+    /// What to request now.
     pub(super) fn wanted(&self, is_whole_due: bool) -> Wanted {
         match self.newest {
             _ if !self.has_all => Wanted::All,
@@ -59,18 +61,18 @@ impl Calls {
         }
     }
 
-    /// Ask for all again: the daemon may be another one.
+    /// Request all calls next time: another daemon may answer then.
     pub(super) fn begin_anew(&mut self) {
         self.has_all = false;
     }
 
-    /// Take what was answered at `at`; whether anything is new.
+    /// Merge an answer received `at`. Returns whether anything changed.
     pub(super) fn take(&mut self, told: Told, at: Time) -> bool {
         let is_cut = told.total > told.calls.len() as u64;
         let oldest = told.calls.iter().map(latest).min().flatten();
         let mut changed = match told.wanted {
             Wanted::Since(_) => {
-                // More happened than one answer has: there is a hole.
+                // More happened than one answer holds, so calls are missing in between.
                 self.has_all &= !is_cut;
                 false
             }
@@ -80,7 +82,7 @@ impl Calls {
         let (is_whole, total) = (!matches!(told.wanted, Wanted::Since(_)), told.total);
         let believed = at.plus(AHEAD);
         for call in told.calls {
-            // One of the year 9999 is no reason to ask for nothing any more.
+            // A call dated to the year 9999 must not stop all further requests.
             self.newest = self.newest.max(latest(&call).filter(|time| *time <= believed));
             changed |= self.kept.get(&call.id) != Some(&call);
             self.kept.insert(call.id.clone(), call);
@@ -93,7 +95,8 @@ impl Calls {
         changed
     }
 
-    /// Forget what the daemon knows no more of those that it would have told; whether there was any.
+    /// Drop the calls that the answer would contain if the daemon still had them. Returns whether there were
+    /// any.
     fn keep_told(&mut self, told: &[Call], would_be_told: impl Fn(&Call) -> bool) -> bool {
         let ids: BTreeSet<&CompactString> = told.iter().map(|call| &call.id).collect();
         let before = self.kept.len();
@@ -101,7 +104,7 @@ impl Calls {
         self.kept.len() != before
     }
 
-    /// Forget the oldest, but for so many.
+    /// Drop the oldest calls beyond `most`.
     pub(super) fn forget(&mut self, most: usize) {
         let beyond = self.kept.len().saturating_sub(most);
         if beyond == 0 {
@@ -116,12 +119,12 @@ impl Calls {
         self.left_out += beyond as u64;
     }
 
-    /// Those that are known.
+    /// The calls in the cache.
     pub(super) fn known(&self) -> impl ExactSizeIterator<Item = &Call> {
         self.kept.values()
     }
 
-    /// How many the daemon has beyond them.
+    /// Calls of the daemon that are not in the cache.
     pub(super) fn left_out(&self) -> u64 {
         self.left_out
     }
@@ -140,7 +143,7 @@ mod tests {
         call
     }
 
-    /// What a daemon with the calls of these numbers answers at most `limit` of.
+    /// What a daemon that has the calls with these numbers answers, with at most `limit` of them.
     fn told(wanted: Wanted, numbers: std::ops::Range<usize>, limit: usize) -> Told {
         let total = numbers.len() as u64;
         Told { wanted, calls: numbers.rev().take(limit).map(call).collect(), total }

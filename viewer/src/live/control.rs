@@ -1,7 +1,8 @@
-//! Orders to sensors, given: channels altered and ended, collectors started and stopped.
+//! Commands to sensors: change and end channels, start and stop collectors.
 //!
-//! Rule: each is sent once, and what came of it is told; the key that shows whose order it is goes to no one but the daemon
-//! of this machine in whose folder it lies. Not here: asking the person (`app::sensors`), signals to processes (`orders`).
+//! Rule: each command is sent once, and its result is shown. The key that authorizes it is sent only to the
+//! daemon of this machine in whose folder the key is stored. Not here: the confirmation by the user
+//! (`app::sensors`), signals to processes (`orders`).
 
 use super::about;
 use super::ask::Client;
@@ -17,7 +18,7 @@ use wire::api::channels::{AlterParams, Settings, UnsubscribeParams};
 use wire::api::daemon::{Info, InfoParams};
 use wire::api::modules::{ChangeModuleParams, ModuleAct};
 
-/// Give it; what to tell of it.
+/// Send a command; returns the text to show.
 pub(super) fn order(client: &mut Client, order: &Order) -> String {
     match order {
         Order::Alter { of, rate_hz, filter } => alter(client, of, *rate_hz, filter),
@@ -71,10 +72,12 @@ fn module(address: SocketAddr, name: &str, act: ModuleAct) -> Result<(), String>
     client.order(&params, &About::default()).map(drop).map_err(|error| words(&error))
 }
 
-/// The key in the daemon's folder, where the folder says that its daemon listens there: whoever answers may name any.
+/// The key from the daemon's folder, if the folder confirms that its daemon listens at this address: a
+/// program that answers there could name any folder.
 fn key(address: SocketAddr, info: &Info) -> Option<String> {
     let folder = PathBuf::from(&info.state_directory);
-    // On another address of this machine another program may listen at the same port.
+    // The IP address is compared too: on another address of this machine another program may listen on the
+    // same port.
     state_folder::modules_key(&folder, |listen| {
         let listen: Option<SocketAddr> = listen.parse().ok();
         listen.is_some_and(|at| {
@@ -83,7 +86,7 @@ fn key(address: SocketAddr, info: &Info) -> Option<String> {
     })
 }
 
-/// Why it was refused; where no one answered, that it is not known what came of it.
+/// Text of an error: the reason of a refusal, or that the result is unknown because no answer came.
 fn words(error: &Error) -> String {
     match error {
         Error::Fault { message, .. } => message.clone(),

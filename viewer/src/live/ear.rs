@@ -1,7 +1,8 @@
-//! Waits for the events of a domain, and has its calls asked for when one comes: what happens is drawn when it happens.
+//! Event listener of a domain: waits for its events and has its calls requested when one arrives, so that it
+//! is drawn at once.
 //!
-//! A thread for each domain, which ends when no one shows the domain any more. Rule: at most [`HEARD_MAX`] at a time; of
-//! further domains calls are asked for each second. Not here: what happened (`known` asks for it).
+//! One thread per domain, which ends when the domain is no longer shown. Rule: at most [`HEARD_MAX`] threads;
+//! the calls of further domains are polled every second. Not here: what happened (`known` requests it).
 
 use super::answers;
 use super::ask::Client;
@@ -12,27 +13,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Domains whose events are waited for, each by a thread.
+/// Maximum number of domains with a listener thread.
 const HEARD_MAX: usize = 32;
-/// How long a daemon may wait for an event before it answers with none, in seconds.
+/// Long-poll timeout in seconds: how long a daemon may wait for an event before it answers with none.
 const WAIT_SECS: u32 = 20;
-/// Events asked for at once; that there is one is all that counts.
+/// Events per request; only whether there is one matters.
 const EVENTS_ASKED: u32 = 1_000;
-/// Until a daemon that could not be asked for events is asked again, at first and at last.
+/// First and longest delay before a failed request is retried.
 const AGAIN: Duration = Duration::from_secs(1);
 const AGAIN_MAX: Duration = Duration::from_secs(30);
 
-/// Where to listen, and how many do.
+/// Starts listeners, and counts them.
 #[derive(Clone)]
 pub(super) struct Listening {
-    /// The daemon.
     pub(super) address: Where,
-    /// Who is woken.
+    /// Wakes the thread that asks.
     pub(super) poker: Poker,
     threads: Arc<AtomicUsize>,
 }
 
-/// One domain that is listened to; the thread ends after this is gone.
+/// Handle of one listener; the thread ends after it is dropped.
 #[derive(Debug)]
 pub(super) struct Ear {
     heard: Arc<AtomicBool>,
@@ -40,12 +40,12 @@ pub(super) struct Ear {
 }
 
 impl Ear {
-    /// Whether something happened that no one heeded.
+    /// Whether an event arrived since the last [`Ear::heed`].
     pub(super) fn has_heard(&self) -> bool {
         self.heard.load(Ordering::Acquire)
     }
 
-    /// It is asked about.
+    /// Clear the flag: the domain is being queried.
     pub(super) fn heed(&self) {
         self.heard.store(false, Ordering::Release);
     }
@@ -57,7 +57,7 @@ impl Drop for Ear {
     }
 }
 
-/// A thread that is counted.
+/// Counts a thread for as long as it runs.
 struct Counted(Arc<AtomicUsize>);
 
 impl Drop for Counted {
@@ -67,17 +67,18 @@ impl Drop for Counted {
 }
 
 impl Listening {
-    /// No one listens yet.
+    /// With no listener yet.
     pub(super) fn new(address: Where, poker: Poker) -> Listening {
         Listening { address, poker, threads: Arc::default() }
     }
 
-    /// Whether one more may listen.
+    /// Whether the limit of threads allows one more.
     pub(super) fn has_room(&self) -> bool {
         self.threads.load(Ordering::Acquire) < HEARD_MAX
     }
 
-    /// Listen to a domain, the daemon's own where none is named; nothing where no thread can be started.
+    /// Start a listener for a domain, the daemon's own where none is named; `None` if no thread can be
+    /// started.
     pub(super) fn listen(&self, domain: Option<&str>) -> Option<Ear> {
         self.threads.fetch_add(1, Ordering::AcqRel);
         let counted = Counted(Arc::clone(&self.threads));
@@ -116,7 +117,7 @@ fn listen(
                 pause = AGAIN;
             }
             Err(_) => {
-                // The threads that ask for the rest tell what is wrong.
+                // Not reported here: the threads that send the other requests report the error.
                 "end".clone_into(&mut cursor);
                 std::thread::sleep(pause);
                 pause = (pause * 2).min(AGAIN_MAX);

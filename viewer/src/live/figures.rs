@@ -1,9 +1,9 @@
-//! The figures of the hosts whose graphs are seen: what is known of them, and which host is asked next.
+//! Metrics of the hosts whose graphs are shown: the cached series, and which host is asked next.
 //!
-//! Pure: times are given, `now` as the span since asking began. Rule: the more hosts are looked at the more seldom each is
-//! asked, none while no one looks, and of a metric that is new the past is asked for. Samples are kept with the times of their
-//! host, and told with the viewer's. Not here: who asks (`asking`), how counters become figures (`rates`), how far clocks are
-//! apart (`apart`).
+//! Pure: times are given, `now` as the time since polling started. Rule: the more hosts are shown, the less
+//! often each is asked, and none while the graphs are hidden; for a new metric the history is requested.
+//! Samples are stored with the host's timestamps and published with the viewer's. Not here: the threads that
+//! ask (`asking`), conversion of counters into rates (`rates`), clock offsets (`apart`).
 
 use super::apart::{Clock, is_believed};
 use super::asking::Question;
@@ -21,21 +21,22 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::time::Time;
 
-/// Hosts that are asked each second; of more, each is asked so much more seldom.
+/// Hosts that are asked per second; with more, the interval of each host grows in proportion.
 const HOSTS_A_SECOND: u32 = 16;
-/// So much before the newest figure is asked from: a rate needs the sweep before it.
+/// A request starts this long before the newest sample: a rate needs the sweep before it.
 const BEFORE_NEWEST: Duration = Duration::from_secs(5);
-/// After so many answers without a sample all that there is is asked for: the host's clock may be far behind, or was set back.
+/// After this many answers without a sample a whole day is requested: the host's clock may be far behind, or
+/// was set back.
 const EMPTY_MAX: u32 = 2;
 
-/// What is known.
+/// Cached metrics of all hosts that are shown.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
     metrics: Arc<[Metric]>,
     is_long: bool,
     rests: bool,
     hosts: Vec<OfHost>,
-    /// The one that was asked last.
+    /// Index of the host that was asked last.
     last_asked: usize,
 }
 
@@ -44,15 +45,15 @@ struct OfHost {
     host: HostName,
     series: HostSeries,
     turn: Turn,
-    /// Whether a metric is wanted of which the past is not known.
+    /// Whether the history of a requested metric is still missing.
     lacks_past: bool,
     clock: Clock,
-    /// Answers since the last in which there was a sample.
+    /// Consecutive answers without a sample.
     empty: u32,
 }
 
 impl Figures {
-    /// These are wanted from now on, and no others.
+    /// Replace the set of hosts and metrics.
     pub(super) fn want(&mut self, wanted: feed::Figures) {
         let has_new = wanted.metrics.iter().any(|metric| !self.metrics.contains(metric));
         let is_longer = wanted.is_long && !self.is_long;
@@ -75,7 +76,8 @@ impl Figures {
         self.hosts.iter_mut().for_each(|known| known.turn.set_every(every));
     }
 
-    /// The next host that is to be asked now, each after all others; none that is in trouble where enough of those are asked.
+    /// The question to the next host that is due, in round-robin order; with `is_full`, hosts that failed are
+    /// skipped.
     pub(super) fn question(&mut self, now: Duration, at: Time, is_full: bool) -> Option<Question> {
         if self.rests || self.metrics.is_empty() {
             return None;
@@ -94,19 +96,19 @@ impl Figures {
         Some(Question::Figures { host: known.host.clone(), metrics: Arc::clone(&self.metrics), since })
     }
 
-    /// All turns.
+    /// The poll schedules of all hosts.
     pub(super) fn turns(&self) -> impl Iterator<Item = &Turn> {
         self.hosts.iter().map(|known| &known.turn)
     }
 
-    /// When one is due, if no answer comes before.
+    /// When the next host is due, unless an answer comes earlier.
     pub(super) fn next_due(&self, is_full: bool) -> Option<Duration> {
         let is_asked = !self.rests && !self.metrics.is_empty();
         let turns = self.turns().filter(|turn| is_asked && !(is_full && turn.has_failed()));
         turns.filter_map(|turn| turn.next(false)).min()
     }
 
-    /// Take an answer that came `at`; what is told of the host, where it is still wanted.
+    /// Process an answer that came `at`; returns the update to publish, if the host is still shown.
     pub(super) fn take(
         &mut self,
         host: &HostName,
@@ -128,7 +130,7 @@ impl Figures {
                 }
                 known.trouble()
             }
-            // Its graphs stand still, and their age is seen.
+            // Its graphs stop, and their age becomes visible.
             Err(error) => {
                 known.turn.failed(now);
                 known.lacks_past = true;
@@ -152,7 +154,7 @@ impl OfHost {
         OfHost { host, series, turn, lacks_past: true, clock: Clock::default(), empty: 0 }
     }
 
-    /// From when on it is asked, by its clock.
+    /// Start time of the next request, by the host's clock.
     fn since(&mut self, at: Time, history: Duration) -> Time {
         let newest = self.series.values().filter_map(|series| series.newest()).map(|(time, _)| time).max();
         let lacks_past = std::mem::take(&mut self.lacks_past);
@@ -165,7 +167,7 @@ impl OfHost {
         }
     }
 
-    /// Whether all that there is was asked for without success.
+    /// Whether even the request for a whole day returned no sample.
     fn is_empty(&self) -> bool {
         self.empty > EMPTY_MAX
     }
@@ -186,7 +188,7 @@ impl OfHost {
         for counter in &mut counters {
             let samples = &mut counter.samples;
             samples.retain(|sample| is_believed(sample.time, at));
-            // What came before a clock was set back is of no known time.
+            // Samples before a clock was set back have no reliable time.
             let set_back = samples.windows(2).rposition(|pair| pair[1].time < pair[0].time);
             samples.drain(..set_back.map_or(0, |before| before + 1));
         }
@@ -196,7 +198,7 @@ impl OfHost {
             return;
         };
         self.empty = 0;
-        // It may have been on its way for all the time that the answer took.
+        // The sample may have been in transit for as long as the answer took.
         if self.clock.seen(newest, newest.clamp(at.minus(took), at)) {
             self.series.clear();
         }
@@ -209,7 +211,7 @@ impl OfHost {
         forget_ended(&mut self.series, wanted);
     }
 
-    /// Its series by the viewer's clock.
+    /// The series with the viewer's timestamps.
     fn told(&self) -> HostSeries {
         match self.clock.moved() {
             0 => self.series.clone(),
@@ -218,8 +220,8 @@ impl OfHost {
     }
 }
 
-/// Labels come and go, and with them the lines of a metric that is named: those that ended long before the newest are
-/// forgotten, and of more than may be drawn those that ended first.
+/// Drop lines of named metrics whose labels disappeared: those that ended more than [`HISTORY_LONG`] before
+/// the newest, and beyond the limit of lines those that ended first.
 fn forget_ended(series: &mut HostSeries, metrics: &[Metric]) {
     let ends = |line: &Series| line.newest().map(|(time, _)| time);
     let Some(newest) = series.values().filter_map(ends).max() else { return };
@@ -227,7 +229,7 @@ fn forget_ended(series: &mut HostSeries, metrics: &[Metric]) {
     for metric in metrics.iter().filter(|metric| matches!(metric, Metric::Named(_))) {
         let own = series.iter().filter(|(name, _)| metric.has(name));
         let mut own: Vec<_> = own.map(|(name, line)| (ends(line), name.clone())).collect();
-        // The sort is stable: of those that ended together the first by name stay.
+        // The sort is stable: of lines that ended together, the first by name stay.
         own.sort_by_key(|(end, _)| std::cmp::Reverse(*end));
         for (_, name) in own.into_iter().skip(LINES_MAX) {
             series.remove(&name);
@@ -247,7 +249,7 @@ mod tests {
         figures.want(feed::Figures { hosts, metrics: metrics.to_vec(), is_long: false, rests });
     }
 
-    /// Who is asked at a time, and how many seconds of the past.
+    /// The hosts asked at this time, and how many seconds of history each is asked for.
     fn asked(figures: &mut Figures, now: Duration) -> Vec<(HostName, f64)> {
         let at = invented::time_f(1_000.0 + now.as_secs_f64());
         let question = std::iter::from_fn(|| figures.question(now, at, false));
@@ -264,7 +266,8 @@ mod tests {
         answer_of(figures, host, name, now, &[now.as_secs_f64()]).map(|(series, _)| series)
     }
 
-    /// An answer with samples of these seconds of the host's clock; the series and the trouble that are told.
+    /// Process an answer with samples at these seconds of the host's clock; returns the published series and
+    /// trouble.
     fn answer_of(
         figures: &mut Figures,
         host: &HostName,
@@ -387,7 +390,7 @@ mod tests {
         assert!(asked(&mut figures, 62 * SEC).is_empty(), "later each time");
     }
 
-    /// The last second at which there is a figure.
+    /// The last second with a sample.
     fn last((series, _): &(Arc<HostSeries>, Option<String>)) -> f64 {
         let newest = series["load of 1 minute"].newest().unwrap().0;
         newest.since(invented::time_f(1_000.0)).as_secs_f64()
@@ -399,7 +402,8 @@ mod tests {
         want(&mut figures, 1, &[Metric::Load], false);
         let host = asked(&mut figures, 600 * SEC).remove(0).0;
         let mut told = None;
-        // Ten minutes behind: of the last minutes there is nothing, until all is asked for.
+        // The host's clock is ten minutes behind: the last minutes contain no sample until a whole day is
+        // requested.
         for secs in 600_u32..606 {
             let now = secs * SEC;
             let behind = f64::from(secs) - 595.0;

@@ -1,10 +1,11 @@
-//! Feeds the flock: a subscription to the processes of each host that is watched, anywhere in the grid, orders to them, and
-//! the processes of calls.
+//! Data source of the flock: a process subscription for each watched host of the grid, commands to processes,
+//! and the processes of calls.
 //!
-//! One thread hears wishes, one for each host takes what comes of it (`subscribed`), one gives orders and one asks for the
-//! processes of calls: no one waits for another's host. Rule: no one is subscribed to but for a wish of the window; wishes are
-//! taken at once, and one beyond those that wait is told, not lost. Not here: what answers mean (`sweeps`), who may give
-//! orders (`orders`).
+//! One thread receives requests of the window; one per host reads its subscription (`subscribed`); one sends
+//! signals, one other commands, and one requests the processes of calls. So no slow host delays another.
+//! Rule: a subscription exists only while the window requests it; requests are accepted at once, and one
+//! beyond the queue limit is refused with a message, not lost. Not here: parsing of answers (`sweeps`), the
+//! right to send commands (`orders`).
 
 use super::ask::Client;
 use super::served::{self, ServedBy};
@@ -19,16 +20,17 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
-/// How often what waits is taken: marks are drawn so much later than they were swept, and as smoothly.
+/// How often a subscription is read: marks are drawn this much later than they were sampled, and move as
+/// smoothly.
 pub const TAKE_EVERY: Duration = Duration::from_millis(100);
-/// How long a wish is waited for before it is looked whether there is a window.
+/// How long to wait for a request before checking whether the window is still open.
 const IDLE: Duration = Duration::from_secs(5);
-/// Orders, and questions for processes of calls, that may wait.
+/// Queue length of commands, and of requests for the processes of calls.
 const WAITING_MAX: usize = 4;
-/// Questions for the past of one host that may wait.
+/// Queue length of requests for the history of one host.
 const PAST_WAITING_MAX: usize = 2;
 
-/// Feed the flock of the daemon at `address` until no one listens.
+/// Start the threads that feed the flock from the daemon at `address`; they run until the window is closed.
 ///
 /// # Errors
 /// If a thread cannot be started.
@@ -80,11 +82,11 @@ pub fn follow(address: Where, feed: Feed) -> std::io::Result<()> {
             }
         }
     };
-    // It ends when the window does: `rest` says so. The others end with it.
+    // The thread ends with the window: `rest` then returns `Rested::Alone`. The others end with it.
     std::thread::Builder::new().name("viewer-flock".into()).spawn(hear).map(drop)
 }
 
-/// A thread that does one thing after the other, with a connection of its own.
+/// Start a worker thread that handles one request at a time, with its own connection.
 fn begin<T: Send + 'static>(
     name: &str,
     address: Where,
@@ -102,7 +104,7 @@ fn begin<T: Send + 'static>(
     Ok(sender)
 }
 
-/// The hosts that are watched.
+/// The watched hosts.
 struct Watching {
     address: Where,
     teller: Teller,
@@ -110,15 +112,15 @@ struct Watching {
     rate_hz: f64,
 }
 
-/// A host that is watched by a thread, which ends when this is gone.
+/// A watched host; its thread ends when this is dropped.
 struct Watched {
     host: HostName,
-    /// What is asked of its past.
+    /// Queue of requests for its history.
     past: SyncSender<Past>,
 }
 
 impl Watching {
-    /// Watch these hosts from now on, and no others.
+    /// Replace the set of watched hosts.
     fn watch(&mut self, watch: Watch) {
         let (hosts, rate_hz) = (watch.hosts, watch.rate_hz);
         let is_other_rate = (rate_hz - self.rate_hz).abs() > f64::EPSILON;
@@ -140,7 +142,7 @@ impl Watching {
         }
     }
 
-    /// Ask a host that is watched for its past.
+    /// Request history of a watched host.
     fn ask_past(&mut self, past: Past) {
         let host = past.lack.host.clone();
         let watched = self.hosts.iter().find(|watched| watched.host == host);

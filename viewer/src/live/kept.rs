@@ -1,7 +1,8 @@
-//! What `sensor.past_processes` answers, as a stretch of the past of the flock's hosts.
+//! Client of `sensor.past_processes`: requests a period of process history for the hosts of the flock.
 //!
-//! Rule: a stretch is asked for in bounded parts, and what comes of it ends where the last part does. Answers come from
-//! strangers: what is missing or of another kind is left out. Not here: when it is asked for (`app::flock`).
+//! Rule: a period is requested in a bounded number of pages, and the result ends where the last page ends.
+//! Answers are untrusted: what is missing or of another kind is skipped. Not here: when history is requested
+//! (`app::flock`).
 
 use super::about;
 use super::ask::Client;
@@ -14,22 +15,23 @@ use wire::api::UnixTime;
 use wire::api::samples::{PastEntry, PastKind, PastProcesses, PastProcessesParams};
 use wire::time::Time;
 
-/// Answers to one question.
+/// Pages per request of the window.
 const PARTS_MAX: usize = 8;
-/// Entries of one answer that are taken; a sensor tells of no more.
+/// Entries read from one page, which is the most that a sensor sends.
 const ENTRIES_MAX: usize = 10_000;
-/// Processes named in all answers to one question that are taken: as many as a sensor tells of in them, and a whole sweep each.
+/// Limit on processes over all pages: as many as a sensor names in them, and a whole sweep per page.
 const NAMED_MAX: usize = 200_000;
-/// Spans of one answer that are taken.
+/// Spans read from one page.
 const SPANS_MAX: usize = 1_001;
 
-/// From when to when a sensor has sweeps, by the host's clock.
+/// Start and end of a time for which a sensor has sweeps, by the host's clock.
 pub type Span = (Time, Time);
 
-/// Ask for a stretch, of which one sweep in `every` does; and of which times there are sweeps at all.
+/// Request a period, at a resolution of one sweep per `every`, and the times for which the sensor has sweeps
+/// at all.
 ///
 /// # Errors
-/// If the sensor cannot be asked, or keeps nothing.
+/// See [`Error`]; also if the sensor stores no history.
 pub(super) fn ask(client: &mut Client, lack: &Lack, every: Duration) -> Result<(Kept, Vec<Span>), Error> {
     let mut kept = Kept { from: lack.from, to: lack.to, sweeps: Vec::new() };
     let mut spans = Vec::new();
@@ -54,7 +56,7 @@ pub(super) fn ask(client: &mut Client, lack: &Lack, every: Duration) -> Result<(
     Ok((kept, spans))
 }
 
-/// Take what was answered from `from` on; from when on there is more.
+/// Add a page that starts at `from`. Returns where the next page starts, if there is one.
 fn take(kept: &mut Kept, lack: &Lack, from: Time, answer: &PastProcesses) -> Option<Time> {
     let mut named: usize = kept.sweeps.iter().map(|sweep| sweep.processes.len()).sum();
     let sweeps = read_sweeps(&lack.host, answer).take_while(|sweep| {
@@ -73,7 +75,7 @@ fn read_sweeps(host: &HostName, answer: &PastProcesses) -> impl Iterator<Item = 
             let processes = entry.processes.as_deref().unwrap_or_default();
             Some(sweeps::sweep(host, entry.time.0, entry.gone.as_deref(), processes))
         }
-        // Nothing is known from there on: no process is there.
+        // Nothing is known after a gap: an empty sweep says that no process is there.
         PastKind::Gap => Some(sweeps::sweep(host, entry.time.0, None, &[])),
         PastKind::Unknown => None,
     };

@@ -1,8 +1,8 @@
-//! What a daemon has told of the domains that are shown, and what of it is to be asked next.
+//! Cached state of the domains that are shown, and the poll schedule: which question is asked next.
 //!
-//! Pure: times are given, `now` as the span since asking began. Rule: a domain that cannot be asked keeps no other from
-//! being shown; what was known of it stays, its age is told, and why it cannot be asked. Not here: who asks (`asking`), who
-//! waits for events (`ear`).
+//! Pure: times are given, `now` as the time since polling started. Rule: a domain that cannot be queried
+//! hides no other; its last state stays, with its age and the reason of the failure. Not here: the threads
+//! that ask (`asking`), the threads that wait for events (`ear`).
 
 use super::answers::Host;
 use super::asking::{Answer, Looked, Question};
@@ -22,49 +22,51 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::time::Time;
 
-/// The newest calls of a domain are asked for again at every so many rounds: ids become better as more is known.
+/// All newest calls of a domain are requested again after this many rounds, because ids become more complete
+/// as more is known.
 const WHOLE_EVERY: u32 = 60;
-/// How often a directory is asked for its domains.
+/// How often a directory is asked for its list of domains.
 const DOMAINS_EVERY: Duration = Duration::from_secs(60);
-/// Domains in trouble that are asked at a time: they may keep who asks for long, and the others are asked meanwhile.
+/// Failing or slow domains that are queried at a time: each may block an asker for long, and the other askers
+/// remain for the rest.
 const TROUBLED_AT_A_TIME: usize = 3;
-/// Questions to single hosts that are out at a time: some of those who ask are left for domains.
+/// Questions to single hosts in flight at a time: some askers are left for domains.
 const ASIDE_AT_A_TIME: usize = super::asking::ASKERS - TROUBLED_AT_A_TIME;
-/// Until a daemon that cannot be reached is tried again at first, and at last.
+/// First delay before an unreachable daemon is retried.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
-/// Longest time between two tries, where no one answers.
+/// Longest delay between two tries while the daemon cannot be reached.
 pub const PAUSE_MAX: Duration = Duration::from_secs(8);
-/// What a machine in no domain is called.
+/// Displayed name of the domain of a machine that is in no domain.
 pub(crate) const THIS_MACHINE: &str = "this machine";
 
-/// What is known so far.
+/// Cached state of all domains, and the schedule of all questions.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     domains: Vec<OfDomain>,
-    /// The one that is asked after all others were.
+    /// Index of the domain that was queried last; the next one is tried first.
     last_asked: usize,
-    /// When the directory is asked for its domains, where all of them are shown.
+    /// Schedule of the request for the directory's domains, where all of them are shown.
     all: Option<Turn>,
-    /// Those that somebody let go: a directory does not bring them back.
+    /// Domains that the user removed: the directory's list does not bring them back.
     dropped: BTreeSet<String>,
-    /// The figures of hosts.
+    /// Metrics of hosts.
     pub(super) figures: Figures,
-    /// The sensors of which more is asked.
+    /// Sensors that are queried in detail.
     pub(super) sensors: Sensors,
     lost: Option<Lost>,
     took: Duration,
     refused_domains: u64,
 }
 
-/// What is known of a domain.
+/// Cached state of one domain.
 #[derive(Debug, Default)]
 struct OfDomain {
-    /// The name by which it is asked for; none is the daemon's own.
+    /// Name of the domain in requests; `None` is the daemon's own domain.
     asked: Option<String>,
     name: String,
     hosts: Vec<Host>,
     hosts_left_out: u64,
-    /// When its hosts were told.
+    /// When its hosts were received.
     hosts_at: Duration,
     calls: Calls,
     turn: Turn,
@@ -73,7 +75,7 @@ struct OfDomain {
     trouble: Option<String>,
 }
 
-/// The daemon cannot be reached.
+/// State while the daemon cannot be reached.
 #[derive(Debug)]
 struct Lost {
     what: String,
@@ -81,28 +83,28 @@ struct Lost {
     again: Duration,
 }
 
-/// How much of what may be asked aside is out.
+/// Use of the askers by questions to single hosts.
 #[derive(Clone, Copy, Debug)]
 struct Aside {
     has_room: bool,
-    /// Of those in trouble no more are asked.
+    /// Whether no further questions to hosts that failed are sent.
     is_full: bool,
 }
 
-/// What an answer changed.
+/// Result of processing an answer.
 #[derive(Debug, Default)]
 pub(super) struct Changed {
-    /// The grid.
+    /// Whether the grid changed.
     pub(super) grid: bool,
-    /// What else is to be told: figures of a host, how a sensor is.
+    /// Another update to publish: metrics of a host, the health of a sensor, a term.
     pub(super) told: Option<Update>,
-    /// What stood in the way, where one question was all there was.
+    /// The error, for a caller that asks each question once.
     pub(super) error: Option<Error>,
 }
 
 impl Known {
-    /// Nothing yet of these domains; where none is named, of all that the directory knows if it is one, else of the
-    /// daemon's own.
+    /// State with nothing received yet of these domains. Where none is named: of all domains that the
+    /// directory knows, or, if the daemon is no directory, of its own domain.
     pub(super) fn new(domains: &[String], is_directory: bool) -> Known {
         let mut known = Known::default();
         domains.iter().for_each(|domain| known.add(domain));
@@ -132,7 +134,7 @@ impl Known {
         self.domains.push(OfDomain { asked: Some(name.clone()), name, ..OfDomain::default() });
     }
 
-    /// Show this domain no more.
+    /// Stop showing this domain.
     pub(super) fn drop_domain(&mut self, domain: &str) {
         self.domains.retain(|known| known.name != domain);
         if self.all.is_some() && self.dropped.len() < DOMAINS_MAX {
@@ -140,10 +142,11 @@ impl Known {
         }
     }
 
-    /// What is to be asked now, which is out then; nothing where nothing is due.
+    /// The next question that is due; it counts as in flight from then on.
     pub(super) fn question(&mut self, now: Duration, at: Time) -> Option<Question> {
         let aside = self.aside();
-        // It is seen within three seconds when one falls silent, so they wait for no other.
+        // First, ahead of all other questions: the failure of such a sensor must be shown within three
+        // seconds.
         if let Some(question) = self.sensors.question_itself(now, aside.is_full) {
             return Some(question);
         }
@@ -164,7 +167,7 @@ impl Known {
         sensors.or_else(|| self.figures.question(now, at, aside.is_full))
     }
 
-    /// How many questions to single hosts are out: they leave room for those to domains.
+    /// How many questions to single hosts are in flight; they must leave room for those to domains.
     fn aside(&self) -> Aside {
         let turns = self.figures.turns().chain(self.sensors.turns()).chain(self.sensors.turns_itself());
         let out: Vec<&Turn> = turns.filter(|turn| turn.is_out()).collect();
@@ -172,7 +175,7 @@ impl Known {
         Aside { has_room: out.len() < ASIDE_AT_A_TIME, is_full: failed >= TROUBLED_AT_A_TIME }
     }
 
-    /// The next domain that is due, each after all others.
+    /// The next domain that is due, in round-robin order.
     fn of_domain(&mut self, now: Duration) -> Option<Question> {
         let is_full = self.is_full_of_trouble();
         let count = self.domains.len();
@@ -197,7 +200,7 @@ impl Known {
         domains.chain(&self.all).chain(self.figures.turns()).chain(self.sensors.turns())
     }
 
-    /// When something is due, if no answer comes before.
+    /// When the next question is due, unless an answer comes earlier.
     pub(super) fn next_due(&self) -> Option<Duration> {
         let aside = self.aside();
         let is_left = |turn: &&Turn| !(aside.is_full && turn.has_failed());
@@ -216,7 +219,7 @@ impl Known {
         domains.chain(others).chain(figures).chain(itself).min()
     }
 
-    /// Take an answer that came `at`, and what it changes.
+    /// Process an answer that came `at`.
     pub(super) fn take(&mut self, answer: Answer, now: Duration, at: Time, took: Duration) -> Changed {
         self.took = took;
         match answer {
@@ -269,7 +272,8 @@ impl Known {
         }
     }
 
-    /// The daemon cannot be reached, or is none: all is asked for again, for it may be another one then.
+    /// Record that the daemon cannot be reached or did not answer as one. Everything is requested again
+    /// afterwards, since another daemon may answer then.
     fn lose(&mut self, error: &Error, now: Duration) {
         let pause = self.lost.as_ref().map_or(PAUSE_MIN, |lost| (lost.pause * 2).min(PAUSE_MAX));
         self.lost = Some(Lost { what: error.to_string(), pause, again: now + pause });
@@ -280,7 +284,7 @@ impl Known {
         self.all.iter_mut().for_each(Turn::hurry);
     }
 
-    /// How the daemon is.
+    /// The status of the connection.
     pub(super) fn status(&self, address: &Where) -> Status {
         match &self.lost {
             Some(lost) => Status::Lost { what: lost.what.clone() },
@@ -292,26 +296,25 @@ impl Known {
         }
     }
 
-    /// Why domains cannot be asked.
+    /// Why domains cannot be queried.
     pub(super) fn troubles(&self) -> impl Iterator<Item = &String> {
         self.domains.iter().filter_map(|domain| domain.trouble.as_ref())
     }
 
-    /// Whether it cannot be reached.
     pub(super) fn is_lost(&self) -> bool {
         self.lost.is_some()
     }
 
-    /// The domains of which hosts were told, and whose events no one waits for: each may be given an ear.
+    /// Domains whose hosts were received and that have no event listener yet: each may be given one.
     pub(super) fn unheard(&mut self) -> impl Iterator<Item = (Option<&str>, &mut Option<Ear>)> {
         let told = self.domains.iter_mut().filter(|domain| domain.ear.is_none() && domain.rounds > 0);
         told.map(|domain| (domain.asked.as_deref(), &mut domain.ear))
     }
 
-    /// No more calls than a map takes, in the order in which a map leaves them out.
+    /// Drop the oldest calls beyond the limit of a map, in the order in which a map would omit them.
     fn forget_oldest(&mut self) {
         let sum: usize = self.domains.iter().map(|domain| domain.calls.known().len()).sum();
-        // Seldom: each time costs as much as all calls.
+        // Only once the limit is exceeded twofold, since each pass costs as much as all calls.
         if sum <= 2 * CALLS_MAX {
             return;
         }
@@ -325,13 +328,13 @@ impl Known {
         }
     }
 
-    /// All of it as a grid.
+    /// Build the grid from the cached state.
     pub(super) fn grid(&self, now: Duration, at: Time) -> Grid {
         let mut builder = Builder::new(at.plus(AHEAD));
         for known in &self.domains {
             let name = if known.name.is_empty() { THIS_MACHINE } else { &known.name };
             let Some(domain) = builder.domain(name) else { continue };
-            // Told so long ago, and as old then as it says.
+            // The age in the report, plus the time since the report was received.
             let ago = now.saturating_sub(known.hosts_at).as_secs_f64();
             for host in &known.hosts {
                 let mut report = host.report.clone();
@@ -363,7 +366,8 @@ impl OfDomain {
         }
     }
 
-    /// Take what was learnt: whether anything changed, and why the daemon itself seems lost.
+    /// Process an answer about this domain. Returns whether anything changed, and the error if the daemon
+    /// itself seems lost.
     fn take(
         &mut self,
         due: Due,

@@ -1,9 +1,10 @@
-//! A grid as it works: a daemon of this machine, or a proxy, is asked again and again, and what it answers becomes a grid.
+//! Live grid: polls a daemon of this machine, or a proxy, and builds a grid from its answers.
 //!
-//! One thread decides and tells, a few ask (`asking`), and one for each domain waits for its events (`ear`); so what
-//! happens is drawn when it happens, nothing is asked without success, and no one who is late keeps others waiting. Rule: a daemon
-//! that does not answer is told and tried again, later each time, up to [`PAUSE_MAX`]; what was known stays, and its age is
-//! seen. Not here: what is known (`known`), what answers mean (`answers`), the flock (`flock`).
+//! One thread decides what to ask and publishes updates; a few threads ask (`asking`); one thread per domain
+//! waits for its events (`ear`). So an event is drawn when it happens, no request is sent without need, and a
+//! slow daemon delays no other. Rule: a daemon that does not answer is reported as lost and retried with a
+//! growing delay, up to [`PAUSE_MAX`]; its last state stays on the map, with its age. Not here: the cached
+//! state (`known`), parsing of answers (`answers`), the flock (`flock`).
 
 pub mod answers;
 mod apart;
@@ -40,29 +41,31 @@ use serde_json::json;
 use std::time::Duration;
 use via::Where;
 
-/// How often it is told how the daemon is, and hosts grow older.
+/// How often the connection status is published; the age of hosts grows at the same pace.
 const STATUS_EVERY: Duration = Duration::from_secs(1);
-/// Two grids are at least so long apart, and so many times as long as one takes to be put together.
+/// Minimum pause between two grids: at least this long, and at least this many times as long as the last grid
+/// took to build.
 const GRID_PAUSE: Duration = Duration::from_millis(25);
 const GRID_PAUSE_RATIO: u32 = 4;
-/// Between two tries of a single question.
+/// Pause between two tries of [`once`].
 const TRY_EVERY: Duration = Duration::from_millis(100);
-/// How much of the past a graph is given at first, and where that is not enough: as much as a series holds, one sample a second.
+/// How far back a graph's first request goes, by default and for a long graph: as much as a series holds at
+/// one sample a second.
 const HISTORY: Duration = Duration::from_secs(900);
 const HISTORY_LONG: Duration = Duration::from_secs(3_600);
 
-/// What is asked, and of whom.
+/// What to show: which daemon is asked, and for which domains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The daemon, or a proxy.
     pub address: Where,
-    /// Of these domains; of its own where none is named.
+    /// Domains to query; its own domain where none is named.
     pub domains: Vec<String>,
-    /// Whether it is a directory: then of all that it knows, where none is named.
+    /// Whether the daemon is a directory: then all domains that it knows are shown, where none is named.
     pub is_directory: bool,
 }
 
-/// Ask as planned until no one listens.
+/// Start the threads that follow a plan; they run until the window is closed.
 ///
 /// # Errors
 /// If a thread cannot be started.
@@ -80,26 +83,27 @@ pub fn follow(plan: Plan, feed: Feed) -> std::io::Result<()> {
         };
         while following.go_on(&feed) {}
     };
-    // It ends when the window does: `rest` says so.
+    // The thread ends with the window: `rest` then returns `Rested::Alone`.
     std::thread::Builder::new().name("viewer-live".into()).spawn(ask).map(drop)
 }
 
-/// The thread that decides.
+/// State of the thread that decides.
 struct Following {
     known: Known,
     askers: Askers,
     listening: Listening,
     begun: std::time::Instant,
-    /// Whether there is something to draw that was not told.
+    /// Whether the grid changed since it was last published.
     has_news: bool,
-    /// No grid before this.
+    /// The next grid is not built before this time.
     not_before: Duration,
-    /// When the status was told, and whether the daemon was lost.
+    /// When the status was last published, and whether the daemon was lost then.
     status: Option<(Duration, bool)>,
 }
 
 impl Following {
-    /// Ask what is due, tell what is new, wait until there is more. Whether anybody listens.
+    /// Process the answers, send the questions that are due, publish what changed, then wait. Returns false
+    /// once the window is closed.
     fn go_on(&mut self, feed: &Feed) -> bool {
         let (now, at) = (self.begun.elapsed(), crate::clock::now());
         while let Some((answer, took)) = self.askers.answer() {
@@ -148,7 +152,7 @@ impl Following {
     fn rest(&mut self, feed: &Feed) -> bool {
         let status = self.status.map(|(told, _)| told + STATUS_EVERY);
         let grid = self.has_news.then_some(self.not_before);
-        // An answer pokes, and then there is room.
+        // Without an idle asker, the next answer wakes this thread, and then there is one.
         let question = if self.askers.has_room() { self.known.next_due() } else { None };
         let next = [status, grid, question].into_iter().flatten().min();
         let time = next.map_or(STATUS_EVERY, |next| next.saturating_sub(self.begun.elapsed()));
@@ -175,10 +179,11 @@ impl Following {
     }
 }
 
-/// The grid of a plan, asked for once, and why domains of it could not be asked; tried again until `wait` is over.
+/// Request the grid of a plan once, with the reasons why domains of it could not be queried. Connection
+/// errors are retried until `wait` is over.
 ///
 /// # Errors
-/// What the last try met, or that no domain could be asked.
+/// The error of the last try, or the troubles if no domain could be queried.
 pub fn once(plan: &Plan, wait: Duration) -> Result<(Grid, Vec<String>), String> {
     let begun = crate::clock::instant();
     let mut client = asking::client(plan.address.clone());
@@ -200,7 +205,7 @@ pub fn once(plan: &Plan, wait: Duration) -> Result<(Grid, Vec<String>), String> 
 
 fn once_tried(plan: &Plan, client: &mut ask::Client) -> Result<(Grid, Vec<String>), Error> {
     let mut known = Known::new(&plan.domains, plan.is_directory);
-    // At the first moment all is due, and after it nothing more.
+    // At time zero every question is due, and afterwards none.
     let (now, at) = (Duration::ZERO, crate::clock::now());
     while let Some(question) = known.question(now, at) {
         let answer = asking::ask(client, question);
@@ -211,12 +216,12 @@ fn once_tried(plan: &Plan, client: &mut ask::Client) -> Result<(Grid, Vec<String
     Ok((known.grid(now, at), known.troubles().cloned().collect()))
 }
 
-/// A host's names as parameters of a question.
+/// Request parameters that name a host.
 fn named(host: &HostName) -> serde_json::Value {
     at(host, json!({}))
 }
 
-/// Parameters of a question to a host.
+/// Typed request parameters that name a host.
 fn about(host: &HostName) -> About {
     let domain = Some(host.domain.to_string()).filter(|domain| !domain.is_empty());
     About { domain, host: Some(host.host.to_string()) }

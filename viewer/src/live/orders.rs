@@ -1,8 +1,8 @@
-//! An order to end a process, signed here and handed over.
+//! Signals to processes: a command is signed here and handed to the daemon.
 //!
-//! Rule: only an operator's order ends a process, and it names the very process that was shown (docs/control.md); it is
-//! sent once, and where no answer comes that is told: it may have been obeyed. Not here: asking the person
-//! (`app::flock::kill`).
+//! Rule: only an operator's command ends a process, and it names exactly the process that was shown
+//! (docs/control.md). It is sent once; if no answer comes, the result is reported as unknown, since it may
+//! have been obeyed. Not here: the confirmation by the user (`app::flock::kill`).
 
 use super::about;
 use super::ask::Client;
@@ -18,7 +18,7 @@ use wire::api::daemon::{Info, InfoParams};
 use wire::control::Act;
 use wire::process::ProcessKey;
 
-/// Order it; what to tell of it, or why not.
+/// Sign and send a signal; returns the text to show, or the error.
 pub(super) fn kill(client: &mut Client, kill: &Kill) -> Result<String, String> {
     let info = client.call(&InfoParams {}, &About::default()).map_err(|error| error.to_string())?;
     let domain = if kill.host.domain.is_empty() {
@@ -42,7 +42,7 @@ pub(super) fn kill(client: &mut Client, kill: &Kill) -> Result<String, String> {
     Ok(format!("sent {} to {} ({}) on {}{then}", kill.signal.as_str(), kill.name, kill.pid, host))
 }
 
-/// Why it was refused; where no one answered, that it is not known what came of it.
+/// Text of an error: the reason of a refusal, or that the result is unknown because no answer came.
 fn unanswered(kill: &Kill, error: &Error) -> String {
     match error {
         Error::Fault { .. } => error.to_string(),
@@ -61,7 +61,7 @@ fn unanswered(kill: &Kill, error: &Error) -> String {
     }
 }
 
-/// Where an operator may be: the usual folder, and that of the daemon, where it is on this machine.
+/// Folders that may hold the operator's key: the usual one, and that of the daemon, if it is on this machine.
 fn folders(address: &Where, info: &Info) -> Vec<PathBuf> {
     let usual = state_folder::usual();
     let of_daemon = match address {

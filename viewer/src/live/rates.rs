@@ -1,36 +1,33 @@
-//! What graphs show, from what hosts count: shares of CPU, bytes a second, load, memory, and any metric by its name.
+//! Conversion of host metrics into graph lines: shares of CPU, bytes per second, load, memory, and any metric
+//! by its name.
 //!
 //! Pure. Counters become rates between neighbouring sweeps; one that went back (a host that restarted) gives
-//! nothing for that sweep. Names of metrics are node_exporter's. Not here: asking for them (`live`).
+//! no value for that sweep. Metric names are node_exporter's. Not here: the requests (`live`).
 
 use crate::graphs::metric::{LINES_MAX, Metric};
 use crate::grid::text::shown;
 use std::collections::BTreeMap;
 use wire::time::Time;
 
-/// One figure at a time.
+/// A value at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// When.
     pub time: Time,
-    /// How much.
     pub value: f64,
 }
 
 /// A metric with its history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counter {
-    /// Its name.
     pub name: String,
-    /// Its labels.
     pub labels: Vec<(String, String)>,
-    /// Whether it only grows, so that its rate is what one wants to see.
+    /// Whether it is a counter, which is shown as a rate.
     pub grows: bool,
-    /// What it was, the oldest first.
+    /// Its values, the oldest first.
     pub samples: Vec<Sample>,
 }
 
-/// Points of the lines of metrics, by the lines' names.
+/// Points of the lines of these metrics, by the lines' names.
 #[must_use]
 pub fn points(metrics: &[Metric], counters: &[Counter]) -> BTreeMap<String, Vec<Sample>> {
     let mut points = BTreeMap::new();
@@ -50,7 +47,7 @@ pub fn points(metrics: &[Metric], counters: &[Counter]) -> BTreeMap<String, Vec<
     points
 }
 
-/// Points of the lines that a metric always has, in their order.
+/// Points of the lines that a built-in metric always has, in their order.
 fn usual(metric: &Metric, counters: &[Counter]) -> Vec<Vec<Sample>> {
     let of = |name: &'static str, has: fn(&Counter) -> bool| {
         rate(counters, move |counter| counter.name == name && has(counter))
@@ -83,7 +80,7 @@ fn usual(metric: &Metric, counters: &[Counter]) -> Vec<Vec<Sample>> {
     }
 }
 
-/// Each metric that the name stands for, with its labels, as a line.
+/// One line for each series of the named metric, up to the limit.
 fn named(metric: &Metric, counters: &[Counter], points: &mut BTreeMap<String, Vec<Sample>>) {
     let mut of_name: Vec<_> = counters
         .iter()
@@ -105,14 +102,14 @@ impl Counter {
         self.labels.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Its name and labels in a line.
+    /// Its name and labels, as the name of a line.
     fn line(&self) -> String {
         let labels = self.labels.iter().map(|(name, value)| format!(" {name}={value}"));
         self.name.clone() + &labels.collect::<String>()
     }
 }
 
-/// Partitions and layers count what their disk counts already.
+/// Whether a device is a partition or a layer, whose traffic its disk counts already.
 fn is_part(device: &str) -> bool {
     let is_nvme_part = device.starts_with("nvme") && device.contains('p');
     let is_sd_part = (device.starts_with("sd") || device.starts_with("vd"))
@@ -124,7 +121,7 @@ fn is_part(device: &str) -> bool {
         || device.starts_with("md")
 }
 
-/// The sum of the rates of some counters, at each sweep that has one before it.
+/// The sum of the rates of the matching counters, at each sweep that has one before it.
 fn rate(counters: &[Counter], of: impl Fn(&Counter) -> bool) -> Vec<Sample> {
     let mut sums: BTreeMap<Time, f64> = BTreeMap::new();
     for counter in counters.iter().filter(|counter| of(counter)) {
@@ -139,7 +136,7 @@ fn rate(counters: &[Counter], of: impl Fn(&Counter) -> bool) -> Vec<Sample> {
     sums.into_iter().map(|(time, value)| Sample { time, value }).collect()
 }
 
-/// The lines added up, sweep by sweep.
+/// The sum of the lines, sweep by sweep.
 fn sum(lines: &[Vec<Sample>]) -> Vec<Sample> {
     let mut sums: BTreeMap<Time, f64> = BTreeMap::new();
     for sample in lines.iter().flatten() {

@@ -1,8 +1,8 @@
-//! Which sensors are asked next how they are, and which domain's term is looked up.
+//! Poll schedule of the sensors whose health is shown, and of the domains whose terms are looked up.
 //!
-//! Pure: times are given. Rule: a sensor that is asked at its address is asked each second, so that it is seen within three
-//! when it falls silent; of the others their domain tells, and more is asked each five. Not here: asking (`asking`), what
-//! answers mean (`crate::sensors`).
+//! Pure: times are given. Rule: a sensor that is queried at its own address is queried every second, so that
+//! its failure is shown within three; the others are reported by their domain, and further details are
+//! queried every five seconds. Not here: the requests (`asking`), parsing of answers (`crate::sensors`).
 
 use super::asking::Question;
 use super::turn::{Due, EVERY, Turn};
@@ -10,12 +10,12 @@ use crate::feed;
 use crate::sensors::{ADDRESSES_MAX, At, HOSTS_MAX};
 use std::time::Duration;
 
-/// How often sensors are asked of which their domain tells, and terms looked up.
+/// Interval of queries to sensors that their domain reports, and of term lookups.
 const SELDOM: Duration = Duration::from_secs(5);
 /// Domains whose terms are looked up.
 const DOMAINS_MAX: usize = 64;
 
-/// Who is asked.
+/// The schedule.
 #[derive(Debug, Default)]
 pub(super) struct Sensors {
     sensors: Vec<(At, Turn)>,
@@ -23,7 +23,7 @@ pub(super) struct Sensors {
 }
 
 impl Sensors {
-    /// These are wanted from now on, and no others.
+    /// Replace the set of sensors and domains.
     pub(super) fn want(&mut self, wanted: feed::Sensors) {
         self.sensors.retain(|(at, _)| wanted.sensors.contains(at));
         self.domains.retain(|(domain, _)| wanted.domains.contains(domain));
@@ -40,12 +40,13 @@ impl Sensors {
         }
     }
 
-    /// The sensor that is to be asked at its address now, which is out then: whether or not the daemon is lost.
+    /// The query to the next sensor that is due at its own address, sent even while the daemon is lost; it
+    /// counts as in flight from then on.
     pub(super) fn question_itself(&mut self, now: Duration, is_full: bool) -> Option<Question> {
         self.next_sensor(now, is_full, true)
     }
 
-    /// What the daemon is to be asked now, which is out then.
+    /// The next query to the daemon that is due; it counts as in flight from then on.
     pub(super) fn question(&mut self, now: Duration, is_full: bool) -> Option<Question> {
         if let Some(question) = self.next_sensor(now, is_full, false) {
             return Some(question);
@@ -56,7 +57,7 @@ impl Sensors {
         Some(Question::Term(domain.clone()))
     }
 
-    /// The sensor that has waited longest.
+    /// The sensor that is due for longest.
     fn next_sensor(&mut self, now: Duration, is_full: bool, itself: bool) -> Option<Question> {
         let sensors = self.sensors.iter_mut();
         let due = sensors.filter(|(at, turn)| is_itself(at) == itself && is_due(turn, now, is_full));
@@ -65,31 +66,31 @@ impl Sensors {
         Some(Question::Sensor(at.clone()))
     }
 
-    /// All turns of questions to the daemon.
+    /// The schedules of queries to the daemon.
     pub(super) fn turns(&self) -> impl Iterator<Item = &Turn> {
         let sensors = self.sensors.iter().filter(|(at, _)| !is_itself(at)).map(|(_, turn)| turn);
         sensors.chain(self.domains.iter().map(|(_, turn)| turn))
     }
 
-    /// All turns of questions to sensors at their addresses.
+    /// The schedules of queries to sensors at their own addresses.
     pub(super) fn turns_itself(&self) -> impl Iterator<Item = &Turn> {
         self.sensors.iter().filter(|(at, _)| is_itself(at)).map(|(_, turn)| turn)
     }
 
-    /// A sensor answered, or did not.
+    /// Record that a sensor answered, or did not.
     pub(super) fn answered(&mut self, at: &At, is_well: bool, now: Duration, took: Duration) {
         let turn = self.sensors.iter_mut().find(|(known, _)| known == at);
         turn.into_iter().for_each(|(_, turn)| settle(turn, is_well, now, took));
     }
 
-    /// A term was looked up, or not.
+    /// Record that a term was looked up, or was not.
     pub(super) fn resolved(&mut self, domain: &str, is_well: bool, now: Duration, took: Duration) {
         let turn = self.domains.iter_mut().find(|(known, _)| known == domain);
         turn.into_iter().for_each(|(_, turn)| settle(turn, is_well, now, took));
     }
 }
 
-/// Of those that did not answer no more are asked where enough of them are.
+/// Whether a query is due; with `is_full`, what failed before is not queried.
 fn is_due(turn: &Turn, now: Duration, is_full: bool) -> bool {
     turn.due(now, false).is_some() && !(is_full && turn.has_failed())
 }

@@ -1,7 +1,7 @@
-//! What happened in a call: its events, and the processes that served it with their samples for exactly its life, of memory
-//! and recordings of the hosts where it ran, as `sensor.call_processes` tells.
+//! Details of a call: its events, and the processes that served it with their samples for exactly the time of
+//! the call, from the memory and recordings of its hosts, as `sensor.call_processes` returns them.
 //!
-//! Rule: what is told is bounded, and what is left out is counted. Not here: when it is asked for (`flock`).
+//! Rule: the result is bounded, and what is left out is counted. Not here: when it is requested (`flock`).
 
 use super::answers;
 use super::ask::Client;
@@ -16,41 +16,42 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use wire::time::Time;
 
-/// Hosts of a call that are asked.
+/// Hosts of a call that are queried.
 const HOSTS_MAX: usize = 8;
-/// Samples asked for at once, the most that a sensor answers, and at most so often.
+/// Samples per page, which is the most that a sensor sends, and pages per host.
 const LIMIT: u64 = 10_000;
 const PAGES_MAX: u32 = 8;
-/// Processes of one call that are kept.
+/// Processes shown for one call.
 const PROCESSES_MAX: usize = 64;
 
-/// What happened in a call, and what served it.
+/// Events and processes of a call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServedBy {
-    /// Its events, by time, where they were asked for.
+    /// Its events, by time, where they were requested.
     pub events: Option<Vec<Event>>,
-    /// The processes, by host and number.
+    /// The processes, by host and PID.
     pub processes: Vec<Process>,
-    /// Samples in all.
+    /// Number of samples of all processes.
     pub samples: u64,
-    /// Processes that are not kept.
+    /// Processes beyond the limit.
     pub left_out: u64,
-    /// Hosts that could not be asked, and why; processes that could not be read.
+    /// Errors of the queries, and processes that a sensor could not read.
     pub troubles: Vec<String>,
-    /// Whether a host could not be asked, which may be otherwise later.
+    /// Whether a query failed, so that a retry may find more.
     pub is_partial: bool,
-    /// Samples that were seen before, and that no sensor knows any more.
+    /// Samples of an earlier answer that the sensors have dropped since.
     pub forgotten: u64,
 }
 
 impl ServedBy {
-    /// Nothing, and why.
+    /// An empty result with an error.
     #[must_use]
     pub fn troubled(why: &str) -> ServedBy {
         ServedBy { troubles: vec![why.to_owned()], is_partial: true, ..ServedBy::default() }
     }
 
-    /// Take what was seen of the same call before, and its sensors have forgotten since: a memory lasts a minute.
+    /// Merge an earlier result for the same call: its sensors may have dropped samples since, as their memory
+    /// covers a minute.
     pub fn keep(&mut self, before: &ServedBy) {
         let samples =
             |processes: &[Process]| processes.iter().map(|it| it.memory.samples().count() as u64).sum();
@@ -72,33 +73,32 @@ impl ServedBy {
 /// A process that served a call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Process {
-    /// Its host.
     pub host: String,
-    /// Its number.
     pub pid: u64,
-    /// When it began, in microseconds since 1970; with the number it tells processes of a host in one answer apart. Sensors reckon
-    /// it again for each answer.
+    /// Start time in microseconds since 1970; with the PID it distinguishes processes of a host within one
+    /// answer. Sensors compute it again for each answer.
     pub start_micros: i64,
-    /// The same in nanoseconds since the host's boot, by which sweeps and orders name it, and answers that come later.
+    /// Start time in nanoseconds since the host's boot, which identifies the process in sweeps, in commands
+    /// and across answers.
     pub start_ns: Option<u64>,
-    /// Its program.
     pub name: String,
-    /// By what it is known to serve the call.
+    /// How it is known to serve the call.
     pub known_by: String,
-    /// Cores that it used.
+    /// CPU use, in cores.
     pub cpu: Series,
-    /// Memory that it held, in bytes.
+    /// Resident memory, in bytes.
     pub memory: Series,
 }
 
 impl Process {
-    /// Whether another answer tells of the same process.
+    /// Whether a process of another answer is the same.
     fn is_same(&self, other: &Process) -> bool {
         let start = |process: &Process| process.start_ns.ok_or(process.start_micros);
         (&self.host, self.pid, start(self)) == (&other.host, other.pid, start(other))
     }
 
-    /// Take what was seen of it before; a sensor forgets the name of who has ended too.
+    /// Merge the samples of an earlier answer; the name too, since a sensor forgets the name of a process
+    /// that ended.
     fn keep(&mut self, before: &Process) {
         self.cpu.take(before.cpu.samples().collect::<Vec<_>>().into_iter());
         self.memory.take(before.memory.samples().collect::<Vec<_>>().into_iter());
@@ -108,8 +108,8 @@ impl Process {
     }
 }
 
-/// Ask the domain of a call for its events and its hosts for its processes. What one refuses, or that no one can be asked, is
-/// told in the answer.
+/// Query the domain of a call for its events and its hosts for its processes. Refusals and errors are part of
+/// the result.
 pub fn ask(client: &mut Client, wanted: &Served) -> ServedBy {
     let mut served = ServedBy::default();
     let ask = |number| call_events::ask(client, &wanted.call, &wanted.domain, number);
@@ -131,7 +131,7 @@ pub fn ask(client: &mut Client, wanted: &Served) -> ServedBy {
             Error::Late { .. } => served.troubles.push(format!("{}: {error}", host.host)),
             Error::Unreachable(_) | Error::Mistake(_) | Error::Lost { .. } | Error::Answer { .. } => {
                 served.troubles.push(error.to_string());
-                // The others are asked by the same daemon.
+                // The other hosts would be queried through the same daemon.
                 break;
             }
         }
@@ -166,7 +166,7 @@ fn of_host(
     Ok(())
 }
 
-/// The processes and samples of an answer.
+/// Merge an answer into `found` and `served`.
 fn take(answer: &Value, host: &str, found: &mut BTreeMap<(u64, i64), Process>, served: &mut ServedBy) {
     for told in answers::items(answer, "processes") {
         let Some(key) = key(told) else { continue };
@@ -180,7 +180,7 @@ fn take(answer: &Value, host: &str, found: &mut BTreeMap<(u64, i64), Process>, s
         (process.name, process.known_by) = (text("name"), text("known_by"));
         process.start_ns = told["start_ns"].as_u64();
     }
-    // Of one that has ended only who told of its end, or its samples, know the name.
+    // The name of a process that ended is known only from its end or from its samples.
     for told in answers::items(answer, "ended").chain(answers::items(answer, "samples")) {
         let process = key(told).and_then(|key| found.get_mut(&key)).filter(|process| process.name.is_empty());
         if let (Some(process), Some(name)) = (process, told["name"].as_str()) {
@@ -204,7 +204,7 @@ fn take(answer: &Value, host: &str, found: &mut BTreeMap<(u64, i64), Process>, s
     }
 }
 
-/// A process's number and start, in microseconds.
+/// PID and start time in microseconds.
 #[allow(clippy::cast_possible_truncation)]
 fn key(told: &Value) -> Option<(u64, i64)> {
     Some((told["pid"].as_u64()?, (told["start"].as_f64()? * 1e6) as i64))
@@ -256,7 +256,7 @@ mod tests {
     fn what_sensors_forget_is_kept_here() {
         let told = |from: u32, names: &[(u64, &str)]| {
             let process = |&(pid, name): &(u64, &str)| {
-                // Of each answer the start is some microseconds off.
+                // Each answer computes the start some microseconds differently.
                 let (start_micros, start_ns) = (i64::from(from), Some(5));
                 let mut process =
                     Process { host: "wn01".into(), pid, name: name.into(), ..Process::default() };

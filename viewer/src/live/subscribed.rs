@@ -1,7 +1,8 @@
-//! One host of the flock: a subscription to its processes, and a thread that takes what comes, and asks for its past.
+//! Subscription of the flock to the processes of one host, and the thread that reads it and requests the
+//! host's history.
 //!
-//! Rule: a host that cannot be asked is told and tried again, later each time; no other host waits for it. Not here: what
-//! answers mean (`sweeps`), which hosts are watched (`flock`).
+//! Rule: a host that cannot be queried is reported and retried with a growing delay; it delays no other host.
+//! Not here: parsing of answers (`sweeps`), which hosts are watched (`flock`).
 
 use super::ask::Client;
 use super::flock::TAKE_EVERY;
@@ -18,41 +19,41 @@ use std::time::Duration;
 use wire::api::channels::{AlterParams, BudgetSettings, Settings, SubscribeParams, UnsubscribeParams};
 use wire::api::entries::TakeParams;
 
-/// Entries taken at once.
+/// Entries per request.
 const ENTRIES_MAX: u64 = 200;
-/// How long nothing may come of an answer.
+/// Timeout between two parts of an answer.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
-/// Until a host that could not be asked is asked again, at first and at last.
+/// First and longest delay before a failed request is retried.
 const AGAIN: Duration = Duration::from_secs(2);
 const AGAIN_MAX: Duration = Duration::from_secs(30);
-/// Room for what waits of a subscription, in bytes: a whole sample of some thousand processes, and no more together for
-/// 64 hosts than a sensor has for all queues.
+/// Queue size of a subscription in bytes: enough for a whole sample of some thousand processes; 64 hosts
+/// together stay within a sensor's limit for all queues.
 const QUEUE_BYTES: u32 = 768 << 10;
-/// The fault of a subscription that is not there any more (docs/query-interface.md).
+/// Fault code of a subscription that no longer exists (docs/query-interface.md).
 const NOT_FOUND: i64 = -32010;
 
-/// A host, and how its subscription stands.
+/// State of the subscription to one host.
 pub(super) struct Subscribed {
     client: Client,
     host: HostName,
     rate_hz: f64,
-    /// How somebody altered it; a subscription that takes the place of a lost one begins so.
+    /// Changes made to the subscription by a user; a subscription that replaces a lost one starts with them.
     altered: Option<Altered>,
     id: Option<String>,
-    /// How often it was altered, as the last answer says.
+    /// Number of changes made to the subscription, as of the last answer.
     revision: u64,
     stream: Stream,
-    /// Whether the entries are taken packed: not of a daemon whose packed ones cannot be read.
+    /// Whether entries are requested in the packed format; not after one that could not be decoded.
     is_packed: bool,
     failures: u32,
-    /// The subscription that was told of last, and how it was altered.
+    /// The subscription last published, with its changes.
     told_id: Option<(String, Option<Altered>)>,
-    /// What was told of it last.
+    /// The trouble last published.
     trouble: Option<String>,
 }
 
 impl Subscribed {
-    /// Not subscribed to yet.
+    /// State with no subscription yet.
     pub(super) fn new(address: Where, host: HostName, rate_hz: f64) -> Subscribed {
         let (client, stream) = (Client::within(address, SILENCE_MAX), Stream::default());
         Subscribed {
@@ -70,7 +71,8 @@ impl Subscribed {
         }
     }
 
-    /// Take what comes, and tell it, and what is `wanted` of its past, until the other end of `wanted` is gone.
+    /// Start a thread that publishes new entries, and the history requested through `wanted`, until the
+    /// sender of `wanted` is dropped.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -78,7 +80,7 @@ impl Subscribed {
         let take = move || {
             loop {
                 let taken = self.take();
-                // What was answered after somebody chose other hosts is not told any more.
+                // An answer that arrives after the user chose other hosts is not published.
                 let mut past = wanted.try_recv();
                 if past == Err(TryRecvError::Disconnected) {
                     break;
@@ -101,14 +103,14 @@ impl Subscribed {
         std::thread::Builder::new().name("viewer-herd".into()).spawn(take).map(drop)
     }
 
-    /// Ask for a stretch of the past, and tell it.
+    /// Request a period of history, and publish it.
     fn tell_past(&mut self, past: &Past, teller: &Teller) {
         let kept = kept::ask(&mut self.client, &past.lack, past.every);
         let kept = kept.map(|(kept, spans)| (Arc::new(kept), spans)).map_err(|error| error.to_string());
         teller.tell(Update::Kept { host: self.host.clone(), kept });
     }
 
-    /// Tell what came of it; how long until it is taken again.
+    /// Publish the result of a request; returns the delay until the next one.
     fn tell(&mut self, taken: Result<Taken, Error>, teller: &Teller) -> Duration {
         let (trouble, pause) = match taken {
             Ok(taken) => {
@@ -132,7 +134,7 @@ impl Subscribed {
         pause
     }
 
-    /// Tell of its subscription, where it is another than was told.
+    /// Publish the id and the changes of the subscription, if they differ from those last published.
     fn tell_id(&mut self, teller: &Teller) {
         let now = self.id.clone().map(|id| (id, self.altered.clone()));
         if self.told_id == now {
@@ -148,7 +150,7 @@ impl Subscribed {
         self.told_id = now;
     }
 
-    /// Tell that there is no subscription any more.
+    /// Publish that the subscription has ended.
     fn id_ends(&mut self, teller: &Teller) {
         if let Some((subscription, _)) = self.told_id.take() {
             teller.tell(Update::ChannelEnded { host: self.host.clone(), subscription });
@@ -181,17 +183,17 @@ impl Subscribed {
             ))
         })?;
         let taken = self.stream.take(&self.host, &answer);
-        // With packed entries the version before says it of each of them alone.
+        // With packed entries, the previous version reports the revision only in each entry.
         let revision = answer.entries.iter().map(|entry| entry.revision).fold(answer.revision, u64::max);
         let is_altered = revision > self.revision;
         if is_altered || taken.wants_whole && taken.stopped.is_none() {
-            // What was taken is told in any case; it is tried again when the next is taken.
+            // The entries are published in any case; a failure is retried with the next request.
             let _ = self.see_alterations(&id);
         }
         Ok(taken)
     }
 
-    /// See how it stands, which makes its next sample a whole one.
+    /// Read the current settings; this makes the next sample a whole one.
     fn see_alterations(&mut self, id: &str) -> Result<(), Error> {
         let params = AlterParams { subscription: id.to_owned(), settings: Settings::default() };
         let own = self.client.call(&params, &self.about())?;
@@ -221,7 +223,7 @@ impl Subscribed {
 
     fn end(&mut self) {
         if let Some(id) = self.id.take() {
-            // One that cannot be ended now ends by itself when no one takes.
+            // One that cannot be ended now is ended by the sensor when it is no longer read.
             let _ = self.client.call(&UnsubscribeParams { subscription: id }, &self.about());
         }
     }

@@ -1,8 +1,8 @@
-//! What `sensor.take` answers, as sweeps of the flock.
+//! Parser of `sensor.take`: subscription entries as sweeps of the flock.
 //!
-//! Pure. Rule: after entries were missed, or a gap in their numbers, nothing is taken before the next whole sample, for
-//! what changed in between is not known (docs/channels.md). Answers come from strangers: what is missing or of another
-//! kind is left out, or the answer refused.
+//! Pure. Rule: after missed entries, or a gap in their numbers, entries are skipped until the next whole
+//! sample, because the changes in between are unknown (docs/channels.md). Answers are untrusted: what is
+//! missing or of another kind is skipped, or the answer is refused.
 
 use crate::flock::measure::Usage;
 use crate::flock::sweep::{HostName, Reported, Sweep};
@@ -10,32 +10,31 @@ use wire::api::entries::{Entry, EntryKind, Taken as Answer};
 use wire::api::processes::Process;
 use wire::time::Time;
 
-/// Processes taken of one sweep; a sensor tells of at most so many.
+/// Processes read from one sweep, which is the most that a sensor sends.
 const PROCESSES_MAX: usize = 10_000;
 
-/// A subscription's entries, in their order.
+/// Position in the entries of a subscription.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
-    /// The number of the next entry.
+    /// Expected number of the next entry.
     next: Option<u64>,
     is_broken: bool,
 }
 
-/// What an answer brought.
+/// Content of an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Taken {
     /// Sweeps, the oldest first.
     pub sweeps: Vec<Sweep>,
-    /// Entries that were missed.
     pub missed: u64,
-    /// Whether a whole sample is waited for: `sensor.alter` makes it come at once.
+    /// Whether a whole sample is needed: `sensor.alter` has it sent at once.
     pub wants_whole: bool,
-    /// Why the subscription was stopped, if it was.
+    /// Why the sensor stopped the subscription, if it did.
     pub stopped: Option<String>,
 }
 
 impl Stream {
-    /// The sweeps of `host` in an answer.
+    /// Parse the entries of `host` in an answer.
     pub fn take(&mut self, host: &HostName, answer: &Answer) -> Taken {
         let mut taken = Taken::default();
         for entry in &answer.entries {
@@ -67,14 +66,14 @@ impl Stream {
     }
 }
 
-/// The sweep of `host` that an entry is, if it is one.
+/// The sweep in an entry, if the entry holds one.
 fn sample(host: &HostName, entry: &Entry) -> Option<Sweep> {
     let (time, processes) = (entry.time?.0, entry.processes.as_deref().unwrap_or_default());
     let sweep = sweep(host, time, entry.gone.as_deref(), processes);
     Some(Sweep { left_out: entry.left_out.unwrap_or(0).into(), ..sweep })
 }
 
-/// A sweep of `host`: a whole one, or of what changed where it is known which are `gone`.
+/// A sweep of `host`: a whole one, or only the changes where `gone` is given.
 pub(super) fn sweep(host: &HostName, time: Time, gone: Option<&[u32]>, processes: &[Process]) -> Sweep {
     Sweep {
         host: host.clone(),
@@ -86,7 +85,7 @@ pub(super) fn sweep(host: &HostName, time: Time, gone: Option<&[u32]>, processes
     }
 }
 
-#[allow(clippy::cast_precision_loss)] // Counts are shown with some digits.
+#[allow(clippy::cast_precision_loss)] // Counts are shown with few digits.
 fn reported(process: &Process) -> Reported {
     let secs = |secs: f64| if secs.is_finite() { secs } else { 0.0 };
     let count = |count: Option<u64>| count.unwrap_or(0) as f64;

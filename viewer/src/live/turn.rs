@@ -1,31 +1,32 @@
-//! When somebody is asked again.
+//! Poll schedule of one target: interval, backoff after failures, and pause after slow answers.
 //!
-//! Pure: times are spans since asking began. Rule: no one is asked twice at a time; who is in trouble is asked later each
-//! time, up to [`TROUBLED_MAX`], and who answers slowly more seldom. Not here: what is asked (`known`).
+//! Pure: times are spans since polling started. Rule: a target has at most one request in flight; one that
+//! fails is retried later each time, up to [`TROUBLED_MAX`], and one that answers slowly is polled less
+//! often. Not here: which request is sent (`known`).
 
 use std::time::Duration;
 
-/// How often who does well is asked for everything; hosts report each second.
+/// Interval of full polls of a healthy target; hosts report every second.
 pub(super) const EVERY: Duration = Duration::from_secs(1);
-/// Longest time until who is in trouble is asked again.
+/// Longest delay before a failing target is retried.
 pub(super) const TROUBLED_MAX: Duration = Duration::from_secs(30);
-/// Two questions are at least so long apart, however much happens: no one sees more pictures.
+/// Shortest pause between two requests, however many events arrive: more frames could not be seen.
 const PAUSE_MIN: Duration = Duration::from_millis(25);
-/// A pause is so many times what the last answer took: whoever is asked has most of its time for others.
+/// The pause is also this many times as long as the last answer took, so that the target has most of its time
+/// for other clients.
 const PAUSE_RATIO: u32 = 4;
-/// Who takes longer counts as slow.
+/// An answer that takes longer than this is slow.
 const SLOW: Duration = Duration::from_secs(2);
 
-/// What it is time for.
+/// Extent of the poll that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// Everything.
     All,
-    /// Only what follows from what happened.
+    /// Only calls, because an event arrived.
     Happened,
 }
 
-/// When one is asked.
+/// The schedule.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     every: Duration,
@@ -43,13 +44,14 @@ impl Default for Turn {
 }
 
 impl Turn {
-    /// At once, and then so often.
+    /// A schedule that is due at once, then at this interval.
     pub(super) fn every(every: Duration) -> Turn {
         let (due, not_before) = (Duration::ZERO, Duration::ZERO);
         Turn { every, is_out: false, due, not_before, failures: 0, is_slow: false }
     }
 
-    /// What it is time for; nothing while an answer is waited for.
+    /// The poll that is due, if any; none while a request is in flight. `has_happened` says that an event
+    /// arrived.
     pub(super) fn due(&self, now: Duration, has_happened: bool) -> Option<Due> {
         match self.is_out {
             true => None,
@@ -59,18 +61,18 @@ impl Turn {
         }
     }
 
-    /// When it is time for something, unless an answer is waited for.
+    /// When the next poll is due; `None` while a request is in flight.
     pub(super) fn next(&self, has_happened: bool) -> Option<Duration> {
         let early = if has_happened && self.failures == 0 { self.not_before } else { self.due };
         (!self.is_out).then_some(self.due.min(early))
     }
 
-    /// Asked.
+    /// Record that a request was sent.
     pub(super) fn ask(&mut self) {
         self.is_out = true;
     }
 
-    /// An answer came to what was due, after `took`.
+    /// Record an answer to the poll `due`, which took `took`.
     pub(super) fn answered(&mut self, due: Due, now: Duration, took: Duration) {
         (self.is_out, self.failures, self.is_slow) = (false, 0, took > SLOW);
         self.not_before = now + PAUSE_MIN.max(took * PAUSE_RATIO).min(TROUBLED_MAX);
@@ -79,38 +81,38 @@ impl Turn {
         }
     }
 
-    /// No answer came.
+    /// Record a failure, and compute the delay of the retry.
     pub(super) fn failed(&mut self, now: Duration) {
         (self.is_out, self.failures) = (false, self.failures.saturating_add(1));
         self.due = now + (EVERY * (1 << self.failures.min(8))).min(TROUBLED_MAX).max(self.every);
     }
 
-    /// No one could be asked: it says nothing of this one.
+    /// Record that the daemon itself could not be reached, which says nothing about this target.
     pub(super) fn put_back(&mut self) {
         self.is_out = false;
     }
 
-    /// From the next answer on, so often.
+    /// Set the interval; it applies from the next answer on.
     pub(super) fn set_every(&mut self, every: Duration) {
         self.every = every;
     }
 
-    /// Have it asked at once.
+    /// Make the next poll due at once.
     pub(super) fn hurry(&mut self) {
         self.due = Duration::ZERO;
     }
 
-    /// Whether an answer is waited for.
+    /// Whether a request is in flight.
     pub(super) fn is_out(&self) -> bool {
         self.is_out
     }
 
-    /// Whether the last question was not answered.
+    /// Whether the last request failed.
     pub(super) fn has_failed(&self) -> bool {
         self.failures > 0
     }
 
-    /// Whether it may keep who asks for long.
+    /// Whether the target is slow or failing, so that it may block an asker for long.
     pub(super) fn is_troubled(&self) -> bool {
         self.is_slow || self.failures > 0
     }

@@ -1,7 +1,7 @@
-//! Where questions go: to a daemon of this machine, or to a proxy, as who has an account there.
+//! Target of requests: a daemon of this machine, or a proxy with an account there.
 //!
-//! Rule: MD5 is never answered.
-//! Not here: what a proxy's door is, HTTP, and logging in there (`::client`).
+//! Rule: MD5 challenges of a proxy are never answered.
+//! Not here: addresses of proxies, HTTP, and authentication there (`::client`).
 
 use client::connect::{self, Connect, Connected, Connecting, Local};
 use client::door::{Door, Tls, certificate_refused};
@@ -14,19 +14,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wire::id::DomainName;
 
-/// Whom to ask.
+/// Target of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Where {
-    /// A daemon of this machine.
+    /// A daemon of this machine, by address.
     Here(SocketAddr),
-    /// The same by its local socket, on which it knows the user.
+    /// A daemon of this machine, by its local socket, which identifies the user.
     Local(PathBuf),
-    /// A proxy.
     Proxy(Arc<Proxy>),
 }
 
 impl Where {
-    /// The daemon of this machine that a user means who names none: by the first of the sockets on which one answers, else at
+    /// The default daemon of this machine: the first of the usual sockets that accepts a connection, else
     /// `address`.
     #[must_use]
     pub fn usual(address: SocketAddr) -> Where {
@@ -52,7 +51,7 @@ impl fmt::Display for Where {
     }
 }
 
-/// A proxy, the account there, and how it is known.
+/// Address of a proxy, the account there, and the means to verify the proxy.
 pub struct Proxy {
     door: Door,
     name: String,
@@ -75,10 +74,10 @@ impl PartialEq for Proxy {
 impl Eq for Proxy {}
 
 impl Proxy {
-    /// The proxy behind this door, for the account of this name.
+    /// A proxy at this address, with the account of this name.
     ///
     /// # Errors
-    /// If the secret cannot be read, or there is nothing by which to know the proxy.
+    /// If the secret cannot be read, or the proxy could not be verified.
     pub fn open(
         door: Door,
         name: &str,
@@ -90,16 +89,16 @@ impl Proxy {
         Ok(Proxy { door, name: name.to_owned(), secret, tls })
     }
 
-    /// Who logs in there.
+    /// Credentials for the proxy.
     pub(super) fn login(&self) -> Login {
         Login { name: self.name.clone(), secret: self.secret.clone(), allows_md5: false }
     }
 }
 
-/// A door as people write it, with a domain behind it or nothing.
+/// Parse the address of a proxy, with or without a domain behind it.
 ///
 /// # Errors
-/// If it is none; the text says what was expected.
+/// If it is malformed; the text says what was expected.
 pub fn door(text: &str) -> Result<Door, String> {
     Door::parse(text, |behind| {
         let is_domain = behind.strip_prefix("/d/").is_some_and(|name| DomainName::try_from(name).is_ok());
@@ -110,7 +109,7 @@ pub fn door(text: &str) -> Result<Door, String> {
     })
 }
 
-/// The domain that stands behind a door.
+/// The domain in the address of a proxy.
 #[must_use]
 pub fn domain(door: &Door) -> Option<&str> {
     door.behind.strip_prefix("/d/")

@@ -1,4 +1,4 @@
-//! What is asked when, with daemons that answer well, late, or not at all.
+//! Poll schedule, with daemons that answer well, late, or not at all.
 
 use super::*;
 use crate::feed::Figures;
@@ -30,7 +30,7 @@ fn asked(known: &mut Known, now: Duration) -> Vec<(Option<String>, Due, Wanted)>
     std::iter::from_fn(|| known.question(now, invented::latest())).map(ask).collect()
 }
 
-/// It answers well.
+/// Have a domain answer successfully.
 fn answer(known: &mut Known, domain: &str, now: Duration) {
     let calls = vec![invented::call(&format!("{domain}:1"), "ada", &["wn01"])];
     let looked = Looked {
