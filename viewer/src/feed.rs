@@ -1,7 +1,8 @@
-//! What comes to the window from threads that read logs and ask daemons, and how it comes.
+//! Channel between the window and the threads that read logs and query daemons: updates to the window,
+//! requests from it.
 //!
-//! Rule: the window never waits; the channel is bounded, and a thread that is faster than the window waits for it.
-//! Laying out is done by who sends.
+//! Rule: the window never blocks; the channels are bounded, and a thread that is faster than the window waits
+//! for it. Layouts are computed by the sending thread.
 
 use crate::flock::past::{Kept, Lack};
 use crate::flock::sweep::{HostName, Sweep};
@@ -21,22 +22,21 @@ use std::time::Duration;
 use wire::control::Signal;
 use wire::time::Time;
 
-/// Updates that may wait for the next frame.
+/// Updates that may be queued for the next frame.
 const WAITING_MAX: usize = 64;
-/// Wishes that may wait for the thread.
+/// Requests that may be queued for the thread.
 const WISHES_MAX: usize = 16;
 
-/// A grid and where it stands.
+/// A grid with its layout.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Drawn {
-    /// The grid.
     pub grid: Grid,
     /// Its layout without moves.
     pub layout: Layout,
 }
 
 impl Drawn {
-    /// A grid, laid out.
+    /// Lay out a grid.
     #[must_use]
     pub fn new(grid: Grid) -> Drawn {
         let layout = layout(&grid, &Moves::default());
@@ -44,222 +44,201 @@ impl Drawn {
     }
 }
 
-/// How the source is.
+/// State of the data source.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Status {
-    /// Not asked yet.
+    /// Nothing was requested yet.
     Beginning,
-    /// A log is read; so many lines so far.
+    /// A log is being read.
     Reading {
-        /// Lines.
+        /// Lines read so far.
         lines: u64,
     },
-    /// A daemon answers.
     Connected {
-        /// Where it is.
         address: String,
-        /// How long an answer took, in seconds.
+        /// Duration of the last answer, in seconds.
         took_secs: f64,
-        /// Domains that could not be asked, and why.
+        /// Domains that could not be queried, and why.
         troubles: Vec<String>,
     },
-    /// It does not; tried again by itself.
+    /// The daemon does not answer; it is retried automatically.
     Lost {
-        /// What happened, and what to do.
+        /// The error, and what to do about it.
         what: String,
     },
 }
 
-/// Series of one host by metric, shared with the thread that keeps them.
+/// Series of one host by name of the line, shared with the thread that stores them.
 pub type HostSeries = BTreeMap<String, Series>;
 
-/// Something new.
+/// An update of the window.
 #[derive(Clone, Debug)]
 pub enum Update {
-    /// The grid as it is now.
     Grid(Arc<Drawn>),
-    /// How the source is.
     Status(Status),
-    /// The series of a host.
+    /// Metrics of a host.
     Series {
-        /// Which host.
         host: HostName,
-        /// Its series.
         series: Arc<HostSeries>,
-        /// Why it cannot be asked, or what is wrong with what it says.
+        /// Why the host cannot be queried, or what is wrong with its clock or its answers.
         trouble: Option<String>,
     },
-    /// Sweeps of the flock's hosts, of each the oldest first.
+    /// Sweeps of the flock's hosts, the oldest first for each host.
     Sweeps(Vec<Sweep>),
-    /// Whether a host of the flock can be asked.
+    /// Whether a host of the flock can be queried.
     Trouble {
-        /// Which host.
         host: HostName,
-        /// Why it cannot; nothing if it can again.
+        /// The error; `None` once queries succeed again.
         trouble: Option<String>,
     },
-    /// What a sensor kept of a stretch of the past.
+    /// Process history of a host, from its sensor.
     Kept {
-        /// Of which host.
         host: HostName,
-        /// What it kept, and of which times it keeps sweeps at all; why nothing, if it could not be asked.
+        /// The history, and the times for which the sensor has sweeps at all; or the error.
         kept: Result<(Arc<Kept>, Vec<Span>), String>,
     },
-    /// What served a call.
+    /// Events and processes of a call.
     Served {
-        /// Its id.
+        /// Id of the call.
         call: String,
-        /// Its processes.
         by: Arc<ServedBy>,
     },
-    /// How a sensor is.
+    /// Health of a sensor.
     Sensor {
-        /// Where it was asked.
+        /// Where it was queried.
         at: At,
-        /// What it said; why nothing, if it could not be asked.
+        /// Its answer, or the error.
         health: Result<Arc<Health>, String>,
     },
-    /// The term of who represents a domain.
+    /// Term of the representative of a domain.
     Term {
-        /// Which domain.
         domain: String,
-        /// The term; nothing where no one knows.
+        /// The term; `None` if it is unknown.
         term: Option<u64>,
     },
-    /// The channel of the flock at a host.
+    /// Subscription of the flock at a host.
     Channel {
-        /// Which host.
         host: HostName,
-        /// Its subscription.
         subscription: String,
-        /// How somebody altered it, where that is otherwise than was wished.
+        /// Changes made to it by a user; `None` while its settings are those requested.
         altered: Option<Altered>,
     },
-    /// A channel of the flock that is no more.
+    /// A subscription of the flock that has ended.
     ChannelEnded {
-        /// Of which host.
         host: HostName,
-        /// Its subscription.
         subscription: String,
     },
-    /// What came of something that was ordered.
+    /// A message about the result of a command, for the user.
     Told(String),
 }
 
 impl Update {
-    /// A grid, laid out here, in the thread that has it.
+    /// An update with this grid, laid out in the calling thread.
     #[must_use]
     pub fn grid(grid: Grid) -> Update {
         Update::Grid(Arc::new(Drawn::new(grid)))
     }
 }
 
-/// What the window asks of the thread behind a feed.
+/// Requests of the window to the thread behind a feed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wish {
-    /// Figures of hosts.
+    /// Replace the set of hosts and metrics that are queried.
     Figures(Figures),
-    /// The grid is to be looked at now: something happened.
+    /// Check for changes now: something happened.
     Look,
-    /// This domain is to be shown too.
+    /// Show this domain too.
     Add(String),
-    /// This domain is to be shown no more.
+    /// Stop showing this domain.
     Drop(String),
-    /// The flock of these hosts.
+    /// Replace the set of hosts in the flock.
     Flock(Watch),
-    /// A stretch of the past of a host of the flock.
+    /// Request process history of a host of the flock.
     Past(Past),
-    /// How these sensors are.
+    /// Replace the set of sensors that are queried.
     Sensors(Sensors),
-    /// An order to a sensor.
+    /// Send a command to a sensor.
     Order(Order),
-    /// A signal to a process.
+    /// Send a signal to a process.
     Kill(Kill),
-    /// The events of a call, and the processes that served it.
+    /// Request the events of a call, and the processes that served it.
     Served(Served),
 }
 
-/// A call whose events and processes are wanted.
+/// Request for the events and processes of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// Its id.
+    /// Id of the call.
     pub call: String,
-    /// The domain that tells of it; nothing for the daemon's own.
+    /// The domain that reports the call; empty for the daemon's own.
     pub domain: String,
-    /// How many events tell of it, where they are wanted too.
+    /// How many events to request, if any.
     pub events: Option<u32>,
-    /// Where it ran.
+    /// Hosts where the call ran.
     pub hosts: Vec<HostName>,
 }
 
-/// Whose figures are wanted, and which.
+/// Request for metrics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// Of these hosts.
     pub hosts: Vec<HostName>,
-    /// These.
     pub metrics: Vec<Metric>,
-    /// Whether an hour of the past is looked at, not its last minutes alone.
+    /// Whether an hour of history is shown, not just the last minutes.
     pub is_long: bool,
-    /// Whether no one looks: what is known is kept, and nothing is asked.
+    /// Whether the graphs are hidden: stored series are retained, and nothing is requested.
     pub rests: bool,
 }
 
-/// Which sensors are asked how they are, and which domains' terms are looked up.
+/// Which sensors to query, and which domains' terms to look up.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sensors {
-    /// These.
     pub sensors: Vec<At>,
-    /// Of these domains.
+    /// Domains whose terms are looked up.
     pub domains: Vec<String>,
 }
 
-/// Whose processes are watched, and how often they are swept.
+/// Request for the processes of hosts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Watch {
-    /// Of these hosts.
     pub hosts: Vec<HostName>,
-    /// Sweeps a second.
+    /// Sweeps per second.
     pub rate_hz: f64,
 }
 
-/// A stretch of the past that is to be asked for.
+/// Request for process history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Past {
-    /// Of which host, and from when to when.
+    /// The host and the period.
     pub lack: Lack,
-    /// One sweep in so long does.
+    /// Resolution: one sweep per this interval.
     pub every: Duration,
 }
 
-/// What a channel tells since somebody altered it.
+/// Settings of a channel that a user changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Altered {
-    /// Samples a second.
+    /// Samples per second.
     pub rate_hz: f64,
-    /// What passes; everything where it is empty.
+    /// Filter of the samples; empty passes everything.
     pub filter: String,
 }
 
-/// A signal to a process, after a person said yes.
+/// A signal to a process, confirmed by the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kill {
-    /// On which host.
     pub host: HostName,
-    /// Its number.
     pub pid: u32,
-    /// When it began, in nanoseconds since the host's boot.
+    /// Start time, in nanoseconds since the host's boot.
     pub start_ns: u64,
     /// Its name, as it was shown.
     pub name: String,
-    /// What is sent.
     pub signal: Signal,
 }
 
-/// Who is told that something came, to draw a frame.
+/// Callback that makes the window draw a frame.
 type Waker = Box<dyn Fn() + Send + Sync>;
 
-/// The sending end, in a thread.
+/// The end of the thread that sends updates and receives requests.
 pub struct Feed {
     teller: Teller,
     wishes: Receiver<Wish>,
@@ -267,7 +246,7 @@ pub struct Feed {
     is_open: Arc<AtomicBool>,
 }
 
-/// The sending end of further threads.
+/// Sending end for further threads.
 #[derive(Clone)]
 pub struct Teller {
     updates: SyncSender<(Time, Update)>,
@@ -275,9 +254,10 @@ pub struct Teller {
 }
 
 impl Teller {
-    /// Tell the window. It waits where the window is behind, so that nothing is lost and nothing heaps up.
+    /// Send an update to the window. Blocks while the queue is full, so that no update is lost and memory
+    /// stays bounded.
     pub fn tell(&self, update: Update) {
-        // A window that is gone is noticed by whoever rests.
+        // A closed window is noticed in [`Feed::rest`].
         let _ = self.updates.send((crate::clock::now(), update));
         if let Some(wake) = self.waker.get() {
             wake();
@@ -293,42 +273,42 @@ pub struct Inbox {
     waker: Arc<OnceLock<Waker>>,
 }
 
-/// Another thread's way to end a rest: something happened.
+/// Wakes the thread behind a feed from another thread.
 #[derive(Clone)]
 pub struct Poker {
     wishes: SyncSender<Wish>,
     is_open: Arc<AtomicBool>,
-    /// Whether a poke waits: further ones would only take the place of wishes.
+    /// Whether a wake-up is queued: further ones would only take queue slots from requests.
     is_poked: Arc<AtomicBool>,
 }
 
 impl Poker {
-    /// Have the thread behind the feed look at the grid.
+    /// Wake the thread with [`Wish::Look`].
     pub fn poke(&self) {
         if !self.is_poked.swap(true, Ordering::AcqRel) && self.wishes.try_send(Wish::Look).is_err() {
             self.is_poked.store(false, Ordering::Release);
         }
     }
 
-    /// Whether there is a window.
+    /// Whether the window is open.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.is_open.load(Ordering::Relaxed)
     }
 }
 
-/// Why a rest is over.
+/// Why [`Feed::rest`] returned.
 #[derive(Debug, PartialEq)]
 pub enum Rested {
     /// The time has passed.
     Whole,
-    /// The window wishes something.
+    /// The window sent a request.
     Wished(Wish),
-    /// There is no window any more.
+    /// The window was closed.
     Alone,
 }
 
-/// Both ends.
+/// Create both ends.
 #[must_use]
 pub fn feed() -> (Feed, Inbox) {
     let (updates_in, updates) = sync_channel(WAITING_MAX);
@@ -345,18 +325,19 @@ pub fn feed() -> (Feed, Inbox) {
 }
 
 impl Feed {
-    /// Tell the window. It waits where the window is behind, so that nothing is lost and nothing heaps up.
+    /// Send an update to the window. Blocks while the queue is full, so that no update is lost and memory
+    /// stays bounded.
     pub fn tell(&self, update: Update) {
         self.teller.tell(update);
     }
 
-    /// For other threads, which tell the same window.
+    /// A sending end for another thread.
     #[must_use]
     pub fn teller(&self) -> Teller {
         self.teller.clone()
     }
 
-    /// Wait for `time`, or until the window wishes something or is gone.
+    /// Wait for `time`, or until the window sends a request or is closed.
     #[must_use]
     pub fn rest(&self, time: Duration) -> Rested {
         let rested = self.wishes.recv_timeout(time);
@@ -371,7 +352,7 @@ impl Feed {
         }
     }
 
-    /// For other threads, which notice what happens.
+    /// A handle for another thread to wake this one.
     #[must_use]
     pub fn poker(&self) -> Poker {
         self.poker.clone()
@@ -381,23 +362,23 @@ impl Feed {
 impl Drop for Inbox {
     fn drop(&mut self) {
         self.is_open.store(false, Ordering::Relaxed);
-        // Whoever rests notices it now; where wishes wait it does in any case.
+        // Wakes a thread in [`Feed::rest`]; if the queue is full, the thread wakes in any case.
         let _ = self.wishes.try_send(Wish::Look);
     }
 }
 
 impl Inbox {
-    /// Who is to be told that something came; the first that is named.
+    /// Set the callback that is called for each update; only the first call has an effect.
     pub fn wake_by(&self, waker: impl Fn() + Send + Sync + 'static) {
         let _ = self.waker.set(Box::new(waker));
     }
 
-    /// What came since the last time, and when, without waiting.
+    /// The updates since the last call, with the time each was sent; does not block.
     pub fn take(&self) -> impl Iterator<Item = (Time, Update)> + '_ {
         self.updates.try_iter().take(WAITING_MAX)
     }
 
-    /// Wish something, and whether it was heard: one beyond those that wait is not, and may be wished again.
+    /// Queue a request. Returns false if the queue is full; the caller may then retry.
     pub fn wish(&self, wish: Wish) -> bool {
         self.wishes.try_send(wish).is_ok()
     }

@@ -1,7 +1,8 @@
-//! Facts in, a [`Grid`] out.
+//! Builder of a [`Grid`] from facts.
 //!
-//! Pure. Rule: the order in which facts come does not matter, but that of two reports on one host the last is kept.
-//! Beyond its bounds a table takes no more and counts; of calls the oldest go, which shows only when all are known.
+//! Pure. Rule: the order of the facts does not matter, except that the last of two reports on one host is
+//! stored. Beyond its limit a table accepts no more and counts what it refused; of calls the oldest are
+//! dropped, which only `build` can decide.
 
 use super::call::Call;
 use super::place::{Domain, DomainId, HostState, Part, Place, PlaceId, Report};
@@ -12,30 +13,30 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use wire::event::Outcome;
 use wire::time::Time;
 
-/// Domains kept: as many as a directory is made for.
+/// Domains stored: as many as a directory is made for.
 pub const DOMAINS_MAX: usize = 1_000;
-/// Hosts kept, over all domains: twice what a map of 10,000 needs.
+/// Hosts stored, over all domains: twice what a map of 10,000 needs.
 pub const HOSTS_MAX: usize = 20_000;
-/// Clients kept apart in all; a map with more says nothing by them.
+/// Clients with a place of their own, over all domains; a map with more would be unreadable.
 pub const CLIENTS_MAX: usize = 2_000;
-/// Calls kept, about 40 MB: what a busy cluster does in a day.
+/// Calls stored, about 40 MB: what a busy cluster does in a day.
 pub const CALLS_MAX: usize = 50_000;
-/// A clock that runs ahead of the viewer's by more than this is not believed: a day, for logs of other zones.
+/// Timestamps further in the future than this are refused: a day, for logs of other time zones.
 pub const AHEAD: std::time::Duration = std::time::Duration::from_secs(86_400);
-/// Hosts drawn of one call.
+/// Hosts shown of one call.
 pub const HOSTS_OF_CALL_MAX: usize = 256;
-/// Changes of state kept of one host.
+/// State changes stored of one host.
 pub const CHANGES_MAX: usize = 256;
-/// 1980-01-01: a stamp before it is no time.
+/// 1980-01-01: earlier timestamps are refused.
 const EARLIEST: Time = Time::from_micros(315_532_800_000_000);
-/// What stands for clients beyond [`CLIENTS_MAX`], and for those that no one names.
+/// Name of the place that clients beyond [`CLIENTS_MAX`] share, and of the place of unnamed clients.
 const OTHER_CLIENTS: &str = "others";
 const UNNAMED_CLIENT: &str = "unknown";
 
-/// How a place is told from others: domain, part, and the key of its name.
+/// Key of a place: domain, part, and the key of its name.
 type Key = (u32, Part, String);
 
-/// A grid being put together.
+/// A grid under construction.
 #[derive(Clone, Debug)]
 pub struct Builder {
     latest: Time,
@@ -50,7 +51,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Nothing yet; times after `latest` will be refused.
+    /// An empty builder; times after `latest` will be refused.
     #[must_use]
     pub fn new(latest: Time) -> Builder {
         Builder {
@@ -66,7 +67,7 @@ impl Builder {
         }
     }
 
-    /// The domain of this name; nothing where there are too many.
+    /// The domain of this name, added if needed; `None` beyond [`DOMAINS_MAX`].
     pub fn domain(&mut self, name: &str) -> Option<DomainId> {
         let name = self.shown(name);
         if let Some(&id) = self.domain_ids.get(&name) {
@@ -82,7 +83,7 @@ impl Builder {
         Some(DomainId(id))
     }
 
-    /// A host that its domain tells of.
+    /// Add a host that its domain reports.
     pub fn host(&mut self, domain: DomainId, name: &str, state: HostState, report: Report) {
         let Some(id) = self.place(domain, Part::Server, name) else { return };
         let report = self.sound(report);
@@ -91,14 +92,14 @@ impl Builder {
         place.report = Some(report);
     }
 
-    /// A host of which only the name is known.
+    /// Add a host known only by name.
     pub fn named(&mut self, domain: DomainId, name: &str) {
         if !name.is_empty() {
             self.place(domain, Part::Server, name);
         }
     }
 
-    /// A change of a host's state that a log tells of.
+    /// Add a change of a host's state from a log.
     pub fn host_change(&mut self, domain: DomainId, name: &str, time: Time, state: HostState) {
         if name.is_empty() {
             return;
@@ -113,12 +114,12 @@ impl Builder {
         changes.push((time, state));
     }
 
-    /// A call that the domain tells of; told again it replaces what was known.
+    /// Add a call; a later fact about the same call replaces it.
     pub fn call(&mut self, domain: DomainId, told: &wire::call::Call) {
         self.call_of(domain, told, &client_name(&told.user, &told.from));
     }
 
-    /// A call of the client of this name.
+    /// Add a call of the client of this name.
     pub fn call_of(&mut self, domain: DomainId, told: &wire::call::Call, client: &str) {
         let times = [told.submitted, told.offered, told.selected, told.started, told.ended];
         let [submitted, offered, selected, started, ended] = times.map(|time| self.time(time));
@@ -152,7 +153,7 @@ impl Builder {
         self.calls.insert((domain.0, call.id.clone()), call);
     }
 
-    /// What came together.
+    /// Build the grid, with everything sorted and renumbered.
     #[must_use]
     pub fn build(mut self) -> Grid {
         let (domains, places, renumbered) = self.sorted_places();
@@ -218,7 +219,7 @@ impl Builder {
         let beyond = names.len().saturating_sub(HOSTS_OF_CALL_MAX);
         self.refused.add_many(Reason::HostsOfCall, beyond as u64);
         let names = names.iter().take(HOSTS_OF_CALL_MAX).filter(|name| !name.is_empty());
-        // One host may be named twice: for each of its slots, or by its short name and by its long one.
+        // A call may list a host twice: once per slot, or by its short and its full name.
         let mut seen = HashSet::new();
         let places = names.filter_map(|name| self.place(domain, Part::Server, name));
         places.filter(|place| seen.insert(*place)).collect()
@@ -227,20 +228,20 @@ impl Builder {
     fn client(&mut self, domain: DomainId, name: &str) -> Option<PlaceId> {
         match name {
             "" => self.place(domain, Part::Client, UNNAMED_CLIENT),
-            // Of a grid that was put together before: it takes no other's room.
+            // From a saved grid: it is not counted as a client.
             OTHER_CLIENTS => Some(self.other_clients(domain)),
             name => self.place(domain, Part::Client, name),
         }
     }
 
-    /// The place of this name in the domain, made if there is room.
+    /// The place of this name in the domain, added if there is room.
     fn place(&mut self, domain: DomainId, part: Part, name: &str) -> Option<PlaceId> {
         let name_key = if part == Part::Server { host_key(name) } else { name.to_owned() };
         let key = (domain.0, part, shown(&name_key).text);
         if let Some(&id) = self.place_ids.get(&key) {
             let text = shown(name).text;
             let known = &mut self.places[id.at()].1.name;
-            // The fullest name, so that it does not hang on which came first.
+            // The longest name wins, so that it does not depend on which came first.
             if (text.len(), &*known) > (known.len(), &text) {
                 *known = text;
             }
@@ -309,7 +310,7 @@ impl Builder {
     }
 }
 
-/// By which name a client is shown.
+/// Display name of a client.
 fn client_name(user: &str, from: &str) -> String {
     let is_number = !user.is_empty() && user.bytes().all(|byte| byte.is_ascii_digit());
     let number = format!("uid {user}");
@@ -317,14 +318,14 @@ fn client_name(user: &str, from: &str) -> String {
     match (user, from) {
         ("", "") => UNNAMED_CLIENT.to_owned(),
         (user, "") => user.to_owned(),
-        // A party that names its user already, as NetSolve's `leepro@anaka.cs.utk.edu`.
+        // The party already names its user, such as NetSolve's `leepro@anaka.cs.utk.edu`.
         ("", from) => from.to_owned(),
         (user, from) if from.starts_with(user) => from.to_owned(),
         (user, from) => format!("{user}@{from}"),
     }
 }
 
-/// New numbers by the former ones.
+/// New numbers, indexed by the old ones.
 struct Renumbered {
     domains: Vec<DomainId>,
     places: Vec<PlaceId>,
@@ -355,7 +356,8 @@ fn failures(calls: &[Call], places: &[Place]) -> Vec<Failure> {
     failures
 }
 
-/// Why a call waits or ended so, in the middleware's words, with what it ended with if that was bad.
+/// Why a call waits or how it ended, in the middleware's own terms; after a failure with its exit code and
+/// signal.
 fn why(told: &wire::call::Call) -> String {
     let is_bad = told.outcome.is_some_and(|outcome| outcome != Outcome::Ok);
     let with =

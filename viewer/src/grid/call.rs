@@ -1,7 +1,7 @@
-//! A call as it is drawn: who asked whom, when each step was, how it ended.
+//! A call as it is drawn: its client, scheduler and hosts, the time of each step, and its outcome.
 //!
-//! Pure. Invariant: the times that are there ascend, and lie within what the grid takes.
-//! Not here: where its mark stands at a time (`scene::course`).
+//! Pure. Invariant: the times that are present ascend and lie within the limits of the grid.
+//! Not here: the position of its mark at a time (`scene::course`).
 
 use super::place::{DomainId, PlaceId};
 use std::time::Duration;
@@ -9,72 +9,69 @@ use wire::call::State;
 use wire::event::Outcome;
 use wire::time::Time;
 
-/// A call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     /// Its id as `visperf calls` prints it.
     pub id: String,
-    /// In whose domain it was told.
+    /// The domain that reported it.
     pub domain: DomainId,
-    /// The middleware's number of it.
+    /// Number given by the middleware.
     pub job: String,
-    /// The name its user gave it.
+    /// Name given by its user.
     pub name: String,
-    /// Whose it is.
     pub user: String,
-    /// Why it waits or ended so.
+    /// Why it waits or how it ended.
     pub reason: String,
-    /// Who asked.
     pub client: PlaceId,
-    /// Who chose, where somebody did.
+    /// Scheduler that chose a host, if there was one.
     pub scheduler: Option<PlaceId>,
-    /// Where it ran.
+    /// Hosts where it ran.
     pub hosts: Vec<PlaceId>,
-    /// The servers offered, best first.
+    /// Servers offered, best first.
     pub offers: Vec<PlaceId>,
-    /// When it was handed in.
+    /// Time of submission.
     pub submitted: Option<Time>,
-    /// When servers were offered.
+    /// Time when servers were offered.
     pub offered: Option<Time>,
-    /// When a host was chosen, or the work began where no choice is told.
+    /// Time when a host was chosen; if unknown, when the work started.
     pub assigned: Option<Time>,
-    /// When the work began.
+    /// Time when the work started.
     pub started: Option<Time>,
-    /// When it was over.
+    /// Time when it ended.
     pub ended: Option<Time>,
-    /// Where it stands at last.
+    /// Its last state.
     pub state: State,
     /// How it ended.
     pub outcome: Option<Outcome>,
-    /// How often it was started.
+    /// Number of times it was started.
     pub tries: u32,
-    /// How many events tell of it.
+    /// Number of events about it.
     pub events: u32,
 }
 
-/// The steps of a call that were by a time.
+/// Steps of a call up to a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steps {
-    /// Until when steps are told.
+    /// The time; later steps are left out.
     pub until: Time,
-    /// When it was handed in.
+    /// Time of submission.
     pub submitted: Option<Time>,
-    /// When servers were offered.
+    /// Time when servers were offered.
     pub offered: Option<Time>,
-    /// When its work began, or a host was chosen where that is not told.
+    /// Time when the work started; if unknown, when a host was chosen.
     pub begun: Option<Time>,
-    /// When it was over.
+    /// Time when it ended.
     pub ended: Option<Time>,
 }
 
 impl Steps {
-    /// How long it waited by then, where it was handed in.
+    /// Waiting time until then, if its submission is known.
     #[must_use]
     pub fn waited(&self) -> Option<Duration> {
         Some(self.begun.or(self.ended).unwrap_or(self.until).since(self.submitted?))
     }
 
-    /// How long it worked by then, where it began.
+    /// Running time until then, if its start is known.
     #[must_use]
     pub fn worked(&self) -> Option<Duration> {
         Some(self.ended.unwrap_or(self.until).since(self.begun?))
@@ -82,7 +79,7 @@ impl Steps {
 }
 
 impl Call {
-    /// What was of it by a time.
+    /// Its steps up to a time.
     #[must_use]
     pub fn steps(&self, until: Time) -> Steps {
         let by_then = |step: Option<Time>| step.filter(|&at| at <= until);
@@ -95,25 +92,25 @@ impl Call {
         }
     }
 
-    /// When it is first heard of.
+    /// Its first known time, for the order of calls.
     #[must_use]
     pub fn first(&self) -> Option<Time> {
         self.submitted.or(self.assigned).or(self.started).or(self.ended)
     }
 
-    /// When it is last heard of.
+    /// Its last known time.
     #[must_use]
     pub fn last(&self) -> Option<Time> {
         self.ended.or(self.started).or(self.assigned).or(self.offered).or(self.submitted)
     }
 
-    /// Whether it ended as no one wanted.
+    /// Whether it failed.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         matches!(self.outcome, Some(Outcome::Failed | Outcome::Timeout | Outcome::NodeFail))
     }
 
-    /// Where it stood at a time: by its times, so that the past is told as it was.
+    /// Its state at a time, derived from its timestamps, so that replay shows the past as it was.
     #[must_use]
     pub fn state_at(&self, time: Time) -> Option<State> {
         let steps = self.steps(time);
@@ -124,7 +121,7 @@ impl Call {
         }
     }
 
-    /// Make the times ascend: a step told to be later than one that follows it is moved before that.
+    /// Make the times ascend: a step later than the one that follows it is moved back to that time.
     pub(super) fn order_times(&mut self) {
         let mut latest = self.ended;
         for step in [&mut self.started, &mut self.assigned, &mut self.offered, &mut self.submitted] {

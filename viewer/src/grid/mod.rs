@@ -1,8 +1,8 @@
-//! The grid as it is drawn: domains, places and calls, put together from what logs and daemons tell.
+//! The grid as it is drawn: domains, places and calls, built from the facts of logs and daemons.
 //!
-//! Pure. Rule: the same facts make the same grid, in whatever order they come; everything a stranger can send is
-//! bounded, and what is not taken is counted ([`refused`]). Not here: where things are drawn (`layout`), what moves
-//! at a time (`scene`).
+//! Pure. Rule: the same facts give the same grid, in whatever order they arrive; all untrusted input is
+//! bounded, and what is refused is counted ([`refused`]). Not here: positions (`layout`), what moves at a
+//! time (`scene`).
 
 pub mod builder;
 pub mod call;
@@ -15,53 +15,49 @@ use place::{Domain, DomainId, Place, PlaceId};
 use refused::Refused;
 use wire::time::Time;
 
-/// All of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Grid {
-    /// The domains, by name.
     pub domains: Vec<Domain>,
-    /// The places: of each domain first its clients, then schedulers, then servers, each by name.
+    /// The places, by domain: first its clients, then schedulers, then servers, each by name.
     pub places: Vec<Place>,
-    /// The calls, by the time when they are first heard of, then by id.
+    /// The calls, by their first known time, then by id.
     pub calls: Vec<Call>,
-    /// What failed when, by time.
+    /// Failures, by time.
     pub failures: Vec<Failure>,
-    /// What was not taken.
+    /// Counts of what was refused.
     pub refused: Refused,
 }
 
-/// Something that went wrong, for who looks for it.
+/// A failure, for navigation from one to the next.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Failure {
-    /// When.
     pub time: Time,
-    /// Of what.
     pub of: FailureOf,
 }
 
-/// What went wrong.
+/// Subject of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FailureOf {
-    /// The call of this number.
+    /// The call with this index failed.
     Call(u32),
-    /// The host was lost.
+    /// The host went down.
     Host(PlaceId),
 }
 
 impl Grid {
-    /// The place of this number.
+    /// The place with this number.
     #[must_use]
     pub fn place(&self, id: PlaceId) -> &Place {
         &self.places[id.at()]
     }
 
-    /// The domain of this number.
+    /// The domain with this number.
     #[must_use]
     pub fn domain(&self, id: DomainId) -> &Domain {
         &self.domains[id.at()]
     }
 
-    /// From the first to the last that is heard of any call or host.
+    /// The first and the last known time of all calls and state changes.
     #[must_use]
     pub fn span(&self) -> Option<(Time, Time)> {
         let changes = self.places.iter().flat_map(|place| place.changes.iter().map(|&(at, _)| at));
@@ -78,7 +74,7 @@ impl Grid {
         self.domains.iter().map(|domain| domain.servers).sum()
     }
 
-    /// The call of this id.
+    /// The index of the call with this id.
     #[must_use]
     pub fn call_named(&self, id: &str) -> Option<u32> {
         let at = self.calls.iter().position(|call| call.id == id)?;

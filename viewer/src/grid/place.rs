@@ -1,19 +1,18 @@
-//! What has a place on the map: domains, and in them clients, schedulers and servers.
+//! Places on the map: domains, and in them clients, schedulers and servers.
 //!
-//! Pure. Not here: where it is (`layout`).
+//! Pure. Not here: where they are drawn (`layout`).
 
 use wire::time::Time;
 
-/// Which domain, by its number in [`super::Grid::domains`].
+/// Number of a domain in [`super::Grid::domains`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DomainId(pub u32);
 
-/// Which place, by its number in [`super::Grid::places`].
+/// Number of a place in [`super::Grid::places`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PlaceId(pub u32);
 
 impl DomainId {
-    /// As an index.
     #[must_use]
     pub fn at(self) -> usize {
         self.0 as usize
@@ -21,26 +20,25 @@ impl DomainId {
 }
 
 impl PlaceId {
-    /// As an index.
     #[must_use]
     pub fn at(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What part a place has in calls.
+/// Role of a place in calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
-    /// Who asks: a user, or the host he asks from.
+    /// Source of calls: a user, or the host the user calls from.
     Client,
-    /// Who chooses.
+    /// Chooses hosts for calls.
     Scheduler,
-    /// Where the work is done.
+    /// Host that does the work.
     Server,
 }
 
 impl Part {
-    /// The word for it.
+    /// Display name.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -51,26 +49,26 @@ impl Part {
     }
 }
 
-/// How a host is, as far as anybody tells.
+/// State of a host, as far as it is reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HostState {
-    /// Only calls name it.
+    /// Not reported: only calls name it.
     #[default]
     Unknown,
-    /// It reports, or takes work.
+    /// It reports, or accepts work.
     Live,
-    /// It reported, and nothing came of it for a while.
+    /// It reported before, but has sent nothing for a while.
     Silent,
-    /// It takes no new work.
+    /// It accepts no new work.
     Draining,
-    /// It left, and said so.
+    /// It left the domain and announced it.
     Left,
-    /// It should report and does not, or is lost.
+    /// It should report and does not, or a log calls it down.
     Down,
 }
 
 impl HostState {
-    /// The word for it.
+    /// Display name.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -84,56 +82,53 @@ impl HostState {
     }
 }
 
-/// What a host's sensor tells of it; figures that are no numbers are not there.
+/// Report of a host's sensor; values that are no finite numbers are `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Representative, standby or member, in the daemon's word.
+    /// Representative, standby or member, as the daemon names it.
     pub role: String,
-    /// The share of its CPUs that is used, 0 to 1.
+    /// Used share of its CPUs, 0 to 1.
     pub cpu_used: Option<f64>,
-    /// The share of its memory that is used, 0 to 1.
+    /// Used share of its memory, 0 to 1.
     pub memory_used: Option<f64>,
     /// Load average of the last minute.
     pub load1: Option<f64>,
-    /// CPUs.
+    /// Number of CPUs.
     pub cpus: Option<f64>,
-    /// Its memory, in bytes.
+    /// Size of its memory, in bytes.
     pub memory_bytes: Option<f64>,
-    /// Seconds between its last word and the answer that brought this.
+    /// Age of its last report when the answer was received, in seconds.
     pub age_secs: Option<f64>,
     /// Bytes of logs that its sensor has not read yet.
     pub lag_bytes: Option<u64>,
-    /// Events that it has, and its representative has not.
+    /// Events that its representative has not received yet.
     pub events_behind: Option<u64>,
     /// Events that were deleted before they could be sent.
     pub events_lost: Option<u64>,
-    /// Events that its representative set aside.
+    /// Events that its representative rejected.
     pub events_refused: Option<u64>,
-    /// Samples that it took and did not send.
+    /// Samples that were taken but not sent.
     pub samples_thinned: Option<u64>,
-    /// What is wrong with it, in its sensor's words.
+    /// Problems, as its sensor describes them.
     pub health: Vec<String>,
 }
 
 /// A client, a scheduler or a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
-    /// Its name as it is shown.
+    /// Display name.
     pub name: String,
-    /// In which domain.
     pub domain: DomainId,
-    /// What part it has.
     pub part: Part,
-    /// How it is now.
+    /// Its current state.
     pub state: HostState,
-    /// What its sensor tells.
     pub report: Option<Report>,
-    /// How its state changed, by a log's account, the oldest first.
+    /// Changes of its state according to logs, the oldest first.
     pub changes: Vec<(Time, HostState)>,
 }
 
 impl Place {
-    /// How it was at a time: by the last change until then, else as it is now where no log tells of changes.
+    /// Its state at a time: after the last change until then; without any change in a log, its current state.
     #[must_use]
     pub fn state_at(&self, time: Time) -> HostState {
         let until = self.changes.partition_point(|&(at, _)| at <= time);
@@ -145,23 +140,23 @@ impl Place {
     }
 }
 
-/// A domain with its places, which stand together in [`super::Grid::places`].
+/// A domain; its places are contiguous in [`super::Grid::places`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domain {
-    /// Its name as it is shown.
+    /// Display name.
     pub name: String,
-    /// Its places.
+    /// Its range of places.
     pub places: std::ops::Range<u32>,
-    /// Of them clients.
+    /// Number of clients.
     pub clients: u32,
-    /// Of them schedulers.
+    /// Number of schedulers.
     pub schedulers: u32,
-    /// Of them servers.
+    /// Number of servers.
     pub servers: u32,
 }
 
 impl Domain {
-    /// Its places.
+    /// Numbers of its places.
     pub fn ids(&self) -> impl Iterator<Item = PlaceId> + use<> {
         self.places.clone().map(PlaceId)
     }

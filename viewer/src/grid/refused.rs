@@ -1,34 +1,34 @@
-//! What of a grid was not taken, by reason, so that it can be told.
+//! Counts of what the grid refused, by reason, for display.
 //!
 //! Pure. Rule: nothing is left out of the picture without being counted here.
 
 use std::collections::BTreeMap;
 
-/// Why something was not taken.
+/// Why something was refused or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// More domains than are kept.
+    /// Domains beyond the limit.
     Domains,
-    /// More hosts than are kept.
+    /// Hosts beyond the limit.
     Hosts,
-    /// More clients than are kept apart: the further ones share one place.
+    /// Clients beyond the limit: they share one place.
     Clients,
-    /// More calls than are kept: the oldest are left out.
+    /// Calls beyond the limit: the oldest are left out.
     Calls,
-    /// More hosts of one call than are drawn.
+    /// Hosts of one call beyond the limit.
     HostsOfCall,
-    /// More changes of one host's state than are kept.
+    /// State changes of one host beyond the limit.
     Changes,
-    /// A time before 1980 or after what may be.
+    /// A time before 1980 or too far in the future.
     Times,
-    /// A figure that is no number, or negative.
+    /// A value that is negative or not a finite number.
     Figures,
-    /// A name with characters that may not be shown, or too long: shown changed.
+    /// A name that is too long or has unsafe characters: it is shown changed.
     Names,
 }
 
 impl Reason {
-    /// What was not taken, to follow its number.
+    /// Text to print after the count.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -45,17 +45,17 @@ impl Reason {
     }
 }
 
-/// How often, by reason.
+/// Counts by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refused(BTreeMap<Reason, u64>);
 
 impl Refused {
-    /// One more.
+    /// Count one.
     pub fn add(&mut self, reason: Reason) {
         self.add_many(reason, 1);
     }
 
-    /// So many more.
+    /// Count several.
     pub fn add_many(&mut self, reason: Reason, count: u64) {
         if count > 0 {
             let sum = self.0.entry(reason).or_default();
@@ -63,19 +63,19 @@ impl Refused {
         }
     }
 
-    /// Of this reason.
+    /// The count of a reason.
     #[must_use]
     pub fn count(&self, reason: Reason) -> u64 {
         self.0.get(&reason).copied().unwrap_or(0)
     }
 
-    /// Whether all was taken.
+    /// Whether nothing was refused.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// A line for each reason.
+    /// One line of text for each reason.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         self.0.iter().map(|(reason, count)| format!("{count} {}", reason.words())).collect()
