@@ -61,7 +61,7 @@ pub enum Status {
         /// Domains that could not be queried, and why.
         troubles: Vec<String>,
     },
-    /// The daemon does not answer; it is retried automatically.
+    /// The daemon does not answer, or a log cannot be read; retried automatically.
     Lost {
         /// The error, and what to do about it.
         what: String,
@@ -238,7 +238,7 @@ pub struct Kill {
 /// Callback that makes the window draw a frame.
 type Waker = Box<dyn Fn() + Send + Sync>;
 
-/// The end of the thread that sends updates and receives requests.
+/// The thread's end of the channel: sends updates and receives requests.
 pub struct Feed {
     teller: Teller,
     wishes: Receiver<Wish>,
@@ -265,7 +265,7 @@ impl Teller {
     }
 }
 
-/// The window's end.
+/// The window's end of the channel.
 pub struct Inbox {
     updates: Receiver<(Time, Update)>,
     wishes: SyncSender<Wish>,

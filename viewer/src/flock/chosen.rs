@@ -1,18 +1,18 @@
-//! Which marks are drawn: the measures that are on, and the processes that fit the words of the search field.
+//! Filter of the drawn marks: the enabled measures, and the processes that match the search terms.
 //!
-//! Pure. Words are joined by and: a bare word is part of the program's name, its number or its host's name; `host:wn01`
-//! is of the host alone, `program:bash` and `pid:4711` of these. Words that only calls have (`job:`, `outcome:` …) say
-//! nothing of processes and hide none.
+//! Pure. All terms must match. A bare term matches part of the program's name or the host's name, or the
+//! whole PID; `host:wn01` matches hosts only, `program:bash` and `pid:4711` likewise. Terms that only calls
+//! have (`job:`, `outcome:` …) are ignored.
 
 use super::Flock;
 use super::measure::Measure;
 use super::names::NameId;
 use super::sweep::HostName;
 
-/// Most words; more than a person types.
+/// Maximum number of terms; more than a user types.
 const WORDS_MAX: usize = 32;
 
-/// One word.
+/// A search term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Word {
     Host(String),
@@ -21,12 +21,12 @@ enum Word {
     Any(String),
 }
 
-/// What is drawn.
+/// The filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
-    /// Which measures, in the order of [`Measure::ALL`].
+    /// Which measures are drawn, in the order of [`Measure::ALL`].
     pub measures: [bool; 4],
-    /// Whether marks of those that use nothing are left out.
+    /// Whether marks of idle processes are hidden.
     pub hides_idle: bool,
     words: Vec<Word>,
 }
@@ -38,7 +38,7 @@ impl Default for Chosen {
 }
 
 impl Chosen {
-    /// Look for these words.
+    /// Replace the search terms.
     pub fn search(&mut self, text: &str) {
         self.words = text.split_whitespace().take(WORDS_MAX).filter_map(Word::parse).collect();
     }
@@ -49,13 +49,13 @@ impl Chosen {
         self.measures[measure.at()]
     }
 
-    /// Whether every process fits.
+    /// Whether every process matches.
     #[must_use]
     pub fn fits_all(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// Whether a process of this name, number and host fits.
+    /// Whether a process of this name, PID and host matches.
     #[must_use]
     pub fn fits(&self, flock: &Flock, name: NameId, pid: u32, host: Option<&HostName>) -> bool {
         let has = |text: &str, part: &str| text.to_lowercase().contains(part);
@@ -79,7 +79,7 @@ impl Word {
             Some(("program", text)) => Some(Word::Program(text.to_owned())),
             Some(("pid", text)) => Some(Word::Pid(text.to_owned())),
             Some(("user" | "job" | "outcome" | "state" | "product", _)) => None,
-            // Names of threads of the kernel have colons.
+            // Names of kernel threads contain colons.
             Some(_) => Some(Word::Any(word)),
         }
     }

@@ -1,6 +1,6 @@
-//! The programs of the flock: processes of one name together, with what they use, for the list beside the chart.
+//! Programs of the flock: processes grouped by name, with their resource use, for the list beside the chart.
 //!
-//! Pure. Rule: what is told is of one time, as the chart is.
+//! Pure. Rule: all values are those of one time, as in the chart.
 
 use super::chosen::Chosen;
 use super::measure::{Spots, share};
@@ -12,30 +12,28 @@ use wire::time::Time;
 /// Processes of one name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// Their name.
     pub name: NameId,
-    /// How many.
+    /// Number of processes.
     pub processes: u32,
-    /// How many of them are chosen.
+    /// Number of selected processes.
     pub chosen: u32,
-    /// The cores that they use.
+    /// CPU use of all of them, in cores.
     pub cores: f64,
 }
 
 /// A process of a group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
-    /// Which.
     pub member: Member,
-    /// Where it is.
+    /// Its positions in the chart.
     pub spots: Spots,
-    /// Its threads.
+    /// Number of threads.
     pub threads: u32,
-    /// The memory that it holds, in bytes.
+    /// Resident memory, in bytes.
     pub rss_bytes: f64,
 }
 
-/// The programs that fit at a time, by name.
+/// The matching programs at a time, by name.
 #[must_use]
 pub fn groups(flock: &Flock, wanted: &Chosen, chosen: &BTreeSet<Member>, time: Time) -> Vec<Group> {
     let mut found: BTreeMap<NameId, Group> = BTreeMap::new();
@@ -58,15 +56,15 @@ pub fn groups(flock: &Flock, wanted: &Chosen, chosen: &BTreeSet<Member>, time: T
     groups
 }
 
-/// Puts those that used most CPU first, in steps of a tenth of a core, by what they used `before`; those that used as much stay as
-/// they are.
+/// Sort by CPU use, highest first, in steps of a tenth of a core, as of `before`; groups of equal use keep
+/// their order.
 pub fn most_used_first(groups: &mut [Group], before: &BTreeMap<NameId, f64>) {
     let tenths = |group: &Group| (before.get(&group.name).copied().unwrap_or(0.0) * 10.0).round();
     groups.sort_by(|one, other| tenths(other).total_cmp(&tenths(one)));
 }
 
-/// The processes of these programs that fit at a time, where some are chosen those: at most `most` of each, those that use most CPU
-/// where there are more, by host and number.
+/// The matching processes of these programs at a time; if some are selected, only those. At most `most` of
+/// each program, those that use most CPU, by host and PID.
 #[must_use]
 pub fn rows(
     flock: &Flock,

@@ -1,7 +1,7 @@
-//! The processes of one host: sweeps in, ways out.
+//! Processes of one host: turns sweeps into motion paths.
 //!
-//! Pure. A sweep that names only what changed says of all others that they used nothing: who was named in the sweep before
-//! comes to rest. Invariant: of one number at most one process lives.
+//! Pure. A sweep that names only changes implies that all other processes used nothing: a process that only
+//! the previous sweep named comes to rest. Invariant: at most one living process has a given PID.
 
 use super::measure::{Capacity, Usage, first_spots, spots};
 use super::motion::Way;
@@ -12,46 +12,44 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::time::Time;
 
-/// A process with its way.
+/// A process with its motion path.
 #[derive(Clone, Debug)]
 pub struct Track {
-    /// Its number.
     pub pid: u32,
-    /// When it began, in nanoseconds since the host's boot.
+    /// Start time, in nanoseconds since the host's boot.
     pub start_ns: u64,
-    /// The number of its parent.
+    /// PID of its parent.
     pub parent: u32,
-    /// The number of its user.
     pub uid: u32,
-    /// Its program's name.
+    /// Name of its program.
     pub name: NameId,
-    /// Its threads.
+    /// Number of threads.
     pub threads: u32,
-    /// What it had used when it was last named.
+    /// Its resource use, as of the last sweep that named it.
     pub usage: Usage,
-    /// How it moves.
+    /// Its motion path.
     pub way: Way,
-    /// The sweep that named it last.
+    /// Number of the last sweep that named it.
     named: u64,
 }
 
-/// Sweeps that are farther apart than this, and than so many periods, have something unseen between them.
+/// A gap between two sweeps that is longer than this, and than this many periods, means that data is missing.
 const HOLE_MIN: Duration = Duration::from_secs(3);
 const HOLE_PERIODS: u32 = 3;
 
-/// How the clock of a host differs from the viewer's.
+/// Clock offset of a host.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clock(Option<i64>);
 
 impl Clock {
-    /// By how many microseconds its times are moved to the viewer's.
+    /// Offset to add to the host's timestamps to get the viewer's time, in microseconds.
     #[must_use]
     pub fn moved(&self) -> i64 {
         self.0.unwrap_or(0)
     }
 
-    /// When something of `time` was, by the viewer's clock, if it came at `came`: as the host says, where its clock is about
-    /// right; else moved by what it was wrong the first time.
+    /// Convert `time` of the host, received at `came`, to the viewer's clock. A clock that is about right is
+    /// trusted; otherwise the offset measured first is used for as long as it fits.
     pub fn seen(&mut self, time: Time, came: Time) -> Time {
         let apart = came.micros().saturating_sub(time.micros());
         let most = i64::try_from(APART_MAX.as_micros()).unwrap_or(i64::MAX);
@@ -66,55 +64,52 @@ impl Clock {
     }
 }
 
-/// For how much there is room yet.
+/// Remaining capacity.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
-    /// Processes.
+    /// Number of further processes.
     pub processes: usize,
-    /// Whether a new knot must take the place of an older one.
+    /// Whether a new keyframe must replace an older one.
     pub is_short_of_knots: bool,
 }
 
-/// What a sweep changed.
+/// Changes made by a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// Processes more than before.
+    /// Net number of processes added.
     pub processes: isize,
-    /// Knots more than before.
+    /// Net number of keyframes added.
     pub knots: isize,
-    /// Processes for which there was no room.
+    /// Processes refused for lack of capacity.
     pub refused: u64,
 }
 
 /// The processes of a host.
 #[derive(Clone, Debug)]
 pub struct Herd {
-    /// Which host.
     pub name: HostName,
-    /// What it has.
     pub capacity: Capacity,
-    /// Its clock.
     pub clock: Clock,
     tracks: Vec<Track>,
-    /// Those that live, by number.
+    /// Index of each living process in `tracks`, by PID.
     living: BTreeMap<u32, usize>,
-    /// Those that the last sweep named.
+    /// Indexes of the processes that the last sweep named.
     named: Vec<usize>,
     sweeps: u64,
     first: Option<Time>,
     last: Option<Time>,
     swept: Option<Time>,
-    /// Before this, something that was seen was let go, or nothing was seen.
+    /// History before this time is incomplete: something was dropped, or sweeps were missing.
     cut: Option<Time>,
-    /// How long after their end processes are kept, and whether times without sweeps are told by themselves.
+    /// How long processes are retained after their end, and whether the data marks gaps itself.
     kept: Duration,
     tells_holes: bool,
-    /// How far its last two sweeps were apart.
+    /// Time between the last two sweeps.
     period: Duration,
 }
 
 impl Herd {
-    /// A host of which nothing came yet.
+    /// A host without any sweep.
     #[must_use]
     pub fn new(name: HostName, capacity: Capacity) -> Herd {
         Herd {
@@ -135,13 +130,14 @@ impl Herd {
         }
     }
 
-    /// The past of a host, whose processes are kept so long, and in which an empty sweep says from when on nothing is known.
+    /// The history of a host, from its sensor: ended processes are retained for `kept`, and an empty sweep
+    /// marks the start of a gap.
     #[must_use]
     pub fn of_past(name: HostName, capacity: Capacity, kept: Duration) -> Herd {
         Herd { kept, tells_holes: true, ..Herd::new(name, capacity) }
     }
 
-    /// Take a sweep that was at `time`; nothing where it is not after the one before.
+    /// Apply a sweep at `time`; `None` if it is not after the previous one.
     pub fn take(&mut self, sweep: &Sweep, time: Time, room: Room, names: &mut Names) -> Option<Taken> {
         let previous = match self.last {
             Some(last) if last >= time => return None,
@@ -151,11 +147,11 @@ impl Herd {
         self.sweeps += 1;
         let mut taken = Taken::default();
         let mut named = Vec::with_capacity(sweep.processes.len());
-        // A number that ended may be given out again in the same sweep.
+        // A PID that was freed may be reused within the same sweep.
         sweep.gone.iter().for_each(|pid| self.end(*pid, time));
         for reported in &sweep.processes {
             match self.living.get(&reported.pid).copied() {
-                // A process that became another program is another mark.
+                // A process that executed another program becomes a new mark.
                 Some(at) if self.is_same(at, reported, names) => {
                     taken.knots += self.go_on(at, reported, time, previous, room.is_short_of_knots);
                     named.push(at);
@@ -180,31 +176,31 @@ impl Herd {
         Some(taken)
     }
 
-    /// When it was last heard of.
+    /// Time of its last sweep.
     #[must_use]
     pub fn last(&self) -> Option<Time> {
         self.last
     }
 
-    /// From when on all of it is known; nothing before the first sweep.
+    /// Start of the complete history; `None` before the first sweep.
     #[must_use]
     pub fn since(&self) -> Option<Time> {
         self.first.max(self.cut)
     }
 
-    /// Before this, something that was seen was let go.
+    /// Before this time history is incomplete.
     #[must_use]
     pub fn cut(&self) -> Option<Time> {
         self.cut
     }
 
-    /// Its processes, those that ended among them.
+    /// Its processes, including ended ones.
     #[must_use]
     pub fn tracks(&self) -> &[Track] {
         &self.tracks
     }
 
-    /// The process of this number and start.
+    /// The process with this PID and start time.
     #[must_use]
     pub fn track(&self, pid: u32, start_ns: u64) -> Option<&Track> {
         let is_it = |track: &&Track| (track.pid, track.start_ns) == (pid, start_ns);
@@ -212,13 +208,13 @@ impl Herd {
         living.or_else(|| self.tracks.iter().rev().find(is_it))
     }
 
-    /// How many processes it has.
+    /// Number of processes, including ended ones.
     #[must_use]
     pub fn processes(&self) -> usize {
         self.tracks.len()
     }
 
-    /// How many knots its processes have.
+    /// Number of keyframes of its processes.
     #[must_use]
     pub fn knots(&self) -> usize {
         self.tracks.iter().map(|track| track.way.knots()).sum()
@@ -265,7 +261,8 @@ impl Herd {
         more
     }
 
-    /// Those that the sweep before named and this one does not: they used nothing, or ended where this one names all.
+    /// Handle processes that the previous sweep named and this one does not: they used nothing, or they ended
+    /// if this sweep is a whole one.
     fn rest(&mut self, time: Time, is_whole: bool) -> isize {
         let now = self.sweeps;
         if is_whole {
@@ -296,7 +293,7 @@ impl Herd {
         }
     }
 
-    /// Of a time in which no sweep came, though some were due, nothing is known.
+    /// Detect missing sweeps: nothing is known about the time between.
     fn see_hole(&mut self, time: Time, previous: Time) {
         let apart = time.since(previous);
         if !self.tells_holes && self.last.is_some() && apart > HOLE_MIN.max(self.period * HOLE_PERIODS) {
@@ -305,7 +302,7 @@ impl Herd {
         self.period = apart;
     }
 
-    /// Let go who ended a while ago, once in a while.
+    /// Drop processes that ended longer ago than the retention time; checked from time to time.
     fn forget(&mut self, time: Time, taken: &mut Taken) {
         let due = self.swept.is_none_or(|swept| time.since(swept) > self.kept / 6);
         if !due {

@@ -1,7 +1,7 @@
-//! A line drawn around marks, and who is inside.
+//! Lasso selection: a line drawn around marks, and the processes inside.
 //!
-//! Pure. Rule: inside is what a line to the outside crosses an odd number of times (the even-odd rule); the line is
-//! closed by itself.
+//! Pure. Rule: a point is inside if a ray from it crosses the line an odd number of times (the even-odd
+//! rule); the line is closed automatically.
 
 use super::chosen::Chosen;
 use super::measure::{Measure, Spot};
@@ -9,19 +9,18 @@ use super::{Flock, Member};
 use std::collections::BTreeSet;
 use wire::time::Time;
 
-/// Points of a lasso; further ones are not taken, and a hand draws fewer.
+/// Maximum number of points, more than a hand draws; further points are ignored.
 pub const POINTS_MAX: usize = 2_000;
-/// Points nearer than this to the one before, as a share of the chart, are not taken.
+/// Points nearer than this to the previous one, as a share of the chart, are ignored.
 const STEP_MIN: f32 = 0.002;
 
-/// A lasso.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lasso {
     points: Vec<Spot>,
 }
 
 impl Lasso {
-    /// Draw on to this point.
+    /// Append a point.
     pub fn to(&mut self, point: Spot) {
         let is_near =
             |last: &Spot| (last.x - point.x).abs() < STEP_MIN && (last.y - point.y).abs() < STEP_MIN;
@@ -31,7 +30,6 @@ impl Lasso {
         }
     }
 
-    /// Its points.
     #[must_use]
     pub fn points(&self) -> &[Spot] {
         &self.points
@@ -54,7 +52,7 @@ impl Lasso {
         inside
     }
 
-    /// The processes of which a mark that is drawn is inside at `time`. `shown` says where on the chart a mark stands.
+    /// The processes with a drawn mark inside at `time`. `shown` returns the position of a mark on the chart.
     #[must_use]
     pub fn members(
         &self,
@@ -99,7 +97,7 @@ mod tests {
             assert!(inside(0.5, 0.5) && inside(0.21, 0.79));
             assert!(!inside(0.1, 0.5) && !inside(0.9, 0.5) && !inside(0.5, 0.9) && !inside(0.0, 0.2));
         }
-        // A horseshoe: what lies between its arms is outside.
+        // A horseshoe: the area between its arms is outside.
         let shoe = lasso(&[
             (0.0, 0.0),
             (1.0, 0.0),

@@ -1,34 +1,31 @@
-//! What a mark of the flock measures, and where that puts it: x is how much of its host a process uses, y what kind of
-//! use it is (Wallmon, section 5).
+//! Measures of the flock and their axes: x is how much of its host a process uses, y the kind of use
+//! (Wallmon, section 5).
 //!
-//! Pure. Rule: every place lies within 0 to 1 both ways, whatever a stranger tells. Both axes are those of [`scaled`]:
-//! most processes use little, and the little is where they must be told apart.
+//! Pure. Rule: every position lies within 0 to 1 on both axes, whatever the data says. Both axes are scaled
+//! with [`scaled`]: most processes use little, and they must be distinguishable there.
 
-/// Bytes of storage a second that count as a whole host's: what a good disk gives. No sensor tells what its disks could.
+/// Bytes of storage I/O per second that count as 100 % of a host: the rate of a good disk. Sensors do not
+/// report the capacity of disks.
 pub const IO_FULL: f64 = 500e6;
-/// Page faults a second that count as a whole host's: what a core can take of them, about.
+/// Page faults per second that count as 100 % of a host: about what a core can handle.
 pub const FAULTS_FULL: f64 = 100e3;
-/// CPUs and memory of a host of which nothing is known.
+/// Assumed CPUs and memory of a host that reports none.
 const CAPACITY_UNKNOWN: Capacity = Capacity { cpus: 1.0, memory_bytes: 8e9 };
 
-/// A measure, which is the shape of a mark.
+/// A measure; each has its own shape of mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Measure {
-    /// CPU time.
     Cpu,
-    /// Resident memory.
     Memory,
-    /// What is read from and written to storage.
+    /// Reads from and writes to storage.
     Io,
-    /// Page faults.
     Faults,
 }
 
 impl Measure {
-    /// All of them.
     pub const ALL: [Measure; 4] = [Measure::Cpu, Measure::Memory, Measure::Io, Measure::Faults];
 
-    /// Its number in [`Measure::ALL`].
+    /// Its index in [`Measure::ALL`].
     #[must_use]
     pub const fn at(self) -> usize {
         match self {
@@ -39,7 +36,7 @@ impl Measure {
         }
     }
 
-    /// Its name.
+    /// Display name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -50,7 +47,7 @@ impl Measure {
         }
     }
 
-    /// What 100 % is on the horizontal axis.
+    /// Meaning of 100 % on the horizontal axis.
     #[must_use]
     pub const fn whole(self) -> &'static str {
         match self {
@@ -61,7 +58,7 @@ impl Measure {
         }
     }
 
-    /// What the bottom and the top of the vertical axis are.
+    /// Meaning of the bottom and the top of the vertical axis.
     #[must_use]
     pub const fn ends(self) -> (&'static str, &'static str) {
         match self {
@@ -73,17 +70,18 @@ impl Measure {
     }
 }
 
-/// What a host has.
+/// Capacity of a host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Capacity {
-    /// CPUs.
+    /// Number of CPUs.
     pub cpus: f64,
     /// Memory, in bytes.
     pub memory_bytes: f64,
 }
 
 impl Capacity {
-    /// What is told of a host; what is not, or is no number above zero, is guessed.
+    /// The reported capacity; a value that is missing or not a number above zero is replaced by an
+    /// assumption.
     #[must_use]
     pub fn of(cpus: Option<f64>, memory_bytes: Option<f64>) -> Capacity {
         let sound = |figure: Option<f64>, guessed: f64| {
@@ -96,20 +94,20 @@ impl Capacity {
     }
 }
 
-/// What a process has used since it began, as its sensor tells.
+/// Resource use of a process since its start, as its sensor reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
-    /// CPU time in all, in seconds.
+    /// Total CPU time, in seconds.
     pub cpu_secs: f64,
-    /// Of it in the program itself, in seconds.
+    /// CPU time in user mode, in seconds.
     pub user_secs: f64,
-    /// Of it in the kernel, in seconds.
+    /// CPU time in the kernel, in seconds.
     pub system_secs: f64,
-    /// Memory that it holds now, in bytes.
+    /// Current resident memory, in bytes.
     pub rss_bytes: f64,
-    /// Page faults that memory answered.
+    /// Page faults served from memory.
     pub minor_faults: f64,
-    /// Page faults that a disk answered.
+    /// Page faults served from a disk.
     pub major_faults: f64,
     /// Bytes read from storage.
     pub read_bytes: f64,
@@ -117,7 +115,7 @@ pub struct Usage {
     pub written_bytes: f64,
 }
 
-/// A place on the chart, from 0 to 1 both ways; y goes up.
+/// A position on the chart, from 0 to 1 on both axes; y points up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spot {
     /// How much.
@@ -126,10 +124,10 @@ pub struct Spot {
     pub y: f32,
 }
 
-/// The places of all measures, in the order of [`Measure::ALL`].
+/// The positions of all measures, in the order of [`Measure::ALL`].
 pub type Spots = [Spot; 4];
 
-/// Where a process stands of which nothing but what it used in all its life is known.
+/// Positions of a process whose only known use is the total since its start.
 #[must_use]
 pub fn first_spots(now: &Usage, host: Capacity) -> Spots {
     let still = |one: f64, other: f64, unknown: f32| Spot { x: 0.0, y: part(one, other).unwrap_or(unknown) };
@@ -141,7 +139,7 @@ pub fn first_spots(now: &Usage, host: Capacity) -> Spots {
     ]
 }
 
-/// Where a process stands that used nothing since it stood at `before`.
+/// Positions of a process that used nothing since it was at `before`.
 #[must_use]
 pub fn resting_spots(before: &Spots) -> Spots {
     let [cpu, memory, io, faults] = *before;
@@ -149,7 +147,7 @@ pub fn resting_spots(before: &Spots) -> Spots {
     [still(cpu), Spot { x: memory.x, y: 0.0 }, still(io), still(faults)]
 }
 
-/// Where a process stands that used what lies between two sweeps, `secs` apart; it stood at `stood`.
+/// Positions of a process from its use between two sweeps, `secs` apart; its previous positions are `stood`.
 #[must_use]
 pub fn spots(before: &Usage, now: &Usage, secs: f64, host: Capacity, stood: &Spots) -> Spots {
     let more = |of: fn(&Usage) -> f64| {
@@ -172,20 +170,20 @@ pub fn spots(before: &Usage, now: &Usage, secs: f64, host: Capacity, stood: &Spo
     ]
 }
 
-/// The place of a share on an axis: its square root, so that 1 % stands at a tenth of the way.
+/// Position of a share on an axis: its square root, so that 1 % is at a tenth of the axis.
 #[must_use]
 #[allow(clippy::cast_possible_truncation)]
 pub fn scaled(share: f64) -> f32 {
     if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0).sqrt() as f32 }
 }
 
-/// The share at a place of an axis.
+/// The share at a position of an axis.
 #[must_use]
 pub fn share(place: f32) -> f64 {
     f64::from(place).powi(2)
 }
 
-/// How much of two amounts the first is, from 0 to 1; nothing where there is none.
+/// Ratio of the first amount to the sum, from 0 to 1; `None` if both are zero.
 #[allow(clippy::cast_possible_truncation)]
 fn part(one: f64, other: f64) -> Option<f32> {
     let whole = one + other;
@@ -214,7 +212,7 @@ mod tests {
             written_bytes: 1e6,
         };
         let [cpu, memory, io, faults] = spots(&before, &now, 2.0, HOST, &Spots::default());
-        // 1 core of 4, three quarters of it in the program.
+        // 1 core of 4, three quarters of it in user mode.
         assert_eq!((cpu.x, cpu.y), (0.5, 0.75));
         assert_eq!((memory.x, memory.y), (0.5, 0.1));
         assert_eq!((io.x, io.y), (scaled(2e6 / IO_FULL), 0.75));

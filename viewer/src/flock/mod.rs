@@ -1,8 +1,8 @@
-//! The flock: every process of the hosts that are watched, as marks that move by what it uses (Wallmon, section 5).
+//! The flock: every process of the watched hosts, as marks that move by resource use (Wallmon, section 5).
 //!
-//! Pure. Rules: where a mark is at a time follows from the sweeps before and after it alone (`motion`); everything that
-//! comes is a stranger's: hosts, processes, names and knots are bounded, and what is not taken is counted. Not here: what
-//! asks sensors (`live::flock`), what it looks like (`app::flock`).
+//! Pure. Rules: the position of a mark at a time depends only on the sweeps before and after that time
+//! (`motion`); all input is untrusted: hosts, processes, names and keyframes are bounded, and what is refused
+//! is counted. Not here: subscriptions to sensors (`live::flock`), drawing (`app::flock`).
 
 pub mod chosen;
 pub mod groups;
@@ -23,43 +23,43 @@ use std::time::Duration;
 use sweep::{HostName, Sweep};
 use wire::time::Time;
 
-/// Hosts in one chart: beyond them no one tells marks apart, and each is asked ten times a second.
+/// Hosts in one chart: with more, marks could not be distinguished, and each is polled ten times a second.
 pub const HOSTS_MAX: usize = 64;
-/// Processes kept over all hosts, those that ended a while ago among them: 200,000 marks.
+/// Processes stored over all hosts, including recently ended ones: 200,000 marks.
 pub const PROCESSES_MAX: usize = 50_000;
-/// Knots kept over all processes, about 80 MB: beyond them each new one takes the place of its process's oldest.
+/// Keyframes stored over all processes, about 80 MB: beyond the limit, a new one replaces the oldest of its
+/// process.
 pub const KNOTS_MAX: usize = 2_000_000;
-/// Processes that ended are seen for so long when one goes back.
+/// How long ended processes are retained for a look back.
 pub const KEPT: Duration = Duration::from_secs(60);
-/// A clock that is farther than this from the viewer's is not believed, and is moved to it.
+/// A clock offset beyond this is corrected.
 const APART_MAX: Duration = Duration::from_secs(5);
 
-/// A process in the flock.
+/// Id of a process in the flock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Member {
-    /// The number of its host in the flock.
+    /// Index of its host in the flock.
     pub host: u16,
-    /// Its number.
     pub pid: u32,
-    /// When it began, in nanoseconds since the host's boot.
+    /// Start time, in nanoseconds since the host's boot.
     pub start_ns: u64,
 }
 
-/// What was not taken.
+/// Counts of what was refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
     /// Hosts beyond [`HOSTS_MAX`].
     pub hosts: u64,
-    /// Processes beyond [`PROCESSES_MAX`], or for which a sweep had no room.
+    /// Processes beyond [`PROCESSES_MAX`], or left out of a sweep for lack of space.
     pub processes: u64,
     /// Names that share one colour, beyond [`names::NAMES_MAX`].
     pub names: u64,
-    /// Sweeps that are not after the one before.
+    /// Sweeps that are not later than the previous one.
     pub times: u64,
 }
 
 impl Refused {
-    /// A line for each.
+    /// One line of text for each count above zero.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let lines = [
@@ -76,11 +76,11 @@ impl Refused {
     }
 }
 
-/// All of it.
+/// The flock.
 #[derive(Clone, Debug, Default)]
 pub struct Flock {
     herds: Vec<Herd>,
-    /// Of each, what its sensor kept.
+    /// Process history of each host, from its sensor.
     past: Vec<Option<past::Stretch>>,
     by_name: BTreeMap<HostName, u16>,
     names: Names,
@@ -90,7 +90,7 @@ pub struct Flock {
 }
 
 impl Flock {
-    /// What a host has; nothing is taken of a host before this is told.
+    /// Add a host, or update its capacity; sweeps of a host are ignored before.
     pub fn host(&mut self, name: &HostName, capacity: Capacity) {
         if let Some(&known) = self.by_name.get(name) {
             self.herds[usize::from(known)].capacity = capacity;
@@ -106,7 +106,7 @@ impl Flock {
         self.past.push(None);
     }
 
-    /// Take a sweep that came at `came`, by the viewer's clock. One of a host that was not told is not taken.
+    /// Apply a sweep received at `came`, by the viewer's clock. Sweeps of unknown hosts are ignored.
     pub fn take(&mut self, sweep: &Sweep, came: Time) {
         let Some(&id) = self.by_name.get(&sweep.host) else { return };
         let herd = &mut self.herds[usize::from(id)];
@@ -125,8 +125,8 @@ impl Flock {
         self.refused.names = self.names.refused();
     }
 
-    /// Forget the hosts that are not among these, with their processes; whether there were any. Members that were told
-    /// before mean nothing any more then.
+    /// Drop the hosts that are not among these, with their processes. Returns whether there were any; earlier
+    /// [`Member`] ids are invalid then.
     pub fn keep(&mut self, hosts: &[HostName]) -> bool {
         if self.herds.iter().all(|herd| hosts.contains(&herd.name)) {
             return false;
@@ -141,59 +141,59 @@ impl Flock {
         true
     }
 
-    /// Its hosts, each with when it was last heard of.
+    /// Its hosts, each with the time of its last sweep.
     pub fn hosts(&self) -> impl Iterator<Item = (&HostName, Option<Time>)> {
         self.herds.iter().map(|herd| (&herd.name, herd.last()))
     }
 
-    /// The process of this number and start on a host, if the host is one of them.
+    /// The id of a process, if its host is in the flock.
     #[must_use]
     pub fn member(&self, host: &HostName, pid: u32, start_ns: u64) -> Option<Member> {
         self.by_name.get(host).map(|&host| Member { host, pid, start_ns })
     }
 
-    /// The host of a member.
+    /// The host of a process.
     #[must_use]
     pub fn host_of(&self, member: Member) -> Option<&HostName> {
         self.herds.get(usize::from(member.host)).map(|herd| &herd.name)
     }
 
-    /// What the host of a member has.
+    /// The capacity of the host of a process.
     #[must_use]
     pub fn capacity_of(&self, member: Member) -> Option<Capacity> {
         self.herds.get(usize::from(member.host)).map(|herd| herd.capacity)
     }
 
-    /// The name of this number.
+    /// The text of a name.
     #[must_use]
     pub fn name(&self, id: NameId) -> &str {
         self.names.text(id)
     }
 
-    /// All names, by their numbers.
+    /// All names, in the order of their ids.
     pub fn program_names(&self) -> impl Iterator<Item = &str> {
         self.names.all()
     }
 
-    /// What was not taken.
+    /// Counts of what was refused.
     #[must_use]
     pub fn refused(&self) -> Refused {
         self.refused
     }
 
-    /// Processes that are kept.
+    /// Number of stored processes.
     #[must_use]
     pub fn processes(&self) -> usize {
         self.processes
     }
 
-    /// Whether nothing came yet.
+    /// Whether no process is stored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.processes == 0
     }
 
-    /// Each process that is there at `time`, with its places.
+    /// Call a function for each process that exists at `time`, with its positions.
     pub fn each(&self, time: Time, mut tell: impl FnMut(Member, &herd::Track, &Spots)) {
         for (host, id) in (0_u16..).zip(0..self.herds.len()) {
             for track in self.herd_at(id, time).tracks() {
@@ -204,7 +204,7 @@ impl Flock {
         }
     }
 
-    /// The process of this member, as it was seen last.
+    /// The process as it was seen last.
     #[must_use]
     pub fn track(&self, member: Member) -> Option<&herd::Track> {
         let id = usize::from(member.host);
@@ -212,7 +212,7 @@ impl Flock {
         seen.or_else(|| self.past[id].as_ref()?.track(member))
     }
 
-    /// The process of this member, as it was at a time.
+    /// The process as it was at a time.
     #[must_use]
     pub fn track_at(&self, member: Member, time: Time) -> Option<&herd::Track> {
         let id = usize::from(member.host);

@@ -1,46 +1,48 @@
-//! How a process moves: knots, one for each sweep that told something new of it, and straight ways between them.
+//! Motion paths: one keyframe for each sweep with new data about a process, and linear interpolation between
+//! them.
 //!
-//! Pure. Invariant: where it is at a time follows from the knot before that time and the one after it, and from nothing
-//! that came later; so who goes back to a time sees what who waited for it saw. What stands still costs two knots
-//! however long.
+//! Pure. Invariant: the position at a time depends only on the keyframes before and after that time, and on
+//! nothing later; so a look back shows the same as the live view did. A process at rest costs two keyframes,
+//! however long it rests.
 
 use super::measure::{Spot, Spots, resting_spots};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use wire::time::Time;
 
-/// Most knots of one process: a minute of ten sweeps a second, ten seconds of 64.
+/// Maximum number of keyframes of one process: a minute of ten sweeps a second, ten seconds of 64.
 pub const KNOTS_MAX: usize = 640;
 
-/// Knots looked at from where a time is expected to be.
+/// Steps of the linear search around a guessed index.
 const STEPS_MAX: usize = 4;
 
-/// Where a process stood at a sweep.
+/// Keyframe: the positions at a sweep.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Knot {
     time: Time,
     spots: Spots,
 }
 
-/// The way of a process.
+/// The motion path of a process.
 #[derive(Clone, Debug, Default)]
 pub struct Way {
     knots: VecDeque<Knot>,
     ended: Option<Time>,
-    /// Where a time was found last, and one a while before it: frames ask for one time after the other, and trails follow them.
+    /// Search hints: the index found last, and the one found last for an earlier time: frames ask for
+    /// increasing times, and trails follow behind them.
     found: Cell<usize>,
     found_behind: Cell<usize>,
 }
 
 impl Way {
-    /// That of a process which was first seen at a time.
+    /// The path of a process first seen at this time.
     #[must_use]
     pub fn new(time: Time, spots: Spots) -> Way {
         Way { knots: VecDeque::from([Knot { time, spots }]), ..Way::default() }
     }
 
-    /// It stood there at a sweep; at the host's sweep before, `previous`, it still rested where it stood last. How many
-    /// knots more there are.
+    /// Add a keyframe at a sweep; up to the host's sweep before, `previous`, the process rested at its last
+    /// positions. Returns the number of keyframes added.
     pub fn stood(&mut self, time: Time, previous: Time, spots: Spots) -> isize {
         let before = self.knots.len();
         if let Some(last) = self.knots.back().copied().filter(|last| last.time < previous && previous < time)
@@ -51,7 +53,7 @@ impl Way {
         self.knots.len().cast_signed() - before.cast_signed()
     }
 
-    /// At a sweep it had used nothing since the one before.
+    /// Add a keyframe for a sweep in which the process used nothing. Returns the number of keyframes added.
     pub fn rested(&mut self, time: Time) -> isize {
         let before = self.knots.len();
         if let Some(last) = self.knots.back().copied() {
@@ -60,61 +62,63 @@ impl Way {
         self.knots.len().cast_signed() - before.cast_signed()
     }
 
-    /// It was there no more at a sweep.
+    /// Record the sweep at which the process was gone.
     pub fn end(&mut self, time: Time) {
         self.ended = Some(time);
     }
 
-    /// Give up the oldest knots until `knots` are left; the newest two stay always.
+    /// Drop the oldest keyframes until `knots` are left; the newest two always stay. Returns the number
+    /// dropped.
     pub fn shorten(&mut self, knots: usize) -> usize {
         let beyond = self.knots.len().saturating_sub(knots.max(2));
         self.knots.drain(..beyond);
         beyond
     }
 
-    /// How many knots it has.
+    /// Number of keyframes.
     #[must_use]
     pub fn knots(&self) -> usize {
         self.knots.len()
     }
 
-    /// When it ended, where it has.
+    /// When the process ended, if it has.
     #[must_use]
     pub fn ended(&self) -> Option<Time> {
         self.ended
     }
 
-    /// Its oldest knot: where it was before that is not known.
+    /// Time of the oldest keyframe: earlier positions are unknown.
     #[must_use]
     pub fn first(&self) -> Option<Time> {
         self.knots.front().map(|knot| knot.time)
     }
 
-    /// Whether each new knot takes the place of the oldest.
+    /// Whether each new keyframe replaces the oldest.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.knots.len() >= KNOTS_MAX
     }
 
-    /// Where it stood last.
+    /// The last positions.
     #[must_use]
     pub fn last(&self) -> Spots {
         self.knots.back().map_or(Spots::default(), |knot| knot.spots)
     }
 
-    /// Where it is at a time; nowhere before it was seen and after its end.
+    /// The positions at a time; `None` before the first keyframe and after the end.
     #[must_use]
     pub fn at(&self, time: Time) -> Option<Spots> {
         self.after(self.until(time, &self.found), time)
     }
 
-    /// The same, for who asks for times that are a while before those that [`Way::at`] is asked for: each finds its own again.
+    /// The same, for callers whose times are somewhat earlier than those passed to [`Way::at`]: each has its
+    /// own search hint.
     #[must_use]
     pub fn behind(&self, time: Time) -> Option<Spots> {
         self.after(self.until(time, &self.found_behind), time)
     }
 
-    /// Where it is at times that ascend, from one on that [`Way::behind`] was asked for.
+    /// The positions at increasing times, which start near one passed to [`Way::behind`].
     pub fn along(&self, times: impl Iterator<Item = Time>) -> impl Iterator<Item = Spots> {
         let mut until = None;
         times.filter_map(move |time| {
@@ -127,7 +131,7 @@ impl Way {
         })
     }
 
-    /// Where it is at a time until which it has so many knots.
+    /// The positions at a time, given the number of keyframes until then.
     fn after(&self, until: usize, time: Time) -> Option<Spots> {
         if self.ended.is_some_and(|ended| time >= ended) {
             return None;
@@ -139,8 +143,8 @@ impl Way {
         })
     }
 
-    /// How many knots are not after a time. It is looked first where one was found last, then where it would be if sweeps came
-    /// evenly: to halve the way again and again is to wait for memory at each half.
+    /// Number of keyframes up to a time. Searches first near the last result, then by interpolation: a binary
+    /// search would wait for memory at each step.
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn until(&self, time: Time, found: &Cell<usize>) -> usize {
         let near = self.near(found.get(), time).or_else(|| {
@@ -154,7 +158,7 @@ impl Way {
         until
     }
 
-    /// The same, if it is not far from a guess.
+    /// The same by linear search around a guess; `None` if it is too far off.
     fn near(&self, guess: usize, time: Time) -> Option<usize> {
         let is_until = |at: usize| self.knots.get(at).is_some_and(|knot| knot.time <= time);
         let mut until = guess.min(self.knots.len());
@@ -173,7 +177,7 @@ impl Way {
         if self.knots.back().is_some_and(|last| knot.time <= last.time) {
             return;
         }
-        // Who stands still goes on standing: the end of its rest moves, and no place on the way there changes.
+        // A process at rest: only the time of the last keyframe moves, so no interpolated position changes.
         let stands =
             len >= 2 && self.knots[len - 1].spots == knot.spots && self.knots[len - 2].spots == knot.spots;
         if stands {

@@ -1,20 +1,19 @@
-//! Names of programs, each once, with a number.
+//! Interned program names: each is stored once and has a number.
 //!
 //! Pure. Bounded: beyond [`NAMES_MAX`] all further programs share one name.
 
 use crate::grid::text::shown;
 use std::collections::BTreeMap;
 
-/// Names kept apart; a host has some hundred.
+/// Distinct names; a host has some hundred.
 pub const NAMES_MAX: usize = 4_096;
-/// What the others share.
+/// Name shared by the rest.
 const OTHERS: &str = "others";
 
-/// A name's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameId(pub u32);
 
-/// All of them.
+/// The table of names.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     texts: Vec<String>,
@@ -23,7 +22,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The number of a name as a sensor tells it.
+    /// The number of a name as reported by a sensor.
     pub fn id(&mut self, told: &str) -> NameId {
         if let Some(&id) = self.ids.get(told) {
             return id;
@@ -42,18 +41,17 @@ impl Names {
         id
     }
 
-    /// The name of a number.
     #[must_use]
     pub fn text(&self, id: NameId) -> &str {
         self.texts.get(id.0 as usize).map_or("", String::as_str)
     }
 
-    /// All names, by their numbers.
+    /// All names, in the order of their numbers.
     pub fn all(&self) -> impl Iterator<Item = &str> {
         self.texts.iter().map(String::as_str)
     }
 
-    /// How often a name had no number of its own.
+    /// Number of names beyond the limit, counted at each use.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused

@@ -1,8 +1,9 @@
-//! The past of the flock's hosts, of what their sensors kept in memory and recordings, where what was seen live does not reach.
+//! Process history of the flock's hosts, from the memory and recordings of their sensors, for times that the
+//! live data does not cover.
 //!
-//! Pure. Rules: of each host one stretch of time is kept, as long as it is gone on from without a break; what was seen live
-//! comes first wherever it is whole. Times that are asked for are the host's, all others the viewer's. Not here: asking
-//! (`live::kept`), where marks are drawn (`app::flock`).
+//! Pure. Rules: one contiguous period is stored per host, and extended while it continues without a gap; live
+//! data takes precedence wherever it is complete. Requested times are in the host's clock, all others in the
+//! viewer's. Not here: the requests (`live::kept`), drawing (`app::flock`).
 
 use super::herd::{Herd, Room, Track};
 use super::names::Names;
@@ -11,53 +12,52 @@ use super::{Flock, KNOTS_MAX, Member, PROCESSES_MAX};
 use std::time::Duration;
 use wire::time::Time;
 
-/// So long before a moment its stretch begins, at most: what moves then began to before, and has a trail. So many sweeps do.
+/// How long before the shown time a period starts, at most, and the same in sweeps: a moving mark needs the
+/// keyframe before, and has a trail.
 const BEFORE: Duration = Duration::from_secs(4);
 const BEFORE_SWEEPS: u32 = 100;
-/// How long a stretch is at most, at the speed of time, and in sweeps.
+/// Maximum length of one request, at normal speed, and the same in sweeps.
 const SPAN: Duration = Duration::from_secs(20);
 const SPAN_SWEEPS: u32 = 300;
-/// A stretch is gone on from so early before its end is drawn.
+/// The next request is sent when the shown time is this close to the end of the period.
 const AHEAD: Duration = Duration::from_secs(8);
 const AHEAD_SWEEPS: u32 = 100;
-/// Whatever the speed, a stretch is no longer than this; processes that ended are kept for longer than what is asked together.
+/// Maximum length of one request at any speed; ended processes are retained for longer than one request
+/// covers.
 const SPAN_MAX: Duration = Duration::from_secs(600);
 const KEPT_OF_PAST: Duration = Duration::from_secs(1_800);
-/// What is shorter is not asked for by itself.
+/// A shorter remainder is not requested separately.
 const PART_MIN: Duration = Duration::from_secs(2);
 
-/// How fast what is seen goes on, and how close its sweeps are.
+/// Speed of the replay and its resolution.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// So many times as fast as time.
+    /// Factor relative to real time.
     pub speed: f64,
-    /// One sweep in so long.
+    /// One sweep per this interval.
     pub every: Duration,
 }
 
-/// What a sensor kept of a stretch of time, by the host's clock.
+/// Process history from a sensor, by the host's clock.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kept {
-    /// From when on it tells.
+    /// Start of the period.
     pub from: Time,
-    /// Until when it tells.
+    /// End of the period.
     pub to: Time,
-    /// The sweeps, the oldest first; one without processes says that nothing is known from there on.
+    /// The sweeps, the oldest first; one without processes marks the start of a gap.
     pub sweeps: Vec<Sweep>,
 }
 
-/// A stretch of a host's past to be asked for, by the host's clock.
+/// A missing period of a host's history, by the host's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lack {
-    /// Of which host.
     pub host: HostName,
-    /// From when on.
     pub from: Time,
-    /// Until when.
     pub to: Time,
 }
 
-/// A stretch of one host's past.
+/// A stored period of one host's history.
 #[derive(Clone, Debug)]
 pub(super) struct Stretch {
     herd: Herd,
@@ -66,12 +66,11 @@ pub(super) struct Stretch {
 }
 
 impl Stretch {
-    /// Its processes, if it tells of a time.
+    /// The processes, if the period covers a time.
     pub(super) fn at(&self, time: Time) -> Option<&Herd> {
         (self.from <= time && time < self.to).then_some(&self.herd)
     }
 
-    /// The process of this member.
     pub(super) fn track(&self, member: Member) -> Option<&Track> {
         self.herd.track(member.pid, member.start_ns)
     }
@@ -92,14 +91,14 @@ impl Stretch {
     }
 }
 
-/// A time by another clock, which shows so much more.
+/// A time plus a clock offset.
 #[must_use]
 pub fn shifted(time: Time, micros: i64) -> Time {
     Time::from_micros(time.micros().saturating_add(micros))
 }
 
 impl Flock {
-    /// Take what a sensor kept of a host: it goes on from what is known of its past, or takes its place.
+    /// Store history from a sensor: it extends the stored period, or replaces it.
     pub fn take_kept(&mut self, host: &HostName, kept: &Kept) {
         let Some(id) = self.by_name.get(host).map(|id| usize::from(*id)) else { return };
         if kept.from >= kept.to {
@@ -126,17 +125,17 @@ impl Flock {
         self.past[id] = Some(stretch);
     }
 
-    /// Processes and knots of the past.
+    /// Number of processes and keyframes in the history.
     pub(super) fn of_past(&self) -> (usize, usize) {
         let herds = || self.past.iter().flatten().map(|stretch| &stretch.herd);
         (herds().map(Herd::processes).sum(), herds().map(Herd::knots).sum())
     }
 
-    /// What is to be asked for so that at `time`, which goes on at this pace, each host is seen.
+    /// The periods to request so that each host can be shown at `time` and onward at this pace.
     #[must_use]
     pub fn lacks(&self, time: Time, pace: Pace, now: Time) -> Vec<Lack> {
         let times = pace.speed.clamp(1.0, 100.0);
-        // A way has only so many knots.
+        // A motion path holds a limited number of keyframes.
         let bounded =
             |usual: Duration, sweeps: u32| usual.mul_f64(times).min(SPAN_MAX).min(pace.every * sweeps);
         let (before, span) = (BEFORE.min(pace.every * BEFORE_SWEEPS), bounded(SPAN, SPAN_SWEEPS));
@@ -159,13 +158,13 @@ impl Flock {
         self.herds.iter().zip(&self.past).filter_map(lack).collect()
     }
 
-    /// By how many microseconds the times of a host are moved to the viewer's.
+    /// Clock offset of a host, in microseconds.
     #[must_use]
     pub fn moved(&self, host: &HostName) -> i64 {
         self.by_name.get(host).map_or(0, |id| self.herds[usize::from(*id)].clock.moved())
     }
 
-    /// How many hosts had a process at a time, as far as is known.
+    /// Number of hosts with a known process at a time.
     #[must_use]
     pub fn hosts_at(&self, time: Time) -> usize {
         let has =
@@ -173,7 +172,7 @@ impl Flock {
         (0..self.herds.len()).filter(has).count()
     }
 
-    /// The processes of a host for a time: as they were seen live, or else as the sensor kept them.
+    /// The processes of a host for a time: from live data, else from the sensor's history.
     pub(super) fn herd_at(&self, id: usize, time: Time) -> &Herd {
         let live = &self.herds[id];
         let past = || self.past[id].as_ref().and_then(|past| past.at(time));

@@ -1,20 +1,20 @@
-//! Where a mark is drawn: near its place, a little aside by its own number, so that marks of one place are seen as many;
-//! who uses nothing stands in a band of its own beside the chart.
+//! Jitter of marks: a mark is drawn slightly beside its position, by an offset of its own, so that marks at
+//! one position are seen as many; idle processes are in a separate band beside the chart.
 //!
-//! Pure. Rule: a mark is always aside by the same way, and what is near zero glides from the band to its place; so nothing
-//! jumps.
+//! Pure. Rule: the offset of a mark never changes, and marks near zero glide from the band to their position;
+//! so nothing jumps.
 
 use super::Member;
 use super::measure::{Measure, Spot};
 use overlay::dice;
 
-/// Width of the band of those that use nothing, as a share of the chart's width.
+/// Width of the band of idle processes, as a share of the chart's width.
 pub const BAND: f32 = 0.07;
-/// Up to this place a mark is still partly in the band.
+/// Up to this x a mark is still partly in the band.
 const BAND_UNTIL: f32 = 0.02;
-/// How far a mark stands aside at most, as a share of the chart.
+/// Maximum offset of a mark, as a share of the chart.
 const ASIDE: f32 = 0.008;
-/// How far up or down a mark in the band stands aside at most, as a share of the chart.
+/// Maximum vertical offset in the band, as a share of the chart.
 const ASIDE_IN_BAND: f32 = 0.06;
 
 /// Where the mark at `spot` is drawn; the band is left of 0.
@@ -25,7 +25,7 @@ pub fn spread(member: Member, measure: Measure, spot: Spot) -> Spot {
     let resting = (1.0 - spot.x / BAND_UNTIL).clamp(0.0, 1.0);
     let aside = (along - 0.5) * 2.0 * (ASIDE + (ASIDE_IN_BAND - ASIDE) * resting);
     let y = spot.y + aside;
-    // What would stand beyond the edge stands as far inside of it.
+    // An offset beyond the edge is reflected inside.
     let y = if y < 0.0 {
         -y
     } else if y > 1.0 {
@@ -37,7 +37,7 @@ pub fn spread(member: Member, measure: Measure, spot: Spot) -> Spot {
     Spot { x: x.min(1.0), y }
 }
 
-/// Two numbers from 0 to 1 that a mark has of its own.
+/// Two pseudo-random numbers from 0 to 1, fixed for each mark.
 #[allow(clippy::cast_precision_loss)]
 fn numbers(member: Member, measure: Measure) -> (f32, f32) {
     let number = u64::from(member.pid)

@@ -1,6 +1,6 @@
-//! What a host's sensor tells of its processes at one sweep, as the flock takes it.
+//! Sweep: one sample of all processes of a host.
 //!
-//! Pure. Not here: how it is told (`live::sweeps`), what becomes of it (`flock`).
+//! Pure. Not here: parsing (`live::sweeps`), processing (`flock`).
 
 use super::measure::Usage;
 use std::sync::Arc;
@@ -9,52 +9,45 @@ use wire::time::Time;
 /// A host, by its names in the grid.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostName {
-    /// Its domain; empty for that of the daemon which is asked.
+    /// Its domain; empty for that of the queried daemon.
     pub domain: Arc<str>,
-    /// Its name.
     pub host: Arc<str>,
 }
 
 impl HostName {
-    /// Of two texts.
     #[must_use]
     pub fn new(domain: &str, host: &str) -> HostName {
         HostName { domain: domain.into(), host: host.into() }
     }
 }
 
-/// A sweep.
+/// One sample of a host's processes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sweep {
-    /// Of which host.
     pub host: HostName,
-    /// When it began, by the host's clock.
+    /// Start of the sweep, by the host's clock.
     pub time: Time,
-    /// Whether it names all processes, or only those that used something since the one before.
+    /// Whether it names all processes, or only those that used something since the previous one.
     pub is_whole: bool,
-    /// Those it names.
     pub processes: Vec<Reported>,
-    /// Numbers of those that ended since the one before.
+    /// PIDs of processes that ended since the previous one.
     pub gone: Vec<u32>,
-    /// Processes that passed and had no room in it.
+    /// Processes that matched but did not fit in.
     pub left_out: u64,
 }
 
-/// A process as a sweep names it.
+/// A process in a sweep.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reported {
-    /// Its number.
     pub pid: u32,
-    /// When it began, in nanoseconds since the host's boot.
+    /// Start time, in nanoseconds since the host's boot.
     pub start_ns: u64,
-    /// The number of its parent.
+    /// PID of its parent.
     pub parent: u32,
-    /// The number of its user.
     pub uid: u32,
-    /// Its name, as the sensor tells it.
+    /// Its name, as the sensor reports it; not sanitized.
     pub name: String,
-    /// Its threads.
+    /// Number of threads.
     pub threads: u32,
-    /// What it has used.
     pub usage: Usage,
 }

@@ -1,4 +1,4 @@
-//! The flock as a whole: who goes back to a time sees what who waited for it saw, and no one's sweeps break a bound.
+//! The flock as a whole: a look back shows what the live view showed, and no data exceeds a limit.
 
 use super::chosen::Chosen;
 use super::groups::{groups, rows};
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 const HOST: Capacity = Capacity { cpus: 2.0, memory_bytes: 1e9 };
-/// Sweeps are so long apart.
+/// Time between two sweeps.
 const STEP: Duration = Duration::from_millis(100);
 const PACE: past::Pace = past::Pace { speed: 1.0, every: STEP };
 const BEGIN: Time = Time::from_micros(1_774_699_200_000_000);
@@ -46,13 +46,13 @@ fn seen(flock: &Flock, time: Time) -> Vec<(Member, Spots)> {
     seen
 }
 
-/// What each of some processes does in each sweep: how much CPU time it uses, nothing, or not being there.
+/// Strategy: what each process does in each sweep: the CPU time it uses, or none, or absence.
 fn lives() -> impl Strategy<Value = Vec<Vec<Option<u8>>>> {
     let step = prop_oneof![3 => Just(Some(0_u8)), 3 => (1_u8..20).prop_map(Some), 1 => Just(None)];
     proptest::collection::vec(proptest::collection::vec(step, 24), 1..5)
 }
 
-/// The sweeps that a sensor tells of such lives: whole ones each ten, between them only what changed.
+/// The sweeps that a sensor sends for such processes: every tenth is whole, the others contain only changes.
 fn told(lives: &[Vec<Option<u8>>]) -> Vec<Sweep> {
     let mut used = vec![0.0; lives.len()];
     let mut starts = vec![0_u64; lives.len()];
@@ -87,7 +87,7 @@ proptest! {
         let whole = flock(&sweeps);
         for number in 0..23 {
             let time = at(number).plus(STEP.mul_f64(share));
-            // Who waits knows the sweep before and the one after, and nothing of what will come.
+            // The live view knows the sweep before and the one after, and nothing later.
             let waited = flock(&sweeps[..number + 2]);
             prop_assert_eq!(seen(&whole, time), seen(&waited, time), "sweep {}", number);
         }
@@ -97,7 +97,7 @@ proptest! {
     fn what_only_changes_tell_is_what_every_sweep_tells(life in proptest::collection::vec(0_u8..3, 24)) {
         let lives: Vec<Vec<Option<u8>>> = vec![life.iter().map(|&more| Some(more)).collect()];
         let changes = flock(&told(&lives));
-        // Whoever is told everything computes each place from the sweep and the one before it.
+        // With whole sweeps, each position is computed from the sweep and the previous one.
         let mut used = Usage { rss_bytes: 1e8, ..Usage::default() };
         let mut stood = first_spots(&used, HOST);
         for (number, more) in life.iter().enumerate() {
@@ -146,7 +146,7 @@ fn a_wrong_clock_is_moved_and_sweeps_that_go_back_are_told() {
     for number in 0..3_u32 {
         let mut far = sweep(0, true, vec![reported(1, "a", 0.0)], Vec::new());
         far.time = year_9999.plus(STEP * number);
-        // It comes at uneven times, and is drawn at even ones.
+        // Sweeps arrive at uneven times, and are drawn at even ones.
         flock.take(&far, at(number as usize).plus(Duration::from_millis(u64::from(number * number))));
     }
     assert_eq!(flock.hosts().next().and_then(|(_, last)| last), Some(at(2)));
@@ -168,7 +168,7 @@ fn hosts_processes_and_knots_are_bounded() {
     let processes = (1..=beyond).map(|pid| reported(pid, "p", 0.0)).collect();
     many.take(&sweep(0, true, processes, Vec::new()), at(0));
     assert_eq!((many.processes(), many.refused().processes), (PROCESSES_MAX, 7));
-    // All end, and are let go a while later.
+    // All end, and are dropped a while later.
     many.take(&sweep(1, true, Vec::new(), Vec::new()), at(1));
     many.take(&sweep(2_000, true, Vec::new(), Vec::new()), at(2_000));
     assert_eq!((many.processes(), many.knots), (0, 0));
@@ -211,12 +211,12 @@ fn kept(from: Time, to: Time, sweeps: &[Sweep]) -> past::Kept {
 }
 
 proptest! {
-    /// Whoever comes later and goes back sees of what the sensor kept what was seen live.
+    /// A later look back at the sensor's history shows what the live view showed.
     #[test]
     fn what_was_kept_looks_as_it_did(lives in lives(), parts in 1_usize..4, apart in 0_i64..2) {
         let sweeps = told(&lives);
         let live = flock(&sweeps);
-        // Its clock is an hour ahead, or right.
+        // The host's clock is right, or an hour ahead.
         let moved = apart * 3_600_000_000;
         let by_host = |time: Time| Time::from_micros(time.micros() + moved);
         let mut later = Flock::default();

@@ -1,23 +1,22 @@
-//! Names and words of logs and daemons, made fit to be shown: what a stranger writes cannot break a line, turn its
+//! Sanitizer of names and texts from logs and daemons: untrusted text cannot break a line, change the writing
 //! direction or fill the memory.
 //!
-//! Pure. Not here: shortening to the room there is (`app::elided`), which needs the width of letters.
+//! Pure. Not here: shortening to the available space (`app::elided`), which needs the width of letters.
 
 use wire::harmless::is_harmless;
 
-/// Longest name or word that is kept, in characters; the longest that a Slurm job or a DNS name has is 255.
+/// Longest name or text that is stored, in characters; the longest that a Slurm job or a DNS name has is 255.
 pub const NAME_LEN_MAX_CHARS: usize = 256;
 
-/// A text that may be shown, and whether it had to be changed for that.
+/// A text that is safe to display, and whether it was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// What is shown.
     pub text: String,
     /// Whether something was replaced or cut off.
     pub changed: bool,
 }
 
-/// `text` with characters that print nothing or command the terminal or the direction of writing replaced by
+/// `text` with characters that print nothing or control the terminal or the writing direction replaced by
 /// U+FFFD, at most [`NAME_LEN_MAX_CHARS`] long; a cut is marked by `…`.
 #[must_use]
 pub fn shown(text: &str) -> Shown {
@@ -35,8 +34,8 @@ pub fn shown(text: &str) -> Shown {
     Shown { text: out, changed }
 }
 
-/// Whether a character is a command rather than a sign: controls, those that turn or join what stands around, and those
-/// that are none.
+/// Whether a character must be replaced: control characters, characters that turn or join their neighbours,
+/// and noncharacters.
 fn commands(char: char) -> bool {
     !is_harmless(char)
         || matches!(char,
@@ -44,12 +43,12 @@ fn commands(char: char) -> bool {
         || is_no_character(char)
 }
 
-/// Whether Unicode keeps a number free for ever (noncharacters, Unicode 16, section 23.7): XML forbids some of them.
+/// Whether a code point is a noncharacter (Unicode 16, section 23.7): XML forbids some of them.
 fn is_no_character(char: char) -> bool {
     matches!(char, '\u{fdd0}'..='\u{fdef}') || u32::from(char) & 0xfffe == 0xfffe
 }
 
-/// By which name a host is known: without its domain and in lower case; an address stays whole.
+/// Key of a host: its name without the domain and in lower case; an IP address stays whole.
 #[must_use]
 pub fn host_key(name: &str) -> String {
     let is_address = name.parse::<std::net::IpAddr>().is_ok();
@@ -57,7 +56,7 @@ pub fn host_key(name: &str) -> String {
     if short.is_empty() { name.to_lowercase() } else { short.to_lowercase() }
 }
 
-/// A key by which names sort as people count: `wn9` before `wn10`.
+/// Sort key for the natural order of names: `wn9` before `wn10`.
 #[must_use]
 pub fn natural_key(name: &str) -> String {
     let mut key = String::with_capacity(name.len() + 8);
@@ -69,7 +68,7 @@ pub fn natural_key(name: &str) -> String {
         }
         if !digits.is_empty() {
             let significant = digits.trim_start_matches('0');
-            // Longer numbers are larger: their length goes before them.
+            // A longer number is larger, so its length precedes it.
             key.push(char::from(b'0'));
             key.push(
                 char::from_u32(0x100 + u32::try_from(significant.len()).unwrap_or(0xff)).unwrap_or('\u{1ff}'),

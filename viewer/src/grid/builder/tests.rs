@@ -1,4 +1,4 @@
-//! The same facts in any order, the bounds, and what hostile daemons send.
+//! Order of facts, limits, and data of hostile daemons.
 
 use super::*;
 use crate::invented;
