@@ -1,20 +1,21 @@
-//! The clock of the viewer's shells: the only place that asks what time it is.
+//! Clock of the viewer: the only place that reads the time.
 //!
-//! Rule: what decides is given the time; threads and the window ask here. Not here: the timeline.
+//! Rule: decision logic receives the time as a parameter; threads and the window read it here. Not here: the
+//! timeline.
 
 use std::time::Instant;
 use wire::time::Time;
 
-/// Now.
+/// The current time.
 #[must_use]
-#[allow(clippy::disallowed_methods)] // The shells' clock.
+#[allow(clippy::disallowed_methods)] // The viewer's clock.
 pub(crate) fn now() -> Time {
     Time::from(std::time::SystemTime::now())
 }
 
-/// Now, on a clock that never goes back.
+/// A monotonic clock.
 #[must_use]
-#[allow(clippy::disallowed_methods)] // The shells' clock.
+#[allow(clippy::disallowed_methods)] // The viewer's clock.
 pub(crate) fn instant() -> Instant {
     Instant::now()
 }

@@ -1,6 +1,6 @@
-//! Grids that no one runs: to try the viewer without one (`--invent 20x500`), for its tests and measurements.
+//! Synthetic grids: for trying the viewer without a grid (`--invent 20x500`), for tests and measurements.
 //!
-//! Pure. Rule: the same numbers give the same grid.
+//! Pure. Rule: the same parameters give the same grid.
 
 use crate::grid::Grid;
 use crate::grid::builder::Builder;
@@ -10,11 +10,11 @@ use wire::call::State;
 use wire::event::Outcome;
 use wire::time::Time;
 
-/// When an invented hour begins: 2026-03-28T12:00:00Z.
+/// Start of the synthetic hour: 2026-03-28T12:00:00Z.
 const BEGIN_MICROS: i64 = 1_774_699_200_000_000;
-/// How long it is, in seconds.
+/// Its length, in seconds.
 const HOUR_SECS: u64 = 3_600;
-/// Names of domains; more than these are numbered.
+/// Names of domains; further domains are numbered.
 const DOMAINS: &[&str] = &[
     "UT-ICL", "K-JIST", "Tromsø", "Bergen", "Alpha", "Padova", "Lund", "Bologna", "Krakow", "Zürich",
     "Oxford", "Lyon", "Kyoto", "Madison", "Uppsala", "Delft", "Graz", "Turku", "Oulu", "Aarhus",
@@ -25,11 +25,11 @@ const USERS: &[&str] = &[
 ];
 const NAMES: &[&str] = &["relax", "inttest", "qcd-48", "fold", "render", "mesh", "dgesv", "sweep"];
 
-/// Numbers that all follow from the first.
+/// Pseudo-random numbers from a seed.
 struct Numbers(Dice);
 
 impl Numbers {
-    /// One is drawn whatever `end` is, so that what follows is the same.
+    /// One number is drawn whatever `end` is, so that the following ones stay the same.
     fn below(&mut self, end: u64) -> u64 {
         self.0.draw() % end.max(1)
     }
@@ -40,20 +40,20 @@ impl Numbers {
     }
 }
 
-/// So many seconds into the invented hour.
+/// The time this many seconds after the start of the synthetic hour.
 #[must_use]
 #[allow(clippy::cast_possible_truncation)]
 pub fn time_f(secs: f64) -> Time {
     Time::from_micros(BEGIN_MICROS.saturating_add((secs * 1e6) as i64))
 }
 
-/// The latest time that such grids know.
+/// The latest time that these grids accept.
 #[must_use]
 pub fn latest() -> Time {
     time_f(1e9)
 }
 
-/// A call as logs tell it: handed in at 10 s, started at 20 s, ended well at 60 s.
+/// A call as logs report it: submitted at 10 s, started at 20 s, ended successfully at 60 s.
 #[must_use]
 pub fn call(id: &str, user: &str, hosts: &[&str]) -> wire::call::Call {
     wire::call::Call {
@@ -89,7 +89,7 @@ pub fn one_domain(calls: &[wire::call::Call]) -> Grid {
     builder.build()
 }
 
-/// A call as it is drawn, with these times in seconds.
+/// A call as the grid stores it, with these times in seconds.
 #[must_use]
 pub fn drawn(submitted: Option<i64>, started: Option<i64>, ended: Option<i64>) -> crate::grid::call::Call {
     let mut told = call("slurm:1", "ada", &["wn01"]);
@@ -99,7 +99,7 @@ pub fn drawn(submitted: Option<i64>, started: Option<i64>, ended: Option<i64>) -
     one_domain(&[told]).calls.remove(0)
 }
 
-/// An hour of `domains` with `hosts` each, and `calls` over all of them.
+/// One hour of `domains` with `hosts` each, and `calls` over all of them.
 #[must_use]
 pub fn grid(domains: u32, hosts: u32, calls: u32, seed: u64) -> Grid {
     let mut numbers = Numbers(Dice::new(seed));
@@ -130,7 +130,7 @@ pub fn grid(domains: u32, hosts: u32, calls: u32, seed: u64) -> Grid {
     builder.build()
 }
 
-/// A grid in which `moving` calls are on their way to a host from 100 s of the hour to 101.4 s: for measurements.
+/// A grid in which `moving` calls move to a host from 100 s to 101.4 s of the hour: for measurements.
 #[must_use]
 pub fn busy(domains: u32, hosts: u32, moving: u32) -> Grid {
     let mut numbers = Numbers(Dice::new(7));

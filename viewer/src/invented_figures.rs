@@ -1,6 +1,6 @@
-//! Figures that no one measured: to see graphs without a grid (`--invent`), for their tests and measurements.
+//! Synthetic metrics: for graphs without a grid (`--invent`), for tests and measurements.
 //!
-//! Pure. Rule: the same host gives the same figures.
+//! Pure. Rule: the same host gives the same metrics.
 
 use crate::feed::HostSeries;
 use crate::flock::sweep::HostName;
@@ -8,11 +8,11 @@ use crate::graphs::metric::Metric;
 use crate::invented::time_f;
 use overlay::dice::Dice;
 
-/// From when to when in the invented hour, in seconds, and how far apart.
+/// Length of the series and interval of its samples, in seconds.
 const UNTIL_SECS: u32 = 3_600;
 const STEP_SECS: u32 = 2;
 
-/// The figures of a host over the invented hour.
+/// The series of a host over the synthetic hour.
 #[must_use]
 pub fn host(host: &HostName) -> HostSeries {
     let seed = host
@@ -27,7 +27,7 @@ pub fn host(host: &HostName) -> HostSeries {
     let mut load = 0.0;
     for secs in (0..UNTIL_SECS).step_by(STEP_SECS as usize) {
         let turn = phase + f64::from(secs) / pace * std::f64::consts::TAU;
-        // Jobs come and go: plateaus with a little trembling.
+        // Jobs come and go: plateaus with a little noise.
         let busy = (much * (0.5 + 0.5 * (2.4 * turn.sin()).tanh()) + 0.03 * share()).clamp(0.0, 1.0);
         load += (32.0 * busy - load) / 30.0;
         let burst = if share() > 0.97 { 1.0 } else { 0.08 };

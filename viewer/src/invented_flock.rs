@@ -1,6 +1,6 @@
-//! Processes that no one runs: to see a flock without a grid (`--invent`), for its tests and measurements.
+//! Synthetic processes: for a flock without a grid (`--invent`), for tests and measurements.
 //!
-//! Pure. Rule: the same numbers give the same flock.
+//! Pure. Rule: the same parameters give the same flock.
 
 use crate::flock::Flock;
 use crate::flock::measure::{Capacity, Usage};
@@ -9,11 +9,11 @@ use overlay::dice::Dice;
 use std::time::Duration;
 use wire::time::Time;
 
-/// What an invented host has.
+/// Capacity of a synthetic host.
 const HOST: Capacity = Capacity { cpus: 32.0, memory_bytes: 128e9 };
 
-/// A kind of program: how many of 100 processes it is, the cores it uses, the part of them in the program, its memory
-/// in GB, bytes a second and page faults a second.
+/// A kind of program: its percentage of all processes, the cores it uses, the share of user mode, its memory
+/// in GB, I/O bytes per second, the share of reads, and page faults per second.
 struct Kind {
     name: &'static str,
     of_100: u64,
@@ -45,18 +45,18 @@ const KINDS: &[Kind] = &[
     kind("systemd", 2, 0.0, 0.5, 0.012),
 ];
 
-/// A process, by numbers of its own.
+/// State of one synthetic process.
 struct Life {
     kind: &'static Kind,
     pid: u32,
-    /// From 0 to 1 each.
+    /// Activity, from 0 to 1.
     much: f64,
     period_secs: f64,
     phase: f64,
     usage: Usage,
 }
 
-/// A flock of hosts with `processes` each, swept `sweeps` times from `begin` on, `step` apart.
+/// A flock of hosts with `processes` each, with `sweeps` sweeps from `begin` on, `step` apart.
 #[must_use]
 pub fn flock(hosts: &[HostName], processes: u32, begin: Time, sweeps: u32, step: Duration) -> Flock {
     let mut flock = Flock::default();
@@ -106,11 +106,11 @@ fn life(host: u64, at: u32) -> Life {
 }
 
 impl Life {
-    /// What a sweep tells of it; nothing where it used nothing since the one before.
+    /// The next report of the process; `None` for an idle one after the first sweep.
     fn live(&mut self, sweep: u32, step: Duration) -> Option<Reported> {
         let (kind, secs) = (self.kind, step.as_secs_f64());
         let turn = self.phase + f64::from(sweep) * secs / self.period_secs * std::f64::consts::TAU;
-        // Slow waves, and a faster one by which the members of a program differ.
+        // Slow waves, and a faster one that makes the processes of a program differ.
         let wave = (0.72 + 0.2 * turn.sin() + 0.08 * (3.7 * turn).sin()) * (0.55 + 0.45 * self.much);
         let user = (kind.user + 0.07 * (turn * 0.5).cos()).clamp(0.0, 1.0);
         let cores = kind.cores * wave;
@@ -136,7 +136,7 @@ impl Life {
     }
 }
 
-/// A number from 0 to 1 that follows from another.
+/// A pseudo-random number from 0 to 1, derived from a seed.
 #[allow(clippy::cast_precision_loss)]
 fn share(seed: u64) -> f64 {
     (Dice::new(seed).draw() >> 44) as f64 / f64::from(1 << 20)

@@ -1,8 +1,9 @@
-//! The desktop viewer of visperf: what a grid does, seen.
+//! The desktop viewer of visperf: shows a grid live, and its past.
 //!
-//! Pure inside, thin outside: `grid` (what there is), `layout` (where it stands), `scene` (what moves at a time) and
-//! `timeline` (which time), `flock` (what processes use) know no window; `replay` and `live` are threads that feed it;
-//! `app` draws. Not here: asking daemons of other machines but through a proxy.
+//! Pure inside, thin outside: `grid` (the data), `layout` (positions), `scene` (what moves at a time),
+//! `timeline` (which time is shown) and `flock` (resource use of processes) know no window; `replay` and
+//! `live` are threads that supply data; `app` draws. Not here: queries to daemons of other machines, other
+//! than through a proxy.
 
 pub mod app;
 mod clock;
@@ -29,19 +30,19 @@ pub use run::{Error, run};
 
 use wire::harmless::replaced;
 
-/// Print a message on standard error, for who began the program. It may quote logs and daemons: characters that steer a terminal
-/// are replaced.
+/// Print a message on standard error. It may quote logs and daemons: terminal control characters are
+/// replaced.
 #[expect(clippy::print_stderr, reason = "the program's own words, beside its window")]
 pub fn report(text: &str) {
     let lines = text.split('\n').map(|line| replaced(line, char::REPLACEMENT_CHARACTER));
     eprintln!("visperf-viewer: {}", lines.collect::<Vec<_>>().join("\n"));
 }
 
-/// Print what was asked for.
+/// Print the requested output on standard output.
 fn print(text: &str) -> std::io::Result<()> {
     use std::io::Write as _;
     match writeln!(std::io::stdout().lock(), "{text}") {
-        // Who listens has heard enough.
+        // The reader closed the pipe, as `head` does; this is no error.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => written,
     }

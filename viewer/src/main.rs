@@ -1,6 +1,6 @@
 //! The `visperf-viewer` program.
 //!
-//! Its command line is `viewer::options`, what it does `viewer::run`.
+//! Its command line is in `viewer::options`, its work in `viewer::run`.
 
 use clap::Parser as _;
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
-//! The command line: what is shown, and how.
+//! Command line: what is shown, and how.
 //!
-//! Rule: flags say what to look at; how it looks is chosen in the window and kept there.
+//! Rule: flags select what to show; the appearance is chosen in the window and stored there.
 
 use crate::graphs::metric::Metric;
 use crate::live::Plan;
@@ -13,22 +13,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use wire::time::Time;
 
-/// Where a daemon answers by default.
+/// Default address of a daemon.
 pub const CONNECT_DEFAULT: &str = "127.0.0.1:7317";
 
-/// How the name of a file ends that a viewer has kept.
+/// File name extension of a saved grid.
 pub const KEPT_ENDING: &str = ".visperf";
 
-/// Where what is shown comes from.
+/// Source of the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// Nowhere: so many domains of so many hosts are invented.
+    /// A synthetic grid with this number of domains, and of hosts in each.
     Invented(u32, u32),
-    /// Logs.
     Logs,
-    /// A file that a viewer has kept.
+    /// A saved grid.
     File(PathBuf),
-    /// A daemon, or a proxy; what is wrong with it otherwise.
+    /// A daemon or a proxy, or the error in its specification.
     Daemon(Result<Plan, String>),
 }
 
@@ -135,7 +134,7 @@ fn usual() -> Where {
 }
 
 impl Options {
-    /// Where what is shown comes from.
+    /// The source of the data.
     #[must_use]
     pub fn what(&self) -> What {
         if let Some((domains, hosts)) = self.invent {
@@ -152,7 +151,7 @@ impl Options {
         What::Daemon(self.plan())
     }
 
-    /// Whom to ask.
+    /// The daemon to query.
     fn plan(&self) -> Result<Plan, String> {
         let mut plan = Plan {
             address: self.directory.or(self.connect).map_or_else(usual, Where::from),
@@ -170,34 +169,33 @@ impl Options {
         Ok(plan)
     }
 
-    /// Whether sensors are in front.
+    /// Whether the sensors tab is selected.
     #[must_use]
     pub fn shows_sensors(&self) -> bool {
         self.tab.as_deref() == Some("sensors")
     }
 
-    /// Whether graphs are in front.
+    /// Whether a graphs tab is selected.
     #[must_use]
     pub fn shows_graphs(&self) -> bool {
         matches!(self.tab.as_deref(), Some("graphs" | "multiples"))
     }
 
-    /// The size of the picture.
     #[must_use]
     pub fn picture_size(&self) -> Size {
         Size { width: self.size.0, height: self.size.1, scale: self.scale }
     }
 
-    /// The zone of times.
+    /// The time zone for display and for timestamps without one.
     #[must_use]
     pub fn zone(&self) -> TimeZone {
         self.zone.clone().unwrap_or_else(TimeZone::system)
     }
 
-    /// The time to begin at.
+    /// The initial time.
     ///
     /// # Errors
-    /// If it is no time; the text says what was expected.
+    /// If it is no valid time; the text says what was expected.
     pub fn at(&self) -> Result<Option<Time>, String> {
         self.at.as_deref().map(|text| time(text, &self.zone())).transpose()
     }

@@ -1,13 +1,13 @@
-//! The axes of graphs: whole moments of the clock and round figures, and figures in four signs.
+//! Axes of graphs: ticks at round times and round values, and short labels of values.
 //!
-//! Pure. Not here: how moments are written (`app::text`).
+//! Pure. Not here: labels of times (`app::text`).
 
 use wire::time::Time;
 
-/// Most marks on an axis, whatever is asked.
+/// Maximum number of ticks on an axis.
 const MARKS_MAX: usize = 24;
 
-/// Whole moments of the clock between two times, at most `most` of them.
+/// Round times between two times, at most `most` of them.
 #[must_use]
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
 pub fn moments(from: Time, to: Time, most: usize) -> Vec<Time> {
@@ -24,7 +24,7 @@ pub fn moments(from: Time, to: Time, most: usize) -> Vec<Time> {
     moments.take(most).take_while(|moment| *moment <= to).collect()
 }
 
-/// Round figures from `low` to `high`, some `most` of them, and one beside nothing where there is any.
+/// Round values from `low` to `high`, about `most` of them, including one other than zero if possible.
 #[must_use]
 #[allow(clippy::cast_precision_loss)]
 pub fn round(low: f64, high: f64, most: usize) -> Vec<f64> {
@@ -33,14 +33,14 @@ pub fn round(low: f64, high: f64, most: usize) -> Vec<f64> {
     let power = 10_f64.powf(rough.log10().floor());
     let steps = [0.5, 1.0, 2.0, 5.0, 10.0].map(|by| by * power);
     let at = steps.iter().position(|step| *step >= rough).unwrap_or(steps.len() - 1);
-    // Of a plot in which the round step does not even fit once, the next smaller.
+    // If not even one step fits into the plot, use the next smaller.
     let at = if steps[at] > high.max(-low) { at.saturating_sub(1) } else { at };
     let step = steps[at];
     let first = (low / step).ceil();
     (0_u32..24).map(|number| (first + f64::from(number)) * step).take_while(|value| *value <= high).collect()
 }
 
-/// From which to which figure a plot reaches: from nothing, a little beyond the greatest.
+/// Range of a plot: from zero to a little beyond the extreme values.
 #[must_use]
 pub fn reach(figures: impl Iterator<Item = f64>, at_least: f64) -> (f64, f64) {
     let finite = figures.filter(|figure| figure.is_finite());
@@ -49,7 +49,7 @@ pub fn reach(figures: impl Iterator<Item = f64>, at_least: f64) -> (f64, f64) {
     if low < high { (low * 1.06, high * 1.06) } else { (0.0, 1.0) }
 }
 
-/// A figure in four signs; one that is too small or too great for them by its power of ten.
+/// A value in at most four characters and a unit; a very small or very large one as a power of ten.
 #[must_use]
 pub fn short(value: f64) -> String {
     let units = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];

@@ -1,37 +1,35 @@
-//! How many small plots stand side by side and one below the other.
+//! Grid of small plots: how many columns and rows, and the size of each plot.
 //!
-//! Pure. Rule: all are of one size, none covers another or leaves the width; what does not fit in height is scrolled to,
-//! never made too small to read. Not here: what is in them.
+//! Pure. Rule: all plots have the same size, none overlaps another or exceeds the width; if the height is too
+//! small, the grid scrolls, and plots stay legible. Not here: the contents.
 
 use crate::layout::{Area, Point};
 use std::ops::Range;
 
-/// Least width of a small plot: a name of some fifteen letters, and two moments below.
+/// Minimum width of a small plot: a name of some fifteen letters, and two time labels below.
 pub const WIDTH_MIN: f32 = 168.0;
-/// Least height: the name, and a curve of which one sees where it goes.
+/// Minimum height: the name, and a recognizable curve.
 pub const HEIGHT_MIN: f32 = 84.0;
-/// Between two of them.
+/// Gap between two plots.
 pub const GAP: f32 = 10.0;
-/// How much wider than high a curve is easily read.
+/// Ratio of width to height at which a curve is easy to read.
 const ASPECT: f32 = 2.4;
 
-/// The cells.
+/// The grid.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cells {
     count: usize,
-    /// Side by side.
     pub columns: usize,
-    /// One below the other.
     pub rows: usize,
-    /// Width of one.
+    /// Width of one plot.
     pub width: f32,
-    /// Height of one.
+    /// Height of one plot.
     pub height: f32,
 }
 
 impl Cells {
-    /// `count` cells in so much room, as large as they can be; those of one host, `group` of them, stand in one row
-    /// where that has room.
+    /// Lay out `count` plots in this space, as large as possible; `group` of them, those of one host, share a
+    /// row if it is wide enough.
     #[must_use]
     pub fn fit(count: usize, group: usize, width: f32, height: f32) -> Cells {
         let count = count.max(1);
@@ -53,7 +51,7 @@ impl Cells {
         })
     }
 
-    /// Where one stands, from the upper left corner of all.
+    /// Position of one plot, relative to the upper left corner of the grid.
     #[must_use]
     pub fn area(&self, at: usize) -> Area {
         let (column, row) = (at % self.columns, at / self.columns);
@@ -61,13 +59,13 @@ impl Cells {
         Area { min, max: min.plus(Point::new(self.width, self.height)) }
     }
 
-    /// The height of all of them.
+    /// Total height.
     #[must_use]
     pub fn whole_height(&self) -> f32 {
         to_f32(self.rows) * (self.height + GAP) - GAP
     }
 
-    /// Those of which something is seen between two heights.
+    /// The plots that are at least partly visible between two heights.
     #[must_use]
     pub fn seen(&self, top: f32, bottom: f32) -> Range<usize> {
         let pitch = self.height + GAP;
@@ -129,7 +127,7 @@ mod tests {
         check(2, 1, 1_000.0, 600.0, (1, 2));
         check(16, 1, 1_000.0, 600.0, (4, 4));
         check(64, 1, 3_400.0, 1_900.0, (7, 10));
-        // Too many for the height: as many side by side as are legible, and scrolled.
+        // Too many for the height: as many columns as are legible, and scrolling.
         check(64, 1, 800.0, 500.0, (4, 16));
         check(10, 5, 1_000.0, 600.0, (5, 2));
     }

@@ -1,43 +1,45 @@
-//! A metric as it is graphed: the usual ones of a host, made of several of its counters, and any other by its name.
+//! Metrics of graphs: the built-in ones of a host, each computed from several counters, and any other by
+//! name.
 //!
-//! Pure. Names are those of `sensor.metrics`. Not here: how counters become figures (`live::rates`).
+//! Pure. Names are those of `sensor.metrics`. Not here: conversion of counters (`live::rates`).
 
 use crate::feed::HostSeries;
 use crate::series::Series;
 
-/// Longest name of a metric that is typed.
+/// Maximum length of a metric name in the input field.
 const NAME_LEN_MAX: usize = 128;
-/// Lines of one metric of one host that are drawn; a name can stand for any number.
+/// Maximum number of lines of one metric of one host; a name may match any number.
 pub const LINES_MAX: usize = 12;
 
-/// A line: its name, and its figures.
+/// A line: its name and its series.
 pub type Line<'a> = (&'a str, &'a Series);
 
 /// A metric.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Metric {
-    /// Cores that are used, by what for.
+    /// Cores in use, by mode.
     Cpu,
-    /// Bytes a second, read and written.
+    /// Bytes per second, read and written.
     Disk,
-    /// Bytes a second, received and sent.
+    /// Bytes per second, received and sent.
     Network,
-    /// Bytes that are used.
+    /// Memory in use, in bytes.
     Memory,
-    /// The load of one minute.
+    /// Load average of one minute.
     Load,
-    /// Any other by its name, in which `*` matches any characters: each with its labels is a line, a counter as its rate.
+    /// Any other metric by name, in which `*` matches any characters: each series is a line, a counter as its
+    /// rate.
     Named(String),
 }
 
 impl Metric {
-    /// Those of every host, in the order in which they stand.
+    /// The built-in metrics, in display order.
     pub const USUAL: &[Metric] = &[Metric::Cpu, Metric::Disk, Metric::Network, Metric::Memory, Metric::Load];
 
-    /// By its word, or the name of any metric.
+    /// Parse the keyword of a built-in metric, or the name of any metric.
     ///
     /// # Errors
-    /// If no metric can be called so; the text says what was expected.
+    /// If the text is no valid name; the error says what was expected.
     pub fn parse(text: &str) -> Result<Metric, String> {
         if let Some(usual) = Metric::USUAL.iter().find(|usual| usual.word() == text) {
             return Ok(usual.clone());
@@ -52,7 +54,7 @@ impl Metric {
         }
     }
 
-    /// Its word, by which it is kept.
+    /// Its keyword, as stored in the settings.
     #[must_use]
     pub fn word(&self) -> &str {
         match self {
@@ -65,7 +67,7 @@ impl Metric {
         }
     }
 
-    /// What stands over its plot, with the unit where it is known.
+    /// Title of its plot, with the unit if it is known.
     #[must_use]
     pub fn title(&self) -> &str {
         match self {
@@ -78,13 +80,13 @@ impl Metric {
         }
     }
 
-    /// The same without the unit.
+    /// The title without the unit.
     #[must_use]
     pub fn short_title(&self) -> &str {
         self.title().split(',').next().unwrap_or_default()
     }
 
-    /// The names that a daemon is asked for.
+    /// The names to request from a daemon.
     #[must_use]
     pub fn asked(&self) -> Vec<&str> {
         match self {
@@ -97,7 +99,7 @@ impl Metric {
         }
     }
 
-    /// The names of its lines, where they are known beforehand.
+    /// The names of its lines, if they are fixed.
     #[must_use]
     pub fn usual_lines(&self) -> &'static [&'static str] {
         match self {
@@ -110,7 +112,7 @@ impl Metric {
         }
     }
 
-    /// The line that is the sum of the others, or the only one; none where it is not known what its lines are.
+    /// Name of the line that is the sum of the others, or the only one; `None` if its lines are not fixed.
     #[must_use]
     pub fn whole(&self) -> Option<&'static str> {
         match self {
@@ -123,7 +125,7 @@ impl Metric {
         }
     }
 
-    /// Its lines among the series of a host, in their order; those that have no figure are none.
+    /// Its lines among the series of a host, in display order, without empty ones.
     #[must_use]
     pub fn lines<'a>(&self, series: &'a HostSeries) -> Vec<Line<'a>> {
         let usual = self.usual_lines();
@@ -134,7 +136,7 @@ impl Metric {
         series.iter().filter(|(name, _)| self.has(name)).filter_map(line).take(LINES_MAX).collect()
     }
 
-    /// What stands for all its lines: the whole where there is one, else each of them.
+    /// The lines for a plot of several hosts: the sum if there is one, otherwise each line.
     #[must_use]
     pub fn lines_together<'a>(&self, series: &'a HostSeries) -> Vec<Line<'a>> {
         match self.whole() {
@@ -143,7 +145,7 @@ impl Metric {
         }
     }
 
-    /// Whether a line is one of its own.
+    /// Whether a line belongs to it.
     #[must_use]
     pub fn has(&self, line: &str) -> bool {
         match self {
@@ -156,7 +158,7 @@ impl Metric {
         }
     }
 
-    /// What a plot reaches at least: who does nothing is not drawn as if it did much.
+    /// Minimum upper end of the scale, so that small values do not fill the plot.
     #[must_use]
     pub fn reaches_at_least(&self) -> f64 {
         match self {
@@ -171,13 +173,13 @@ fn line<'a>((name, series): (&'a String, &'a Series)) -> Option<Line<'a>> {
     series.newest().map(|_| (name.as_str(), series))
 }
 
-/// Whether a line is one of a usual metric, which stands for several of a host's own.
+/// Whether a line belongs to a built-in metric.
 #[must_use]
 pub fn is_usual_line(line: &str) -> bool {
     Metric::USUAL.iter().any(|usual| usual.has(line))
 }
 
-/// Whether a name fits a pattern in which `*` matches any characters.
+/// Whether a name matches a pattern in which `*` matches any characters.
 #[must_use]
 pub fn fits(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');

@@ -1,7 +1,7 @@
-//! What the graphs show: which metrics of which hosts, how they are arranged, and over what span of time.
+//! Configuration of the graphs: which metrics of which hosts, their arrangement, and the time span.
 //!
-//! Pure. Rule: what a person chose holds at the next start, and what is kept in a file by somebody else is bounded as
-//! what is typed. Not here: where figures come from (`live`), what is painted (`app::graphs`).
+//! Pure. Rule: the user's choice is restored at the next start, and a settings file is validated like typed
+//! input. Not here: the source of the data (`live`), drawing (`app::graphs`).
 
 pub mod axis;
 pub mod cells;
@@ -12,12 +12,12 @@ use crate::flock::sweep::HostName;
 use metric::Metric;
 use serde::{Deserialize, Serialize};
 
-/// Most hosts whose figures are shown at a time.
+/// Maximum number of hosts with graphs.
 pub const HOSTS_MAX: usize = 64;
-/// Most metrics at a time.
+/// Maximum number of metrics.
 pub const METRICS_MAX: usize = 8;
 
-/// How plots are arranged.
+/// Arrangement of plots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrangement {
@@ -28,48 +28,44 @@ pub enum Arrangement {
     Each,
 }
 
-/// How high values reach.
+/// Scale of the vertical axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
-    /// As high in every plot of a metric, so that they can be compared.
+    /// The same in every plot of a metric, so that they can be compared.
     #[default]
     Shared,
-    /// As high as the highest of the plot.
+    /// From the highest value of each plot.
     Own,
 }
 
-/// What a person chose.
+/// The user's choice.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Choice {
-    /// How plots are arranged.
     pub arrangement: Arrangement,
-    /// How high they reach.
     pub scale: Scale,
-    /// Over what span.
     pub span: span::Span,
-    /// Domain and name of the hosts; the first that are live where no one chose.
+    /// Domain and name of the hosts; the first live ones while the user has not chosen.
     hosts: Option<Vec<(String, String)>>,
-    /// The metrics by their words; all the usual ones where no one chose.
+    /// Keywords of the metrics; all built-in ones while the user has not chosen.
     metrics: Option<Vec<String>>,
 }
 
 impl Choice {
-    /// The hosts, where somebody chose.
+    /// The hosts, if the user has chosen.
     #[must_use]
     pub fn hosts(&self) -> Option<Vec<HostName>> {
         let hosts = self.hosts.as_ref()?;
         Some(hosts.iter().take(HOSTS_MAX).map(|(domain, host)| HostName::new(domain, host)).collect())
     }
 
-    /// Show these hosts; the first that are live for nothing.
+    /// Choose these hosts; `None` returns to the first live ones.
     pub fn set_hosts(&mut self, hosts: Option<&[HostName]>) {
         let pair = |host: &HostName| (host.domain.to_string(), host.host.to_string());
         self.hosts = hosts.map(|hosts| hosts.iter().take(HOSTS_MAX).map(pair).collect());
     }
 
-    /// The metrics.
     #[must_use]
     pub fn metrics(&self) -> Vec<Metric> {
         match &self.metrics {
@@ -80,7 +76,7 @@ impl Choice {
         }
     }
 
-    /// Show a metric, or show it no more; one beyond those that have room is not taken.
+    /// Add or remove a metric; ignored beyond the limit.
     pub fn toggle(&mut self, metric: &Metric) {
         let mut metrics = self.metrics();
         match metrics.iter().position(|known| known == metric) {
@@ -90,14 +86,14 @@ impl Choice {
             None if metrics.len() < METRICS_MAX => metrics.push(metric.clone()),
             None => {}
         }
-        // The usual ones in their order, others as they were chosen.
+        // The built-in ones in their order, others in the order of selection.
         metrics.sort_by_key(|metric| {
             Metric::USUAL.iter().position(|usual| usual == metric).unwrap_or(usize::MAX)
         });
         self.set_metrics(&metrics);
     }
 
-    /// What of it is kept: where nothing was changed since the begin, what was kept before.
+    /// What to store in the settings: for parts unchanged since the start, the previously stored value.
     pub(crate) fn to_keep(&self, begun: &Choice, before: &Choice) -> Choice {
         Choice {
             arrangement: kept(&self.arrangement, &begun.arrangement, &before.arrangement),
@@ -108,14 +104,13 @@ impl Choice {
         }
     }
 
-    /// Show these metrics.
     pub fn set_metrics(&mut self, metrics: &[Metric]) {
         let words = metrics.iter().take(METRICS_MAX).map(|metric| metric.word().to_owned());
         self.metrics = (metrics != Metric::USUAL).then(|| words.collect());
     }
 }
 
-/// What was before, unless what is now differs from how it started.
+/// The stored value, unless the current one differs from that at the start.
 pub(crate) fn kept<T: PartialEq + Clone>(now: &T, begun: &T, before: &T) -> T {
     if now == begun { before.clone() } else { now.clone() }
 }

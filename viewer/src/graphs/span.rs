@@ -1,16 +1,17 @@
-//! Over what span of time the graphs reach: one for all of them, moved and widened together.
+//! Time span of the graphs: shared by all of them, for panning and zooming.
 //!
-//! Pure. Rule: it ends at the time that is looked at, or so far before it; nothing of it is in the future, whoever kept it.
+//! Pure. Rule: it ends at the shown time or before it; it never reaches into the future, whatever a settings
+//! file contains.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use wire::time::Time;
 
-/// What is seen until somebody zooms, in seconds.
+/// Default width, in seconds.
 const USUAL_SECS: f64 = 300.0;
-/// The narrowest and the widest, in seconds.
+/// Minimum and maximum width, in seconds.
 const SECS: std::ops::RangeInclusive<f64> = 2.0..=3_600.0;
-/// How far before the time that is looked at it may end, in seconds.
+/// Maximum distance of its end from the shown time, in seconds.
 const BACK_SECS_MAX: f64 = 86_400.0;
 
 /// The span.
@@ -18,7 +19,7 @@ const BACK_SECS_MAX: f64 = 86_400.0;
 #[serde(default)]
 pub struct Span {
     secs: f64,
-    /// Not kept: who restarts looks at what is now.
+    /// Not stored: after a restart the graphs show the present.
     #[serde(skip)]
     back_secs: f64,
 }
@@ -30,38 +31,38 @@ impl Default for Span {
 }
 
 impl Span {
-    /// Its seconds.
+    /// Its width in seconds.
     #[must_use]
     pub fn secs(&self) -> f64 {
         clamp(self.secs, SECS, USUAL_SECS)
     }
 
-    /// How many seconds before the time that is looked at it ends.
+    /// Seconds between its end and the shown time.
     #[must_use]
     pub fn back_secs(&self) -> f64 {
         clamp(self.back_secs, 0.0..=BACK_SECS_MAX, 0.0)
     }
 
-    /// From when to when, at a time that is looked at.
+    /// Start and end, for a shown time.
     #[must_use]
     pub fn range(&self, at: Time) -> (Time, Time) {
         let end = at.minus(Duration::from_secs_f64(self.back_secs()));
         (end.minus(Duration::from_secs_f64(self.secs())), end)
     }
 
-    /// Have it this wide, up to the time that is looked at.
+    /// Set the width; the span then ends at the shown time.
     pub fn set_secs(&mut self, secs: f64) {
         *self = Span { secs: clamp(secs, SECS, USUAL_SECS), back_secs: 0.0 };
     }
 
-    /// Move it by a share of its width, into the past where that is more than nothing.
+    /// Pan by a share of its width; a positive share moves into the past.
     pub fn pan(&mut self, share: f64) {
         *self = Span { secs: self.secs(), back_secs: self.back_secs() + share * self.secs() };
         self.back_secs = self.back_secs();
     }
 
-    /// Make it narrower by a factor; what stands at this share of its width stays there. One that follows the time goes on
-    /// following it.
+    /// Zoom in by a factor; the time at this share of its width keeps its position. A span that follows the
+    /// shown time continues to follow it.
     pub fn zoom(&mut self, factor: f64, share: f64) {
         if !(factor.is_finite() && factor > 0.0) {
             return;
@@ -74,7 +75,7 @@ impl Span {
         self.back_secs = self.back_secs();
     }
 
-    /// Whether it is as no one changed it.
+    /// Whether it is the default.
     #[must_use]
     pub fn is_usual(&self) -> bool {
         *self == Span::default()
@@ -108,7 +109,7 @@ mod tests {
     #[test]
     fn what_is_pointed_at_stays_where_it_is() {
         let mut span = Span::default();
-        // 75 seconds before the end are a quarter of the way from the right.
+        // 75 seconds before the end: a quarter of the width from the right.
         span.zoom(2.0, 0.75);
         let (from, to) = ends(&span);
         assert!((from - (75.0 + 112.5)).abs() < 1e-6 && (to - 37.5).abs() < 1e-6, "{from} {to}");

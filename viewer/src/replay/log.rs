@@ -1,8 +1,8 @@
-//! Logs of middleware as a grid: lines in, calls and changes of hosts out, with the filters and the joining that a
-//! sensor uses, so that the map shows the calls that `visperf calls` lists.
+//! Log replay: turns lines of middleware logs into a grid with the same filters and the same joining as a
+//! sensor, so that the map shows the calls that `visperf calls` lists.
 //!
-//! Pure: bytes and the time of reading go in. Bounded: the joiner keeps at most [`CALLS_MAX`] calls, a line at most
-//! [`LINE_LEN_MAX_BYTES`]. Not here: files (`replay`).
+//! Pure: bytes and the time of reading go in. Bounded: the joiner stores at most [`CALLS_MAX`] calls, a line
+//! at most [`LINE_LEN_MAX_BYTES`]. Not here: files (`replay`).
 
 use super::told::Wanted;
 use crate::grid::Grid;
@@ -19,45 +19,45 @@ use wire::event::{Content, Id, Kind, Value};
 use wire::id::{Generation, SensorKey};
 use wire::time::Time;
 
-/// Longest line that is read whole, in bytes; the sensor's limit.
+/// Maximum length of a line in bytes, as in the sensor; the rest of a longer line is ignored.
 pub const LINE_LEN_MAX_BYTES: usize = 1 << 20;
-/// Changes of hosts kept over all logs; each is a line of the middleware that names hosts.
+/// State changes of hosts stored over all logs; each is a line of the middleware that names hosts.
 const CHANGES_MAX: usize = 100_000;
-/// After so many lines the engine's changes, which only a sensor keeps, are let go.
+/// Number of lines after which the engine's queue of changes, which only a sensor needs, is drained.
 const CHANGES_EVERY_LINES: u64 = 1_024;
 
-/// Several logs being read into one grid.
+/// Logs that are read into one grid.
 pub struct Logs {
     logs: Vec<Log>,
-    /// Files so far, of all logs.
+    /// Number of files so far, over all logs.
     generations: u32,
     joiner: Joiner,
     changes: Vec<(Time, String, HostState)>,
     changes_left_out: u64,
-    /// The name that the domain has on the map.
+    /// Displayed name of the domain.
     domain: String,
     seen: Time,
-    /// Of the call whose events are looked for, if any are.
+    /// Collects the events of a call, if requested.
     wanted: Option<Wanted>,
 }
 
-/// One log.
+/// State of one log.
 struct Log {
     engine: Engine,
-    /// Its file's.
+    /// Name of its file.
     name: Arc<str>,
     generation: Generation,
     offset: u64,
-    /// What was read of a line whose end was not.
+    /// Start of a line whose end was not read yet.
     begun: Vec<u8>,
-    /// Length of that line so far, also of what is not kept.
+    /// Length of that line so far, including bytes beyond the limit.
     begun_len: usize,
     begun_at: u64,
     lines: u64,
 }
 
 impl Logs {
-    /// No log yet; `seen` is when they are read.
+    /// Without any log; `seen` is the time of reading.
     #[must_use]
     pub fn new(seen: Time) -> Logs {
         Logs {
@@ -72,7 +72,7 @@ impl Logs {
         }
     }
 
-    /// One more log, which this filter reads; its number for [`Logs::bytes`].
+    /// Add a log that this filter reads; returns its index for [`Logs::bytes`].
     pub fn add(&mut self, filter: Arc<Filter>, source: &Source) -> usize {
         self.domain = common_name(&self.domain, filter.product());
         self.generations += 1;
@@ -80,7 +80,7 @@ impl Logs {
         self.logs.len() - 1
     }
 
-    /// What comes of this log from now on is of another file at its place, read from its beginning; what it told so far
+    /// Continue a log with another file at its path, from the start; what was read from the previous file
     /// stays.
     pub fn renew(&mut self, log: usize, filter: Arc<Filter>, source: &Source, seen: Time) {
         self.pause(log, true, seen);
@@ -91,7 +91,7 @@ impl Logs {
         *log = Log { lines, ..Log::new(filter, source, generation) };
     }
 
-    /// More bytes of a log, read at `seen`.
+    /// Process more bytes of a log, read at `seen`.
     pub fn bytes(&mut self, log: usize, bytes: &[u8], seen: Time) {
         self.seen = self.seen.max(seen);
         let Some(log) = self.logs.get_mut(log) else { return };
@@ -103,8 +103,8 @@ impl Logs {
         self.take(found, &source);
     }
 
-    /// There is no more for now: records that wait for their end are closed. With `whole`, a last line without an end
-    /// is one too.
+    /// End of the available data: records that wait for their end are closed. With `whole`, a last line
+    /// without a newline is processed too.
     pub fn pause(&mut self, log: usize, whole: bool, seen: Time) {
         let Some(log) = self.logs.get_mut(log) else { return };
         let mut found = Vec::new();
@@ -122,7 +122,7 @@ impl Logs {
         self.logs.iter().map(|log| log.lines).sum()
     }
 
-    /// The grid as the logs tell it.
+    /// Build the grid from what was read.
     #[must_use]
     pub fn grid(&self) -> Grid {
         let mut builder = Builder::new(self.seen.plus(AHEAD));
@@ -139,12 +139,12 @@ impl Logs {
         grid
     }
 
-    /// Have the events of a call kept, of what is read from now on.
+    /// Collect the events of a call from what is read from now on.
     pub(super) fn want(&mut self, wanted: Wanted) {
         self.wanted = Some(wanted);
     }
 
-    /// What was kept of it.
+    /// The collected events.
     pub(super) fn wanted(self) -> Option<Wanted> {
         self.wanted
     }
@@ -181,10 +181,10 @@ impl Log {
         Log { engine, name, generation, offset: 0, begun: Vec::new(), begun_len: 0, begun_at: 0, lines: 0 }
     }
 
-    /// Bytes up to a line's end, or up to where reading stopped.
+    /// Process bytes up to the end of a line, or up to where reading stopped.
     fn part(&mut self, part: &[u8], seen: Time, found: &mut Vec<Found>) {
         if self.begun_len == 0 {
-            // Where a file was cut and written on, NULs stand before the next line.
+            // In a file that was truncated while its writer continued, NUL bytes precede the next line.
             let nuls = part.iter().take_while(|&&byte| byte == 0).count();
             self.offset += nuls as u64;
             self.begun_at = self.offset;
@@ -218,7 +218,7 @@ impl Log {
     }
 }
 
-/// What two products' names begin with: `Slurm` of the controller and of its hosts; else the first.
+/// Common prefix of two product names: `Slurm` for the controller and its hosts; without one, the first name.
 fn common_name(one: &str, other: &str) -> String {
     if one.is_empty() {
         return other.to_owned();
@@ -228,7 +228,7 @@ fn common_name(one: &str, other: &str) -> String {
     if same.is_empty() { one.to_owned() } else { same.join(" ") }
 }
 
-/// What an event tells of hosts.
+/// The host state that an event implies, if any.
 fn state_told(kind: Kind) -> Option<HostState> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "of many kinds three tell of hosts")]
     match kind {
@@ -239,7 +239,7 @@ fn state_told(kind: Kind) -> Option<HostState> {
     }
 }
 
-/// The hosts that an event is about: those listed, else the one named, else the party acted on.
+/// The hosts that an event is about: the attribute `hosts`, else `host`, else the receiver.
 fn hosts_named(content: &Content) -> Vec<String> {
     match (content.attribute("hosts"), content.attribute("host")) {
         (Some(Value::List(hosts)), _) => hosts.iter().map(ToString::to_string).collect(),

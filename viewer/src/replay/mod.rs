@@ -1,8 +1,8 @@
-//! Logs opened from files, with no grid at all, and followed while they grow.
+//! Replay of log files without a grid; the files are followed while they grow.
 //!
-//! A thread of its own reads; what it has comes as [`crate::feed::Update`]s through a bounded channel. Rule: a file
-//! that shrinks or is replaced (rotated) is read from its beginning, after the rest of the one before, and told; what it
-//! told before stays. Not here: what lines mean (`log`).
+//! A separate thread reads the files and sends [`crate::feed::Update`]s through a bounded channel. Rule: a
+//! file that shrank or was replaced (rotated) is read from the start, after the rest of the previous one, and
+//! the user is notified; earlier data stays. Not here: parsing of lines (`log`).
 
 pub mod log;
 mod told;
@@ -21,13 +21,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::time::Time;
 
-/// Read at a time, in bytes.
+/// Size of the read buffer, in bytes.
 const PIECE_LEN_BYTES: usize = 1 << 18;
-/// Looked at to choose a filter, in bytes; as `visperf filter try` does.
+/// Bytes inspected to choose a filter; as `visperf filter try` does.
 const BEGINNING_LEN_BYTES: u64 = 1 << 18;
-/// How often a log is looked at for more.
+/// How often a log is checked for more.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Logs opened together; a system has some ten.
+/// Maximum number of logs; a system has some ten.
 const LOGS_MAX: usize = 64;
 
 /// Why a log cannot be replayed.
@@ -39,18 +39,15 @@ pub enum Error {
     Read {
         /// The log, or the filter.
         what: &'static str,
-        /// Where it is.
         path: String,
-        /// What is wrong.
         error: String,
     },
-    /// No filter reads the log.
+    /// No filter matches the log.
     #[error("{0}")]
     Filter(String),
     /// There is no filter of this name.
     #[error("{0}")]
     NoFilter(String),
-    /// Too many logs.
     #[error("expected at most {LOGS_MAX} logs, found {0}")]
     TooMany(usize),
 }
@@ -58,34 +55,33 @@ pub enum Error {
 /// What to replay.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The logs.
     pub logs: Vec<PathBuf>,
     /// The filter's name or file; chosen by the log's name and first lines where none is named.
     pub filter: Option<String>,
-    /// Zone of stamps that print none.
+    /// Time zone of timestamps without one.
     pub zone: TimeZone,
 }
 
-/// Logs that are open.
+/// Open logs.
 pub struct Reader {
     files: Vec<Opened>,
     logs: Logs,
-    /// Whether a last line without an end was taken for one.
+    /// Whether a last line without a newline was processed.
     is_whole: bool,
 }
 
-/// A log that is open.
+/// An open log.
 struct Opened {
     path: PathBuf,
     file: File,
-    /// Read so far, in bytes.
+    /// Bytes read so far.
     offset: u64,
     filter: Arc<Filter>,
     source: Source,
 }
 
 impl Opened {
-    /// Read what there is more of the log of this number; how many bytes that was.
+    /// Read what was added to the log with this index. Returns the number of bytes.
     fn read(&mut self, number: usize, logs: &mut Logs, now: Time) -> Result<u64, Error> {
         let before = self.offset;
         let mut piece = vec![0; PIECE_LEN_BYTES];
@@ -100,7 +96,8 @@ impl Opened {
         }
     }
 
-    /// Whether another file stands at its place, or less than was read of it. One that is not there is waited for.
+    /// Whether its path now leads to another file, or the file is shorter than what was read. A missing file
+    /// is waited for.
     fn is_another(&self) -> bool {
         let (Ok(there), Ok(own)) = (self.path.metadata(), self.file.metadata()) else { return false };
         there.len() < self.offset || (there.dev(), there.ino()) != (own.dev(), own.ino())
@@ -139,10 +136,10 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Read what there is more; how many bytes that was.
+    /// Read what was added to all logs. Returns the number of bytes.
     ///
     /// # Errors
-    /// If a log cannot be read any more.
+    /// If a log can no longer be read.
     pub fn read(&mut self, whole: bool, now: Time) -> Result<u64, Error> {
         self.is_whole = whole;
         let mut sum = 0;
@@ -168,11 +165,11 @@ impl Reader {
         self.logs.lines()
     }
 
-    /// Go on with the files that were put at the places of those that are read, from their beginnings, once the rest of
-    /// those before was read; which these are.
+    /// Switch to files that replaced those being read, from their start, after reading the rest of the
+    /// previous ones. Returns their paths.
     ///
     /// # Errors
-    /// If one cannot be read; it is tried again at the next call.
+    /// If one cannot be read; the next call tries again.
     pub fn renew(&mut self, now: Time) -> Result<Vec<PathBuf>, Error> {
         let mut renewed = Vec::new();
         for (at, opened) in self.files.iter_mut().enumerate().filter(|(_, opened)| opened.is_another()) {
@@ -186,7 +183,7 @@ impl Reader {
     }
 }
 
-/// Read the logs, and follow them until no one listens.
+/// Start a thread that reads and follows the logs until the window is closed.
 ///
 /// # Errors
 /// If the thread cannot be started.
@@ -196,7 +193,7 @@ pub fn follow(mut reader: Reader, feed: Feed) -> std::io::Result<()> {
         loop {
             let now = crate::clock::now();
             let read = reader.read(false, now);
-            // What is new at their places is read at the next look.
+            // New files at the same paths are read in the next pass.
             match read.and_then(|read| Ok((read, reader.renew(now)?))) {
                 Ok((read, renewed)) => {
                     let has_news = read > 0 || told.is_none() || !renewed.is_empty();
@@ -220,7 +217,7 @@ pub fn follow(mut reader: Reader, feed: Feed) -> std::io::Result<()> {
             match feed.rest(LOOK_EVERY) {
                 Rested::Alone => return,
                 Rested::Wished(Wish::Served(mut wanted)) => {
-                    // Of several that were chosen one after the other the last is looked at.
+                    // Only the latest of several queued requests is answered.
                     while let Rested::Wished(Wish::Served(newer)) = feed.rest(Duration::ZERO) {
                         wanted = newer;
                     }
@@ -231,7 +228,7 @@ pub fn follow(mut reader: Reader, feed: Feed) -> std::io::Result<()> {
             }
         }
     };
-    // It ends when the window does: `rest` says so.
+    // The thread ends with the window: `rest` then returns `Rested::Alone`.
     std::thread::Builder::new().name("viewer-replay".into()).spawn(read).map(drop)
 }
 

@@ -1,7 +1,7 @@
-//! The events of one call: its logs are read once more, and what joins to it is kept.
+//! Events of one call: its logs are read a second time, and the events that join to the call are collected.
 //!
-//! Rule: nothing of all other events is kept, at the first reading and at this one; of more than are told of a call the last are.
-//! Not here: what lines mean (`log`).
+//! Rule: other events are stored neither in the first pass nor in this one; of more events than the limit the
+//! last are returned. Not here: parsing of lines (`log`).
 
 use super::log::Logs;
 use super::{Error, PIECE_LEN_BYTES, Reader, unreadable};
@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt as _;
 use wire::event::Value;
 use wire::time::Time;
 
-/// What is kept at the second reading.
+/// Collector of the second pass.
 pub(super) struct Wanted {
     /// Every id under which the call is known.
     ids: BTreeSet<CompactString>,
@@ -23,7 +23,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// An event of `source` that joined to the call of this id.
+    /// Store an event from `source` that joined to the call of this id.
     pub(super) fn joined(&mut self, id: &CompactString, found: &Found, source: &str) {
         if self.ids.contains(id) {
             if self.events.len() >= EVENTS_MAX {
@@ -35,7 +35,7 @@ impl Wanted {
 }
 
 impl Reader {
-    /// What is told of a call that somebody chose: its events, or why there are none.
+    /// The events of a call that the user selected, or the error.
     #[must_use]
     pub fn answer(&self, call: &str, now: Time) -> ServedBy {
         match self.events_of(call, now) {
@@ -44,10 +44,10 @@ impl Reader {
         }
     }
 
-    /// The last events of a call, by time, as the files that are open now tell it.
+    /// The last events of a call, by time, from the files that are open now.
     ///
     /// # Errors
-    /// If one cannot be read any more.
+    /// If one can no longer be read.
     pub fn events_of(&self, call: &str, now: Time) -> Result<Vec<Event>, Error> {
         let wanted = Wanted { ids: self.logs.ids(call).into_iter().collect(), events: VecDeque::new() };
         let mut again = Logs::new(now);

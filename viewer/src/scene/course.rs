@@ -1,31 +1,31 @@
-//! Where the mark of a call stands at a time: on its way to the scheduler, waiting, on its way to a host, at work, on
-//! its way back.
+//! Position of a call's mark at a time: moving to the scheduler, waiting, moving to a host, working, moving
+//! back.
 //!
-//! Pure. Rule: the answer depends on the call, the time and the length of a flight alone, so that a time is the same
-//! picture whether one waited for it or went there. A flight never lasts longer than until the next step.
+//! Pure. Rule: the result depends only on the call, the time and the duration of a flight, so that a time
+//! gives the same picture in playback and after a jump. A flight never lasts beyond the next step.
 
 use crate::grid::call::Call;
 use wire::time::Time;
 
-/// A way between two places.
+/// A leg of the route of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Leg {
     /// From the client to the scheduler.
     Submit,
     /// From the scheduler to a server that is offered.
     Offer,
-    /// From the scheduler, or where there is none from the client, to the host.
+    /// To the host, from the scheduler, or from the client where there is none.
     Assign,
     /// From the host back to the client.
     Return,
 }
 
-/// Where a mark is.
+/// State of a mark.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stand {
-    /// Not there: not heard of yet, or over and gone.
+    /// Not visible: before its first step, or after it has returned.
     Nowhere,
-    /// On the way, from 0 (just left) to 1 (about to arrive).
+    /// Moving, from 0 (just left) to 1 (about to arrive).
     Moving(Leg, f32),
     /// At the scheduler.
     Waiting,
@@ -33,7 +33,7 @@ pub enum Stand {
     Working,
 }
 
-/// Where the mark of `call` stands at `time`, where flights last `flight_micros`.
+/// State of the mark of `call` at `time`, with flights of `flight_micros`.
 #[must_use]
 pub fn stand(call: &Call, time: Time, flight_micros: i64) -> Stand {
     let now = time.micros();
@@ -62,7 +62,7 @@ pub fn stand(call: &Call, time: Time, flight_micros: i64) -> Stand {
     }
 }
 
-/// How far the offers of a call have come, where they are on their way.
+/// Progress of the offers of a call, while they move.
 #[must_use]
 pub fn offering(call: &Call, time: Time, flight_micros: i64) -> Option<f32> {
     let (now, offered) = (time.micros(), call.offered?.micros());

@@ -1,21 +1,23 @@
-//! The ways of marks: curves between two places, and points on them.
+//! Curves along which marks move between two places.
 //!
-//! Pure. Rule: there is one curve for each pair of places and leg, so that an edge and the marks on it agree.
+//! Pure. Rule: each pair of places and leg has exactly one curve, so that an edge and the marks on it
+//! coincide.
 
 use super::course::Leg;
 use crate::layout::Point;
 
-/// Between two lanes of one way, in points at zoom 1.
+/// Distance of two lanes of one curve, in points at zoom 1.
 const LANE_WIDTH: f32 = 4.5;
-/// Lanes to either side; further marks share the outermost.
+/// Maximum number of lanes on each side; further marks share the outermost.
 const LANES_MAX: i32 = 6;
 
-/// A cubic curve: begin, two handles, end.
+/// A cubic Bézier curve: start, two control points, end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Curve(pub [Point; 4]);
 
 impl Curve {
-    /// The way from `from` to `to` on this leg: forth it leaves and arrives level, back it goes below.
+    /// The curve from `from` to `to` on this leg: outbound legs leave and arrive horizontally, the return leg
+    /// bends below.
     #[must_use]
     pub fn way(from: Point, to: Point, leg: Leg) -> Curve {
         let (dx, dy) = (to.x - from.x, to.y - from.y);
@@ -35,7 +37,7 @@ impl Curve {
         Curve([from, handles[0], handles[1], to])
     }
 
-    /// The point at `share` of the way, from 0 to 1.
+    /// The point at `share` of the curve, from 0 to 1.
     #[must_use]
     pub fn at(&self, share: f32) -> Point {
         let (t, u) = (share, 1.0 - share);
@@ -46,7 +48,7 @@ impl Curve {
         Point::new(sum(|point| point.x), sum(|point| point.y))
     }
 
-    /// The point at `share` of the way in a lane beside its middle.
+    /// The point at `share` of the curve in a lane beside its middle.
     #[must_use]
     #[allow(clippy::cast_precision_loss)]
     pub fn in_lane(&self, share: f32, lane: i32) -> Point {
@@ -57,14 +59,14 @@ impl Curve {
         let (ahead, behind) = (self.at((share + 0.01).min(1.0)), self.at((share - 0.01).max(0.0)));
         let (dx, dy) = (ahead.x - behind.x, ahead.y - behind.y);
         let len = dx.hypot(dy).max(1e-6);
-        // Lanes part after the begin and come together before the end.
+        // Lanes diverge after the start and converge before the end.
         let apart = (4.0 * share * (1.0 - share)).clamp(0.0, 1.0).sqrt();
         let offset = lane.clamp(-LANES_MAX, LANES_MAX) as f32 * LANE_WIDTH * apart;
         Point::new(point.x - dy / len * offset, point.y + dx / len * offset)
     }
 }
 
-/// A mark's way is slow at both ends, as of something that is thrown and caught.
+/// Easing: a mark is slow at both ends.
 #[must_use]
 pub fn eased(share: f32) -> f32 {
     share * share * (3.0 - 2.0 * share)

@@ -1,30 +1,28 @@
-//! Which calls are drawn and listed: the words of the search field.
+//! Search filter of calls that are drawn and listed.
 //!
-//! Pure. Words are joined by and; `user:ada`, `job:17`, `host:wn01`, `kind:parallel`, `outcome:failed`, `state:running`,
-//! `product:slurm` look at one thing, a bare word at all of them. A word that names no kind, outcome or state fits nothing, and
-//! is told.
+//! Pure. All terms must match; `user:ada`, `job:17`, `host:wn01`, `kind:parallel`, `outcome:failed`,
+//! `state:running`, `product:slurm` test one field, a bare term several of them. With an unknown kind,
+//! outcome or state nothing matches, and an error is shown.
 
 use crate::grid::Grid;
 use crate::grid::call::Call;
 use wire::call::State;
 use wire::event::Outcome;
 
-/// Most words; more than a person types.
+/// Maximum number of terms; more than a user types.
 const WORDS_MAX: usize = 32;
 
-/// What words can look at.
+/// Names of the fields.
 const FIELDS: [&str; 7] = ["user", "job", "host", "kind", "outcome", "state", "product"];
 
-/// What kind of call is looked for.
+/// Kind of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// On one host.
     Serial,
-    /// On several hosts.
     Parallel,
     /// For which an agent offered servers, as NetSolve's does.
     Offered,
-    /// Begun more than once.
+    /// Started more than once.
     Retried,
 }
 
@@ -46,7 +44,7 @@ impl Kind {
     }
 }
 
-/// One word of a filter.
+/// A search term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Word {
     User(String),
@@ -59,16 +57,16 @@ enum Word {
     Any(String),
 }
 
-/// What is looked for.
+/// The filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     words: Vec<Word>,
-    /// Words that mean nothing, told to who wrote them.
+    /// Invalid terms, to show to the user.
     pub wrong: Vec<String>,
 }
 
 impl Filter {
-    /// That of a text as typed.
+    /// Parse the text of the search field.
     #[must_use]
     pub fn parse(text: &str) -> Filter {
         let mut filter = Filter::default();
@@ -81,7 +79,7 @@ impl Filter {
         filter
     }
 
-    /// What may stand after the field of the first word that means nothing.
+    /// What is valid after the field of the first invalid term.
     #[must_use]
     pub fn expected(&self) -> Option<String> {
         let (field, text) = self.wrong.first()?.split_once(':')?;
@@ -96,20 +94,20 @@ impl Filter {
         Some(format!("expected {field}: with one of {}", words.join(", ")))
     }
 
-    /// Whether everything fits.
+    /// Whether there are no terms.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty() && self.wrong.is_empty()
     }
 
-    /// Whether a call of the grid fits.
+    /// Whether a call of the grid matches.
     #[must_use]
     pub fn fits(&self, grid: &Grid, call: &Call) -> bool {
         self.wrong.is_empty() && self.words.iter().all(|word| word.fits(grid, call))
     }
 }
 
-/// The field that was meant by one that there is not: letters are missing, or too many.
+/// Guess the field meant by an unknown one: some letters are missing, or too many.
 fn near_field(field: &str) -> Option<&'static str> {
     let is_within = |one: &str, other: &str| {
         let mut letters = other.chars();
@@ -138,7 +136,7 @@ impl Word {
             "state" => Word::State(State::ALL.into_iter().find(|state| state.as_str() == text)?),
             "product" => Word::Product(text),
             _ if near_field(field).is_some() => return None,
-            // The id of a call has a colon too.
+            // The id of a call contains a colon too.
             _ => Word::Any(word.to_lowercase()),
         })
     }

@@ -1,7 +1,9 @@
-//! What is to be seen at a time: marks on their ways, edges that carry them, what waits and works at each place.
+//! Scene: what is visible at a time: moving marks, the edges they move along, and the waiting and working
+//! calls of each place.
 //!
-//! Pure. Rule: a function of the grid, the time, the length of a flight and the filter, and of nothing that was seen
-//! before; scrubbing to a time and waiting for it give one picture. Not here: places and colours.
+//! Pure. Rule: a function of the grid, the time, the duration of a flight and the filter, and of nothing
+//! shown before; a jump to a time and playback until it give the same picture. Not here: positions and
+//! colours.
 
 pub mod course;
 pub mod curve;
@@ -15,26 +17,25 @@ use wire::call::State;
 use wire::event::Outcome;
 use wire::time::Time;
 
-/// Most marks that are drawn at once; beyond them a screen shows no more.
+/// Maximum number of marks; a screen cannot show more.
 pub const MARKS_MAX: usize = 20_000;
-/// How many flights long an edge is still seen after its last call.
+/// How long an edge stays visible after its last call, in flights.
 const GLOW_FLIGHTS: i64 = 3;
-/// Marks nearer to each other on one way than this share of it get lanes of their own.
+/// Marks on one curve that are closer than this share of it get separate lanes.
 const LANE_SHARE: f32 = 0.025;
 
-/// What a mark, an edge or a place says by its colour.
+/// Meaning of the colour of a mark or an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tone {
-    /// Handed in, not at work yet.
+    /// Submitted, but not started.
     Asking,
-    /// At work.
     Working,
-    /// Over, so.
+    /// Ended, with this outcome.
     Over(Outcome),
 }
 
 impl Tone {
-    /// That of a call at a stand.
+    /// The tone of a call on a leg.
     #[must_use]
     pub fn of(call: &Call, leg: Leg) -> Tone {
         match leg {
@@ -48,94 +49,86 @@ impl Tone {
 /// A moving mark.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mark {
-    /// Of which call.
+    /// Index of the call.
     pub call: u32,
-    /// On which leg.
     pub leg: Leg,
-    /// From where.
     pub from: PlaceId,
-    /// To where.
     pub to: PlaceId,
-    /// How far, from 0 to 1.
+    /// Progress, from 0 to 1.
     pub share: f32,
-    /// Beside the middle of the way, where several go together.
+    /// Lane beside the middle of the curve, where several marks move together.
     pub lane: i32,
-    /// Its colour.
     pub tone: Tone,
 }
 
-/// A way that carries calls now, or did a moment ago.
+/// A connection that has calls now, or had some recently.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Edge {
-    /// From where.
     pub from: PlaceId,
-    /// To where.
     pub to: PlaceId,
-    /// On which leg.
     pub leg: Leg,
-    /// How many calls.
+    /// Number of calls.
     pub calls: u32,
-    /// The colour of most weight: what went wrong before what went well.
+    /// The tone with the highest priority: failures come first.
     pub tone: Tone,
-    /// From 1 (now) to 0 (gone).
+    /// From 1 (now) to 0 (invisible).
     pub fresh: f32,
 }
 
-/// What is at a place.
+/// Calls and marks at a place.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Standing {
-    /// Calls that wait here, wherever their marks are.
+    /// Waiting calls, wherever their marks are.
     pub waiting: u32,
-    /// Calls at work here, wherever their marks are.
+    /// Running calls, wherever their marks are.
     pub working: u32,
     /// Marks that wait here.
     pub queued: u32,
-    /// Marks that go around here.
+    /// Marks that circle here.
     pub circling: u32,
-    /// How the last call that ended here a moment ago did, and how fresh that is.
+    /// Outcome of the last call that ended here recently, and its freshness from 1 to 0.
     pub over: Option<(Outcome, f32)>,
 }
 
-/// Calls by where they stand, all that fit the filter.
+/// Number of calls by state, of those that match the filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Handed in, not started.
+    /// Submitted, but not started.
     pub waiting: u32,
-    /// At work.
     pub running: u32,
-    /// Ended well.
+    /// Ended successfully.
     pub ok: u32,
-    /// Ended as no one wanted.
+    /// Ended with a failure.
     pub failed: u32,
-    /// Ended otherwise.
+    /// Ended in another way.
     pub ended: u32,
 }
 
-/// What is to be seen.
+/// The scene.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scene {
     /// Moving marks.
     pub marks: Vec<Mark>,
-    /// Edges.
     pub edges: Vec<Edge>,
-    /// What is at each place, by its number.
+    /// Calls and marks at each place, by its number.
     pub places: Vec<Standing>,
-    /// Sums.
+    /// Totals.
     pub counts: Counts,
-    /// Those of each domain, by its number.
+    /// Totals of each domain, by its number.
     pub domains: Vec<Counts>,
-    /// Marks beyond [`MARKS_MAX`], which are not there.
+    /// Marks beyond [`MARKS_MAX`], which are not drawn.
     pub left_out: u64,
 }
 
-/// What is to be seen of `grid` at `time`, where flights last `flight_micros`; of calls only those that `fits`.
+/// The scene of `grid` at `time`, with flights of `flight_micros`, of the calls for which `fits` returns
+/// true.
 #[must_use]
 pub fn scene(grid: &Grid, time: Time, flight_micros: i64, fits: &dyn Fn(u32) -> bool) -> Scene {
     let places = vec![Standing::default(); grid.places.len()];
     let domains = vec![Counts::default(); grid.domains.len()];
     let mut scene = Scene { places, domains, ..Scene::default() };
     for (number, call) in (0..).zip(&grid.calls) {
-        // Calls stand in the order in which they are first heard of.
+        // Calls are sorted by their first known time.
         if call.first().is_none_or(|first| first > time) {
             match call.first() {
                 Some(_) => break,
@@ -204,7 +197,7 @@ impl Scene {
         self.glow(call, source, time, flight);
     }
 
-    /// A call that just ended: its marks go back, and its hosts show how it was.
+    /// A call that just ended: its marks return, and its hosts show the outcome.
     fn end(&mut self, number: u32, call: &Call, source: PlaceId, share: f32) {
         let outcome = call.outcome.unwrap_or(Outcome::Finished);
         for &host in &call.hosts {
@@ -220,7 +213,7 @@ impl Scene {
         }
     }
 
-    /// The ways of a call that ended a moment ago, which fade.
+    /// The edges of a call that ended recently, which fade.
     #[allow(clippy::cast_precision_loss)]
     fn glow(&mut self, call: &Call, source: PlaceId, time: Time, flight: i64) {
         let Some(ended) = call.ended else { return };
@@ -252,7 +245,7 @@ impl Scene {
     }
 }
 
-/// One edge for each way.
+/// Merge the edges of each pair of places and leg.
 fn merged(mut edges: Vec<Edge>) -> Vec<Edge> {
     edges.sort_by(|one, other| {
         let key = |edge: &Edge| (edge.from, edge.to, edge.leg);
@@ -274,7 +267,7 @@ fn merged(mut edges: Vec<Edge>) -> Vec<Edge> {
     merged
 }
 
-/// Which of two colours is seen where both would be.
+/// Priority of a tone where several share an edge.
 fn weight(tone: Tone) -> u8 {
     match tone {
         Tone::Over(Outcome::NodeFail | Outcome::Failed | Outcome::Timeout) => 3,
@@ -284,7 +277,7 @@ fn weight(tone: Tone) -> u8 {
     }
 }
 
-/// Marks that go side by side on one way get lanes: 0, 1, -1, 2, -2 and so on.
+/// Assign lanes to marks that move side by side: 0, 1, -1, 2, -2 and so on.
 fn give_lanes(marks: &mut [Mark]) {
     marks.sort_by(|one, other| {
         let key = |mark: &Mark| (mark.from, mark.to, mark.leg);

@@ -1,4 +1,4 @@
-//! The picture at a time depends on the time alone; every call that moves is seen; ten thousand hosts in time.
+//! The picture depends only on the time; every moving call is visible; ten thousand hosts are fast enough.
 
 use super::*;
 use crate::grid::place::Part;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 const ALL: &dyn Fn(u32) -> bool = &|_| true;
 
 proptest! {
-    /// Going to a time in steps of any size and speed, pausing on the way, is the same picture as going there at once.
+    /// Stepping to a time at any speed and with pauses gives the same picture as jumping there.
     #[test]
     fn scrubbing_and_waiting_give_one_picture(
         seed in 0_u64..50,
@@ -38,7 +38,7 @@ proptest! {
         prop_assert_eq!(&scene(&grid, scrubbed.time(), scrubbed.flight_micros(), ALL), &seen);
         let sum = |counts: &Counts| counts.waiting + counts.running;
         prop_assert_eq!(seen.domains.iter().map(sum).sum::<u32>(), sum(&seen.counts));
-        // Back and forth again.
+        // Jump away and back.
         let there = first.plus(std::time::Duration::from_secs_f64(last.since(first).as_secs_f64() * target));
         scrubbed.scrub(there);
         let _ = scene(&grid, scrubbed.time(), scrubbed.flight_micros(), ALL);
@@ -46,7 +46,7 @@ proptest! {
         prop_assert_eq!(&scene(&grid, scrubbed.time(), scrubbed.flight_micros(), ALL), &seen);
     }
 
-    /// At every time each call is in exactly one place, and the counts say the same.
+    /// At every time each call is in exactly one place, and the counts agree.
     #[test]
     fn every_call_is_somewhere(seed in 0_u64..50, share in 0.0_f64..1.0) {
         let grid = invented::grid(2, 6, 60, seed);
@@ -57,7 +57,7 @@ proptest! {
         let counts = scene.counts;
         let sum = counts.waiting + counts.running + counts.ok + counts.failed + counts.ended;
         prop_assert_eq!(sum as usize, heard);
-        // What is told of a host is what its calls are, whether their marks have arrived or not.
+        // The counts of a host follow the state of its calls, whether their marks have arrived or not.
         prop_assert_eq!(scene.places.iter().map(|standing| standing.waiting).sum::<u32>(), counts.waiting);
         for (id, standing) in (0..).map(crate::grid::place::PlaceId).zip(&scene.places) {
             let at_work = |call: &&Call| call.state_at(time) == Some(wire::call::State::Running);

@@ -1,92 +1,87 @@
-//! What a sensor answers of itself: its sweeps, its channels, and the collectors of others' making that it runs.
+//! Health of a sensor, as it reports it: sweeps, channels, and the external collectors and handlers that it
+//! runs.
 //!
-//! Pure. Rule: answers come from strangers: what is missing or of another kind is left out, texts and lists are bounded.
+//! Pure. Rule: answers are untrusted: what is missing or of another kind is skipped, texts and lists are
+//! bounded.
 
 use crate::grid::text::shown;
 use serde_json::Value;
 
-/// Channels and modules that are kept; a sensor has at most so many channels.
+/// Maximum number of channels and of modules; a sensor has at most so many channels.
 const LISTED_MAX: usize = 256;
-/// Troubles that are kept.
+/// Maximum number of troubles.
 const TROUBLES_MAX: usize = 8;
 
-/// How a sensor is.
+/// Health of a sensor.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Health {
-    /// Its host.
     pub host: String,
-    /// Its domain.
     pub domain: String,
     /// `sensor`, `directory` or `up` (both).
     pub kind: String,
-    /// Its version.
     pub version: String,
-    /// Seconds since it was started.
+    /// Seconds since its start.
     pub uptime_secs: Option<f64>,
-    /// What is wrong, in its words.
+    /// Problems, as it describes them.
     pub troubles: Vec<String>,
     /// Bytes of logs that it has not read yet.
     pub lag_bytes: Option<u64>,
-    /// Events that it lost.
     pub events_lost: Option<u64>,
-    /// Samples that it did not send.
+    /// Samples that were taken but not sent.
     pub thinned: Option<u64>,
-    /// Sweeps over processes that were due and not made.
+    /// Process sweeps that were due but not made.
     pub slipped: Option<u64>,
-    /// Processes of which the kernel had no room to tell.
+    /// Processes that did not fit into the kernel's buffer.
     pub lost: Option<u64>,
-    /// What reads the processes.
+    /// The source of its process data.
     pub source: String,
-    /// Between two sweeps, in seconds.
+    /// Interval of its sweeps, in seconds.
     pub interval_secs: Option<f64>,
-    /// Its channels.
     pub channels: Vec<Channel>,
-    /// The collectors and handlers of others' making.
+    /// Its external collectors and handlers.
     pub modules: Vec<Module>,
-    /// Whether it runs any.
+    /// Whether running modules is enabled.
     pub runs_modules: bool,
 }
 
-/// A channel: somebody's subscription.
+/// A channel: the subscription of a client, or one of the sensor itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Channel {
-    /// Its number; none of what the sensor made for itself.
+    /// Its id; `None` for a channel of the sensor itself.
     pub subscription: Option<String>,
-    /// Whose it is, where the sensor made it for itself.
+    /// Owner of a channel of the sensor itself.
     pub owner: String,
-    /// Of what: `process`, `host`, `event`, `call`.
+    /// Kind of its entries: `process`, `host`, `event`, `call`.
     pub kind: String,
-    /// Samples a second.
+    /// Samples per second.
     pub rate_hz: f64,
-    /// What passes.
+    /// Its filter.
     pub filter: String,
-    /// Entries that were left out.
+    /// Entries that were dropped.
     pub missed: u64,
-    /// CPU time that it took, in seconds.
+    /// CPU time spent on it, in seconds.
     pub cpu_secs: f64,
-    /// Why it was stopped, if it was.
+    /// Why the sensor stopped it, if it did.
     pub stopped: Option<String>,
 }
 
 /// A collector or handler.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Module {
-    /// Its name.
     pub name: String,
     /// `running`, `stopped`, `quarantined` and so on.
     pub state: String,
     /// `collector` or `handler`.
     pub kind: String,
-    /// How often a collector is asked, a second.
+    /// How often a collector is polled, per second.
     pub rate_hz: Option<f64>,
-    /// What it did that it should not.
+    /// Number of failures.
     pub failures: u64,
-    /// What was last wrong with it.
     pub last_error: String,
 }
 
 impl Module {
-    /// Whether it can be stopped; else it can be started.
+    /// Whether it can be stopped; otherwise it can be started.
     #[must_use]
     pub fn is_on(&self) -> bool {
         matches!(self.state.as_str(), "starting" | "running" | "waiting")
@@ -94,13 +89,13 @@ impl Module {
 }
 
 impl Health {
-    /// What `daemon.info` says.
+    /// Read an answer of `daemon.info`.
     pub fn take_info(&mut self, info: &Value) {
         self.host = text(info, "host");
         self.domain = text(info, "domain");
         self.kind = text(info, "kind");
         self.version = text(info, "version");
-        // As a daemon of the version before calls it.
+        // A daemon of the previous version uses the old name.
         self.uptime_secs = figure(info, "uptime_secs").or_else(|| figure(info, "uptime"));
         let troubles = info["health"].as_array().map(Vec::as_slice).unwrap_or_default();
         let troubles = troubles.iter().filter_map(Value::as_str).take(TROUBLES_MAX);
@@ -111,16 +106,16 @@ impl Health {
         self.thinned = statistics["reporting"]["samples_thinned_total"].as_u64();
     }
 
-    /// What `sensor.processes` says of its sweeps.
+    /// Read the sweep statistics in an answer of `sensor.processes`.
     pub fn take_sweeps(&mut self, answer: &Value) {
         self.slipped = answer["slipped"].as_u64();
         self.lost = answer["lost"].as_u64();
         self.source = text(answer, "source");
-        // As a sensor of the version before calls it.
+        // A sensor of the previous version uses the old name.
         self.interval_secs = figure(answer, "interval_secs").or_else(|| figure(answer, "interval"));
     }
 
-    /// What `sensor.subscriptions` says.
+    /// Read an answer of `sensor.subscriptions`.
     pub fn take_channels(&mut self, answer: &Value) {
         let channel = |told: &Value| Channel {
             subscription: told["subscription"].as_str().map(|id| shown(id).text),
@@ -135,7 +130,7 @@ impl Health {
         self.channels = items(answer, "subscriptions").map(channel).collect();
     }
 
-    /// What `sensor.modules` says.
+    /// Read an answer of `sensor.modules`.
     pub fn take_modules(&mut self, answer: &Value) {
         let module = |told: &Value| Module {
             name: text(told, "name"),

@@ -1,7 +1,8 @@
-//! Sensors and how they are: one row for each, and what a person orders of them.
+//! Sensors: one row of health for each, and the commands to them.
 //!
-//! Pure. Rule: what is not known is nothing, never zero; a sensor of which nothing came for [`SILENT_AFTER_SECS`] is
-//! silent, whatever was said of it before. Not here: asking (`live::sensors`), what is painted (`app::sensors`).
+//! Pure. Rule: an unknown value is `None`, never zero; a sensor that has sent nothing for
+//! [`SILENT_AFTER_SECS`] is silent, whatever was reported before. Not here: queries (`live::sensors`),
+//! drawing (`app::sensors`).
 
 pub mod health;
 
@@ -10,79 +11,75 @@ use crate::grid::place::{HostState, Report};
 use health::Health;
 use std::net::SocketAddr;
 
-/// A sensor reports each second; one of which nothing came for so long is silent, in seconds.
+/// Seconds without data after which a sensor is silent; sensors report every second.
 pub const SILENT_AFTER_SECS: f64 = 3.0;
-/// Most sensors that are watched by their addresses.
+/// Maximum number of sensors watched by address.
 pub const ADDRESSES_MAX: usize = 16;
-/// Sensors of which more is asked than their domain tells.
+/// Maximum number of sensors queried for details beyond what their domain reports.
 pub const HOSTS_MAX: usize = 64;
 
-/// Where a sensor is asked.
+/// Target of queries to a sensor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum At {
-    /// At an address of this machine, itself.
+    /// The sensor itself, at an address of this machine.
     Address(SocketAddr),
-    /// By its names, through the daemon that is asked.
+    /// A host by its names, through the queried daemon.
     Host(HostName),
 }
 
-/// An order that a person gave.
+/// A command from the user.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Order {
-    /// Have channels tell so often, and what passes this filter.
+    /// Change the rate and the filter of channels.
     Alter {
-        /// Which, each at its sensor.
+        /// The channels, each with its sensor.
         of: Vec<(At, String)>,
-        /// Samples a second.
+        /// Samples per second.
         rate_hz: f64,
-        /// What passes; an empty one lets all pass.
+        /// The filter; empty passes everything.
         filter: String,
     },
-    /// End a channel.
     End {
-        /// Where.
         at: At,
-        /// Which.
         subscription: String,
     },
-    /// Start or stop a collector or handler of others' making.
+    /// Start or stop an external collector or handler.
     Module {
-        /// Where: its own machine alone takes such orders.
+        /// Its sensor: only on the same machine are such commands accepted.
         at: SocketAddr,
-        /// Its name.
         name: String,
-        /// Whether it is to run.
+        /// Whether to start it; otherwise it is stopped.
         starts: bool,
     },
 }
 
-/// What stands in a row.
+/// A row of the table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    /// How it is, where anything came of it.
+    /// Its state, if anything was received.
     pub state: Option<HostState>,
     /// Representative, standby or member.
     pub role: String,
-    /// Seconds since something came of it.
+    /// Age of the last data, in seconds.
     pub heard_secs: Option<f64>,
     /// Bytes of logs that it has not read yet.
     pub lag_bytes: Option<u64>,
-    /// Events that it has, and its representative has not.
+    /// Events that its representative has not received yet.
     pub behind: Option<u64>,
-    /// Events that were lost or refused.
+    /// Events that were lost or rejected.
     pub dropped: Option<u64>,
-    /// Samples that it took and did not send.
+    /// Samples that were taken but not sent.
     pub thinned: Option<u64>,
-    /// Sweeps that were due and not made.
+    /// Sweeps that were due but not made.
     pub slipped: Option<u64>,
-    /// The term of who represents its domain.
+    /// Term of the representative of its domain.
     pub term: Option<u64>,
-    /// What is wrong, in its own words.
+    /// Problems, as it describes them.
     pub troubles: Vec<String>,
 }
 
 impl Row {
-    /// Of a host: what its domain tells of it, and what it said itself where it was asked.
+    /// Row of a host: the report of its domain, and its own answer if it was queried.
     #[must_use]
     pub fn of_host(state: HostState, report: &Report, old_secs: f64, health: Option<&Health>) -> Row {
         Row {
@@ -99,7 +96,7 @@ impl Row {
         }
     }
 
-    /// Of a sensor that is asked at its address and said this so long ago; why it cannot be asked, if so.
+    /// Row of a sensor queried at its address, with the age of its answer in seconds, or the error.
     #[must_use]
     pub fn of_address(health: Option<(&Health, f64)>, trouble: Option<&str>) -> Row {
         let heard_secs = health.map(|(_, secs)| secs);
@@ -125,7 +122,7 @@ impl Row {
         }
     }
 
-    /// Whether somebody should look at it.
+    /// Whether it needs attention.
     #[must_use]
     pub fn is_troubled(&self) -> bool {
         let is_well = match self.state {
@@ -143,7 +140,7 @@ fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     }
 }
 
-/// What a person typed to have shown.
+/// Input of the user: what to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Typed {
     /// A domain of the grid.
@@ -153,7 +150,7 @@ pub enum Typed {
 }
 
 impl Typed {
-    /// A domain's name, or an address.
+    /// Parse a domain's name, or an address.
     ///
     /// # Errors
     /// If it is neither; the text says what was expected.
