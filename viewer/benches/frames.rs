@@ -1,10 +1,11 @@
-//! CPU time of a frame without a graphics card: state, layout of the window, tessellation; of the thread that draws, so that
-//! what else runs on the machine is not in it.
+//! CPU time of a frame without a graphics card: state, layout of the window, tessellation; of the drawing
+//! thread only, so that other programs on the machine are not measured.
 //!
-//! Prints median and 99th percentile for 10,000 hosts with about 2,000 moving calls, at three zooms, for small graphs of 64 hosts, and for a flock of
-//! 50,000 moving marks; how long the layout of these hosts takes, and how much memory all of it.
+//! Prints median and 99th percentile for 10,000 hosts with about 2,000 moving calls, at three zooms, for
+//! small graphs of 64 hosts, and for a flock of 50,000 moving marks; the duration of the layout of these
+//! hosts, and the memory of all of it.
 
-#![allow(clippy::print_stdout)] // A measurement says what it measured.
+#![allow(clippy::print_stdout)] // A benchmark prints its results.
 
 use std::time::{Duration, Instant};
 use viewer::app::settings::Settings;
@@ -16,7 +17,7 @@ use viewer::picture::headless::{Headless, Size};
 use viewer::{invented, invented_flock};
 
 const FRAMES: usize = 120;
-/// Hosts of the flock, and processes of each: four marks of each process.
+/// Hosts of the flock, and processes of each; each process has four marks.
 const FLOCK: (u32, u32) = (50, 250);
 
 fn main() {
@@ -43,7 +44,8 @@ fn main() {
     println!("memory: {} MiB at the most", memory_mib());
 }
 
-/// Half a second of frames from a moment of the invented hour on: the triangles of the last, and how long they took.
+/// Half a second of frames from a time of the synthetic hour on: the number of triangles of the last, and
+/// durations.
 fn measured(app: &mut App, window: &mut Headless, from: f64) -> (usize, String) {
     let mut times: Vec<Duration> = Vec::with_capacity(FRAMES);
     let mut triangles = 0;
@@ -59,7 +61,7 @@ fn measured(app: &mut App, window: &mut Headless, from: f64) -> (usize, String) 
     (triangles, told)
 }
 
-/// The same grid with small graphs of as many hosts as are shown, of each metric, in front.
+/// The same grid with the graphs tab in front: small graphs of the maximum number of hosts, for each metric.
 fn graphs(grid: &viewer::grid::Grid, now: wire::time::Time) {
     let mut app = App::new(Source::Invented, None, Settings::default(), jiff::tz::TimeZone::UTC, now);
     app.take(now, Update::Grid(std::sync::Arc::new(Drawn::new(grid.clone()))));
@@ -106,13 +108,13 @@ fn flock(grid: &viewer::grid::Grid, now: wire::time::Time) {
     }
 }
 
-/// CPU time that this thread has used.
+/// CPU time used by this thread.
 fn cpu_time() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
-/// The most memory that this process has had.
+/// Peak memory of this process.
 fn memory_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

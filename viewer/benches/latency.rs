@@ -1,11 +1,11 @@
-//! From an event to its picture: a real `visperf sensor` follows a log, the viewer's threads ask it, and frames are drawn as
-//! the window would draw them, whenever something comes.
+//! Latency from an event to its picture: a real `visperf sensor` follows a log, the viewer's threads query
+//! it, and frames are drawn as the window would draw them, on each update.
 //!
-//! Prints the median and the 99th percentile of the time from the moment a line is written to the end of the first frame
-//! in which its call is drawn; and from the start of the program to its first picture on disk. The graphics card is not
-//! in it: what it adds is one frame.
+//! Prints the median and the 99th percentile of the time from the moment a line is written to the end of the
+//! first frame in which its call is drawn; and from the start of the program to its first picture on disk.
+//! The graphics card is not measured: it adds one frame.
 
-#![allow(clippy::print_stdout)] // A measurement says what it measured.
+#![allow(clippy::print_stdout)] // A benchmark prints its results.
 
 use serde_json::json;
 use std::ffi::OsStr;
@@ -23,11 +23,11 @@ use viewer::live::{self, Plan};
 use viewer::picture::headless::{Headless, Size};
 use wire::time::Time;
 
-/// Events that are measured.
+/// Number of measured events.
 const EVENTS: u32 = 200;
 /// Longest wait for one of them.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Time between two events, that they do not meet.
+/// Time between two events, so that they do not overlap.
 const PAUSE: Duration = Duration::from_millis(60);
 
 fn main() -> anyhow::Result<()> {
@@ -42,7 +42,7 @@ fn main() -> anyhow::Result<()> {
     events(address, &log)
 }
 
-/// How long the whole program takes to its first picture.
+/// Time from the start of the program to its first picture.
 fn first_pictures(address: SocketAddr, folder: &Path) -> anyhow::Result<()> {
     let file = folder.join("first.png");
     let mut times = Vec::new();
@@ -70,7 +70,7 @@ fn events(address: SocketAddr, log: &Path) -> anyhow::Result<()> {
         jiff::tz::TimeZone::UTC,
         now(),
     );
-    // One wake that waits is as good as many.
+    // One pending wake-up is enough.
     let (wake, woken) = sync_channel(1);
     app.wake_by(move || {
         let _ = wake.try_send(());
@@ -87,7 +87,7 @@ fn events(address: SocketAddr, log: &Path) -> anyhow::Result<()> {
         drawn.push(begun.elapsed());
     }
     for number in EVENTS + 1..=EVENTS + 20 {
-        // What of it is the sensor's: until a question to it is answered with the event.
+        // The sensor's share: until a query to it returns the event.
         let begun = clock();
         file.write_all(line(number).as_bytes())?;
         let wanted = json!({ "call": format!("slurm:{}", 1_000 + number) });
@@ -101,7 +101,7 @@ fn events(address: SocketAddr, log: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Draw a frame whenever something comes, until this call is drawn.
+/// Draw a frame on each update, until this call is drawn.
 fn draw_until(app: &mut App, window: &mut Headless, woken: &Receiver<()>, id: &str) -> anyhow::Result<()> {
     let begun = clock();
     loop {
@@ -115,7 +115,7 @@ fn draw_until(app: &mut App, window: &mut Headless, woken: &Receiver<()>, id: &s
     }
 }
 
-/// A line of Slurm's controller: a job is handed in.
+/// A line of Slurm's controller for a submitted job.
 fn line(number: u32) -> String {
     let stamp = jiff::Timestamp::from_microsecond(now().micros())
         .map(|stamp| stamp.to_zoned(jiff::tz::TimeZone::system()));

@@ -1,4 +1,4 @@
-//! The program put together: a source, and a window or a picture of it.
+//! Composition of the program: a data source, and a window or a picture of it.
 //!
 //! Not here: any of the parts.
 
@@ -16,57 +16,55 @@ use std::path::Path;
 use std::time::Duration;
 use wire::time::Time;
 
-/// Calls of an invented grid, for each host.
+/// Calls of a synthetic grid, per host.
 const INVENTED_CALLS: u32 = 20;
-/// Most of them.
+/// Maximum number of calls of a synthetic grid.
 const INVENTED_CALLS_MAX: u32 = 40_000;
-/// How long a picture of a daemon's grid waits for the daemon.
+/// Timeout for a daemon's answers where a picture or a file is made.
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
-/// How long a picture of a daemon's flock lets processes move, and how often what came is looked at.
+/// How long the data of a daemon is collected before a picture is made, and how often it is processed
+/// meanwhile.
 const SEEN_FOR: Duration = Duration::from_secs(4);
 const LOOK: Duration = Duration::from_millis(50);
-/// In this time sensors have been asked for the past that a picture shows.
+/// Time after which the requests for the history in a picture have been sent.
 const ASKED_FOR: Duration = Duration::from_secs(1);
 
-/// Why the viewer ends before its time.
+/// Errors that end the viewer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Something on the command line.
+    /// The command line is invalid.
     #[error("{0}")]
     Usage(String),
-    /// A log.
     #[error(transparent)]
     Replay(#[from] replay::Error),
-    /// The window.
     #[error(transparent)]
     Window(#[from] window::Error),
-    /// The picture.
     #[error(transparent)]
     Picture(#[from] picture::Error),
-    /// What was to be told.
+    /// The output could not be written.
     #[error("cannot write the output: {0}")]
     Told(std::io::Error),
-    /// A file that was kept, or is to be.
+    /// A saved file cannot be read or written.
     #[error(transparent)]
     Export(#[from] export::Error),
-    /// The daemon.
+    /// The daemon cannot be queried.
     #[error("{0}")]
     Daemon(String),
-    /// The system.
+    /// A thread cannot be started.
     #[error("cannot begin a thread: {0}")]
     Thread(#[from] std::io::Error),
 }
 
 impl Error {
-    /// Whether the command line is to be mended.
+    /// Whether the command line is wrong.
     #[must_use]
     pub fn is_of_usage(&self) -> bool {
         matches!(self, Error::Usage(_) | Error::Replay(replay::Error::NoFilter(_)))
     }
 }
 
-/// Do what the command line says.
+/// Run the program with these options.
 ///
 /// # Errors
 /// See [`Error`].
@@ -86,7 +84,7 @@ pub fn run(options: &Options) -> Result<(), Error> {
     Ok(window::run(app, file, before)?)
 }
 
-/// What is shown, as it goes on.
+/// Create the app with a source that keeps sending updates.
 fn followed(options: &Options, settings: Settings) -> Result<App, Error> {
     let now = clock::now();
     let app = |source, inbox| App::new(source, inbox, settings, options.zone(), now);
@@ -119,14 +117,14 @@ fn followed(options: &Options, settings: Settings) -> Result<App, Error> {
     })
 }
 
-/// Who tells more of a call.
+/// Source of the details of a call.
 enum Tells {
     Nobody,
     Daemon(Where),
     Logs(Box<Reader>),
 }
 
-/// What is shown, as it stands, and who tells more of a call.
+/// Request the data once, for a picture or a file, with the source of the details of a call.
 fn still(options: &Options) -> Result<(Source, Update, Status, Tells), Error> {
     let now = clock::now();
     Ok(match options.what() {
@@ -154,7 +152,7 @@ fn still(options: &Options) -> Result<(Source, Update, Status, Tells), Error> {
     })
 }
 
-/// A picture, data in a file, or what is to be seen in words.
+/// Write a picture, a data file, or what is shown as JSON, without a window.
 fn once(options: &Options, at: Option<Time>) -> Result<(), Error> {
     let now = clock::now();
     let mut settings = Settings::default();
@@ -195,7 +193,7 @@ fn once(options: &Options, at: Option<Time>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Say so where another time is shown than was wanted, or nothing of it.
+/// Report that another time is shown than the requested one.
 fn tell_of_time(app: &App, at: Option<Time>, options: &Options) {
     let Some(at) = at else { return };
     let shown = app.timeline().time();
@@ -206,8 +204,8 @@ fn tell_of_time(app: &App, at: Option<Time>, options: &Options) {
     }
 }
 
-/// Have a daemon's grid tell for a while what the tab in front shows of it, where it was not asked for that yet; the time
-/// then, and that until which it is drawn whole.
+/// Collect data of a daemon for a while, if the selected tab needs more than the grid. Returns the current
+/// time, and the time up to which the data is complete.
 fn see(app: &mut App, options: &Options, plan: &live::Plan, at: Option<Time>) -> Result<(Time, Time), Error> {
     let (feed, inbox) = feed::feed();
     let watch: fn(&mut App) = match options.tab.as_deref() {
@@ -233,7 +231,7 @@ fn see(app: &mut App, options: &Options, plan: &live::Plan, at: Option<Time>) ->
     };
     look_on(app, watch, SEEN_FOR, |_| true);
     let is_flock = !options.shows_graphs() && !options.shows_sensors();
-    // Who chose a call that is over is at its time.
+    // A selected call that has ended sets the shown time.
     let of_choice = (app.timeline().mode() != Mode::Live).then(|| app.timeline().time());
     if let (true, Some(at)) = (is_flock, at.or(of_choice)) {
         app.stop_at(at);
@@ -249,7 +247,7 @@ fn see(app: &mut App, options: &Options, plan: &live::Plan, at: Option<Time>) ->
     Ok((now, of_choice.unwrap_or(now.minus(delay))))
 }
 
-/// Let things come for a while, as long as something is to come.
+/// Process updates for a while, as long as more are expected.
 fn look_on(app: &mut App, watch: fn(&mut App), most: Duration, goes_on: fn(&App) -> bool) {
     let begun = clock::instant();
     while begun.elapsed() < most && goes_on(app) {
@@ -286,7 +284,7 @@ fn set_look(settings: &mut Settings, options: &Options) {
     }
 }
 
-/// What the command line says of the contents.
+/// Apply the options about the contents.
 fn set_up(app: &mut App, options: &Options, at: Option<Time>) -> Result<(), Error> {
     if let Some(at) = at {
         app.stop_at(at);

@@ -1,17 +1,17 @@
-//! A series of samples, and its reduction to what a graph of some width can show.
+//! Time series, and its reduction to the width of a graph.
 //!
-//! Pure. Rule: of the samples that share a column of the graph the least and the greatest are kept, in their order,
-//! so that no spike is lost at any width. Figures that are no numbers are not kept, and counted.
+//! Pure. Rule: of the samples that share a column of the graph the minimum and the maximum are drawn, in
+//! their order, so that no spike is lost at any width. Values that are not finite are refused and counted.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 use wire::time::Time;
 
-/// Samples kept of one series: an hour at one a second, or a minute at 64.
+/// Maximum number of samples of a series: an hour at one a second, or a minute at 64.
 pub const SAMPLES_MAX: usize = 4_096;
 
-/// How long a figure stands for what is, and how far samples may be apart that a line joins: the most hosts that graphs show are
-/// asked each four seconds.
+/// How long a sample counts as current, and the largest gap that a line bridges: with the maximum number of
+/// hosts each is queried every four seconds.
 pub const FRESH: Duration = Duration::from_secs(15);
 
 /// Samples by time.
@@ -22,7 +22,8 @@ pub struct Series {
 }
 
 impl Series {
-    /// One more; what is not later than the last is not taken, so that a sample told again is not there twice.
+    /// Append a sample; one that is not later than the last is ignored, so that a repeated sample is stored
+    /// once.
     pub fn push(&mut self, time: Time, value: f64) {
         if !value.is_finite() {
             self.refused += 1;
@@ -37,7 +38,8 @@ impl Series {
         self.samples.push_back((time, value));
     }
 
-    /// Take samples, the oldest first: those before the first that is there too, as many as there is room for.
+    /// Merge samples, sorted by time: earlier ones than the first are added in front, as far as there is
+    /// space.
     pub fn take(&mut self, samples: impl DoubleEndedIterator<Item = (Time, f64)> + Clone) {
         if let Some(&(first, _)) = self.samples.front() {
             for (time, value) in samples.clone().rev().filter(|(time, _)| *time < first) {
@@ -50,37 +52,37 @@ impl Series {
         samples.for_each(|(time, value)| self.push(time, value));
     }
 
-    /// Figures that were no numbers.
+    /// Number of values that were not finite.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// All of them, the oldest first.
+    /// All samples, the oldest first.
     pub fn samples(&self) -> impl Iterator<Item = (Time, f64)> {
         self.samples.iter().copied()
     }
 
-    /// The newest.
+    /// The newest sample.
     #[must_use]
     pub fn newest(&self) -> Option<(Time, f64)> {
         self.samples.back().copied()
     }
 
-    /// The last one until a time.
+    /// The last sample up to a time.
     #[must_use]
     pub fn at(&self, time: Time) -> Option<(Time, f64)> {
         let until = self.samples.partition_point(|&(at, _)| at <= time);
         self.samples.get(until.checked_sub(1)?).copied()
     }
 
-    /// The last one until a time, unless by then it was older than [`FRESH`].
+    /// The last sample up to a time, unless it was older than [`FRESH`] then.
     #[must_use]
     pub fn fresh(&self, time: Time) -> Option<(Time, f64)> {
         self.at(time).filter(|(at, _)| time.since(*at) <= FRESH)
     }
 
-    /// The least and the greatest figure from `from` to `to`, if there is any.
+    /// The minimum and the maximum from `from` to `to`, if there is a sample.
     #[must_use]
     pub fn extremes(&self, from: Time, to: Time) -> Option<(f64, f64)> {
         let begin = self.samples.partition_point(|&(at, _)| at < from);
@@ -89,7 +91,7 @@ impl Series {
         figures.reduce(|(least, greatest), (value, _)| (least.min(value), greatest.max(value)))
     }
 
-    /// The same, each sample so many microseconds later.
+    /// A copy with all times shifted.
     #[must_use]
     pub fn moved(&self, micros: i64) -> Series {
         let later = |time: Time| Time::from_micros(time.micros().saturating_add(micros));
@@ -123,7 +125,7 @@ impl Series {
     }
 }
 
-/// What of the samples of one column is shown.
+/// The minimum and the maximum of one column.
 struct Column {
     at: i64,
     least: [f64; 2],

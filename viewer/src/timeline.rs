@@ -1,37 +1,35 @@
-//! The one timeline under all tabs: live, paused or playing at a speed, and where on it one is.
+//! Timeline shared by all tabs: live, paused or playing at some speed, and the shown time.
 //!
-//! Pure: the time that passed is passed in. Invariant: where one is lies within what there is; playing that reaches
-//! the end of what comes live goes on live.
+//! Pure: elapsed time is passed in. Invariant: the shown time is within the available range; playback that
+//! reaches the end of a live source becomes live.
 
 use crate::grid::Failure;
 use std::time::Duration;
 use wire::time::Time;
 
-/// The slowest.
+/// Lowest playback speed.
 pub const SPEED_MIN: f64 = 0.1;
-/// The fastest.
+/// Highest playback speed.
 pub const SPEED_MAX: f64 = 100.0;
-/// How long a mark is on its way, in seconds of a person's time.
+/// Duration of a flight, in seconds of real time.
 const FLIGHT_SECS: f64 = 1.4;
-/// Longest step of the clock that is believed, in seconds: a machine that slept does not make the log run through.
+/// Longest accepted clock step, in seconds: after the machine slept, the log does not run through.
 const STEP_MAX_SECS: f64 = 5.0;
-/// How long before a failure a jump to it ends, in seconds of a person's time, so that it is seen to happen.
+/// How long before a failure a jump to it ends, in seconds of real time, so that it is seen to happen.
 const BEFORE_FAILURE_SECS: f64 = 0.7;
-/// A log is played through in about this time unless a speed is chosen, in seconds.
+/// Duration in which a log is played through at the default speed, in seconds.
 const PLAYED_IN_SECS: f64 = 90.0;
 
-/// How time goes.
+/// Playback mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// As it happens.
     Live,
     /// At the chosen speed.
     Playing,
-    /// Not.
     Paused,
 }
 
-/// Where one is.
+/// The timeline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeline {
     mode: Mode,
@@ -39,18 +37,18 @@ pub struct Timeline {
     first: Time,
     last: Time,
     speed: f64,
-    /// Whether the end is now, and moves.
+    /// Whether the source is live, so that the end moves.
     grows: bool,
 }
 
 impl Timeline {
-    /// That of a grid which is watched as it works.
+    /// Timeline of a live grid.
     #[must_use]
     pub fn live(now: Time) -> Timeline {
         Timeline { mode: Mode::Live, at: now, first: now, last: now, speed: 1.0, grows: true }
     }
 
-    /// That of a log, at its beginning, playing so that it is soon over.
+    /// Timeline of a log: starts at its beginning, at a speed that plays it through soon.
     #[must_use]
     pub fn of_log(first: Time, last: Time) -> Timeline {
         let speed = (last.since(first).as_secs_f64() / PLAYED_IN_SECS).clamp(1.0, SPEED_MAX);
@@ -64,55 +62,54 @@ impl Timeline {
         }
     }
 
-    /// How time goes.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Where one is.
+    /// The shown time.
     #[must_use]
     pub fn time(&self) -> Time {
         self.at
     }
 
-    /// From where to where one can go.
+    /// The available range.
     #[must_use]
     pub fn span(&self) -> (Time, Time) {
         (self.first, self.last)
     }
 
-    /// The chosen speed; live it is that of time.
+    /// The chosen speed; 1 while live.
     #[must_use]
     pub fn speed(&self) -> f64 {
         if self.mode == Mode::Live { 1.0 } else { self.speed }
     }
 
-    /// Whether it can be live.
+    /// Whether the source is live.
     #[must_use]
     pub fn can_be_live(&self) -> bool {
         self.grows
     }
 
-    /// How long a mark is on its way, in microseconds of the grid's time.
+    /// Duration of a flight, in microseconds of the grid's time.
     #[must_use]
     pub fn flight_micros(&self) -> i64 {
         self.micros(FLIGHT_SECS)
     }
 
-    /// Choose a speed; what lies beyond the bounds or is no number is brought within them.
+    /// Set the speed; values out of bounds are clamped, NaN becomes 1.
     pub fn set_speed(&mut self, speed: f64) {
         self.speed = if speed.is_nan() { 1.0 } else { speed.clamp(SPEED_MIN, SPEED_MAX) };
     }
 
-    /// There is more before or after what was there.
+    /// Set the available range.
     pub fn reach(&mut self, first: Time, last: Time) {
         self.first = first.min(last);
         self.last = last.max(self.first);
         self.at = self.at.clamp(self.first, self.last);
     }
 
-    /// `secs` of a person's time have passed, and it is `now` where the grid is live.
+    /// Advance by `secs` of real time; `now` is the new end if the source is live.
     pub fn tick(&mut self, secs: f64, now: Time) {
         if self.grows {
             self.last = self.last.max(now);
@@ -131,12 +128,12 @@ impl Timeline {
         }
     }
 
-    /// Stop here.
+    /// Pause at the shown time.
     pub fn pause(&mut self) {
         self.mode = Mode::Paused;
     }
 
-    /// Go on; at the end of a log from its beginning.
+    /// Play; at the end of a log from its beginning, at the end of a live source live.
     pub fn play(&mut self) {
         if self.at >= self.last {
             match self.grows {
@@ -147,7 +144,7 @@ impl Timeline {
         self.mode = Mode::Playing;
     }
 
-    /// Be where it happens, if it does.
+    /// Show the present, if the source is live.
     pub fn go_live(&mut self) {
         if self.grows {
             self.mode = Mode::Live;
@@ -155,7 +152,7 @@ impl Timeline {
         }
     }
 
-    /// Go to a time; what was live goes on playing from there.
+    /// Jump to a time; a live timeline then plays from there.
     pub fn scrub(&mut self, to: Time) {
         self.at = to.clamp(self.first, self.last);
         if self.mode == Mode::Live {
@@ -163,11 +160,11 @@ impl Timeline {
         }
     }
 
-    /// Go to where the next thing of `failures` (by time) is about to happen, while paused to where it happens; from live, which
-    /// nothing follows, to the last one. Nothing if there is none.
+    /// Jump to shortly before the next of `failures` (sorted by time), or while paused exactly to it; from
+    /// live, where nothing comes next, to the last one. `None` if there is none.
     pub fn jump_to_failure(&mut self, failures: &[Failure]) -> Option<Failure> {
         let before = if self.mode == Mode::Paused { 0 } else { self.micros(BEFORE_FAILURE_SECS) };
-        // The one that was jumped to last is ahead still.
+        // Skips the failure of the previous jump, which is still slightly ahead.
         let after = self.at.micros().saturating_add(before);
         let next = match self.mode {
             Mode::Live => failures.iter().rfind(|failure| failure.time <= self.last)?.clone(),
@@ -179,7 +176,7 @@ impl Timeline {
         Some(next)
     }
 
-    /// So many seconds of a person's time in microseconds of the grid's.
+    /// Microseconds of the grid's time in this many seconds of real time.
     #[allow(clippy::cast_possible_truncation)]
     fn micros(&self, secs: f64) -> i64 {
         (secs * 1e6 * self.speed()).round() as i64

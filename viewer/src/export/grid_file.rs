@@ -1,8 +1,9 @@
-//! A grid in a file, as daemons tell of one, so that another viewer shows the same.
+//! File format of a saved grid, in the terms of the daemons' answers, so that another viewer shows the same.
 //!
-//! Rule: a file comes from a stranger: it is 256 MiB long at most, is never in memory as a whole, and goes through the
-//! grid's builder, which bounds all the rest (`reading`). A grid that is written and read is the same grid, but for what
-//! was refused of it.
+//! Rule: a file is untrusted: it has at most 256 MiB, is never in memory as a whole, and goes through the
+//! grid's builder, which enforces all other limits (`reading`). A grid that is written and read back is the
+//! same, except for what was refused, and for the counts in the hosts' reports (unread bytes, lost events and
+//! so on), which are not stored.
 
 mod reading;
 
@@ -16,12 +17,12 @@ use std::io::{BufReader, Read as _};
 use std::path::Path;
 use wire::time::Time;
 
-/// Longest file that is read, in bytes: of 50,000 calls and 20,000 hosts it has some 40 MB.
+/// Maximum size of a file in bytes: with 50,000 calls and 20,000 hosts it has some 40 MB.
 const FILE_LEN_MAX_BYTES: u64 = 256 << 20;
-/// What such a file says of itself, and its version.
+/// Name and version of the format.
 const FORM: &str = "visperf grid 1";
 
-/// The text of a file with this grid.
+/// Serialize a grid.
 #[must_use]
 pub fn text(grid: &Grid) -> String {
     let domains: Vec<Value> = (0_u32..)
@@ -41,10 +42,10 @@ pub fn text(grid: &Grid) -> String {
     text
 }
 
-/// The grid in a file, opened at `now`.
+/// Read a saved grid from a file, opened at `now`.
 ///
 /// # Errors
-/// If it cannot be read, or is no such file.
+/// If the file cannot be read, or is no saved grid.
 pub fn open(path: &Path, now: Time) -> Result<Grid, Error> {
     let failed = |error| Error::Read { path: path.display().to_string(), error };
     let refuse = |found: String| Error::Content { path: path.display().to_string(), found };
@@ -55,7 +56,7 @@ pub fn open(path: &Path, now: Time) -> Result<Grid, Error> {
     reading::read(BufReader::new(file.take(FILE_LEN_MAX_BYTES)), now).map_err(refuse)
 }
 
-/// A host, in the words of `domain.hosts`.
+/// A host, with the field names of `domain.hosts`.
 fn host(place: &Place) -> Value {
     let mut told = Map::new();
     told.insert("host".into(), place.name.as_str().into());
@@ -100,12 +101,12 @@ fn state_of(word: &str) -> Option<HostState> {
     [Unknown, Live, Silent, Draining, Left, Down].into_iter().find(|state| word_of(*state) == word)
 }
 
-/// A call, in the words of `domain.calls`.
+/// A call, with the field names of `domain.calls`.
 fn call(grid: &Grid, call: &Call) -> Value {
     let names = |places: &[crate::grid::place::PlaceId]| -> Vec<&str> {
         places.iter().map(|&id| grid.place(id).name.as_str()).collect()
     };
-    // Only what a scheduler chose was chosen.
+    // Without a scheduler no host was selected.
     let selected = call.assigned.filter(|_| call.scheduler.is_some());
     let mut told = json!({
         "id": call.id, "job": call.job, "name": call.name, "user": call.user, "reason": call.reason,
@@ -172,7 +173,7 @@ mod tests {
         for number in 0..CLIENTS_MAX + 5 {
             let id = format!("slurm:{number:05}");
             let mut call = invented::call(&id, &format!("u{number:05}"), &["wn01"]);
-            // Those that share a place are read first, when there is room for them.
+            // The clients that share a place are read first, while there is space.
             call.submitted = Some(invented::time_f(if number < CLIENTS_MAX - 1 { 10.0 } else { 1.0 }));
             builder.call(domain, &call);
         }
@@ -206,12 +207,12 @@ mod tests {
     #[test]
     fn a_file_cannot_fill_the_memory() {
         let begin = r#"{"form": "visperf grid 1", "domains": [{"domain": "a", "#;
-        // A host with a million figures is none.
+        // A host with a million values is refused.
         let large =
             format!("{begin}\"hosts\": [{{\"host\": \"x\", \"y\": [0{}]}}]}}]}}", ",0".repeat(1_000_000));
         let wrong = read(&large, invented::latest()).unwrap_err();
         assert!(wrong.contains("at most 4096 values"), "{wrong}");
-        // Of calls without end the first are taken, and the others counted.
+        // Of endless calls the first are stored, and the others counted.
         let calls: Vec<String> =
             (0..CALLS_MAX + 7).map(|number| format!("{{\"id\":\"{number}\"}}")).collect();
         let many = format!("{begin}\"calls\": [{}]}}]}}", calls.join(","));

@@ -1,7 +1,7 @@
-//! What is shown, for others: tables as CSV and JSON, and a file of its own that another viewer opens.
+//! Export: tables as CSV and JSON, and a saved grid that another viewer opens.
 //!
-//! Rule: a file is written beside its place and moved there, so that a half of one is never taken for one. Not here:
-//! pictures (`picture`).
+//! Rule: a file is written under a temporary name and renamed, so that a partial file is never mistaken for a
+//! whole one. Not here: pictures (`picture`).
 
 pub mod grid_file;
 pub mod table;
@@ -9,43 +9,35 @@ pub mod table;
 use crate::app::App;
 use std::path::Path;
 
-/// Why there is no file, or it cannot be used.
+/// Why a file cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The ending says no form.
+    /// The extension is unknown.
     #[error("expected a name that ends in .csv, .json or .visperf, found {0}")]
     Ending(String),
-    /// It cannot be written.
     #[error("cannot write {path}: {error}")]
     Write {
-        /// Which file.
         path: String,
-        /// What the system says.
         error: std::io::Error,
     },
-    /// It cannot be read.
     #[error("cannot read {path}: {error}")]
     Read {
-        /// Which file.
         path: String,
-        /// What the system says.
         error: std::io::Error,
     },
-    /// It is no file of a viewer.
+    /// It is no saved grid.
     #[error("expected a file that a viewer has kept, found {found}: {path}")]
     Content {
-        /// Which file.
         path: String,
-        /// What is wrong with it.
         found: String,
     },
 }
 
-/// Write what is chosen, else all that is shown, in the form that the name's ending says.
+/// Write the selected or else all shown data, in the format given by the extension.
 ///
 /// # Errors
-/// If the ending says none, or the file cannot be written; what was there before stays then.
+/// If the extension is unknown, or the file cannot be written; an existing file is unchanged then.
 pub fn write(app: &App, path: &Path) -> Result<(), Error> {
     let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
     let text = match ending.as_deref() {

@@ -1,13 +1,12 @@
-//! Rows with names of columns, as CSV (RFC 4180) and JSON.
+//! Table with named columns, as CSV (RFC 4180) and JSON.
 //!
-//! Pure. Rule: a cell of CSV that a spreadsheet would take for a formula is marked as text, for names are strangers'.
+//! Pure. Rule: a CSV cell that a spreadsheet would interpret as a formula is marked as text, because names
+//! are untrusted.
 
 use serde_json::{Map, Value};
 
-/// A table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Names of the columns.
     pub columns: Vec<&'static str>,
     /// Rows, each with a value for each column; null where there is none.
     pub rows: Vec<Vec<Value>>,
@@ -26,7 +25,7 @@ impl Table {
         text
     }
 
-    /// As JSON: an array of objects, in which nothing stands for what has no value.
+    /// As JSON: an array of objects, without fields that are null.
     #[must_use]
     pub fn json(&self) -> String {
         let object = |row: &Vec<Value>| {

@@ -1,4 +1,4 @@
-//! Configuration of the graphs: which metrics of which hosts, their arrangement, and the time span.
+//! Configuration of the graphs: hosts, metrics, arrangement, and time span.
 //!
 //! Pure. Rule: the user's choice is restored at the next start, and a settings file is validated like typed
 //! input. Not here: the source of the data (`live`), drawing (`app::graphs`).

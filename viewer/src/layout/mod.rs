@@ -1,46 +1,47 @@
-//! Where everything stands: each domain a panel with its clients at the left, schedulers in the middle and servers at
-//! the right; the panels in rows.
+//! Layout of the map: each domain is a panel with its clients on the left, schedulers in the middle and
+//! servers on the right; the panels are arranged in rows.
 //!
-//! Pure. Rule: the same grid and the same moves give the same places, however the grid came to be; nothing overlaps
-//! but what a person moved there. Units are points at zoom 1. Not here: what is drawn at which zoom (`app::map`).
+//! Pure. Rule: the same grid and the same moves give the same positions, in whatever order the grid was
+//! built; nothing overlaps except what the user moved. Units are points at zoom 1. Not here: which details
+//! are drawn at which zoom (`app::map`).
 
 use crate::grid::Grid;
 use crate::grid::place::{Domain, DomainId, Part, PlaceId};
 use std::collections::BTreeMap;
 
-/// Between the border of a panel and what is in it.
+/// Between the border of a panel and its contents.
 const PADDING: f32 = 22.0;
 /// Height of the line with the domain's name.
 pub const HEADER: f32 = 34.0;
-/// Between two panels.
+/// Gap between two panels.
 const PANEL_GAP: f32 = 48.0;
-/// From one row of places to the next where there are many.
+/// Distance of two rows of places where there are many.
 pub const ROW_PITCH: f32 = 28.0;
-/// From one row to the next where there are few.
+/// Distance of two rows where there are few.
 const FEW_ROW_PITCH: f32 = 44.0;
-/// From one column of servers to the next where there are many.
+/// Distance of two columns of servers where there are many.
 const MANY_PITCH: f32 = 96.0;
-/// The narrowest and the widest column of clients, or of few servers: room for their names.
+/// Minimum and maximum width of a column of clients, or of few servers: space for their names.
 const FEW_PITCH: std::ops::RangeInclusive<f32> = 84.0..=210.0;
-/// Width of a letter of a name, as far as that can be said without a font.
+/// Estimated width of a letter in a name, since no font is known here.
 const LETTER: f32 = 9.0;
-/// Of a column what no name may take: its mark and a gap.
+/// Part of a column that names cannot use: the mark and a gap.
 const NO_NAME: f32 = 40.0;
-/// Least height of what is in a panel: room for ways that go back below.
+/// Minimum height of a panel's contents: space for return curves.
 const INNER_MIN: f32 = 190.0;
-/// More servers than this stand in a square.
+/// With more servers than this they are arranged in a square.
 const FEW_MAX: u32 = 14;
-/// Most clients in one column.
+/// Maximum number of clients in one column.
 const CLIENT_ROWS_MAX: u32 = 28;
-/// Room on either side of the schedulers, in which marks move.
+/// Space on either side of the schedulers, in which marks move.
 const WAY: f32 = 150.0;
-/// Least height between two schedulers: room for their queues.
+/// Minimum height between two schedulers: space for their queues.
 const SCHEDULER_PITCH: f32 = 120.0;
-/// How much wider than high the map should be: as a screen beside its list.
+/// Desired ratio of width to height: that of a screen beside its list.
 const ASPECT: f32 = 1.55;
-/// Most panels in a row.
+/// Maximum number of panels in a row.
 const COLUMNS_MAX: usize = 48;
-/// Moves kept: by hand no one makes more.
+/// Maximum number of stored moves; no user makes more by hand.
 pub const MOVES_MAX: usize = 2_000;
 
 /// A point of the map.
@@ -53,13 +54,11 @@ pub struct Point {
 }
 
 impl Point {
-    /// A point.
     #[must_use]
     pub const fn new(x: f32, y: f32) -> Point {
         Point { x, y }
     }
 
-    /// This point moved.
     #[must_use]
     pub fn plus(self, by: Point) -> Point {
         Point::new(self.x + by.x, self.y + by.y)
@@ -76,25 +75,22 @@ pub struct Area {
 }
 
 impl Area {
-    /// Width.
     #[must_use]
     pub fn width(self) -> f32 {
         self.max.x - self.min.x
     }
 
-    /// Height.
     #[must_use]
     pub fn height(self) -> f32 {
         self.max.y - self.min.y
     }
 
-    /// Its middle.
     #[must_use]
     pub fn center(self) -> Point {
         Point::new((self.min.x + self.max.x) / 2.0, (self.min.y + self.max.y) / 2.0)
     }
 
-    /// Whether the two have a point in common.
+    /// Whether the two overlap.
     #[must_use]
     pub fn meets(self, other: Area) -> bool {
         self.min.x < other.max.x
@@ -111,7 +107,7 @@ impl Area {
     }
 }
 
-/// What a person moved, by names, so that it holds when the grid is put together again.
+/// Moves made by the user, stored by name, so that they apply when the grid is rebuilt.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Moves(BTreeMap<String, (f32, f32)>);
 
@@ -121,17 +117,16 @@ impl Moves {
         self.add(domain_name(grid, id), by);
     }
 
-    /// Move a place.
     pub fn place(&mut self, grid: &Grid, id: PlaceId, by: Point) {
         self.add(place_name(grid, id), by);
     }
 
-    /// Undo them all.
+    /// Undo all moves.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Whether nothing was moved.
+    /// Whether there are no moves.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -161,20 +156,20 @@ fn place_name(grid: &Grid, id: PlaceId) -> String {
     format!("{}\n{}\n{}", grid.domain(place.domain).name, place.part.word(), place.name)
 }
 
-/// Where everything stands.
+/// Positions of everything on the map.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layout {
-    /// The places, by number: the middle of each mark.
+    /// Centre of each place's mark, by number of the place.
     pub places: Vec<Point>,
-    /// How much room a place's name has beside it, by the place's number.
+    /// Space for each place's name beside its mark, by number of the place.
     pub name_room: Vec<f32>,
     /// The panels, by the domain's number.
     pub panels: Vec<Area>,
-    /// All of it.
+    /// The bounding box of all panels.
     pub whole: Area,
 }
 
-/// Lay a grid out.
+/// Compute the layout of a grid.
 #[must_use]
 pub fn layout(grid: &Grid, moves: &Moves) -> Layout {
     let shapes: Vec<Shape> = grid.domains.iter().map(|domain| Shape::of(grid, domain)).collect();
@@ -200,7 +195,7 @@ pub fn layout(grid: &Grid, moves: &Moves) -> Layout {
     layout
 }
 
-/// How a domain is divided.
+/// Arrangement of one domain.
 struct Shape {
     client_rows: u32,
     client_columns: u32,
@@ -248,12 +243,12 @@ impl Shape {
         }
     }
 
-    /// Put the domain's places where they stand, with the panel's corner at `corner`.
+    /// Place the domain's contents, with the panel's corner at `corner`.
     #[allow(clippy::cast_precision_loss)]
     fn stand(&self, domain: &Domain, corner: Point, layout: &mut Layout) {
         let middle = corner.y + HEADER + (self.height - HEADER) / 2.0;
         let row_at = |row: u32, rows: u32| middle + (row as f32 - (rows as f32 - 1.0) / 2.0) * self.row_pitch;
-        // Names of clients stand left of them, those of servers right.
+        // Names of clients are left of their marks, those of servers right.
         let clients_end = corner.x + PADDING + self.client_columns as f32 * self.client_pitch;
         let servers_begin = clients_end + self.ways + 10.0;
         for (number, id) in (0..).zip(domain.ids()) {
@@ -268,7 +263,7 @@ impl Shape {
                 (Point::new(clients_end + WAY, y), WAY)
             } else {
                 let at = number - domain.clients - domain.schedulers;
-                // Down the columns, so that neighbours by name are neighbours on the map.
+                // Fill column by column, so that neighbours by name are neighbours on the map.
                 let (column, row) = (at / self.server_rows.max(1), at % self.server_rows.max(1));
                 let x = servers_begin + column as f32 * self.server_pitch;
                 (Point::new(x, row_at(row, self.server_rows)), self.server_pitch - 30.0)
@@ -279,7 +274,7 @@ impl Shape {
     }
 }
 
-/// The width of a column in which the longest name of this part has room, within bounds.
+/// The width of a column that fits the longest name of this part, within bounds.
 #[allow(clippy::cast_precision_loss)]
 fn pitch(grid: &Grid, domain: &Domain, part: Part) -> f32 {
     let of_part = domain.ids().map(|id| grid.place(id)).filter(|place| place.part == part);
@@ -287,8 +282,8 @@ fn pitch(grid: &Grid, domain: &Domain, part: Part) -> f32 {
     (longest as f32 * LETTER + NO_NAME).clamp(*FEW_PITCH.start(), *FEW_PITCH.end())
 }
 
-/// The corners of panels that stand in rows, in the order of their domains' names: in as many columns as make
-/// the most of a screen.
+/// The corners of panels in rows, in the order of their domains' names, with the number of columns that fits
+/// a screen best.
 fn rows(shapes: &[Shape]) -> Vec<Point> {
     let widest = shapes.iter().map(|shape| shape.width).fold(0.0, f32::max);
     let mut best: Option<(f32, Vec<Point>)> = None;
@@ -304,7 +299,7 @@ fn rows(shapes: &[Shape]) -> Vec<Point> {
     best.map_or_else(Vec::new, |(_, corners)| corners)
 }
 
-/// The corners in rows of at most this width, and how large all of it is.
+/// The corners in rows of at most this width, and the total size.
 fn in_rows(shapes: &[Shape], row_width: f32) -> (Vec<Point>, Point) {
     let (mut corner, mut row_height, mut size) = (Point::default(), 0.0_f32, Point::default());
     let mut corners = Vec::with_capacity(shapes.len());
@@ -321,7 +316,7 @@ fn in_rows(shapes: &[Shape], row_width: f32) -> (Vec<Point>, Point) {
     (corners, size)
 }
 
-/// On which side of a place its name stands.
+/// Whether the names of this part are left of their marks.
 #[must_use]
 pub fn name_is_left(part: Part) -> bool {
     part == Part::Client

@@ -1,4 +1,4 @@
-//! Stable, without overlaps, fast; what was moved stays moved.
+//! Layouts are stable, without overlaps and fast; moves persist.
 
 use super::*;
 use crate::grid::builder::Builder;
@@ -42,7 +42,7 @@ fn ten_thousand_hosts_are_laid_out_in_time_and_the_same_each_time() {
         (layout(&grid, &Moves::default()), begin.elapsed())
     };
     let (first, mut took) = timed();
-    // Others on the machine take of its time too.
+    // Other programs on the machine take time too.
     for _ in 0..4 {
         took = took.min(timed().1);
     }

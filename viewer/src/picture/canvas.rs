@@ -1,18 +1,18 @@
-//! Triangles with colours and textures, drawn into an array of pixels, as egui wants them drawn.
+//! Software rasterizer for egui's output: triangles with colours and textures.
 //!
-//! Pure. Colours are premultiplied and mixed in gamma space, textures are read between their texels; a pixel belongs
-//! to one of two triangles that share an edge, never to both (the rule of the upper left edge), so that half
-//! transparent borders have no seams. Not here: who makes the triangles (egui's tessellator).
+//! Pure. Colours are premultiplied and blended in gamma space, textures are sampled bilinearly; a pixel
+//! belongs to one of two triangles that share an edge, never to both (the top-left rule), so that half
+//! transparent borders have no seams. Not here: tessellation (egui).
 
 use egui::epaint::{ClippedPrimitive, ImageData, Mesh, Primitive, Vertex};
 use egui::{Color32, TextureId, TexturesDelta};
 use std::collections::HashMap;
 
-/// Largest side of a picture, in pixels: four 4K screens beside each other.
+/// Maximum width or height of a picture, in pixels: four 4K screens side by side.
 pub const SIDE_MAX: usize = 16_384;
-/// Largest picture, in pixels: 128 MiB of them.
+/// Maximum size of a picture, in pixels: 128 MiB of them.
 pub const PIXELS_MAX: usize = 1 << 25;
-/// Places within a pixel that corners are told apart by; more would overflow at the largest side.
+/// Subpixel resolution of triangle corners; more would overflow at the largest side.
 const SUBPIXELS: f32 = 256.0;
 
 /// A picture.
@@ -23,7 +23,7 @@ pub struct Canvas {
     pixels: Vec<[u8; 4]>,
 }
 
-/// The textures that egui told of.
+/// The textures of egui.
 #[derive(Debug, Default)]
 pub struct Textures(HashMap<TextureId, Texture>);
 
@@ -34,7 +34,7 @@ struct Texture {
 }
 
 impl Textures {
-    /// Take over what changed; what is no longer used is forgotten.
+    /// Apply changes; textures that are no longer used are dropped.
     pub fn apply(&mut self, delta: TexturesDelta) {
         for (id, change) in delta.set {
             let ImageData::Color(image) = &change.image;
@@ -61,7 +61,7 @@ impl Texture {
         }
     }
 
-    /// The colour at a place, from 0 to 1 each way, mixed of the four nearest texels.
+    /// The colour at a position from 0 to 1 on each axis, interpolated between the four nearest texels.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
     fn at(&self, u: f32, v: f32) -> [f32; 4] {
         let [width, height] = self.size;
@@ -89,7 +89,7 @@ impl Texture {
     }
 }
 
-/// A rectangle of pixels, ends not in it.
+/// A rectangle of pixels; right and bottom are exclusive.
 #[derive(Clone, Copy)]
 struct Clip {
     left: i32,
@@ -98,7 +98,7 @@ struct Clip {
     bottom: i32,
 }
 
-/// A corner in pixels, in parts of [`SUBPIXELS`].
+/// A corner in subpixels, see [`SUBPIXELS`].
 #[derive(Clone, Copy)]
 struct Corner {
     x: i64,
@@ -114,19 +114,19 @@ impl Canvas {
         Canvas { width, height, pixels: vec![color.to_array(); width * height] }
     }
 
-    /// Pixels in a line.
+    /// Width in pixels.
     #[must_use]
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Lines.
+    /// Height in pixels.
     #[must_use]
     pub fn height(&self) -> usize {
         self.height
     }
 
-    /// Red, green and blue of the pixel at a place; black outside.
+    /// Red, green and blue of a pixel; black outside.
     #[must_use]
     pub fn pixel(&self, x: usize, y: usize) -> [u8; 3] {
         let inside = x < self.width && y < self.height;
@@ -140,7 +140,7 @@ impl Canvas {
         self.pixels.iter().flat_map(|&[red, green, blue, _]| [red, green, blue]).collect()
     }
 
-    /// Draw what egui made, where a point of it is `scale` pixels.
+    /// Draw egui's output, at `scale` pixels per point.
     pub fn draw(&mut self, primitives: &[ClippedPrimitive], textures: &Textures, scale: f32) {
         for ClippedPrimitive { clip_rect, primitive } in primitives {
             let Primitive::Mesh(mesh) = primitive else { continue };
@@ -170,7 +170,7 @@ impl Canvas {
         }
     }
 
-    /// One triangle: every pixel whose middle is in it.
+    /// Draw a triangle: every pixel with its centre inside.
     #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::cast_sign_loss)]
     fn triangle(&mut self, corners: [&Vertex; 3], texture: &Texture, clip: Clip, scale: f32) {
         if corners.iter().any(|vertex| !(vertex.pos.x.is_finite() && vertex.pos.y.is_finite())) {
@@ -211,17 +211,17 @@ impl Canvas {
     }
 }
 
-/// Twice the area to the right of the line from `from` to `to` as seen by `point`.
+/// Edge function: twice the signed area of the triangle `from`, `to`, `point`.
 fn edge(from: Corner, to: Corner, point: Corner) -> i64 {
     (to.x - from.x) * (point.y - from.y) - (to.y - from.y) * (point.x - from.x)
 }
 
-/// Whether points on this edge belong to its triangle: on upper and left edges.
+/// Whether points on this edge belong to its triangle: on top and left edges.
 fn owned(from: Corner, to: Corner) -> bool {
     (from.y == to.y && to.x > from.x) || to.y < from.y
 }
 
-/// The colour within a triangle, in gamma space from 0 to 255.
+/// The interpolated colour inside a triangle, in gamma space from 0 to 255.
 fn mixed(vertices: [&Vertex; 3], weights: [f32; 3], texture: &Texture) -> [f32; 4] {
     let (mut color, mut u, mut v) = ([0.0_f32; 4], 0.0, 0.0);
     for (vertex, weight) in vertices.iter().zip(weights) {
@@ -238,7 +238,7 @@ fn mixed(vertices: [&Vertex; 3], weights: [f32; 3], texture: &Texture) -> [f32; 
     color
 }
 
-/// Lay a premultiplied colour over a pixel.
+/// Blend a premultiplied colour over a pixel.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn blend(pixel: &mut [u8; 4], over: [f32; 4]) {
     let through = 1.0 - over[3] / 255.0;

@@ -1,6 +1,7 @@
-//! The window's contents as a picture, without a window.
+//! Rendering of the window's contents without a window.
 //!
-//! Rule: what one sees is what the window would show of the same source at the same time; the clock stands still.
+//! Rule: the picture is what the window would show of the same source at the same time; the clock does not
+//! advance.
 
 use super::canvas::{Canvas, Textures};
 use crate::app::settings::Look;
@@ -8,30 +9,31 @@ use crate::app::{App, theme, window};
 use egui::{Color32, Context, Event, Pos2, RawInput, Rect, pos2, vec2};
 use wire::time::Time;
 
-/// Frames until everything stands where it belongs: sizes of panels are known after the first, of texts after the second.
+/// Frames until the layout is stable: sizes of panels are known after the first, of texts after the second.
 const FRAMES: u32 = 6;
-/// Seconds of the window's clock between two frames: animations of opening and hovering are over at the last.
+/// Seconds of the window's clock between two frames: animations of opening and hovering have ended at the
+/// last.
 const FRAME_SECS: f64 = 0.5;
-/// Largest side of a texture, in texels; there is no card that could refuse one.
+/// Maximum side of a texture, in texels; no graphics card limits it.
 const TEXTURE_SIDE_MAX: usize = 8_192;
 
-/// Pixels of a point: the least.
+/// Smallest scale, in pixels per point.
 pub const SCALE_MIN: f32 = 0.25;
-/// The most.
+/// Largest scale, in pixels per point.
 pub const SCALE_MAX: f32 = 8.0;
 
-/// Width, height and scale of a picture.
+/// Size and scale of a picture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Size {
     /// Width in pixels.
     pub width: u32,
     /// Height in pixels.
     pub height: u32,
-    /// Pixels of a point: 2 on a screen of high resolution.
+    /// Pixels per point: 2 on a screen of high resolution.
     pub scale: f32,
 }
 
-/// A window that is nowhere.
+/// A window without a display.
 pub struct Headless {
     ctx: Context,
     textures: Textures,
@@ -42,7 +44,7 @@ pub struct Headless {
 }
 
 impl Headless {
-    /// A window of this size, in which it is `now` until it is said to be later.
+    /// A window of this size, with the clock at `now`.
     #[must_use]
     pub fn new(size: Size, now: Time) -> Headless {
         let ctx = Context::default();
@@ -50,22 +52,22 @@ impl Headless {
         Headless { ctx, textures: Textures::default(), size, now, frame: 0, events: Vec::new() }
     }
 
-    /// Move the pointer there before the next frame, in points.
+    /// Move the pointer before the next frame; the position is in points.
     pub fn point(&mut self, at: Pos2) {
         self.events.push(Event::PointerMoved(at));
     }
 
-    /// What happens before the next frame.
+    /// Queue an input event for the next frame.
     pub fn event(&mut self, event: Event) {
         self.events.push(event);
     }
 
-    /// It is `now` in this window from the next frame on.
+    /// Set the clock for the following frames.
     pub fn set_time(&mut self, now: Time) {
         self.now = now;
     }
 
-    /// Draw some frames; the last as triangles.
+    /// Run some frames; returns the triangles of the last.
     pub fn frames(&mut self, app: &mut App, count: u32) -> Vec<egui::ClippedPrimitive> {
         let mut last = Vec::new();
         for left in (0..count.max(1)).rev() {
@@ -78,7 +80,7 @@ impl Headless {
         last
     }
 
-    /// The picture after all has come to rest.
+    /// The picture once the layout is stable.
     #[must_use]
     pub fn picture(&mut self, app: &mut App) -> Canvas {
         let primitives = self.frames(app, FRAMES);

@@ -1,8 +1,8 @@
-//! Pictures without a window, a graphics card or OpenGL: what egui would draw, drawn by the CPU and written as PNG, or
-//! written as SVG.
+//! Pictures without a window, a graphics card or OpenGL: egui's output, rasterized by the CPU and written as
+//! PNG, or written as SVG.
 //!
-//! Rule: the same window gives the same picture, bit for bit, on every machine; so pictures can be compared in tests
-//! and made by scripts. Not here: what is drawn (`app`).
+//! Rule: the same contents give the same picture, bit for bit, on every machine, so that tests can compare
+//! pictures and scripts can make them. Not here: the contents (`app`).
 
 pub mod canvas;
 pub mod headless;
@@ -17,20 +17,18 @@ use std::path::Path;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file cannot be made or written.
+    /// The file cannot be created or written.
     #[error("cannot write the picture: {error}: {path}")]
     Write {
-        /// Which file.
         path: String,
-        /// What the system or the encoder says.
         error: String,
     },
 }
 
-/// Draw the window's contents into a file: as SVG where its name ends so, else as PNG.
+/// Write the window's contents to a file: as SVG if its extension is `svg`, otherwise as PNG.
 ///
 /// # Errors
-/// If the file cannot be written; what is there of it then is no picture.
+/// If the file cannot be written; it may be incomplete then.
 pub fn draw(window: &mut Headless, app: &mut App, path: &Path) -> Result<(), Error> {
     if path.extension().is_none_or(|ending| ending != "svg") {
         return write(&window.picture(app), path);
@@ -43,7 +41,7 @@ pub fn draw(window: &mut Headless, app: &mut App, path: &Path) -> Result<(), Err
 /// Write a picture as PNG.
 ///
 /// # Errors
-/// If the file cannot be written; what is there of it then is no picture.
+/// If the file cannot be written; it may be incomplete then.
 pub fn write(canvas: &Canvas, path: &Path) -> Result<(), Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Write {
         path: path.display().to_string(),
@@ -53,7 +51,7 @@ pub fn write(canvas: &Canvas, path: &Path) -> Result<(), Error> {
     std::fs::write(path, bytes).map_err(|error| failed(&error))
 }
 
-/// The picture as PNG; opaque, so that it needs no fourth channel.
+/// Encode as PNG, without an alpha channel, since the picture is opaque.
 fn png_of(canvas: &Canvas) -> Result<Vec<u8>, png::EncodingError> {
     let mut bytes = Vec::new();
     let (width, height) =

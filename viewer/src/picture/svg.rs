@@ -1,7 +1,7 @@
-//! The window's contents as SVG: what egui would draw, as shapes and letters that can be edited and printed at any size.
+//! SVG writer for egui's output: shapes and text that can be edited and printed at any size.
 //!
-//! Pure. Rule: nothing but shapes comes in, so every text is escaped; a soft border, which is a triangle that fades, is
-//! left out, for who shows an SVG softens borders itself. Not here: which letters a font has.
+//! Pure. Rule: the input is shapes only, and every text is escaped. Soft borders, which egui draws as fading
+//! triangles, are left out, since SVG viewers smooth borders themselves. Not here: glyphs of a font.
 
 use crate::flock::measure::Measure;
 use egui::epaint::{
@@ -12,10 +12,10 @@ use egui::{Color32, Pos2, Rect, Shape, Stroke, TextureId, Vec2};
 use std::fmt::Write as _;
 use wire::harmless::is_harmless;
 
-/// A triangle of which a corner is fainter than this share of its others is a soft border.
+/// A triangle with a corner whose alpha is below this is a soft border.
 const SOFT_BELOW: u8 = 8;
 
-/// A picture of `size` points.
+/// Convert shapes to a picture of `size` points.
 #[must_use]
 pub fn svg(shapes: &[ClippedShape], size: Vec2, ground: Color32) -> String {
     let mut svg = Svg::default();
@@ -133,7 +133,7 @@ impl Svg {
         let _ = writeln!(self.text, "<path d=\"{way}\"{look}/>");
     }
 
-    /// Each row as a text of its own, as wide as it is in the window whatever font there is.
+    /// Each row becomes a text element, scaled to its width in the window whatever font is used.
     fn letters(&mut self, text: &TextShape) {
         for placed in &text.galley.rows {
             let shown: String = placed.row.glyphs.iter().map(|glyph| glyph.chr).collect();
@@ -177,7 +177,7 @@ impl Svg {
         }
     }
 
-    /// Marks of the flock: four corners each, with their shape in the texture.
+    /// Marks of the flock: four vertices each, with their shape in the texture.
     fn marks(&mut self, mesh: &Mesh) {
         for corners in mesh.vertices.chunks_exact(4) {
             let rect = Rect::from_two_pos(corners[0].pos, corners[3].pos);
@@ -208,7 +208,7 @@ fn plain(stroke: &PathStroke) -> Stroke {
     Stroke::new(stroke.width, color)
 }
 
-/// How it is filled and lined.
+/// Attributes for fill and stroke.
 fn look(filled: Color32, stroke: Stroke) -> String {
     let mut look = fill(filled);
     if stroke.width > 0.0 && stroke.color.a() > 0 {
@@ -235,7 +235,7 @@ fn css(color: Color32) -> (String, f32) {
     (format!("#{red:02x}{green:02x}{blue:02x}"), f32::from(alpha) / 255.0)
 }
 
-/// A text that no reader of XML takes for anything else; what XML forbids is replaced.
+/// Escape a text for XML; characters that XML forbids are replaced.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for char in text.chars() {

@@ -1,7 +1,7 @@
-//! A real sensor, asked and ordered as the window does: what came of orders is told, and the sensor says the same; what it
-//! kept of the past.
+//! A real sensor, queried and controlled as the window does it: results of commands are reported, and the
+//! sensor confirms them; its process history.
 //!
-//! Needs the `visperf` program, which is built where it is missing.
+//! Needs the `visperf` program, which is built if it is missing.
 
 use serde_json::{Value, json};
 use std::ffi::OsStr;
@@ -22,7 +22,7 @@ use viewer::sensors::{At, Order};
 /// Longest wait for an answer on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A collector that counts one thing.
+/// A collector with one metric.
 const COLLECTOR: &str = r#"#!/bin/sh
 while read -r line; do
     case "$line" in
@@ -45,7 +45,7 @@ fn sensor(folder: &Path) -> (Daemon, SocketAddr) {
     Daemon::start(&folder.join("state"), &arguments).expect("a sensor answers")
 }
 
-/// The first of what comes that is what is waited for.
+/// The first update for which `is_it` returns a value.
 fn told<T>(inbox: &Inbox, what: &str, is_it: impl Fn(Update) -> Option<T>) -> T {
     wait::until(PATIENCE, what, || {
         let found = inbox.take().filter_map(|(_, update)| is_it(update)).next();
@@ -54,7 +54,7 @@ fn told<T>(inbox: &Inbox, what: &str, is_it: impl Fn(Update) -> Option<T>) -> T 
     .expect("it comes")
 }
 
-/// What came of an order.
+/// Send a command; returns the message about its result.
 fn ordered(inbox: &Inbox, order: Order) -> String {
     assert!(inbox.wish(Wish::Order(order)));
     told(inbox, "what came of an order", |update| {
@@ -132,7 +132,7 @@ fn the_past_of_a_real_sensor_is_shown_and_a_channel_goes_on_as_it_was_altered() 
     };
     let id = channel(Option::is_none, String::new());
 
-    // Some seconds before a sweep that was seen live.
+    // Some seconds before a sweep that was received live.
     let swept = told(&inbox, "a sweep", |update| {
         let Update::Sweeps(sweeps) = update else { return None };
         Some(sweeps.last()?.time)
@@ -172,7 +172,7 @@ fn the_past_of_a_real_sensor_is_shown_and_a_channel_goes_on_as_it_was_altered() 
     query::result(address, "sensor.unsubscribe", &json!({ "subscription": id })).expect("it ends");
     let again = channel(is_altered, id);
     let known = asked(address, "sensor.subscriptions")["subscriptions"].clone();
-    // To a client on TCP none is named.
+    // A client on TCP is not shown the names of owners.
     let is_it = |one: &&Value| one["rate"] == json!(2.5) && one["filter"] == json!("cpu > 0.25");
     assert!(
         known.as_array().is_some_and(|all| all.iter().any(|one| is_it(&one))),

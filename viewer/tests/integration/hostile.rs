@@ -1,10 +1,10 @@
-//! A hostile grid, as it would come: a daemon that answers with a million hosts, names that command, figures that are none
-//! and times of the year 9999. The window goes on being drawn while it is asked, and says what it refused.
+//! A daemon with hostile answers: a million hosts, names with control characters, invalid values and times of
+//! the year 9999. The window continues to draw while it is queried, and reports what it refused.
 //!
-//! Rule: the way is the real one, from the socket to the frame. How long frames take is printed and not judged, for the
-//! machine may be busy.
+//! Rule: the whole path is tested, from the socket to the frame. Frame times are printed but not judged,
+//! because the machine may be busy.
 
-#![allow(clippy::print_stdout)] // How long frames take is printed.
+#![allow(clippy::print_stdout)] // Frame times are printed.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,11 +18,11 @@ use viewer::live::{self, Plan};
 use viewer::picture::headless::{Headless, Size};
 use wire::time::Time;
 
-/// Hosts that it claims to have.
+/// Hosts that the daemon claims to have.
 const HOSTS: u32 = 1_000_000;
-/// Longest wait for all of it.
+/// Timeout for everything.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Longest wait of the daemon for a frame: shorter than the viewer waits for the daemon.
+/// Timeout of the daemon for a frame: shorter than the viewer's timeout for the daemon.
 const HELD_BACK: Duration = Duration::from_secs(8);
 const YEAR_9999: f64 = 253_402_300_799.0;
 
@@ -49,7 +49,7 @@ impl Gate {
         self.opened.notify_all();
     }
 
-    /// Whether it was opened in time.
+    /// Wait until it is opened. Returns false after the timeout.
     fn wait(&self) -> bool {
         let is_open = self.is_open.lock().expect("nobody panics with it");
         let waited = self.opened.wait_timeout_while(is_open, HELD_BACK, |is_open| !*is_open);
@@ -57,7 +57,8 @@ impl Gate {
     }
 }
 
-/// A daemon that answers so, the half of it before the gate is opened; its address.
+/// Start a daemon with these answers, which sends half of each before the gate is opened; returns its
+/// address.
 fn daemon(answers: fn(&str, u64) -> String, gate: &Arc<Gate>) -> SocketAddr {
     let gate = Arc::clone(gate);
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
@@ -100,7 +101,7 @@ fn serve(stream: TcpStream, answers: fn(&str, u64) -> String, gate: &Gate) {
         if to.write_all(head.as_bytes()).and_then(|()| to.write_all(half)).is_err() {
             return;
         }
-        // A daemon whose answer is waited for by who draws is given up.
+        // If the drawing thread itself waits for the answer, the gate times out.
         if !gate.wait() || to.write_all(rest).is_err() {
             return;
         }
@@ -137,14 +138,14 @@ fn grid_answers(method: &str, _: u64) -> String {
     }
 }
 
-/// Draw frames until `fits`; their times, sorted.
+/// Draw frames until `fits`; returns their durations, sorted.
 fn frames(app: &mut App, fits: impl Fn(&App) -> bool) -> Vec<Duration> {
     let mut window = Headless::new(Size { width: 1280, height: 800, scale: 1.0 }, now());
     let (begun, mut times) = (clock(), Vec::new());
     while !fits(app) {
         assert!(begun.elapsed() < PATIENCE, "nothing of what was sent is drawn: {}", app.told());
         let frame = clock();
-        // One clock for what comes and what is drawn: what was drawn long ago is not seen any more.
+        // One clock for updates and frames: outdated marks are not drawn.
         let time = now();
         app.update(time, 0.016);
         window.set_time(time);
@@ -177,7 +178,7 @@ fn a_million_hosts_leave_the_window_responsive_and_what_was_refused_is_told() {
     let mut app = App::new(source, Some(inbox), Settings::default(), jiff::tz::TimeZone::UTC, now());
     let drawn = std::cell::Cell::new(0_u32);
     let times = frames(&mut app, |app| {
-        // No answer is whole before the third frame.
+        // No answer is complete before the third frame.
         if drawn.replace(drawn.get() + 1) == 3 {
             assert!(app.grid().places.is_empty());
             gate.open();
@@ -220,7 +221,8 @@ fn flock_answers(method: &str, count: u64) -> String {
                 "cpu_seconds": -1e300, "user_seconds": 1e308, "system_seconds": 1e308, "rss_bytes": u64::MAX,
                 "minor_faults": u64::MAX, "read_bytes": u64::MAX, "written_bytes": u64::MAX})
         };
-        // Far ahead, back, and the same again; each fifth is of another form, and refused.
+        // Far in the future, far in the past, and twice the same time; each fifth has an invalid field and is
+        // refused.
         let time = [YEAR_9999, 1e300, -1e300, 1.7e9, 1.7e9][(number % 5) as usize];
         let processes: Vec<Value> = (0..9_000).map(process).collect();
         let left_out = if number % 5 == 4 { json!(-7) } else { json!(7) };

@@ -1,5 +1,5 @@
-//! A real log of Slurm as the map draws it: the calls that its joining gives, each at its time, and the same picture
-//! for the same time however one came there.
+//! A real log of Slurm as the map draws it: the calls given by joining, each at its time, and the same
+//! picture for the same time on every route to it.
 
 use std::path::{Path, PathBuf};
 use viewer::app::settings::Settings;
@@ -45,7 +45,7 @@ fn a_real_log_is_drawn_whole() {
     app.update(NOW, 0.0);
     let told = app.told();
     let calls = told["calls"].as_array().unwrap();
-    // The record of completion has a line for each job, and nothing is refused.
+    // The completion record has a line for each job, and nothing is refused.
     let record = std::fs::read_to_string(&plan(&["jobcomp.log"]).logs[0]).unwrap();
     assert_eq!(calls.len(), record.lines().count());
     assert_eq!(told["refused"].as_array().unwrap().len(), 0);
@@ -67,8 +67,8 @@ fn a_real_log_is_drawn_whole() {
     assert_eq!(hosts, ["wn01", "wn02", "wn03", "wn04"]);
 }
 
-/// The calls of logs as the filters and the joining tell them, by the loop of this test; and how many lines told of more
-/// than one event.
+/// Calls joined from logs by an independent loop in this test, and the number of lines with more than one
+/// event.
 fn joined(plan: &Plan) -> (std::collections::BTreeMap<String, wire::call::Call>, usize) {
     use log_filters::engine::{Engine, Source as Log};
     use wire::id::{Generation, SensorKey};
@@ -145,7 +145,7 @@ fn pictures_of_one_time_are_the_same_bit_for_bit() {
     let direct = came_by(&[21.0]);
     assert_eq!(came_by(&[300.0, 3.0, 21.0]), direct);
     assert_ne!(came_by(&[22.0]), direct, "something moves");
-    // Something is drawn: many colours, and none of them alone.
+    // Something is drawn: there are many colours.
     let colors: std::collections::BTreeSet<[u8; 3]> =
         (0..600).flat_map(|y| (0..900).map(move |x| (x, y))).map(|(x, y)| direct.pixel(x, y)).collect();
     assert!(colors.len() > 100, "{} colours", colors.len());
@@ -199,13 +199,13 @@ fn a_log_that_is_rotated_or_begun_anew_is_read_on_and_what_it_told_stays() {
     let mut reader = Reader::open(&Plan { logs: vec![log.clone()], ..plan(&[]) }, NOW).unwrap();
     reader.read(false, NOW).unwrap();
     assert!(reader.renew(NOW).unwrap().is_empty(), "it is the same file");
-    // As logrotate does: moved away, and another started, which is longer than what was read.
+    // As logrotate does: the file is renamed, and a new one started, which is longer than what was read.
     std::fs::rename(&log, folder.path().join("slurmctld.log.1")).unwrap();
     assert!(reader.renew(NOW).unwrap().is_empty(), "there is none yet");
     std::fs::write(&log, &whole[one..other]).unwrap();
     assert_eq!(reader.renew(NOW).unwrap(), std::slice::from_ref(&log));
     reader.read(false, NOW).unwrap();
-    // As copytruncate does: the same file, cut and written on.
+    // As copytruncate does: the file is truncated, and written on.
     std::fs::OpenOptions::new().write(true).truncate(true).open(&log).unwrap();
     assert_eq!(reader.renew(NOW).unwrap(), std::slice::from_ref(&log));
     std::fs::OpenOptions::new()

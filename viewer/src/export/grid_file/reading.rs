@@ -1,8 +1,8 @@
-//! Reads a grid's file piece by piece into the grid's builder.
+//! Streaming parser of a saved grid.
 //!
-//! Pure: text goes in. Rule: one host or call is in memory at a time, and has at most [`VALUES_MAX`] values; so a file
-//! costs no more than the grid that it tells of. The form comes first, and the name of a domain before what is in it, as
-//! they are written.
+//! Pure: text goes in. Rule: one host or call is in memory at a time, and has at most [`VALUES_MAX`] values,
+//! so a file needs no more memory than its grid. The format name comes first, and the name of a domain before
+//! its contents, as they are written.
 
 use super::{FORM, state_of};
 use crate::grid::Grid;
@@ -17,10 +17,11 @@ use std::fmt;
 use std::io::Read;
 use wire::time::Time;
 
-/// Values of one host or call, nested ones with them: one with 256 hosts and as many offers has some 540.
+/// Maximum number of values of one host or call, including nested ones: one with 256 hosts and as many offers
+/// has some 540.
 const VALUES_MAX: u32 = 4_096;
 
-/// The grid in such a text; what is wrong with it otherwise.
+/// Parse the text of a saved grid.
 pub(super) fn read(text: impl Read, now: Time) -> Result<Grid, String> {
     let mut reading = Reading { builder: Builder::new(now.plus(AHEAD)), calls: 0, calls_left_out: 0 };
     let mut json = serde_json::Deserializer::from_reader(text);
@@ -58,7 +59,7 @@ impl Reading {
         }
     }
 
-    /// No file of ours has more calls than a grid: those beyond are not kept to see which are the oldest.
+    /// No saved grid has more calls than the limit, so the first are stored instead of the newest.
     fn call(&mut self, domain: DomainId, told: &Value) {
         let call = answers::call(told);
         if call.id.is_empty() {
@@ -73,7 +74,7 @@ impl Reading {
     }
 }
 
-/// The object that the file is.
+/// The top-level object of the file.
 struct Whole<'a>(&'a mut Reading);
 
 impl<'de> Visitor<'de> for Whole<'_> {
@@ -139,7 +140,8 @@ impl<'de> Visitor<'de> for OfDomain<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let reading = self.0;
-        // Nothing where the name did not come yet, nothing in it where there are too many domains.
+        // `None` before the name was read, `Some(None)` for a domain beyond the limit, whose contents are
+        // skipped.
         let mut domain: Option<Option<DomainId>> = None;
         while let Some(name) = map.next_key::<String>()? {
             match (name.as_str(), domain) {
@@ -156,7 +158,7 @@ impl<'de> Visitor<'de> for OfDomain<'_> {
     }
 }
 
-/// The items of an array, one after the other.
+/// The items of an array, one at a time.
 struct Items<F: FnMut(&Value)>(F);
 
 impl<'de, F: FnMut(&Value)> DeserializeSeed<'de> for Items<F> {
@@ -182,7 +184,7 @@ impl<'de, F: FnMut(&Value)> Visitor<'de> for Items<F> {
     }
 }
 
-/// A value of so many values at most, those in it with it.
+/// A value with a limit on its number of values, including nested ones.
 struct Bounded<'a>(&'a mut u32);
 
 impl<'de> DeserializeSeed<'de> for Bounded<'_> {

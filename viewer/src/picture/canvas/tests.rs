@@ -1,4 +1,5 @@
-//! Rectangles of half transparent triangles have no seams; textures and clips hold; odd meshes draw nothing.
+//! Rasterizer: half transparent triangles have no seams; textures and clips are respected; invalid meshes
+//! draw nothing.
 
 use super::*;
 use egui::epaint::ColorImage;

@@ -1,4 +1,4 @@
-//! A call that is chosen: what its details tell, and where they lead.
+//! Details of a selected call, and their links.
 
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable as _;
@@ -16,7 +16,7 @@ use wire::event::Kind;
 
 const NOW_SECS: f64 = 90.0;
 
-/// A window on a daemon that has told nothing yet, and who tells.
+/// A window on a daemon that has sent nothing yet, and the feed of the daemon's data.
 fn app() -> (App, Feed) {
     let now = invented::time_f(NOW_SECS);
     let source = Source::Daemon("127.0.0.1:7317".into());
@@ -31,7 +31,7 @@ fn grid() -> Update {
         [invented::call("slurm:1", "ada", &["wn02", "wn03"]), invented::call("slurm:2", "bob", &["wn01"])];
     let mut builder = Builder::new(invented::latest());
     let domain = builder.domain("Alpha").expect("there is room");
-    // Of the hosts of the first call one reports; that of the second is known by its call alone.
+    // One host of the first call reports; that of the second is known only from its call.
     builder.host(domain, "wn02", HostState::Live, Report::default());
     calls.iter().for_each(|call| builder.call(domain, call));
     Update::grid(builder.build())
@@ -108,7 +108,7 @@ fn a_call_that_is_chosen_elsewhere_is_brought_into_view_in_the_table_once() {
     window.state_mut().select(Some(Selection::Call(oldest.into())));
     window.run_steps(3);
     assert!(!is_seen(&window, newest) && is_seen(&window, oldest));
-    // Whoever scrolls away from it stays there.
+    // The list stays where the user scrolled to.
     window.hover_at(egui::pos2(500.0, 400.0));
     window.event(egui::Event::MouseWheel {
         unit: egui::MouseWheelUnit::Point,

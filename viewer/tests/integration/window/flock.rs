@@ -1,4 +1,4 @@
-//! The flock's tab, worked as a person works it: who is asked for, what is listed, and that nothing is ended without a yes.
+//! The flock tab: which hosts are requested, what is listed, and that nothing is ended without confirmation.
 
 use egui::Key;
 use egui_kittest::Harness;
@@ -29,7 +29,7 @@ fn reported(pid: u32, name: &str, cpu_secs: f64) -> Reported {
     Reported { pid, start_ns: 9, name: name.to_owned(), threads: 3, usage, ..Reported::default() }
 }
 
-/// Two hosts, of which one is live.
+/// Two hosts, one of them live.
 fn grid() -> Grid {
     let mut builder = Builder::new(invented::latest());
     let domain = builder.domain("demo").expect("there is room");
@@ -40,7 +40,7 @@ fn grid() -> Grid {
     builder.build()
 }
 
-/// A window on two hosts, of which one is live, and the end at which its wishes come out.
+/// A window on two hosts, one of them live, and the feed that receives its requests.
 fn window() -> (Harness<'static, App>, Feed) {
     let source = Source::Daemon("127.0.0.1:7317".into());
     let mut app = App::new(source, None, Settings::default(), jiff::tz::TimeZone::UTC, now());
@@ -127,7 +127,7 @@ fn a_process_is_ended_only_after_a_yes_and_it_is_the_one_that_was_shown() {
     assert!(window.query_by_label("End this process?").is_none());
 }
 
-/// What the window wishes to know of the past, its spans aside.
+/// The history requested by the window, except requests for the available spans.
 fn past_wished(feed: &Feed) -> Vec<Past> {
     let wished = std::iter::from_fn(|| wished(feed));
     let past = wished.filter_map(|wish| if let Wish::Past(past) = wish { Some(past) } else { None });
@@ -163,7 +163,7 @@ fn who_goes_back_farther_than_was_seen_is_shown_what_the_sensor_kept() {
     window.state_mut().take(ago(1), answered(kept));
     window.run_steps(3);
     assert!(window.query_by_label("older").is_some(), "that is what ran then");
-    // Of which times there are sweeps is asked for again and again; what is seen stays, also while another tab is in front.
+    // The available spans are requested repeatedly; what is shown stays, even while another tab is in front.
     window.state_mut().take(ago(1), answered(Kept { from: now(), to: now(), sweeps: Vec::new() }));
     window.run_steps(2);
     assert!(window.query_by_label("older").is_some(), "and it is what is seen still");
@@ -239,12 +239,12 @@ fn what_a_host_with_a_wrong_clock_keeps_stands_where_it_was() {
     assert_eq!(window.state().timeline().span().0, now().minus(Duration::from_secs(80)));
 }
 
-/// When a grid comes that is another.
+/// Time of a second grid.
 fn later() -> Time {
     now().plus(Duration::from_millis(1))
 }
 
-/// A call at work on a host, of two that are live.
+/// A running call on one of two live hosts.
 fn with_call() -> Grid {
     let mut builder = Builder::new(invented::latest());
     let domain = builder.domain("demo").expect("there is room");
@@ -258,7 +258,7 @@ fn with_call() -> Grid {
     builder.build()
 }
 
-/// What served it: those of these numbers.
+/// Answer with the processes of these PIDs.
 fn served(pids: &[u64]) -> Update {
     let process = |&pid: &u64| Process {
         host: "wn01".into(),
@@ -274,7 +274,7 @@ fn served(pids: &[u64]) -> Update {
     }
 }
 
-/// The hosts that are asked for sweeps, where that is wished again.
+/// The hosts whose sweeps are requested, if there is a new request.
 fn watched(feed: &Feed) -> Option<Vec<String>> {
     let wishes = std::iter::from_fn(|| wished(feed));
     let flock = |wish| {
@@ -300,12 +300,12 @@ fn the_processes_of_a_call_are_chosen_in_the_flock_and_what_was_before_is_a_key_
     assert_eq!(watched(&feed), Some(vec!["wn01".to_owned()]), "its hosts alone");
     assert!(window.query_by_label("1 process of slurm:1").is_some());
     assert!(window.query_by_label("burn").is_some() && window.query_by_label("rest").is_none());
-    // One more is known by the next answer.
+    // The next answer has one process more.
     window.state_mut().take(now(), served(&[7, 8]));
     window.run_steps(3);
     assert!(window.query_by_label("2 processes of slurm:1").is_some());
     assert!(window.query_by_label("rest").is_some() && window.query_by_label("aside").is_none());
-    // One alone, by its name in the details.
+    // A single process, selected by its name in the details.
     window.get_by_label_contains("rank8 (8)").click();
     window.run_steps(3);
     assert!(window.query_by_label("1 process of slurm:1").is_some());

@@ -1,4 +1,4 @@
-//! The tab of graphs, worked as a person works it: together, small multiples, and what is done to one done to all.
+//! The graphs tab: all hosts together, small multiples, and actions that apply to all plots.
 
 use egui::accesskit::Role;
 use egui::{Key, Rect};
@@ -23,7 +23,7 @@ fn app(settings: Settings, hosts: u32) -> App {
     app
 }
 
-/// Where the small plots are.
+/// Rectangles of the small plots.
 fn plots(window: &Harness<'_, App>) -> Vec<Rect> {
     window.query_all_by_label_contains("graph of ").map(|node| node.rect()).collect()
 }

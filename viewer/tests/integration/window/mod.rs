@@ -1,7 +1,8 @@
-//! The window, worked as a person works it: by what stands on it, with a pointer and keys.
+//! The window, operated by pointer and keys through its labels.
 //!
-//! Rule: no daemon and no display; what a daemon would tell is put in, and what the window wishes is taken out.
-//! Not here: the picture itself (`tests/system/viewer_picture.rs`), a real window on real daemons (`viewer_window.rs`).
+//! Rule: no daemon and no display; data is put in directly, and requests of the window are taken out. Not
+//! here: the picture itself (`tests/system/viewer_picture.rs`), a real window on real daemons
+//! (`viewer_window.rs`).
 
 mod calls;
 mod flock;
@@ -14,12 +15,12 @@ use egui_kittest::Harness;
 use viewer::app::{App, theme};
 use wire::time::Time;
 
-/// A window on `app`, at a time that stands still.
+/// A window on `app`, with a stopped clock.
 fn window(app: App, now: Time) -> Harness<'static, App> {
     window_of(egui::vec2(1280.0, 800.0), app, now)
 }
 
-/// Likewise, of another size.
+/// The same with another size.
 fn window_of(size: egui::Vec2, app: App, now: Time) -> Harness<'static, App> {
     let mut harness = Harness::builder().with_size(size).build_ui_state(
         move |ui, app: &mut App| {

@@ -1,4 +1,4 @@
-//! The window's panels, worked as a person works them: by what stands on them.
+//! Panels of the window, operated through their labels.
 
 use egui::Key;
 use egui_kittest::Harness;

@@ -1,9 +1,10 @@
-//! What the tabs look like, compared with pictures that somebody has looked at (`tests/pictures`).
+//! Tabs compared with reference pictures that were checked by eye (`tests/pictures`).
 //!
-//! Rule: pictures are the same bit for bit on every machine; a pixel may differ by little and few by more, for compilers round
-//! in their own ways. What differs is written beside the tests' own files and named. After a change that is meant,
-//! `VISPERF_PICTURES=keep cargo test -p viewer --test window pictures` keeps what is drawn; look at it then. Not here: what is
-//! worked with pointer and keys (the other files).
+//! Rule: pictures are the same on every machine; a pixel may differ slightly and few may differ by more,
+//! because compilers round differently. A picture that differs is written beside the tests' own files, and
+//! its path is printed. After an intended change, `VISPERF_PICTURES=keep cargo test -p viewer --test window
+//! pictures` stores the new pictures; check them by eye. Not here: operation by pointer and keys (the other
+//! files).
 
 use std::path::{Path, PathBuf};
 use viewer::app::settings::{Look, Settings};
@@ -14,16 +15,16 @@ use viewer::{invented, picture};
 
 const SIZE: Size = Size { width: 960, height: 600, scale: 1.0 };
 const AT_SECS: f64 = 1_800.0;
-/// Channels that differ by more than this are seen to differ.
+/// Colour channels that differ by more than this count as different.
 const SEEN: u8 = 24;
-/// One pixel in so many may be seen to differ.
+/// One pixel in this many may be different.
 const ONE_IN: usize = 20_000;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pictures")
 }
 
-/// Width and bytes of a picture in a file, three for each pixel.
+/// Width and bytes of a PNG file, three for each pixel.
 fn read(path: &Path) -> Option<(u32, Vec<u8>)> {
     let file = std::io::BufReader::new(std::fs::File::open(path).ok()?);
     let mut reader = png::Decoder::new(file).read_info().expect("a picture");
@@ -55,7 +56,7 @@ fn check(name: &str, mut app: App) {
     );
 }
 
-/// An invented grid with a tab in front.
+/// A synthetic grid with a tab in front.
 fn app(tab: &str, look: Look) -> App {
     let now = invented::time_f(AT_SECS);
     let settings = Settings { look, ..Settings::default() };

@@ -1,4 +1,4 @@
-//! The tab of sensors, worked as a person works it: who is silent is seen, and nothing is stopped before a yes.
+//! The sensors tab: silent sensors are visible, and nothing is stopped without confirmation.
 
 use egui::Key;
 use egui_kittest::Harness;
@@ -22,7 +22,7 @@ fn address() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 7317))
 }
 
-/// A grid of two hosts, of which the second has lost events; and the ends of what the window wishes.
+/// A grid of two hosts, the second with lost events, and the feeds that receive the window's requests.
 fn app() -> (App, Feed, Feed) {
     let now = invented::time_f(NOW_SECS);
     let ((feed, inbox), (orders, flock)) = (feed::feed(), feed::feed());
@@ -40,7 +40,7 @@ fn app() -> (App, Feed, Feed) {
     (app, feed, orders)
 }
 
-/// What the window wishes, but for the flock and the grid.
+/// Requests of the window, other than those for the flock and the grid.
 fn wishes(feed: &Feed) -> Vec<Wish> {
     let wished = std::iter::from_fn(|| match feed.rest(Duration::ZERO) {
         Rested::Wished(wish) => Some(wish),
@@ -80,7 +80,7 @@ fn a_sensor_is_added_by_its_address_and_dropped_after_a_yes() {
     let typed = |window: &mut Harness<'static, App>, text: &str| {
         {
             let mut fields = window.query_all_by_role(egui::accesskit::Role::TextInput);
-            // The others are the search at the top, and the field below the hosts at the left.
+            // The other fields are the search at the top, and the one below the hosts at the left.
             let field = fields.find(|field| field.rect().top() > 40.0 && field.rect().left() > 300.0);
             field.expect("there is a field in the tab").click();
         }
