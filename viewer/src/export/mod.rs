@@ -16,20 +16,28 @@ pub enum Error {
     /// The extension is unknown.
     #[error("expected a name that ends in .csv, .json or .visperf, found {0}")]
     Ending(String),
+    /// It cannot be written.
     #[error("cannot write {path}: {error}")]
     Write {
+        /// Path of the file.
         path: String,
+        /// The error of the system.
         error: std::io::Error,
     },
+    /// It cannot be read.
     #[error("cannot read {path}: {error}")]
     Read {
+        /// Path of the file.
         path: String,
+        /// The error of the system.
         error: std::io::Error,
     },
     /// It is no saved grid.
     #[error("expected a file that a viewer has kept, found {found}: {path}")]
     Content {
+        /// Path of the file.
         path: String,
+        /// What is wrong with it.
         found: String,
     },
 }

@@ -20,7 +20,9 @@ pub enum Error {
     /// The file cannot be created or written.
     #[error("cannot write the picture: {error}: {path}")]
     Write {
+        /// Path of the file.
         path: String,
+        /// The error of the system or the encoder.
         error: String,
     },
 }

@@ -172,7 +172,7 @@ fn the_past_of_a_real_sensor_is_shown_and_a_channel_goes_on_as_it_was_altered() 
     query::result(address, "sensor.unsubscribe", &json!({ "subscription": id })).expect("it ends");
     let again = channel(is_altered, id);
     let known = asked(address, "sensor.subscriptions")["subscriptions"].clone();
-    // A client on TCP is not shown the names of owners.
+    // Clients on TCP are not shown the ids of subscriptions.
     let is_it = |one: &&Value| one["rate"] == json!(2.5) && one["filter"] == json!("cpu > 0.25");
     assert!(
         known.as_array().is_some_and(|all| all.iter().any(|one| is_it(&one))),
