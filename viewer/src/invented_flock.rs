@@ -56,7 +56,7 @@ struct Life {
     usage: Usage,
 }
 
-/// A flock of hosts with `processes` each, with `sweeps` sweeps from `begin` on, `step` apart.
+/// A flock of hosts with `processes` each, with `sweeps` sweeps at intervals of `step`, starting at `begin`.
 #[must_use]
 pub fn flock(hosts: &[HostName], processes: u32, begin: Time, sweeps: u32, step: Duration) -> Flock {
     let mut flock = Flock::default();

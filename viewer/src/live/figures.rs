@@ -249,7 +249,7 @@ mod tests {
         figures.want(feed::Figures { hosts, metrics: metrics.to_vec(), is_long: false, rests });
     }
 
-    /// The hosts asked at this time, and how many seconds of history each is asked for.
+    /// The hosts asked at this time, and how many seconds of history are requested of each.
     fn asked(figures: &mut Figures, now: Duration) -> Vec<(HostName, f64)> {
         let at = invented::time_f(1_000.0 + now.as_secs_f64());
         let question = std::iter::from_fn(|| figures.question(now, at, false));

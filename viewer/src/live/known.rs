@@ -25,7 +25,7 @@ use wire::time::Time;
 /// All newest calls of a domain are requested again after this many rounds, because ids become more complete
 /// as more is known.
 const WHOLE_EVERY: u32 = 60;
-/// How often a directory is asked for its list of domains.
+/// Interval of requests for the list of domains of a directory.
 const DOMAINS_EVERY: Duration = Duration::from_secs(60);
 /// Failing or slow domains that are queried at a time: each may block an asker for long, and the other askers
 /// remain for the rest.

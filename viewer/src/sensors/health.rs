@@ -47,7 +47,7 @@ pub struct Health {
 /// A channel: the subscription of a client, or one of the sensor itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Channel {
-    /// Its id; `None` for a channel of the sensor itself.
+    /// Its id; `None` for a channel of the sensor itself, or of a client other than the caller.
     pub subscription: Option<String>,
     /// Owner of a channel of the sensor itself.
     pub owner: String,

@@ -34,7 +34,7 @@ fn app() -> App {
 }
 
 fn at(secs: f64) -> Time {
-    // 2026-11-20T12:24:17Z, when the log begins.
+    // 2026-11-20T12:24:17Z, the start of the log.
     Time::from_secs_f64(1_795_177_457.0 + secs)
 }
 

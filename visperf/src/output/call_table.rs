@@ -1,4 +1,4 @@
-//! Calls as a table: whose, where it stands, how long it waited and ran, where, how it ended and why.
+//! Table of calls: user, state, waiting and running time, hosts, outcome and reason.
 //!
 //! Pure.
 
@@ -15,10 +15,10 @@ use wire::call::State;
 use wire::event::Outcome;
 use wire::time::Time;
 
-/// Of a name, a reason and of a list of hosts this much is shown on a terminal, in characters.
+/// Characters shown of a name, a reason and a list of hosts on a terminal.
 const SHOWN_CHARS: usize = 40;
 
-/// The table of calls, without rows; times are shown in `zone`.
+/// An empty table of calls; times are shown in `zone`.
 pub(crate) fn call_table(zone: &TimeZone) -> Table {
     let table = Table::new(&[
         "CALL",
@@ -37,7 +37,8 @@ pub(crate) fn call_table(zone: &TimeZone) -> Table {
     table.spares(&["TRIES", "WAITED", "SUBMITTED", "NAME", "REASON", "CODE"]).offset(offset_now(zone))
 }
 
-/// Add a row for each call, and print the table; with `now`, how long those that are not over wait and run so far.
+/// Add a row for each call, and print the table; with `now`, also the waiting and running time so far of
+/// calls that have not ended.
 ///
 /// # Errors
 /// As [`Output::line`].

@@ -1,8 +1,9 @@
-//! An event as one aligned line: when, what, which job, whose, from which party to which, how it ended, the rest.
+//! Format of an event as one aligned line: time, kind, job, user, parties, outcome, and the remaining
+//! attributes.
 //!
-//! On a terminal what does not fit goes on below, indented, broken between items and never within one; only
-//! names and lists of hosts are shortened, as in every table. There the first line has the heads of the columns above it, with the
-//! offset of the times from UTC; elsewhere each time has its own.
+//! On a terminal, items that do not fit continue on the next line, indented; a line breaks between items and
+//! never within one; only names and lists of hosts are shortened, as in every table. There the heads of the
+//! columns precede the first line, with the offset of the times from UTC; elsewhere each time has its own.
 
 use crate::output::figures::user;
 use crate::output::table::{Cell, Columns};
@@ -13,16 +14,17 @@ use wire::api::UnixTime;
 use wire::api::events::{Attribute, Event};
 use wire::event::{Kind, Outcome};
 
-/// Widths that fit most rows from the start: time, kind, job, user, parties.
+/// Initial widths that fit most rows: time, kind, job, user, parties.
 const WIDTHS: [usize; 5] = [24, 12, 6, 8, 18];
 
-/// A terminal narrower than this has no columns for the parties and the outcome: they flow with the rest.
+/// A terminal narrower than this has no columns for the parties and the outcome: they follow with the
+/// attributes.
 const NARROW_CHARS: usize = 110;
-/// Widths of the columns that are left there: time, kind, job, user.
+/// Widths of the remaining columns on a narrow terminal: time, kind, job, user.
 const NARROW_WIDTHS: [usize; 4] = [12, 12, 6, 8];
-/// Widths on a wider terminal, which shows the hour alone of what is recent.
+/// Widths on a wider terminal, which shows only the time of day of recent events.
 const TERMINAL_WIDTHS: [usize; 5] = [12, 12, 6, 8, 18];
-/// How far that which goes on below is indented.
+/// Indentation of continued lines.
 const INDENT_CHARS: usize = 14;
 
 /// The messages that the sensor itself writes about a log (`docs/methods.md`, `sensor.files`).
@@ -33,14 +35,14 @@ const OWN_MESSAGES: [&str; 3] = ["gap", "incomplete", "oversize"];
 pub(crate) struct EventLines {
     columns: Columns,
     zone: TimeZone,
-    /// The offset of the zone that the head says.
+    /// The offset of the zone that the head shows.
     offset: String,
     /// Whether the heads are still to be printed.
     is_head_due: bool,
 }
 
 impl EventLines {
-    /// Times are shown in `zone`, on this output.
+    /// A formatter for times in `zone`, on this output.
     pub(crate) fn new(zone: TimeZone, output: &Output) -> EventLines {
         let widths = match output.width() {
             Some(width) if width < NARROW_CHARS => &NARROW_WIDTHS[..],
@@ -51,7 +53,7 @@ impl EventLines {
         EventLines { columns: Columns::new(widths), zone, offset, is_head_due: output.width().is_some() }
     }
 
-    /// The line of an event; on a terminal several where one is not enough, and the heads above the first.
+    /// The line of an event; on a terminal several if needed, and the heads above the first.
     pub(crate) fn line(&mut self, event: &Event, output: &Output) -> String {
         match std::mem::take(&mut self.is_head_due) {
             true => format!("{}\n{}", self.head(output), self.line_of(event, output)),
@@ -111,7 +113,7 @@ struct Flow {
     text: String,
     /// Characters in the last line.
     chars: usize,
-    /// At which the next item begins, if it fits.
+    /// Column at which the next item starts, if it fits.
     next: usize,
     width: usize,
 }
@@ -143,14 +145,14 @@ fn parties(event: &Event) -> String {
     }
 }
 
-/// The attributes, but for those that the columns show already.
+/// The attributes that the columns do not show already.
 fn pairs(event: &Event, zone: &TimeZone) -> Vec<String> {
     let is_shown = |name: &str, value: &str| match name {
         "host" | "hosts" => value == event.to,
         "client" | "submit_host" => value == event.from,
         _ => false,
     };
-    // A record prints the times of its job in a form of its own; the event has them as times.
+    // A record prints the times of its job in its own format; the event has them as times.
     let time = |name: &str| match name {
         "submit" => event.submitted,
         "start" => event.started,
@@ -160,7 +162,7 @@ fn pairs(event: &Event, zone: &TimeZone) -> Vec<String> {
     let time = |name: &str| time(name).map(|UnixTime(time)| shown(time, zone));
     let attributes = &event.attributes.0;
     let pairs = attributes.iter().map(|(name, value)| (name, time(name).unwrap_or_else(|| plain(value))));
-    // What the sensor says of a log means nothing without the log's name.
+    // A message of the sensor about a log is meaningless without the log's name.
     let is_own = |(name, value): &(_, Attribute)| {
         name == "name" && matches!(value, Attribute::Text(text) if OWN_MESSAGES.contains(&text.as_str()))
     };
@@ -224,7 +226,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    /// An event with these fields, and nothing in the others.
+    /// An event with these fields, and the others empty.
     fn event(fields: Value) -> Event {
         let mut whole = json!({"id": "1-1-0", "seen": 0.0, "call": "", "job": "", "user": "", "from": "", "to": "",
             "attributes": {}, "source": {}});

@@ -1,4 +1,4 @@
-//! Figures as people read them: bytes, shares, counts, users, values of metrics.
+//! Figures as text: bytes, shares, counts, users, values of metrics.
 //!
 //! Pure. Not here: times ([`crate::output::times`]).
 
@@ -32,7 +32,7 @@ pub(crate) fn share(of_one: f64) -> String {
     format!("{:.0} %", of_one * 100.0)
 }
 
-/// A number with as many digits as it needs, at most three behind the point.
+/// A number with as many digits as it needs, at most three after the point.
 pub(crate) fn number(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 {
         return format!("{value:.0}");
@@ -60,7 +60,7 @@ pub(crate) fn count(number: u64, one: &str) -> String {
     }
 }
 
-/// A user by name; if only the number is known, as `uid 1000`.
+/// A user by name; if only the UID is known, as `uid 1000`.
 pub(crate) fn user(name: &str) -> Cow<'_, str> {
     let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { format!("uid {name}").into() } else { name.into() }

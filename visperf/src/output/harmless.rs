@@ -1,13 +1,13 @@
-//! Escapes for characters that steer a terminal or mislead a reader.
+//! Escapes for characters that control a terminal or mislead a reader.
 //!
-//! Pure. Rule: [`is_harmless`] says which they are; tables, notes, errors and JSON all escape by it, and [`guarded`] is applied
-//! to each line on its way out, so that a text that no caller cleaned is harmless too.
+//! Pure. Rule: [`is_harmless`] defines them; tables, notes, errors and JSON all escape by it, and [`guarded`]
+//! is applied to each line before it is written, so that a text that no caller cleaned is harmless too.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use wire::harmless::is_harmless;
 
-/// `text` with such characters made visible, so that a log cannot steer the terminal on which it is shown.
+/// `text` with such characters escaped, so that a log cannot control the terminal on which it is shown.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_harmless) {
         return Cow::Borrowed(text);
@@ -22,12 +22,13 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(cleaned)
 }
 
-/// `text` cleaned, but for the ends of its lines.
+/// `text` cleaned, except for newlines.
 pub(crate) fn clean_lines(text: &str) -> String {
     text.split('\n').map(clean).collect::<Vec<_>>().join("\n")
 }
 
-/// A text of JSON, in which such characters stand in strings only, with their JSON escapes. Blanks between values stay.
+/// A JSON text, in which such characters occur in strings only, with their JSON escapes. Whitespace between
+/// values stays.
 pub(crate) fn clean_json(json: &str) -> Cow<'_, str> {
     let is_shown = |c: char| is_harmless(c) || matches!(c, '\n' | '\t' | '\r');
     if json.chars().all(is_shown) {
@@ -46,7 +47,8 @@ pub(crate) fn clean_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(cleaned)
 }
 
-/// A line, or several, as it goes out: ends of lines, tabs and, where colours are shown, the program's own colours pass.
+/// A line, or several, before it is written: newlines, tabs and, where colours are shown, the program's own
+/// colours pass.
 pub(crate) fn guarded(text: &str, has_colors: bool) -> Cow<'_, str> {
     let passes = |c: char| is_harmless(c) || matches!(c, '\n' | '\t');
     if text.chars().all(passes) {
@@ -77,7 +79,7 @@ fn color_len(text: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// All that has to be escaped, by its code points.
+    /// All characters that must be escaped.
     fn harmful() -> impl Iterator<Item = char> {
         let ranges = [(0, 0x1f), (0x7f, 0x9f), (0x202a, 0x202e), (0x2066, 0x2069)];
         let single = [0x61c, 0x200e, 0x200f, 0x2028, 0x2029];

@@ -1,16 +1,15 @@
-//! Output that is kept, for tests that look at what was printed.
+//! Captured output, for tests that check what was printed.
 //!
 //! Compiled for tests only.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-/// Keeps what is written to any of its copies.
+/// Captures what is written to any of its copies.
 #[derive(Clone, Default)]
 pub(crate) struct Kept(Arc<Mutex<Vec<u8>>>);
 
 impl Kept {
-    /// What was written.
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }

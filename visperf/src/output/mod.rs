@@ -1,8 +1,8 @@
-//! What the program prints: results on standard output, notes on standard error.
+//! Output of the program: results on standard output, notes on standard error.
 //!
-//! Rule: a reader that goes away ends the program quietly ([`Failure::Closed`]); colours only where a
-//! terminal shows them; text that comes from logs or daemons never reaches a terminal with characters in it that
-//! steer it ([`harmless`]): callers clean what they quote, and each line and note is guarded here once more.
+//! Rule: a closed pipe ends the program quietly ([`Failure::Closed`]); colours only where a terminal shows
+//! them; text from logs or daemons never reaches a terminal with control characters in it ([`harmless`]):
+//! callers clean what they quote, and each line and note is escaped here once more.
 
 pub(crate) mod call_table;
 pub(crate) mod event_lines;
@@ -22,10 +22,10 @@ use std::borrow::Cow;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use wire::query::{Form, Integers, Syntax};
 
-/// A value as a daemon answers it in JSON.
+/// A value in the JSON form of a daemon's answer.
 ///
 /// # Errors
-/// If its type has no such form: a mistake of this program.
+/// If its type has no such form: a defect of this program.
 pub(crate) fn as_answered<T: Serialize>(value: &T) -> Result<serde_json::Value, Failure> {
     let form = Form { syntax: Syntax::Json, integers: Integers::Number };
     let text = rpc::codec::document(form, value, &[]);
@@ -33,7 +33,7 @@ pub(crate) fn as_answered<T: Serialize>(value: &T) -> Result<serde_json::Value, 
     serde_json::from_str(&text).map_err(|error| Failure::of("a value cannot be written as JSON", error))
 }
 
-/// The colours in use, by what they mean.
+/// The colours, by meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Color {
     Good,
@@ -44,11 +44,10 @@ pub(crate) enum Color {
     Head,
 }
 
-/// Standard output.
 pub(crate) struct Output {
     out: Box<dyn Write + Send>,
     colors: bool,
-    /// Columns of the terminal, where there is one and tables are to fit it.
+    /// Columns of the terminal, if tables must fit it.
     width: Option<usize>,
 }
 
@@ -61,7 +60,6 @@ impl Output {
         Output { out: Box::new(BufWriter::with_capacity(1 << 16, stdout)), colors, width }
     }
 
-    /// Whether colours are shown.
     pub(crate) fn has_colors(&self) -> bool {
         self.colors
     }
@@ -71,7 +69,7 @@ impl Output {
         Output { width: None, ..self }
     }
 
-    /// Columns that tables and lines have to fit, if any.
+    /// Columns that tables and lines must fit, if any.
     pub(crate) fn width(&self) -> Option<usize> {
         self.width
     }
@@ -85,7 +83,7 @@ impl Output {
     /// Print a line.
     ///
     /// # Errors
-    /// [`Failure::Closed`] if the reader went away, another if writing fails.
+    /// [`Failure::Closed`] if the reader closed the pipe, another if writing fails.
     pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
         let text = guarded(text, self.colors);
         told(self.out.write_all(text.as_bytes()).and_then(|()| self.out.write_all(b"\n")))
@@ -107,7 +105,7 @@ impl Output {
         self.line(&harmless::clean_json(&format!("{value:#}")))
     }
 
-    /// Hand on what was printed so far.
+    /// Flush the buffer.
     ///
     /// # Errors
     /// As [`Output::line`].
@@ -115,7 +113,7 @@ impl Output {
         told(self.out.flush())
     }
 
-    /// `text` in a colour, where colours are wanted.
+    /// `text` in a colour, if colours are enabled.
     pub(crate) fn paint<'a>(&self, color: Color, text: &'a str) -> Cow<'a, str> {
         if !self.colors || text.is_empty() {
             return Cow::Borrowed(text);
@@ -139,7 +137,7 @@ fn told(written: io::Result<()>) -> Result<(), Failure> {
     })
 }
 
-/// The columns of the terminal, if it is one and reports them.
+/// The width of the terminal, if it is one and reports it.
 fn terminal_width(stdout: &io::Stdout) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(stdout).ok()?;
     (size.ws_col > 0).then(|| size.ws_col.into())
@@ -155,17 +153,17 @@ pub(crate) fn colors_on_stderr() -> bool {
     io::stderr().is_terminal() && colors_wanted()
 }
 
-/// Print a line, or several, on standard error, cleaned; where that is closed, no one wants it.
+/// Print a line, or several, on standard error, cleaned; errors of writing are ignored.
 pub(crate) fn note(text: &str) {
     report(&clean_lines(text));
 }
 
-/// Likewise a text that is painted, or was cleaned before: what a [`Failure`] has to say.
+/// The same for a text that has colours, or was cleaned before, such as the message of a [`Failure`].
 pub(crate) fn report(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", guarded(text, colors_on_stderr()));
 }
 
-/// At most `chars` characters of `text`, cleaned; what is cut is shown by an ellipsis.
+/// At most `chars` characters of `text`, cleaned; a cut is marked by an ellipsis.
 pub(crate) fn shortened(text: &str, chars: usize) -> String {
     let cleaned = clean(text);
     match cleaned.char_indices().nth(chars) {

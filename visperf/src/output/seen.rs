@@ -1,12 +1,12 @@
-//! What was printed lately, by its id, so that nothing that is sent again is printed twice.
+//! Deduplication of printed items: remembers their ids, so that nothing that is sent again is printed twice.
 //!
-//! Rule: bounded; an id is known for as long as [`Seen::most`] others did not come after it.
-//! Not here: what was never printed and lies before the beginning (cursors say that).
+//! Rule: bounded; an id is forgotten after [`Seen::most`] newer ones.
+//! Not here: items before the start (cursors skip them).
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
 
-/// The ids, as numbers drawn from them by lot: of two in 2^64 that are taken for one another none is expected.
+/// The ids as keyed 64-bit hashes; at this size no collision is expected.
 #[derive(Debug)]
 pub(crate) struct Seen {
     most: usize,
@@ -16,17 +16,17 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// The last `most` ids.
+    /// Remember the last `most` ids.
     pub(crate) fn new(most: usize) -> Seen {
         Seen { most, lot: RandomState::new(), known: HashSet::new(), order: VecDeque::new() }
     }
 
-    /// Whether this id was given lately.
+    /// Whether this id was seen recently.
     pub(crate) fn has(&self, id: &str) -> bool {
         self.known.contains(&self.lot.hash_one(id))
     }
 
-    /// Whether this id was not given lately; now it was.
+    /// Record an id; returns whether it is new. An empty id is always new.
     pub(crate) fn is_new(&mut self, id: &str) -> bool {
         let number = self.lot.hash_one(id);
         if id.is_empty() || !self.known.insert(number) {

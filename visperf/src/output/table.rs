@@ -1,21 +1,21 @@
-//! Tables for people: columns as wide as they need to be.
+//! Tables with columns as wide as needed.
 //!
-//! Pure. A table that is printed whole measures its rows first ([`Table`]); rows that come one by one
-//! share widths that only grow ([`Columns`]). The last column is never padded.
+//! Pure. A table that is printed whole measures its rows first ([`Table`]); streamed rows share widths that
+//! only grow ([`Columns`]). The last column is never padded.
 
 use crate::exit::Failure;
 use crate::output::{Color, Output, clean, note, shortened_to_end, shortened_within};
 
-/// Widest a streamed column may grow: one long name must not push all later rows aside.
+/// Maximum width to which a streamed column grows: one long name must not shift all later rows.
 const STREAMED_WIDTH_MAX: usize = 24;
-/// From here on a streamed name is shortened on a terminal.
+/// Length from which a streamed name is shortened on a terminal.
 const STREAMED_SHOWN_CHARS: usize = 40;
-/// Narrowest a column of names is made to fit a terminal: less shows no one what was meant.
+/// Minimum width of a shortened column of names: shorter names would not be recognizable.
 const SHORTENED_WIDTH_MIN: usize = 20;
-/// Between two columns.
+/// Gap between two columns.
 const BETWEEN: &str = "  ";
 
-/// One place of a row.
+/// A cell of a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
     text: String,
@@ -25,17 +25,17 @@ pub(crate) struct Cell {
     whole: bool,
     /// Shortened at its beginning: paths differ at their ends.
     keeps_end: bool,
-    /// A time: its column's head says the offset from UTC.
+    /// A time: the head of its column shows the offset from UTC.
     is_time: bool,
 }
 
 impl Cell {
-    /// Text, to the left.
+    /// Text, aligned left.
     pub(crate) fn text(text: impl AsRef<str>) -> Cell {
         Cell { text: clean(text.as_ref()).into_owned(), ..Cell::default() }
     }
 
-    /// A figure, to the right.
+    /// A figure, aligned right.
     pub(crate) fn figure(text: impl AsRef<str>) -> Cell {
         Cell { right: true, ..Cell::whole(text) }
     }
@@ -55,7 +55,6 @@ impl Cell {
         Cell { keeps_end: true, ..Cell::text(path) }
     }
 
-    /// In this colour.
     pub(crate) fn color(mut self, color: Color) -> Cell {
         self.color = Some(color);
         self
@@ -118,25 +117,25 @@ impl Table {
         Table { heads: heads.to_vec(), spared: &[], offset: None, rows: Vec::new() }
     }
 
-    /// The columns that a terminal too narrow for all goes without, the first of them first.
+    /// The columns to leave out on a narrow terminal, in this order.
     pub(crate) fn spares(mut self, heads: &'static [&'static str]) -> Table {
         self.spared = heads;
         self
     }
 
-    /// The offset from UTC that times have: on a terminal the head of each of their columns says it.
+    /// The offset from UTC of the times: on a terminal it is added to the heads of their columns.
     pub(crate) fn offset(mut self, offset: String) -> Table {
         self.offset = Some(offset);
         self
     }
 
-    /// One more row, with a cell for every head.
+    /// Add a row, with a cell for every head.
     pub(crate) fn row(&mut self, cells: Vec<Cell>) {
         debug_assert_eq!(cells.len(), self.heads.len(), "a cell for every head");
         self.rows.push(cells);
     }
 
-    /// Print it. On a terminal columns of names are shortened until it fits.
+    /// Print the table. On a terminal, columns of names are shortened until it fits.
     ///
     /// # Errors
     /// As [`Output::line`].
@@ -188,9 +187,9 @@ impl Table {
     }
 }
 
-/// A column that is printed.
+/// A printed column.
 struct Column {
-    /// Its place in a row.
+    /// Its index in a row.
     at: usize,
     head: Cell,
     width: usize,
@@ -207,7 +206,7 @@ fn narrowest(columns: &[Column]) -> usize {
     columns.iter().map(Column::narrowest).sum::<usize>() + BETWEEN.len() * columns.len().saturating_sub(1)
 }
 
-/// Make the widest columns narrower, one character after the other, until all fit or none may be.
+/// Narrow the widest columns, one character at a time, until all fit or none may be narrower.
 fn fit(columns: &mut [Column], width: usize) {
     loop {
         let total = columns.iter().map(|column| column.width).sum::<usize>();
@@ -225,30 +224,31 @@ fn fit(columns: &mut [Column], width: usize) {
     }
 }
 
-/// Rows that come one by one.
+/// Streamed rows.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
     widths: Vec<usize>,
 }
 
 impl Columns {
-    /// Columns that begin with these widths.
+    /// Columns with these initial widths.
     pub(crate) fn new(widths: &[usize]) -> Columns {
         Columns { widths: widths.to_vec() }
     }
 
-    /// The row as a line; the widths grow where it needs more, up to a limit. On a terminal what is longer is
-    /// shortened, but for the last column.
+    /// Format a row as a line; the widths grow where it needs more, up to a limit. On a terminal longer cells
+    /// are shortened, except in the last column.
     pub(crate) fn row(&mut self, cells: Vec<Cell>, output: &Output) -> String {
         let cells = self.fitted(cells, output);
         row(&cells, &self.widths, output)
     }
 
-    /// As [`Columns::row`], with how many characters it shows, and at which the next column would begin.
+    /// As [`Columns::row`], with the number of visible characters, and the position at which the next column
+    /// would start.
     pub(crate) fn row_and_end(&mut self, cells: Vec<Cell>, output: &Output) -> (String, usize, usize) {
         let cells = self.fitted(cells, output);
         let text = row(&cells, &self.widths, output);
-        // Colours take no place on the screen.
+        // Colours take no space on the screen.
         let plain: Vec<Cell> = cells.into_iter().map(|cell| Cell { color: None, ..cell }).collect();
         let chars = row(&plain, &self.widths, output).chars().count();
         let next = self.widths.iter().map(|width| width + BETWEEN.len()).sum::<usize>();

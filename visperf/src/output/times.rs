@@ -1,8 +1,9 @@
-//! Times and ages as people read and write them.
+//! Times and ages as text, and their parsing from the command line.
 //!
-//! [`now`] is the one place where the program reads the calendar; everything else is given the time.
-//! Rule: a time is printed with its offset from UTC, in a column on a terminal once, in its head.
-//! Not here: how times are read (`rpc::codec::moment`).
+//! [`now`] is the one place where the program reads the calendar; everything else receives the time as a
+//! parameter.
+//! Rule: a time is printed with its offset from UTC; in a column on a terminal the offset is in the head.
+//! Not here: the parser (`rpc::codec::moment`).
 
 use crate::output::Output;
 use jiff::Timestamp;
@@ -11,13 +12,12 @@ use rpc::codec::moment;
 use std::time::{Duration, SystemTime};
 use wire::time::Time;
 
-/// A day.
 const DAY_MICROS: u64 = 86_400_000_000;
-/// By which the clock of a host may be ahead of this one's and its events are still recent.
+/// How far the clock of a host may be ahead of this one while its events still count as recent.
 const AHEAD_MICROS: i64 = 3_600_000_000;
 
-/// The time of day.
-#[allow(clippy::disallowed_methods)] // The shell's clock; everything else is given the time.
+/// The current time.
+#[allow(clippy::disallowed_methods)] // The shell's clock; everything else receives the time as a parameter.
 pub(crate) fn now() -> Time {
     SystemTime::now().into()
 }
@@ -39,7 +39,7 @@ fn local(time: Time, zone: &TimeZone) -> String {
     stamp.to_zoned(zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%.3f").to_string()
 }
 
-/// As [`local`]; of what is a day and more away whole seconds, for tables.
+/// As [`local`], to the second for times at least a day away; for tables.
 fn local_brief(time: Time, now: Time, zone: &TimeZone) -> String {
     let mut text = local(time, zone);
     if now.micros().abs_diff(time.micros()) >= DAY_MICROS
@@ -55,18 +55,18 @@ pub(crate) fn shown(time: Time, zone: &TimeZone) -> String {
     local(time, zone) + offset(time, zone).as_str()
 }
 
-/// As [`shown`]; of what is a day and more away whole seconds, for tables.
+/// As [`shown`], to the second for times at least a day away; for tables.
 pub(crate) fn brief(time: Time, now: Time, zone: &TimeZone) -> String {
     local_brief(time, now, zone) + offset(time, zone).as_str()
 }
 
-/// A time in a table: as [`brief`]. On a terminal the hour alone of what was less than a day ago, and the offset where it is not
-/// that of now, which the head of the column says.
+/// A time in a table: as [`brief`]. On a terminal only the time of day if it is less than a day ago, and the
+/// offset only if it differs from the current one, which is in the head of the column.
 pub(crate) fn in_table(time: Time, zone: &TimeZone, output: &Output) -> String {
     below(&offset_now(zone), time, zone, output)
 }
 
-/// As [`in_table`], below a head that says `head_offset`, maybe since before the offset changed.
+/// As [`in_table`], below a head with `head_offset`, which may date from before the offset changed.
 pub(crate) fn below(head_offset: &str, time: Time, zone: &TimeZone, output: &Output) -> String {
     let now = now();
     if output.width().is_none() {
@@ -121,12 +121,12 @@ pub(crate) fn between(from: Option<f64>, to: Option<f64>) -> String {
     })
 }
 
-/// A moment as a person writes it: RFC 3339, a local date and time, `10m` (ago), or seconds since 1970.
+/// Parse a time: RFC 3339, a local date and time, `10m` (ago), or seconds since 1970.
 ///
 /// # Errors
 /// Says what was expected.
 pub(crate) fn parse(text: &str, now: Time, zone: &TimeZone) -> Result<Time, String> {
-    // A moment before 1970 is a mistyped one.
+    // A time before 1970 is a typing error.
     let found = moment::parse(text, now, Some(zone)).filter(|time| *time >= Time::default());
     found.ok_or_else(|| {
         format!(
@@ -136,7 +136,7 @@ pub(crate) fn parse(text: &str, now: Time, zone: &TimeZone) -> Result<Time, Stri
     })
 }
 
-/// A span as a person writes it: `90s`, `15m`, `1h30m`, `7d`.
+/// Parse a span: `90s`, `15m`, `1h30m`, `7d`.
 ///
 /// # Errors
 /// Says what was expected.

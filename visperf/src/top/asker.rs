@@ -1,8 +1,9 @@
-//! Asks the daemons for a round, again and again, and gives the orders that the screen wants given.
+//! Thread that requests rounds of data from the daemons, and sends signals for the screen.
 //!
-//! Shell: one thread, which alone waits for answers. Rules: a host that does not answer costs its own rows, not the others', and a round
-//! ends in a bounded time; when no daemon answers that is reported, and tried again. What is requested in between is asked at once.
-//! Not here: what is done with the answers (`state`).
+//! Shell: one thread, the only one that waits for answers. Rules: a host that does not answer costs only its
+//! own rows, and a round ends in a bounded time; if no daemon answers, that is reported, and the round
+//! retried. A change of scope takes effect at once.
+//! Not here: processing of the answers (`state`).
 
 use super::rows::{Id, Place, Process};
 use super::state::{Host, Round, Scope, Update};
@@ -25,37 +26,37 @@ use wire::api::domain::{self, HostState, Hosts, HostsParams};
 use wire::api::processes::ProcessesParams;
 use wire::control::{Act, Signal};
 
-/// How long an answer is waited for: longer than a daemon takes to find another domain, shorter than a person waits.
+/// Timeout of a request: longer than a daemon needs to find another domain, shorter than a user waits.
 const PATIENCE: Patience = Patience::of(Duration::from_secs(10));
-/// How long the daemon that is asked may take to show that it is not itself who does not answer.
+/// Timeout of the check whether the queried daemon itself answers.
 const ALIVE: Patience = Patience::of(Duration::from_secs(3));
-/// Until a daemon that did not answer is asked for a round again.
+/// Delay before a failed round is retried.
 const AGAIN: Duration = Duration::from_secs(1);
-/// How long a round may take before those hosts are left out that were not asked yet.
+/// Time limit of a round, after which hosts that were not asked yet are left out.
 const ROUND: Duration = Duration::from_secs(30);
-/// Most hosts asked in a round: of more, those that work most.
+/// Maximum number of hosts asked in a round; with more, those with the highest load.
 const HOSTS_MAX: usize = 64;
-/// Processes asked of one host, where it is the only one, and where there are several.
+/// Processes requested of a single host, and of each of several hosts.
 const PROCESSES_OF_ONE: u64 = 500;
 const PROCESSES_OF_MANY: u64 = 100;
-/// Where a filter looks for words, all processes are needed.
+/// With a filter all processes are needed.
 const PROCESSES_FILTERED: u64 = 10_000;
-/// The faults of a daemon that another could not ask (`docs/query-interface.md`).
+/// Faults of a daemon that could not query another (`docs/query-interface.md`).
 const UNAVAILABLE: i64 = -32011;
 const TIMEOUT: i64 = -32004;
-/// What waits between the thread and the screen: more than one of each is old.
+/// Queue lengths between the thread and the screen; older entries would be outdated.
 const WAITING_MAX: usize = 8;
 
-/// What the screen wants.
+/// Requests of the screen.
 #[derive(Debug)]
 pub(crate) enum Ask {
     /// Show this from now on.
     Show(Scope),
-    /// Send this process this.
+    /// Send this signal to this process.
     Give(Id, Signal),
 }
 
-/// Asks the daemon that `target` means.
+/// Client for the daemon of `target`.
 pub(crate) struct Asker {
     target: Target,
     client: Client,
@@ -63,12 +64,12 @@ pub(crate) struct Asker {
 }
 
 impl Asker {
-    /// About these domains; about the daemon's own where there are none.
+    /// For these domains; for the daemon's own if there are none.
     pub(crate) fn new(target: &Target, domains: Vec<String>) -> Asker {
         Asker { target: target.clone(), client: Client::new(target), domains }
     }
 
-    /// The place that is meant by a host's name: of the first domain.
+    /// The host of this name in the first domain.
     ///
     /// # Errors
     /// If no daemon answers.
@@ -84,10 +85,10 @@ impl Asker {
         Ok(Place { domain, host: host.to_owned() })
     }
 
-    /// One round; each process as its sensor sent it goes to `kept`, if requested.
+    /// Run one round; each process as its sensor sent it is added to `kept`, if given.
     ///
     /// # Errors
-    /// If the daemon that is asked does not answer, or not for any of the domains.
+    /// If the queried daemon does not answer, or refuses for all domains.
     pub(crate) fn round(
         &mut self,
         scope: &Scope,
@@ -133,11 +134,12 @@ impl Asker {
                     }
                 }
                 Err(Error::Fault { code, message }) => {
-                    // Others say that it cannot be asked; all else it says itself.
+                    // These two faults mean that another daemon could not query it; all others come from the
+                    // host itself.
                     round.answered += usize::from(![UNAVAILABLE, TIMEOUT].contains(&code));
                     host.trouble = Some(message);
                 }
-                // That daemon waits longer for another than a person does here.
+                // The queried daemon may wait longer for another than this timeout.
                 Err(error) if error.is_lost() && self.is_alive() => host.trouble = Some(error.to_string()),
                 Err(error) => return Err(error),
             }
@@ -146,10 +148,10 @@ impl Asker {
         Ok(round)
     }
 
-    /// A round as soon as a daemon answers again.
+    /// Retry the round until a daemon answers.
     ///
     /// # Errors
-    /// If no waiting mends it.
+    /// If the error is permanent.
     pub(crate) fn round_at_last(
         &mut self,
         scope: &Scope,
@@ -167,13 +169,14 @@ impl Asker {
         }
     }
 
-    /// Whether the daemon that is asked answers at all: some refuse `daemon.info`.
+    /// Whether the queried daemon answers at all; some refuse `daemon.info`.
     fn is_alive(&mut self) -> bool {
         let answer = self.client.request(&InfoParams {}, &About::default(), ALIVE);
         matches!(answer, Ok(_) | Err(Error::Fault { .. }))
     }
 
-    /// The hosts of the domains. A domain that does not answer is a note, as long as another does.
+    /// Request the hosts of the domains. A domain that does not answer becomes a note, as long as another
+    /// does.
     fn ask_hosts(&mut self, round: &mut Round) -> Result<(), Error> {
         let named: Vec<Option<String>> = match self.domains.is_empty() {
             true => vec![None],
@@ -229,17 +232,17 @@ fn read_host(domain: &str, host: &domain::Host) -> Host {
     }
 }
 
-/// The thread that asks.
+/// The running thread.
 pub(crate) struct Running {
-    /// What the screen wants of it.
+    /// Requests to it.
     pub(crate) asks: SyncSender<Ask>,
-    /// What came.
+    /// Messages from it.
     pub(crate) updates: Receiver<Update>,
     thread: JoinHandle<()>,
 }
 
 impl Running {
-    /// Begin to ask for `scope`, each `interval`.
+    /// Start to request `scope`, every `interval`.
     ///
     /// # Errors
     /// If the system gives no thread.
@@ -258,7 +261,7 @@ impl Running {
     }
 }
 
-/// Until no one wants anything any more.
+/// The thread's loop, until the other ends of its channels are closed.
 fn work(
     mut asker: Asker,
     mut scope: Scope,
@@ -296,8 +299,8 @@ mod tests {
     use std::io::{BufRead as _, BufReader, Read as _, Write as _};
     use std::net::{TcpListener, TcpStream};
 
-    /// A daemon of a domain with these hosts; of those called `late…` it closes the connection instead of an answer, and of
-    /// `last` too, and answers nothing from then on.
+    /// A daemon of a domain with these hosts; for those called `late…` and for `last` it closes the
+    /// connection instead of an answer, and after `last` it answers nothing at all.
     fn daemon(hosts: &'static [&'static str]) -> Target {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let target = Target::of_address(&listener.local_addr().unwrap().to_string());
@@ -309,7 +312,7 @@ mod tests {
         target
     }
 
-    /// Until the connection ends; whether another is served.
+    /// Serve until the connection ends; returns whether to serve another.
     fn serve(stream: TcpStream, hosts: &[&str]) -> bool {
         let mut from = BufReader::new(stream);
         loop {

@@ -1,7 +1,7 @@
-//! The screen drawn: whether the daemons answer, the hosts, the rows, what the keys do.
+//! Drawing of the screen: state of the connection, hosts, rows, and the keys.
 //!
-//! Pure: it draws into a frame. Rule: what is no longer so is dimmed, and above it stands since when.
-//! Not here: what is shown (`state`), which columns there are (`columns`), colours (`theme`).
+//! Pure: it draws into a frame. Rule: outdated data is dimmed, with the time since the last answer above it.
+//! Not here: the data (`state`), the columns (`columns`), colours (`theme`).
 
 use super::filter::Filter;
 use super::rows::Process;
@@ -20,9 +20,9 @@ use wire::time::Moment;
 
 mod columns;
 
-/// Most lines of what was said of an order.
+/// Maximum number of lines for the result of a signal.
 const SAID_LINES_MAX: usize = 8;
-/// So many intervals without an answer are a while too long.
+/// Number of intervals without an answer after which a warning is shown.
 const LATE_INTERVALS: u32 = 3;
 
 const HELP: &[&str] = &[
@@ -42,7 +42,7 @@ const HELP: &[&str] = &[
     "it. Signals are sent as an operator of the domain: docs/control.md.",
 ];
 
-/// Draw all of it.
+/// Draw the screen.
 pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State, theme: Theme, now: Moment) {
     let width = frame.area().width;
     let (asked, mistake) = (filter_line(state, width), filter_mistake(state));
@@ -94,7 +94,7 @@ fn title_line(state: &State, theme: Theme) -> Line<'static> {
     Line::from(line)
 }
 
-/// Whether what is shown is so now.
+/// State of the connection.
 fn link_line(state: &State, theme: Theme, now: Moment) -> Line<'static> {
     let secs = |since: Moment| now.since(since).as_secs();
     match &state.link {
@@ -119,12 +119,12 @@ fn link_line(state: &State, theme: Theme, now: Moment) -> Line<'static> {
     }
 }
 
-/// An answer that takes longer is reported: a daemon asked again has all that time to answer.
+/// Time without an answer after which a warning is shown: a daemon may take a few intervals to answer.
 fn late_after(interval: Duration) -> Duration {
     interval.saturating_mul(LATE_INTERVALS).max(Duration::from_secs(3))
 }
 
-/// As many hosts as fit, those that work most first.
+/// As many hosts as fit, those with the highest load first.
 fn host_line(state: &State, theme: Theme, width: u16) -> Line<'static> {
     let mut hosts: Vec<&Host> = state.round.hosts.iter().collect();
     hosts.sort_by(|a, b| b.load.partial_cmp(&a.load).unwrap_or(std::cmp::Ordering::Equal));
@@ -149,7 +149,7 @@ fn told(host: &Host) -> String {
     told_within(host, u16::MAX)
 }
 
-/// A host in a line so wide; a figure without room is left out.
+/// A host in a text of this width; values without space are left out.
 fn told_within(host: &Host, width: u16) -> String {
     if let Some(trouble) = &host.trouble {
         return format!("{}: {}", host.place.host, one_line(trouble));
@@ -173,7 +173,7 @@ fn told_within(host: &Host, width: u16) -> String {
     text
 }
 
-/// The filter, if there is one or one is typed; with what the keys do where that has room.
+/// The filter, if one is set or being typed; with the keys if they fit.
 fn filter_line(state: &State, width: u16) -> Option<Line<'static>> {
     const KEYS: &str = "   (Enter keeps it, Esc takes it back)";
     let is_typed = matches!(state.mode, Mode::Filter(_));
@@ -187,13 +187,13 @@ fn filter_line(state: &State, width: u16) -> Option<Line<'static>> {
     Some(if tells_keys { line + Span::from(KEYS) } else { line })
 }
 
-/// Why what stands there chooses nothing.
+/// The error in the filter, if any.
 fn filter_mistake(state: &State) -> Option<String> {
     let error = Filter::new(&state.filter).err()?;
     Some(format!("all are shown, for this is no filter yet: {}", one_line(&error)))
 }
 
-/// What was said is shown whole, if it is not too much: it may say what to do.
+/// A result is shown whole up to a limit, because it may say what to do.
 fn foot_height(state: &State, width: u16) -> u16 {
     let said = match &state.said {
         Some(Ok(text) | Err(text)) => one_line(text).chars().count(),
@@ -202,7 +202,7 @@ fn foot_height(state: &State, width: u16) -> u16 {
     height_of(said, width).max(1)
 }
 
-/// The lines that a text of so many characters takes.
+/// Number of lines for a text of this many characters.
 fn height_of(chars: usize, width: u16) -> u16 {
     if chars <= usize::from(width) {
         return u16::from(chars > 0);
@@ -252,7 +252,7 @@ fn table(state: &State, theme: Theme, width: u16) -> Table<'static> {
         .column_spacing(1)
 }
 
-/// What others say, in one line and harmless.
+/// A text of another program in one line, sanitized.
 fn one_line(text: &str) -> String {
     clean(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
@@ -268,7 +268,7 @@ fn question(process: &Process, signal: &str) -> Vec<Line<'static>> {
     ]
 }
 
-/// The hosts to choose from, the chosen one in sight.
+/// The hosts to choose from, scrolled to the current one.
 fn host_list(state: &State, at: usize, area: Rect) -> Vec<Line<'static>> {
     let all = std::iter::once("all hosts".to_owned());
     let hosts = state.round.hosts.iter().map(|host| format!("{}  {}", host.place.domain, told(host)));

@@ -1,7 +1,8 @@
-//! Which rows are shown: those of some words, or those that pass an expression as `visperf watch --filter` has it.
+//! Filter of the rows: search terms, or an expression as in `visperf watch --filter`.
 //!
-//! Pure. Rule: what has a comparison in it is an expression. A round has no past, so that nothing is compared with what was.
-//! Not here: what an expression means (`wire::channel::expression`, `sensor::channel`).
+//! Pure. Rule: a text with a comparison is an expression. A round has no history, so comparisons with earlier
+//! values are refused.
+//! Not here: evaluation of expressions (`wire::channel::expression`, `sensor::channel`).
 
 use super::rows::Process;
 use sensor::channel::fields::Subject;
@@ -10,20 +11,20 @@ use sensor::channel::predicate::Ready;
 use sensor::process::table::Table;
 use wire::channel::expression;
 
-/// What is shown.
+/// A filter of rows.
 #[derive(Debug)]
 pub(crate) enum Filter {
-    /// Rows in which all of these are, in lower case.
+    /// Rows that contain all of these, in lower case.
     Words(Vec<String>),
-    /// Rows that pass.
+    /// Rows that match.
     Expression(Box<Ready<Processes>>),
 }
 
 impl Filter {
-    /// What this text means.
+    /// Parse a filter.
     ///
     /// # Errors
-    /// If it is an expression that is not understood, or compares with what was.
+    /// If it is an invalid expression, or compares with earlier values.
     pub(crate) fn new(text: &str) -> Result<Filter, String> {
         if !text.contains(['<', '>', '=', '~']) {
             return Ok(Filter::Words(text.to_lowercase().split_whitespace().map(str::to_owned).collect()));
@@ -37,7 +38,7 @@ impl Filter {
         Ok(Filter::Expression(Box::new(ready)))
     }
 
-    /// Whether it is shown.
+    /// Whether a process matches.
     pub(crate) fn passes(&self, process: &Process) -> bool {
         match self {
             Filter::Words(words) => process.fits(words),

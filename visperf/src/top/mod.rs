@@ -1,12 +1,12 @@
-//! The screen of `visperf top`: the processes of a host, a domain or several, as they are now.
+//! Screen of `visperf top`: the current processes of a host, a domain or several.
 //!
 //! ```text
 //! asker (a thread: asks daemons, gives orders) ── round, lost, given ──▶ state (pure) ──▶ draw (pure)
 //!        ▲───────────────── what to show and to signal ─────────────────── keys ◀── terminal (the shell)
 //! ```
 //!
-//! Rule: nothing that is shown is older than the screen says; an answer that does not come is shown as that.
-//! Not here: options, and printing without a screen (`command::top`).
+//! Rule: no data is older than the screen says; a missing answer is shown as such.
+//! Not here: options, and output without a screen (`command::top`).
 
 pub(crate) mod asker;
 mod draw;

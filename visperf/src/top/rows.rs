@@ -1,4 +1,4 @@
-//! The processes of a round: read from answers, with how much they read and write a second, chosen by words, sorted.
+//! Rows of the process table: read from answers, with I/O rates, search and sorting.
 //!
 //! Pure.
 
@@ -10,24 +10,23 @@ use wire::api::processes::{self as api, ProcessOrder};
 use wire::channel::stream::Record;
 use wire::process::{self, ProcessKey};
 
-/// By what the rows are sorted: the most first.
+/// Sort order, highest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// CPU of late.
+    /// Recent CPU use.
     Cpu,
-    /// Memory.
     Memory,
-    /// Bytes of storage read and written a second.
+    /// Bytes read from and written to storage per second.
     Io,
-    /// CPU time since it began.
+    /// CPU time since the start.
     Time,
 }
 
 impl Order {
-    /// All of them, with their words.
+    /// All keywords.
     pub(crate) const WORDS: [&'static str; 4] = ["cpu", "memory", "io", "time"];
 
-    /// The word for it.
+    /// Its keyword.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Order::Cpu => "cpu",
@@ -37,7 +36,7 @@ impl Order {
         }
     }
 
-    /// The one of this word; by CPU if there is none.
+    /// The order of this keyword; by CPU if there is none.
     pub(crate) fn of(word: &str) -> Order {
         match word {
             "memory" => Order::Memory,
@@ -47,7 +46,7 @@ impl Order {
         }
     }
 
-    /// How a sensor calls the order that comes nearest.
+    /// The closest order that a sensor supports.
     pub(crate) const fn of_sensor(self) -> ProcessOrder {
         match self {
             Order::Cpu | Order::Time => ProcessOrder::Cpu,
@@ -57,14 +56,14 @@ impl Order {
     }
 }
 
-/// Which host of which domain.
+/// A host of a domain.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) domain: String,
     pub(crate) host: String,
 }
 
-/// Which process of which host.
+/// A process of a host.
 pub(crate) type Id = (Place, ProcessKey);
 
 /// A row.
@@ -73,22 +72,22 @@ pub(crate) struct Process {
     pub(crate) id: Id,
     pub(crate) user: String,
     pub(crate) state: String,
-    /// The share of a core of late.
+    /// Recent CPU use, as a share of a core.
     pub(crate) cpu: Option<f64>,
     pub(crate) cpu_secs: f64,
     pub(crate) rss_bytes: f64,
-    /// Bytes of storage read and written since it began.
+    /// Bytes read from and written to storage since the start.
     pub(crate) io_bytes: Option<f64>,
-    /// The same, a second since the round before.
+    /// The same per second, since the previous round.
     pub(crate) io_rate: Option<f64>,
     pub(crate) threads: f64,
     pub(crate) name: String,
     pub(crate) command: String,
-    /// As the sensor answered it, for filters.
+    /// The process as the sensor's own type, for filters.
     pub(crate) record: Record,
 }
 
-/// A process in the answer of a sensor as the sensor itself has it.
+/// Convert a process of an answer to the sensor's own type.
 fn record(answered: &api::Process) -> Record {
     let nanos = |secs: f64| {
         let time = Duration::try_from_secs_f64(secs).ok();
@@ -124,7 +123,7 @@ fn record(answered: &api::Process) -> Record {
 }
 
 impl Process {
-    /// A process of a host of `place`.
+    /// A row for a process of the host `place`.
     #[allow(clippy::cast_precision_loss)] // amounts of bytes are shown with two digits
     pub(crate) fn of(place: &Place, answered: &api::Process) -> Process {
         let text = |text: Option<&str>| clean(text.unwrap_or_default()).into_owned();
@@ -144,7 +143,7 @@ impl Process {
         }
     }
 
-    /// Whether every one of these words, in lower case, is in what it is called, its number, its user or its host.
+    /// Whether each of these words, in lower case, is part of its name, command, PID, user, host or domain.
     pub(crate) fn fits(&self, words: &[String]) -> bool {
         let (place, key) = &self.id;
         let texts = [&self.name, &self.command, &self.user, &place.host, &place.domain, &key.pid.to_string()]
@@ -162,7 +161,7 @@ impl Process {
     }
 }
 
-/// The most first; what is equal by what it has used, then by its number, so that idle rows stand still.
+/// Sort, highest first; equal rows by CPU time, then by id, so that idle rows keep their place.
 pub(crate) fn sort(processes: &mut [Process], order: Order) {
     let by = |a: f64, b: f64| b.partial_cmp(&a).unwrap_or(Ordering::Equal);
     processes.sort_by(|a, b| {
@@ -172,7 +171,7 @@ pub(crate) fn sort(processes: &mut [Process], order: Order) {
     });
 }
 
-/// What each process had read and written in the round before.
+/// I/O totals of each process in the previous round.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     before: BTreeMap<Id, f64>,
@@ -180,7 +179,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// Give each process its rate since the round before; this round is at `at`.
+    /// Set each process's I/O rate since the previous round; this round is at `at`.
     pub(crate) fn rate(&mut self, processes: &mut [Process], at: Duration) {
         let since = self.at.map(|before| at.saturating_sub(before).as_secs_f64()).filter(|secs| *secs > 0.0);
         for process in &mut *processes {
@@ -251,7 +250,7 @@ mod tests {
         let mut second = [process(1, 0.0, 0, 3000), process(2, 0.0, 0, 9)];
         totals.rate(&mut second, Duration::from_secs(3));
         assert_eq!((second[0].io_rate, second[1].io_rate), (Some(1000.0), None));
-        // The number belongs to another one now.
+        // The PID belongs to another process now.
         let mut third = [process(1, 0.0, 0, 9000)];
         third[0].id.1.start_ns = 6;
         totals.rate(&mut third, Duration::from_secs(4));

@@ -1,8 +1,9 @@
-//! What the screen shows, and what follows from a key or from what the daemons said.
+//! State of the screen, and its changes by keys and by answers of the daemons.
 //!
-//! Pure: moments are passed in. Rules: the marked row is a process, wherever it moves; while it is paused the rows stand still,
-//! and whether the daemons answer is shown all the same; nothing is signalled before a second key says so.
-//! Not here: how it looks (`draw`), asking (`asker`).
+//! Pure: times are passed in. Rules: the marked row is a process, wherever it moves; while paused the rows do
+//! not change, but the state of the connection is still shown; a signal is sent only after a second key
+//! confirms it.
+//! Not here: drawing (`draw`), requests (`asker`).
 
 use super::filter::Filter;
 use super::rows::{self, Id, Order, Place, Process, Totals};
@@ -11,7 +12,7 @@ use std::time::Duration;
 use wire::control::Signal;
 use wire::time::Moment;
 
-/// Longest filter, in characters: a line of it.
+/// Maximum length of a filter, in characters: one line.
 const FILTER_MAX_CHARS: usize = 60;
 
 /// A host as its domain lists it.
@@ -23,82 +24,80 @@ pub(crate) struct Host {
     pub(crate) cpu: Option<f64>,
     pub(crate) memory_used: Option<f64>,
     pub(crate) memory_total: Option<f64>,
-    /// Why it has no rows, where it was asked and did not answer.
+    /// Why it has no rows, if it was asked and did not answer.
     pub(crate) trouble: Option<String>,
 }
 
-/// What the daemons said in one round.
+/// Answers of one round of requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Round {
     pub(crate) hosts: Vec<Host>,
     pub(crate) processes: Vec<Process>,
-    /// Processes there are, also those that were not asked for.
+    /// Total number of processes, including those that were not requested.
     pub(crate) total: u64,
     /// What is not shown, and why.
     pub(crate) notes: Vec<String>,
-    /// Hosts that answered themselves, if only that they have no processes to show.
+    /// Hosts that answered, even if only that they have no processes to show.
     pub(crate) answered: usize,
 }
 
-/// What comes from the asker.
+/// Message from the asker.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Update {
-    /// Everybody answered who could.
+    /// A round is complete.
     Round(Round),
-    /// No one answers: why.
+    /// No daemon answers, and why.
     Lost(String),
-    /// An order was given: what came of it.
+    /// Result of a signal.
     Given(Result<String, String>),
 }
 
-/// What to show.
+/// What to request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Scope {
-    /// One host, or all of the domains that were named.
+    /// One host, or all hosts of the domains.
     pub(crate) only: Option<Place>,
     pub(crate) order: Order,
-    /// Whether all processes are needed, not those that use most.
+    /// Whether all processes are needed, not just those that use most.
     pub(crate) is_filtered: bool,
 }
 
-/// What the shell has to do.
+/// Action for the caller after a key.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Wish {
-    /// End.
     Quit,
     /// Show this from now on.
     Show(Scope),
-    /// Send the process this.
+    /// Send this signal to the process.
     Give(Id, Signal),
 }
 
-/// What the keys mean now.
+/// Input mode: the meaning of the keys.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Mode {
-    /// Rows.
     Rows,
-    /// A filter is typed; what it was before.
+    /// A filter is being typed; the previous one is restored by Esc.
     Filter(String),
-    /// A host is chosen: its place in the list, of which the first is all of them.
+    /// A host is being chosen: position in the list, which starts with "all hosts".
     Hosts(usize),
-    /// Whether it is meant is asked.
+    /// Confirmation of a signal.
     Confirm(Box<Process>, Signal),
-    /// What the keys do.
+    /// The help.
     Help,
 }
 
-/// Whether the daemons answer.
+/// State of the connection to the daemons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Link {
-    /// Nothing came yet.
+    /// No answer yet.
     Waiting,
-    /// They did, last at this moment.
+    /// Time of the last answer.
     Answered(Moment),
-    /// They do not since then, and why.
+    /// Time since when no daemon answers, and why.
     Lost(Moment, String),
 }
 
-/// All of it.
+/// The state.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(super) round: Round,
@@ -111,10 +110,10 @@ pub(crate) struct State {
     pub(super) is_paused: bool,
     pub(super) link: Link,
     pub(super) interval: Duration,
-    /// What came of the last order, until the next key.
+    /// Result of the last signal, until the next key.
     pub(super) said: Option<Result<String, String>>,
     pub(super) marked: Option<Id>,
-    /// The first row on the screen, and how many there are.
+    /// The first visible row, and the number of visible rows.
     pub(super) first: usize,
     pub(super) height: usize,
     totals: Totals,
@@ -143,12 +142,12 @@ impl State {
         }
     }
 
-    /// What is to be asked.
+    /// What to request.
     pub(crate) fn scope(&self) -> Scope {
         Scope { only: self.only.clone(), order: self.order, is_filtered: !self.filter.is_empty() }
     }
 
-    /// Something came from the asker.
+    /// Process a message from the asker.
     pub(crate) fn handle_update(&mut self, update: Update, now: Moment) {
         match update {
             Update::Round(mut round) => {
@@ -171,7 +170,7 @@ impl State {
         }
     }
 
-    /// A key was pressed.
+    /// Process a key.
     pub(crate) fn handle_key(&mut self, key: KeyEvent) -> Option<Wish> {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return self.key_with_control(key.code);
@@ -200,7 +199,7 @@ impl State {
         }
     }
 
-    /// All processes are asked for where there is a filter.
+    /// With a filter all processes are requested.
     fn change_filter(&mut self, change: impl FnOnce(&mut String)) -> Option<Wish> {
         let was_filtered = self.scope().is_filtered;
         change(&mut self.filter);
@@ -280,10 +279,10 @@ impl State {
         }
     }
 
-    /// Filter and sort; the mark stays with its process, and on its row where that is gone.
+    /// Filter and sort; the mark stays with its process, or on its row if the process is gone.
     fn arrange(&mut self) {
         let row = self.marked_row();
-        // While an expression is typed it is not one yet: all are shown, and the mistake is reported.
+        // An expression is incomplete while it is typed: all rows are shown, and the error is displayed.
         let filter = Filter::new(&self.filter).unwrap_or(Filter::Words(Vec::new()));
         let is_here = |process: &&Process| {
             self.only.as_ref().is_none_or(|only| process.id.0 == *only) && filter.passes(process)
@@ -297,7 +296,7 @@ impl State {
         self.keep_marked_in_sight();
     }
 
-    /// So many rows are on the screen.
+    /// Set the number of visible rows.
     pub(super) fn fit(&mut self, height: usize) {
         self.height = height;
         self.keep_marked_in_sight();
@@ -325,7 +324,7 @@ impl State {
 
     fn step(&mut self, by: isize) {
         let Some(last) = self.shown.len().checked_sub(1) else { return };
-        // The first key marks the first row that is in sight.
+        // The first key marks the first visible row.
         let row = match self.marked_row() {
             Some(row) => row.saturating_add_signed(by).min(last),
             None => self.first.min(last),

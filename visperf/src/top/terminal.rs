@@ -1,9 +1,9 @@
-//! The terminal of the screen: taken, drawn on, and given back as it was, however the program ends.
+//! Terminal of the screen: set up, drawn on, and restored, however the program ends.
 //!
-//! Shell. Rules: what restores the terminal runs at the end, at a panic and when a signal ends the program; keys are looked for at
-//! least ten times a second, so that what comes from the daemons is seen as soon; a terminal that is gone ends the program, be it notified
-//! by a signal or not.
-//! Not here: what is drawn (`draw`), what keys mean (`state`).
+//! Shell. Rules: the terminal is restored at the end, at a panic and when a signal ends the program; keys are
+//! read at least ten times a second, and updates of the daemons shown as often; a closed terminal ends the
+//! program, whether a signal reports it or not.
+//! Not here: drawing (`draw`), meaning of keys (`state`).
 
 use super::asker::{Ask, Running};
 use super::draw;
@@ -26,30 +26,30 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How long a key is waited for before it is looked what the daemons said.
+/// Longest wait for a key before updates of the daemons are processed.
 const KEY_WAIT: Duration = Duration::from_millis(100);
-/// A screen that nothing changes is drawn again so often: it shows how old it is.
+/// Interval of redrawing without any change, since the age of the data is shown.
 const DRAWN_EVERY: Duration = Duration::from_millis(500);
-/// How long the program has to end by itself once its terminal is gone.
+/// Time for the program to end by itself after its terminal was closed.
 const GONE_GRACE: Duration = Duration::from_secs(1);
 
-/// What poll(2) reports of a terminal that is gone.
+/// Events of poll(2) for a closed terminal.
 const GONE: PollFlags = PollFlags::HUP.union(PollFlags::ERR).union(PollFlags::NVAL);
 
-/// The terminal, taken; given back when this is dropped.
+/// The terminal in raw mode; restored when this is dropped.
 struct Taken(Terminal<CrosstermBackend<Stdout>>);
 
 impl Taken {
     fn take() -> Result<Taken, Failure> {
         let fail = |error| Failure::of("cannot use the terminal", error);
-        // A panic is printed on the terminal as it was.
+        // Restore the terminal before a panic is printed.
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             give_back();
             before(panic);
         }));
         enable_raw_mode().map_err(fail)?;
-        // From here on a failure gives back what was taken.
+        // From here on a failure restores the terminal.
         let taken = Terminal::new(CrosstermBackend::new(io::stdout())).map(Taken).map_err(|error| {
             give_back();
             fail(error)
@@ -65,16 +65,16 @@ impl Drop for Taken {
     }
 }
 
-/// There is no one to notify that it cannot be given back.
+/// Restore the terminal. Errors are ignored, since they could not be shown.
 fn give_back() {
     let _ = execute!(io::stdout(), LeaveAlternateScreen, cursor::Show);
     let _ = disable_raw_mode();
 }
 
-/// Show `state` until the user ends it.
+/// Show `state` until the user quits.
 ///
 /// # Errors
-/// If the terminal cannot be used, or the thread that asks has ended.
+/// If the terminal cannot be used, or the asker thread has ended.
 pub(crate) fn show(mut state: State, asking: &Running, has_colors: bool) -> Result<(), Failure> {
     let ending = Ending::catch()?;
     end_with_terminal()?;
@@ -106,10 +106,11 @@ pub(crate) fn show(mut state: State, asking: &Running, has_colors: bool) -> Resu
     Ok(())
 }
 
-/// What the next key wants, if one comes within a moment.
+/// Process the next key, if one comes within a moment; returns the resulting action.
 fn key(state: &mut State, is_new: &mut bool) -> Result<Option<Wish>, Failure> {
     let fail = |error| Failure::of("cannot read keys", error);
-    // Keys that came together were read together, and are in the queue of crossterm: waiting for the terminal comes second.
+    // Keys that arrived together were read together and are in crossterm's queue, so it is checked before
+    // waiting for the terminal.
     for wait in [Duration::ZERO, KEY_WAIT] {
         if is_gone(wait).map_err(fail)? {
             return Ok(Some(Wish::Quit));
@@ -134,26 +135,26 @@ fn key(state: &mut State, is_new: &mut bool) -> Result<Option<Wish>, Failure> {
     }
 }
 
-/// Wait until something can be read of the terminal, no longer than `wait`; whether it is gone. Asked before keys are: who reads them
-/// would read the end of a terminal that is gone, for ever.
+/// Wait until the terminal is readable, at most for `wait`. Returns whether it was closed. Checked before
+/// keys are read: reading from a closed terminal would return its end forever.
 fn is_gone(wait: Duration) -> io::Result<bool> {
     let keys = io::stdin();
     let mut keys = [PollFd::new(&keys, PollFlags::IN)];
     let wait = Timespec::try_from(wait).map_err(io::Error::other)?;
     match rustix::event::poll(&mut keys, Some(&wait)) {
-        // A signal: it is looked at by who catches it.
+        // A signal; its handler deals with it.
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
     Ok(keys[0].revents().intersects(GONE))
 }
 
-/// End the program a moment after its terminal is gone, where it has not ended by itself: a terminal that goes between the look at it and the
-/// reading of keys would be read for ever, at the cost of a core.
+/// Exit shortly after the terminal was closed, if the program has not ended by itself: if it is closed
+/// between the check and the reading of keys, reading would loop forever and use a whole core.
 fn end_with_terminal() -> Result<(), Failure> {
     let wait = || {
         let keys = io::stdin();
-        // Of events of no kind the end of the terminal is reported all the same (poll(2)).
+        // Even without requested events poll(2) reports the end of the terminal.
         let mut keys = [PollFd::new(&keys, PollFlags::empty())];
         while let Ok(_) | Err(rustix::io::Errno::INTR) = rustix::event::poll(&mut keys, None) {
             if keys[0].revents().intersects(GONE) {
@@ -166,7 +167,7 @@ fn end_with_terminal() -> Result<(), Failure> {
     thread.map(drop).map_err(|error| Failure::of("cannot watch the terminal", error))
 }
 
-/// Hand it to the thread that asks; where that waits for a daemon and much was asked already, say so.
+/// Pass a request to the asker thread; if its queue is full because a daemon is slow, show that.
 fn hand(state: &mut State, asking: &Running, ask: Ask) {
     if asking.asks.try_send(ask).is_err() {
         let busy = "the daemons are slow to answer; try again".to_owned();
@@ -174,7 +175,7 @@ fn hand(state: &mut State, asking: &Running, ask: Ask) {
     }
 }
 
-/// Notes the signals that end programs, so that the terminal is given back first.
+/// Records the signals that end programs, so that the terminal is restored first.
 struct Ending {
     wanted: Arc<AtomicBool>,
     _thread: JoinHandle<()>,

@@ -1,17 +1,16 @@
-//! Every colour of the screen, by what it means; without colours the same by weight.
+//! Colours of the screen, by meaning; without colours, text attributes instead.
 //!
 //! Pure.
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// How things look.
+/// The theme.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Theme {
     has_colors: bool,
 }
 
 impl Theme {
-    /// With colours or without.
     pub(super) const fn new(has_colors: bool) -> Theme {
         Theme { has_colors }
     }
@@ -25,32 +24,31 @@ impl Theme {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// The marked row.
     pub(super) const fn marked() -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }
 
-    /// What is old, or matters less.
+    /// Outdated or less important.
     pub(super) const fn dim() -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// As it should be.
+    /// A normal state.
     pub(super) fn good(self) -> Style {
         self.in_color(Color::Green, Modifier::empty())
     }
 
-    /// To be looked at.
+    /// A warning.
     pub(super) fn caution(self) -> Style {
         self.in_color(Color::Yellow, Modifier::BOLD)
     }
 
-    /// Wrong.
+    /// An error.
     pub(super) fn bad(self) -> Style {
         self.in_color(Color::Red, Modifier::BOLD)
     }
 
-    /// What a process is called.
+    /// The name of a process.
     pub(super) fn name(self) -> Style {
         self.in_color(Color::Cyan, Modifier::empty())
     }

@@ -1,4 +1,4 @@
-//! Which filter reads a log, and why; where none does, which come nearest.
+//! Choice of the filter for a log, with the reason; without a match, the nearest filters.
 //!
 //! Pure.
 
@@ -11,17 +11,17 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use wire::time::Time;
 
-/// Lines of the beginning that show how near a filter comes.
+/// Lines of the beginning that are used to find the nearest filters.
 const NEAREST_LINES: usize = 256;
-/// So much of a beginning that is no text is no log; stray bytes in names stay below.
+/// Share of non-text bytes from which on a file is no log; stray bytes in names stay below.
 const ODD_SHARE_PERCENT: usize = 5;
-/// How many near filters are named.
+/// Number of nearest filters shown.
 const NEAREST_SHOWN: usize = 3;
 
-/// The filter for a log whose name and beginning are known, and the reason in words.
+/// The filter for a log whose name and beginning are known, and the reason as text.
 ///
 /// # Errors
-/// If no filter reads it: why, which come nearest, and how to write one.
+/// If no filter matches: why, which are nearest, and how to write one.
 pub(crate) fn choose(
     registry: &Registry,
     shown_name: &str,
@@ -57,9 +57,9 @@ pub(crate) fn choose(
     }
 }
 
-/// What to say where no filter reads the log: the nearest ones, and how to write one.
+/// Advice where no filter matches: the nearest filters, and how to write one.
 fn nearest(registry: &Registry, file_name: &str, beginning: &[u8]) -> String {
-    // What stands behind the last line's end is no line.
+    // The part after the last newline is no line.
     let whole = beginning.strip_suffix(b"\n").unwrap_or(beginning);
     let lines: Vec<&[u8]> = whole.split(|&byte| byte == b'\n').take(NEAREST_LINES).collect();
     let mut near: Vec<(usize, &Arc<Filter>)> = registry
@@ -87,7 +87,7 @@ fn nearest(registry: &Registry, file_name: &str, beginning: &[u8]) -> String {
     text
 }
 
-/// What to say of a beginning that is no text at all.
+/// The message for a beginning that is no text.
 pub(crate) fn no_text(beginning: &[u8]) -> Option<String> {
     let odd =
         |byte: u8| byte == 0 || (byte.is_ascii_control() && !byte.is_ascii_whitespace() && byte != 0x1b);
@@ -98,7 +98,8 @@ pub(crate) fn no_text(beginning: &[u8]) -> Option<String> {
         .then(|| format!("it does not look like text: {share} % of its beginning are no characters of a log"))
 }
 
-/// How many events a filter finds. What it merely knows says little: some filters know any line.
+/// Number of events that a filter finds. Lines that it only recognizes say little: some filters recognize any
+/// line.
 fn events(filter: &Arc<Filter>, file_name: &str, lines: &[&[u8]]) -> usize {
     let source = Source {
         file_name: file_name.to_owned(),
@@ -158,7 +159,7 @@ mod tests {
                 .map(|(_, reason)| reason)
                 .unwrap_err()
         };
-        // Eight are wanted of a hundred, so that one line of each is too few.
+        // Eight of a hundred are required, so that one line of each is too few.
         let text = refused("x", &[b"three\none\nonly\ntwo\none\n".to_vec(), b"?\n".repeat(95)].concat());
         let (one, two) =
             (text.find("one (P) finds 2 events").unwrap(), text.find("two (P) finds 1 event").unwrap());

@@ -1,4 +1,5 @@
-//! An event found in a log as sensors answer it (`docs/methods.md`), with the lines of its record.
+//! Event found in a log, in the form of a sensor's answer (`docs/methods.md`), with the line numbers of its
+//! record.
 //!
 //! Pure.
 
@@ -23,7 +24,7 @@ pub(crate) struct Place<'a> {
     pub(crate) last_line: u64,
 }
 
-/// An event, and the lines of its record.
+/// An event with the line numbers of its record.
 #[derive(Debug, Serialize)]
 pub(crate) struct InLog {
     #[serde(flatten)]
@@ -33,7 +34,7 @@ pub(crate) struct InLog {
 }
 
 impl InLog {
-    /// One found at this place, read at the time `seen`.
+    /// An event found at this place, read at the time `seen`.
     pub(crate) fn new(found: &Found, id: Id, call: &str, seen: Time, place: &Place<'_>) -> InLog {
         let source = Source { host: place.host.into(), file: place.file.into(), filter: place.filter.into() };
         let event = Event { id, seen, call: call.into(), content: found.content.clone(), source };

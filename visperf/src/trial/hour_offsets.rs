@@ -1,7 +1,9 @@
-//! Whole hours between logs: where one log's times of the jobs that it shares with another are off by hours, it has another zone.
+//! Time zone check between logs: if one log's times of shared jobs differ from another's by whole hours, it
+//! has another zone.
 //!
-//! Pure. In the right zones what one log says of a job lies within what another, which knows the job for longer, says of it. Rule: a hint
-//! needs several jobs, of which nearly none agrees now and nearly all agree at one number of hours, and at no other.
+//! Pure. With correct zones the events of a job in one log lie within the time span that the other, which
+//! covers the job for longer, has of it. Rule: a hint needs several shared jobs; nearly none of them agrees now,
+//! and nearly all agree at exactly one offset of whole hours.
 
 use crate::output::figures::count;
 use compact_str::CompactString;
@@ -9,43 +11,43 @@ use std::collections::BTreeMap;
 use wire::event::Content;
 use wire::time::Time;
 
-/// Jobs that are looked at, those that come first, and pairs of logs: so that long logs do not take all memory.
+/// Limits on jobs (the first are used) and on pairs of logs, so that memory is bounded for long logs.
 const JOBS_MAX: usize = 20_000;
 const PAIRS_MAX: usize = 10_000;
-/// Logs of one job that are looked at.
+/// Logs considered per job.
 const LOGS_OF_A_JOB_MAX: usize = 8;
-/// Jobs of both logs that a hint needs.
+/// Minimum number of shared jobs for a hint.
 const SHARED_MIN: u32 = 3;
-/// Zones are at most so many hours from each other.
+/// Largest difference between two zones, in hours.
 const HOURS_MAX: i64 = 26;
-/// All hours from `-HOURS_MAX` to `HOURS_MAX`.
+/// Number of offsets from `-HOURS_MAX` to `HOURS_MAX`.
 const HOURS_ALL: usize = 2 * HOURS_MAX.unsigned_abs() as usize + 1;
-/// Clocks of two hosts may differ by this, and one daemon hears later than another.
+/// Tolerance for clock differences of hosts and delays of daemons.
 const SLACK_MICROS: i64 = 60_000_000;
 const HOUR_MICROS: i64 = 3_600_000_000;
 
-/// From when to when a log speaks of a job, in microseconds since 1970.
+/// First and last time of a job in a log, in microseconds since 1970.
 type Span = (i64, i64);
 
-/// What logs say about when, job by job.
+/// Time spans of jobs in logs.
 #[derive(Debug, Default)]
 pub(crate) struct HourOffsets {
-    /// By the scope of the job's name and the name: the logs, by number.
+    /// By scope and name of the job: the logs, by index, with their spans.
     jobs: BTreeMap<(CompactString, CompactString), Vec<(usize, Span)>>,
 }
 
-/// Two logs.
+/// Comparison of two logs.
 struct Pair {
-    /// Jobs of both.
+    /// Number of shared jobs.
     shared: u32,
-    /// Those of which the first log says something for longer.
+    /// Number of shared jobs for which the first log has the longer span.
     first_is_longer: u32,
-    /// Those that agree when the second log is moved by so many hours, from `-HOURS_MAX` on.
+    /// Number of jobs that agree if the second log is shifted by so many hours, from `-HOURS_MAX` on.
     agree: [u32; HOURS_ALL],
 }
 
 impl HourOffsets {
-    /// An event of a log; one without a stamp of its own has the time of reading, `seen`.
+    /// Add an event of a log; one without its own timestamp has the time of reading, `seen`, and is ignored.
     pub(crate) fn event(&mut self, log: usize, scope: &str, content: &Content, seen: Time) {
         if content.job.is_empty() || content.time == seen {
             return;
@@ -63,9 +65,9 @@ impl HourOffsets {
         }
     }
 
-    /// What to say of each log that is whole hours from another; `name` is a log's name by its number.
+    /// A hint for each log that is off by whole hours; `name` returns a log's name by its index.
     pub(crate) fn hints(&self, name: impl Fn(usize) -> String) -> Vec<String> {
-        // By the log they are compared with, and by how far they are off.
+        // By the log they are compared with, and by the offset.
         let mut apart: BTreeMap<(usize, i64), Vec<usize>> = BTreeMap::new();
         for ((first, second), pair) in self.pairs() {
             let Some(hours) = pair.hours() else { continue };
@@ -92,7 +94,7 @@ impl HourOffsets {
         apart.into_iter().map(hint).collect()
     }
 
-    /// Logs that share jobs, the lower number first.
+    /// Pairs of logs that share jobs, the lower index first.
     fn pairs(&self) -> BTreeMap<(usize, usize), Pair> {
         let mut pairs: BTreeMap<(usize, usize), Pair> = BTreeMap::new();
         for logs in self.jobs.values() {
@@ -131,7 +133,8 @@ impl Pair {
         }
     }
 
-    /// The hours by which the second log must be moved: the only ones at which four of five jobs agree, where one of five does now.
+    /// The offset of the second log in hours: the only one at which four of five jobs agree, while at most
+    /// one of five agrees now.
     fn hours(&self) -> Option<i64> {
         let by_hours = || (-HOURS_MAX..=HOURS_MAX).zip(self.agree);
         let now = by_hours().find(|(hours, _)| *hours == 0).map_or(0, |(_, agree)| agree);
@@ -155,7 +158,7 @@ mod tests {
     use super::*;
     use wire::event::Kind;
 
-    /// Of each log its events: the job and the second.
+    /// Events of each log: job and time in seconds.
     fn hints(logs: &[&[(&str, f64)]]) -> Vec<String> {
         let mut offsets = HourOffsets::default();
         for (number, events) in logs.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! A log as a stream of lines with their offsets: a file or standard input.
+//! Reader of a log as a stream of lines with their offsets: a file or standard input.
 //!
-//! Lines are cut as a sensor cuts them: at LF, a CR before it dropped, NULs where a line should begin
-//! skipped, of a line longer than [`LINE_LEN_MAX_BYTES`] only the beginning. The last line needs no end.
+//! Lines are split as in a sensor: at LF, a CR before it dropped, NULs at the start of a line skipped, of a
+//! line longer than [`LINE_LEN_MAX_BYTES`] only the beginning used. The last line needs no LF.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -9,22 +9,21 @@ use std::path::Path;
 
 /// Longest line that is read whole, in bytes; the sensor's limit.
 pub(crate) const LINE_LEN_MAX_BYTES: usize = 1 << 20;
-/// Read at a time, and looked at to choose a filter, in bytes.
+/// Size of the read buffer, whose first contents are used to choose a filter, in bytes.
 const BUFFER_LEN_BYTES: usize = 1 << 18;
 
-/// A log that is open.
+/// An open log.
 pub(crate) struct Input {
     from: BufReader<Box<dyn Read>>,
     line: Vec<u8>,
     offset: u64,
-    /// Lines of which only the beginning was given.
+    /// Number of lines longer than the limit.
     pub(crate) cut_lines: u64,
 }
 
-/// One line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Line<'a> {
-    /// Where it begins, in bytes.
+    /// Offset of its start, in bytes.
     pub(crate) offset: u64,
     /// The line without its end.
     pub(crate) bytes: &'a [u8],
@@ -34,7 +33,7 @@ impl Input {
     /// Open the log at `path`; `-` is standard input.
     ///
     /// # Errors
-    /// If it cannot be read, or is no log at all (a folder, a compressed file); the text says what to do.
+    /// If it cannot be read, or is not a log (a folder, a compressed file); the text says what to do.
     pub(crate) fn open(path: &Path) -> Result<Input, String> {
         if path == Path::new("-") {
             return Input::new(Box::new(io::stdin())).map_err(|error| error.to_string());
@@ -62,7 +61,7 @@ impl Input {
         }
     }
 
-    /// Read from `from`, from where it stands.
+    /// Read from the current position of `from`.
     ///
     /// # Errors
     /// If the beginning cannot be read.
@@ -72,12 +71,12 @@ impl Input {
         Ok(Input { from, line: Vec::new(), offset: 0, cut_lines: 0 })
     }
 
-    /// The beginning of what was not read yet, without reading it.
+    /// Buffered bytes that were not read yet.
     pub(crate) fn beginning(&self) -> &[u8] {
         self.from.buffer()
     }
 
-    /// The next line; nothing at the end.
+    /// The next line; `None` at the end.
     ///
     /// # Errors
     /// If reading fails.
@@ -147,7 +146,7 @@ mod tests {
     use super::*;
 
     fn lines(bytes: &'static [u8]) -> Vec<(u64, Vec<u8>)> {
-        // One byte a read, so that every border is met.
+        // One byte per read, so that every boundary is tested.
         struct Slowly(&'static [u8]);
         impl Read for Slowly {
             fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {

@@ -1,10 +1,10 @@
-//! The stamps that logs commonly begin with, to guess that of a log no one knows.
+//! Common timestamp formats at the start of lines, to guess that of an unknown log.
 //!
-//! Pure. The guess is the format that most lines begin with, of those the one that takes the most.
+//! Pure. The guess is the format that most lines match; among equals, the one that consumes the most.
 
 use log_filters::timestamp::Format;
 
-/// Formats in the words of `docs/filter-format.md`.
+/// Formats in the syntax of `docs/filter-format.md`.
 const FORMATS: &[&str] = &[
     "%Y-%m-%dT%H:%M:%S%.f%z",
     "%Y-%m-%dT%H:%M:%S%.f",
@@ -19,7 +19,7 @@ const FORMATS: &[&str] = &[
     "%Y%m%d-%H:%M:%S%.f",
     "%Y%m%d-%H%M%S%.f",
     "%Y%m%d %H%M%S%.f",
-    // Of six digits the year comes first, as in the stamps of XRootD, MySQL and HDFS.
+    // With six digits the year comes first, as in the timestamps of XRootD, MySQL and HDFS.
     "%y%m%d %H:%M:%S%.f",
     "%y%m%d-%H:%M:%S%.f",
     "%y%m%d %H%M%S%.f",
@@ -47,13 +47,14 @@ const FORMATS: &[&str] = &[
     "epoch_us",
     "[%s]",
 ];
-/// What may stand around a stamp.
+/// Characters that may enclose a timestamp.
 const AROUND: &[(&str, &str)] = &[("", ""), ("[", "]"), ("(", ")"), ("<", ">"), ("\"", "\"")];
-/// A number is taken for a time since 1970 only where it has so many digits, behind so many other bytes.
+/// A number counts as a time since 1970 only with this many digits, after this many other bytes.
 const EPOCHS: [(&str, usize, usize); 4] =
     [("epoch", 0, 10), ("epoch_ms", 0, 13), ("epoch_us", 0, 16), ("[%s]", 1, 10)];
 
-/// The format of the stamp that most of these lines begin with, if half of those do that are not indented.
+/// The timestamp format that most of these lines start with, if at least half of the lines without
+/// indentation do.
 pub(crate) fn guess(lines: &[&[u8]]) -> Option<String> {
     let mut best: Option<(usize, usize, String)> = None;
     for format in FORMATS {
@@ -84,7 +85,7 @@ pub(crate) fn guess(lines: &[&[u8]]) -> Option<String> {
     best.filter(|(fit, ..)| fit * 2 >= may_have_one).map(|(.., text)| text)
 }
 
-/// How many digits stand there behind `skipped` bytes.
+/// Number of digits after `skipped` bytes.
 fn digits(line: &[u8], skipped: usize) -> usize {
     line.iter().skip(skipped).take_while(|byte| byte.is_ascii_digit()).count()
 }

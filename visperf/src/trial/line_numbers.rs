@@ -1,16 +1,16 @@
-//! From the offset of a record to the number of its line, for logs of any size.
+//! Map from the offset of a record to its line number, for logs of any size.
 //!
-//! Pure. The starts of recent lines are kept, and of older ones only those that the engine may name again
-//! because it remembers what stood there. Both are bounded.
+//! Pure. The offsets of recent lines are stored, and of older ones only those that the engine may refer to
+//! again because it remembers a key from there. Both are bounded.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Recent lines whose starts are kept: more than the longest record (10,000 lines) and a batch of changes.
+/// Number of recent lines stored: more than the longest record (10,000 lines) and a batch of changes.
 const RECENT_MAX: usize = 16_384;
-/// Older places kept: twice the keys that an engine remembers.
+/// Number of older offsets stored: twice the keys that an engine remembers.
 const REMEMBERED_MAX: usize = 131_072;
 
-/// The numbers of the lines of one log, from 1.
+/// The line numbers of one log, from 1.
 #[derive(Debug, Default)]
 pub(crate) struct LineNumbers {
     recent: VecDeque<u64>,
@@ -19,7 +19,7 @@ pub(crate) struct LineNumbers {
 }
 
 impl LineNumbers {
-    /// The next line begins at `offset`; its number.
+    /// Add the next line, at `offset`; returns its number.
     pub(crate) fn push(&mut self, offset: u64) -> u64 {
         if self.recent.len() == RECENT_MAX {
             self.recent.pop_front();
@@ -29,7 +29,7 @@ impl LineNumbers {
         self.dropped + self.recent.len() as u64
     }
 
-    /// Keep the number of the line at `offset` beyond the recent ones.
+    /// Retain the number of the line at `offset` after it is no longer recent.
     pub(crate) fn remember(&mut self, offset: u64) {
         if let Some(line) = self.recent(offset) {
             self.remembered.insert(offset, line);
@@ -39,7 +39,7 @@ impl LineNumbers {
         }
     }
 
-    /// The number of the line that begins at `offset`; 0 if it is no longer known.
+    /// The number of the line that starts at `offset`; 0 if it is no longer known.
     pub(crate) fn of(&self, offset: u64) -> u64 {
         self.recent(offset).or_else(|| self.remembered.get(&offset).copied()).unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! One log run through one filter: events with the numbers of their lines, and the lines no rule took.
+//! One log run through one filter: events with their line numbers, and the lines that no rule matched.
 //!
 //! Pure: lines and the time of reading go in.
 
@@ -10,14 +10,15 @@ use log_filters::found::{Change, Found};
 use std::sync::Arc;
 use wire::time::Time;
 
-/// After so many lines the engine's changes are taken, which say which places it may name again.
+/// Number of lines after which the engine's changes are drained; they say which earlier records it may refer
+/// to.
 const CHANGES_EVERY_LINES: u64 = 1_024;
 
-/// What a line brought.
+/// Result of a line.
 pub(crate) enum Met<'a> {
     /// An event; the first and last lines of its record.
     Event(&'a Found, u64, u64),
-    /// A record that no rule took, stamp cut off; its first line.
+    /// A record that no rule matched, without its timestamp; its first line.
     Unknown(u64, &'a [u8]),
 }
 
@@ -32,12 +33,12 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// A log at its beginning.
+    /// A log at its start.
     pub(crate) fn new(filter: Arc<Filter>, source: &Source) -> Log {
         Log::among(filter, source, &AcrossLogs::default())
     }
 
-    /// A log at its beginning that is read beside others.
+    /// A log at its start that is read together with others.
     pub(crate) fn among(filter: Arc<Filter>, source: &Source, logs: &AcrossLogs) -> Log {
         let mut engine = Engine::among(filter, source, logs);
         engine.keep_unknown();
@@ -51,10 +52,10 @@ impl Log {
         }
     }
 
-    /// The next line, at `offset`; what it brings goes to `take`.
+    /// Process the next line, at `offset`; results are passed to `take`.
     ///
     /// # Errors
-    /// What `take` gives.
+    /// Errors of `take`.
     pub(crate) fn line<E>(
         &mut self,
         bytes: &[u8],
@@ -68,7 +69,8 @@ impl Log {
         self.engine.line(bytes, offset, seen, &mut self.found);
         if !self.found.is_empty() || self.engine.counters().unknown > self.unknown_told {
             let counters = records(&self.engine.counters()) - before;
-            // An open record that this line ended by itself; otherwise it was over the line before.
+            // The line may have ended an open record by itself; otherwise the record ended at the line
+            // before.
             let own_end = counters == 1 && self.engine.resume_offset().is_none() && !bytes.is_empty();
             let open_end = if own_end { self.last } else { self.last.saturating_sub(1) };
             self.tell(open.map(|start| (start, open_end)), take)?;
@@ -79,10 +81,10 @@ impl Log {
         Ok(())
     }
 
-    /// There are no more lines.
+    /// Process the end of the log.
     ///
     /// # Errors
-    /// What `take` gives.
+    /// Errors of `take`.
     pub(crate) fn end<E>(
         &mut self,
         seen: Time,
@@ -93,17 +95,17 @@ impl Log {
         self.tell(open.map(|start| (start, self.last)), take)
     }
 
-    /// What was done so far.
+    /// The counters so far.
     pub(crate) fn counters(&self) -> Counters {
         self.engine.counters()
     }
 
-    /// For each rule its line in the filter and how many records it took.
+    /// For each rule its line in the filter and the number of records it matched.
     pub(crate) fn rule_counts(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         self.engine.rule_counts()
     }
 
-    /// Hand out what the engine found; `open` is the record that was open before, with its last line.
+    /// Pass on the engine's results; `open` is the record that was open before, with its last line.
     fn tell<E>(
         &mut self,
         open: Option<(u64, u64)>,

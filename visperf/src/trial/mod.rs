@@ -1,6 +1,6 @@
-//! Logs tried against filters, without a daemon: what `visperf filter try` and `filter new` are made of.
+//! Trial of logs against filters, without a daemon: used by `visperf filter try` and `filter new`.
 //!
-//! Rule: a log is read once, from front to back, in memory that does not grow with it.
+//! Rule: a log is read once, from front to back, in bounded memory.
 
 pub(crate) mod choice;
 pub(crate) mod event;

@@ -1,13 +1,14 @@
-//! A regex for the lines of one shape: what varies becomes captures, named after the word before them.
+//! Generator of a regex for lines of one shape: variable parts become captures, named after the word before
+//! them.
 //!
-//! Pure. Every pattern fits the line that it was made of.
+//! Pure. Every pattern matches the line from which it was made.
 
 use crate::trial::shape::{Piece, pieces};
 use std::fmt::Write as _;
 
 /// Longest word that names a capture, in bytes: a longer one makes the pattern hard to read.
 const NAME_LEN_MAX_BYTES: usize = 20;
-/// Words before a value that do not say what it is.
+/// Words that do not describe the value after them.
 const EMPTY_WORDS: &[&str] = &["at", "for", "in", "is", "of", "on", "the", "was", "with"];
 
 /// A regex for lines of this shape, and the names of its captures.
@@ -67,7 +68,7 @@ impl Draft {
         }
     }
 
-    /// A capture, named after the word that ends the text before it, else by its kind and number.
+    /// Add a capture, named after the last word before it, else by its kind and number.
     fn capture(&mut self, before: &str, kind: &str, inner: &str) {
         let before = before.trim_end_matches([' ', '=', ':', '[', '(', '#', '<']);
         let letters = |c: char| c.is_ascii_alphabetic() || c == '_';
@@ -86,7 +87,7 @@ fn in_quotes(text: &str) -> String {
     if text.starts_with('"') { "\"[^\"]*\"".to_owned() } else { "'[^']*'".to_owned() }
 }
 
-/// A value, other ones of which may have no quotes, ended by `next`.
+/// A regex for a value that ends at `next`, with or without quotes.
 fn value(text: &str, next: Option<char>) -> String {
     let plain = match next {
         None | Some(' ' | '\t') => r"\S+".to_owned(),
@@ -132,7 +133,7 @@ mod tests {
     }
 
     proptest! {
-        // A line that fails is printed; no file of them is kept beside the source.
+        // A failing line is printed; no regression file is written beside the source.
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
         fn every_pattern_fits_its_line(line in "[a-zé0-9 =\"'.,;:()\\[\\]{}&|@/#<$^\\\\_-]{0,60}") {

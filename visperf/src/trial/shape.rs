@@ -1,30 +1,29 @@
-//! The shape of a line: what stays when numbers, identifiers, paths, quoted texts and the values of `key=value`
-//! are taken out.
+//! Shape of a line: the text without its numbers, identifiers, paths, quoted texts and the values of
+//! `key=value`.
 //!
 //! Pure. Lines of one shape were most likely printed by the same statement of a program, so they are one
-//! group of unknown lines and one rule of a new filter. What an identifier is made of is chance: one of digits and
-//! letters, of hexadecimal digits, a UUID and a host's name have the same shape.
+//! group of unknown lines and one rule of a new filter. The form of an identifier is arbitrary: one of digits
+//! and letters, of hexadecimal digits, a UUID and a host's name have the same shape.
 
 /// A part of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Piece<'a> {
-    /// Stands for itself.
+    /// Constant text.
     Literal(&'a str),
     /// Digits, also several numbers joined by single `.` `,` `:` or `-`.
     Number(&'a str),
-    /// A word that names one of many: letters with digits, hexadecimal digits, `user@host`, `host.site.org`.
+    /// An identifier: letters with digits, hexadecimal digits, `user@host`, `host.site.org`.
     Id(&'a str),
-    /// A UUID.
     Uuid(&'a str),
     /// A path, from `/` on or with two `/` in it.
     Path(&'a str),
-    /// A text in quotes, with them.
+    /// A text in quotes, including them.
     Quoted(&'a str),
-    /// What follows `key=` or `key = `, with its quotes if it has some.
+    /// The text after `key=` or `key = `, with its quotes if it has some.
     Value(&'a str),
 }
 
-/// Letters alone are taken for hexadecimal digits from here on: `decade` and `facade` are words.
+/// Minimum length at which letters alone count as hexadecimal digits: `decade` and `facade` are words.
 const HEX_WORD_LEN_MIN: usize = 8;
 
 /// The pieces of a line, in order.
@@ -43,7 +42,7 @@ pub(crate) fn pieces(line: &str) -> Vec<Piece<'_>> {
             _ => None,
         };
         let Some(piece) = found else {
-            // A word that says nothing of itself is passed as a whole.
+            // An ordinary word is skipped as a whole.
             at += match word_len(rest.as_bytes()) {
                 0 => rest.chars().next().map_or(1, char::len_utf8),
                 len => len,
@@ -64,7 +63,7 @@ pub(crate) fn pieces(line: &str) -> Vec<Piece<'_>> {
 }
 
 impl<'a> Piece<'a> {
-    /// The text it stands for.
+    /// Its text in the line.
     pub(crate) fn text(&self) -> &'a str {
         match self {
             Piece::Literal(text)
@@ -94,7 +93,7 @@ pub(crate) fn shape(line: &str) -> String {
     shape
 }
 
-/// What begins here, at the beginning of a word; nothing where the word stands for itself.
+/// The piece that starts here, at the start of a word; `None` for constant text.
 fn word(rest: &str) -> Option<Piece<'_>> {
     let bytes = rest.as_bytes();
     let len = word_len(bytes);
@@ -122,7 +121,7 @@ fn word(rest: &str) -> Option<Piece<'_>> {
     Some(Piece::Number(&rest[..numbers]))
 }
 
-/// Whether a word names one of many.
+/// Whether a word is an identifier.
 fn names_one(word: &str) -> bool {
     let has = |class: fn(&u8) -> bool| word.bytes().any(|byte| class(&byte));
     let letters = has(u8::is_ascii_alphabetic) || word.contains('_');
@@ -135,7 +134,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// How long the word is that begins here: its parts may be joined by single `.`, `-` and `@`.
+/// Length of the word that starts here: its parts may be joined by single `.`, `-` and `@`.
 fn word_len(bytes: &[u8]) -> usize {
     let part = |from: usize| bytes[from..].iter().take_while(|byte| is_word(**byte)).count();
     let mut len = part(0);
@@ -167,14 +166,14 @@ fn colons(bytes: &[u8]) -> Option<usize> {
     (many && letters && ends).then_some(len)
 }
 
-/// How long the path is that begins with this `/`.
+/// Length of the path that starts with this `/`.
 fn path(rest: &str) -> Option<usize> {
     let len = rest.bytes().position(ends_path).unwrap_or(rest.len());
     let len = rest[..len].trim_end_matches(['.', ':']).len();
     (!rest[..len].trim_matches('/').is_empty()).then_some(len)
 }
 
-/// A path without `/` at its beginning: two of them within, and a letter, for a date may have them too.
+/// A path without leading `/`: it contains two of them, and a letter, because dates may contain `/` too.
 fn relative_path(rest: &str) -> Option<usize> {
     let inside = |byte: u8| is_word(byte) || b"/.+~%@-".contains(&byte);
     let len = rest.bytes().position(|byte| !inside(byte)).unwrap_or(rest.len());
@@ -208,14 +207,14 @@ fn ends_value(byte: u8) -> bool {
     byte.is_ascii_whitespace() || matches!(byte, b'=' | b',' | b';' | b')' | b']' | b'}' | b'&' | b'|')
 }
 
-/// The value that begins here, which is not empty.
+/// The value that starts here, which is not empty.
 fn value(rest: &str) -> &str {
     let in_quotes = if rest.starts_with(['"', '\'']) { quoted(rest) } else { None };
     let len = in_quotes.or_else(|| rest.bytes().position(ends_value)).unwrap_or(rest.len());
     &rest[..len]
 }
 
-/// How long the quoted text is that begins here; nothing where it does not end.
+/// Length of the quoted text that starts here; `None` if it is not closed.
 fn quoted(rest: &str) -> Option<usize> {
     let quote = rest.chars().next()?;
     rest[1..].find(quote).map(|end| end + 2)

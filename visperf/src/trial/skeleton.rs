@@ -1,7 +1,8 @@
-//! The beginning of a filter for a log that none reads: its stamp guessed, its most frequent lines as rules.
+//! Generator of a filter skeleton for an unknown log: guesses its timestamp format and turns its most
+//! frequent lines into rules.
 //!
-//! Pure. What is written here is itself a filter that compiles and passes its own test, so that its writer
-//! goes from one working state to the next.
+//! Pure. The result is itself a filter that compiles and passes its own test, so that its author can proceed
+//! from one working state to the next.
 
 use crate::output::figures::count;
 use crate::trial::known_stamps;
@@ -13,23 +14,23 @@ use log_filters::timestamp::Format;
 use std::fmt::Write as _;
 use wire::harmless::{is_harmless, replaced};
 
-/// Lines that are looked at: enough to meet what is frequent.
+/// Lines read of a log: enough to contain what is frequent.
 pub(crate) const LINES_MAX: usize = 20_000;
-/// Shapes that become rules.
+/// Number of shapes that become rules.
 const RULES: usize = 12;
 /// Longest line that becomes a rule, in bytes: a pattern may have 4 KiB.
 const RULE_LINE_LEN_MAX_BYTES: usize = 600;
 
-/// A log to learn from.
+/// Beginning of a log.
 pub(crate) struct Sample {
     pub(crate) file_name: String,
     pub(crate) lines: Vec<Vec<u8>>,
 }
 
-/// A filter called `name` for logs of these names with these first lines, one for all of them.
+/// Write one filter called `name` for all of these logs.
 ///
 /// # Errors
-/// If the name cannot be one, or there is no line to begin with.
+/// If the name is invalid, or there is no usable line.
 pub(crate) fn write(name: &str, logs: &[Sample]) -> Result<String, String> {
     let stamps = stamps(logs);
     let formats: Vec<Format> =
@@ -69,7 +70,8 @@ pub(crate) fn write(name: &str, logs: &[Sample]) -> Result<String, String> {
     Filter::parse(name, &text).map(|_| text).map_err(|error| error.message)
 }
 
-/// The formats of the logs' stamps, each once; the longest first, since it says most of a line that two fit.
+/// The timestamp formats of the logs, without duplicates; the longest first, as it consumes most of a line
+/// that two match.
 fn stamps(logs: &[Sample]) -> Vec<String> {
     let mut stamps: Vec<String> = Vec::new();
     for log in logs {
@@ -84,8 +86,8 @@ fn stamps(logs: &[Sample]) -> Vec<String> {
     stamps
 }
 
-/// The format with the blank behind the stamp, where one blank follows it in every line: rules are easier
-/// to write without.
+/// The format including the space after the timestamp, if exactly one follows in every line: rules are easier
+/// to write without it.
 fn with_blank(format: String, lines: &[&[u8]]) -> String {
     let parsed = Format::parse(&format).expect("the guess is one of the known");
     let mut rests = lines.iter().filter_map(|line| parsed.read(line).map(|(_, len)| &line[len..]));
@@ -94,11 +96,11 @@ fn with_blank(format: String, lines: &[&[u8]]) -> String {
     if rests.all(one_blank) && Format::parse(&longer).is_ok() { longer } else { format }
 }
 
-/// Lines without a stamp that begin with a blank, in a log that has stamps.
+/// Lines without a timestamp that start with whitespace, in a log with timestamps.
 #[derive(Default)]
 struct Indented {
     lines: u64,
-    /// The line before the first.
+    /// The line before the first of them.
     first_before: String,
 }
 
@@ -110,7 +112,7 @@ impl Indented {
         self.lines += 1;
     }
 
-    /// How to read them with the line before, to be opened.
+    /// A commented-out section that joins them with the line before.
     fn record(&self) -> String {
         if self.lines == 0 || self.first_before.is_empty() {
             return String::new();
@@ -187,7 +189,7 @@ fn test(line: &str) -> String {
     )
 }
 
-/// A TOML string: in single quotes where that is possible, for regexes are easiest to read so.
+/// A TOML string: in single quotes if possible, because they keep regexes readable.
 fn quoted(text: &str) -> String {
     let plain = text.chars().all(is_harmless);
     match plain && !text.contains('\'') {
@@ -198,7 +200,7 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// A character within double quotes of TOML, which takes no letter for an escape that it does not know.
+/// A character inside a double-quoted TOML string, which allows known escapes only.
 fn escaped(c: char) -> String {
     match c {
         '"' | '\\' => format!("\\{c}"),

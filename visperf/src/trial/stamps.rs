@@ -1,12 +1,12 @@
-//! Whether any line of a log begins with a stamp that its filter expects.
+//! Check whether any line of a log starts with a timestamp that its filter expects.
 //!
-//! Pure. A wrong format is a filter's commonest fault and shows nowhere else: its rules see lines with the
-//! stamp still on, and its events have the time of reading.
+//! Pure. A wrong format is the most common error in a filter and has no other symptom: its rules see lines
+//! with the timestamp still on, and its events have the time of reading.
 
 use log_filters::timestamp::Format;
 use serde::Deserialize;
 
-/// The stamps that a filter expects, until one is met.
+/// Timestamp formats of a filter, checked until one matches.
 pub(crate) struct Stamps {
     formats: Vec<(String, Format)>,
     met: bool,
@@ -25,19 +25,19 @@ struct Times {
 }
 
 impl Stamps {
-    /// Those of a filter's text.
+    /// The formats in a filter's text.
     pub(crate) fn expected(filter_text: &str) -> Stamps {
         let text: Text = toml::from_str(filter_text).unwrap_or_default();
         let parsed = |text: String| Format::parse(&text).ok().map(|format| (text, format));
         Stamps { formats: text.time.prefix.into_iter().filter_map(parsed).collect(), met: false }
     }
 
-    /// A line as it stands in the log.
+    /// Check a line of the log.
     pub(crate) fn line(&mut self, line: &[u8]) {
         self.met = self.met || self.formats.iter().any(|(_, format)| format.read(line).is_some());
     }
 
-    /// What to say if stamps are expected and none was met in the log of this name.
+    /// The warning if timestamps are expected and the log of this name has none.
     pub(crate) fn missing(&self, log: &str) -> Option<String> {
         let (first, _) = self.formats.first().filter(|_| !self.met)?;
         Some(format!(

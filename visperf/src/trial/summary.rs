@@ -1,4 +1,4 @@
-//! What a trial came to: lines, events by kind, rules that never fired, calls by state and outcome.
+//! Summary of a trial: lines, events by kind, rules that matched nothing, calls by state and outcome.
 //!
 //! Pure.
 
@@ -14,48 +14,48 @@ use std::sync::Arc;
 use wire::call::State;
 use wire::event::{Kind, Outcome};
 
-/// Of a rule's match this much is shown on a terminal, in characters.
+/// Characters shown of a rule's match on a terminal.
 const MATCH_SHOWN_CHARS: usize = 80;
 
-/// How much is said of rules that took no line.
+/// Report of rules that matched no line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IdleRules {
-    /// Each, for those who write the filter.
+    /// Each rule, for the author of the filter.
     Listed,
     /// Their number.
     Counted,
 }
 
-/// Who wrote a filter, and so who can do something about it.
+/// Author of a filter, and so the reader of advice about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Writer {
-    /// It came with the program: advice on it is of no use to who tries a log.
+    /// Shipped with the program: advice on it is of no use to its users.
     Ours,
-    /// The reader.
+    /// Written by the user.
     Reader,
 }
 
-/// Of each rule its line in the filter, and how many records it took.
+/// For each rule its line in the filter, and the number of records it matched.
 type RuleCounts = Vec<(usize, u64)>;
 
-/// Sums over the logs of a trial.
+/// Totals over the logs of a trial.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
     lines: u64,
     unknown: u64,
     forgotten: u64,
     events: BTreeMap<&'static str, u64>,
-    /// By filter's name.
+    /// By filter name.
     rules: BTreeMap<String, (Arc<Filter>, Writer, RuleCounts)>,
 }
 
 impl Summary {
-    /// One more event.
+    /// Count an event.
     pub(crate) fn event(&mut self, kind: Kind) {
         *self.events.entry(kind.as_str()).or_default() += 1;
     }
 
-    /// A log is read to its end.
+    /// Add the counts of a log that was read to its end.
     pub(crate) fn log(&mut self, filter: &Arc<Filter>, writer: Writer, log: &Log) {
         let counters = log.counters();
         self.lines += counters.lines;
@@ -75,7 +75,7 @@ impl Summary {
         }
     }
 
-    /// Print the sums.
+    /// Print the summary.
     ///
     /// # Errors
     /// As [`Output::line`].
@@ -107,7 +107,7 @@ impl Summary {
         Ok(())
     }
 
-    /// Print how many records each rule took.
+    /// Print the number of records that each rule matched.
     ///
     /// # Errors
     /// As [`Output::line`].
@@ -121,7 +121,7 @@ impl Summary {
     }
 }
 
-/// A table of the rules of a filter with what each took, in the filter's order.
+/// A table of the rules of a filter with their counts, in the filter's order.
 fn rules_table(filter: &Filter, rules: &[(usize, u64)], output: &Output) -> Table {
     let mut table = Table::new(&["TOOK", "LINE", "RULE"]);
     for &(line, took) in rules {
@@ -159,7 +159,7 @@ fn print_idle_rules(
     Ok(())
 }
 
-/// As [`rule_match`], not longer than a terminal has room for.
+/// As [`rule_match`], shortened for a terminal.
 fn shown_match(filter: &Filter, line: usize, output: &Output) -> String {
     let whole = rule_match(filter.text(), line);
     match output.width() {
@@ -168,7 +168,7 @@ fn shown_match(filter: &Filter, line: usize, output: &Output) -> String {
     }
 }
 
-/// The `match` of the rule that begins at a line of the filter's text, as written; of several regexes the
+/// The `match` of the rule that starts at a line of the filter's text, as written; of several regexes the
 /// first.
 fn rule_match(text: &str, line: usize) -> String {
     let mut rule = text.lines().skip(line.saturating_sub(1)).take(40);

@@ -1,4 +1,4 @@
-//! The lines that no rule took, grouped by shape.
+//! Lines that no rule matched, grouped by shape.
 //!
 //! Pure. At most [`GROUPS_MAX`] shapes are distinguished; lines of further shapes are only counted.
 
@@ -8,11 +8,11 @@ use crate::output::{Color, Output, shortened};
 use crate::trial::shape::shape;
 use std::collections::BTreeMap;
 
-/// Most shapes that are distinguished: a log with more is of another kind than its filter.
+/// Maximum number of shapes: a log with more does not belong to its filter.
 const GROUPS_MAX: usize = 10_000;
-/// Of an example this much is kept, in bytes.
+/// Bytes stored of an example.
 const EXAMPLE_LEN_BYTES: usize = 2_000;
-/// And so much shown, in characters.
+/// Characters shown of an example.
 const EXAMPLE_SHOWN_CHARS: usize = 300;
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(crate) struct Unknown {
 }
 
 impl Unknown {
-    /// A line that no rule took, of the file of this number.
+    /// Add a line that no rule matched, from the file with this index.
     pub(crate) fn add(&mut self, file: usize, line: u64, text: &[u8]) {
         self.total += 1;
         let text = String::from_utf8_lossy(&text[..text.len().min(EXAMPLE_LEN_BYTES)]);
@@ -89,12 +89,12 @@ impl Unknown {
         Ok(())
     }
 
-    /// How many shapes there are.
+    /// Number of shapes.
     pub(crate) fn groups(&self) -> usize {
         self.groups.len()
     }
 
-    /// The most frequent shapes' first lines, most frequent first.
+    /// The first line of each of the most frequent shapes, most frequent first.
     pub(crate) fn examples(&self, most: usize) -> Vec<(u64, &str)> {
         let mut groups: Vec<&Group> = self.groups.values().collect();
         groups.sort_by_key(|group| (std::cmp::Reverse(group.count), group.line));

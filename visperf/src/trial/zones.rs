@@ -1,11 +1,11 @@
-//! The zones that `--zone` gives to logs whose stamps print none.
+//! Time zones given by `--zone` to logs whose timestamps have none.
 //!
 //! Pure.
 
 use jiff::tz::TimeZone;
 use std::path::Path;
 
-/// One `--zone`: for a log, or for all that none names.
+/// One `--zone`: for a log, or for all that are not named.
 #[derive(Clone, Debug)]
 pub(crate) struct ZoneOf {
     /// The log's file name, or its path as given on the command line.
@@ -14,7 +14,7 @@ pub(crate) struct ZoneOf {
 }
 
 impl ZoneOf {
-    /// `ZONE` or `LOG=ZONE`.
+    /// Parse `ZONE` or `LOG=ZONE`.
     ///
     /// # Errors
     /// Says what was expected.
@@ -37,7 +37,7 @@ impl ZoneOf {
     }
 }
 
-/// The zone of the stamps of the log at `path`: the last that names it, else that of the others.
+/// The zone of the log at `path`: of the last option that names it, else that of the unnamed logs.
 pub(crate) fn zone_of(zones: &[ZoneOf], path: &Path) -> TimeZone {
     zones
         .iter()
@@ -51,7 +51,7 @@ pub(crate) fn zone_of_others(zones: &[ZoneOf]) -> TimeZone {
     for_all.map_or_else(TimeZone::system, |for_all| for_all.zone.clone())
 }
 
-/// The first `--zone` that names none of the logs.
+/// The log name of the first `--zone` that matches none of the logs.
 pub(crate) fn of_no_log<'z>(zones: &'z [ZoneOf], logs: &[impl AsRef<Path>]) -> Option<&'z str> {
     let names_none = |zone: &&ZoneOf| !logs.iter().any(|log| zone.names(log.as_ref()));
     zones.iter().filter(names_none).find_map(|zone| zone.log.as_deref())

@@ -1,8 +1,9 @@
-//! The columns of the rows: which there is room for, and what stands in them.
+//! Columns of the process table: which fit the screen, and their contents.
 //!
-//! Pure. Rule: a number is never cut. It is written shorter where that is enough, and a column without room is left out, the
-//! least needed first; what the rows are sorted by is left out last but the process's number, its name never.
-//! Not here: how it is drawn (`super`).
+//! Pure. Rule: a number is never cut. It is written shorter where that is enough, and a column without space
+//! is left out, the least needed first; the sort column is left out last except for the PID, and the name
+//! never.
+//! Not here: drawing (`super`).
 
 use crate::output::figures::{bytes, clock, share};
 use crate::output::shortened_within;
@@ -10,23 +11,23 @@ use crate::top::rows::{Order, Process};
 use ratatui::layout::Constraint;
 use std::time::Duration;
 
-/// A screen narrower than this has the columns without which no one can do.
+/// A screen narrower than this shows only the most important columns.
 const NARROW_COLUMNS: u16 = 110;
-/// So much wider it has to be for the hosts beside all other columns.
+/// Additional width needed to show the hosts beside all other columns.
 const HOST_COLUMNS: u16 = 20;
-/// Width that distinguishes a name, and a command, from others.
+/// Minimum width at which names, and commands, are distinguishable.
 const NAME_COLUMNS: u16 = 8;
 const COMMAND_COLUMNS: u16 = 16;
-/// What is left out where there is no room, the least needed first.
+/// Columns left out where there is no space, the least needed first.
 const SPARES: [&str; 9] = ["THR", "CPU TIME", "STATE", "IO/S", "USER", "HOST", "MEMORY", "CPU", "PID"];
 
-/// A column: head, width, and what stands in it.
+/// A column: head, width, and contents.
 pub(super) struct Column {
     pub(super) head: &'static str,
     pub(super) width: Constraint,
     pub(super) is_figure: bool,
     of: fn(&Process) -> String,
-    /// The same in fewer characters, where it is too long.
+    /// A shorter text, for when the usual one does not fit.
     shorter: fn(&Process) -> String,
 }
 
@@ -39,12 +40,12 @@ impl Column {
         Column { head, width, is_figure: false, of, shorter: of }
     }
 
-    /// The same, with this where it is too long.
+    /// The same column with a shorter text for when the usual one does not fit.
     fn or(self, shorter: fn(&Process) -> String) -> Column {
         Column { shorter, ..self }
     }
 
-    /// What stands there.
+    /// Text of the cell.
     pub(super) fn told(&self, process: &Process) -> String {
         let text = (self.of)(process);
         let Constraint::Length(width) = self.width else { return text };
@@ -59,7 +60,7 @@ impl Column {
         if shorter.chars().count() <= width { shorter } else { "…".to_owned() }
     }
 
-    /// The columns of the screen that it needs, with the one between it and the next.
+    /// Its minimum width on the screen, including the gap to the next.
     fn needed(&self) -> u16 {
         match (self.width, self.head) {
             (Constraint::Length(width), _) => width + 1,
@@ -69,7 +70,7 @@ impl Column {
     }
 }
 
-/// The head of what they are sorted by.
+/// Head of the sort column.
 pub(super) fn sorted_by(order: Order) -> &'static str {
     match order {
         Order::Cpu => "CPU",
@@ -79,7 +80,7 @@ pub(super) fn sorted_by(order: Order) -> &'static str {
     }
 }
 
-/// Those that a screen so wide has room for.
+/// The columns that fit a screen of this width.
 pub(super) fn columns(width: u16, has_hosts: bool, order: Order) -> Vec<Column> {
     let sorted = sorted_by(order);
     let mut columns = wanted(width, has_hosts, sorted);
@@ -96,7 +97,7 @@ pub(super) fn columns(width: u16, has_hosts: bool, order: Order) -> Vec<Column> 
 fn wanted(width: u16, has_hosts: bool, sorted: &str) -> Vec<Column> {
     let (length, fill) = (Constraint::Length, Constraint::Fill(1));
     let is_wide = width >= NARROW_COLUMNS;
-    // A command of a letter or two says nothing: the others make room for it.
+    // A command of a letter or two says nothing: the other columns make space for it.
     let is_roomy = width >= NARROW_COLUMNS + if has_hosts { HOST_COLUMNS } else { 0 };
     let mut columns = Vec::new();
     if has_hosts {
@@ -137,7 +138,7 @@ fn wanted(width: u16, has_hosts: bool, sorted: &str) -> Vec<Column> {
     columns
 }
 
-/// `1018 MiB`: bytes without a part of a unit.
+/// `1018 MiB`: bytes in whole units.
 fn whole_units(count: f64) -> String {
     let text = bytes(count);
     match text.split_once(' ').and_then(|(number, unit)| Some((number.parse::<f64>().ok()?, unit))) {

@@ -1,4 +1,4 @@
-//! Screens as they are seen: of the usual size, of a large one, of one that is too small, with and without colours.
+//! Screens as rendered: of the usual size, large, too small, with and without colours.
 
 use super::*;
 use crate::top::state::tests::{at, host, place, press, process, round, state, typed};

@@ -1,4 +1,4 @@
-//! Keys and updates, one after the other, and what comes of them.
+//! Sequences of keys and updates, and their results.
 
 use super::*;
 use serde_json::json;
@@ -26,7 +26,7 @@ pub(crate) fn process(host: &str, pid: u32, cpu: f64) -> Process {
     Process::of(&place(host), &serde_json::from_value(value).expect("a process"))
 }
 
-/// Two hosts, a process each of much and of little CPU.
+/// Two hosts, each with a process of high and one of low CPU use.
 pub(crate) fn round() -> Round {
     Round {
         hosts: vec![host("wn01"), host("wn02")],
@@ -178,7 +178,7 @@ fn nothing_is_signalled_before_it_is_confirmed_and_the_process_is_the_one_that_w
         assert_eq!(state.mode, Mode::Rows);
     }
     typed(&mut state, "K");
-    // While it is asked, the rows move on; what was shown is meant.
+    // While the question is shown, the rows change; the signal still goes to the process shown.
     let mut next = round();
     next.processes[0].id.1.start_ns = 6;
     state.handle_update(Update::Round(next), at(3));
