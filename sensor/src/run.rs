@@ -3,6 +3,7 @@
 //! Not here: the listener and the directory (in the composing program).
 
 mod modules;
+mod own_report;
 mod status;
 mod sweeping;
 
@@ -19,7 +20,6 @@ use crate::process;
 use crate::query;
 use crate::recorder::{desk, store};
 use crate::report::link::{self, Link};
-use crate::report::own::own;
 use crate::report::own_way::OwnWay;
 use crate::representative::domain;
 use crate::representative::office::{self, Duty, Office};
@@ -154,7 +154,7 @@ impl Sensor {
             report: None,
             beside: Arc::clone(&beside),
         };
-        let own = own(&config, state, &tail, &sampler.handle(), status, representative.clone())
+        let own = own_report::own(&config, state, &tail, &sampler.handle(), status, representative.clone())
             .map_err(Error::Report)?;
         let link = Link::new(own);
         Ok(Sensor {

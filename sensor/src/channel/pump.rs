@@ -11,7 +11,7 @@ use super::of_happenings::Happened;
 use super::of_host::Sweep;
 use super::subscription::Subscription;
 use crate::journal::reader::{Page, Reader};
-use crate::process::procfs::boot_ns;
+use crate::process::boot_time::boot_ns;
 use crate::sample::beat::{self, Beat, Next, running};
 use crate::sample::schedule::{RATE_MIN_HZ, Rate};
 use crate::sample::table::Table;

@@ -14,7 +14,7 @@ use super::refusal::Refusal;
 use super::target;
 use super::trail::{Outcome, Told, Trail};
 use super::verdict::{self, Target};
-use crate::process::procfs::boot_ns;
+use crate::process::boot_time::boot_ns;
 use crate::sample::beat::locked;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -11,7 +11,7 @@ use super::protocol::{self, Flow};
 use crate::channel::hub::{self, Hub, Id, Part};
 use crate::journal::reader::{Page, Reader};
 use crate::likeness;
-use crate::query::processes;
+use crate::process::boot_time;
 use crate::sample::table::Table;
 use crate::segments;
 use rpc::codec;
@@ -95,7 +95,7 @@ impl Feed {
             journal: Journal { reader, next, cursor, reading: None, pause: None },
             sweeps,
             entries: VecDeque::new(),
-            booted: processes::booted(),
+            booted: boot_time::booted(),
             trouble: None,
         })
     }

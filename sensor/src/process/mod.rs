@@ -9,6 +9,7 @@
 //! Not here: the encoding of sweeps (`wire::process`), queries (`query`).
 
 mod births;
+pub(crate) mod boot_time;
 #[cfg(feature = "bpf")]
 pub mod bpf;
 pub mod connector;

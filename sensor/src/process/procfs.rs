@@ -12,6 +12,7 @@
 //! Left out: processes that live only between two sweeps, which `/proc` does not show.
 
 use super::births::Births;
+use super::boot_time::boot_ns;
 use super::source::{Error, Kind, Source, View};
 use super::stat::{self, Stat};
 use super::table::{Coverage, Table};
@@ -307,13 +308,6 @@ impl Source for Procfs {
     fn lost_total(&self) -> u64 {
         0
     }
-}
-
-/// Time since boot including suspension, in nanoseconds: the clock of process start times.
-pub(crate) fn boot_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let secs = u64::try_from(now.tv_sec).unwrap_or(0);
-    secs * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
 #[cfg(test)]

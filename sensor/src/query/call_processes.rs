@@ -4,10 +4,9 @@
 //! memory, and from the recordings of this boot that overlap the call; the number of recordings is bounded.
 //! Not here: which process serves which job (`serving`), which calls there are (`log_filters::join`).
 
-use super::processes;
 use super::samples::{self, Samples, Wanted};
+use crate::process::boot_time::{boot_ns, booted};
 use crate::process::details;
-use crate::process::procfs::boot_ns;
 use crate::process::sampler;
 use crate::process::sight::Sight;
 use crate::recorder::desk;
@@ -106,7 +105,7 @@ impl CallProcesses {
     pub fn method(&self) -> Method {
         let (own, apart) = (self.clone(), BlockingPool::new("looking for processes", AT_ONCE_MAX));
         // Read once, so that a process has the same start and a sample the same time in all answers.
-        let booted = processes::booted();
+        let booted = booted();
         typed::method(move |caller, params: CallProcessesParams| {
             let (own, apart, viewer) = (own.clone(), apart.clone(), caller.viewer);
             async move { apart.run(move || own.answer(params, viewer, booted)).await }
@@ -174,7 +173,7 @@ impl CallProcesses {
         let meant = Meant::call(&joiner, id);
         drop(joiner);
         // Logs use the present calendar.
-        let (now_ns, booted) = (boot_ns(), processes::booted());
+        let (now_ns, booted) = (boot_ns(), booted());
         let moment_ns = |time: Time| u64::try_from(time.since(booted).as_nanos()).unwrap_or(u64::MAX);
         let began = call.as_ref().and_then(|call| call.selected.or(call.started).or(call.submitted));
         let ended = call.as_ref().and_then(|call| call.ended);

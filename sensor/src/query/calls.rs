@@ -5,7 +5,7 @@
 //! pagination (`call_page`).
 
 use super::call_page::{Cursor, page, word_of};
-use super::chosen;
+use crate::call_ids;
 use crate::likeness;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
@@ -97,7 +97,7 @@ struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     fn new(params: &'a CallsParams, joiner: &Joiner) -> Wanted<'a> {
-        Wanted { job: params.job.as_ref().map(|job| chosen::of_job(joiner, job)), params }
+        Wanted { job: params.job.as_ref().map(|job| call_ids::of_job(joiner, job)), params }
     }
 
     fn fits(&self, call: &Call) -> bool {

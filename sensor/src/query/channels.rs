@@ -11,7 +11,6 @@ pub mod relays;
 mod taken;
 mod wanted;
 
-use super::processes;
 use crate::channel::fields::Subject;
 use crate::channel::fields::call::Calls;
 use crate::channel::fields::event::Events;
@@ -19,6 +18,7 @@ use crate::channel::fields::metric::Metrics;
 use crate::channel::fields::process::Processes;
 use crate::channel::hub::{Answer, Error, Hub, IDLE_MAX, Id, QUEUES_MAX_BYTES, SUBSCRIPTIONS_MAX};
 use crate::channel::subscription::Standing;
+use crate::process::boot_time::booted;
 use crate::representative::cursor::Cursor;
 use rpc::dispatch::blocking_pool::BlockingPool;
 use rpc::dispatch::forward::Caller;
@@ -60,7 +60,7 @@ impl Channels {
         let names = BlockingPool::new("asking for a user's number", NAMES_AT_ONCE_MAX);
         let of_altered = names.clone();
         // Read once, so that a process has the same start as long as the sensor runs.
-        let booted = processes::booted();
+        let booted = booted();
         vec![
             method(|_, ChannelsParams {}| ready(Ok(kinds()))),
             method(move |caller, SubscriptionsParams {}| ready(Ok(listing.subscriptions(caller)))),

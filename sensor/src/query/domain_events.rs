@@ -5,10 +5,10 @@
 //! The disk is read where that may block.
 //! Not here: the parameters ([`super::events`]).
 
-use super::chosen;
 use super::domain::{absent, unheard};
 use super::events::{Chosen, LOOKED_AT_FIRST, LOOKED_AT_MAX, READ_AT_ONCE_MAX, Wanted, unreadable};
 use super::found::{Found, Rest};
+use crate::call_ids;
 use crate::representative::cursor::{Cursor, Feed, Page};
 use crate::representative::office::Handle;
 use crate::representative::store::reader::Stored;
@@ -117,7 +117,7 @@ impl Events {
 
     async fn wanted(&self, params: EventsParams) -> Result<Wanted, Fault> {
         let asked = self.office.ask(move |domain, _| {
-            Wanted::new(&params, |call| chosen::event_ids_of_call(domain.calls(), call))
+            Wanted::new(&params, |call| call_ids::event_ids_of_call(domain.calls(), call))
         });
         asked.await.map_err(absent)?
     }

@@ -4,8 +4,8 @@
 //! survives restarts; a journal that was created again rejects it. A query for the last events that match
 //! searches backwards from the newest. The disk is read where that may block.
 
-use super::chosen;
 use super::found::{Found, Rest};
+use crate::call_ids;
 use crate::journal::reader::{Page, Reader};
 use crate::representative::cursor::Cursor;
 use compact_str::CompactString;
@@ -75,8 +75,8 @@ impl Wanted {
     /// Returns the ids of the matching calls; looked up again for each read, since calls are added while a
     /// query waits.
     pub(super) fn chosen(&self, joiner: &Joiner) -> Chosen {
-        let of_job = self.job.as_ref().map(|job| chosen::event_ids_of_job(joiner, job));
-        let of_user = self.user.as_ref().map(|user| chosen::event_ids_of_user(joiner, user));
+        let of_job = self.job.as_ref().map(|job| call_ids::event_ids_of_job(joiner, job));
+        let of_user = self.user.as_ref().map(|user| call_ids::event_ids_of_user(joiner, user));
         Chosen { of_job: of_job.unwrap_or_default(), of_user: of_user.unwrap_or_default() }
     }
 
@@ -255,7 +255,7 @@ impl Events {
 
     fn wanted(&self, params: &EventsParams) -> Result<Wanted, Fault> {
         Wanted::new(params, |call| {
-            chosen::event_ids_of_call(&self.joiner.lock().unwrap_or_else(PoisonError::into_inner), call)
+            call_ids::event_ids_of_call(&self.joiner.lock().unwrap_or_else(PoisonError::into_inner), call)
         })
     }
 }

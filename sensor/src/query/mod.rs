@@ -9,7 +9,6 @@ mod call_page;
 pub mod call_processes;
 pub mod calls;
 pub mod channels;
-pub(crate) mod chosen;
 pub mod control;
 pub mod declared;
 pub mod domain;

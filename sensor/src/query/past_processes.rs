@@ -6,8 +6,8 @@
 //! continue.
 //! Not here: the content of memory and recordings (`recorder`), samples of single processes (`recordings`).
 
-use super::{processes, samples};
-use crate::process::procfs::boot_ns;
+use super::samples;
+use crate::process::boot_time::{boot_ns, booted};
 use crate::process::sight::Sight;
 use crate::recorder::desk::Handle;
 use crate::recorder::store;
@@ -40,7 +40,7 @@ const PERIOD_MIN: Duration = Duration::from_millis(50);
 pub fn method(recorder: Option<Handle>) -> Method {
     let apart = BlockingPool::new("reading past sweeps", AT_ONCE_MAX);
     // Read once, so that a sweep has the same time in all answers.
-    let booted = processes::booted();
+    let booted = booted();
     typed::method(move |caller, params: PastProcessesParams| {
         let (recorder, apart) = (recorder.clone(), apart.clone());
         let sight = Sight::of(caller.viewer);

@@ -6,8 +6,8 @@
 //! Not here: sampling (`process`).
 
 use crate::likeness;
+use crate::process::boot_time;
 use crate::process::details::{self, Users};
-use crate::process::procfs::boot_ns;
 use crate::process::sampler::Handle;
 use crate::process::sight::Sight;
 use crate::process::source::View;
@@ -36,7 +36,7 @@ pub fn method(sampler: &Handle, proc: &Path) -> Method {
     let apart = BlockingPool::new("reading the processes", AT_ONCE_MAX);
     // Read once, so that a process has the same start as long as the sensor runs, even if the calendar is
     // set.
-    let booted = booted();
+    let booted = boot_time::booted();
     typed::method(move |caller, params: ProcessesParams| {
         let (sampler, proc, apart) = (sampler.clone(), Arc::clone(&proc), apart.clone());
         let viewer = caller.viewer;
@@ -141,10 +141,4 @@ fn shown(picked: Picked, booted: Time, users: &mut Users) -> api::Process {
     let Picked { process, share, command } = picked;
     let user = users.name(process.uid).map(ToOwned::to_owned);
     api::Process { user, command, cpu: share, ..api::Process::of(&process, booted) }
-}
-
-/// Returns the time of boot, by the present calendar.
-#[allow(clippy::disallowed_methods)] // The shell that brings times since boot to the calendar.
-pub(crate) fn booted() -> Time {
-    Time::from(std::time::SystemTime::now()).minus(Duration::from_nanos(boot_ns()))
 }

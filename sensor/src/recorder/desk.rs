@@ -16,7 +16,7 @@ use super::tap::Shared as Ring;
 use super::trigger::{Count, Fired, Now, Trigger, Triggers};
 use crate::channel::hub::Hub;
 use crate::journal::reader::Reader;
-use crate::process::procfs::boot_ns;
+use crate::process::boot_time::boot_ns;
 use crate::process::sampler;
 use crate::sample::beat::locked;
 use crate::sample::schedule::Rate;

@@ -8,7 +8,5 @@
 pub mod columns;
 pub mod link;
 pub mod outbox;
-pub(crate) mod own;
 pub mod own_way;
-pub mod record;
 pub mod sender;

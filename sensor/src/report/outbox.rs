@@ -5,7 +5,6 @@
 //! Rule: nothing at or after [`Reader::durable`] is read, so every number it returns is final.
 //! A segment that is deleted while it is read stays readable until its end.
 
-use super::record::to_wire;
 use crate::journal::frame::{self, Body};
 use crate::journal::reader::Reader;
 use crate::journal::sources::Sources;
@@ -13,11 +12,13 @@ use crate::segments::disk::Disk;
 use crate::segments::segment::{Legend, firsts, name};
 use crate::segments::window::Window;
 use crate::segments::{Error, chain};
+use compact_str::CompactString;
+use log_filters::found::Found;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use wire::event::Source;
 use wire::id::Generation;
-use wire::report::{Events, Run};
+use wire::report::{Events, Record, Run};
 
 /// Approximate encoded length after which further events are left for the next read, in bytes.
 pub const STRETCH_LEN_BYTES: usize = 64 << 10;
@@ -198,11 +199,17 @@ impl Stretch {
     }
 }
 
-/// Returns the approximate encoded length of a record, in bytes.
+/// A record as it is sent: the representative joins it to a call of its own.
+fn to_wire(record: frame::Record) -> Record {
+    let Found { offset, number, content, keys } = record.found;
+    Record { offset, number, call: CompactString::default(), content, keys }
+}
+
+/// About how long a record is on the way, in bytes.
 fn about_len_bytes(record: &frame::Record) -> usize {
     use wire::event::Value;
     let content = &record.found.content;
-    let text = |text: &compact_str::CompactString| text.len() + 1;
+    let text = |text: &CompactString| text.len() + 1;
     let value = |value: &Value| match value {
         Value::Text(one) => text(one),
         Value::List(all) => all.iter().map(text).sum(),

@@ -19,6 +19,7 @@ pub mod office;
 pub mod overview;
 pub mod receiver;
 pub mod recent;
+mod record;
 pub mod replay;
 mod standbys;
 pub mod store;

@@ -2,9 +2,9 @@
 //!
 //! Pure. It loads the calls at the head of the last segment and joins the events after it again.
 
+use super::record::to_found;
 use super::store::fold::Replay;
 use super::store::frame::Batch;
-use crate::report::record::to_found;
 use log_filters::join::Joiner;
 use wire::event::Id;
 use wire::id::Generation;

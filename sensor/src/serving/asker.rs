@@ -9,7 +9,7 @@
 use super::known::Newcomer;
 use super::read::{self, Heard, Refused};
 use super::watch::{News, Shared, WAITING_MAX};
-use crate::process::procfs::boot_ns;
+use crate::process::boot_time::boot_ns;
 use crate::sample::beat::{locked, running};
 use std::collections::VecDeque;
 use std::path::PathBuf;

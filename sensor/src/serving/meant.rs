@@ -4,7 +4,7 @@
 //! parts of a whole with that number. Not here: which process serves which job (`known`).
 
 use super::named;
-use crate::query::chosen;
+use crate::call_ids;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
 
@@ -30,7 +30,7 @@ impl Meant {
     /// Matches all calls of this job.
     #[must_use]
     pub fn job(joiner: &Joiner, number: &str) -> Meant {
-        let known = chosen::of_job(joiner, number);
+        let known = call_ids::of_job(joiner, number);
         let mut ids: Vec<CompactString> = known.iter().flat_map(|id| joiner.ids(id)).collect();
         ids.sort();
         // A number with its product is the id of a call.

@@ -4,8 +4,8 @@
 //! The CPU time that the kernel has not yet accounted to a running thread is missing: at most one tick of the
 //! kernel.
 
+use super::super::boot_time::boot_ns;
 use super::super::hidden::Hidden;
-use super::super::procfs::boot_ns;
 use super::super::source::{Error, Kind, Source, View};
 use super::super::table::{Coverage, Table};
 use super::loaded::Loaded;

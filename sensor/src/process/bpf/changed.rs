@@ -5,8 +5,8 @@
 //! it (a page reclaimed, a parent that ended, a wake-up) is seen at the next walk, every [`WALK_AFTER_NS`].
 //! After a loss of records, the next sweep walks at once.
 
+use super::super::boot_time::boot_ns;
 use super::super::hidden::Hidden;
-use super::super::procfs::boot_ns;
 use super::super::source::{Error, Kind, Source, View};
 use super::super::table::Coverage;
 use super::all_tasks::Tasks;

@@ -31,12 +31,12 @@ pub(crate) fn of_job(joiner: &Joiner, job: &str) -> HashSet<CompactString> {
 }
 
 /// Returns every id that events of this job's calls have.
-pub(super) fn event_ids_of_job(joiner: &Joiner, job: &str) -> HashSet<CompactString> {
+pub(crate) fn event_ids_of_job(joiner: &Joiner, job: &str) -> HashSet<CompactString> {
     of_job(joiner, job).iter().flat_map(|id| joiner.ids(id)).collect()
 }
 
 /// Returns every id that events of this call have; `call` itself if the call is not stored.
-pub(super) fn event_ids_of_call(joiner: &Joiner, call: &str) -> Vec<CompactString> {
+pub(crate) fn event_ids_of_call(joiner: &Joiner, call: &str) -> Vec<CompactString> {
     let ids = joiner.ids(call);
     if ids.is_empty() && likeness::is_part(call) {
         let meant = joiner.calls().filter(|known| likeness::means(call, &known.id));
@@ -46,7 +46,7 @@ pub(super) fn event_ids_of_call(joiner: &Joiner, call: &str) -> Vec<CompactStrin
 }
 
 /// Returns every id that events of this user's calls have.
-pub(super) fn event_ids_of_user(joiner: &Joiner, user: &str) -> HashSet<CompactString> {
+pub(crate) fn event_ids_of_user(joiner: &Joiner, user: &str) -> HashSet<CompactString> {
     let own = |call: Call| (call.user == user).then_some(call.id);
     joiner.calls().filter_map(own).flat_map(|id| joiner.ids(&id)).collect()
 }

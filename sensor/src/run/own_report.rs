@@ -3,12 +3,12 @@
 //! Rule: the host's state is computed when it is reported, never cached.
 //! Not here: when it is reported ([`super::link`]).
 
-use super::link::Own;
-use super::outbox::Outbox;
-use super::sender::Identity;
+use super::Status;
 use crate::config::Config;
+use crate::report::link::Own;
+use crate::report::outbox::Outbox;
+use crate::report::sender::Identity;
 use crate::representative::office;
-use crate::run::Status;
 use crate::sample::sampler;
 use crate::segments::disk::Directory;
 use crate::tail::handle::{Handle, MachineClock};
@@ -27,7 +27,7 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 ///
 /// # Errors
 /// If the journal's directory cannot be opened.
-pub(crate) fn own(
+pub(super) fn own(
     config: &Config,
     state: &Path,
     tail: &Arc<Handle>,

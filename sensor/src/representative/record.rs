@@ -1,8 +1,7 @@
 //! Conversion of the journal's events to the wire format, and back to the form that joining takes.
 //!
-//! Pure.
+//! Pure. Not here: the form in which a member sends them (`report`).
 
-use crate::journal::frame;
 use compact_str::CompactString;
 use log_filters::found::Found;
 use log_filters::join::Joiner;
@@ -11,20 +10,13 @@ use wire::event::{Content, Id};
 use wire::report::Record;
 
 /// Most names of a call.
-pub const NAMES_MAX: usize = 16;
+const NAMES_MAX: usize = 16;
 /// Longest name or scope of a call, in bytes.
-pub const NAME_LEN_BYTES: usize = 1024;
-
-/// Converts a record of the journal to the wire format.
-#[must_use]
-pub fn to_wire(record: frame::Record) -> Record {
-    let Found { offset, number, content, keys } = record.found;
-    Record { offset, number, call: CompactString::default(), content, keys }
-}
+const NAME_LEN_BYTES: usize = 1024;
 
 /// Converts a record to the form that joining takes.
 #[must_use]
-pub fn to_found(record: &Record) -> Found {
+pub(super) fn to_found(record: &Record) -> Found {
     Found {
         offset: record.offset,
         number: record.number,
@@ -35,7 +27,7 @@ pub fn to_found(record: &Record) -> Found {
 
 /// Joins a record to its call among the domain's calls, and sets that call's id in it. Keys beyond the limits
 /// of any filter ([`NAMES_MAX`], [`NAME_LEN_BYTES`]) are dropped; the record then has no call.
-pub fn joined(record: &mut Record, id: Id, joiner: &mut Joiner) {
+pub(super) fn joined(record: &mut Record, id: Id, joiner: &mut Joiner) {
     record.call = CompactString::default();
     let is_sane = |keys: &Keys| {
         let len = |name: &CompactString| name.len() <= NAME_LEN_BYTES;
