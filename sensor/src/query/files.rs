@@ -4,8 +4,8 @@
 
 use crate::config::Config;
 use crate::filters::Filtering;
-use crate::tail::board::FileState;
-use crate::tail::standing::Standing;
+use crate::tail::path_status::PathStatus;
+use crate::tail::status::FileStatus;
 use globset::Glob;
 use log_filters::filter::Filter;
 use rpc::dispatch::method::Method;
@@ -17,7 +17,7 @@ use wire::api::UnixTime;
 use wire::api::files::{Files, FilesParams, Filters, FiltersParams, LogFile, LogFilter};
 
 /// `sensor.files`; `files` returns the present state.
-pub fn files_method(config: &Config, files: impl Fn() -> Vec<FileState> + Send + Sync + 'static) -> Method {
+pub fn files_method(config: &Config, files: impl Fn() -> Vec<FileStatus> + Send + Sync + 'static) -> Method {
     let clusters: Vec<_> = config
         .tails
         .iter()
@@ -35,14 +35,14 @@ pub fn files_method(config: &Config, files: impl Fn() -> Vec<FileState> + Send +
     })
 }
 
-fn log_file(file: &FileState, cluster: String) -> LogFile {
+fn log_file(file: &FileStatus, cluster: String) -> LogFile {
     let path = |path: &Path| path.display().to_string();
     LogFile {
         path: path(&file.path),
         filter: file.filter.to_string(),
         cluster,
         generation: file.generation,
-        state: file.standing.state(),
+        state: file.status.state(),
         size_bytes: file.size,
         offset_bytes: file.offset,
         lag_bytes: file.lag_bytes,
@@ -56,14 +56,15 @@ fn log_file(file: &FileState, cluster: String) -> LogFile {
         oversize: file.oversize,
         skipped_nul_bytes: file.nul_bytes,
         rotated_open: file.rotated_open as u64,
-        health: file.standing.told(),
+        health: file.status.to_string(),
         same_as: file.same_as.as_deref().map(path),
-        gone_since: match file.standing {
-            Standing::Gone { since, .. } => since.map(UnixTime),
-            Standing::Following | Standing::Awaited => None,
-            Standing::Unreadable(_) | Standing::NoFilter(_) | Standing::NoLog(_) | Standing::Trouble(_) => {
-                None
-            }
+        gone_since: match file.status {
+            PathStatus::Gone { since, .. } => since.map(UnixTime),
+            PathStatus::Following | PathStatus::Awaited => None,
+            PathStatus::Unreadable(_)
+            | PathStatus::NoFilter(_)
+            | PathStatus::NoLog(_)
+            | PathStatus::Trouble(_) => None,
         },
     }
 }

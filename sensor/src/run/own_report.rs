@@ -54,7 +54,7 @@ pub(super) fn own(
         reader,
         tables: sampler.subscribe(),
         state: Box::new(move || state_of(&status, &figures)),
-        acknowledged: Box::new(move || known.state().acknowledged),
+        acknowledged: Box::new(move || known.status().acknowledged),
         marks: tail.marks(),
         acknowledge: Box::new(move |mark| told.acknowledge(mark)),
         learn: Box::new(move |marks| office.learn(marks)),

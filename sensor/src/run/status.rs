@@ -16,10 +16,10 @@ impl Status {
         // cannot be read.
         let mut health = self.beside.get().map(|ask| ask()).unwrap_or_default();
         health.extend(self.filtering.refused().iter().cloned());
-        health.extend(self.tail.state().health);
+        health.extend(self.tail.status().health);
         let files = self.tail.files();
-        let troubled = files.iter().filter(|file| file.is_ill());
-        health.extend(troubled.map(|file| format!("{}: {}", file.path.display(), file.standing.told())));
+        let troubled = files.iter().filter(|file| file.is_unhealthy());
+        health.extend(troubled.map(|file| format!("{}: {}", file.path.display(), file.status)));
         health.extend(self.serving.health());
         health.extend(self.channels.health());
         health.extend(self.recorder.as_ref().and_then(desk::Handle::trouble));
@@ -93,7 +93,7 @@ impl Status {
     #[must_use]
     pub fn statistics(&self) -> Vec<(&'static str, u64)> {
         let files = self.tail.files();
-        let sum = |of: fn(&tail::board::FileState) -> u64| files.iter().map(of).sum();
+        let sum = |of: fn(&tail::status::FileStatus) -> u64| files.iter().map(of).sum();
         let counts = self.sampler.counts();
         vec![
             ("files", files.len() as u64),
@@ -102,7 +102,7 @@ impl Status {
             ("lag_bytes", sum(|file| file.lag_bytes)),
             ("gaps_total", sum(|file| file.gaps)),
             ("gap_bytes_total", sum(|file| file.gap_bytes)),
-            ("events_lost_total", self.tail.state().lost),
+            ("events_lost_total", self.tail.status().lost),
             ("sweeps_total", counts.sweeps_total),
             ("sweeps_slipped_total", counts.slipped_total),
             ("history_bytes", counts.history_bytes as u64),

@@ -1,10 +1,10 @@
-//! Compressed files, known by their first bytes whatever their names.
+//! Detection of compressed files by their first bytes, whatever their names.
 //!
-//! Pure. Rule: a compressed file is never given to a filter as lines; it is said what was found and what to
-//! do about it.
-//! Not here: unpacking. A log is followed before it is compressed; an old one is unpacked by its owner.
+//! Pure. Rule: a filter never gets a compressed file as lines; the status of the file says what was found and
+//! what to do about it.
+//! Not here: unpacking. A log is followed before it is compressed; the user unpacks an old one.
 
-/// How a file may be compressed: its name, the bytes it begins with, the program that unpacks it.
+/// A format: its name, the bytes that a file starts with, the program that unpacks it.
 struct Format {
     name: &'static str,
     magic: &'static [u8],
@@ -20,7 +20,7 @@ const FORMATS: [Format; 6] = [
     Format { name: "compress", magic: b"\x1f\x9d", program: "zcat" },
 ];
 
-/// What to tell of a file that begins with these bytes, if it is compressed.
+/// Why a file with these first bytes is not read, if it is compressed.
 #[must_use]
 pub fn refusal(first: &[u8]) -> Option<String> {
     let format = FORMATS.iter().find(|format| first.starts_with(format.magic) && is_block(format, first))?;
@@ -31,7 +31,7 @@ pub fn refusal(first: &[u8]) -> Option<String> {
     ))
 }
 
-/// `BZh` could begin a line of text; a size from 1 to 9 and the mark of a block, or of the end, cannot.
+/// A line of text could start with `BZh`, but not with that, a size from 1 to 9, and the mark of a block or of the end.
 fn is_block(format: &Format, first: &[u8]) -> bool {
     let marks: [&[u8]; 2] = [b"\x31\x41\x59\x26\x53\x59", b"\x17\x72\x45\x38\x50\x90"];
     format.name != "bzip2"

@@ -1,34 +1,34 @@
-//! What became of a log: is it still the file it was, and is what was read still in it?
+//! Recognition of files: whether a log is still the same file, and whether it still holds what was read.
 //!
-//! Pure: it is told what stands on disk and decides. Rule: a file is known by device, inode and time of
-//! birth, and by its content before the place of reading; a name proves nothing, and neither does an
-//! inode alone, for both are used again.
+//! Pure: the caller passes what is on disk. Rule: a file is identified by device, inode and time of birth, and
+//! by its content before the reading position; a name proves nothing, and neither does an inode alone,
+//! because both are used again.
 //! Not here: looking at the disk ([`super::probe`]), acting on a decision (`track`).
 
 use crate::journal::frame::{Identity, Print};
 
-/// Longest stretch before the place of reading that is compared, in bytes.
+/// Longest stretch before the reading position that is compared, in bytes.
 pub const BEFORE_LEN_MAX_BYTES: usize = 256;
 
 /// Longest stretch at the beginning of a file that is compared, in bytes.
 pub const PREFIX_LEN_MAX_BYTES: usize = 1024;
 
-/// Bytes that must have been read for content alone to tell a file: two logs may begin with the same
+/// Bytes that must have been read to identify a file by its content alone: two logs may start with the same
 /// short banner.
 const DISTINCTIVE_LEN_BYTES: u64 = 64;
 
-/// Which of the means of recognition are in use. All, but in tests that show what each is good for.
+/// The means of recognition that are in use: all, except in tests that show why each is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Means {
-    /// Compare the content before the place of reading.
+    /// Compare the content before the reading position.
     pub content: bool,
     /// Keep the descriptor of a file that was renamed or deleted.
     pub descriptor: bool,
     /// Look for a rotated file among its siblings.
     pub siblings: bool,
-    /// Leave out events that the journal holds already when lines are read again.
+    /// Leave out events that the journal has already when lines are read again.
     pub known_events: bool,
-    /// Skip NUL bytes where a line should begin.
+    /// Skip NUL bytes where a line should start.
     pub holes: bool,
 }
 
@@ -38,50 +38,48 @@ impl Default for Means {
     }
 }
 
-/// What is remembered of a file.
+/// Fingerprint of a file at a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
-    /// Which file it was.
+pub struct Fingerprint {
     pub identity: Identity,
-    /// How far it was read, in bytes.
+    /// The position, in bytes: how far the file was read.
     pub offset: u64,
-    /// Its beginning.
+    /// The beginning of the file.
     pub prefix: Print,
-    /// What stood before `offset`.
+    /// The bytes before `offset`.
     pub before: Print,
 }
 
-/// A file that may be the remembered one.
+/// A file that may be the one of a fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Which file it is.
     pub identity: Identity,
-    /// How long it is, in bytes.
+    /// Its length, in bytes.
     pub size: u64,
-    /// Whether both stretches of the remembered file stand in it.
+    /// Whether it has the content of both prints.
     pub content_fits: bool,
     /// Whether its name is one that rotation gives.
     pub is_named_so: bool,
 }
 
-/// What a candidate is to the remembered file.
+/// Relation of a candidate to the file of a fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recognition {
     /// It is that file, with all that was read.
     Itself,
-    /// It is that inode, but shorter than what was read.
+    /// It is that inode, but shorter than what was read of it.
     Shrunk,
-    /// It is that inode, but with other content where reading stopped.
+    /// It is that inode, but with other content before the position.
     Regrown,
-    /// Another inode with the same content as far as it was read.
+    /// Another inode with the same content up to the position.
     Copy,
-    /// Something else.
+    /// Another file.
     Stranger,
 }
 
-/// Tell what a candidate is.
+/// Compare a candidate with a fingerprint.
 #[must_use]
-pub fn recognise(known: &Known, candidate: &Candidate, means: Means) -> Recognition {
+pub fn recognise(known: &Fingerprint, candidate: &Candidate, means: Means) -> Recognition {
     let fits = candidate.size >= known.offset && (candidate.content_fits || !means.content);
     if same_file(&known.identity, &candidate.identity) {
         return if fits {
@@ -98,8 +96,8 @@ pub fn recognise(known: &Known, candidate: &Candidate, means: Means) -> Recognit
     if means.content && fits && distinctive { Recognition::Copy } else { Recognition::Stranger }
 }
 
-/// Whether two identities are one inode in one life. Where a file system tells no time of birth, the
-/// inode has to do; the content is compared in any case.
+/// Whether two identities are the same inode and the same use of it. Where a file system reports no time of
+/// birth, the inode has to suffice; the content is compared in any case.
 #[must_use]
 pub fn same_file(one: &Identity, other: &Identity) -> bool {
     let same_birth = match (one.born, other.born) {
@@ -109,22 +107,21 @@ pub fn same_file(one: &Identity, other: &Identity) -> bool {
     one.device == other.device && one.inode == other.inode && same_birth
 }
 
-/// What stands at a path.
+/// What is at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AtPath {
     /// A plain file.
     File {
-        /// Which.
         identity: Identity,
         /// Its length, in bytes.
         size: u64,
     },
     /// Nothing, and its directory is there to say so.
     Nothing,
-    /// Something that is not read as a log, or may not be: why.
+    /// Something that is not read as a log, or is not allowed to be: why.
     Refused(String),
-    /// It cannot be told: why.
-    Hindered(String),
+    /// The system does not show it: why.
+    Unknown(String),
 }
 
 /// What became of the file that a path named.
@@ -136,22 +133,22 @@ pub enum Fate {
     Replaced,
     /// The path names nothing, or nothing that is a log.
     Gone,
-    /// It cannot be told now.
+    /// Not known now.
     Unknown,
 }
 
-/// Tell what became of the file a path named, by what stands there now.
+/// What became of the file that a path named, by what is there now.
 #[must_use]
 pub fn fate(known: &Identity, at: &AtPath) -> Fate {
     match at {
         AtPath::File { identity, .. } if same_file(known, identity) => Fate::Stays,
         AtPath::File { .. } => Fate::Replaced,
         AtPath::Nothing | AtPath::Refused(_) => Fate::Gone,
-        AtPath::Hindered(_) => Fate::Unknown,
+        AtPath::Unknown(_) => Fate::Unknown,
     }
 }
 
-/// What an open file has to offer.
+/// Content of an open file compared with what was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Nothing new.
@@ -160,12 +157,12 @@ pub enum Content {
     More,
     /// Less than was read: it was truncated.
     Shrunk,
-    /// Other content than was read, at no less length: it was truncated and has grown again.
+    /// Other content than was read, and not shorter: it was truncated and has grown again.
     Regrown,
 }
 
-/// Tell what an open file has to offer: how far it was read, how long it is, and whether what was read
-/// last still stands there (`None`: not looked at).
+/// Compare an open file with what was read: how far it was read, how long it is, and whether what was read
+/// last is still there (`None`: not compared).
 #[must_use]
 pub fn content(read_to: u64, size: u64, tail_fits: Option<bool>, means: Means) -> Content {
     if size < read_to {
@@ -189,7 +186,8 @@ mod tests {
 
     fn check(offset: u64, identity: Identity, size: u64, content_fits: bool, expected: Recognition) {
         let print = |len: u64| Print { len: u16::try_from(len).unwrap(), hash: 1 };
-        let known = Known { identity: FILE, offset, prefix: print(offset), before: print(offset.min(256)) };
+        let known =
+            Fingerprint { identity: FILE, offset, prefix: print(offset), before: print(offset.min(256)) };
         let candidate = Candidate { identity, size, content_fits, is_named_so: false };
         assert_eq!(recognise(&known, &candidate, Means::default()), expected);
     }
@@ -212,7 +210,7 @@ mod tests {
     fn content_tells_nothing_when_little_was_read() {
         check(10, OTHER, 100, true, Recognition::Stranger);
         let print = Print { len: 10, hash: 1 };
-        let known = Known { identity: FILE, offset: 10, prefix: print, before: print };
+        let known = Fingerprint { identity: FILE, offset: 10, prefix: print, before: print };
         let candidate = Candidate { identity: OTHER, size: 100, content_fits: true, is_named_so: true };
         assert_eq!(recognise(&known, &candidate, Means::default()), Recognition::Copy, "but for its name");
         check(0, FILE, 100, true, Recognition::Itself);
@@ -221,7 +219,8 @@ mod tests {
     #[test]
     fn without_the_content_regrowth_goes_unnoticed() {
         let blind = Means { content: false, ..Means::default() };
-        let known = Known { identity: FILE, offset: 100, prefix: Print::default(), before: Print::default() };
+        let known =
+            Fingerprint { identity: FILE, offset: 100, prefix: Print::default(), before: Print::default() };
         let candidate = Candidate { identity: FILE, size: 200, content_fits: false, is_named_so: false };
         assert_eq!(recognise(&known, &candidate, Means::default()), Recognition::Regrown);
         assert_eq!(recognise(&known, &candidate, blind), Recognition::Itself);
@@ -237,7 +236,7 @@ mod tests {
         assert_eq!(fate(&FILE, &file(OTHER)), Fate::Replaced);
         assert_eq!(fate(&FILE, &AtPath::Nothing), Fate::Gone);
         assert_eq!(fate(&FILE, &AtPath::Refused("a directory".into())), Fate::Gone);
-        assert_eq!(fate(&FILE, &AtPath::Hindered("not mounted".into())), Fate::Unknown);
+        assert_eq!(fate(&FILE, &AtPath::Unknown("not mounted".into())), Fate::Unknown);
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! The thread of the tail, and the handle that others hold.
+//! The tail's thread, and the handle to it.
 //!
-//! The only place where the tail reads clocks, waits and starts a thread.
+//! Shell. The only place where the tail reads clocks, waits and starts a thread.
 
-use super::board::{Board, FileState, State};
 use super::ingest::{Clock, Ingest, Parts};
 use super::interpret::{Filters, Join};
 use super::path_set::PathSet;
-use super::watch::{Bell, Wake, Watch};
+use super::status::{FileStatus, StatusTable, TailStatus};
+use super::watch::{Wake, Wakeup, Watch};
 use super::{Config, Error};
 use crate::journal::reader::Reader;
 use std::path::Path;
@@ -24,7 +24,7 @@ use wire::time::Time;
 pub struct MachineClock;
 
 impl Clock for MachineClock {
-    #[allow(clippy::disallowed_methods)] // The shell's clock: everything else is given the value.
+    #[allow(clippy::disallowed_methods)] // The shell's clock: everything else gets the value.
     fn wall(&self) -> Time {
         Time::from(SystemTime::now())
     }
@@ -43,10 +43,10 @@ fn span(clock: rustix::time::ClockId) -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// The tail at work.
+/// A running tail.
 pub struct Handle {
-    bell: Arc<Bell>,
-    board: Arc<Board>,
+    wakeup: Arc<Wakeup>,
+    status: Arc<StatusTable>,
     reader: Reader,
     sensor: SensorKey,
     marks: MarkList,
@@ -73,16 +73,16 @@ impl Handle {
         let watched = PathSet::new(&config.files)?;
         let parts = Parts { filters, join, clock: Box::new(MachineClock), fresh_key };
         let ingest = Ingest::open(config, state, parts)?;
-        let bell = Arc::new(Bell::default());
-        let (board, reader, sensor) = (ingest.board(), ingest.reader(), ingest.sensor());
+        let wakeup = Arc::new(Wakeup::default());
+        let (status, reader, sensor) = (ingest.status(), ingest.reader(), ingest.sensor());
         let marks = ingest.marks();
-        let watch = Watch::new(bell.clone(), watched);
-        let ringing = bell.clone();
+        let watch = Watch::new(wakeup.clone(), watched);
+        let waited = wakeup.clone();
         let thread = std::thread::Builder::new()
             .name("tail".into())
-            .spawn(move || run(ingest, watch, &ringing))
+            .spawn(move || run(ingest, watch, &waited))
             .map_err(|source| Error::System { what: "start a thread".into(), source })?;
-        Ok(Handle { bell, board, reader, sensor, marks, thread: Mutex::new(Some(thread)) })
+        Ok(Handle { wakeup, status, reader, sensor, marks, thread: Mutex::new(Some(thread)) })
     }
 
     /// The sequence number that the next event will get; it changes whenever events are added.
@@ -91,19 +91,19 @@ impl Handle {
         self.reader.next()
     }
 
-    /// Every file that is followed.
+    /// The status of every file that is followed.
     #[must_use]
-    pub fn files(&self) -> Vec<FileState> {
-        self.board.files()
+    pub fn files(&self) -> Vec<FileStatus> {
+        self.status.files()
     }
 
     /// What is wrong with the tail as a whole, and what the receiver has.
     #[must_use]
-    pub fn state(&self) -> State {
-        self.board.state()
+    pub fn status(&self) -> TailStatus {
+        self.status.tail()
     }
 
-    /// Reads the events.
+    /// A reader of the events.
     #[must_use]
     pub fn reader(&self) -> Reader {
         self.reader.clone()
@@ -123,13 +123,13 @@ impl Handle {
 
     /// The receiver's store has everything before `mark.next`.
     pub fn acknowledge(&self, mark: Mark) {
-        self.bell.ring(|wake| wake.acknowledged = Some(mark));
+        self.wakeup.notify(|wake| wake.acknowledged = Some(mark));
     }
 
-    /// Say whether somebody has had every durable event and waits for more: they are then durable sooner.
+    /// Set whether a reader has every durable event and waits for more: events are then durable sooner.
     pub fn await_durable(&self, waits: bool) {
         if self.reader.await_durable(waits) {
-            self.bell.ring(|wake| wake.awaited = true);
+            self.wakeup.notify(|wake| wake.awaited = true);
         }
     }
 
@@ -140,10 +140,9 @@ impl Handle {
         thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// Read what there is, make it durable, and return when that is done.
-    /// Further calls find nothing to do.
+    /// Read what there is, make it durable, and return when that is done. A further call does nothing.
     pub fn stop(&self) {
-        self.bell.ring(|wake| wake.stop = true);
+        self.wakeup.notify(|wake| wake.stop = true);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread
             && thread.join().is_err()
@@ -159,8 +158,8 @@ impl Drop for Handle {
     }
 }
 
-fn run(mut ingest: Ingest, mut watch: Watch, bell: &Bell) {
-    let board = ingest.board();
+fn run(mut ingest: Ingest, mut watch: Watch, wakeup: &Wakeup) {
+    let status = ingest.status();
     let mut wake = Wake::all();
     loop {
         if let Some(mark) = wake.acknowledged {
@@ -170,12 +169,12 @@ fn run(mut ingest: Ingest, mut watch: Watch, bell: &Bell) {
             ingest.drain();
             return;
         }
-        board.set_at_work(true);
+        status.set_at_work(true);
         let wait = ingest.turn(&wake);
         let is_new = watch.set(ingest.directories());
         ingest.set_watch_trouble(watch.trouble());
-        board.set_at_work(false);
-        wake = bell.wait(if is_new { Duration::ZERO } else { wait });
+        status.set_at_work(false);
+        wake = wakeup.wait(if is_new { Duration::ZERO } else { wait });
         wake.all |= is_new;
     }
 }

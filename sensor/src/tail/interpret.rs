@@ -1,6 +1,6 @@
-//! What the tail needs from filters and from the joining of calls: the seams at which tests put doubles.
+//! Interfaces of the tail to the filters and to the joining of calls; tests replace both.
 //!
-//! Not here: the filters themselves (`log_filters`), which filter is for which file (`sensor::filters`).
+//! Not here: the filters themselves (`log_filters`), which filter reads which file (`sensor::filters`).
 
 use compact_str::CompactString;
 use log_filters::engine::Engine;
@@ -13,20 +13,20 @@ use wire::time::Time;
 
 /// One filter at work on one log.
 ///
-/// Contract: a new interpreter given the changes of another, and then the lines from that one's
+/// Contract: a new interpreter that gets the changes of another, and then the lines from that one's
 /// `resume_offset` on, finds what the other would have found.
 pub trait Interpret: Send {
-    /// Take a line.
+    /// Interpret a line; events are appended to `out`.
     fn line(&mut self, line: &[u8], offset: u64, seen: Time, out: &mut Vec<Found>);
-    /// There are no more lines for now: close a record that waits for its end.
+    /// There are no more lines for now: close the record that waits for more.
     fn idle(&mut self, seen: Time, out: &mut Vec<Found>);
-    /// Where a record that waits for its end begins, in bytes.
+    /// Offset of the record that waits for more lines, in bytes.
     fn resume_offset(&self) -> Option<u64>;
     /// Append the changes since the last call.
     fn take_changes(&mut self, into: &mut Vec<Change>);
-    /// Take over a change.
+    /// Apply a change that another interpreter made.
     fn apply(&mut self, change: Change);
-    /// Everything remembered.
+    /// Everything that it remembers.
     fn snapshot(&self) -> Vec<Change>;
     /// Lines or records that no rule took, so far.
     fn rejects(&self) -> u64;
@@ -64,10 +64,10 @@ impl Interpret for Engine {
 
 /// Chooses filters and makes interpreters.
 pub trait Filters: Send {
-    /// The name of the filter for a file: the wanted one, or the one that knows the file by its name and
+    /// The name of the filter for a file: the `configured` one, or the one that recognises the file by its name and
     /// first bytes (at most [`super::FIRST_LEN_MAX_BYTES`]). `None` if no filter does.
-    fn choose(&self, wanted: Option<&str>, path: &Path, first: &[u8]) -> Option<CompactString>;
-    /// An interpreter at the start of this log; `None` if there is no filter of this name (any more).
+    fn choose(&self, configured: Option<&str>, path: &Path, first: &[u8]) -> Option<CompactString>;
+    /// A new interpreter of this filter for this log; `None` if there is no filter of this name (any more).
     fn interpreter(&self, filter: &str, path: &Path, cluster: &str) -> Option<Box<dyn Interpret>>;
 }
 
@@ -77,11 +77,11 @@ pub trait Join: Send {
     fn join(&mut self, found: &Found, id: Id) -> CompactString;
     /// Everything known of the calls, for [`Join::restore`].
     fn snapshot(&self) -> Vec<u8>;
-    /// Go on from a snapshot; an empty one is the beginning.
+    /// Continue from a snapshot; an empty one has no calls.
     fn restore(&mut self, snapshot: &[u8]);
 }
 
-/// The joiner that queries read while the tail writes it. The lock is held for one event at a time.
+/// The joiner, which queries read while the tail writes it. The lock is held for one event at a time.
 impl Join for Arc<Mutex<Joiner>> {
     fn join(&mut self, found: &Found, id: Id) -> CompactString {
         self.lock().unwrap_or_else(PoisonError::into_inner).join(found, id)
@@ -90,7 +90,7 @@ impl Join for Arc<Mutex<Joiner>> {
     fn snapshot(&self) -> Vec<u8> {
         let joiner = self.lock().unwrap_or_else(PoisonError::into_inner);
         let plain = "the calls are plain data";
-        // Measured first: a list that grows by doubling takes up to three times its length for a moment.
+        // Measured first: a list that grows by doubling takes up to three times its length while it grows.
         let len = postcard::experimental::serialized_size(&*joiner).expect(plain);
         postcard::to_extend(&*joiner, Vec::with_capacity(len)).expect(plain)
     }

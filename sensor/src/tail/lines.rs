@@ -1,22 +1,21 @@
-//! Bytes of a log, as they are read, into lines with their offsets.
+//! Line splitter: bytes of a log, as they are read, into lines with their offsets.
 //!
 //! Pure. Rules: a line ends with LF, and a CR before it is not part of it; NUL bytes where a line should
-//! begin are holes that a writer left behind after its file was cut, and are skipped and counted; of a
-//! line longer than [`LINE_LEN_MAX_BYTES`] the beginning is given, with the length and hash of all of it;
-//! a last line without its end is held back.
-//! Invariant: the lines and their offsets do not depend on how the bytes were cut into pushes, and where
-//! reading may begin again ([`Splitter::start`]) is always the start of a line or of the next one.
+//! start are holes that a writer left after its file was cut, and are skipped and counted; of a line longer
+//! than [`LINE_LEN_MAX_BYTES`] only the beginning is given, with the length and hash of the whole line; a
+//! last line without its end is held back.
+//! Invariant: the lines and their offsets do not depend on how the bytes were divided into pushes, and
+//! [`Splitter::start`], where reading may start again, is always the start of a line.
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// Longest line that is given whole, in bytes: far above any log line that means something, and small
-/// enough to be held for each file.
+/// Longest line that is given whole, in bytes: far above any useful log line, and small enough to be
+/// buffered for each file.
 pub const LINE_LEN_MAX_BYTES: usize = 1 << 20;
 
-/// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// Where it begins, in bytes.
+    /// Offset of its start, in bytes.
     pub offset: u64,
     /// The line without its end.
     pub bytes: &'a [u8],
@@ -24,7 +23,7 @@ pub struct Line<'a> {
     pub cut: Option<Cut>,
 }
 
-/// What is known of a line that is too long.
+/// Length and hash of a line that is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// Its length without the LF, in bytes.
@@ -33,7 +32,7 @@ pub struct Cut {
     pub hash: u64,
 }
 
-/// Cuts one file into lines.
+/// Splits one file into lines.
 pub struct Splitter {
     held: Vec<u8>,
     start: u64,
@@ -46,8 +45,8 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// Begin at this place, in bytes. NULs before `counted_to` were counted by an earlier run. With
-    /// `within_line` the rest of a line is passed over first.
+    /// Start at this offset. NULs before `counted_to` were counted by an earlier run. With `within_line` the
+    /// rest of a line is skipped first.
     #[must_use]
     pub fn new(offset: u64, counted_to: u64, within_line: bool) -> Splitter {
         Splitter {
@@ -62,20 +61,19 @@ impl Splitter {
         }
     }
 
-    /// Give NULs where a line should begin as part of the line: for tests that show what skipping is good
-    /// for.
+    /// Give NULs where a line should start as part of the line: for tests that show why they are skipped.
     #[must_use]
     pub fn taking_holes_for_lines(self) -> Splitter {
         Splitter { takes_holes_for_lines: true, ..self }
     }
 
-    /// Where the next byte to be pushed stands in the file.
+    /// Offset of the next byte to be pushed.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Where the line begins that is not complete; equal to [`Splitter::position`] if there is none.
+    /// Offset of the line that is not complete; equal to [`Splitter::position`] if there is none.
     #[must_use]
     pub fn start(&self) -> u64 {
         self.start
@@ -92,7 +90,7 @@ impl Splitter {
         std::mem::take(&mut self.nul_bytes)
     }
 
-    /// The bytes that follow; every line that they complete is given to `take`.
+    /// Add the next bytes; `take` gets every line that they complete.
     pub fn push(&mut self, bytes: &[u8], mut take: impl FnMut(Line<'_>)) {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -123,7 +121,7 @@ impl Splitter {
             (self.position, self.start) = (next, next);
             rest = &rest[end + 1..];
         }
-        // One long line must not keep its memory for ever.
+        // The memory of one long line must not be held for ever.
         if self.held.is_empty() && self.held.capacity() > LINE_LEN_MAX_BYTES / 16 {
             self.held = Vec::new();
         }

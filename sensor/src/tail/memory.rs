@@ -1,14 +1,13 @@
 //! What filters remember and which calls are open, carried from one run and one segment to the next.
 //!
-//! Paths that are not followed now keep what was remembered for them: they may be configured again.
+//! The memory of a path that is not followed now is retained: the path may be configured again.
 
 use super::Config;
 use super::interpret::{Filters, Interpret, Join};
 use super::path_set::PathSet;
-use super::settle::path_of;
-use super::track::Track;
+use super::track::{Track, path_of};
 use crate::journal::fold::Replay;
-use crate::journal::frame::Record;
+use crate::journal::frame::{PathBytes, Record};
 use crate::journal::writer::Memories;
 use compact_str::CompactString;
 use log_filters::found::Change;
@@ -16,47 +15,61 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use wire::event::Id;
 
-/// What the filter of a path remembers.
-pub(super) enum Kept {
+/// What the filter of a path remembers: applied to an interpreter, if the filter still exists.
+pub(super) enum Memory {
     Engine(CompactString, Box<dyn Interpret>),
     Changes(CompactString, Vec<Change>),
 }
 
-/// Takes from the journal what the tail goes on with.
-pub(super) struct Keeper<'a> {
-    pub(super) filters: &'a dyn Filters,
-    pub(super) paths: &'a PathSet,
-    pub(super) config: &'a Config,
-    pub(super) join: &'a mut dyn Join,
-    pub(super) kept: BTreeMap<Vec<u8>, Kept>,
+/// Recovers memories and calls from the journal at the start.
+pub(super) struct Recovery<'a> {
+    config: &'a Config,
+    paths: &'a PathSet,
+    filters: &'a dyn Filters,
+    join: &'a mut dyn Join,
+    memories: BTreeMap<PathBytes, Memory>,
 }
 
-impl Keeper<'_> {
-    fn begin(&self, name: &[u8], filter: &str) -> Kept {
+impl<'a> Recovery<'a> {
+    pub(super) fn new(
+        config: &'a Config,
+        paths: &'a PathSet,
+        filters: &'a dyn Filters,
+        join: &'a mut dyn Join,
+    ) -> Recovery<'a> {
+        Recovery { config, paths, filters, join, memories: BTreeMap::new() }
+    }
+
+    /// The memories, by path.
+    pub(super) fn into_memories(self) -> BTreeMap<PathBytes, Memory> {
+        self.memories
+    }
+
+    fn new_memory(&self, name: &[u8], filter: &str) -> Memory {
         let path = path_of(name);
         let spec = self.paths.spec_of(&path);
         let cluster = spec.map_or("", |spec| &self.config.files[spec].cluster);
         let engine = spec.and_then(|_| self.filters.interpreter(filter, &path, cluster));
         match engine {
-            Some(engine) => Kept::Engine(filter.into(), engine),
-            None => Kept::Changes(filter.into(), Vec::new()),
+            Some(engine) => Memory::Engine(filter.into(), engine),
+            None => Memory::Changes(filter.into(), Vec::new()),
         }
     }
 }
 
-impl Replay for Keeper<'_> {
+impl Replay for Recovery<'_> {
     fn calls(&mut self, snapshot: &[u8]) {
         self.join.restore(snapshot);
     }
 
     fn memory(&mut self, path: &[u8], filter: &str, changes: Vec<Change>) {
-        if !self.kept.contains_key(path) {
-            let begun = self.begin(path, filter);
-            self.kept.insert(path.to_owned(), begun);
+        if !self.memories.contains_key(path) {
+            let memory = self.new_memory(path, filter);
+            self.memories.insert(path.to_owned(), memory);
         }
-        match self.kept.get_mut(path).expect("it was just made") {
-            Kept::Engine(_, engine) => changes.into_iter().for_each(|change| engine.apply(change)),
-            Kept::Changes(_, all) => all.extend(changes),
+        match self.memories.get_mut(path).expect("it was just made") {
+            Memory::Engine(_, engine) => changes.into_iter().for_each(|change| engine.apply(change)),
+            Memory::Changes(_, all) => all.extend(changes),
         }
     }
 
@@ -65,27 +78,35 @@ impl Replay for Keeper<'_> {
     }
 }
 
-/// What a new segment's head tells of the filters and the calls.
-pub(super) struct Remembered<'a> {
-    pub(super) join: &'a dyn Join,
-    pub(super) tracks: &'a BTreeMap<PathBuf, Track>,
-    pub(super) kept: &'a BTreeMap<Vec<u8>, Kept>,
+/// Memories and calls for the head of a new segment.
+pub(super) struct SegmentMemories<'a> {
+    join: &'a dyn Join,
+    tracks: &'a BTreeMap<PathBuf, Track>,
+    /// Of paths that are not followed now.
+    unused: &'a BTreeMap<PathBytes, Memory>,
 }
 
-impl Memories for Remembered<'_> {
+impl<'a> SegmentMemories<'a> {
+    pub(super) fn new(
+        join: &'a dyn Join,
+        tracks: &'a BTreeMap<PathBuf, Track>,
+        unused: &'a BTreeMap<PathBytes, Memory>,
+    ) -> SegmentMemories<'a> {
+        SegmentMemories { join, tracks, unused }
+    }
+}
+
+impl Memories for SegmentMemories<'_> {
     fn calls(&self) -> Vec<u8> {
         self.join.snapshot()
     }
 
     fn memories(&self) -> Vec<(Vec<u8>, String, Vec<Change>)> {
-        let tracked = self.tracks.values().filter_map(|track| {
-            let engine = track.engine.as_ref()?;
-            Some((track.name.clone(), track.filter.clone()?.into(), engine.snapshot()))
+        let tracked = self.tracks.values().filter_map(Track::memory);
+        let unused = self.unused.iter().map(|(name, memory)| match memory {
+            Memory::Engine(filter, engine) => (name.clone(), filter.to_string(), engine.snapshot()),
+            Memory::Changes(filter, changes) => (name.clone(), filter.to_string(), changes.clone()),
         });
-        let kept = self.kept.iter().map(|(name, kept)| match kept {
-            Kept::Engine(filter, engine) => (name.clone(), filter.to_string(), engine.snapshot()),
-            Kept::Changes(filter, changes) => (name.clone(), filter.to_string(), changes.clone()),
-        });
-        tracked.chain(kept).collect()
+        tracked.chain(unused).collect()
     }
 }

@@ -1,36 +1,37 @@
-//! How fast a filter is, and whether it may go on.
+//! Speed meter of a filter, and its quarantine.
 //!
-//! Pure: the shell measures the time. Rule: a filter is judged by stretches of at least [`STRETCH_BYTES`]
-//! or [`STRETCH`] of work; one slower than the threshold for [`PATIENCE`] of work, stretch after stretch, is in quarantine. It is
-//! tried again after [`REST`], and after twice as long each time that it is slow again. A machine that stands still for a moment
-//! makes one stretch slow, not several; and what each reading costs however short it is, [`READING`], is not the filter's: a log
-//! that grows line by line on a busy machine would look slow by it.
+//! Pure: the shell measures the time. Rule: the speed is measured in stretches of at least [`STRETCH_BYTES`] or
+//! [`STRETCH`] of work; a filter that is slower than the threshold for [`PATIENCE`] of work, stretch after stretch,
+//! is put in quarantine. It is tried again after [`REST`], and after twice as long each time that it is slow
+//! again. A machine that stalls for a moment makes one stretch slow, not several; and the fixed cost of each
+//! reading, [`READING`], is not counted: it would make the filter of a log that grows line by line on a busy
+//! machine look slow.
 
 use std::time::Duration;
 
-/// Slowest filter that is let go on, in bytes each second, unless configured otherwise.
+/// Least speed of a filter, in bytes each second, unless configured otherwise.
 pub const BYTES_PER_SEC_MIN: u64 = 5_000_000;
 
-/// A stretch is over after so many bytes.
+/// A stretch ends after so many bytes.
 pub const STRETCH_BYTES: u64 = 1 << 20;
 
-/// A stretch is over after so much work.
+/// A stretch ends after so much work.
 pub const STRETCH: Duration = Duration::from_millis(200);
 
-/// So much slow work without a better stretch in between is the filter's doing.
+/// So much slow work without a fast stretch in between is caused by the filter.
 pub const PATIENCE: Duration = Duration::from_millis(800);
 
-/// What a reading costs beside the filter at most: caches that others filled meanwhile. A filter that takes this long for each of a
-/// hundred lines a second takes a twentieth of a core, and many lines at once are read at once.
+/// Fixed cost of a reading, at most: caches that other programs filled meanwhile. A filter that takes this long
+/// for each of a hundred lines a second takes a twentieth of a core, and many lines at once are one reading.
 pub const READING: Duration = Duration::from_micros(500);
 
-/// A filter in quarantine rests so long the first time.
+/// Length of the first quarantine.
 pub const REST: Duration = Duration::from_secs(60);
 
-/// Its rest is doubled so often at most: to an hour and some minutes, of which it then works [`PATIENCE`].
+/// The quarantine is doubled so often at most: to an hour and some minutes, then the filter is tried for [`PATIENCE`].
 const DOUBLINGS_MAX: u32 = 6;
 
-/// The meter of one filter.
+/// Speed meter of one filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meter {
     bytes: u64,
@@ -38,11 +39,11 @@ pub struct Meter {
     /// Work of slow stretches in a row.
     slow: Duration,
     quarantine: Option<Quarantine>,
-    /// How often it went into quarantine without a good stretch since.
+    /// How often it was put in quarantine without a fast stretch since.
     times: u32,
 }
 
-/// Why a filter rests, and how long.
+/// Why a filter is in quarantine, and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Quarantine {
     bytes_per_sec: u64,
@@ -50,7 +51,8 @@ struct Quarantine {
 }
 
 impl Meter {
-    /// Add the work of a reading that ended at `now`; the filter's speed in bytes each second if it goes into quarantine by it.
+    /// Add the work of a reading that ended at `now`. Returns the filter's speed in bytes each second if that puts it
+    /// in quarantine.
     pub fn add(&mut self, bytes: u64, work: Duration, bytes_per_sec_min: u64, now: Duration) -> Option<u64> {
         self.bytes += bytes;
         self.work += work.saturating_sub(READING);
@@ -74,7 +76,7 @@ impl Meter {
         Some(speed)
     }
 
-    /// Whether the filter is in quarantine at `now`, and the speed that brought it there, in bytes each second.
+    /// The speed that put the filter in quarantine, in bytes each second, if it is in quarantine at `now`.
     #[must_use]
     pub fn too_slow(&self, now: Duration) -> Option<u64> {
         self.quarantine.filter(|quarantine| now < quarantine.until).map(|quarantine| quarantine.bytes_per_sec)

@@ -1,10 +1,12 @@
-//! Following logs: from files that grow, rotate, shrink and vanish to events in the journal.
+//! Log tailer: from files that grow, rotate, shrink and vanish to events in the journal.
 //!
-//! One thread owns everything ([`ingest`]); the decisions are pure ([`follow`], [`lines`], [`meter`],
-//! [`notice`], [`standing`]) and the looking at the disk is apart from them ([`probe`], [`path_set`], [`watch`]).
-//! Invariant: every line of every file is given to its filter exactly once, in the order of the file,
-//! whatever happens to the file or to this process; where that is impossible a gap says so.
-//! Not here: which filter is for which file (`sensor::filters`), answering queries (`sensor::query`).
+//! One thread owns everything: [`handle`] starts it, and it drives [`ingest`] in turns. There, a `track` reads each
+//! path, and a `source` each generation of its file (the file before a rotation, the one after it). The decisions
+//! are pure ([`follow`], [`lines`], [`meter`], [`notice`], [`path_status`]); separate files look at the disk
+//! ([`probe`], [`path_set`], [`watch`]).
+//! Invariant: the filter gets every line of every file exactly once, in the order of the file, whatever
+//! happens to the file or to this process; where that is impossible, a gap is reported.
+//! Not here: which filter reads which file (`sensor::filters`), answers to queries (`sensor::query`).
 
 use crate::journal;
 use crate::segments;
@@ -19,51 +21,50 @@ pub mod follow;
 pub mod lines;
 pub mod meter;
 pub mod notice;
-pub mod standing;
+pub mod path_status;
 
 pub mod compression;
 
 mod core;
+mod draft;
 pub mod interpret;
 mod memory;
 mod owners;
-mod release;
 mod search;
-mod settle;
 mod source;
 mod track;
 
-pub mod board;
 pub mod ingest;
+pub mod status;
 
 pub mod handle;
 pub mod watch;
 
-/// First bytes of a file by which a filter may be chosen.
+/// First bytes of a file that may select a filter.
 pub const FIRST_LEN_MAX_BYTES: usize = 4096;
 
-/// Files followed at once: each costs a descriptor and, when it speaks, a buffer.
+/// Files followed at once: each costs a descriptor, and a buffer while a line is incomplete.
 pub const FILES_MAX: usize = 1024;
 
-/// Files with one glob, and how they are read.
+/// The files of one glob, and how they are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
     /// Path or glob (`*`, `?`, `[…]`, `**` for folders at any depth).
     pub glob: String,
-    /// The name of the filter; `None`: chosen by file name and first lines.
+    /// The name of the filter; `None`: selected by file name and first lines.
     pub filter: Option<String>,
-    /// Label of the cluster whose logs these are, empty if there is one only.
+    /// Label of the cluster whose logs these are; empty if there is only one.
     pub cluster: String,
     /// The host whose logs these are; `None`: this one.
     pub host: Option<String>,
-    /// Where to begin with a file that has no checkpoint.
+    /// Where to start in a file that has no checkpoint.
     pub start: Start,
-    /// Folders beneath which a symbolic link may lead; none: the folder before the first wildcard.
+    /// Folders below which symbolic links may lead; empty: the folder before the first wildcard.
     pub roots: Vec<PathBuf>,
 }
 
 impl Spec {
-    /// This path or glob, everything else as usual.
+    /// This path or glob, with defaults for everything else.
     #[must_use]
     pub fn new(glob: impl Into<String>) -> Spec {
         Spec {
@@ -77,8 +78,8 @@ impl Spec {
     }
 }
 
-/// Where to begin with a file that was there, without a checkpoint, when the sensor started. One with a
-/// checkpoint goes on from it; one that appears later is read from its beginning.
+/// Where to start in a file that existed, without a checkpoint, when the sensor started. A file with a
+/// checkpoint is continued from it; one that appears later is read from its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// At its first line.
@@ -89,7 +90,7 @@ pub enum Start {
     Checkpoint,
 }
 
-/// Where to begin with the files found at the very first start.
+/// Where to start in the files found at the very first start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstStart {
     /// At their first lines.
@@ -98,35 +99,34 @@ pub enum FirstStart {
     End,
 }
 
-/// How logs are followed.
+/// Configuration of the tail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Which files.
     pub files: Vec<Spec>,
     /// This host's name.
     pub host: CompactString,
     /// What [`Start::Checkpoint`] means without a checkpoint.
     pub first_start: FirstStart,
-    /// Longest time until a change is noticed that no one told of.
+    /// Longest time until a change is noticed that the kernel did not report.
     pub rescan: Duration,
-    /// A last line without its end is told as incomplete after so long, and a record that waits for more
+    /// After so long a last line without its end is reported as incomplete, and a record that waits for more
     /// lines is closed.
     pub incomplete_after: Duration,
-    /// Longest time until what was read is durable; it is sooner where somebody waits for it
+    /// Longest time until what was read is durable; it is sooner if a reader waits for it
     /// ([`crate::segments::pace`]).
     pub sync_every: Duration,
-    /// Unread bytes in deleted files that are kept open; beyond it the oldest is given up with a gap.
+    /// Unread bytes in deleted files that are held open; beyond it the oldest is closed with a gap.
     pub held_bytes: u64,
-    /// A filter slower than this is stopped, in bytes each second.
+    /// A filter slower than this is put in quarantine, in bytes each second.
     pub bytes_per_sec_min: u64,
-    /// What the journal may use.
+    /// Limits of the journal.
     pub journal: journal::Config,
-    /// Which means of recognition are in use: all.
+    /// The means of recognition in use [default: all].
     pub means: follow::Means,
 }
 
 impl Config {
-    /// Follow these files, everything else as usual.
+    /// Follow these files, with defaults for everything else.
     #[must_use]
     pub fn new(host: impl Into<CompactString>, files: Vec<Spec>) -> Config {
         Config {
@@ -144,11 +144,11 @@ impl Config {
     }
 }
 
-/// Why following logs could not begin.
+/// Why the tail could not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The state directory is not to be had.
+    /// The state directory cannot be used.
     #[error(transparent)]
     Lock(#[from] journal::lock::Error),
     /// The journal could not be opened.
@@ -156,18 +156,8 @@ pub enum Error {
     Journal(#[from] segments::Error),
     /// A glob cannot be read.
     #[error("cannot read the glob {glob:?}: {why}")]
-    Glob {
-        /// The glob.
-        glob: String,
-        /// What is wrong with it.
-        why: String,
-    },
+    Glob { glob: String, why: String },
     /// The system refused something that is needed.
     #[error("cannot {what}: {source}")]
-    System {
-        /// What was tried.
-        what: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    System { what: String, source: std::io::Error },
 }

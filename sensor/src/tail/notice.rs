@@ -1,8 +1,8 @@
-//! The sensor's own notices about a log: gaps, incomplete last lines, lines too long, filters too slow.
+//! Notices of the sensor about a log: gaps, incomplete last lines, lines too long, filters too slow.
 //!
-//! Pure. They are `message` events beside those of the filter, with the attribute `name` telling which.
-//! Invariant: their numbers within a record are the highest there are, so that they never take the number
-//! of a filter's event, and one place of a file has at most one notice of each name.
+//! Pure. They are `message` events beside those of the filter; the attribute `name` is the kind of notice.
+//! Invariant: they have the highest numbers within a record, so they never have the number of a filter's
+//! event, and one offset of a file has at most one notice of each kind.
 
 use super::lines::Cut;
 use compact_str::{CompactString, ToCompactString, format_compact};
@@ -24,16 +24,15 @@ const QUARANTINE: u16 = u16::MAX - 3;
 pub enum Reason {
     /// The file is shorter than what was read of it.
     Truncated,
-    /// The file has other content where reading stopped.
+    /// The file has other content before the reading position.
     Regrown,
-    /// The file is no longer there, by any name: deleted or compressed while it was not open.
+    /// The file was not found again under any name: it was deleted or compressed while it was not open.
     Missing,
-    /// Too much was held back in deleted files.
+    /// Deleted files had too many unread bytes.
     Budget,
 }
 
 impl Reason {
-    /// The word for it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -48,20 +47,19 @@ impl Reason {
 /// Lines are missing here, or may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// Why.
     pub reason: Reason,
     /// Bytes that were seen and not read.
     pub lost_bytes: u64,
 }
 
 impl Gap {
-    /// Whether lines may be lost that were never seen: those written after the last look.
+    /// Whether lines that were never seen may be lost: those written after the last look.
     #[must_use]
     pub fn may_be_more(&self) -> bool {
         self.reason != Reason::Budget
     }
 
-    /// The notice at this place of the file, in bytes.
+    /// The notice at this offset of the file.
     #[must_use]
     pub fn notice(&self, offset: u64, seen: Time) -> Found {
         let about = vec![
@@ -101,7 +99,7 @@ impl std::fmt::Display for Gap {
     }
 }
 
-/// The last line has no end for some time now, or will never have one.
+/// The last line has had no end for some time, or will never have one.
 #[must_use]
 pub fn incomplete(offset: u64, seen: Time, len_bytes: u64) -> Found {
     notice(offset, INCOMPLETE, seen, "incomplete", vec![("bytes", len_bytes.to_compact_string())])
@@ -115,7 +113,7 @@ pub fn oversize(offset: u64, seen: Time, cut: Cut) -> Found {
     notice(offset, OVERSIZE, seen, "oversize", about)
 }
 
-/// The filter is too slow for this log, which is not read for a while.
+/// The filter is too slow for this log, which is therefore not read for a while.
 #[must_use]
 pub fn quarantine(offset: u64, seen: Time, filter: &str, bytes_per_sec: u64) -> Found {
     let about = vec![("filter", filter.into()), ("bytes_per_second", bytes_per_sec.to_compact_string())];

@@ -1,8 +1,8 @@
-//! From globs to the files they mean now.
+//! Globs, and the files that they match now.
 //!
-//! Rule: a wildcard matches within one part of a path; `**` alone means folders at any depth. Links to
-//! folders are not walked into. What a file is and whether it may be read is not asked here
-//! ([`super::probe`]).
+//! Rule: a wildcard matches within one part of a path; `**` alone matches folders at any depth. Links to
+//! folders are not followed.
+//! Not here: what a file is and whether it may be read ([`super::probe`]).
 
 use super::{Error, FILES_MAX, Spec};
 use globset::{GlobBuilder, GlobMatcher};
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
-/// Folders that `**` descends at most: logs are not kept deeper, and a loop of mounts ends.
+/// Greatest depth of `**`: logs are not stored deeper, and a loop of mounts ends.
 const DEPTH_MAX: usize = 8;
 
 /// Entries looked at in one scan: a glob over a huge tree must not stop the sensor.
@@ -32,24 +32,24 @@ struct Pattern {
 #[derive(Debug)]
 enum Part {
     Name(OsString),
-    /// The end of a path without wildcards: a file, or a folder whose logs are meant once it is there.
+    /// The end of a path without wildcards: a file, or a folder whose logs are followed once it exists.
     Whole(OsString),
-    /// A wildcard; whether it leaves out rotated copies.
+    /// A wildcard, and whether it matches rotated copies.
     Glob(GlobMatcher, Rotated),
     AnyDepth,
 }
 
-/// Whether a wildcard means rotated copies, too.
+/// Whether a wildcard matches rotated copies, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rotated {
-    Meant,
+    Matched,
     LeftOut,
 }
 
-/// What a scan found.
+/// Result of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
-    /// Paths and the number of their spec; a path matched by several belongs to the first.
+    /// Paths and the index of their spec; a path matched by several belongs to the first.
     pub files: Vec<(PathBuf, usize)>,
     /// Folders in which a change may matter.
     pub directories: BTreeSet<PathBuf>,
@@ -58,7 +58,7 @@ pub struct Scan {
 }
 
 impl PathSet {
-    /// Compile the globs; relative ones begin at the current directory.
+    /// Compile the globs; relative ones start at the current directory.
     ///
     /// # Errors
     /// If a glob cannot be read.
@@ -66,7 +66,7 @@ impl PathSet {
         Ok(PathSet { patterns: specs.iter().map(Pattern::new).collect::<Result<_, _>>()? })
     }
 
-    /// Folders beneath which the files of a spec must lie.
+    /// Roots below which the files of a spec must be.
     #[must_use]
     pub fn roots(&self, spec: usize) -> &[PathBuf] {
         &self.patterns[spec].roots
@@ -78,13 +78,14 @@ impl PathSet {
         self.patterns.iter().position(|pattern| pattern.matches(path))
     }
 
-    /// Whether a change at a path may concern a log: it is one, or has the name of one and more.
+    /// Whether a change at a path may concern a log: the path is one, or its name starts with that of one.
     #[must_use]
     pub fn concerns(&self, path: &Path) -> bool {
         self.patterns.iter().any(|pattern| pattern.matches(path) || pattern.may_be_sibling(path))
     }
 
-    /// The files there are now. A path without wildcards is always among them, unless it is a folder: its logs are then.
+    /// The files there are now. A path without wildcards is always one of them, unless it is a folder: then its
+    /// logs are.
     #[must_use]
     pub fn scan(&self) -> Scan {
         let (mut scan, mut seen, mut budget) = (Scan::default(), BTreeSet::new(), ENTRIES_MAX);
@@ -140,7 +141,7 @@ impl Pattern {
         matches(&self.parts, &names)
     }
 
-    /// Whether a path may be a rotated file of this pattern. Wildcards are taken to match anything more.
+    /// Whether a path may be a rotated file of this pattern. A wildcard is taken to match anything.
     fn may_be_sibling(&self, path: &Path) -> bool {
         let Some(name) = path.file_name() else { return false };
         match self.parts.last() {
@@ -177,10 +178,10 @@ impl Part {
         if text == "**" {
             return Ok(Part::AnyDepth);
         }
-        // `folder/*` and `slurmctld*` mean logs; `slurmctld.log.*` and `*.1` ask for rotated copies.
+        // `folder/*` and `slurmctld*` select logs; `slurmctld.log.*` and `*.1` select rotated copies.
         let stem = text.strip_suffix('*');
         let open = stem.is_some_and(|stem| !stem.ends_with(['.', '-']));
-        let rotated = if open { Rotated::LeftOut } else { Rotated::Meant };
+        let rotated = if open { Rotated::LeftOut } else { Rotated::Matched };
         let glob = GlobBuilder::new(text).literal_separator(true).build()?;
         Ok(Part::Glob(glob.compile_matcher(), rotated))
     }
@@ -189,7 +190,7 @@ impl Part {
         match self {
             Part::Name(own) | Part::Whole(own) => own == name,
             Part::Glob(glob, rotated) => {
-                glob.is_match(name) && (*rotated == Rotated::Meant || !is_rotated(&name.to_string_lossy()))
+                glob.is_match(name) && (*rotated == Rotated::Matched || !is_rotated(&name.to_string_lossy()))
             }
             Part::AnyDepth => false,
         }
@@ -197,7 +198,7 @@ impl Part {
 }
 
 /// Whether a name is that of a rotated or compressed copy: the log itself is followed through its rotation,
-/// and its copies, taken for logs of their own, would tell everything again.
+/// so its copies, followed as logs of their own, would give every event twice.
 fn is_rotated(name: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let compressed = [".gz", ".xz", ".bz2", ".zst", ".lz4", ".Z"].iter().any(|end| name.ends_with(end));
@@ -256,7 +257,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The files in a folder, without rotated copies, as the glob `folder/*` has them.
+    /// The files in a folder, without rotated copies, as the glob `folder/*` matches them.
     fn logs_of(&mut self, folder: &Path) {
         self.directories.insert(folder.to_owned());
         for (name, is_directory) in self.entries(folder) {
@@ -266,7 +267,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Names in a folder, and whether each is a folder itself. One that cannot be read has none.
+    /// Names in a folder, and whether each is a folder itself. A folder that cannot be read has none.
     fn entries(&mut self, directory: &Path) -> Vec<(OsString, bool)> {
         let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
         let mut names = Vec::new();

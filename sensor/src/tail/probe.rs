@@ -1,11 +1,11 @@
-//! Looking at files: what stands at a path, opening it safely, and prints of its content.
+//! File system access: what is at a path, opening it safely, and reading and comparing its content.
 //!
-//! Rule: nothing but plain files is ever opened, and none outside the allowed roots, whatever links are
-//! exchanged meanwhile: the path is resolved, checked, and then opened by the kernel beneath the root
-//! without following links.
-//! Not here: what follows from what is seen ([`super::follow`]).
+//! Rule: only plain files are ever opened, and only below the allowed roots, even if links are replaced
+//! meanwhile: the path is resolved and checked, and then the kernel opens it beneath the root without
+//! following links.
+//! Not here: what follows from it ([`super::follow`]).
 
-use super::follow::{AtPath, Known};
+use super::follow::{AtPath, Fingerprint};
 use crate::journal::frame::{Identity, Print};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags};
 use std::fs::File;
@@ -13,19 +13,36 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// What the system tells of a file.
+/// Metadata of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
-    /// Which file.
     pub identity: Identity,
     /// Its length, in bytes.
     pub size: u64,
-    /// What it is.
     pub kind: FileType,
     /// Names it has; 0 if it was deleted.
     pub links: u32,
     /// When it was last written, in nanoseconds since 1970.
     pub modified: i128,
+}
+
+impl From<&Statx> for Stat {
+    fn from(stat: &Statx) -> Stat {
+        let nanos = |secs: i64, nanos: u32| i128::from(secs) * 1_000_000_000 + i128::from(nanos);
+        let born = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME);
+        let identity = Identity {
+            device: rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor),
+            inode: stat.stx_ino,
+            born: born.then(|| nanos(stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec)),
+        };
+        Stat {
+            identity,
+            size: stat.stx_size,
+            kind: FileType::from_raw_mode(stat.stx_mode.into()),
+            links: stat.stx_nlink,
+            modified: nanos(stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec),
+        }
+    }
 }
 
 /// Look at a path, following links.
@@ -34,7 +51,7 @@ pub struct Stat {
 /// What the system says.
 pub fn stat(path: &Path) -> io::Result<Stat> {
     let flags = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-    Ok(told(&rustix::fs::statx(CWD, path, AtFlags::NO_AUTOMOUNT, flags)?))
+    Ok(Stat::from(&rustix::fs::statx(CWD, path, AtFlags::NO_AUTOMOUNT, flags)?))
 }
 
 /// Look at an open file.
@@ -43,47 +60,30 @@ pub fn stat(path: &Path) -> io::Result<Stat> {
 /// What the system says.
 pub fn stat_open(file: &File) -> io::Result<Stat> {
     let flags = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-    Ok(told(&rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, flags)?))
+    Ok(Stat::from(&rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, flags)?))
 }
 
-fn told(stat: &Statx) -> Stat {
-    let nanos = |secs: i64, nanos: u32| i128::from(secs) * 1_000_000_000 + i128::from(nanos);
-    let born = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME);
-    let identity = Identity {
-        device: rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor),
-        inode: stat.stx_ino,
-        born: born.then(|| nanos(stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec)),
-    };
-    Stat {
-        identity,
-        size: stat.stx_size,
-        kind: FileType::from_raw_mode(stat.stx_mode.into()),
-        links: stat.stx_nlink,
-        modified: nanos(stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec),
-    }
-}
-
-/// What stands at a path. `directory` is the device of its directory when the file was last seen there.
+/// What is at a path. `directory` is the device of its directory when the file was last seen there.
 #[must_use]
 pub fn at_path(path: &Path, directory: Option<u64>) -> AtPath {
     match stat(path) {
         Ok(stat) => plain(&stat)
             .map_or_else(AtPath::Refused, |()| AtPath::File { identity: stat.identity, size: stat.size }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => absent(path, directory),
-        Err(error) => AtPath::Hindered(format!("cannot look at it: {error}")),
+        Err(error) => AtPath::Unknown(format!("cannot look at it: {error}")),
     }
 }
 
 fn absent(path: &Path, directory: Option<u64>) -> AtPath {
     let parent = path.parent().unwrap_or(Path::new("/"));
     match stat(parent) {
-        Ok(stat) if directory.is_some_and(|known| known != stat.identity.device) => AtPath::Hindered(
+        Ok(stat) if directory.is_some_and(|known| known != stat.identity.device) => AtPath::Unknown(
             "its directory is on another file system than before (is one not mounted?)".into(),
         ),
         Ok(_) => AtPath::Nothing,
-        // Where nothing of it was ever seen, its folder may come with it.
+        // If the file was never seen, its directory may be created with it.
         Err(error) if directory.is_none() && error.kind() == io::ErrorKind::NotFound => AtPath::Nothing,
-        Err(error) => AtPath::Hindered(format!("cannot look at its directory: {error}")),
+        Err(error) => AtPath::Unknown(format!("cannot look at its directory: {error}")),
     }
 }
 
@@ -102,16 +102,16 @@ fn plain(stat: &Stat) -> Result<(), String> {
 /// Open a plain file beneath one of the roots for reading.
 ///
 /// # Errors
-/// What stands there instead, or why it cannot be told.
+/// What is there instead, or why that is not known.
 pub fn open(path: &Path, roots: &[PathBuf]) -> Result<(File, Stat), AtPath> {
-    let hindered = |what: &str, error: io::Error| {
+    let unknown = |what: &str, error: io::Error| {
         if error.kind() == io::ErrorKind::NotFound {
             AtPath::Nothing
         } else {
-            AtPath::Hindered(format!("cannot {what}: {error}"))
+            AtPath::Unknown(format!("cannot {what}: {error}"))
         }
     };
-    let real = path.canonicalize().map_err(|error| hindered("resolve it", error))?;
+    let real = path.canonicalize().map_err(|error| unknown("resolve it", error))?;
     let roots = roots.iter().filter_map(|root| root.canonicalize().ok());
     let Some((root, inside)) = roots
         .filter_map(|root| real.strip_prefix(&root).ok().map(|inside| (root.clone(), inside.to_owned())))
@@ -122,11 +122,11 @@ pub fn open(path: &Path, roots: &[PathBuf]) -> Result<(File, Stat), AtPath> {
             "it leads to {to}, outside the allowed roots; it is not read; follow {to} itself, or allow its folder (`roots` of the log in a configuration file)"
         )));
     };
-    // Looked at before it is opened: opening a FIFO or a device can block or have effects.
-    let before = stat(&real).map_err(|error| hindered("look at it", error))?;
+    // Checked before it is opened: opening a FIFO or a device can block or have effects.
+    let before = stat(&real).map_err(|error| unknown("look at it", error))?;
     plain(&before).map_err(AtPath::Refused)?;
-    let file = open_beneath(&root, &inside).map_err(|error| hindered("open it", error))?;
-    let stat = stat_open(&file).map_err(|error| hindered("look at it", error))?;
+    let file = open_beneath(&root, &inside).map_err(|error| unknown("open it", error))?;
+    let stat = stat_open(&file).map_err(|error| unknown("look at it", error))?;
     plain(&stat).map_err(AtPath::Refused)?;
     Ok((file, stat))
 }
@@ -138,7 +138,7 @@ fn open_beneath(root: &Path, inside: &Path) -> io::Result<File> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     match rustix::fs::openat2(&root_fd, inside, flags, Mode::empty(), resolve) {
         Ok(fd) => Ok(fd.into()),
-        // Old kernels and narrow sandboxes have no openat2: the last part at least is not followed.
+        // Old kernels and strict sandboxes have no openat2: at least the last component is not followed.
         Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {
             Ok(rustix::fs::openat(&root_fd, inside, flags, Mode::empty())?.into())
         }
@@ -152,17 +152,23 @@ fn open_beneath(root: &Path, inside: &Path) -> io::Result<File> {
 /// What the system says.
 pub fn read(file: &File, offset: u64, len: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; len];
+    let done = read_into(file, &mut bytes, offset)?;
+    bytes.truncate(done);
+    Ok(bytes)
+}
+
+/// Fill the buffer from `offset` on, as far as the file goes; how many bytes it got.
+pub(super) fn read_into(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
-    while done < len {
-        match file.read_at(&mut bytes[done..], offset + done as u64) {
+    while done < buffer.len() {
+        match file.read_at(&mut buffer[done..], offset + done as u64) {
             Ok(0) => break,
             Ok(some) => done += some,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-    bytes.truncate(done);
-    Ok(bytes)
+    Ok(done)
 }
 
 /// The bytes of a file before `offset`, at most `len`.
@@ -174,11 +180,11 @@ pub fn read_before(file: &File, offset: u64, len: usize) -> io::Result<Vec<u8>> 
     read(file, offset - len as u64, len)
 }
 
-/// Whether what is remembered of a file stands in this one.
+/// Whether a file has the content of a fingerprint.
 ///
 /// # Errors
 /// What the system says.
-pub fn content_fits(file: &File, known: &Known) -> io::Result<bool> {
+pub fn content_fits(file: &File, known: &Fingerprint) -> io::Result<bool> {
     let fits = |print: &Print, offset: u64| -> io::Result<bool> {
         Ok(print.fits(&read(file, offset, usize::from(print.len))?))
     };
@@ -231,8 +237,8 @@ mod tests {
         let path = directory.path().join("log");
         let device = stat(directory.path()).unwrap().identity.device;
         assert_eq!(at_path(&path, Some(device)), AtPath::Nothing);
-        assert!(matches!(at_path(&path, Some(device + 1)), AtPath::Hindered(_)));
+        assert!(matches!(at_path(&path, Some(device + 1)), AtPath::Unknown(_)));
         assert_eq!(at_path(&path.join("x"), None), AtPath::Nothing, "its folder may come with it");
-        assert!(matches!(at_path(&path.join("x"), Some(device)), AtPath::Hindered(_)));
+        assert!(matches!(at_path(&path.join("x"), Some(device)), AtPath::Unknown(_)));
     }
 }

@@ -1,10 +1,9 @@
-//! Finding a file again among its siblings after it was renamed or copied, by what it is, not by name.
+//! Search of a file among its siblings after it was renamed or copied, by identity and content, not by name.
 //!
-//! Only for files born after a known one, of which nothing is known yet, the name has to serve: a rotation
-//! that happened entirely between two looks.
-//! Not here: what one file is to another ([`super::follow`]).
+//! Only files of a rotation that happened entirely between two looks, which were never read, are found by name.
+//! Not here: the comparison of two files ([`super::follow`]).
 
-use super::follow::{self, Candidate, Known, Means, Recognition, same_file};
+use super::follow::{self, Candidate, Fingerprint, Means, Recognition, same_file};
 use super::probe::{self, Stat};
 use crate::journal::frame::{FileRecord, Identity};
 use rustix::fs::FileType;
@@ -16,14 +15,14 @@ use std::path::{Path, PathBuf};
 
 /// Siblings looked at: a directory of logs holds fewer, a spool directory must not stop the sensor.
 const SIBLINGS_MAX: usize = 4096;
-/// Looks at a directory until two agree: a rotation renames file after file, and a look amid it can miss one. In a
-/// directory that changes all the time the last look counts.
+/// Looks at a directory until two agree: a rotation renames one file after another, and a look in between can
+/// miss one. In a directory that changes all the time the last look counts.
 const LOOKS_MAX: usize = 8;
 
 /// The plain files beside a path, with the path itself.
 pub(super) struct Siblings {
     files: Vec<(PathBuf, Stat)>,
-    /// Files of other folders.
+    /// Files in other followed folders.
     elsewhere: Vec<(PathBuf, Stat)>,
 }
 
@@ -49,8 +48,8 @@ impl Siblings {
         Ok(Siblings { files, elsewhere: Vec::new() })
     }
 
-    /// The files at these paths, too, for [`Siblings::same`] alone: a file may have been moved to another
-    /// folder that is meant, but a copy of it is not looked for in all of them.
+    /// With the files at these paths, for [`Siblings::same`] alone: a file may have been moved to another
+    /// followed folder, but a copy of it is not searched in all of them.
     pub(super) fn and(mut self, paths: &[PathBuf]) -> Siblings {
         let folder = self.files.first().and_then(|(path, _)| path.parent().map(Path::to_owned));
         let others = paths.iter().filter(|path| path.parent() != folder.as_deref());
@@ -67,11 +66,11 @@ impl Siblings {
             .map(|(path, _)| path.as_path())
     }
 
-    /// A sibling that holds all that was read of a file, being another inode. `taken` are not looked at.
+    /// A sibling that is another inode and holds everything that was read of a file, but for those `taken`.
     pub(super) fn copy(
         &self,
         path: &Path,
-        known: &Known,
+        known: &Fingerprint,
         taken: &[Identity],
         roots: &[PathBuf],
         means: Means,
@@ -90,8 +89,8 @@ impl Siblings {
         None
     }
 
-    /// Rotated files younger than all that were read and older than `before`, the oldest first: what was written and rotated
-    /// away between two looks.
+    /// Rotated files younger than all that were read and older than `before`, the oldest first: they were
+    /// written and rotated away between two looks.
     pub(super) fn between(
         &self,
         path: &Path,
@@ -101,7 +100,7 @@ impl Siblings {
         let mut found: Vec<(i128, i128, &PathBuf, Identity)> = Vec::new();
         for (sibling, stat) in &self.files {
             let Some(born) = stat.identity.born else { continue };
-            // An unpacked or restored file keeps a time of writing from before its birth.
+            // An unpacked or restored file was last written before its birth.
             let is_live_log = stat.modified >= born;
             if known.is_news(&stat.identity)
                 && before.is_none_or(|before| born <= before)
@@ -131,8 +130,8 @@ fn look(directory: &Path) -> io::Result<Vec<(PathBuf, Stat)>> {
     Ok(files)
 }
 
-/// Whether a name is one that rotation gives: the log's own, then `.`, `-` or `_`, then digits, dashes,
-/// dots, colons and `T`.
+/// Whether a name is that of a rotated log: the log's own, then `.`, `-` or `_`, then digits, dashes, dots,
+/// underscores, colons and `T`.
 fn rotated(path: &Path, sibling: &Path) -> bool {
     let name = |path: &Path| path.file_name().map(OsStr::as_bytes).unwrap_or_default().to_vec();
     let (own, other) = (name(path), name(sibling));

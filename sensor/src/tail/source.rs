@@ -1,133 +1,224 @@
-//! One generation of one file while it is read: the descriptor, the place, and what stood before it.
+//! One generation of a file while it is read: its descriptor, its reading position, and the content before that.
 //!
-//! Rule: every reading begins with the last bytes of the reading before, in one call to the system; if
-//! they are not what was read then, nothing of what follows is used.
-//! Not here: which file it is for which path ([`super::track`]).
+//! Rule: every read starts with the last bytes of the previous read, in one system call; if they have changed,
+//! nothing after them is used ([`content`]).
+//! Not here: which file belongs to which path (`track`).
 
-use super::follow::{self, BEFORE_LEN_MAX_BYTES, Content, Known, Means, PREFIX_LEN_MAX_BYTES};
-use super::lines::Splitter;
+mod content;
+
+use super::follow::{BEFORE_LEN_MAX_BYTES, Fingerprint, Means, same_file};
+use super::lines::{Line, Splitter};
 use super::notice::Reason;
 use super::probe::{self, Stat};
 use crate::journal::frame::{Checkpoint, Identity, Print, Status};
+pub(super) use content::{CHUNK_LEN_BYTES, buffer};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::time::Duration;
 use wire::id::Generation;
 
-/// Bytes read at once: large enough that calls to the system cost nothing, small enough to stay in the
-/// processor's cache while it is cut and filtered.
-pub(super) const CHUNK_LEN_BYTES: usize = 256 << 10;
-
-/// What a look at a file gave: the buffer holds the bytes before the place of reading up to `old`, then
-/// the new ones up to `end`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Look {
-    pub(super) content: Content,
-    pub(super) old: usize,
-    pub(super) end: usize,
-}
-
-/// A buffer for [`Source::look`].
-pub(super) fn buffer() -> Vec<u8> {
-    vec![0; BEFORE_LEN_MAX_BYTES + CHUNK_LEN_BYTES]
-}
-
-/// One generation.
+/// One generation of a file.
+///
+/// Invariants, asserted in debug builds after each change:
+/// * `journalled.offset ≤ lines.start() ≤ lines.position()`: a restart reads every line again that was not
+///   complete, and nothing is skipped.
+/// * `journalled.offset` never decreases, and no event of `journalled.beyond` is before it.
+/// * `tail` holds the bytes just before `lines.position()`, and no more than there are.
 pub(super) struct Source {
-    pub(super) generation: Generation,
-    /// `None`: to be found again.
-    pub(super) file: Option<File>,
-    pub(super) identity: Identity,
-    pub(super) directory: u64,
-    pub(super) status: Status,
-    pub(super) lines: Splitter,
-    /// Where a new start would go on, as the journal knows.
-    pub(super) resume: u64,
-    pub(super) counted_to: u64,
-    pub(super) before: Print,
-    pub(super) prefix: Print,
-    /// The last line told as incomplete.
-    pub(super) incomplete: Option<u64>,
-    /// Events beyond `resume` that the journal holds already.
-    pub(super) beyond: BTreeSet<(u64, u16)>,
-    /// It is read from a copy; the gap to be told when that is read.
-    pub(super) ending: Option<Reason>,
-    pub(super) size: u64,
-    /// The longest it was seen to be, in bytes: what is not read of that when it ends is lost.
-    pub(super) seen_len: u64,
-    pub(super) links: u32,
-    /// Another path that is followed names it.
-    pub(super) is_named_elsewhere: bool,
-    /// When it last grew, by the monotonic clock.
-    pub(super) grown_at: Duration,
-    /// The bytes before the place of reading.
+    generation: Generation,
+    identity: Identity,
+    /// Device of the directory in which the file was found.
+    directory: u64,
+    /// `None` after a start, until the file is found again.
+    file: Option<File>,
+    /// What has become of its name; the journal has it with the next batch.
+    status: Status,
+    lines: Splitter,
+    journalled: Journalled,
+    /// Offset of the last line reported as incomplete.
+    incomplete: Option<u64>,
+    size: Size,
+    /// Set while a copy is read in place of the file: the gap to report at its end.
+    gap_at_end: Option<Reason>,
+    /// Whether another followed path names it.
+    is_named_elsewhere: bool,
+    /// The bytes before the reading position.
     tail: Vec<u8>,
 }
 
+/// What the journal knows of a generation: where a restart continues.
+struct Journalled {
+    offset: u64,
+    /// Lines before this were counted.
+    counted_to: u64,
+    /// The bytes before `offset`.
+    before: Print,
+    prefix: Print,
+    /// Events at or after `offset` that are in the journal already.
+    beyond: BTreeSet<(u64, u16)>,
+}
+
+/// Size of a file as last measured.
+struct Size {
+    len_bytes: u64,
+    /// The longest that this generation was, in bytes: what is not read of that when it ends is lost.
+    seen_bytes: u64,
+    links: u32,
+    /// When it last grew, by the monotonic clock.
+    grown_at: Duration,
+}
+
+impl Size {
+    fn update(&mut self, stat: &Stat, now: Duration) {
+        if stat.size > self.len_bytes {
+            self.grown_at = now;
+        }
+        (self.len_bytes, self.links) = (stat.size, stat.links);
+    }
+
+    /// This generation has so many bytes; a file that was written over does not count.
+    fn confirm(&mut self, len_bytes: u64) {
+        self.seen_bytes = self.seen_bytes.max(len_bytes);
+    }
+}
+
+/// Reading position that a batch journals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Progress {
+    pub(super) generation: Generation,
+    pub(super) status: Status,
+    /// Where a restart continues, in bytes.
+    pub(super) offset: u64,
+    pub(super) counted_to: u64,
+    pub(super) before: Print,
+    /// Set if more of the beginning of the file is known than before.
+    pub(super) prefix: Option<Print>,
+    pub(super) incomplete: Option<u64>,
+    /// The copy that is read in place of the file.
+    pub(super) copy: Option<Identity>,
+}
+
 impl Source {
-    /// Go on from a checkpoint; the file is given by [`Source::attach`].
+    /// The generation of a checkpoint; [`Source::attach`] adds the file.
     pub(super) fn new(checkpoint: &Checkpoint, means: Means, now: Duration) -> Source {
         let birth = &checkpoint.birth;
         let within_line = birth.within_line && checkpoint.offset == birth.offset;
         let lines = Splitter::new(checkpoint.offset, checkpoint.counted_to, within_line);
         Source {
             generation: birth.generation,
-            file: None,
             identity: birth.identity,
             directory: birth.directory,
+            file: None,
             status: checkpoint.status,
             lines: if means.holes { lines } else { lines.taking_holes_for_lines() },
-            resume: checkpoint.offset,
-            counted_to: checkpoint.counted_to,
-            before: checkpoint.before,
-            prefix: checkpoint.prefix,
+            journalled: Journalled {
+                offset: checkpoint.offset,
+                counted_to: checkpoint.counted_to,
+                before: checkpoint.before,
+                prefix: checkpoint.prefix,
+                beyond: checkpoint.beyond.iter().copied().collect(),
+            },
             incomplete: checkpoint.incomplete,
-            beyond: checkpoint.beyond.iter().copied().collect(),
-            ending: None,
-            size: checkpoint.offset,
-            seen_len: checkpoint.offset,
-            links: 1,
+            size: Size {
+                len_bytes: checkpoint.offset,
+                seen_bytes: checkpoint.offset,
+                links: 1,
+                grown_at: now,
+            },
+            gap_at_end: None,
             is_named_elsewhere: false,
-            grown_at: now,
             tail: Vec::new(),
         }
     }
 
-    /// Read on from this file, in which everything that was read stands.
+    /// Continue in this file, which holds everything that was read.
     pub(super) fn attach(&mut self, file: File, stat: &Stat) -> io::Result<()> {
         self.tail = probe::read_before(&file, self.lines.position(), BEFORE_LEN_MAX_BYTES)?;
         self.file = Some(file);
-        (self.identity, self.size, self.links) = (stat.identity, stat.size, stat.links);
-        self.seen_len = self.seen_len.max(stat.size);
+        self.identity = stat.identity;
+        (self.size.len_bytes, self.size.links) = (stat.size, stat.links);
+        self.size.confirm(stat.size);
+        self.check();
         Ok(())
     }
 
-    /// What is remembered of the file, as of the last journalled place.
-    pub(super) fn known(&self) -> Known {
-        Known { identity: self.identity, offset: self.resume, prefix: self.prefix, before: self.before }
+    /// What is read from now on is a copy of the file; with a gap at its end if the file was cut after the copy.
+    pub(super) fn replaced_by_copy(&mut self, gap_at_end: Option<Reason>) {
+        self.gap_at_end = gap_at_end;
     }
 
-    /// What is remembered of the file, as of the place of reading.
-    pub(super) fn known_here(&self) -> Known {
-        let before = Print::of(&self.tail);
-        Known { offset: self.lines.position(), before, ..self.known() }
+    /// The path names another file now, or none.
+    pub(super) fn rotated(&mut self) {
+        self.status = Status::Rotated;
     }
 
-    /// Whether everything there is was read.
-    pub(super) fn is_at_end(&self) -> bool {
-        self.file.is_some() && self.lines.position() >= self.size
+    /// The path names this file again.
+    pub(super) fn renamed_back(&mut self) {
+        self.status = Status::Live;
     }
 
-    /// Bytes that were seen and never will be read, if it ends here.
-    pub(super) fn lost_bytes(&self) -> u64 {
-        self.seen_len.saturating_sub(self.lines.position())
+    pub(super) fn set_named_elsewhere(&mut self, is_named_elsewhere: bool) {
+        self.is_named_elsewhere = is_named_elsewhere;
     }
 
-    /// Bytes not read yet.
-    pub(super) fn lag_bytes(&self) -> u64 {
-        self.size.saturating_sub(self.lines.position())
+    pub(super) fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    pub(super) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    pub(super) fn directory(&self) -> u64 {
+        self.directory
+    }
+
+    pub(super) fn status(&self) -> Status {
+        self.status
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Another descriptor of the file.
+    pub(super) fn clone_file(&self) -> Option<File> {
+        self.file.as_ref().and_then(|file| file.try_clone().ok())
+    }
+
+    /// Whether it is this file, and not a copy of it.
+    pub(super) fn is_file(&self, identity: &Identity) -> bool {
+        self.gap_at_end.is_none() && same_file(&self.identity, identity)
+    }
+
+    /// The gap to report when the copy, which is read in place of the file, ends.
+    pub(super) fn gap_at_end(&self) -> Option<Reason> {
+        self.gap_at_end
+    }
+
+    pub(super) fn is_named_elsewhere(&self) -> bool {
+        self.is_named_elsewhere
+    }
+
+    /// Offset of the next byte to read.
+    pub(super) fn position(&self) -> u64 {
+        self.lines.position()
+    }
+
+    /// Length of the file as last measured, in bytes.
+    pub(super) fn len_bytes(&self) -> u64 {
+        self.size.len_bytes
+    }
+
+    /// When it last grew, by the monotonic clock.
+    pub(super) fn grown_at(&self) -> Duration {
+        self.size.grown_at
+    }
+
+    /// Whether it had no name any more when it was last measured.
+    pub(super) fn has_no_name(&self) -> bool {
+        self.size.links == 0
     }
 
     /// Whether the file has no name any more, as of now.
@@ -136,112 +227,113 @@ impl Source {
         stat.is_some_and(|stat| stat.is_ok_and(|stat| stat.links == 0))
     }
 
-    /// See how long the file is now. What the system refuses to tell stays as it was.
-    pub(super) fn measure(&mut self, now: Duration) {
-        if let Some(Ok(stat)) = self.file.as_ref().map(probe::stat_open) {
-            if stat.size > self.size {
-                self.grown_at = now;
-            }
-            (self.size, self.links) = (stat.size, stat.links);
-            if stat.size > self.seen_len && self.is_what_was_read().unwrap_or(false) {
-                self.seen_len = stat.size;
-            }
-        }
+    /// Whether the file was read to its end.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.file.is_some() && self.lines.position() >= self.size.len_bytes
     }
 
-    fn is_what_was_read(&self) -> io::Result<bool> {
-        let Some(file) = &self.file else { return Ok(false) };
-        Ok(probe::read_before(file, self.lines.position(), self.tail.len())? == self.tail
-            && self.prefix_fits()?)
+    /// Whether there is more to read.
+    pub(super) fn has_unread(&self) -> bool {
+        self.file.is_some() && !self.is_at_end()
     }
 
-    /// Look for more.
-    pub(super) fn look(&mut self, buffer: &mut [u8], means: Means, now: Duration) -> io::Result<Look> {
-        let nothing = |content| Ok(Look { content, old: 0, end: 0 });
-        let Some(file) = &self.file else { return nothing(Content::Same) };
-        let stat = probe::stat_open(file)?;
-        let position = self.lines.position();
-        if stat.size > self.size {
-            self.grown_at = now;
-        }
-        (self.size, self.links) = (stat.size, stat.links);
-        if stat.size < position {
-            return nothing(Content::Shrunk);
-        }
-        if stat.size == position && !means.content {
-            return nothing(Content::Same);
-        }
-        let old = self.tail.len();
-        let end = read_some(file, buffer, position - old as u64)?;
-        if end < old {
-            // It shrank between the look and the reading.
-            return nothing(Content::Shrunk);
-        }
-        // Lines may be alike at their ends; the beginning of the file has to be the same, too.
-        let fits = buffer[..old] == self.tail[..] && self.prefix_fits()?;
-        let content = follow::content(position, position + (end - old) as u64, Some(fits), means);
-        if matches!(content, Content::Same | Content::More) {
-            self.seen_len = self.seen_len.max(stat.size);
-        }
-        Ok(Look { content, old, end })
+    /// Bytes that were seen and are lost if it ends here.
+    pub(super) fn lost_bytes(&self) -> u64 {
+        self.size.seen_bytes.saturating_sub(self.lines.position())
     }
 
-    /// The chunk was cut into lines: remember its end.
-    pub(super) fn keep_tail(&mut self, buffer: &[u8]) {
+    /// Bytes not read yet.
+    pub(super) fn lag_bytes(&self) -> u64 {
+        self.size.len_bytes.saturating_sub(self.lines.position())
+    }
+
+    /// Fingerprint of the file at the journalled position.
+    pub(super) fn fingerprint(&self) -> Fingerprint {
+        let Journalled { offset, before, prefix, .. } = self.journalled;
+        Fingerprint { identity: self.identity, offset, prefix, before }
+    }
+
+    /// Fingerprint of the file at the reading position.
+    pub(super) fn fingerprint_here(&self) -> Fingerprint {
+        let before = Print::of(&self.tail);
+        Fingerprint { offset: self.lines.position(), before, ..self.fingerprint() }
+    }
+
+    /// Split a chunk into lines, without its first `old` bytes. `take` gets each line, and whether it is
+    /// counted for the first time. Returns how many NUL bytes were skipped.
+    pub(super) fn split(&mut self, chunk: &[u8], old: usize, mut take: impl FnMut(Line<'_>, bool)) -> u64 {
+        let counted_to = self.journalled.counted_to;
+        self.lines.push(&chunk[old..], |line| take(line, line.offset >= counted_to));
         self.tail.clear();
-        self.tail.extend_from_slice(&buffer[buffer.len().saturating_sub(BEFORE_LEN_MAX_BYTES)..]);
+        self.tail.extend_from_slice(&chunk[chunk.len().saturating_sub(BEFORE_LEN_MAX_BYTES)..]);
+        self.check();
+        self.lines.take_nul_bytes()
     }
 
-    /// The print of what stands before `offset`; `buffer` ends at the place of reading, or is empty.
-    pub(super) fn print_before(&self, offset: u64, buffer: &[u8]) -> Print {
-        if offset == self.resume {
-            return self.before;
-        }
-        let len = BEFORE_LEN_MAX_BYTES.min(usize::try_from(offset).unwrap_or(usize::MAX));
-        // Nothing is held of what is not read yet.
-        let back = self.lines.position().checked_sub(offset).and_then(|back| usize::try_from(back).ok());
-        for held in [&self.tail[..], buffer] {
-            let end = back.and_then(|back| held.len().checked_sub(back));
-            if let Some(bytes) = end.and_then(|end| Some(&held[end.checked_sub(len)?..end])) {
-                return Print::of(bytes);
-            }
-        }
-        // Only reached when a record of several chunks ends. Without these bytes the print is empty, and
-        // the beginning of the file alone tells its content.
-        let read = self.file.as_ref().and_then(|file| probe::read_before(file, offset, len).ok());
-        Print::of(&read.unwrap_or_default())
+    /// Offset and length of the last line if it has no end and was not reported yet.
+    pub(super) fn incomplete_line(&self) -> Option<(u64, u64)> {
+        let (start, len) = (self.lines.start(), self.lines.incomplete_len_bytes());
+        (len > 0 && self.incomplete != Some(start)).then_some((start, len))
     }
 
-    fn prefix_fits(&self) -> io::Result<bool> {
-        let mut bytes = [0; PREFIX_LEN_MAX_BYTES];
-        let bytes = &mut bytes[..usize::from(self.prefix.len).min(PREFIX_LEN_MAX_BYTES)];
-        let Some(file) = &self.file else { return Ok(true) };
-        let got = read_some(file, bytes, 0)?;
-        Ok(self.prefix.fits(&bytes[..got]))
+    /// As [`Source::incomplete_line`]; the line is reported then, so each comes once.
+    pub(super) fn take_incomplete_line(&mut self) -> Option<(u64, u64)> {
+        let line = self.incomplete_line()?;
+        self.incomplete = Some(line.0);
+        Some(line)
     }
 
-    /// The print of the beginning of the file, if more of it is known than before.
-    pub(super) fn longer_prefix(&self) -> Option<Print> {
-        let known = usize::from(self.prefix.len);
-        let read = usize::try_from(self.lines.position()).unwrap_or(usize::MAX).min(PREFIX_LEN_MAX_BYTES);
-        if known >= read {
-            return None;
+    /// Where a restart would continue: at the record that waits for more lines, if any, or at the last line
+    /// without an end.
+    pub(super) fn resume_offset(&self, record: Option<u64>) -> u64 {
+        record.map_or(self.lines.start(), |record| record.min(self.lines.start()))
+    }
+
+    /// Whether the journal already has this event.
+    pub(super) fn has_journalled(&self, offset: u64, number: u16) -> bool {
+        self.journalled.beyond.contains(&(offset, number))
+    }
+
+    /// Whether the journal does not know yet that a restart continues at `offset`, or of this status.
+    pub(super) fn is_news(&self, offset: u64, status: Status) -> bool {
+        let settled = matches!(status, Status::Finished | Status::Over) && status != self.status;
+        offset != self.journalled.offset || self.lines.start() > self.journalled.counted_to || settled
+    }
+
+    /// What to journal so that a restart continues at `offset`. `chunk` ends at the reading position, or is empty.
+    pub(super) fn progress(&self, offset: u64, status: Status, chunk: &[u8]) -> Progress {
+        Progress {
+            generation: self.generation,
+            status,
+            offset,
+            counted_to: self.lines.start().max(self.journalled.counted_to),
+            before: self.print_before(offset, chunk),
+            prefix: self.longer_prefix(),
+            incomplete: self.incomplete,
+            copy: self.gap_at_end.map(|_| self.identity),
         }
-        let bytes = probe::read(self.file.as_ref()?, 0, read).ok()?;
-        (bytes.len() > known && self.prefix.fits(&bytes[..known])).then(|| Print::of(&bytes))
+    }
+
+    /// The journal has this progress.
+    pub(super) fn committed(&mut self, progress: &Progress) {
+        debug_assert_eq!(progress.generation, self.generation, "a batch of another generation");
+        debug_assert!(progress.offset >= self.journalled.offset, "the journalled offset decreased");
+        let journalled = &mut self.journalled;
+        self.status = progress.status;
+        (journalled.offset, journalled.counted_to) = (progress.offset, progress.counted_to);
+        journalled.before = progress.before;
+        journalled.prefix = progress.prefix.unwrap_or(journalled.prefix);
+        journalled.beyond.retain(|(offset, _)| *offset >= progress.offset);
+        self.check();
+    }
+
+    fn check(&self) {
+        let (start, position) = (self.lines.start(), self.lines.position());
+        debug_assert!(self.journalled.offset <= start, "a restart would skip what was not journalled");
+        debug_assert!(start <= position, "a line starts beyond what was read");
+        debug_assert!(self.tail.len() as u64 <= position, "more bytes before the position than there are");
     }
 }
 
-/// Fill the buffer as far as the file goes.
-fn read_some(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
-    let mut done = 0;
-    while done < buffer.len() {
-        match file.read_at(&mut buffer[done..], at + done as u64) {
-            Ok(0) => break,
-            Ok(some) => done += some,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(done)
-}
+#[cfg(test)]
+mod tests;

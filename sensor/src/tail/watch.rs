@@ -1,7 +1,7 @@
-//! Waiting for something to happen: changes told by the kernel, a request, or time.
+//! Wake-up of the tail's thread: by changes of files that the kernel reports, by requests, or by time.
 //!
-//! Where the kernel cannot tell (watches exhausted, network file systems) the files are looked at again
-//! and again instead, and that is said.
+//! Where the kernel reports no changes (watches exhausted, network file systems) the files are polled instead,
+//! and the health of the sensor says so.
 //! Not here: what a change means ([`super::ingest`]).
 
 use super::path_set::PathSet;
@@ -13,24 +13,24 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use wire::report::Mark;
 
-/// Changed paths held between two turns; with more of them everything is looked at.
+/// Changed paths collected between two turns; with more of them everything is looked at.
 const PATHS_MAX: usize = 1024;
 
-/// Rest so long between two turns: of a burst the first change is looked at once, and the others together.
+/// Pause between two turns: the first change of a burst is looked at at once, and the others together.
 const COALESCE: Duration = Duration::from_millis(5);
 
-/// Why the tail goes to work.
+/// Why the tail wakes up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wake {
     /// Look at everything.
     pub all: bool,
-    /// These paths changed.
+    /// Paths that changed.
     pub paths: BTreeSet<PathBuf>,
-    /// Finish.
+    /// Read to the end, and end the thread.
     pub stop: bool,
-    /// The receiver has everything before this sequence number.
+    /// The receiver has everything before this mark.
     pub acknowledged: Option<Mark>,
-    /// Somebody waits for events to be durable.
+    /// A reader waits for events to be durable.
     pub awaited: bool,
 }
 
@@ -46,43 +46,43 @@ impl Wake {
     }
 }
 
-/// What wakes the tail, from any thread.
+/// Wakes the tail's thread, from any thread.
 #[derive(Debug, Default)]
-pub struct Bell {
+pub struct Wakeup {
     wake: Mutex<Wake>,
-    rung: Condvar,
+    woken: Condvar,
 }
 
-impl Bell {
-    /// Something happened: say what.
-    pub fn ring(&self, say: impl FnOnce(&mut Wake)) {
+impl Wakeup {
+    /// Wake the tail; `add` adds the reason.
+    pub fn notify(&self, add: impl FnOnce(&mut Wake)) {
         let mut wake = self.wake.lock().unwrap_or_else(PoisonError::into_inner);
-        say(&mut wake);
+        add(&mut wake);
         if wake.paths.len() > PATHS_MAX {
             wake.paths.clear();
             wake.all = true;
         }
-        self.rung.notify_one();
+        self.woken.notify_one();
     }
 
-    /// Wait for something to happen, at most so long; but rest first, so that a burst makes few turns. Who has
-    /// nothing to wait for does not rest.
+    /// Wait until the tail is woken, at most so long. It pauses first, so that a burst makes few turns, unless
+    /// `at_most` is zero or it is stopped.
     #[must_use]
     pub fn wait(&self, at_most: Duration) -> Wake {
         let wake = self.wake.lock().unwrap_or_else(PoisonError::into_inner);
-        let rest = at_most.min(COALESCE);
-        let rested = self.rung.wait_timeout_while(wake, rest, |wake| !wake.stop);
-        let (wake, _) = rested.unwrap_or_else(PoisonError::into_inner);
-        let waited = self.rung.wait_timeout_while(wake, at_most - rest, |wake| wake.is_empty());
+        let pause = at_most.min(COALESCE);
+        let paused = self.woken.wait_timeout_while(wake, pause, |wake| !wake.stop);
+        let (wake, _) = paused.unwrap_or_else(PoisonError::into_inner);
+        let waited = self.woken.wait_timeout_while(wake, at_most - pause, |wake| wake.is_empty());
         let (mut wake, _) = waited.unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *wake)
     }
 }
 
-/// Watches folders and rings the bell for files that matter.
+/// Watches folders and wakes the tail for changes of files that matter.
 pub struct Watch {
     watcher: Option<RecommendedWatcher>,
-    hearing: Arc<Hearing>,
+    events: Arc<Events>,
     watched: BTreeMap<PathBuf, Watched>,
     trouble: Option<String>,
 }
@@ -90,21 +90,22 @@ pub struct Watch {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Watched {
     ByKernel,
-    ByLooking(String),
+    /// The kernel reports no changes: why.
+    Polled(String),
 }
 
 impl Watch {
-    /// Ring `bell` for changes of files that `paths` names, or of their rotated siblings.
+    /// Wake the tail for changes of files that `paths` names, or of their rotated siblings.
     #[must_use]
-    pub fn new(bell: Arc<Bell>, paths: PathSet) -> Watch {
+    pub fn new(wakeup: Arc<Wakeup>, paths: PathSet) -> Watch {
         let (watched, trouble) = (BTreeMap::new(), None);
-        Watch { watcher: None, hearing: Arc::new(Hearing { bell, paths }), watched, trouble }
+        Watch { watcher: None, events: Arc::new(Events { wakeup, paths }), watched, trouble }
     }
 
-    /// Make the watcher if there is none: the kernel may have had no more to give before.
-    fn take_up(&mut self) {
-        let hearing = Arc::clone(&self.hearing);
-        match notify::recommended_watcher(move |event| hearing.hear(event)) {
+    /// Make the watcher; the kernel may have refused one before.
+    fn make_watcher(&mut self) {
+        let events = Arc::clone(&self.events);
+        match notify::recommended_watcher(move |event| events.handle(event)) {
             Ok(watcher) => self.watcher = Some(watcher),
             Err(error) => {
                 self.trouble = Some(format!(
@@ -114,19 +115,19 @@ impl Watch {
         }
     }
 
-    /// Watch these folders and no others. A folder that is not there is tried again each time. Returns
-    /// whether a watch is new: what happened in that folder before it no one told.
+    /// Watch these folders and no others. A folder that does not exist is tried again each time. Returns
+    /// whether a watch is new: earlier changes in that folder were not reported.
     #[must_use]
     pub fn set(&mut self, directories: &BTreeSet<PathBuf>) -> bool {
         if self.watcher.is_none() {
-            self.take_up();
+            self.make_watcher();
         }
         let Some(watcher) = &mut self.watcher else { return false };
         let mut is_new = false;
         self.watched.retain(|directory, watched| {
             let keep = directories.contains(directory) && directory.is_dir();
             if !keep && *watched == Watched::ByKernel {
-                // It may be gone already, and its watch with it.
+                // The folder may be gone already, and its watch with it.
                 let _gone = watcher.unwatch(directory);
             }
             keep
@@ -136,19 +137,19 @@ impl Watch {
                 continue;
             }
             let watched = match network(directory) {
-                Some(kind) => Watched::ByLooking(format!("it is on {kind}")),
+                Some(kind) => Watched::Polled(format!("it is on {kind}")),
                 None => match watcher.watch(directory, RecursiveMode::NonRecursive) {
                     Ok(()) => Watched::ByKernel,
-                    Err(error) => Watched::ByLooking(error.to_string()),
+                    Err(error) => Watched::Polled(error.to_string()),
                 },
             };
             is_new |= watched == Watched::ByKernel;
             self.watched.insert(directory.clone(), watched);
         }
-        // Exhausted watches may come back: those folders are tried again at the next call.
+        // Watches may become available again: those folders are tried again with the next call.
         self.trouble = self.watched.iter().find_map(|(directory, watched)| match watched {
             Watched::ByKernel => None,
-            Watched::ByLooking(why) => {
+            Watched::Polled(why) => {
                 let directory = directory.display();
                 Some(format!(
                     "changes in {directory} are not told by the kernel ({why}); they are looked for instead"
@@ -156,7 +157,7 @@ impl Watch {
             }
         });
         let retry =
-            |watched: &Watched| matches!(watched, Watched::ByLooking(why) if !why.starts_with("it is on "));
+            |watched: &Watched| matches!(watched, Watched::Polled(why) if !why.starts_with("it is on "));
         self.watched.retain(|_, watched| !retry(watched));
         is_new
     }
@@ -168,28 +169,28 @@ impl Watch {
     }
 }
 
-/// Hears events and rings the bell for those that concern a log.
-struct Hearing {
-    bell: Arc<Bell>,
+/// Handler of the kernel's events: wakes the tail for those that concern a log.
+struct Events {
+    wakeup: Arc<Wakeup>,
     paths: PathSet,
 }
 
-impl Hearing {
-    fn hear(&self, event: notify::Result<notify::Event>) {
+impl Events {
+    fn handle(&self, event: notify::Result<notify::Event>) {
         match event {
             Ok(event) if !event.need_rescan() => self.pass_on(event),
-            Ok(_) | Err(_) => self.bell.ring(|wake| wake.all = true),
+            Ok(_) | Err(_) => self.wakeup.notify(|wake| wake.all = true),
         }
     }
 
-    /// Reading and closing concern no one.
+    /// Wake the tail if the event concerns a log; an access changes none.
     fn pass_on(&self, event: notify::Event) {
         if !matters(event.kind) {
             return;
         }
         let concerned: Vec<_> = event.paths.into_iter().filter(|path| self.paths.concerns(path)).collect();
         if !concerned.is_empty() {
-            self.bell.ring(|wake| wake.paths.extend(concerned));
+            self.wakeup.notify(|wake| wake.paths.extend(concerned));
         }
     }
 }
@@ -231,31 +232,31 @@ mod tests {
 
     #[test]
     fn a_request_to_stop_is_not_lost_and_comes_at_once() {
-        let bell = Bell::default();
-        bell.ring(|wake| wake.stop = true);
-        assert!(bell.wait(Duration::from_secs(3600)).stop);
-        assert!(bell.wait(Duration::ZERO).is_empty(), "it is taken once");
+        let wakeup = Wakeup::default();
+        wakeup.notify(|wake| wake.stop = true);
+        assert!(wakeup.wait(Duration::from_secs(3600)).stop);
+        assert!(wakeup.wait(Duration::ZERO).is_empty(), "it is taken once");
     }
 
     #[test]
     fn too_many_paths_become_a_look_at_everything() {
-        let bell = Bell::default();
-        bell.ring(|wake| wake.paths.extend((0..=PATHS_MAX).map(|n| PathBuf::from(n.to_string()))));
-        let wake = bell.wait(Duration::ZERO);
+        let wakeup = Wakeup::default();
+        wakeup.notify(|wake| wake.paths.extend((0..=PATHS_MAX).map(|n| PathBuf::from(n.to_string()))));
+        let wake = wakeup.wait(Duration::ZERO);
         assert!(wake.all && wake.paths.is_empty());
     }
 
     #[test]
-    fn a_change_rings_for_logs_and_for_nothing_else() {
+    fn a_change_wakes_for_logs_and_for_nothing_else() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("a.log");
-        let bell = Arc::new(Bell::default());
+        let wakeup = Arc::new(Wakeup::default());
         let paths = PathSet::new(&[Spec::new(log.to_str().unwrap())]).unwrap();
-        let mut watch = Watch::new(bell.clone(), paths);
+        let mut watch = Watch::new(wakeup.clone(), paths);
         assert!(watch.set(&BTreeSet::from([directory.path().to_owned()])));
         assert_eq!(watch.trouble(), None);
         std::fs::write(directory.path().join("other"), "x").unwrap();
         std::fs::write(&log, "x\n").unwrap();
-        assert_eq!(bell.wait(Duration::from_secs(30)).paths, BTreeSet::from([log]));
+        assert_eq!(wakeup.wait(Duration::from_secs(30)).paths, BTreeSet::from([log]));
     }
 }

@@ -140,7 +140,7 @@ fn absent(given: &str, found: &[(PathBuf, usize)]) -> Option<String> {
                     Some(format!("--tail {given}: there is no such file yet; it is read as soon as it comes"))
                 }
                 Err(AtPath::Refused(why)) => Some(format!("--tail {}: {why}", path.display())),
-                Err(AtPath::Hindered(why)) => {
+                Err(AtPath::Unknown(why)) => {
                     Some(format!("--tail {}: {why}; it is read as soon as that is mended", path.display()))
                 }
             },

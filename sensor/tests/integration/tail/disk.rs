@@ -24,7 +24,7 @@ fn a_full_disk_stops_the_reading_and_nothing_is_lost_or_repeated() {
         rig.append("log", "three\n");
         rig.pass(Duration::from_secs(60));
         assert_eq!(rig.lines(), ["one"], "what is not written is not shown");
-        let health = rig.ingest.as_ref().unwrap().board().state().health;
+        let health = rig.ingest.as_ref().unwrap().status().tail().health;
         assert!(health.iter().any(|why| why.contains("check the space")), "{health:?}");
         // Rotation goes on meanwhile.
         rig.rename("log", "log.1");
@@ -44,7 +44,7 @@ fn a_full_disk_stops_the_reading_and_nothing_is_lost_or_repeated() {
             rig.look();
             assert_eq!(rig.lines(), ["one", "two", "three", "four"]);
             rig.check_gaps("log", &[]);
-            let health = rig.ingest.as_ref().unwrap().board().state().health;
+            let health = rig.ingest.as_ref().unwrap().status().tail().health;
             assert_eq!(health, [""; 0]);
         }
     }
@@ -60,13 +60,13 @@ fn a_start_on_a_full_disk_reads_once_there_is_space_and_nothing_is_lost_or_repea
     rig.append("log", "two\n");
     rig.pass(Duration::from_secs(60));
     assert_eq!(rig.lines(), [""; 0]);
-    let health = rig.ingest.as_ref().unwrap().board().state().health;
+    let health = rig.ingest.as_ref().unwrap().status().tail().health;
     assert!(health.iter().any(|why| why.contains("check the space")), "{health:?}");
     disk.refuse_writes(0);
     rig.pass(Duration::from_secs(2));
     rig.look();
     assert_eq!(rig.lines(), ["one", "two"]);
-    assert_eq!(rig.ingest.as_ref().unwrap().board().state().health, [""; 0]);
+    assert_eq!(rig.ingest.as_ref().unwrap().status().tail().health, [""; 0]);
     rig.kill();
     rig.start();
     rig.append("log", "three\n");

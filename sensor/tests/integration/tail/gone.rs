@@ -1,9 +1,9 @@
 //! A log whose path names no file any more: since when, what became of it, and its coming back.
 
-use crate::tail::changed::Sensor::{Killed, Running, Stopped};
-use crate::tail::changed::{changed, check, every_way};
-use crate::tail::rig::Rig;
-use sensor::tail::standing::{Departure, Standing};
+use crate::changed::Sensor::{Killed, Running, Stopped};
+use crate::changed::{changed, check, every_way};
+use crate::rig::Rig;
+use sensor::tail::path_status::{Departure, PathStatus};
 use std::io::Write;
 use std::time::Duration;
 use wire::time::Time;
@@ -21,19 +21,19 @@ fn a_deleted_log_is_gone_since_it_was_seen_and_followed_again_when_it_comes_back
             Running => (Some(now(&rig).minus(Duration::from_secs(3))), Departure::Deleted),
             Stopped | Killed => (None, Departure::Unseen),
         };
-        let gone = Standing::Gone { since, departure };
+        let gone = PathStatus::Gone { since, departure };
         rig.pass(Duration::from_secs(60));
         let file = rig.file("log");
-        assert_eq!(file.standing, gone, "as of the first look, not of the last");
-        assert_eq!((file.filter.as_str(), file.is_ill()), ("each-line", false));
+        assert_eq!(file.status, gone, "as of the first look, not of the last");
+        assert_eq!((file.filter.as_str(), file.is_unhealthy()), ("each-line", false));
         rig.append("log", "three\n");
         rig.pass(Duration::from_secs(2));
-        assert_eq!(rig.file("log").standing, Standing::Following);
+        assert_eq!(rig.file("log").status, PathStatus::Following);
         check(&rig, &["three"]);
         rig.remove("log");
         rig.look();
-        let again = Standing::Gone { since: Some(now(&rig)), departure: Departure::Deleted };
-        assert_eq!(rig.file("log").standing, again);
+        let again = PathStatus::Gone { since: Some(now(&rig)), departure: Departure::Deleted };
+        assert_eq!(rig.file("log").status, again);
     });
 }
 
@@ -45,8 +45,8 @@ fn a_log_that_was_moved_away_is_gone_and_read_on() {
         rig.rename("log", "log.1");
     });
     let gone = |rig: &Rig| {
-        let standing = rig.file("log").standing;
-        let Standing::Gone { departure, .. } = standing else { panic!("{standing:?}") };
+        let status = rig.file("log").status;
+        let PathStatus::Gone { departure, .. } = status else { panic!("{status:?}") };
         departure
     };
     assert_eq!(gone(&rig), Departure::Moved);

@@ -37,7 +37,7 @@ fn two_names_of_one_file_are_one_log() {
         meanwhile(&mut rig, sensor, |rig| rig.append("b", "two\n"));
         assert_eq!(rig.lines().len(), 2);
         assert_eq!(rig.file("b").same_as, Some(rig.path("a")));
-        assert_eq!((rig.file("a").same_as, rig.file("b").standing.told()), (None, String::new()));
+        assert_eq!((rig.file("a").same_as, rig.file("b").status.to_string()), (None, String::new()));
         meanwhile(&mut rig, sensor, |rig| rig.remove("a"));
         meanwhile(&mut rig, sensor, |rig| rig.append("b", "three\n"));
         meanwhile(&mut rig, sensor, |rig| rig.append("a", "a new file of the old name\n"));
@@ -189,7 +189,7 @@ fn compressed_files_are_told_and_not_read_whatever_their_names() {
             rig.append("log", bytes);
             rig.start();
             meanwhile(&mut rig, sensor, |rig| rig.append("log", "more\n"));
-            let told = rig.file("log").standing.told();
+            let told = rig.file("log").status.to_string();
             assert!(told.contains(kind) && told.contains("FILE > FILE.log"), "{told}");
             assert_eq!(rig.events(), []);
             // Its place is taken by a log, and that by an empty file that becomes compressed.
@@ -198,7 +198,7 @@ fn compressed_files_are_told_and_not_read_whatever_their_names() {
                 rig.append("log", "text\n");
             });
             assert_eq!(
-                (rig.lines(), rig.file("log").standing.told()),
+                (rig.lines(), rig.file("log").status.to_string()),
                 (vec!["text".to_owned()], String::new())
             );
             meanwhile(&mut rig, sensor, |rig| {
@@ -207,7 +207,7 @@ fn compressed_files_are_told_and_not_read_whatever_their_names() {
             });
             meanwhile(&mut rig, sensor, |rig| rig.append("log", bytes));
             meanwhile(&mut rig, sensor, |rig| rig.append("log", "more\n"));
-            assert!(rig.file("log").standing.told().contains(kind), "{:?}", rig.file("log"));
+            assert!(rig.file("log").status.to_string().contains(kind), "{:?}", rig.file("log"));
             assert_eq!(rig.events().len(), 1);
         });
     }

@@ -1,9 +1,9 @@
 //! Something else than a plain file where the log should be: nothing, a link, a folder, a FIFO, no disk.
 
-use crate::tail::changed::Sensor::Running;
-use crate::tail::changed::{changed, check, every_way};
-use crate::tail::rig::Rig;
-use sensor::tail::standing::Standing;
+use crate::changed::Sensor::Running;
+use crate::changed::{changed, check, every_way};
+use crate::rig::Rig;
+use sensor::tail::path_status::PathStatus;
 use std::time::Duration;
 
 #[test]
@@ -11,12 +11,12 @@ fn a_missing_folder_is_waited_for_and_a_new_file_is_read_from_its_beginning() {
     let mut rig = Rig::new("later/log");
     rig.config.files[0].start = sensor::tail::Start::End;
     rig.start();
-    assert_eq!(rig.file("later/log").standing, Standing::Awaited);
+    assert_eq!(rig.file("later/log").status, PathStatus::Awaited);
     std::fs::create_dir(rig.path("later")).unwrap();
     rig.append("later/log", "one\n");
     rig.pass(Duration::from_secs(2));
     assert_eq!(rig.lines(), ["one"]);
-    assert_eq!(rig.file("later/log").standing.told(), "");
+    assert_eq!(rig.file("later/log").status.to_string(), "");
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_link_to_another_file_is_a_rotation_and_one_out_of_the_folder_is_refused() {
         rig.look();
         assert_eq!(rig.lines().len(), 3);
         assert!(
-            rig.file("link").standing.told().contains("outside the allowed roots"),
+            rig.file("link").status.to_string().contains("outside the allowed roots"),
             "{:?}",
             rig.file("link")
         );
@@ -70,7 +70,7 @@ fn a_file_replaced_by_a_folder_or_a_fifo_is_finished_and_taken_up_again_later() 
             });
             check(&rig, &["three"]);
             assert!(
-                rig.file("log").standing.told().contains("expected a plain file"),
+                rig.file("log").status.to_string().contains("expected a plain file"),
                 "{:?}",
                 rig.file("log")
             );
@@ -101,7 +101,11 @@ fn a_disk_that_vanishes_is_waited_for() {
             rig.start();
         }
         rig.pass(Duration::from_secs(10));
-        assert!(rig.file("disk/log").standing.told().contains("cannot look"), "{:?}", rig.file("disk/log"));
+        assert!(
+            rig.file("disk/log").status.to_string().contains("cannot look"),
+            "{:?}",
+            rig.file("disk/log")
+        );
         rig.append("elsewhere/log", "two\n");
         rig.rename("elsewhere", "disk");
         rig.look();

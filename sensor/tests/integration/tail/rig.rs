@@ -4,10 +4,10 @@ use compact_str::{CompactString, ToCompactString, format_compact};
 use log_filters::found::{Change, Found};
 use sensor::journal::lock::Lock;
 use sensor::segments::disk::Disk;
-use sensor::tail::board::FileState;
 use sensor::tail::follow::Means;
 use sensor::tail::ingest::{Clock, Ingest, Parts};
 use sensor::tail::interpret::{Filters, Interpret, Join};
+use sensor::tail::status::FileStatus;
 use sensor::tail::watch::Wake;
 use sensor::tail::{Config, Spec};
 use std::fs::{File, OpenOptions};
@@ -356,9 +356,9 @@ impl Rig {
         notices.map(|event| (text(event, "reason"), text(event, "bytes"))).collect()
     }
 
-    pub fn file(&self, name: &str) -> FileState {
+    pub fn file(&self, name: &str) -> FileStatus {
         let path = self.path(name);
-        let files = self.ingest.as_ref().unwrap().board().files();
+        let files = self.ingest.as_ref().unwrap().status().files();
         files.into_iter().find(|file| file.path == path).unwrap_or_else(|| panic!("{name} is not followed"))
     }
 

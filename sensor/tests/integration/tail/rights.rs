@@ -1,10 +1,10 @@
 //! Permissions lost and regained, as a user who is bound by them: run by root, the test gives up root's rights
 //! first.
 
-use crate::tail::changed::{Sensor, changed, check, every_way};
-use crate::tail::confined;
-use crate::tail::rig::Rig;
-use sensor::tail::standing::Standing;
+use crate::changed::{Sensor, changed, check, every_way};
+use crate::confined;
+use crate::rig::Rig;
+use sensor::tail::path_status::PathStatus;
 use std::fs::Permissions;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -42,13 +42,13 @@ fn permissions_of_a_file_lost_and_regained_lose_nothing() {
                 check(&rig, &["three"]);
             } else {
                 check(&rig, &[]);
-                assert!(rig.file("log").standing.told().contains("denied"), "{:?}", rig.file("log"));
+                assert!(rig.file("log").status.to_string().contains("denied"), "{:?}", rig.file("log"));
             }
             rig.pass(Duration::from_secs(60));
             mode(&rig, "log", 0o600);
             rig.pass(Duration::from_secs(2));
             check(&rig, &["three"]);
-            assert_eq!(rig.file("log").standing.told(), "");
+            assert_eq!(rig.file("log").status.to_string(), "");
             rig.check_gaps("log", &[]);
         });
     });
@@ -67,13 +67,13 @@ fn a_file_that_may_not_be_read_is_told_as_unreadable_with_the_filter_that_its_na
             rig.start();
             for (name, filter, ill) in [("log", "each-line", true), ("unknown", "", false)] {
                 let file = rig.file(name);
-                assert_eq!((file.filter.as_str(), file.is_ill()), (filter, ill), "{file:?}");
-                let Standing::Unreadable(why) = &file.standing else { panic!("{file:?}") };
+                assert_eq!((file.filter.as_str(), file.is_unhealthy()), (filter, ill), "{file:?}");
+                let PathStatus::Unreadable(why) = &file.status else { panic!("{file:?}") };
                 assert!(why.contains("Permission denied"), "{why}");
             }
             mode(&rig, "log", 0o600);
             rig.pass(Duration::from_secs(2));
-            assert_eq!((rig.lines(), rig.file("log").standing), (vec!["one".into()], Standing::Following));
+            assert_eq!((rig.lines(), rig.file("log").status), (vec!["one".into()], PathStatus::Following));
         },
     );
 }
@@ -98,8 +98,15 @@ fn a_successor_that_may_not_be_read_at_first_is_read_from_its_beginning() {
                 assert_eq!(rig.file("log").standing.told(), "");
                 rig.check_gaps("log", &[]);
             });
-        },
-    );
+            check(&rig, &["three"]);
+            assert!(rig.file("log").status.to_string().contains("denied"), "{:?}", rig.file("log"));
+            mode(&rig, "log", 0o600);
+            rig.pass(Duration::from_secs(2));
+            check(&rig, &["three", "four"]);
+            assert_eq!(rig.file("log").status.to_string(), "");
+            rig.check_gaps("log", &[]);
+        });
+    });
 }
 
 #[test]
@@ -121,14 +128,14 @@ fn permissions_of_a_folder_lost_and_regained_lose_nothing() {
             }
             rig.pass(Duration::from_secs(60));
             assert!(
-                rig.file("folder/log").standing.told().contains("denied"),
+                rig.file("folder/log").status.to_string().contains("denied"),
                 "{:?}",
                 rig.file("folder/log")
             );
             mode(&rig, "folder", 0o700);
             rig.pass(Duration::from_secs(2));
             assert_eq!(
-                (rig.lines(), rig.file("folder/log").standing.told()),
+                (rig.lines(), rig.file("folder/log").status.to_string()),
                 (vec!["one".into(), "two".into()], String::new())
             );
             rig.check_gaps("folder/log", &[]);

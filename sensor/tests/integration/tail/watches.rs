@@ -86,7 +86,7 @@ impl Three {
     /// Wait until the state says this, or nothing.
     async fn says(&self, word: Option<&str>) {
         let said = || {
-            let health = self.handle.state().health;
+            let health = self.handle.status().health;
             match word {
                 Some(word) => {
                     health.iter().any(|told| told.contains(word) && told.contains("they are looked for"))
@@ -100,7 +100,7 @@ impl Three {
                 look.tick().await;
             }
         };
-        let health = || self.handle.state().health;
+        let health = || self.handle.status().health;
         let in_time = tokio::time::timeout(Duration::from_secs(30), waited).await;
         in_time.unwrap_or_else(|_| panic!("expected {word:?}, found {:?}", health()));
     }
