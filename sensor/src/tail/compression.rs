@@ -31,7 +31,8 @@ pub fn refusal(first: &[u8]) -> Option<String> {
     ))
 }
 
-/// A line of text could start with `BZh`, but not with that, a size from 1 to 9, and the mark of a block or of the end.
+/// A line of text could start with `BZh`, but not with that, a size from 1 to 9, and the mark of a block or
+/// of the end.
 fn is_block(format: &Format, first: &[u8]) -> bool {
     let marks: [&[u8]; 2] = [b"\x31\x41\x59\x26\x53\x59", b"\x17\x72\x45\x38\x50\x90"];
     format.name != "bzip2"
@@ -46,8 +47,8 @@ mod tests {
     #[test]
     fn compressed_files_are_known_by_their_first_bytes() {
         let check = |first: &[u8], name: &str| {
-            let told = refusal(first).unwrap_or_default();
-            assert!(told.contains(name) && told.is_empty() == name.is_empty(), "{first:?}: {told}");
+            let refused = refusal(first).unwrap_or_default();
+            assert!(refused.contains(name) && refused.is_empty() == name.is_empty(), "{first:?}: {refused}");
         };
         check(b"\x1f\x8b\x08\0", "gzip");
         check(b"\xfd7zXZ\0\0", "xz");

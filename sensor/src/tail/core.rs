@@ -240,7 +240,8 @@ impl Core {
         self.trouble.is_none() || !self.is_held()
     }
 
-    /// When what is not durable must be: soon where a reader waits for an event and there is nothing else to do.
+    /// When what is not durable must be: soon where a reader waits for an event and there is nothing else
+    /// to do.
     pub(super) fn sync_at(&self, is_busy: bool) -> Option<Duration> {
         let at_last = self.unsynced_since? + self.config.sync_every;
         // A disk in trouble is not tried any sooner.

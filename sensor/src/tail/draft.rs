@@ -1,4 +1,5 @@
-//! Draft of the next batch: what was found in a generation since its last batch, and the counts that go with it.
+//! Draft of the next batch: what was found in a generation since its last batch, and the counts that go
+//! with it.
 //!
 //! Pure. Rule: a notice and its count are added together.
 //! Not here: joining events into calls and writing the batch ([`super::core`]).

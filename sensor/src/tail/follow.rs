@@ -1,7 +1,7 @@
 //! Recognition of files: whether a log is still the same file, and whether it still holds what was read.
 //!
-//! Pure: the caller passes what is on disk. Rule: a file is identified by device, inode and time of birth, and
-//! by its content before the reading position; a name proves nothing, and neither does an inode alone,
+//! Pure: the caller passes what is on disk. Rule: a file is identified by device, inode and time of birth,
+//! and by its content before the reading position; a name proves nothing, and neither does an inode alone,
 //! because both are used again.
 //! Not here: looking at the disk ([`super::probe`]), acting on a decision (`track`).
 

@@ -186,7 +186,8 @@ impl Ingest {
 
     /// Read everything there is and make it durable: the end of an orderly run.
     pub fn drain(&mut self) {
-        // Bounded: a log that is written faster than it is read must not delay the end for ever. The next start continues.
+        // Bounded: a log that is written faster than it is read must not delay the end for ever. The next
+        // start continues.
         const TIME_MAX: Duration = Duration::from_secs(2);
         let until = self.core.now().monotonic + TIME_MAX;
         loop {
@@ -271,7 +272,8 @@ impl Ingest {
     }
 }
 
-/// Whether a change at one path may concern the log at another: it is the same path, or what the log was renamed to.
+/// Whether a change at one path may concern the log at another: it is the same path, or what the log was
+/// renamed to.
 fn concerns(changed: &Path, log: &Path) -> bool {
     let name =
         |path: &Path| path.file_name().map(|name| name.as_encoded_bytes().to_vec()).unwrap_or_default();

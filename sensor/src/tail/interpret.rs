@@ -64,8 +64,8 @@ impl Interpret for Engine {
 
 /// Chooses filters and makes interpreters.
 pub trait Filters: Send {
-    /// The name of the filter for a file: the `configured` one, or the one that recognises the file by its name and
-    /// first bytes (at most [`super::FIRST_LEN_MAX_BYTES`]). `None` if no filter does.
+    /// The name of the filter for a file: the `configured` one, or the one that recognises the file by its
+    /// name and first bytes (at most [`super::FIRST_LEN_MAX_BYTES`]). `None` if no filter does.
     fn choose(&self, configured: Option<&str>, path: &Path, first: &[u8]) -> Option<CompactString>;
     /// A new interpreter of this filter for this log; `None` if there is no filter of this name (any more).
     fn interpreter(&self, filter: &str, path: &Path, cluster: &str) -> Option<Box<dyn Interpret>>;

@@ -1,11 +1,11 @@
 //! Speed meter of a filter, and its quarantine.
 //!
-//! Pure: the shell measures the time. Rule: the speed is measured in stretches of at least [`STRETCH_BYTES`] or
-//! [`STRETCH`] of work; a filter that is slower than the threshold for [`PATIENCE`] of work, stretch after stretch,
-//! is put in quarantine. It is tried again after [`REST`], and after twice as long each time that it is slow
-//! again. A machine that stalls for a moment makes one stretch slow, not several; and the fixed cost of each
-//! reading, [`READING`], is not counted: it would make the filter of a log that grows line by line on a busy
-//! machine look slow.
+//! Pure: the shell measures the time. Rule: the speed is measured in stretches of at least
+//! [`STRETCH_BYTES`] or [`STRETCH`] of work; a filter that is slower than the threshold for [`PATIENCE`] of
+//! work, stretch after stretch, is put in quarantine. It is tried again after [`REST`], and after twice as
+//! long each time that it is slow again. A machine that stalls for a moment makes one stretch slow, not
+//! several; and the fixed cost of each reading, [`READING`], is not counted: it would make the filter of a
+//! log that grows line by line on a busy machine look slow.
 
 use std::time::Duration;
 
@@ -21,14 +21,16 @@ pub const STRETCH: Duration = Duration::from_millis(200);
 /// So much slow work without a fast stretch in between is caused by the filter.
 pub const PATIENCE: Duration = Duration::from_millis(800);
 
-/// Fixed cost of a reading, at most: caches that other programs filled meanwhile. A filter that takes this long
-/// for each of a hundred lines a second takes a twentieth of a core, and many lines at once are one reading.
+/// Fixed cost of a reading, at most: caches that other programs filled meanwhile. A filter that takes this
+/// long for each of a hundred lines a second takes a twentieth of a core, and many lines at once are one
+/// reading.
 pub const READING: Duration = Duration::from_micros(500);
 
 /// Length of the first quarantine.
 pub const REST: Duration = Duration::from_secs(60);
 
-/// The quarantine is doubled so often at most: to an hour and some minutes, then the filter is tried for [`PATIENCE`].
+/// The quarantine is doubled so often at most: to an hour and some minutes, then the filter is tried for
+/// [`PATIENCE`].
 const DOUBLINGS_MAX: u32 = 6;
 
 /// Speed meter of one filter.
@@ -51,8 +53,8 @@ struct Quarantine {
 }
 
 impl Meter {
-    /// Add the work of a reading that ended at `now`. Returns the filter's speed in bytes each second if that puts it
-    /// in quarantine.
+    /// Add the work of a reading that ended at `now`. Returns the filter's speed in bytes each second if
+    /// that puts it in quarantine.
     pub fn add(&mut self, bytes: u64, work: Duration, bytes_per_sec_min: u64, now: Duration) -> Option<u64> {
         self.bytes += bytes;
         self.work += work.saturating_sub(READING);

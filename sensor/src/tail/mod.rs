@@ -1,9 +1,9 @@
 //! Log tailer: from files that grow, rotate, shrink and vanish to events in the journal.
 //!
-//! One thread owns everything: [`handle`] starts it, and it drives [`ingest`] in turns. There, a `track` reads each
-//! path, and a `source` each generation of its file (the file before a rotation, the one after it). The decisions
-//! are pure ([`follow`], [`lines`], [`meter`], [`notice`], [`path_status`]); separate files look at the disk
-//! ([`probe`], [`path_set`], [`watch`]).
+//! One thread owns everything: [`handle`] starts it, and it drives [`ingest`] in turns. There, a `track`
+//! reads each path, and a `source` each generation of its file (the file before a rotation, the one after
+//! it). The decisions are pure ([`follow`], [`lines`], [`meter`], [`notice`], [`path_status`]); separate
+//! files look at the disk ([`probe`], [`path_set`], [`watch`]).
 //! Invariant: the filter gets every line of every file exactly once, in the order of the file, whatever
 //! happens to the file or to this process; where that is impossible, a gap is reported.
 //! Not here: which filter reads which file (`sensor::filters`), answers to queries (`sensor::query`).

@@ -142,17 +142,17 @@ mod tests {
         let text = |found: &Found, name: &str| {
             found.content.attribute(name).and_then(Value::as_text).unwrap_or_default().to_owned()
         };
-        let told = |reason, lost_bytes| {
+        let texts = |reason, lost_bytes| {
             let found = Gap { reason, lost_bytes }.notice(7, Time::default());
             ["name", "reason", "bytes", "unseen", "text"].map(|name| text(&found, name))
         };
-        assert_eq!(told(Reason::Budget, 12)[..4], ["gap", "budget", "12", "none"]);
-        let [.., bytes, unseen, sentence] = told(Reason::Truncated, 0);
+        assert_eq!(texts(Reason::Budget, 12)[..4], ["gap", "budget", "12", "none"]);
+        let [.., bytes, unseen, sentence] = texts(Reason::Truncated, 0);
         assert_eq!([bytes, unseen], ["0", "possible"]);
         assert_eq!(
             sentence,
             "nothing that was seen is lost; lines written between the last read and the truncation may be"
         );
-        assert!(told(Reason::Missing, 3)[4].starts_with("3 bytes that were seen are lost; "));
+        assert!(texts(Reason::Missing, 3)[4].starts_with("3 bytes that were seen are lost; "));
     }
 }

@@ -84,8 +84,8 @@ impl PathSet {
         self.patterns.iter().any(|pattern| pattern.matches(path) || pattern.may_be_sibling(path))
     }
 
-    /// The files there are now. A path without wildcards is always one of them, unless it is a folder: then its
-    /// logs are.
+    /// The files there are now. A path without wildcards is always one of them, unless it is a folder: then
+    /// its logs are.
     #[must_use]
     pub fn scan(&self) -> Scan {
         let (mut scan, mut seen, mut budget) = (Scan::default(), BTreeSet::new(), ENTRIES_MAX);

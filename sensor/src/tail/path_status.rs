@@ -69,8 +69,8 @@ impl PathStatus {
         matches!(self, PathStatus::Following | PathStatus::Awaited | PathStatus::Gone { .. })
     }
 
-    /// Whether something is wrong with the sensor. `is_expected`: the operator named this very path, or its name
-    /// selects a filter; what a glob matches besides is only a note.
+    /// Whether something is wrong with the sensor. `is_expected`: the operator named this very path, or its
+    /// name selects a filter; what a glob matches besides is only a note.
     #[must_use]
     pub const fn is_unhealthy(&self, is_expected: bool) -> bool {
         match self {

@@ -1,6 +1,7 @@
 //! Search of a file among its siblings after it was renamed or copied, by identity and content, not by name.
 //!
-//! Only files of a rotation that happened entirely between two looks, which were never read, are found by name.
+//! Only files of a rotation that happened entirely between two looks, which were never read, are found by
+//! name.
 //! Not here: the comparison of two files ([`super::follow`]).
 
 use super::follow::{self, Candidate, Fingerprint, Means, Recognition, same_file};

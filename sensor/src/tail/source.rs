@@ -1,7 +1,8 @@
-//! One generation of a file while it is read: its descriptor, its reading position, and the content before that.
+//! One generation of a file while it is read: its descriptor, its reading position, and the content before
+//! that.
 //!
-//! Rule: every read starts with the last bytes of the previous read, in one system call; if they have changed,
-//! nothing after them is used ([`content`]).
+//! Rule: every read starts with the last bytes of the previous read, in one system call; if they have
+//! changed, nothing after them is used ([`content`]).
 //! Not here: which file belongs to which path (`track`).
 
 mod content;
@@ -143,7 +144,8 @@ impl Source {
         Ok(())
     }
 
-    /// What is read from now on is a copy of the file; with a gap at its end if the file was cut after the copy.
+    /// What is read from now on is a copy of the file; with a gap at its end if the file was cut after the
+    /// copy.
     pub(super) fn replaced_by_copy(&mut self, gap_at_end: Option<Reason>) {
         self.gap_at_end = gap_at_end;
     }
@@ -300,7 +302,8 @@ impl Source {
         offset != self.journalled.offset || self.lines.start() > self.journalled.counted_to || settled
     }
 
-    /// What to journal so that a restart continues at `offset`. `chunk` ends at the reading position, or is empty.
+    /// What to journal so that a restart continues at `offset`. `chunk` ends at the reading position, or is
+    /// empty.
     pub(super) fn progress(&self, offset: u64, status: Status, chunk: &[u8]) -> Progress {
         Progress {
             generation: self.generation,

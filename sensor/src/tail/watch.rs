@@ -1,7 +1,7 @@
 //! Wake-up of the tail's thread: by changes of files that the kernel reports, by requests, or by time.
 //!
-//! Where the kernel reports no changes (watches exhausted, network file systems) the files are polled instead,
-//! and the health of the sensor says so.
+//! Where the kernel reports no changes (watches exhausted, network file systems) the files are polled
+//! instead, and the health of the sensor says so.
 //! Not here: what a change means ([`super::ingest`]).
 
 use super::path_set::PathSet;
@@ -65,8 +65,8 @@ impl Wakeup {
         self.woken.notify_one();
     }
 
-    /// Wait until the tail is woken, at most so long. It pauses first, so that a burst makes few turns, unless
-    /// `at_most` is zero or it is stopped.
+    /// Wait until the tail is woken, at most so long. It pauses first, so that a burst makes few turns,
+    /// unless `at_most` is zero or it is stopped.
     #[must_use]
     pub fn wait(&self, at_most: Duration) -> Wake {
         let wake = self.wake.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,8 +4,8 @@
 
 use super::{Text, assert_none, code, texts};
 
-/// Layers of a crate, the highest first: folders, or files beside them (`run` is `run.rs` and `run/`). A file that is not named
-/// is below all of them, `lib.rs` too.
+/// Layers of a crate, the highest first: folders, or files beside them (`run` is `run.rs` and `run/`). A
+/// file that is not named is below all of them, `lib.rs` too.
 const ROOMS: &[(&str, &[&str])] = &[
     ("rpc", &["http", "stream", "dispatch", "codec"]),
     (
