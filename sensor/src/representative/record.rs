@@ -1,4 +1,4 @@
-//! Conversion of the journal's events to the wire format, and back to the form that joining takes.
+//! Conversion of reported events to the form that joining takes.
 //!
 //! Pure. Not here: the form in which a member sends them (`report`).
 

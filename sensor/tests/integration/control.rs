@@ -133,7 +133,7 @@ fn check(rig: &Rig, process: ProcessKey, part: &str) {
 }
 
 #[test]
-fn nobody_ends_the_sensor_what_it_rests_on_or_what_it_started() {
+fn root_nobody_ends_the_sensor_what_it_rests_on_or_what_it_started() {
     let rig = Rig::listing_us();
     check(&rig, key_of(std::process::id()), "the sensor itself");
     let parent = std::os::unix::process::parent_id();
@@ -147,7 +147,7 @@ fn nobody_ends_the_sensor_what_it_rests_on_or_what_it_started() {
 }
 
 #[test]
-fn users_who_are_not_listed_are_left_alone_and_without_a_list_all_are() {
+fn root_users_who_are_not_listed_are_left_alone_and_without_a_list_all_are() {
     let sleeper = Sleeper::start();
     let others = Rig::new(Config::new(RawConfig { users: vec!["54321".to_owned()] }).unwrap());
     check(&others, sleeper.0, "may not be controlled here; listed under [sensor.control] are: 54321");
@@ -158,7 +158,7 @@ fn users_who_are_not_listed_are_left_alone_and_without_a_list_all_are() {
 }
 
 #[test]
-fn an_order_that_cannot_be_written_down_is_not_obeyed() {
+fn root_an_order_that_cannot_be_written_down_is_not_obeyed() {
     let (rig, sleeper) = (Rig::listing_us(), Sleeper::start());
     std::fs::write(rig.state.path().join("control"), "a file where the folder should be").unwrap();
     assert!(matches!(rig.give(sleeper.0, "KILL"), Err(Refusal::NoTrail(_))));
@@ -188,7 +188,7 @@ fn made_up(pids: &[u32]) -> tempfile::TempDir {
 }
 
 #[test]
-fn a_process_that_becomes_roots_while_the_order_is_written_down_is_left_alone() {
+fn root_a_process_that_becomes_roots_while_the_order_is_written_down_is_left_alone() {
     let sleeper = Sleeper::start();
     let proc = made_up(&[sleeper.0.pid, std::process::id()]);
     let (rig, status) =
@@ -216,7 +216,7 @@ fn a_process_that_becomes_roots_while_the_order_is_written_down_is_left_alone() 
 }
 
 #[test]
-fn so_many_orders_come_at_once_and_then_some_each_second() {
+fn root_so_many_orders_come_at_once_and_then_some_each_second() {
     let (rig, sleeper) = (Rig::listing_us(), Sleeper::start());
     let ProcessKey { pid, start_ns } = sleeper.0;
     let give =
@@ -232,7 +232,7 @@ fn so_many_orders_come_at_once_and_then_some_each_second() {
 }
 
 #[test]
-fn signals_and_niceness_reach_the_process() {
+fn root_signals_and_niceness_reach_the_process() {
     let (rig, sleeper) = (Rig::listing_us(), Sleeper::start());
     let stat = || std::fs::read_to_string(format!("/proc/{}/stat", sleeper.0.pid)).unwrap();
     let after_name =
@@ -258,7 +258,7 @@ fn signals_and_niceness_reach_the_process() {
 }
 
 #[test]
-fn niceness_is_that_of_every_thread() {
+fn root_niceness_is_that_of_every_thread() {
     let threads: Vec<_> =
         (0..3).map(|_| std::thread::spawn(|| std::thread::park_timeout(Duration::from_secs(60)))).collect();
     Held::open(std::process::id())

@@ -83,7 +83,7 @@ fn sweep_until(way: &mut dyn Source, view: &mut View, is_seen: impl Fn(&View) ->
 }
 
 #[test]
-fn every_process_is_as_proc_tells_it() {
+fn root_every_process_is_as_proc_tells_it() {
     let _thousand: Vec<Running> = (0..1000).map(|_| start("sleep", &["1000"])).collect();
     for mut way in ways() {
         let mut view = View::default();
@@ -162,7 +162,7 @@ fn rss_bound_kib() -> u64 {
 }
 
 #[test]
-fn names_of_any_kind_and_ends_of_any_kind_are_seen() {
+fn root_names_of_any_kind_and_ends_of_any_kind_are_seen() {
     let folder = tempfile::tempdir().expect("a folder");
     let sleep = which("sleep");
     for mut way in ways() {
@@ -198,7 +198,7 @@ fn which(program: &str) -> PathBuf {
 }
 
 #[test]
-fn threads_that_ended_count() {
+fn root_threads_that_ended_count() {
     // Four threads work and end one after the other; the first only waits.
     let work = "import threading,time,sys\ndef work():\n e=time.thread_time()+.05\n while time.thread_time()<e: pass\n\
                 for _ in range(4):\n t=threading.Thread(target=work); t.start(); t.join()\nsys.stdin.read()";
@@ -243,7 +243,7 @@ fn burst(way: &mut dyn Source) -> (Vec<Life>, u32) {
 }
 
 #[test]
-fn short_lives_are_all_told() {
+fn root_short_lives_are_all_told() {
     for mut way in ways().into_iter().filter(|way| way.kind() == Kind::BpfChanged) {
         let (lives, pid) = burst(&mut *way);
         let of_burst: Vec<_> = lives.iter().filter(|life| life.parent == pid).collect();
@@ -263,7 +263,7 @@ fn short_lives_are_all_told() {
 }
 
 #[test]
-fn short_lives_are_told_without_programs_in_the_kernel_too() {
+fn root_short_lives_are_told_without_programs_in_the_kernel_too() {
     let Chosen { mut source, reasons } =
         choose(Path::new(PROC), Some(Kind::Procfs)).expect("it always works");
     if let Some(why) = reasons.first() {

@@ -219,7 +219,7 @@ async fn check_hostile(folder: &Path, hostile: &[(&str, &str)]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_a_process_names_holds_up_no_one() {
+async fn root_a_file_that_a_process_names_holds_up_no_one() {
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name).display().to_string();
     let (pipe, link) = (place("pipe"), place("link"));

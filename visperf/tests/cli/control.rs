@@ -98,7 +98,7 @@ fn uid() -> u32 {
 }
 
 #[test]
-fn a_process_is_ended_by_who_started_the_daemon_and_that_is_an_event() {
+fn root_a_process_is_ended_by_who_started_the_daemon_and_that_is_an_event() {
     let home = Home::new();
     home.file("visperf.toml", format!("[sensor.control]\nusers = ['{}']\n", uid()));
     let (sensor, sleeper) = (Sensor::start(&home, &["sensor", "--config", "visperf.toml"]), Sleeper::start());
@@ -144,7 +144,7 @@ fn a_process_is_ended_by_who_started_the_daemon_and_that_is_an_event() {
 }
 
 #[test]
-fn a_sensor_that_lists_nobody_takes_no_orders_and_nobody_is_its_operator() {
+fn root_a_sensor_that_lists_nobody_takes_no_orders_and_nobody_is_its_operator() {
     let home = Home::new();
     let (sensor, sleeper) = (Sensor::start(&home, &["sensor"]), Sleeper::start());
     sensor.sees(&sleeper);
@@ -156,7 +156,7 @@ fn a_sensor_that_lists_nobody_takes_no_orders_and_nobody_is_its_operator() {
 }
 
 #[test]
-fn a_machine_by_itself_lets_its_user_end_its_users_processes() {
+fn root_a_machine_by_itself_lets_its_user_end_its_users_processes() {
     let home = Home::new();
     let (sensor, sleeper) = (Sensor::start(&home, &["up"]), Sleeper::start());
     sensor.sees(&sleeper);

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use wire::api::modules::ModuleAct;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn its_memory_is_bounded() {
+async fn root_its_memory_is_bounded() {
     let rig = Rig::start();
     // Doubles a text until there is no more memory; tells how far it came.
     let body = "text=0123456789abcdef; while :; do text=$text$text; echo ${#text} >> $dir/sizes; done";
@@ -22,7 +22,7 @@ async fn its_memory_is_bounded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_has_few_rights_files_and_variables() {
+async fn root_it_has_few_rights_files_and_variables() {
     let rig = Rig::start();
     let body = "{ cat /proc/self/status; env; ulimit -n; ulimit -d; pwd; } > $dir/seen.new; mv $dir/seen.new $dir/seen; echo '{}'";
     let one = rig.script("one.sh", COLLECTOR, body);
@@ -49,7 +49,7 @@ fn may_be(user: &User) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_runs_as_the_user_that_its_file_names() {
+async fn root_it_runs_as_the_user_that_its_file_names() {
     let rig = Rig::start();
     let nobody = User::from_name("nobody").unwrap().unwrap();
     std::fs::create_dir(rig.path("out")).unwrap();
@@ -87,7 +87,7 @@ async fn it_runs_as_the_user_that_its_file_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn its_cpu_time_is_bounded() {
+async fn root_its_cpu_time_is_bounded() {
     let rig = Rig::start();
     let body = "i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done; echo '{}'";
     let busy = rig.script("busy.sh", COLLECTOR, body);
@@ -100,7 +100,7 @@ async fn its_cpu_time_is_bounded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_others_may_write_is_not_run() {
+async fn root_a_program_that_others_may_write_is_not_run() {
     let rig = Rig::start();
     let program = rig.script("open.sh", COLLECTOR, "echo '{}'");
     mode(&program, 0o777);
@@ -127,7 +127,7 @@ async fn a_program_that_others_may_write_is_not_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_module_s_file_or_folder_that_others_may_write_is_not_believed() {
+async fn root_a_module_s_file_or_folder_that_others_may_write_is_not_believed() {
     let rig = Rig::start();
     let program = rig.script("one.sh", COLLECTOR, "echo '{}'");
     rig.load("one", &program, "").await;
@@ -149,7 +149,7 @@ async fn a_module_s_file_or_folder_that_others_may_write_is_not_believed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mistakes_in_a_file_are_told_and_too_many_files_left_out() {
+async fn root_mistakes_in_a_file_are_told_and_too_many_files_left_out() {
     let rig = Rig::start();
     rig.write("wrong", "run = ['/bin/sh']\n\nmemory = 7\n");
     rig.write("none", "run = ['/nowhere/at/all']\n");

@@ -107,8 +107,8 @@ impl Three {
 }
 
 #[tokio::test]
-async fn without_watches_files_are_looked_at_and_that_is_said() {
-    in_namespace("tail::watches::without_watches_files_are_looked_at_and_that_is_said", async || {
+async fn root_without_watches_files_are_looked_at_and_that_is_said() {
+    in_namespace("tail::watches::root_without_watches_files_are_looked_at_and_that_is_said", async || {
         limit(WATCHES, 1);
         let mut three = Three::start();
         three.says(Some("watch")).await;
@@ -122,9 +122,9 @@ async fn without_watches_files_are_looked_at_and_that_is_said() {
 }
 
 #[tokio::test]
-async fn without_an_instance_to_watch_with_files_are_looked_at_and_that_is_said() {
+async fn root_without_an_instance_to_watch_with_files_are_looked_at_and_that_is_said() {
     in_namespace(
-        "tail::watches::without_an_instance_to_watch_with_files_are_looked_at_and_that_is_said",
+        "tail::watches::root_without_an_instance_to_watch_with_files_are_looked_at_and_that_is_said",
         async || {
             limit(INSTANCES, 0);
             let mut three = Three::start();

@@ -333,7 +333,7 @@ fn role_less(grid: &mut Grid, victim: &Victim, number: usize) -> Bad {
 }
 
 #[test]
-fn ten_thousand_bad_orders_are_refused_and_a_good_one_is_obeyed() {
+fn root_ten_thousand_bad_orders_are_refused_and_a_good_one_is_obeyed() {
     let (mut grid, victim) = (Grid::new(), Victim::start());
     let good = grid.order(victim.key, Signal::Cont);
     let mut good = grid.signed(&good);
@@ -390,7 +390,7 @@ fn ten_thousand_bad_orders_are_refused_and_a_good_one_is_obeyed() {
 /// A process number that is used again: as root, by setting the kernel's last number; otherwise, by an order
 /// for the process that would have had the number before.
 #[test]
-fn a_process_that_has_the_number_of_an_ended_one_is_left_alone() {
+fn root_a_process_that_has_the_number_of_an_ended_one_is_left_alone() {
     let mut grid = Grid::new();
     let first = Victim::start();
     let order = grid.order(first.key, Signal::Kill);
@@ -442,7 +442,7 @@ fn again(first: Victim) -> Option<Victim> {
 }
 
 #[test]
-fn a_sensor_of_no_domain_believes_who_can_read_its_file() {
+fn root_a_sensor_of_no_domain_believes_who_can_read_its_file() {
     let state = tempfile::tempdir().unwrap();
     let here = Here { domain: domain("local"), host: host("wn01") };
     let gate = own_gate(state.path(), &here).unwrap();
