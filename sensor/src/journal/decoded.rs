@@ -1,27 +1,28 @@
-//! Batches that were read a short while ago, decoded: those who follow the events read the same ones.
+//! Cache of recently decoded batches: clients that follow the events read the same batches.
 //!
-//! Rule: a fixed budget of events and of bytes on disk, whatever is read. Entries are in two halves: what is
-//! used goes to the younger; when that is full the older is dropped and the younger takes its place.
+//! Rule: a fixed budget of events and of bytes on disk, whatever is read. The cache has two halves: a used
+//! entry moves to the younger half; when that is full, the older half is dropped and the younger takes its
+//! place.
 //! Not here: reading and decoding ([`super::reader`]).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use wire::event::Event;
 
-/// Events in one half: with those of the log formats that are shipped, both hold some 5 MB.
+/// Limit on events in one half: with the events of the shipped log formats, both halves hold about 5 MB.
 const HALF_EVENTS_MAX: usize = 4096;
 
-/// Bytes on disk of what one half holds: events with long attributes are fewer.
+/// Limit on the bytes on disk of the frames in one half: of events with long attributes fewer fit.
 const HALF_FRAMES_MAX_BYTES: u64 = 768 << 10;
 
-/// The events of one frame.
+/// The decoded events of one frame.
 #[derive(Debug)]
 pub(super) struct Decoded {
-    /// Sequence number of the first.
+    /// Sequence number of the first event.
     pub(super) first: u64,
-    /// The events; at least one in what is kept.
+    /// The events; at least one in cached entries.
     pub(super) events: Vec<Event>,
-    /// Where the frame ends, in bytes.
+    /// End of the frame in the segment, in bytes.
     pub(super) end: u64,
 }
 
@@ -32,12 +33,12 @@ impl Decoded {
     }
 }
 
-/// Decoded frames by segment and place.
+/// Decoded frames by segment and position.
 #[derive(Debug, Default)]
 pub(super) struct Cache(Mutex<Halves>);
 
-/// Sequence number of the segment's first event, and where the frame begins, in bytes. No other frame with
-/// events ever has the same: a segment is only replaced by one of its name while it has none.
+/// Sequence number of the segment's first event, and start of the frame, in bytes. No two frames with events
+/// have the same place: a segment is replaced by another one of its name only while it has no events.
 type Place = (u64, u64);
 
 #[derive(Debug, Default)]
@@ -49,7 +50,7 @@ struct Halves {
 }
 
 impl Cache {
-    /// The frame at this place, if it is held.
+    /// Returns the frame at this place if it is cached.
     pub(super) fn get(&self, place: Place) -> Option<Arc<Decoded>> {
         let mut halves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(decoded) = halves.younger.get(&place) {
@@ -60,7 +61,7 @@ impl Cache {
         Some(decoded)
     }
 
-    /// Hold a frame. One without events is not held: its place may come to be another's.
+    /// Caches a frame. A frame without events is not cached: another frame may later have its place.
     pub(super) fn put(&self, place: Place, decoded: &Arc<Decoded>) {
         if !decoded.events.is_empty() {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).put(place, decoded);

@@ -1,6 +1,6 @@
-//! From the frames of a segment to the state at its end.
+//! Replay of a segment: the frames of a segment are folded into the state at its end.
 //!
-//! Pure. Used at recovery on what a crash left and by the fuzz target on anything at all.
+//! Pure. Recovery folds what a crash left; the fuzz target folds arbitrary bytes.
 //! Not here: whether frames are whole and follow each other ([`crate::segments::recovery`]).
 
 use super::frame::{Body, Record};
@@ -11,17 +11,17 @@ use log_filters::found::Change;
 use wire::event::Id;
 use wire::version::{Format, JOURNAL};
 
-/// Takes what a journal holds beside its [`State`].
+/// Receives what a journal holds besides its [`State`].
 pub trait Replay {
-    /// The open calls as they stood at the head; empty in a new journal.
+    /// The open calls at the time of the head; empty in a new journal.
     fn calls(&mut self, snapshot: &[u8]);
-    /// Some of what the filter of this path remembers, in order.
+    /// A part of what the filter of this path remembers, in order.
     fn memory(&mut self, path: &[u8], filter: &str, changes: Vec<Change>);
-    /// An event that came after the head.
+    /// An event after the head.
     fn record(&mut self, id: Id, record: &Record);
 }
 
-/// The fold of one segment.
+/// State of the replay of one segment.
 #[derive(Debug, Default)]
 pub struct Fold {
     state: Option<State>,
@@ -67,7 +67,7 @@ impl<R: Replay> recovery::Fold<R> for Fold {
 
     fn finish(self) -> Option<State> {
         let mut state = self.state.filter(|_| self.is_whole)?;
-        // Where the end was lost, numbers from there on will mean other events.
+        // If the end of the log was lost, later events will get the numbers from there on again.
         if let Some(marks) = &mut state.head.marks.0 {
             marks.forget_beyond(state.head.next);
         }

@@ -1,7 +1,8 @@
-//! What the frames of a journal say.
+//! Frames of a journal: their types on disk.
 //!
-//! Pure. This is a format on disk: the order of variants and fields is part of it, and a batch comes first, as
-//! [`crate::segments::chain`] says. Not here: what frames mean together ([`super::state`]).
+//! Pure. This is a format on disk: the order of variants and fields is part of it, and
+//! [`crate::segments::chain`] requires [`Batch`] as the first variant. Not here: what frames mean together
+//! ([`super::state`]).
 
 use compact_str::CompactString;
 use log_filters::found::{Change, Found};
@@ -13,30 +14,30 @@ use wire::report::marks::MarkList;
 use wire::time::Time;
 use wire::version::Trailing;
 
-/// A path as the system spells it; not always text.
+/// A path in the bytes of the operating system; not always UTF-8.
 pub type PathBytes = Vec<u8>;
 
-/// A stretch of a file, by length and hash: what stands there now is the same, or it is not.
+/// Fingerprint of a stretch of a file, by length and hash: detects whether the stretch changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Print {
-    /// How long the stretch is, in bytes.
+    /// Length of the stretch, in bytes.
     pub len: u16,
-    /// XXH3 of it.
+    /// XXH3 of the stretch.
     pub hash: u64,
 }
 
 impl Print {
-    /// The print of these bytes.
+    /// Computes the fingerprint of these bytes.
     ///
     /// # Panics
-    /// If there are more than 65,535 of them: prints are of at most 1,024.
+    /// If there are more than 65,535 bytes: fingerprints cover at most 1,024.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Print {
         let len = u16::try_from(bytes.len()).expect("prints are of short stretches");
         Print { len, hash: xxhash_rust::xxh3::xxh3_64(bytes) }
     }
 
-    /// Whether these bytes give this print.
+    /// Whether these bytes have this fingerprint.
     #[must_use]
     pub fn fits(&self, bytes: &[u8]) -> bool {
         let same_len = usize::from(self.len) == bytes.len();
@@ -44,55 +45,54 @@ impl Print {
     }
 }
 
-/// Which file it is, as the file system tells. Numbers are used again after a deletion: see [`Print`].
+/// Identity of a file on its file system. Inode numbers are reused after a deletion: see [`Print`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Identity {
-    /// Device.
     pub device: u64,
-    /// Inode.
     pub inode: u64,
-    /// When the inode was made, in nanoseconds since 1970; `None` where the file system does not tell.
+    /// Creation time of the inode, in nanoseconds since 1970; `None` where the file system does not report
+    /// it.
     pub born: Option<i128>,
 }
 
-/// Where the reading of one generation of a file stands.
+/// Progress of reading one generation of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
-    /// The path names it.
+    /// The path still names the file.
     Live,
-    /// It was renamed or deleted; there may be more to read.
+    /// The file was renamed or deleted; there may be more to read.
     Rotated,
-    /// It was renamed or deleted, and read to its end after its successor had started.
+    /// The file was renamed or deleted, and read to its end after its successor had started.
     Finished,
-    /// It will not be read any more.
+    /// The file will not be read any more.
     Over,
 }
 
-/// What a batch adds to a file's totals.
+/// What a batch adds to the totals of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Lines given to the filter.
+    /// Lines passed to the filter.
     pub lines: u64,
-    /// Lines no rule took.
+    /// Lines that no rule matched.
     pub rejects: u64,
     /// Events, notices included.
     pub events: u64,
-    /// Gaps told.
+    /// Reported gaps.
     pub gaps: u64,
-    /// Bytes known to be lost in them.
+    /// Bytes known to be lost in the gaps.
     pub gap_bytes: u64,
-    /// Gaps of which no one knows how much was lost.
+    /// Gaps whose length is unknown.
     pub gaps_unknown: u64,
-    /// Last lines told as incomplete.
+    /// Last lines reported as incomplete.
     pub incomplete: u64,
-    /// Lines longer than the cap.
+    /// Lines longer than the limit.
     pub oversize: u64,
-    /// NUL bytes skipped where a line should begin.
+    /// NUL bytes skipped at the expected start of a line.
     pub nul_bytes: u64,
 }
 
 impl Counts {
-    /// Add these to it.
+    /// Adds other counts to these.
     pub fn add(&mut self, more: &Counts) {
         self.lines += more.lines;
         self.rejects += more.rejects;
@@ -106,71 +106,66 @@ impl Counts {
     }
 }
 
-/// One event with its place among its call's.
+/// One event, with the call it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// What was found.
     pub found: Found,
-    /// The call it belongs to, empty if none.
+    /// The call of the event; empty if none.
     pub call: CompactString,
 }
 
-/// A generation begins.
+/// Start of a generation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Birth {
-    /// Its number.
+    /// Number of the generation.
     pub generation: Generation,
-    /// The path under which it was found.
+    /// The path where the file was found.
     pub path: PathBytes,
-    /// The filter that reads it.
+    /// The filter that reads the file.
     pub filter: CompactString,
-    /// The host whose log it is.
+    /// The host that wrote the log.
     pub host: CompactString,
-    /// Which file.
     pub identity: Identity,
-    /// Device of the directory it was found in: a file system that is not mounted is not an empty one.
+    /// Device of the directory of the file: distinguishes an unmounted file system from an empty one.
     pub directory: u64,
-    /// Where reading begins, in bytes.
+    /// Offset where reading starts, in bytes.
     pub offset: u64,
-    /// Hash of the bytes before that.
+    /// Fingerprint of the bytes before `offset`.
     pub before: Print,
-    /// Whether the rest of the line at that place is to be passed over.
+    /// Whether the rest of the line at `offset` is skipped.
     pub within_line: bool,
 }
 
-/// What one stretch of one generation gave, and how far it was read.
+/// Events of one stretch of one generation, and the progress after it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch {
     /// Sequence number of the first record.
     pub first: u64,
-    /// Which generation.
     pub generation: Generation,
-    /// When it was read.
+    /// Time of reading.
     pub seen: Time,
-    /// Where reading goes on after this batch, in bytes.
+    /// Offset where reading continues after this batch, in bytes.
     pub offset: u64,
-    /// Lines that begin before this were counted, and noticed if need be, in bytes.
+    /// Lines that start before this offset are counted and, if need be, have caused a notice; in bytes.
     pub counted_to: u64,
-    /// Hash of the bytes before `offset`.
+    /// Fingerprint of the bytes before `offset`.
     pub before: Print,
-    /// Hash of the beginning of the file, if more of it is known now.
+    /// Fingerprint of the start of the file, if more of it is known than before.
     pub prefix: Option<Print>,
-    /// The last line told as incomplete, by its offset.
+    /// Offset of the last line reported as incomplete.
     pub incomplete: Option<u64>,
-    /// A copy that was read in its place.
+    /// A copy that was read in place of this file.
     pub copy: Option<Identity>,
-    /// Where its reading stands.
     pub status: Status,
     /// Additions to the totals.
     pub counts: Counts,
-    /// The events.
     pub records: Vec<Record>,
     /// What the filter remembers and forgets.
     pub changes: Vec<Change>,
 }
 
 impl Batch {
-    /// A batch that says nothing yet.
+    /// A batch without events or progress.
     #[must_use]
     pub fn empty(generation: Generation) -> Batch {
         Batch {
@@ -191,51 +186,48 @@ impl Batch {
     }
 }
 
-/// The beginning of a segment: what does not belong to one file.
+/// Start of a segment: what does not belong to one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// Whose journal.
+    /// The sensor that writes the journal.
     pub sensor: SensorKey,
-    /// The number the next generation gets.
+    /// The number of the next generation.
     pub next_generation: u32,
-    /// The sequence number the next event gets.
+    /// The sequence number of the next event.
     pub next: u64,
     /// The receiver has everything before this sequence number; `None` if there never was a receiver.
     pub acknowledged: Option<u64>,
     /// Events deleted before the receiver had them.
     pub lost: u64,
-    /// The version of the segment's frames ([`wire::version::JOURNAL`]). What is before it stays as it is: version 1 is
-    /// also written without it, and without what follows.
+    /// The version of the segment's frames ([`wire::version::JOURNAL`]). The fields before it never change:
+    /// version 1 was also written without this field and those after it.
     pub version: Trailing,
-    /// What each receiver's store had, and when.
+    /// What the store of each receiver had, and when.
     pub marks: AtEnd<MarkList>,
 }
 
-/// What a head says of one path.
+/// Entry of a head for one path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileHead {
-    /// The path.
     pub path: PathBytes,
-    /// What is kept of it.
     pub record: FileRecord,
 }
 
-/// What is kept of a path whether or not a generation of it is being read.
+/// Record of a path, stored whether or not a generation of it is being read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRecord {
-    /// Its totals.
     pub totals: Counts,
-    /// When the youngest of its files was born, in nanoseconds since 1970.
+    /// Creation time of the youngest of the files read at this path, in nanoseconds since 1970.
     pub youngest: Option<i128>,
-    /// Device and inode of every file that was read and born then: clocks of file systems are coarse.
+    /// Device and inode of every file read that was created at that time: file system clocks are coarse.
     pub youngest_files: Vec<(u64, u64)>,
 }
 
-/// Files born in one tick of a file system's clock that are remembered: more do not happen.
+/// Limit on the files remembered per tick of the file system clock: more do not occur in practice.
 const YOUNGEST_FILES_MAX: usize = 64;
 
 impl FileRecord {
-    /// This file is read, or was read as part of another.
+    /// Records that this file is read, or was read as part of another.
     pub fn note(&mut self, identity: &Identity) {
         if identity.born.is_none() || identity.born < self.youngest {
             return;
@@ -250,7 +242,7 @@ impl FileRecord {
         }
     }
 
-    /// Whether a file is younger than all that were read.
+    /// Whether a file is younger than all files read at this path.
     #[must_use]
     pub fn is_news(&self, identity: &Identity) -> bool {
         let file = (identity.device, identity.inode);
@@ -259,57 +251,56 @@ impl FileRecord {
     }
 }
 
-/// Where one generation stands: the checkpoint.
+/// Checkpoint of one generation: its read progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// How it began.
     pub birth: Birth,
-    /// Where reading goes on, in bytes.
+    /// Offset where reading continues, in bytes.
     pub offset: u64,
-    /// Lines that begin before this are counted, in bytes.
+    /// Lines that start before this offset are counted, in bytes.
     pub counted_to: u64,
-    /// Hash of the bytes before `offset`.
+    /// Fingerprint of the bytes before `offset`.
     pub before: Print,
-    /// Hash of the beginning of the file.
+    /// Fingerprint of the start of the file.
     pub prefix: Print,
-    /// The last line told as incomplete, by its offset.
+    /// Offset of the last line reported as incomplete.
     pub incomplete: Option<u64>,
-    /// Where its reading stands.
     pub status: Status,
-    /// Events at or after `offset` that are in the journal already, by offset and number: reading the
-    /// lines again must not give them again.
+    /// Events at or after `offset` that are already in the journal, by offset and number: reading the lines
+    /// again must not add them again.
     pub beyond: Vec<(u64, u16)>,
 }
 
-/// The body of a frame as it is read.
+/// Body of a frame as it is read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Body {
     /// Events and progress.
     Batch(Batch),
-    /// A segment begins.
+    /// Start of a segment.
     Head(Head),
     /// Part of the head: a path.
     File(FileHead),
-    /// Part of the head: some of what the filter of a path remembers.
+    /// Part of the head: a part of what the filter of a path remembers.
     Memory(PathBytes, CompactString, Vec<Change>),
     /// Part of the head: a generation.
     Generation(Checkpoint),
-    /// Part of the head: some of the open calls, as their owner wrote them.
+    /// Part of the head: a part of the open calls, in the encoding of their owner.
     Calls(Vec<u8>),
-    /// The head is complete.
+    /// End of the head.
     HeadEnd,
-    /// A generation begins.
+    /// Start of a generation.
     Born(Birth),
     /// The receiver has everything before `next`.
     Acknowledged {
-        /// The first sequence number it does not have.
+        /// The first sequence number that it does not have.
         next: u64,
-        /// In which store it has them, and before which place there; of a version that does not write it, none.
+        /// The store that has them, and the position in that store before which they are; `None` from a
+        /// version that does not write it.
         stored: AtEnd<(StoreKey, u64)>,
     },
 }
 
-/// The body of a frame as it is written: the same bytes without owning them.
+/// Body of a frame as it is written: encodes to the same bytes as [`Body`] without owning the data.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub enum BodyRef<'a> {
     /// See [`Body::Batch`].
@@ -330,9 +321,9 @@ pub enum BodyRef<'a> {
     Born(&'a Birth),
     /// See [`Body::Acknowledged`].
     Acknowledged {
-        /// The first sequence number the receiver does not have.
+        /// The first sequence number that the receiver does not have.
         next: u64,
-        /// In which store it has them, and before which place there.
+        /// The store that has them, and the position in that store before which they are.
         stored: AtEnd<(StoreKey, u64)>,
     },
 }

@@ -1,7 +1,7 @@
-//! The lock of the state directory: one sensor at a time, and a second one learns who the first is.
+//! Lock of the state directory: one sensor at a time; a second sensor reports which process holds the lock.
 //!
-//! An advisory lock on `STATE/lock`, dropped by the kernel however the process ends. The file's text says
-//! who holds it; it is never trusted, only shown.
+//! An advisory lock on `STATE/lock`. The kernel releases it however the process ends. The text of the file
+//! names the holder; it is only displayed, never trusted.
 
 use daemon::state_file;
 use rustix::fs::{FlockOperation, flock};
@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use wire::time::Time;
 
-/// Most of the holder's text that is shown, in bytes: the file may hold anything.
+/// Limit on the displayed text of the holder, in bytes: the file may contain anything.
 const HOLDER_LEN_MAX_BYTES: u64 = 512;
 
 /// Why the lock could not be taken.
@@ -21,22 +21,20 @@ pub enum Error {
     /// Another process holds the state directory.
     #[error("the state directory {directory} is held by {holder}; stop it or choose another with --state")]
     Held {
-        /// Which directory.
         directory: String,
-        /// Who holds it: process id, since when, command.
+        /// Process id, start time and command of the holder.
         holder: String,
     },
-    /// The system refused.
+    /// The operating system refused the operation.
     #[error("cannot {what}: {source}; check the permissions of the state directory")]
     Refused {
-        /// What was tried, with the path.
+        /// The failed operation, with the path.
         what: String,
-        /// What the system said.
         source: std::io::Error,
     },
 }
 
-/// The lock, held until dropped.
+/// The lock; dropping it releases it.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
@@ -46,8 +44,8 @@ impl Lock {
     /// Take the lock of a state directory, which must exist.
     ///
     /// # Errors
-    /// [`Error::Held`] if another process has it, naming that process; [`Error::Refused`] if the file
-    /// cannot be made.
+    /// [`Error::Held`] if another process holds it, with the name of that process; [`Error::Refused`] if the
+    /// file cannot be opened or locked.
     pub fn take(directory: &Path, now: Time) -> Result<Lock, Error> {
         let path = directory.join("lock");
         let mut options = OpenOptions::new();
@@ -72,7 +70,7 @@ impl Lock {
             .set_len(0)
             .and_then(|()| file.seek(SeekFrom::Start(0)))
             .and_then(|_| file.write_all(text.as_bytes()));
-        // A full disk must not keep the sensor from starting: the lock is held all the same.
+        // A full disk must not prevent the start of the sensor: the lock holds without its text.
         if let Err(error) = written {
             tracing::warn!(%error, path = %path.display(), "the lock is held, but its text could not be written");
         }
@@ -80,7 +78,8 @@ impl Lock {
     }
 }
 
-/// Who holds the lock, by the file's text: process id, since when in microseconds since 1970, command.
+/// Describes the holder from the text of the file: process id, start time in microseconds since 1970,
+/// command.
 fn holder(text: &str, now: Time) -> String {
     let mut lines = text.lines();
     let pid = lines.next().and_then(|pid| pid.parse::<u32>().ok());

@@ -1,15 +1,16 @@
 //! The event journal: checkpoint, outbox and event store of the sensor in one append-only log.
 //!
-//! What was read and how far it was read stand in the same frame, so they become durable together: a
-//! frame that did not survive is read again from the log it came from, one that did is never read twice.
+//! Events and the read offset after them are in the same frame, so they become durable together. A frame that
+//! did not survive a crash is read again from its log; a frame that survived is never read twice.
 //!
 //! ```text
 //! STATE/journal/events-<sequence of its first event, 20 digits>.log
-//!     head … head end      everything known when the segment began
+//!     head … head end      the state when the segment was started
 //!     batch | born | acknowledged …
 //! ```
 //!
-//! Not here: how segments outlast a crash ([`crate::segments`]), reading logs ([`crate::tail`]), joining events into calls (`log_filters::join`).
+//! Not here: how segments survive a crash ([`crate::segments`]), reading logs ([`crate::tail`]), joining
+//! events into calls (`log_filters::join`).
 
 mod decoded;
 pub mod fold;
@@ -20,21 +21,20 @@ pub mod sources;
 pub mod state;
 pub mod writer;
 
-/// What a journal may use.
+/// Limits of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// A segment longer than this is followed by a new one, in bytes.
+    /// Length, in bytes, above which a segment is closed and a new one started.
     pub segment_len_bytes: u64,
-    /// All segments together, in bytes; the oldest are deleted beyond it.
+    /// Total length of all segments, in bytes; beyond it the oldest are deleted.
     pub budget_bytes: u64,
 }
 
 /// Default of [`Config::segment_len_bytes`]: after a crash one segment is replayed, which takes a good third
-/// of a second; a shorter one would be filled by its head on a busy sensor.
+/// of a second. On a busy sensor the head alone would fill a shorter segment.
 pub const SEGMENT_LEN_BYTES: u64 = 16 << 20;
 
-/// An orderly end begins a new segment where more than this would have to be replayed, in bytes: less is read
-/// in a moment.
+/// Length to replay, in bytes, above which an orderly stop starts a new segment: less is replayed in a moment.
 pub const REPLAYED_MAX_BYTES: u64 = 2 << 20;
 
 /// Default of [`Config::budget_bytes`]: about two million events.

@@ -1,8 +1,8 @@
-//! The reading end of the journal: events from a cursor on, while the writer appends.
+//! Journal reader: returns events from a cursor on while the writer appends.
 //!
-//! A cursor is the sequence number of the next event to be read; it outlives restarts. Readers take no
+//! A cursor is the sequence number of the next event to read; it stays valid across restarts. Readers take no
 //! lock that the writer holds while it writes.
-//! Not here: what may be asked for (`sensor::query`).
+//! Not here: which queries are allowed (`sensor::query`).
 
 use super::decoded::{Cache, Decoded};
 use super::frame::{Body, Record};
@@ -19,12 +19,12 @@ use wire::id::{Generation, SensorKey};
 use wire::report::StoreKey;
 use wire::time::Time;
 
-/// What writer and readers share.
+/// State shared by the writer and the readers.
 pub(super) struct Shared {
     pub(super) segments: Segments<Sources>,
     sensor: SensorKey,
     durable: watch::Sender<u64>,
-    /// Whether somebody has had everything durable and waits for more.
+    /// Whether a reader has all durable events and waits for more.
     is_awaited: AtomicBool,
     decoded: Cache,
 }
@@ -35,9 +35,10 @@ impl Shared {
         Shared { segments, sensor, durable, is_awaited: AtomicBool::new(false), decoded: Cache::default() }
     }
 
-    /// Whether a published event is not durable yet, and somebody waits for it.
+    /// Whether a published event is not durable yet and a reader waits for it.
     pub(super) fn is_awaited(&self) -> bool {
-        // The order of these two, and of those of `Reader::await_durable`: one of both sides sees the other.
+        // Do not reorder these loads, nor the steps of `Reader::await_durable`: at least one of the two sides
+        // must see the other.
         let next = *self.segments.next().borrow();
         self.is_awaited.load(Ordering::SeqCst) && *self.durable.borrow() < next
     }
@@ -47,20 +48,20 @@ impl Shared {
     }
 }
 
-/// Reads the journal from any thread.
+/// Reader of the journal; usable from any thread.
 #[derive(Clone)]
 pub struct Reader {
     shared: Arc<Shared>,
 }
 
-/// What one reading gave.
+/// Result of one read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T = Event> {
-    /// The events that were wanted, in order.
+    /// The accepted events, in order.
     pub events: Vec<T>,
-    /// Where to read on.
+    /// The cursor for the next read.
     pub cursor: u64,
-    /// Events between the given cursor and the first one looked at that are kept no more.
+    /// Events between the given cursor and the first examined event that are no longer stored.
     pub missed: u64,
 }
 
@@ -69,49 +70,50 @@ impl Reader {
         Reader { shared }
     }
 
-    /// What tells this journal from others, also from an earlier one in the same place: the sensor's key.
+    /// The identity of this journal: the sensor's key. An earlier journal in the same directory has another
+    /// key.
     #[must_use]
     pub fn key(&self) -> StoreKey {
         StoreKey(self.shared.sensor.0)
     }
 
-    /// The sequence number that the next event will get; it changes whenever events are added.
+    /// The sequence number that the next event will get; changes whenever events are added.
     #[must_use]
     pub fn next(&self) -> watch::Receiver<u64> {
         self.shared.segments.next()
     }
 
-    /// Events before this sequence number survive a loss of power.
+    /// Events before this sequence number survive a power loss.
     #[must_use]
     pub fn durable(&self) -> u64 {
         *self.shared.durable.borrow()
     }
 
-    /// As [`Reader::durable`], to wait for changes.
+    /// A receiver of the value of [`Reader::durable`], to wait for changes.
     #[must_use]
     pub fn durables(&self) -> watch::Receiver<u64> {
         self.shared.durable.subscribe()
     }
 
-    /// Say whether somebody has had everything durable and waits for more: the writer then makes events durable
-    /// sooner. Returns whether one waits now that the writer may not know to be waited for.
+    /// Sets whether a reader has all durable events and waits for more: the writer then makes events durable
+    /// sooner. Returns whether a reader waits now that the writer may not have noticed.
     #[must_use]
     pub fn await_durable(&self, waits: bool) -> bool {
         let waited = self.shared.is_awaited.swap(waits, Ordering::SeqCst);
         waits && !waited && self.shared.is_awaited()
     }
 
-    /// The sequence number of the oldest event that is kept.
+    /// The sequence number of the oldest stored event.
     #[must_use]
     pub fn oldest(&self) -> u64 {
         self.shared.segments.oldest()
     }
 
-    /// Up to `limit` events that `keep` accepts, from `cursor` on. A cursor from a future that a loss of
-    /// power undid is brought back to the next event.
+    /// Returns up to `limit` events that `keep` accepts, from `cursor` on. A cursor beyond the end, left over
+    /// from before a power loss, is moved back to the next event.
     ///
     /// # Errors
-    /// If the disk cannot be read. Damaged frames are no error: their events count as missed.
+    /// If the disk cannot be read. A damaged frame is no error: its events count as missed.
     pub fn read(
         &self,
         cursor: u64,
@@ -121,7 +123,7 @@ impl Reader {
         self.read_some(cursor, limit, usize::MAX, |event| keep(event).then(|| event.clone()))
     }
 
-    /// What `take` makes of each event that it wants, from `cursor` on and before `end`.
+    /// Returns the results of `take` for the events from `cursor` on and before `end` that it accepts.
     ///
     /// # Errors
     /// As [`Reader::read`].
@@ -134,8 +136,8 @@ impl Reader {
         self.read_within(cursor, end, usize::MAX, usize::MAX, unnumbered(take))
     }
 
-    /// As [`Reader::read`], but with what `take` makes of each event that it wants, and ended after a look at
-    /// `look_at_most` events or few more: where few events are wanted a reading can be long.
+    /// As [`Reader::read`], but returns the results of `take`, and stops after examining `look_at_most`
+    /// events or a few more: where few events match, a read can be long.
     ///
     /// # Errors
     /// As [`Reader::read`].
@@ -149,7 +151,7 @@ impl Reader {
         self.read_within(cursor, u64::MAX, limit, look_at_most, unnumbered(take))
     }
 
-    /// At most `limit` events from `cursor` on, each with its number.
+    /// Returns at most `limit` events from `cursor` on, each with its number.
     ///
     /// # Errors
     /// As [`Reader::read`].
@@ -202,12 +204,12 @@ fn unnumbered<T>(mut take: impl FnMut(&Event) -> Option<T>) -> impl FnMut(u64, &
     move |_, event| take(event)
 }
 
-/// Goes through the batches of a segment.
+/// Iterates over the batches of a segment.
 struct Reading<'a> {
     shared: &'a Shared,
     segment: &'a Segment<Sources>,
     window: Window,
-    /// Where the next frame begins, in bytes.
+    /// Position of the next frame, in bytes.
     at: u64,
     sources: Arc<Sources>,
 }
@@ -220,7 +222,7 @@ impl<'a> Reading<'a> {
         Ok(Reading { shared, segment, window, at, sources: Arc::clone(table.legend()) })
     }
 
-    /// The next batch that holds an event at or after the cursor.
+    /// Returns the next batch that has an event at or after the cursor.
     fn next(&mut self, cursor: u64) -> Result<Option<Arc<Decoded>>, Error> {
         loop {
             let place = (self.segment.first, self.at);
@@ -240,8 +242,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The frame at the place of reading; without events if it is no batch. `None` if there is none, or
-    /// none that can be read.
+    /// Decodes the frame at the read position; a frame that is no batch gives no events. `None` if there is
+    /// no frame, or none that can be read.
     fn decode(&mut self) -> Result<Option<Decoded>, Error> {
         self.window.seek(self.at);
         let Some((at, frame)) = self.window.frame()? else { return Ok(None) };
@@ -253,7 +255,7 @@ impl<'a> Reading<'a> {
         }
         let Some(Body::Batch(batch)) = chain::body(frame) else { return Ok(None) };
         let Some(source) = self.sources.get(batch.generation) else {
-            // Progress without events needs no source.
+            // A batch without events needs no source.
             return Ok(batch.records.is_empty().then(|| Decoded { first: 0, events: Vec::new(), end }));
         };
         let event = |record| event(self.shared.sensor, batch.generation, batch.seen, source, record);

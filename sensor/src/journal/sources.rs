@@ -1,4 +1,4 @@
-//! By which source the events of each generation are attributed.
+//! Sources by generation: the host, file and filter that the events of each generation carry.
 //!
 //! Pure.
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use wire::event::Source;
 use wire::id::Generation;
 
-/// The sources of the generations that events of a segment are of.
+/// The sources of the generations whose events are in a segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources(BTreeMap<Generation, Arc<Source>>);
 
@@ -20,7 +20,7 @@ impl Sources {
         self.0.get(&generation)
     }
 
-    /// A generation has started. Paths that are not text are shown with replacement characters.
+    /// Adds the source of a new generation. Bytes of a path that are not UTF-8 become replacement characters.
     pub fn learn(&mut self, birth: &Birth) {
         let source = Source {
             host: birth.host.clone(),

@@ -1,8 +1,8 @@
-//! What a journal says when all its frames are taken together.
+//! State of a journal: the sum of all its frames.
 //!
-//! Pure. Invariant: applying the frames of a segment in order to the state of its head gives the state at
-//! its end; the writer and the recovery use the same functions, so they cannot differ.
-//! Not here: what filters remember and the open calls; those are handed on ([`super::fold::Replay`]).
+//! Pure. Invariant: applying the frames of a segment in order to the state of its head gives the state at its
+//! end. The writer and the recovery use the same functions, so they cannot differ.
+//! Not here: what filters remember and the open calls; [`super::fold::Replay`] receives those.
 
 use super::frame::{Batch, Birth, Checkpoint, FileHead, FileRecord, Head, PathBytes, Print, Status};
 use std::collections::BTreeMap;
@@ -12,44 +12,44 @@ use wire::id::{Generation, SensorKey};
 use wire::report::Mark;
 use wire::version::{JOURNAL, Trailing};
 
-/// Everything known at one place of the journal.
+/// The state at one position of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
-    /// What does not belong to one file.
+    /// Everything that does not belong to one file.
     pub head: Head,
-    /// What is kept of each path.
+    /// The record of each path.
     pub files: BTreeMap<PathBytes, FileRecord>,
-    /// Every generation that is not over.
+    /// Checkpoints of all generations that are not [`Status::Over`].
     pub generations: BTreeMap<Generation, Checkpoint>,
 }
 
-/// Why a frame does not follow from those before it.
+/// Why a frame cannot follow the frames before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A batch of a generation that never began.
+    /// A batch of a generation that was never started.
     #[error("batch of generation {0}, which has not begun")]
     UnknownGeneration(Generation),
     /// A batch whose first event is not the next one.
     #[error("batch begins with event {found}, expected {expected}")]
     Sequence {
-        /// As written.
+        /// The number in the frame.
         found: u64,
-        /// By the frames before.
+        /// The number that follows from the earlier frames.
         expected: u64,
     },
-    /// A generation begins that is not the next one.
+    /// A generation starts with a number that is not the next one.
     #[error("generation {found} begins, expected {expected}")]
     Generation {
-        /// As written.
+        /// The number in the frame.
         found: u32,
-        /// By the frames before.
+        /// The number that follows from the earlier frames.
         expected: u32,
     },
 }
 
 impl State {
-    /// A journal in which nothing has happened.
+    /// The state of an empty journal.
     #[must_use]
     pub fn new(sensor: SensorKey) -> State {
         let version = Trailing(JOURNAL.written);
@@ -65,29 +65,28 @@ impl State {
         })
     }
 
-    /// The state a head begins with; its parts are added by [`State::add_file`] and
-    /// [`State::add_generation`].
+    /// The state at the start of a head; [`State::add_file`] and [`State::add_generation`] add its parts.
     #[must_use]
     pub fn from_head(head: Head) -> State {
-        // The next segment is written in this program's version, whatever this one has.
+        // The next segment is written in the version of this program, whatever the version of this segment.
         let head = Head { version: Trailing(JOURNAL.written), ..head };
         State { head, files: BTreeMap::new(), generations: BTreeMap::new() }
     }
 
-    /// Part of a head: a path.
+    /// Adds a part of a head: a path.
     pub fn add_file(&mut self, file: FileHead) {
         self.files.insert(file.path, file.record);
     }
 
-    /// Part of a head: a generation.
+    /// Adds a part of a head: a generation.
     pub fn add_generation(&mut self, checkpoint: Checkpoint) {
         self.generations.insert(checkpoint.birth.generation, checkpoint);
     }
 
-    /// A generation begins.
+    /// Starts a generation.
     ///
     /// # Errors
-    /// If its number is not the next one; the state is then as before.
+    /// If its number is not the next one; the state is then unchanged.
     pub fn apply_birth(&mut self, birth: Birth) -> Result<(), Error> {
         let expected = self.head.next_generation;
         if birth.generation.0 != expected {
@@ -108,10 +107,10 @@ impl State {
         Ok(())
     }
 
-    /// Events and progress.
+    /// Applies the events and the progress of a batch.
     ///
     /// # Errors
-    /// If the generation is unknown or the events are not the next ones; the state is then as before.
+    /// If the generation is unknown or the events are not the next ones; the state is then unchanged.
     pub fn apply_batch(&mut self, batch: &Batch) -> Result<(), Error> {
         let expected = self.head.next;
         if batch.first != expected {
@@ -142,13 +141,14 @@ impl State {
         Ok(())
     }
 
-    /// The receiver has everything before `next`; an older acknowledgement changes nothing.
+    /// Records that the receiver has everything before `next`; an older acknowledgement changes nothing.
     pub fn acknowledge(&mut self, next: u64) {
         let next = next.min(self.head.next);
         self.head.acknowledged = Some(self.head.acknowledged.map_or(next, |before| before.max(next)));
     }
 
-    /// A receiver's store had all before the mark. Returns `false` if that was known.
+    /// Records that the store of a receiver has everything before the mark. Returns `false` if that was
+    /// known.
     pub fn remember(&mut self, mark: Mark) -> bool {
         let mark = Mark { next: mark.next.min(self.head.next), ..mark };
         self.head.marks.0.get_or_insert_default().add(mark)

@@ -1,10 +1,10 @@
-//! The writing end of the journal: append, make durable, begin new segments, delete old ones.
+//! Journal writer: appends frames, makes them durable, starts new segments, deletes old ones.
 //!
-//! Rule: what could not be written is kept and tried again ([`Journal::flush`]); until then the caller
-//! must read no more. A write that failed half way is cut back, so the file ends with a whole frame
-//! whenever nothing is pending. A failed sync is answered by writing the unsynced bytes again: the kernel
-//! may have dropped them.
-//! Not here: when to sync or to begin a new segment (`tail::ingest` decides).
+//! Rule: bytes that could not be written stay pending and are retried ([`Journal::flush`]); until then the
+//! caller must not read more. A partial write is truncated, so the file ends with a whole frame whenever
+//! nothing is pending. After a failed sync the unsynced bytes are written again: the kernel may have dropped
+//! them.
+//! Not here: when to sync or to start a new segment (`tail::ingest` decides).
 
 use super::fold::{Fold, Replay};
 use super::frame::{Batch, Birth, BodyRef, FileHead};
@@ -24,19 +24,19 @@ use wire::at_end::AtEnd;
 use wire::id::SensorKey;
 use wire::report::Mark;
 
-/// Changes in one frame of a head: well below the longest frame.
+/// Changes in one frame of a head: well below the limit on the length of a frame.
 const CHANGES_PER_FRAME: usize = 1024;
 
 /// Bytes of open calls in one frame of a head.
 const CALLS_PER_FRAME_BYTES: usize = 512 << 10;
 
-/// The journal, for the one thread that writes it.
+/// The journal, owned by the one thread that writes it.
 pub struct Journal {
     disk: Arc<dyn Disk>,
     config: Config,
     state: State,
     live: Arc<Segment<Sources>>,
-    /// Bytes of the live segment that are written, those of its head, and those that are durable.
+    /// Bytes of the live segment that are written, bytes of its head, and bytes that are durable.
     len: u64,
     head_len: u64,
     synced: u64,
@@ -47,25 +47,25 @@ pub struct Journal {
     shared: Arc<Shared>,
 }
 
-/// What a pending frame will add to the index once it is written.
+/// What a pending frame adds to the index once it is written.
 enum Entry {
     Events { first: u64, at: u64 },
     Born(Birth),
 }
 
-/// What a new segment's head tells beside the state.
+/// What the head of a new segment holds besides the state.
 pub trait Memories {
-    /// The open calls, as [`Replay::calls`] takes them.
+    /// The open calls, in the form that [`Replay::calls`] takes.
     fn calls(&self) -> Vec<u8>;
     /// What the filters remember: path, filter, changes.
     fn memories(&self) -> Vec<(Vec<u8>, String, Vec<Change>)>;
 }
 
 impl Journal {
-    /// Open the journal on this disk, or begin one. Returns what a person should be told, too.
+    /// Opens the journal on this disk, or creates one. Also returns notes for the operator.
     ///
     /// # Errors
-    /// If the disk refuses, or the journal was written by another version of the program.
+    /// If the disk refuses, or another version of the program wrote the journal.
     pub fn open(
         disk: Arc<dyn Disk>,
         config: Config,
@@ -77,7 +77,8 @@ impl Journal {
             Some(live) => live,
             None => begin_first(&disk, State::new(fresh_key))?,
         };
-        // What is there may have been written by a process that was killed before it could sync; what waits for room is not there.
+        // A process that was killed before it could sync may have written what is in the file. A head that
+        // waits for disk space is not in it.
         let synced = live.segment.file().sync().map_err(Error::disk("sync the journal"));
         let is_late = synced.as_ref().is_err_and(late::is_for_now);
         synced.or_else(|error| if is_late { Ok(()) } else { Err(error) })?;
@@ -100,43 +101,44 @@ impl Journal {
         Ok((journal, recovered.notes))
     }
 
-    /// Everything known now.
+    /// The current state.
     #[must_use]
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// A reading end.
+    /// Returns a new reader.
     #[must_use]
     pub fn reader(&self) -> Reader {
         Reader::new(self.shared.clone())
     }
 
-    /// Whether something waits to be written: read no more until [`Journal::flush`] succeeds.
+    /// Whether bytes are pending: the caller must not read more until [`Journal::flush`] succeeds.
     #[must_use]
     pub fn is_held(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// Whether something written is not yet durable.
+    /// Whether written bytes are not yet durable.
     #[must_use]
     pub fn is_unsynced(&self) -> bool {
         self.synced < self.len
     }
 
-    /// Whether an event is not yet durable, and somebody waits for it ([`Reader::await_durable`]).
+    /// Whether an event is not yet durable and a reader waits for it ([`Reader::await_durable`]).
     #[must_use]
     pub fn is_awaited(&self) -> bool {
         self.shared.is_awaited()
     }
 
-    /// A generation begins; its number must be the state's next.
+    /// Starts a generation; its number must be the next one of the state.
     ///
     /// # Errors
-    /// [`Error::Disk`] if it waits to be written; [`Error::Frame`] if it cannot be, and nothing changed.
+    /// [`Error::Disk`] if the frame is pending; [`Error::Frame`] if it cannot be encoded: nothing changed
+    /// then.
     ///
     /// # Panics
-    /// If the number is another one.
+    /// If the number is not the next one.
     pub fn born(&mut self, birth: &Birth) -> Result<(), Error> {
         assert_eq!(birth.generation.0, self.state.head.next_generation, "generations are numbered in order");
         self.encode(BodyRef::Born(birth))?;
@@ -145,10 +147,11 @@ impl Journal {
         self.flush()
     }
 
-    /// Events and progress of a generation. Numbers its events.
+    /// Appends events and progress of a generation, and numbers the events.
     ///
     /// # Errors
-    /// [`Error::Disk`] if it waits to be written; [`Error::Frame`] if it cannot be, and nothing changed.
+    /// [`Error::Disk`] if the frame is pending; [`Error::Frame`] if it cannot be encoded: nothing changed
+    /// then.
     ///
     /// # Panics
     /// If the generation has not started.
@@ -161,10 +164,10 @@ impl Journal {
         self.flush()
     }
 
-    /// The receiver's store has everything before `mark.next`.
+    /// Records that the receiver's store has everything before `mark.next`.
     ///
     /// # Errors
-    /// [`Error::Disk`] if it waits to be written.
+    /// [`Error::Disk`] if the frame is pending; [`Error::Frame`] if it cannot be encoded.
     pub fn acknowledge(&mut self, mark: Mark) -> Result<(), Error> {
         let Mark { store, at, next } = mark;
         self.state.acknowledge(next);
@@ -175,17 +178,17 @@ impl Journal {
         self.flush()
     }
 
-    /// Write what waits, and publish it.
+    /// Writes and publishes the pending frames.
     ///
     /// # Errors
-    /// If the disk refuses; it then waits still, and the file ends with the last whole frame.
+    /// If the disk refuses; the frames then stay pending, and the file ends with the last whole frame.
     pub fn flush(&mut self) -> Result<(), Error> {
         if self.pending.is_empty() {
             return Ok(());
         }
         if let Err(source) = self.live.file().write_at(&self.pending, self.len) {
             let what = format!("write {}", name(self.live.first));
-            // If the cut fails too, the next attempt writes over the same place.
+            // If the truncation fails too, the next attempt writes at the same offset.
             let cut = self.live.file().truncate(self.len);
             return Err(Error::Disk { what, source: cut.err().unwrap_or(source) });
         }
@@ -206,10 +209,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Return when everything written is durable.
+    /// Makes everything written durable before it returns.
     ///
     /// # Errors
-    /// If the disk refuses; call it again.
+    /// If the disk refuses; the caller must retry.
     pub fn sync(&mut self) -> Result<(), Error> {
         self.flush()?;
         if self.synced == self.len {
@@ -226,7 +229,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Write the unsynced bytes again: after a failed sync the kernel takes them for clean.
+    /// Writes the unsynced bytes again: after a failed sync the kernel marks them as clean.
     fn rewrite(&mut self) -> std::io::Result<()> {
         let len = usize::try_from(self.len - self.synced).expect("a segment fits in memory");
         let mut bytes = vec![0; len];
@@ -236,22 +239,22 @@ impl Journal {
         self.live.file().write_at(&bytes, self.synced)
     }
 
-    /// Whether the live segment is long enough for a new one to begin.
+    /// Whether the live segment is long enough to start a new one.
     #[must_use]
     pub fn wants_new_segment(&self) -> bool {
         self.pending.is_empty() && self.len > self.config.segment_len_bytes.max(2 * self.head_len)
     }
 
-    /// Whether a start would replay so much that a new segment is worth its head.
+    /// Whether a restart would replay so much that a new segment is worth the cost of its head.
     #[must_use]
     pub fn is_long_to_replay(&self) -> bool {
         self.pending.is_empty() && self.len - self.head_len > self.head_len.max(REPLAYED_MAX_BYTES)
     }
 
-    /// Begin a new segment, and delete the oldest beyond the budget.
+    /// Starts a new segment, and deletes the oldest segments beyond the budget.
     ///
     /// # Errors
-    /// If the disk refuses; the live segment then goes on.
+    /// If the disk refuses; unless only the deletion failed, the live segment then stays in use.
     pub fn begin_segment(&mut self, memories: &impl Memories) -> Result<(), Error> {
         self.sync()?;
         let doomed = self.shared.segments.beyond_budget(self.config.budget_bytes, self.head_len)?;
@@ -264,7 +267,7 @@ impl Journal {
         segment::delete(&*self.disk, &doomed)
     }
 
-    /// Events of a segment that the receiver, if there is one, does not have.
+    /// The number of events of a segment that the receiver does not have; 0 without a receiver.
     fn unacknowledged(&self, first: u64) -> u64 {
         let Some(acknowledged) = self.state.head.acknowledged else { return 0 };
         let segments = self.shared.segments.all();
@@ -279,7 +282,7 @@ impl Journal {
     }
 }
 
-/// The first segment of a journal, on the disk or, while that is full, waiting for it.
+/// Starts the first segment of a journal: on the disk or, while that is full, in memory.
 fn begin_first(disk: &Arc<dyn Disk>, state: State) -> Result<Live<State, Sources>, Error> {
     match begin(&**disk, state.clone(), &Nothing) {
         Err(error) if late::is_for_now(&error) => {}
@@ -312,7 +315,7 @@ fn begin(disk: &dyn Disk, state: State, memories: &impl Memories) -> Result<Live
     Ok(Live { state, segment, len, head_len: len, chain })
 }
 
-/// Writes the frames of a head, a stretch at a time: the calls of a busy sensor are many.
+/// Writes the frames of a head part by part: the open calls of a busy sensor are many.
 struct Head<'a> {
     file: &'a dyn Stored,
     at: u64,
@@ -353,7 +356,7 @@ impl Head<'_> {
     }
 }
 
-/// Nothing is remembered in a new journal.
+/// Empty memories of a new journal.
 struct Nothing;
 
 impl Memories for Nothing {

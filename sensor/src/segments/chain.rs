@@ -1,36 +1,37 @@
-//! The frames of a log: each carries the checksum of the one before it.
+//! Chained frames of a log: each carries the checksum of the frame before it.
 //!
-//! Pure. This is a format on disk: the body of a frame is an enum whose first variant is a batch of events, and
-//! a batch's first field is the number of its first event, so a scan passes over batches without reading their
-//! events. Not here: length, checksum and version of a frame (`wire::codec`).
+//! Pure. This is a format on disk: the body of a frame is an enum whose first variant is a batch of events,
+//! and the first field of a batch is the number of its first event. So a scan skips batches without reading
+//! their events. Not here: length, checksum and version of a frame (`wire::codec`).
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wire::codec::{Error, HEADER_LEN_BYTES, decode};
 
-/// Number of a batch among the bodies of a log.
+/// Variant number of a batch in the body of a frame.
 const BATCH_TAG: u8 = 0;
 
-/// Append a frame to `out`: the checksum of the frame before it, then the body. Returns its own checksum.
+/// Appends a frame to `out`: the checksum of the frame before it, then the body. Returns the checksum of the
+/// new frame.
 ///
 /// # Errors
-/// If the body is longer than a frame may be; `out` is then as before.
+/// If the body is longer than the limit of a frame; `out` is then unchanged.
 pub fn encode(previous: u32, body: impl Serialize, out: &mut Vec<u8>) -> Result<u32, Error> {
     let at = out.len();
     wire::codec::encode(&(previous, body), out)?;
     Ok(checksum(&out[at..]))
 }
 
-/// The checksum in the header of a whole frame.
+/// Returns the checksum in the header of a whole frame.
 ///
 /// # Panics
-/// If there is less than a header.
+/// If the frame is shorter than a header.
 #[must_use]
 pub fn checksum(frame: &[u8]) -> u32 {
     u32::from_le_bytes(frame[4..8].try_into().expect("a header is eight bytes"))
 }
 
-/// The number of the first event of a whole frame; `None` if it is no batch.
+/// Returns the number of the first event of a whole frame; `None` if it is no batch.
 ///
 /// # Errors
 /// If the frame is damaged.
@@ -45,7 +46,7 @@ pub fn batch_first(frame: &[u8]) -> Result<Option<u64>, Error> {
     }
 }
 
-/// The body of a whole frame; `None` if it is damaged.
+/// Decodes the body of a whole frame; `None` if it is damaged.
 #[must_use]
 pub fn body<B: DeserializeOwned>(frame: &[u8]) -> Option<B> {
     decode::<(u32, B)>(frame).ok().flatten().map(|((_, body), _)| body)

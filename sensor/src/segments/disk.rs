@@ -1,9 +1,8 @@
-//! Where segments are kept: a directory, seen through the few operations a log needs.
+//! Directory of segments, behind a trait with the few operations that a log needs.
 //!
-//! The seam at which tests put a disk that loses what was not synced. [`Directory`] is the real one: it
-//! makes the directory with mode 0700 and files
-//! with mode 0600, and follows no link.
-//! Not here: what is in the files.
+//! Tests implement the trait with a disk that loses what was not synced. [`Directory`] is the real one: it
+//! creates the directory with mode 0700 and files with mode 0600, and follows no symbolic link.
+//! Not here: the content of the files.
 
 use daemon::{state_file, state_folder};
 use std::fs::{File, OpenOptions};
@@ -14,70 +13,70 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 use wire::time::Time;
 
-/// A directory of segments.
+/// Operations of a directory of segments.
 pub trait Disk: Send + Sync {
-    /// Where it is, for messages.
+    /// Path of the directory, for messages.
     fn folder(&self) -> &Path;
-    /// When a file was written last; `None` where that is not known.
+    /// Modification time of a file; `None` where it is not known.
     fn written(&self, name: &str) -> Option<Time>;
-    /// The names of all files.
+    /// Returns the names of all files.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any I/O error.
     fn names(&self) -> io::Result<Vec<String>>;
-    /// Open a file that is there.
+    /// Opens an existing file.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any I/O error.
     fn open(&self, name: &str) -> io::Result<Arc<dyn Stored>>;
-    /// Make an empty file, in place of any of that name.
+    /// Creates an empty file; replaces an existing one of that name.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any I/O error.
     fn create(&self, name: &str) -> io::Result<Arc<dyn Stored>>;
-    /// Give a file another name, in place of any of that name.
+    /// Renames a file; replaces an existing one of the new name.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any I/O error.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
-    /// Delete a file.
+    /// Deletes a file.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any I/O error.
     fn remove(&self, name: &str) -> io::Result<()>;
-    /// Return when all changes of names are durable.
+    /// Makes all changes of names durable before it returns.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any I/O error.
     fn sync_names(&self) -> io::Result<()>;
 }
 
-/// An open file.
+/// Operations of an open file.
 pub trait Stored: Send + Sync {
-    /// Read at a place; fewer bytes than asked for only at the end.
+    /// Reads at an offset; returns fewer bytes than requested only at the end of the file.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any I/O error.
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize>;
-    /// Write all of it at a place. On an error some of it may have been written.
+    /// Writes all of `bytes` at an offset. On an error a part of them may have been written.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any I/O error.
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()>;
-    /// Cut to a length.
+    /// Truncates the file to a length.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any I/O error.
     fn truncate(&self, len: u64) -> io::Result<()>;
-    /// Its length, in bytes.
+    /// Returns the length of the file, in bytes.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any I/O error.
     fn size(&self) -> io::Result<u64>;
-    /// Return when all that was written is durable.
+    /// Makes everything written durable before it returns.
     ///
     /// # Errors
-    /// What the system says; what was written since the last success may then be lost.
+    /// Any I/O error; what was written since the last successful sync may then be lost.
     fn sync(&self) -> io::Result<()>;
 }
 
@@ -88,10 +87,10 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Use this directory; it is made if need be.
+    /// Uses this directory, and creates it if it is missing.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any I/O error.
     pub fn new(path: PathBuf) -> io::Result<Directory> {
         state_folder::prepare_below(&path)?;
         Ok(Directory { path })

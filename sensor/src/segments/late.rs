@@ -1,7 +1,7 @@
-//! A log's first segment while the disk has no room for it: its head waits in memory until there is.
+//! First segment of a log while the disk is full: its head waits in memory until there is space.
 //!
-//! Shell. Rule: what is written after the head reaches the disk or is refused, as by any other file; so nothing is taken that could
-//! be lost. Not here: what is in the head (`journal::writer`).
+//! Shell. Rule: a write after the head reaches the disk or fails, as with any other file; so no event is
+//! accepted that could be lost. Not here: the content of the head (`journal::writer`).
 
 use super::Error;
 use super::disk::{Disk, Stored};
@@ -9,17 +9,17 @@ use super::segment;
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// The file of a segment that could not begin.
+/// File of a segment whose start had to be postponed.
 pub struct Late {
     disk: Arc<dyn Disk>,
     first: u64,
     head: Mutex<Vec<u8>>,
-    /// Set when the head is whole.
+    /// Set when the head is complete.
     is_whole: OnceLock<()>,
     file: OnceLock<Arc<dyn Stored>>,
 }
 
-/// Whether a segment that this keeps from beginning can begin later.
+/// Whether this error is temporary: the segment can be started later.
 #[must_use]
 pub fn is_for_now(error: &Error) -> bool {
     let kinds = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::ReadOnlyFilesystem];
@@ -27,19 +27,19 @@ pub fn is_for_now(error: &Error) -> bool {
 }
 
 impl Late {
-    /// The segment of this first event; what is written until [`Late::end_head`] is its head.
+    /// Creates the segment of this first event; what is written until [`Late::end_head`] is its head.
     #[must_use]
     pub fn new(disk: Arc<dyn Disk>, first: u64) -> Late {
         let (head, is_whole, file) = Default::default();
         Late { disk, first, head, is_whole, file }
     }
 
-    /// The head is whole.
+    /// Marks the head as complete.
     pub fn end_head(&self) {
         self.is_whole.get_or_init(|| ());
     }
 
-    /// The file on the disk, made now if need be. Only the one thread that writes calls it.
+    /// Returns the file on the disk, and creates it first if it is missing. Only the writer thread calls it.
     fn file(&self) -> io::Result<&Arc<dyn Stored>> {
         if self.file.get().is_none() {
             let mut head = self.head.lock().unwrap_or_else(PoisonError::into_inner);

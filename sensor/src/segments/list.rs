@@ -1,8 +1,9 @@
-//! The segments that exist, as the writer and the readers of a log share them.
+//! List of the segments of a log, shared by its writer and its readers.
 //!
-//! Rule: readers take no lock that the writer holds while it writes. What is published stands in the
-//! segments that are listed after it was published, so readers ask in that order ([`Segments::span`]).
-//! Not here: what is in a segment ([`super::segment`]).
+//! Rule: readers take no lock that the writer holds while it writes. A published event is in one of the
+//! segments that are listed after it was published, so readers load the number first and the list second
+//! ([`Segments::span`]).
+//! Not here: the content of a segment ([`super::segment`]).
 
 use super::Error;
 use super::segment::{Legend, Segment};
@@ -16,18 +17,18 @@ pub struct Segments<L> {
     next: watch::Sender<u64>,
 }
 
-/// What holds the events from some number on.
+/// Segments that hold the events from some number on.
 pub struct Span<L> {
-    /// The first event that there is.
+    /// The first existing event.
     pub from: u64,
-    /// Events before it that were wanted and are kept no more.
+    /// Events before it that were requested and are no longer stored.
     pub missed: u64,
-    /// The segments, each with the number after the last event to be read there.
+    /// The segments, each with the number after the last event to read there.
     pub segments: Vec<(Arc<Segment<L>>, u64)>,
 }
 
 impl<L: Legend> Segments<L> {
-    /// These, the live one last; the next event gets the number `next`.
+    /// Creates the list, the live segment last; the next event gets the number `next`.
     #[must_use]
     pub fn new(older: Vec<Arc<Segment<L>>>, live: Arc<Segment<L>>, next: u64) -> Segments<L> {
         let segments = Segments { all: Mutex::new(older.into()), next: watch::Sender::new(next) };
@@ -35,19 +36,19 @@ impl<L: Legend> Segments<L> {
         segments
     }
 
-    /// The number the next event gets; it changes whenever events are published.
+    /// The number of the next event; changes whenever events are published.
     #[must_use]
     pub fn next(&self) -> watch::Receiver<u64> {
         self.next.subscribe()
     }
 
-    /// Events before this number are published.
+    /// Publishes the events before this number.
     pub fn publish(&self, next: u64) {
         self.next.send_if_modified(|known| std::mem::replace(known, next) != next);
     }
 
-    /// A new live segment; the oldest `deleted` are no more. Where the old one has no events the new one takes
-    /// its place.
+    /// Adds a new live segment and removes the oldest `deleted` ones. If the old live segment has no events,
+    /// the new one replaces it.
     pub fn replace_live(&self, live: Arc<Segment<L>>, deleted: usize) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if all.back().is_some_and(|last| last.first == live.first) {
@@ -57,20 +58,20 @@ impl<L: Legend> Segments<L> {
         all.drain(..deleted);
     }
 
-    /// All of them.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Segment<L>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    /// The number of the oldest event that is kept.
+    /// The number of the oldest stored event.
     #[must_use]
     pub fn oldest(&self) -> u64 {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.front().map_or(0, |segment| segment.first)
     }
 
-    /// The oldest, so many that the others and so many more bytes stay within the budget. Never the live one.
+    /// Returns the oldest segments to delete, so that the others and `more_bytes` more stay within the
+    /// budget. Never the live one.
     ///
     /// # Errors
     /// If the disk refuses.
@@ -89,8 +90,8 @@ impl<L: Legend> Segments<L> {
         Ok(doomed)
     }
 
-    /// What holds the published events from `from` on and before `end`. A number from a future that a loss of
-    /// power undid is brought back to the next event's.
+    /// Returns the segments that hold the published events from `from` on and before `end`. A number beyond
+    /// the end, left over from before a power loss, is moved back to that of the next event.
     #[must_use]
     pub fn span(&self, from: u64, end: u64) -> Span<L> {
         let newest = end.min(*self.next.borrow());
@@ -110,7 +111,7 @@ mod tests {
     use crate::segments::disk::Directory;
     use crate::segments::segment::{Nothing, Table, begin};
 
-    /// Segments of 100 bytes each that begin with these numbers.
+    /// Segments of 100 bytes each, with these first events.
     fn segments(firsts: &[u64], next: u64) -> (tempfile::TempDir, Segments<Nothing>) {
         let directory = tempfile::tempdir().expect("a directory");
         let disk = Directory::new(directory.path().to_owned()).expect("a directory");

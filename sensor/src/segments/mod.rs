@@ -1,15 +1,15 @@
-//! Logs of numbered events in segments: what the journal and the domain's store have in common.
+//! Logs of numbered events in segments: shared by the journal and the domain's store.
 //!
 //! ```text
 //! DIRECTORY/events-<number of its first event, 20 digits>.log
-//!     head … head end      everything known when the segment began
+//!     head … head end      the state when the segment was started
 //!     batch | …
 //! ```
 //!
-//! Invariant: a segment has its name only when its head is durable, and is whole on disk before the next one
-//! begins; so at most the end of the last one can be missing or torn. Every frame carries the checksum of the
-//! frame before it, so bytes left over from an older end of the file are never taken for new ones.
-//! Not here: what frames say beside the numbers of events, when a segment ends, when events are durable.
+//! Invariant: a segment gets its name only when its head is durable, and is whole on disk before the next one
+//! is started; so only the end of the last segment can be missing or torn. Every frame carries the checksum
+//! of the frame before it, so bytes left over from an older end of the file are never read as new frames.
+//! Not here: what frames say besides the numbers of events, when a segment ends, when events are durable.
 
 pub mod chain;
 pub mod disk;
@@ -25,24 +25,23 @@ pub mod window;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The disk refused.
+    /// The disk refused an operation.
     #[error("cannot {what}: {source}; check the space and the permissions of the state directory")]
     Disk {
-        /// What was tried, with the name.
+        /// The failed operation, with the file name.
         what: String,
-        /// What the system said.
         source: std::io::Error,
     },
     /// A frame is too large or cannot be written.
     #[error("cannot write a frame: {0}")]
     Frame(#[from] wire::codec::Error),
-    /// What is there cannot be read, and is as it was.
+    /// The log cannot be read; it is unchanged.
     #[error(transparent)]
     Unreadable(#[from] Box<unreadable::Unreadable>),
 }
 
 impl Error {
-    /// Wrap what the system said about `what`.
+    /// Wraps the I/O error of the operation `what`.
     pub(crate) fn disk(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Error {
         let what = what.into();
         move |source| Error::Disk { what, source }

@@ -1,33 +1,35 @@
-//! How often a log may be made durable because somebody waits for it: at once, but not without end.
+//! Rate limiter of syncs: while a client waits for durable events, a log syncs at once, but at a bounded
+//! rate.
 //!
-//! Pure. A sync costs a disk that others need and, on flash, a part of its life. So syncs are spread: for long one
-//! each [`SPACING`], and [`BURST`] in a row after a rest. What comes before the next one is made durable by it.
-//! Not here: whether somebody waits, and how late a sync may be that no one waits for.
+//! Pure. A sync costs time on a disk that others need and, on flash, a part of its lifetime. So the rate is
+//! limited to one sync per [`SPACING`] in the long run, and to [`BURST`] in a row after a rest. One sync
+//! makes everything durable that was written before it.
+//! Not here: whether a client waits, and how late a sync may be when no client waits.
 
 use std::time::Duration;
 
-/// Time between two syncs for long: fifty a second are a half of what a turning disk can do, and on flash about
-/// 1 MB each second of pages and file system journal.
+/// Average time between two syncs: fifty per second are half of what a spinning disk can do, and on flash
+/// about 1 MB of pages and file system journal per second.
 pub const SPACING: Duration = Duration::from_millis(20);
 
-/// Syncs that may follow each other at once after a rest: a handful of events each second never wait.
+/// Syncs that may follow each other at once after a rest: a handful of events per second never wait.
 pub const BURST: u32 = 50;
 
-/// When the next sync may be.
+/// State of the rate limiter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pace {
-    /// When all that was used of the burst will be there again.
+    /// Time when the whole burst will be available again.
     whole_at: Duration,
 }
 
 impl Pace {
-    /// When a sync may begin, by the clock of [`Pace::note`].
+    /// Earliest time of the next sync, by the clock of [`Pace::note`].
     #[must_use]
     pub fn due(&self) -> Duration {
         self.whole_at.saturating_sub(SPACING * (BURST - 1))
     }
 
-    /// A sync begins, because somebody waits or for whatever reason.
+    /// Records the start of a sync, whatever its reason.
     pub fn note(&mut self, now: Duration) {
         self.whole_at = self.whole_at.max(now) + SPACING;
     }
@@ -37,7 +39,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Syncs of somebody who waits all the time, from one moment on for so long.
+    /// Counts the syncs for a client that always waits, from `from` on for `span`.
     fn syncs(pace: &mut Pace, from: Duration, span: Duration) -> u32 {
         let (mut now, mut syncs) = (from, 0);
         while now < from + span {

@@ -1,10 +1,10 @@
-//! Opening a log that a crash, a power loss or an orderly stop left behind.
+//! Recovery: opens a log after a crash, a power loss or an orderly stop.
 //!
-//! Rule: a frame counts only if it is whole, undamaged, follows the frame before it by checksum, and says
-//! something that can follow; the first that does not is where the log ends. The last segment with a whole
-//! head counts; what follows its last good frame is cut off and the cut is durable before anything is
-//! appended. A segment with a damaged head is set aside, never deleted.
-//! Not here: what frames mean ([`Fold`] is the log's own).
+//! Rule: a frame counts only if it is whole, undamaged, follows the frame before it by checksum, and does not
+//! contradict the frames before it; the log ends at the first frame that fails. The last segment with a whole
+//! head becomes the live one. What follows its last good frame is cut off, and the cut is durable before
+//! anything is appended. A segment with a damaged head is renamed, never deleted.
+//! Not here: what frames mean (each log has its own [`Fold`]).
 
 use super::disk::Disk;
 use super::segment::{Legend, Segment, Table, firsts, name};
@@ -15,50 +15,49 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use wire::version::Format;
 
-/// The fold of one segment's frames into what is known at its end; what else they hold goes to an `R`.
+/// Fold of the frames of one segment into the state at its end; what else they hold goes to an `R`.
 pub trait Fold<R: ?Sized>: Default {
-    /// The body of a frame.
     type Body: DeserializeOwned;
-    /// What is known at the end.
+    /// The state at the end of the segment.
     type State;
-    /// What the log holds, for messages.
+    /// Texts about the log, for messages.
     const CONTENT: Content;
-    /// The version of what its frames hold.
+    /// The version of the content of the frames.
     const FORMAT: Format;
 
-    /// What a frame says of the events before and in it.
+    /// Returns what a frame says about the events before it and in it.
     fn mark(body: &Self::Body) -> Mark;
 
-    /// Take a frame.
+    /// Applies a frame.
     ///
     /// # Errors
-    /// If it cannot follow; the fold is then as before.
+    /// If the frame cannot follow; the fold is then unchanged.
     fn step(&mut self, body: Self::Body, replay: &mut R) -> Result<(), Damage>;
 
     /// Whether the head is complete.
     fn is_past_head(&self) -> bool;
 
-    /// What is known at the end of what was taken; `None` before the head is complete.
+    /// Returns the state after all frames so far; `None` before the head is complete.
     fn finish(self) -> Option<Self::State>;
 }
 
-/// Why bytes are not the log's next frame.
+/// Why bytes are not the next frame of the log.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Damage {
-    /// Not a frame.
+    /// Not a frame: too long, damaged, or of another version.
     #[error(transparent)]
     Frame(#[from] wire::codec::Error),
-    /// A whole frame that was written after another one than stands before it.
+    /// A whole frame that was written after a different frame.
     #[error("frame does not follow the one before it")]
     Chain,
     /// A head of another version.
     #[error("head has version {found}")]
     Version {
-        /// The version found.
+        /// The unsupported version.
         found: u16,
     },
-    /// A whole frame out of place: a segment begins with its head.
+    /// A whole frame out of order: the head of a segment comes first, once and complete.
     #[error("frame is out of place: the head of a segment comes first, once and whole")]
     Order,
     /// A frame that contradicts those before it.
@@ -66,23 +65,22 @@ pub enum Damage {
     Contradiction(String),
 }
 
-/// What was found.
+/// Result of a recovery.
 pub struct Recovered<S, L> {
-    /// The segment that goes on; `None` if there is none yet.
+    /// The segment to append to; `None` if there is none yet.
     pub live: Option<Live<S, L>>,
     /// The segments before it, the oldest first.
     pub older: Vec<Arc<Segment<L>>>,
-    /// What a person should be told, in sentences.
+    /// Notes for the operator, in sentences.
     pub notes: Vec<String>,
-    /// A segment was set aside: numbers may be given again.
+    /// A segment with a damaged head was renamed: its event numbers may be used again.
     pub is_shorter: bool,
 }
 
-/// The segment that goes on.
+/// The segment to append to.
 pub struct Live<S, L> {
-    /// Everything known at its end.
+    /// The state at its end.
     pub state: S,
-    /// The segment.
     pub segment: Arc<Segment<L>>,
     /// Its length, in bytes.
     pub len: u64,
@@ -92,10 +90,10 @@ pub struct Live<S, L> {
     pub chain: u32,
 }
 
-/// Read what is there.
+/// Recovers the log on this disk.
 ///
 /// # Errors
-/// If the disk refuses, or the log was written by another version of the program.
+/// If the disk refuses, or another version of the program wrote the log.
 pub fn recover<F, L, R>(disk: &dyn Disk, replay: &mut R) -> Result<Recovered<F::State, L>, Error>
 where
     F: Fold<R>,
@@ -106,7 +104,7 @@ where
     let open = |first| Segment::open(disk, first).map_err(|source| refused(Some(name(first)), source));
     let names = disk.names().map_err(|source| refused(None, source))?;
     for unfinished in names.iter().filter(|name| name.ends_with(".new")) {
-        // A head that was never finished: nothing depends on it.
+        // A head that was never completed: nothing depends on it.
         disk.remove(unfinished).map_err(Error::disk(format!("remove {unfinished}")))?;
     }
     let mut firsts = firsts(&names);
@@ -187,7 +185,7 @@ where
     Ok(Some(Live { state, segment: Arc::new(segment), len: good, head_len, chain }))
 }
 
-/// A fold that checks that each frame follows the one before it.
+/// Fold that checks that each frame follows the frame before it.
 #[derive(Default)]
 pub struct Folding<F> {
     fold: F,
@@ -196,11 +194,11 @@ pub struct Folding<F> {
 }
 
 impl<F> Folding<F> {
-    /// Take the frame at the start of `bytes`, shown to `look` first: how long it is, or `None` if more bytes
-    /// are needed.
+    /// Applies the frame at the start of `bytes`, after passing its body to `look`. Returns its length, or
+    /// `None` if more bytes are needed.
     ///
     /// # Errors
-    /// If it is not the log's next frame; the fold is then as before.
+    /// If it is not the next frame of the log; the fold is then unchanged.
     pub fn step<R: ?Sized>(
         &mut self,
         bytes: &[u8],

@@ -1,7 +1,7 @@
-//! One segment as readers see it: an open file, how much of it is published, and a sparse index.
+//! Segment as readers see it: an open file, its published length, and a sparse index.
 //!
-//! The writer adds to it while readers read; a reader never looks past what is published.
-//! The index of a segment that this run did not write is made when it is first read.
+//! The writer appends while readers read; a reader never reads beyond the published length. The index of a
+//! segment from an earlier run is built at the first read.
 
 use super::disk::{Disk, Stored};
 use super::window::Window;
@@ -9,17 +9,17 @@ use super::{Error, chain};
 use serde::de::DeserializeOwned;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Events between two entries of the index, at least: what is read before the wanted place is little, and
-/// 32 MiB of events have some 1,600 entries.
+/// Events between two entries of the index, at least: little is read before the requested position, and 32
+/// MiB of events have about 1,600 entries.
 const INDEX_STEP: u64 = 128;
 
-/// The name of the segment whose first event has this number.
+/// Name of the segment whose first event has this number.
 #[must_use]
 pub fn name(first: u64) -> String {
     format!("events-{first:020}.log")
 }
 
-/// The numbers of the first events of the segments that have these names, in order.
+/// Numbers of the first events of the segments with these names, in ascending order; other files are skipped.
 #[must_use]
 pub fn firsts(names: &[String]) -> Vec<u64> {
     let mut firsts: Vec<u64> = names.iter().filter_map(|name| first_of(name)).collect();
@@ -32,7 +32,8 @@ fn first_of(name: &str) -> Option<u64> {
     (digits.len() == 20).then(|| digits.parse().ok())?
 }
 
-/// Write a new segment's head; it gets its name, in place of any of that name, when the head is durable.
+/// Writes the head of a new segment. When the head is durable, the file gets its name and replaces any file
+/// of that name.
 ///
 /// # Errors
 /// If the disk refuses.
@@ -51,15 +52,15 @@ pub fn begin(
         Ok(file)
     };
     write().inspect_err(|_| {
-        // Whatever was made is in the way of nothing: recovery removes it.
+        // A leftover does no harm: recovery removes it.
         let _nothing_there = disk.remove(&new);
     })
 }
 
-/// Delete segments; those that are not there are no error.
+/// Deletes segments; a missing file is no error.
 ///
 /// # Errors
-/// If the disk refuses; some may be deleted then.
+/// If the disk refuses; some segments may be deleted by then.
 pub fn delete(disk: &dyn Disk, firsts: &[u64]) -> Result<(), Error> {
     for first in firsts {
         match disk.remove(&name(*first)) {
@@ -72,24 +73,22 @@ pub fn delete(disk: &dyn Disk, firsts: &[u64]) -> Result<(), Error> {
     Ok(())
 }
 
-/// What readers of a segment need beside the places of its events, from its other frames.
+/// What readers of a segment need besides the positions of its events; collected from its other frames.
 pub trait Legend: Clone + Default {
-    /// The body of a frame.
     type Body: DeserializeOwned;
 
-    /// Take in a frame of the segment.
+    /// Collects from a frame of the segment.
     fn note(&mut self, body: &Self::Body);
 }
 
-/// A segment.
 pub struct Segment<L> {
-    /// Number of its first event.
+    /// Number of the first event.
     pub first: u64,
     file: Arc<dyn Stored>,
     table: Mutex<Option<Table<L>>>,
 }
 
-/// What is known of a segment's content.
+/// Published length, legend and index of a segment.
 #[derive(Clone, Debug, Default)]
 pub struct Table<L> {
     /// Published bytes.
@@ -99,31 +98,30 @@ pub struct Table<L> {
 }
 
 impl<L: Legend> Table<L> {
-    /// No events are indexed yet.
+    /// A table without indexed events.
     #[must_use]
     pub fn new(len: u64, legend: L) -> Table<L> {
         Table { len, legend: Arc::new(legend), index: Arc::default() }
     }
 
-    /// What its other frames say.
     #[must_use]
     pub fn legend(&self) -> &Arc<L> {
         &self.legend
     }
 
-    /// Change what its other frames say.
+    /// Access to the legend for changes.
     pub fn legend_mut(&mut self) -> &mut L {
         Arc::make_mut(&mut self.legend)
     }
 
-    /// A batch stands at this place.
+    /// Adds a batch at this position to the index, unless it is too near to the last entry.
     pub fn add_batch(&mut self, first: u64, at: u64) {
         if self.index.last().is_none_or(|(indexed, _)| first >= indexed + INDEX_STEP) {
             Arc::make_mut(&mut self.index).push((first, at));
         }
     }
 
-    /// Where to begin looking for an event: at or before the batch that holds it.
+    /// Returns the position where the search for an event starts: at or before the batch that holds it.
     #[must_use]
     pub fn place(&self, number: u64) -> u64 {
         let after = self.index.partition_point(|(first, _)| *first <= number);
@@ -132,21 +130,20 @@ impl<L: Legend> Table<L> {
 }
 
 impl<L: Legend> Segment<L> {
-    /// A segment of which this is known; `None`: to be looked through when first read.
+    /// Creates a segment with this table; `None`: the first read scans the file.
     #[must_use]
     pub fn new(first: u64, file: Arc<dyn Stored>, table: Option<Table<L>>) -> Segment<L> {
         Segment { first, file, table: Mutex::new(table) }
     }
 
-    /// Open a segment, to be looked through when first read.
+    /// Opens a segment; the first read scans the file.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any I/O error.
     pub fn open(disk: &dyn Disk, first: u64) -> std::io::Result<Segment<L>> {
         Ok(Segment::new(first, disk.open(&name(first))?, None))
     }
 
-    /// Its file.
     #[must_use]
     pub fn file(&self) -> &Arc<dyn Stored> {
         &self.file
@@ -160,13 +157,13 @@ impl<L: Legend> Segment<L> {
         self.file.size().map_err(Error::disk(format!("measure {}", name(self.first))))
     }
 
-    /// Change what is published.
+    /// Changes the published table.
     pub fn publish(&self, change: impl FnOnce(&mut Table<L>)) {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         change(table.get_or_insert_default());
     }
 
-    /// What is known now; looks the file through if that has not been done.
+    /// Returns the current table; scans the file if that has not been done.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -199,7 +196,7 @@ impl<L: Legend> Segment<L> {
     }
 }
 
-/// The legend of a log that says nothing but events.
+/// The legend of a log whose frames are all events.
 #[cfg(test)]
 #[derive(Clone, Debug, Default)]
 pub(super) struct Nothing;

@@ -1,9 +1,10 @@
-//! The report on a log that cannot be read: which folder, what was expected and found, what is lost by moving it away.
+//! Report on an unreadable log: its folder, what was expected and found, what is lost by moving it away.
 //!
-//! Rule: a log that cannot be read is never changed; the command that moves it away is printed, and an operator types it.
-//! What is lost is measured from what can still be read: numbers of events from the names of segments, times from the
-//! events, else from the files.
-//! Not here: damage at the end of a log, which is cut off, and a damaged head, which is set aside (`recovery`).
+//! Rule: an unreadable log is never changed; the command that moves it away is printed, and an operator runs
+//! it. The loss is measured from what can still be read: numbers of events from the names of segments, times
+//! from the events, else from the files.
+//! Not here: damage at the end of a log, which is cut off, and a damaged head, whose segment is renamed
+//! (`recovery`).
 
 use super::disk::Disk;
 use super::recovery::Fold;
@@ -17,21 +18,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 use wire::time::Time;
 
-/// What one kind of log holds, for messages.
+/// Texts about one kind of log, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// The log, with its article.
+    /// Name of the log, with its article.
     pub what: &'static str,
-    /// What is lost with its events, and what happens then.
+    /// What is lost with its events, and the consequence.
     pub beside: &'static str,
 }
 
-/// What a frame says of the events before and in it.
+/// What a frame says about the events before it and in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// When its events were read or stored.
+    /// Time when its events were read or stored.
     pub written: Option<Time>,
-    /// The number of the event after it.
+    /// Number of the event after it.
     pub next: Option<u64>,
     /// The representative has every event before this number.
     pub received: Option<u64>,
@@ -46,46 +47,44 @@ pub struct Unreadable {
     loss: Loss,
 }
 
-/// Why it cannot be read.
+/// Why the log cannot be read.
 #[derive(Debug)]
 pub enum Reason {
-    /// A segment is of another version.
+    /// A segment has another version.
     Version {
-        /// The segment's name.
+        /// Name of the segment.
         name: String,
-        /// What has the version.
+        /// The part of the segment that has the version.
         of: &'static str,
-        /// The version found.
         found: u16,
         /// The versions that this program reads.
         expected: String,
     },
-    /// The system refuses a segment, or, without a name, the folder.
+    /// The operating system refuses a segment or, without a name, the folder.
     System {
-        /// The segment's name.
+        /// Name of the segment.
         name: Option<String>,
-        /// What the system said.
         source: io::Error,
     },
 }
 
-/// What is lost when a log is moved away, as far as it can be measured.
+/// Loss when a log is moved away, as far as it can be measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Loss {
-    /// The number of the oldest event.
+    /// Number of the oldest event.
     first: Option<u64>,
-    /// The number after the newest event that was found; there may be more.
+    /// Number after the newest event found; there may be more.
     next: Option<u64>,
-    /// When the oldest event was written.
+    /// Time when the oldest event was written.
     since: Option<Time>,
-    /// When the newest event was written.
+    /// Time when the newest event was written.
     until: Option<Time>,
     /// The representative has every event before this number.
     received: Option<u64>,
 }
 
 impl Unreadable {
-    /// The error on a log on `disk`, which is of the kind that `F` reads.
+    /// The error for the log on `disk`, of the kind that `F` reads.
     pub(super) fn error<F: Fold<R>, R: ?Sized>(disk: &dyn Disk, reason: Reason) -> Error {
         let loss = Loss::measure::<F, R>(disk);
         Error::Unreadable(Box::new(Unreadable {
@@ -96,14 +95,14 @@ impl Unreadable {
         }))
     }
 
-    /// The error on what the system said about a segment of a log on `disk`, or, without a name, about its folder. What the
-    /// next start may not meet again, such as too many open files, is [`Error::Disk`].
+    /// The error for an I/O error on a segment of a log on `disk` or, without a name, on its folder. An error
+    /// that the next start may not meet, such as too many open files, is [`Error::Disk`].
     pub(super) fn refused<F: Fold<R>, R: ?Sized>(
         disk: &dyn Disk,
         name: Option<String>,
         source: io::Error,
     ) -> Error {
-        // Without a number of the system it is no regular file.
+        // An error without an errno value means that it is no regular file.
         if source.kind() == io::ErrorKind::PermissionDenied || source.raw_os_error().is_none() {
             return Unreadable::error::<F, R>(disk, Reason::System { name, source });
         }
@@ -111,7 +110,6 @@ impl Unreadable {
         Error::Disk { what: format!("{what} in {}", disk.folder().display()), source }
     }
 
-    /// Why it cannot be read.
     #[must_use]
     pub fn reason(&self) -> &Reason {
         &self.reason
@@ -164,7 +162,7 @@ impl fmt::Display for Loss {
 
 impl Loss {
     fn measure<F: Fold<R>, R: ?Sized>(disk: &dyn Disk) -> Loss {
-        // What cannot be listed cannot be measured either; the reason says so.
+        // A folder that cannot be listed cannot be measured either; the reason reports it.
         let firsts = firsts(&disk.names().unwrap_or_default());
         let (Some(oldest), Some(newest)) = (firsts.first(), firsts.last()) else { return Loss::default() };
         let mut loss = Loss {
@@ -195,7 +193,7 @@ impl Loss {
     }
 }
 
-/// Pass the marks of a segment to `take`, until it returns `false` or a frame cannot be read.
+/// Passes the marks of a segment to `take`, until it returns `false` or a frame cannot be read.
 fn marks<F: Fold<R>, R: ?Sized>(disk: &dyn Disk, first: u64, mut take: impl FnMut(Mark) -> bool) {
     let Ok(file) = disk.open(&name(first)) else { return };
     let Ok(size) = file.size() else { return };
@@ -208,7 +206,7 @@ fn marks<F: Fold<R>, R: ?Sized>(disk: &dyn Disk, first: u64, mut take: impl FnMu
     }
 }
 
-/// What to do about a path that this user may not open.
+/// Advice for a path that this user may not open.
 fn permission(path: &Path, is_folder: bool) -> String {
     use std::os::unix::fs::MetadataExt as _;
     let user = rustix::process::geteuid().as_raw();
@@ -229,7 +227,8 @@ fn permission(path: &Path, is_folder: bool) -> String {
     }
 }
 
-/// Where a folder can be moved to: what is there already would take it in, or keep it out.
+/// Finds an unused name to move a folder to: an existing folder would absorb it, an existing file would block
+/// it.
 fn aside(folder: &Path) -> PathBuf {
     let named = |ending: &str| PathBuf::from([folder.as_os_str(), ending.as_ref()].join(OsStr::new("")));
     let numbered = (2..).map(|number| named(&format!(".unreadable.{number}")));
@@ -237,12 +236,12 @@ fn aside(folder: &Path) -> PathBuf {
     names.find(|path| std::fs::symlink_metadata(path).is_err()).expect("numbers do not end")
 }
 
-/// A path as a shell takes it.
+/// Quotes a path for a shell.
 fn quoted(path: &Path) -> String {
     wire::shell::quoted(&path.to_string_lossy())
 }
 
-/// A time in UTC, to the second.
+/// Displays a time in UTC, to the second.
 pub(super) struct Moment(pub(super) Time);
 
 impl fmt::Display for Moment {

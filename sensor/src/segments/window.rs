@@ -1,20 +1,21 @@
-//! Going through the frames of a segment's file, a stretch at a time.
+//! Frame iterator over the file of a segment, with a read buffer.
 //!
-//! Rule: a frame is found by its length alone; whoever reads it checks it.
-//! Not here: what frames say.
+//! Rule: frames are delimited by their length alone; the caller checks their content.
+//! Not here: the content of frames.
 
 use super::Error;
 use super::disk::Stored;
 use std::sync::Arc;
 use wire::codec::{BODY_LEN_MAX_BYTES, HEADER_LEN_BYTES};
 
-/// Bytes read at once when frames are looked through.
+/// Size of the read buffer, in bytes.
 const WINDOW_LEN_BYTES: usize = 256 << 10;
 
-/// Goes through the frames of a file without holding more of it than a frame.
+/// Iterates over the frames of a file, with a buffer of `WINDOW_LEN_BYTES`, or of one frame if that is
+/// longer.
 pub struct Window {
     file: Arc<dyn Stored>,
-    /// Place of `bytes[0]`, in bytes.
+    /// Offset of `bytes[0]` in the file, in bytes.
     at: u64,
     end: u64,
     bytes: Vec<u8>,
@@ -22,13 +23,13 @@ pub struct Window {
 }
 
 impl Window {
-    /// From `at` to `end`, in bytes.
+    /// Creates an iterator from `at` to `end`, in bytes.
     #[must_use]
     pub fn new(file: Arc<dyn Stored>, at: u64, end: u64) -> Window {
         Window { file, at, end, bytes: Vec::new(), used: 0 }
     }
 
-    /// The next frame by its length, unchecked, and its place; `None` if no whole frame is left.
+    /// Returns the next frame by its length, unchecked, and its offset; `None` if no whole frame is left.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -49,7 +50,7 @@ impl Window {
         Ok(Some((self.at + from as u64, &self.bytes[from..from + whole])))
     }
 
-    /// Go on at this place, in bytes.
+    /// Continues at this offset, in bytes.
     pub fn seek(&mut self, at: u64) {
         let within = at.checked_sub(self.at).and_then(|used| usize::try_from(used).ok());
         match within.filter(|used| *used <= self.bytes.len()) {
@@ -61,7 +62,7 @@ impl Window {
         }
     }
 
-    /// Make at least `len` unread bytes available, if the file has them.
+    /// Makes at least `len` unread bytes available, if the file has them.
     fn fill(&mut self, len: usize) -> Result<(), Error> {
         if self.bytes.len() - self.used >= len {
             return Ok(());
