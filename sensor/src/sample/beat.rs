@@ -1,8 +1,8 @@
-//! When a thread that sweeps does so: on time, at a rate that can be changed while it runs, until it is told to stop.
+//! Ticker of a sampling thread: wakes it on time, at a rate that can change at runtime, until it is stopped.
 //!
-//! Shell: the clock and the waiting of both samplers, of the host and of its processes. Rule: the thread waits for its
-//! deadline and for orders, and for nothing else. It sweeps at the highest of its own rate and of those that others
-//! wish for ([`Wish`]).
+//! Shell: the clock and the waiting of both samplers, of the host and of its processes. Rule: the thread
+//! waits only for its deadline and for commands. It sweeps at the highest of its base rate and the rates that
+//! others request ([`Wish`]).
 //! Not here: when a sweep is due (`schedule`), what a sweep does.
 
 use super::schedule::{Rate, Schedule};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Why sampling ended other than as asked.
+/// Why sampling ended unexpectedly.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -20,7 +20,7 @@ pub enum Error {
     Panicked(String),
 }
 
-/// The orders of a thread that sweeps.
+/// Ticker with the commands to a sampling thread.
 #[derive(Debug)]
 pub struct Beat {
     orders: Mutex<Orders>,
@@ -29,9 +29,10 @@ pub struct Beat {
 
 #[derive(Debug)]
 struct Orders {
-    /// Of the thread itself.
+    /// The configured rate of the thread.
     base: Rate,
-    /// Of others, each by the number of its [`Wish`]: one for each part of the sensor that may have one.
+    /// Requested rates, by the number of their [`Wish`]: one for each part of the sensor that may request
+    /// one.
     wishes: BTreeMap<u64, Rate>,
     next_wish: u64,
     stop: bool,
@@ -45,8 +46,8 @@ impl Orders {
     }
 }
 
-/// A rate at which somebody beside the thread itself wants it to sweep, at least; none at first. Dropped, it is
-/// withdrawn.
+/// Rate request: another part of the sensor demands at least this rate; no rate at first. Dropping it
+/// withdraws the request.
 #[derive(Debug)]
 pub struct Wish {
     beat: Arc<Beat>,
@@ -54,7 +55,7 @@ pub struct Wish {
 }
 
 impl Wish {
-    /// From the last sweep on, sweep at least so often; `None`: no longer.
+    /// Requests at least this rate, counted from the last sweep; `None` withdraws the request.
     pub fn set(&self, rate: Option<Rate>) {
         self.beat.order(|orders| match rate {
             Some(rate) => drop(orders.wishes.insert(self.number, rate)),
@@ -69,37 +70,37 @@ impl Drop for Wish {
     }
 }
 
-/// What the thread is to do next.
+/// The next action of the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Sweep; it is so long since the clock's start.
+    /// Sweep; the value is the time on the clock of `running`.
     Sweep(Duration),
-    /// A pause was asked for and is over; no sweep is due.
+    /// The requested pause is over, and no sweep is due.
     Paused,
-    /// End.
+    /// End the thread.
     Stop,
 }
 
 impl Beat {
-    /// Sweeps at this rate.
+    /// Creates a ticker with this base rate.
     #[must_use]
     pub fn new(rate: Rate) -> Beat {
         let orders = Orders { base: rate, wishes: BTreeMap::new(), next_wish: 0, stop: false };
         Beat { orders: Mutex::new(orders), ordered: Condvar::new() }
     }
 
-    /// How often: the highest of its own rate and of those wished for.
+    /// The current rate: the highest of the base rate and the requested rates.
     #[must_use]
     pub fn rate(&self) -> Rate {
         locked(&self.orders).rate()
     }
 
-    /// From the last sweep on, another rate of its own.
+    /// Changes the base rate; the new period counts from the last sweep.
     pub fn set_rate(&self, rate: Rate) {
         self.order(|orders| orders.base = rate);
     }
 
-    /// Something by which others can have it sweep more often.
+    /// Returns a handle by which another part of the sensor can request a higher rate.
     #[must_use]
     pub fn wish(self: &Arc<Beat>) -> Wish {
         let mut orders = locked(&self.orders);
@@ -108,8 +109,8 @@ impl Beat {
         Wish { beat: Arc::clone(self), number }
     }
 
-    /// Run `work` on a thread of its own until `shutdown` fires and it has seen [`Next::Stop`]. Dropping the future stops
-    /// it too.
+    /// Runs `work` on a dedicated thread until `shutdown` fires and the thread has received [`Next::Stop`].
+    /// Dropping the future stops the thread too.
     ///
     /// # Errors
     /// If the thread panicked.
@@ -119,7 +120,7 @@ impl Beat {
         work: impl FnOnce() + Send + 'static,
     ) -> Result<(), Error> {
         let _stop = StopOnDrop(Arc::clone(&self));
-        // A thread of its own: reading the kernel can take milliseconds on a host in trouble.
+        // A dedicated thread: reading from the kernel can take milliseconds on an overloaded host.
         let mut work = tokio::task::spawn_blocking(work);
         let outcome = tokio::select! {
             outcome = &mut work => outcome,
@@ -131,7 +132,7 @@ impl Beat {
         outcome.map_err(|error| Error::Panicked(error.to_string()))
     }
 
-    /// Begin to follow it.
+    /// Returns the thread's side of the ticker; the first sweep is due at once.
     #[must_use]
     pub fn follow(&self) -> Follower<'_> {
         let rate = self.rate();
@@ -144,7 +145,7 @@ impl Beat {
     }
 }
 
-/// Ends the thread when the task that owns it is dropped.
+/// Stops the thread when the task that owns it is dropped.
 struct StopOnDrop(Arc<Beat>);
 
 impl Drop for StopOnDrop {
@@ -153,7 +154,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// The thread's own side of a beat.
+/// The thread's side of a ticker.
 #[derive(Debug)]
 pub struct Follower<'a> {
     beat: &'a Beat,
@@ -162,7 +163,7 @@ pub struct Follower<'a> {
 }
 
 impl Follower<'_> {
-    /// Wait for what is next, at most `pause` long if one is given.
+    /// Waits for the next action, at most for `pause` if one is given.
     pub fn next(&mut self, pause: Option<Duration>) -> Next {
         let mut orders = locked(&self.beat.orders);
         let mut may_pause = true;
@@ -192,19 +193,20 @@ impl Follower<'_> {
         }
     }
 
-    /// Moments at which a sweep was due and none was made, because one before took too long.
+    /// Deadlines without a sweep, because an earlier sweep took too long.
     #[must_use]
     pub fn slipped_total(&self) -> u64 {
         self.schedule.slipped_total()
     }
 }
 
-/// Nothing behind the locks of sampling is left half done by a panic, or the next sweep mends it.
+/// Locks a mutex and ignores poisoning: a panic leaves nothing half done behind the locks of sampling, or the
+/// next sweep repairs it.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Time since boot without suspension, the clock that waiting uses too.
+/// Time since boot without suspension; waiting uses the same clock.
 pub(crate) fn running() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))

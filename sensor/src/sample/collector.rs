@@ -1,7 +1,7 @@
-//! Sources of figures, and how they are run together.
+//! Collectors: sources of metrics, run together in a sweep.
 //!
-//! Rule: a collector that fails or panics says so in its own figures and stops no one. Each sweep tells
-//! how long every collector took and whether it succeeded, under node_exporter's names.
+//! Rule: a collector that fails or panics reports that in its own metrics and stops no other. Each sweep
+//! reports the duration and the success of every collector, under node_exporter's names.
 //! Not here: what is collected (`host`), when (`schedule`).
 
 use super::host::fields::Malformed;
@@ -14,54 +14,52 @@ use std::time::Duration;
 use wire::sample::{Metric, Semantics};
 use wire::time::Time;
 
-/// Both clocks at the beginning of a sweep.
+/// Both clocks at the start of a sweep.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Now {
-    /// The calendar.
+    /// Calendar time.
     pub calendar: Time,
     /// Time since a fixed start; never goes back.
     pub running: Duration,
 }
 
-/// Why a collector gave nothing, or not all.
+/// Why a collector returned no values.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// This host does not have it (an older kernel, a container). It is not asked again.
+    /// This host does not have the source (an older kernel, a container). The collector is not run again.
     #[error("not available on this host: {0}")]
     Unavailable(String),
-    /// The system refused.
+    /// The operating system refused to read the file.
     #[error("cannot read {}: {error}", path.display())]
     Read {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
         error: io::Error,
     },
-    /// The kernel's text is not as expected.
+    /// The text of the kernel has an unexpected format.
     #[error("{}: {malformed}", path.display())]
     Malformed {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What was expected and found.
         malformed: Malformed,
     },
 }
 
-/// A source of figures.
+/// A source of metrics.
 pub trait Collector: Send {
-    /// What it is called in its own figures; unique.
+    /// Its name in the metrics about collectors; unique.
     fn name(&self) -> &'static str;
 
-    /// Add this moment's values to `out`. Always the same metrics in the same order, as far as the host
-    /// allows: that is what makes a sweep cheap.
+    /// Adds the current values to `out`. A collector adds the same metrics in the same order at every sweep,
+    /// as far as the host allows: that makes a sweep cheap.
     ///
     /// # Errors
-    /// If a source cannot be read or understood. What was added before is taken back by the caller.
+    /// If a source cannot be read or parsed. The caller then removes the values added before.
     fn collect(&mut self, now: Now, out: &mut Rows) -> Result<(), Error>;
 }
 
-/// All collectors of a host, with their own figures.
+/// All collectors of a host, with the metrics about them.
 pub struct Collectors {
     seats: Vec<Seat>,
     rows: Rows,
@@ -74,24 +72,25 @@ struct Seat {
     success: Arc<Metric>,
 }
 
-/// How a collector fared the last time; told when it changes, not at every sweep.
+/// Outcome of a collector's last run; logged when it changes, not at every sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Untried,
     Good,
     Failing,
-    /// Not asked again: this host does not have it, or it panicked and its state cannot be trusted.
+    /// Never run again: this host does not have the source, or the collector panicked and its state cannot be
+    /// trusted.
     Retired,
 }
 
 impl Collectors {
-    /// Run these, in this order.
+    /// Creates the set; collectors run in this order.
     #[must_use]
     pub fn new(collectors: Vec<Box<dyn Collector>>) -> Collectors {
         Collectors { seats: collectors.into_iter().map(Seat::new).collect(), rows: Rows::default() }
     }
 
-    /// One sweep that began at `now`; `running` reads the clock of [`Now::running`].
+    /// Runs one sweep that started at `now`; `running` reads the clock of [`Now::running`].
     pub fn sweep(&mut self, now: Now, running: impl Fn() -> Duration) -> Table {
         let mut began = running();
         let mut durations = [Duration::ZERO; COLLECTORS_MAX];
@@ -102,21 +101,21 @@ impl Collectors {
             began = ended;
         }
         for (seat, duration) in self.seats.iter().zip(durations) {
-            // Whole microseconds: more digits would say nothing and cost place in the history.
+            // Whole microseconds: more digits are noise and cost space in the history.
             self.rows.real(&seat.duration, Duration::from_micros(micros(duration)).as_secs_f64());
             self.rows.whole(&seat.success, u64::from(seat.state == State::Good));
         }
         self.rows.finish(now.calendar)
     }
 
-    /// How many values did not fit into a table, since the start.
+    /// Number of values dropped because a table was full, since the start.
     #[must_use]
     pub fn refused_total(&self) -> u64 {
         self.rows.refused_total()
     }
 }
 
-/// Most collectors whose duration is told: more than there are.
+/// Limit on the collectors whose duration is reported: more than exist.
 const COLLECTORS_MAX: usize = 32;
 
 fn micros(duration: Duration) -> u64 {
@@ -145,8 +144,8 @@ impl Seat {
         }
         let before = rows.len();
         let collector = &mut self.collector;
-        // Whatever the collector was doing to itself, it is not used again after a panic; the rows are
-        // cut back to what they were.
+        // A collector is not used again after a panic, so a broken state does no harm; the rows are truncated
+        // to their length before the run.
         let outcome = catch_unwind(AssertUnwindSafe(|| collector.collect(now, rows)));
         let state = match &outcome {
             Ok(Ok(())) => State::Good,

@@ -1,4 +1,4 @@
-//! The host in a few figures, worked out from its last sweeps: what a domain's table of hosts shows.
+//! Host summary: a few numbers from the last sweeps, shown in a domain's table of hosts.
 //!
 //! Pure. Not here: the sum over hosts (`representative::summary`).
 
@@ -7,26 +7,26 @@ use super::table::Table;
 use wire::sample::{Metric, Number};
 use wire::time::Time;
 
-/// The figures of a host that its domain's table shows.
+/// Summary of a host, as shown in its domain's table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
     /// Load averages over 1, 5 and 15 minutes.
     pub load: Option<[f64; 3]>,
     /// Logical CPUs.
     pub cpus: u64,
-    /// Share of all CPUs' time that was used between the last two sweeps, 0 to 1.
+    /// Used share of the time of all CPUs between the last two sweeps, 0 to 1.
     pub cpu_used: Option<f64>,
-    /// Memory, in bytes.
+    /// Total memory, in bytes.
     pub memory_total: Option<u64>,
-    /// Memory that could not be had without swapping, in bytes.
+    /// Memory that is not available without swapping, in bytes.
     pub memory_used: Option<u64>,
-    /// Seconds since the host started.
+    /// Seconds since the host was booted.
     pub uptime: Option<f64>,
-    /// When the newest sweep was made.
+    /// Time of the newest sweep.
     pub time: Time,
 }
 
-/// The figures of the newest table; `cpu` are the series of `node_cpu_seconds_total` up to it.
+/// Computes the summary from the newest table; `cpu` are the series of `node_cpu_seconds_total` up to it.
 #[must_use]
 pub fn figures(newer: &Table, cpu: &[Series]) -> Figures {
     let plain = |name: &str| newer.get(name, &[]);
@@ -61,7 +61,7 @@ pub fn figures(newer: &Table, cpu: &[Series]) -> Figures {
     }
 }
 
-/// The metric whose series tell how busy the CPUs are.
+/// The metric whose series show how busy the CPUs are.
 pub const CPU_METRIC: &str = "node_cpu_seconds_total";
 
 fn mode(metric: &Metric) -> Option<&str> {
@@ -69,7 +69,7 @@ fn mode(metric: &Metric) -> Option<&str> {
     label.filter(|_| metric.name == CPU_METRIC).map(|(_, mode)| mode.as_str())
 }
 
-/// Share of all CPUs' time that was used between the last two points of each series.
+/// Used share of the time of all CPUs between the last two points of each series.
 fn cpu_used(series: &[Series]) -> Option<f64> {
     let (mut all, mut idle) = (0.0, 0.0);
     for series in series {

@@ -1,21 +1,21 @@
-//! Names of metrics as they are asked for: one, or a glob of several.
+//! Metric name in a query: a literal name, or a glob that matches several.
 //!
 //! Pure. Not here: labels (`query::metrics`).
 
 use globset::GlobMatcher;
 
-/// A metric's name, or a glob.
+/// A metric name or a glob.
 #[derive(Debug)]
 pub struct Glob(Form);
 
-/// Most questions name one metric, and comparing costs a fraction of compiling a glob.
+/// Most queries name one metric, and a comparison costs a fraction of compiling a glob.
 #[derive(Debug)]
 enum Form {
     Plain(String),
     Glob(GlobMatcher),
 }
 
-/// A text is none.
+/// The error for a text that is neither.
 #[derive(Debug, thiserror::Error)]
 #[error("expected a metric's name or a glob, found {given:?} ({error})")]
 pub struct Error {
@@ -24,10 +24,10 @@ pub struct Error {
 }
 
 impl Glob {
-    /// What is given.
+    /// Parses a name or a glob.
     ///
     /// # Errors
-    /// If it is a glob that is not well formed.
+    /// If it is a malformed glob.
     pub fn new(given: &str) -> Result<Glob, Error> {
         if !given.contains(['*', '?', '[', '{', '\\']) {
             return Ok(Glob(Form::Plain(given.to_owned())));
@@ -38,7 +38,7 @@ impl Glob {
         }
     }
 
-    /// Whether this name is meant.
+    /// Whether this name matches.
     #[must_use]
     pub fn means(&self, name: &str) -> bool {
         match &self.0 {

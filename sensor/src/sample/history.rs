@@ -1,9 +1,10 @@
-//! The last minutes of all metrics, packed.
+//! History: the last minutes of all metrics, compressed.
 //!
-//! Pure. Sweeps of one shape are packed together: per value the difference to the sweep before, in as
-//! few bytes as it needs (one for most). Measures are kept as millionths where that is exact, which
-//! holds for all that kernels count in ticks or microseconds, and as they are where it is not.
-//! Bounds: [`SWEEPS_KEPT`] and [`LEN_MAX_BYTES`]; the oldest sweeps go first.
+//! Pure. Sweeps with the same metrics are compressed together: each value is stored as the difference to the
+//! previous sweep, in as few bytes as it needs (one for most). Real numbers are stored as millionths where
+//! that is exact, which holds for everything that kernels count in ticks or microseconds, and uncompressed
+//! elsewhere.
+//! Bounds: [`SWEEPS_KEPT`] and [`LEN_MAX_BYTES`]; the oldest sweeps are dropped first.
 
 use super::table::{Metrics, Table};
 use std::collections::{HashMap, VecDeque};
@@ -11,25 +12,24 @@ use std::sync::Arc;
 use wire::sample::{Metric, Number};
 use wire::time::Time;
 
-/// Sweeps that are kept at least, memory permitting: five minutes at the default rate.
+/// Minimum of stored sweeps, memory permitting: five minutes at the default rate.
 pub const SWEEPS_KEPT: usize = 300;
 
-/// Most bytes of packed values: a quarter of what an idle sensor may use in all.
+/// Limit on compressed values, in bytes: a quarter of what an idle sensor may use in all.
 pub const LEN_MAX_BYTES: usize = 8 << 20;
 
-/// Sweeps packed together: a query unpacks whole chunks, and a chunk begins with whole values.
+/// Sweeps compressed together: a query decompresses whole chunks, and a chunk starts with full values.
 const CHUNK_SWEEPS: usize = 32;
 
-/// A metric's values over time, oldest first.
+/// Values of a metric over time, oldest first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Of what.
     pub metric: Arc<Metric>,
-    /// When and how much.
+    /// Time and value of each point.
     pub points: Vec<(Time, Number)>,
 }
 
-/// The packed sweeps.
+/// The compressed sweeps.
 #[derive(Debug, Default)]
 pub struct History {
     closed: VecDeque<Arc<Chunk>>,
@@ -40,7 +40,7 @@ pub struct History {
     dropped_total: u64,
 }
 
-/// What the history held at one moment, to be read without holding it.
+/// Snapshot of the history, readable without its lock.
 #[derive(Clone, Debug)]
 pub struct View(Vec<Arc<Chunk>>);
 
@@ -52,12 +52,12 @@ struct Chunk {
     last: Vec<Last>,
 }
 
-/// The value before, as the next difference needs it.
+/// The previous value, from which the next difference is computed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Last(u64);
 
 impl History {
-    /// Add a sweep, later than all before; the oldest ones make place.
+    /// Adds a sweep, later than all before; drops the oldest ones beyond the bounds.
     pub fn push(&mut self, table: &Table) {
         let fits =
             |chunk: &Chunk| chunk.times.len() < CHUNK_SWEEPS && Arc::ptr_eq(&chunk.metrics, table.metrics());
@@ -72,25 +72,25 @@ impl History {
         self.make_place();
     }
 
-    /// What is held now. Cheap: only the newest chunk is copied.
+    /// Takes a snapshot. Cheap: only the newest chunk is copied.
     #[must_use]
     pub fn view(&self) -> View {
         View(self.closed.iter().cloned().chain(self.open.clone().map(Arc::new)).collect())
     }
 
-    /// How many sweeps are held.
+    /// Number of stored sweeps.
     #[must_use]
     pub fn sweeps(&self) -> usize {
         self.sweeps
     }
 
-    /// About how many bytes they take.
+    /// Approximate memory use, in bytes.
     #[must_use]
     pub fn len_bytes(&self) -> usize {
         self.len_bytes + self.open.as_ref().map_or(0, Chunk::len_bytes)
     }
 
-    /// How many sweeps were dropped for their age or for place, since the start.
+    /// Number of sweeps dropped for age or space, since the start.
     #[must_use]
     pub fn dropped_total(&self) -> u64 {
         self.dropped_total
@@ -111,8 +111,8 @@ impl History {
 }
 
 impl View {
-    /// The series of the wanted metrics from `since` on, newest chunk first until `points_max` points are
-    /// found; older ones are then left out, as the flag says.
+    /// Returns the series of the matching metrics from `since` on, reading the newest chunk first. A chunk
+    /// that would exceed `points_max` points and all older ones are left out; the flag reports it.
     pub fn series(
         &self,
         wanted: impl Fn(&Metric) -> bool,
@@ -139,16 +139,16 @@ impl View {
     }
 }
 
-/// Whether everything asked for was given.
+/// Whether a result has all requested points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completeness {
-    /// Everything held.
+    /// All stored points.
     Whole,
-    /// Older points were left out.
+    /// Older points are missing.
     Cut,
 }
 
-/// The series found so far, and where each metric's is.
+/// The series found so far, and the index of each metric's series.
 #[derive(Default)]
 pub(crate) struct Found {
     series: Vec<Series>,
@@ -156,8 +156,8 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Where the series of this metric is. One that went and came back is the same metric: it is known by
-    /// its name and labels, not by its pointer.
+    /// Returns the index of the series of this metric, and adds the series if it is new. A metric that
+    /// disappeared and came back is the same metric: it is compared by name and labels, not by pointer.
     pub(crate) fn place(&mut self, metric: &Arc<Metric>) -> usize {
         if let Some(&place) = self.places.get(metric) {
             return place;
@@ -168,7 +168,7 @@ impl Found {
         place
     }
 
-    /// Add a value to the series at this place.
+    /// Adds a value to the series at this index.
     pub(crate) fn push(&mut self, place: usize, time: Time, value: Number) {
         self.series[place].points.push((time, value));
     }
@@ -216,7 +216,7 @@ impl Chunk {
     }
 }
 
-// The two low bits of each packed number say what it is; the rest is the difference to the value before.
+// The two low bits of each compressed number are its tag; the rest is the difference to the previous value.
 const WHOLE: u8 = 0;
 const MILLIONTHS: u8 = 1;
 const AS_IS: u8 = 2;
@@ -268,13 +268,13 @@ impl Last {
         self.0 = self.0.wrapping_add(difference);
         match tag {
             WHOLE => Number::Whole(self.0),
-            #[allow(clippy::cast_precision_loss)] // It came from a double in the same way.
+            #[allow(clippy::cast_precision_loss)] // It came from a double by the inverse operation.
             _ => Number::Real(self.0.cast_signed() as f64 / 1e6),
         }
     }
 }
 
-/// The measure in millionths, if that is exact.
+/// Converts a real number to millionths, if that is exact.
 fn millionths(real: f64) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53
     let scaled = (real * 1e6).round();

@@ -1,8 +1,9 @@
-//! What the host is doing: sampled at a set rate, kept as the newest table and a short history.
+//! Sampling of the host: sweeps at a configured rate, the newest table and a short history.
 //!
-//! [`collector`] is what each source of figures implements and how they are run together, [`host`] are
-//! the sources, one subsystem a file; [`table`], [`history`] and [`schedule`] are the pure parts;
-//! [`beat`] is the clock by which a thread sweeps, [`prompt`] how soon it is woken, [`sampler`] the shell around them.
+//! [`collector`] is the trait of each source of metrics, and runs the sources together; [`host`] has the
+//! sources, one subsystem per file; [`table`], [`history`] and [`schedule`] are the pure parts. [`beat`] is
+//! the ticker of a sampling thread, [`prompt`] lowers its wakeup latency, [`sampler`] is the shell around
+//! them.
 //! Not here: processes (`process`), and how tables reach other programs (`channel`, `query`).
 
 pub mod beat;

@@ -1,7 +1,7 @@
-//! The shell of sampling: a thread that sweeps on time, publishes the newest table and keeps the history.
+//! Sampler: a thread that sweeps on time, publishes the newest table and stores the history.
 //!
-//! Rule: readers take the newest table by pointer and copies of the history, so none of them holds the thread up.
-//! Not here: when it sweeps (`beat`), what is read (`host`).
+//! Rule: readers get the newest table by pointer and a copy of the history, so no reader delays the thread.
+//! Not here: when it sweeps (`beat`), what it reads (`host`).
 
 use super::beat::{Beat, Error, Next, locked, running};
 use super::collector::{Collectors, Now};
@@ -16,31 +16,31 @@ use tokio_util::sync::CancellationToken;
 use wire::sample::Metric;
 use wire::time::Time;
 
-/// Sweeps looked back for what is a difference between two: one more than needed, as sweeps may be late.
+/// Sweeps to look back for a difference between two: one more than needed, as sweeps may be late.
 const SWEEPS_FOR_DIFFERENCES: u32 = 3;
 
-/// What happened since the start; all only grow, but for the last two.
+/// Counters since the start; all only grow, except the last two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Sweeps made.
+    /// Completed sweeps.
     pub sweeps_total: u64,
-    /// Moments at which a sweep was due and none was made, because one before took too long.
+    /// Deadlines without a sweep, because an earlier sweep took too long.
     pub slipped_total: u64,
-    /// Values that had no place in a table.
+    /// Values dropped because the table was full.
     pub refused_total: u64,
     /// Sweeps in the history.
     pub history_sweeps: usize,
-    /// About how many bytes the history takes.
+    /// Approximate memory use of the history, in bytes.
     pub history_bytes: usize,
 }
 
-/// Sampling, ready to run.
+/// Sampler, ready to run.
 pub struct Sampler {
     collectors: Collectors,
     shared: Arc<Shared>,
 }
 
-/// What readers see of the sampling; to be cloned freely.
+/// Handle by which readers access the samples; cheap to clone.
 #[derive(Clone)]
 pub struct Handle(Arc<Shared>);
 
@@ -54,7 +54,7 @@ struct Shared {
 }
 
 impl Sampler {
-    /// Sweep over `collectors` at this rate, once run.
+    /// Creates a sampler that sweeps over `collectors` at this rate once it runs.
     #[must_use]
     pub fn new(collectors: Collectors, rate: Rate) -> Sampler {
         let shared = Shared {
@@ -68,13 +68,13 @@ impl Sampler {
         Sampler { collectors, shared: Arc::new(shared) }
     }
 
-    /// For readers, before and while it runs.
+    /// Returns a handle for readers; usable before and while the sampler runs.
     #[must_use]
     pub fn handle(&self) -> Handle {
         Handle(Arc::clone(&self.shared))
     }
 
-    /// Sweep until `shutdown` fires. The sweep under way is finished. Dropping the future stops it too.
+    /// Sweeps until `shutdown` fires, and completes a sweep in progress. Dropping the future stops it too.
     ///
     /// # Errors
     /// If the thread panicked.
@@ -92,13 +92,13 @@ impl Handle {
         self.0.newest.borrow().clone()
     }
 
-    /// Every table from now on; one that comes late skips to the newest.
+    /// Subscribes to every table from now on; a slow subscriber skips to the newest.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<Option<Arc<Table>>> {
         self.0.newest.subscribe()
     }
 
-    /// The series of the wanted metrics from `since` on, at most `points_max` points: the newest.
+    /// Returns the series of the matching metrics from `since` on, at most `points_max` points: the newest.
     #[must_use]
     pub fn history(
         &self,
@@ -110,7 +110,7 @@ impl Handle {
         view.series(wanted, since, points_max)
     }
 
-    /// What the newest sweeps tell of the host as a whole; `None` before the first.
+    /// Summarizes the host from the newest sweeps; `None` before the first sweep.
     #[must_use]
     pub fn figures(&self) -> Option<Figures> {
         let latest = self.latest()?;
@@ -119,18 +119,18 @@ impl Handle {
         Some(figures(&latest, &cpu))
     }
 
-    /// How often it sweeps.
+    /// The current sampling rate.
     #[must_use]
     pub fn rate(&self) -> Rate {
         self.0.beat.rate()
     }
 
-    /// From the last sweep on, another rate.
+    /// Changes the rate; the new period counts from the last sweep.
     pub fn set_rate(&self, rate: Rate) {
         self.0.beat.set_rate(rate);
     }
 
-    /// What happened since the start.
+    /// Returns the counters since the start.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let history = locked(&self.0.history);
@@ -159,7 +159,7 @@ impl Shared {
     }
 }
 
-#[allow(clippy::disallowed_methods)] // The shell that reads the calendar for the collectors.
+#[allow(clippy::disallowed_methods)] // The shell that reads the calendar clock for the collectors.
 fn calendar() -> Time {
     std::time::SystemTime::now().into()
 }

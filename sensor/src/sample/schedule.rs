@@ -1,47 +1,47 @@
-//! When to sample: a fixed raster of moments at a rate that can be changed.
+//! Sampling schedule: a fixed grid of deadlines at a rate that can change.
 //!
-//! Pure: callers pass `now`, time since a fixed start. Rule: deadlines are absolute, so a late sweep does
-//! not shift the ones after it; a deadline that passed while a sweep was at work is slipped: counted, not
-//! made up for.
+//! Pure: callers pass `now`, the time since a fixed start. Rule: deadlines are absolute, so a late sweep does
+//! not shift the later ones; a deadline that passed during a sweep has slipped: it is counted, and not caught
+//! up.
 
 use std::time::Duration;
 
-/// Slowest rate, in sweeps a second.
+/// Lowest rate, in sweeps per second.
 pub const RATE_MIN_HZ: f64 = 0.1;
-/// Fastest rate of host figures, in sweeps a second: beyond it they say no more, they only cost.
+/// Highest rate of host metrics, in sweeps per second: a higher rate adds cost but no information.
 pub const RATE_MAX_HZ: f64 = 10.0;
-/// Fastest rate at which processes are swept, in sweeps a second.
+/// Highest rate of process sweeps, in sweeps per second.
 pub const PROCESS_RATE_MAX_HZ: f64 = 1000.0;
 
-/// How often to sample.
+/// Sampling rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     hz: f64,
 }
 
-/// A rate that is not allowed.
+/// The error for a rate out of range.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("rate of {hz} sweeps a second; expected {RATE_MIN_HZ} to {max_hz}")]
 pub struct RateError {
-    /// As given.
+    /// The rejected rate.
     pub hz: f64,
-    /// The fastest that is allowed.
+    /// The highest allowed rate.
     pub max_hz: f64,
 }
 
 impl Rate {
-    /// So many sweeps of the host's figures a second.
+    /// Rate of host sweeps, per second.
     ///
     /// # Errors
-    /// If it is not within [`RATE_MIN_HZ`] and [`RATE_MAX_HZ`].
+    /// If it is not between [`RATE_MIN_HZ`] and [`RATE_MAX_HZ`].
     pub fn from_hz(hz: f64) -> Result<Rate, RateError> {
         Rate::within(hz, RATE_MAX_HZ)
     }
 
-    /// So many sweeps of the processes a second.
+    /// Rate of process sweeps, per second.
     ///
     /// # Errors
-    /// If it is not within [`RATE_MIN_HZ`] and [`PROCESS_RATE_MAX_HZ`].
+    /// If it is not between [`RATE_MIN_HZ`] and [`PROCESS_RATE_MAX_HZ`].
     pub fn of_processes(hz: f64) -> Result<Rate, RateError> {
         Rate::within(hz, PROCESS_RATE_MAX_HZ)
     }
@@ -50,7 +50,7 @@ impl Rate {
         if (RATE_MIN_HZ..=max_hz).contains(&hz) { Ok(Rate { hz }) } else { Err(RateError { hz, max_hz }) }
     }
 
-    /// Sweeps a second.
+    /// Sweeps per second.
     #[must_use]
     pub fn hz(self) -> f64 {
         self.hz
@@ -69,7 +69,7 @@ impl Default for Rate {
     }
 }
 
-/// The raster. The first moment is at once.
+/// Grid of deadlines. The first deadline is at the start.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
     period: Duration,
@@ -78,26 +78,26 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// A raster that begins at `now`.
+    /// Creates a grid that starts at `now`.
     #[must_use]
     pub fn new(rate: Rate, now: Duration) -> Schedule {
         Schedule { period: rate.period(), next: now, slipped_total: 0 }
     }
 
-    /// From the last moment on, another rate.
+    /// Changes the rate; the new period counts from the last deadline.
     pub fn set_rate(&mut self, rate: Rate, now: Duration) {
         let last = self.next.saturating_sub(self.period);
         self.period = rate.period();
         self.next = (last + self.period).max(now);
     }
 
-    /// How long to wait at `now`; zero if a sweep is due.
+    /// Time to wait at `now`; zero if a sweep is due.
     #[must_use]
     pub fn wait(&self, now: Duration) -> Duration {
         self.next.saturating_sub(now)
     }
 
-    /// A sweep begins at `now`: the next moment of the raster that is still to come is the deadline.
+    /// Records the start of a sweep at `now`: the next deadline is the first one of the grid after `now`.
     pub fn begin(&mut self, now: Duration) {
         self.next += self.period;
         if self.next <= now {
@@ -109,7 +109,7 @@ impl Schedule {
         }
     }
 
-    /// How many moments passed without a sweep, since the start.
+    /// Number of slipped deadlines, since the start.
     #[must_use]
     pub fn slipped_total(&self) -> u64 {
         self.slipped_total
@@ -150,7 +150,7 @@ mod tests {
     fn passed_moments_are_counted_and_not_made_up_for() {
         let mut schedule = Schedule::new(Rate::default(), ms(0));
         schedule.begin(ms(0));
-        schedule.begin(ms(4200)); // Due at 1000; 2000, 3000 and 4000 are lost.
+        schedule.begin(ms(4200)); // Due at 1000; 2000, 3000 and 4000 have slipped.
         assert_eq!(schedule.slipped_total(), 3);
         assert_eq!(schedule.wait(ms(4200)), ms(800));
         schedule.begin(ms(5000));

@@ -1,14 +1,14 @@
-//! One sweep over all collectors: which metrics, and their values.
+//! Table of one sweep over all collectors: the metrics and their values.
 //!
-//! Pure. Rule: names and labels are built once and shared; a sweep with the same metrics as the one
-//! before costs no more than its values. Not here: history, and the wire's own form of a sample.
+//! Pure. Rule: names and labels are built once and shared; a sweep with the same metrics as the previous one
+//! costs no more than its values. Not here: history, and the wire format of a sample.
 
 use compact_str::CompactString;
 use std::sync::Arc;
 use wire::sample::{Metric, Number, Sample, Semantics};
 use wire::time::Time;
 
-/// Most values in a table: a host of 4,096 CPUs with a thousand devices fits; labels gone wild do not.
+/// Limit on the values of a table: a host of 4,096 CPUs with a thousand devices fits; runaway labels do not.
 pub const ROWS_MAX: usize = 1 << 16;
 
 /// The metrics of a table, in the order of its values; shared by all tables of the same shape.
@@ -24,13 +24,13 @@ pub struct Table {
 }
 
 impl Table {
-    /// When the sweep began.
+    /// Start time of the sweep.
     #[must_use]
     pub fn time(&self) -> Time {
         self.time
     }
 
-    /// Its number among all that were made, from 1 on.
+    /// Number of this table since the start, from 1 on.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
@@ -53,7 +53,7 @@ impl Table {
         self.metrics.iter().zip(self.values.iter().copied())
     }
 
-    /// The same as the wire has it.
+    /// Converts the rows to the wire format.
     pub fn samples(&self) -> impl Iterator<Item = Sample> {
         self.rows().map(|(metric, value)| Sample { metric: Metric::clone(metric), value, time: self.time })
     }
@@ -69,8 +69,8 @@ impl Table {
     }
 }
 
-/// A table being filled. It remembers the metrics of the table before: as long as the same ones come in
-/// the same order, filling is a comparison of pointers and a store.
+/// Builder of a table. It remembers the metrics of the previous table: as long as the same ones come in the
+/// same order, adding a value is a comparison of pointers and a store.
 #[derive(Debug)]
 pub struct Rows {
     known: Metrics,
@@ -88,7 +88,7 @@ impl Default for Rows {
 }
 
 impl Rows {
-    /// Add a value. Beyond [`ROWS_MAX`] it is dropped and counted.
+    /// Adds a value. A value beyond [`ROWS_MAX`] is dropped and counted.
     pub fn push(&mut self, metric: &Arc<Metric>, value: Number) {
         let at = self.values.len();
         if at == ROWS_MAX {
@@ -107,35 +107,34 @@ impl Rows {
         self.values.push(value);
     }
 
-    /// Add a whole number.
+    /// Adds a whole number.
     pub fn whole(&mut self, metric: &Arc<Metric>, value: u64) {
         self.push(metric, Number::Whole(value));
     }
 
-    /// Add a measure.
+    /// Adds a real number.
     pub fn real(&mut self, metric: &Arc<Metric>, value: f64) {
         self.push(metric, Number::Real(value));
     }
 
-    /// How many values there are.
+    /// Number of values.
     #[must_use]
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// How many values were dropped because the table was full, since the start.
+    /// Number of values dropped because the table was full, since the start.
     #[must_use]
     pub fn refused_total(&self) -> u64 {
         self.refused_total
     }
 
-    /// Take back everything after the first `len` values: a collector failed half way.
+    /// Removes everything after the first `len` values: a collector failed half way.
     pub fn truncate(&mut self, len: usize) {
         self.values.truncate(len);
         if let Some(fresh) = &mut self.fresh {
@@ -143,7 +142,7 @@ impl Rows {
         }
     }
 
-    /// The table, of a sweep that began at `time`; the next one can be filled then.
+    /// Returns the table of a sweep that started at `time`, and starts the next table.
     pub fn finish(&mut self, time: Time) -> Table {
         let len = self.values.len();
         match self.fresh.take() {
@@ -157,7 +156,7 @@ impl Rows {
     }
 }
 
-/// Builds a metric's identity, to be kept and pushed again and again.
+/// Builds the identity of a metric, for repeated use in [`Rows::push`].
 #[must_use]
 pub fn metric(name: &str, unit: &str, semantics: Semantics, labels: &[(&str, &str)]) -> Arc<Metric> {
     let mut labels: Vec<(CompactString, CompactString)> =

@@ -1,4 +1,4 @@
-//! What a column of the kernel's text is called and how its numbers are to be read.
+//! Column of a kernel text: the metric of its numbers and their unit.
 //!
 //! Pure.
 
@@ -6,57 +6,57 @@ use crate::sample::table;
 use std::sync::Arc;
 use wire::sample::{Metric, Number, Semantics};
 
-/// Ticks of a second in `/proc/stat`: part of Linux's binary interface, the same on every architecture
-/// that visperf is built for.
+/// Ticks per second in `/proc/stat`: part of Linux's binary interface, the same on every architecture that
+/// visperf is built for.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Bytes of a sector in `/proc/diskstats`, whatever the disk's own sectors are.
+/// Bytes per sector in `/proc/diskstats`, whatever the sector size of the disk is.
 const SECTOR_LEN_BYTES: u64 = 512;
 
-/// How a raw number becomes a value.
+/// Unit of a raw number, and its conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Raw {
-    /// It is the value.
+    /// A plain number; not converted.
     Count,
-    /// Sectors; told in bytes.
+    /// Sectors; converted to bytes.
     Sectors,
-    /// Kibibytes; told in bytes.
+    /// Kibibytes; converted to bytes.
     Kibibytes,
-    /// Clock ticks; told in seconds.
+    /// Clock ticks; converted to seconds.
     Ticks,
-    /// Milliseconds; told in seconds.
+    /// Milliseconds; converted to seconds.
     Millis,
-    /// Microseconds; told in seconds.
+    /// Microseconds; converted to seconds.
     Micros,
 }
 
-/// A column.
+/// Metric and unit of one column.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// node_exporter's name.
+    /// Name of the metric, as in node_exporter.
     pub name: &'static str,
-    /// The unit of the value, empty for a count.
+    /// Unit of the metric, empty for a count.
     pub unit: &'static str,
-    /// How to read the value.
+    /// Whether the value is a counter or a gauge.
     pub semantics: Semantics,
-    /// How to get it.
+    /// Unit of the raw number.
     pub raw: Raw,
 }
 
 impl Column {
-    /// A counter.
+    /// Creates the column of a counter.
     #[must_use]
     pub const fn counter(name: &'static str, unit: &'static str, raw: Raw) -> Column {
         Column { name, unit, semantics: Semantics::Counter, raw }
     }
 
-    /// A gauge.
+    /// Creates the column of a gauge.
     #[must_use]
     pub const fn gauge(name: &'static str, unit: &'static str, raw: Raw) -> Column {
         Column { name, unit, semantics: Semantics::Gauge, raw }
     }
 
-    /// The metric of this column for the thing that the labels name.
+    /// Returns the metric of this column for the object that the labels name.
     #[must_use]
     pub fn metric(&self, labels: &[(&str, &str)]) -> Arc<Metric> {
         table::metric(self.name, self.unit, self.semantics, labels)
@@ -64,9 +64,9 @@ impl Column {
 }
 
 impl Raw {
-    /// The value of a raw number.
+    /// Converts a raw number to the value.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)] // Times are measures; counts and bytes stay whole.
+    #[allow(clippy::cast_precision_loss)] // Times are real numbers; counts and bytes stay whole.
     pub fn value(self, raw: u64) -> Number {
         match self {
             Raw::Count => Number::Whole(raw),

@@ -1,8 +1,9 @@
 //! CPU time by core and mode, from the `cpu` lines of `/proc/stat`.
 //!
-//! Pure. As node_exporter has it: the time of guests is told apart and is part of `user` and `nice` too.
-//! Kernels let single modes run back a little (idle and I/O wait are estimates, and a core that is
-//! switched off and on starts over); a counter must not, so a small step back is held at the highest.
+//! Pure. As in node_exporter, guest time has its own metric and is also part of `user` and `nice`. Kernels
+//! let single modes go back a little (idle and I/O wait are estimates), and a core that is switched off and
+//! on starts again from zero. A counter must not go back, so after a small step back the highest value is
+//! reported.
 //! Not here: reading the file (`stat`).
 
 use super::column::{Column, Raw};
@@ -12,27 +13,27 @@ use crate::sample::table::Rows;
 use std::sync::Arc;
 use wire::sample::{Metric, Semantics};
 
-/// The modes in the kernel's order; guests follow them.
+/// The modes in the kernel's order; the guest modes follow them.
 const MODES: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
 const GUEST_MODES: [&str; 2] = ["user", "nice"];
-/// Numbers of a line.
+/// Numbers in a line.
 pub const COLUMNS: usize = MODES.len() + GUEST_MODES.len();
 
 const SECONDS: Column = Column::counter("node_cpu_seconds_total", "seconds", Raw::Ticks);
 const GUEST_SECONDS: Column = Column::counter("node_cpu_guest_seconds_total", "seconds", Raw::Ticks);
 
-/// A step back of at most this many ticks is the kernel's imprecision; a larger one is a core that
-/// starts over.
+/// Largest step back, in ticks, that counts as inaccuracy of the kernel; a larger one means that the core
+/// restarted.
 const STEP_BACK_MAX_TICKS: u64 = 300;
 
-/// Time of one core, in ticks since boot: `MODES`, then `GUEST_MODES`.
+/// Time of one core by mode, in ticks since boot: `MODES`, then `GUEST_MODES`.
 pub type Ticks = [u64; COLUMNS];
 
-/// Read a line if it is of a single core (`cpu3 …`): its number and times. Modes that an old kernel does
-/// not have are 0.
+/// Parses the line of a single core (`cpu3 …`) into its number and times; `None` for other lines. Modes that
+/// an old kernel does not have are 0.
 ///
 /// # Errors
-/// If the line begins as one but does not go on as one.
+/// If the line starts like that of a core but is malformed.
 pub fn parse(line: &[u8]) -> Result<Option<(&[u8], Ticks)>, Malformed> {
     let Some(rest) = line.strip_prefix(b"cpu") else { return Ok(None) };
     let mut fields = fields::fields(rest);
@@ -42,16 +43,16 @@ pub fn parse(line: &[u8]) -> Result<Option<(&[u8], Ticks)>, Malformed> {
     fields::whole(core).ok_or_else(malformed)?;
     let mut ticks = [0; COLUMNS];
     let mut found = 0;
-    // A newer kernel may add columns; they are passed over.
+    // A newer kernel may add columns; they are skipped.
     for (tick, field) in ticks.iter_mut().zip(fields) {
         *tick = fields::whole(field).ok_or_else(malformed)?;
         found += 1;
     }
-    // user, nice, system, idle: what every kernel has.
+    // Every kernel has user, nice, system and idle.
     if found < 4 { Err(malformed()) } else { Ok(Some((core, ticks))) }
 }
 
-/// The cores seen so far.
+/// The cores of the last sweep.
 #[derive(Debug, Default)]
 pub struct Cores(Shelf<Core>);
 
@@ -62,17 +63,17 @@ struct Core {
 }
 
 impl Cores {
-    /// A new listing begins.
+    /// Starts a listing of cores.
     pub fn begin(&mut self) {
         self.0.begin();
     }
 
-    /// The listing is over.
+    /// Ends the listing; forgets the cores that were not listed.
     pub fn end(&mut self) {
         self.0.end();
     }
 
-    /// Tell a core's times.
+    /// Adds the times of a core to `out`.
     pub fn tell(&mut self, core: &[u8], ticks: Ticks, out: &mut Rows) {
         let Some(known) = self.0.next(core, || Core::new(&String::from_utf8_lossy(core))) else { return };
         known.highest = onward(known.highest, ticks);
@@ -93,7 +94,7 @@ impl Core {
     }
 }
 
-/// What to tell after `before` when the kernel says `now`.
+/// Returns the ticks to report after `before` when the kernel reports `now`.
 fn onward(before: Ticks, now: Ticks) -> Ticks {
     let began_anew =
         before.iter().zip(now).any(|(before, now)| before.saturating_sub(now) > STEP_BACK_MAX_TICKS);

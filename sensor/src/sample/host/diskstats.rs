@@ -1,7 +1,7 @@
-//! Disk input and output, from `/proc/diskstats`.
+//! Disk I/O, from `/proc/diskstats`.
 //!
-//! Left out as node_exporter does by default: RAM and loop devices, floppies and partitions (their disk
-//! is told).
+//! Excluded, as in node_exporter by default: RAM and loop devices, floppies, and partitions (their disk is
+//! reported).
 
 use super::column::{Column, Raw};
 use super::fields::{self, Malformed};
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use wire::sample::Metric;
 
-/// The columns after the device's name; kernels before 4.18 have the first 11, before 5.5 the first 15.
+/// The columns after the device name; kernels before 4.18 have the first 11, before 5.5 the first 15.
 const COLUMNS: [Column; 17] = [
     Column::counter("node_disk_reads_completed_total", "", Raw::Count),
     Column::counter("node_disk_reads_merged_total", "", Raw::Count),
@@ -34,21 +34,20 @@ const COLUMNS: [Column; 17] = [
     Column::counter("node_disk_flush_requests_time_seconds_total", "seconds", Raw::Millis),
 ];
 
-/// Columns that every kernel has.
+/// Number of columns that every kernel has.
 const COLUMNS_MIN: usize = 11;
 
-/// A device's line.
+/// Parsed line of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// Its name.
     pub device: &'a [u8],
-    /// Its numbers, in the order of the kernel.
+    /// The numbers, in the order of the kernel.
     pub numbers: [u64; COLUMNS.len()],
-    /// How many of them there are.
+    /// Count of the numbers in the line; the others are 0.
     pub len: usize,
 }
 
-/// Read a line; `None` for an empty one and for a device that is left out.
+/// Parses a line; `None` for an empty line and for an excluded device.
 ///
 /// # Errors
 /// If it is not two device numbers, a name and at least 11 numbers.
@@ -83,7 +82,7 @@ fn is_left_out(device: &[u8]) -> bool {
     }
 }
 
-/// `nvme`, digits, `n`, digits, `p`.
+/// Matches `nvme`, digits, `n`, digits, `p`.
 fn is_nvme_disk_with_p(stem: &[u8]) -> bool {
     let numbers = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
     let Some(middle) = stem.strip_prefix(b"nvme").and_then(|rest| rest.strip_suffix(b"p")) else {
@@ -94,7 +93,7 @@ fn is_nvme_disk_with_p(stem: &[u8]) -> bool {
     controller.is_some_and(numbers) && namespace.is_some_and(numbers) && parts.next().is_none()
 }
 
-/// The collector.
+/// Collector of disk I/O.
 #[derive(Debug)]
 pub struct DiskStats {
     file: ProcFile,
@@ -102,7 +101,7 @@ pub struct DiskStats {
 }
 
 impl DiskStats {
-    /// Of the kernel whose figures are below `proc`.
+    /// Creates the collector; reads below `proc`.
     #[must_use]
     pub fn new(proc: &Path) -> DiskStats {
         DiskStats { file: ProcFile::new(proc, "diskstats"), devices: Shelf::default() }

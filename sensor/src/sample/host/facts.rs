@@ -1,31 +1,32 @@
-//! What does not change while the sensor runs, asked once at its start.
+//! Static facts of the host, read once at the start of the sensor.
 //!
-//! sysinfo answers here: it knows how distributions name themselves, and once is cheap.
+//! They come from the sysinfo crate: it knows how distributions name themselves, and the cost of one call is
+//! low.
 
 use compact_str::CompactString;
 use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
 
-/// What kind of host this is. What it does not tell is empty or 0.
+/// Static facts of a host. A fact that the host does not report is empty or 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Its own name.
+    /// Host name.
     pub host_name: CompactString,
     /// The operating system with its version, such as `Linux 13 Debian GNU/Linux`.
     pub os: CompactString,
-    /// The kernel's version.
+    /// Version of the kernel.
     pub kernel: CompactString,
-    /// The architecture.
+    /// Processor architecture.
     pub machine: CompactString,
-    /// When it started, in seconds since 1970.
+    /// Boot time, in seconds since 1970.
     pub boot_secs: u64,
     /// Logical CPUs.
     pub cpus: usize,
-    /// Memory, in bytes.
+    /// Total memory, in bytes.
     pub memory_bytes: u64,
 }
 
 impl Facts {
-    /// Of this host.
+    /// Reads the facts of this host.
     #[must_use]
     pub fn read() -> Facts {
         let wanted = RefreshKind::nothing()
@@ -44,7 +45,7 @@ impl Facts {
     }
 }
 
-/// What this host does not tell is empty.
+/// Converts a fact; an unknown one becomes the empty text.
 fn text<E>(told: Result<String, E>) -> CompactString {
     told.unwrap_or_default().into()
 }

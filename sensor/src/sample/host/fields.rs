@@ -1,18 +1,18 @@
-//! The text that kernels write: lines of fields set apart by blanks.
+//! Tokenizer of the kernel's text: lines of fields separated by blanks.
 //!
-//! Pure: bytes in, borrowed bytes and numbers out; nothing panics, whatever the bytes.
+//! Pure: takes bytes, returns borrowed bytes and numbers; never panics, whatever the bytes.
 
 use std::fmt;
 
-/// Most bytes of a line that an error repeats.
+/// Limit on the bytes of a line that an error quotes.
 const SHOWN_LEN_MAX_BYTES: usize = 80;
 
-/// Text that is not as the kernel writes it.
+/// The error for text that the kernel does not write in this format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Malformed {
-    /// What should be there.
+    /// The expected content.
     pub expected: &'static str,
-    /// The beginning of the line.
+    /// The start of the line.
     pub found: String,
 }
 
@@ -23,7 +23,7 @@ impl fmt::Display for Malformed {
 }
 
 impl Malformed {
-    /// This `line` is not what was `expected`.
+    /// Creates the error for this `line`.
     #[must_use]
     pub fn new(expected: &'static str, line: &[u8]) -> Malformed {
         let shown = &line[..line.len().min(SHOWN_LEN_MAX_BYTES)];
@@ -31,7 +31,7 @@ impl Malformed {
     }
 }
 
-/// The lines, without their ends. A last line that has no end is a line too.
+/// Iterates over the lines, without their ends. A last line without an end counts too.
 pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -45,12 +45,12 @@ pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The fields of a line.
+/// Iterates over the fields of a line.
 pub fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty())
 }
 
-/// A whole number, if that is all there is and it fits.
+/// Parses a whole number; `None` if the field has anything else, or if it does not fit.
 #[must_use]
 pub fn whole(field: &[u8]) -> Option<u64> {
     if field.is_empty() {
@@ -65,14 +65,14 @@ pub fn whole(field: &[u8]) -> Option<u64> {
     })
 }
 
-/// A measure such as `0.52`: finite, in plain digits.
+/// Parses a real number such as `0.52`: plain digits, no sign, no exponent.
 #[must_use]
 pub fn measure(field: &[u8]) -> Option<f64> {
     let plain = field.iter().all(|b| b.is_ascii_digit() || *b == b'.');
     std::str::from_utf8(field).ok().filter(|_| plain)?.parse().ok()
 }
 
-/// The next `N` fields as whole numbers.
+/// Parses the next `N` fields as whole numbers.
 pub fn wholes<'a, const N: usize>(fields: &mut impl Iterator<Item = &'a [u8]>) -> Option<[u64; N]> {
     let mut numbers = [0; N];
     for number in &mut numbers {

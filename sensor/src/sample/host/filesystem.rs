@@ -1,7 +1,7 @@
 //! Space and files of each mounted file system, by `statvfs`.
 //!
-//! What answers from this host is asked in the sweep; everything else goes through `remote_mounts`. The
-//! mount table is understood again only when its text changed.
+//! The sweep itself calls `statvfs` on local file systems; all others go through `remote_mounts`. The mount
+//! table is parsed again only when its text changed.
 
 use super::mounts::{self, Mount, Reach};
 use super::proc_file::ProcFile;
@@ -17,10 +17,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wire::sample::{Metric, Semantics};
 
-/// The collector.
+/// Collector of file systems.
 pub struct FileSystem {
     file: ProcFile,
-    /// The mount table as understood in `mounted`.
+    /// The text of the mount table from which `mounted` was parsed.
     text: Vec<u8>,
     mounted: Vec<Mounted>,
     ask: Ask,
@@ -40,13 +40,13 @@ struct Mounted {
 }
 
 impl FileSystem {
-    /// Of the mounts listed below `proc`.
+    /// Creates the collector; reads the mounts listed below `proc`.
     #[must_use]
     pub fn new(proc: &Path) -> FileSystem {
         FileSystem::asking(proc, Arc::new(figures))
     }
 
-    /// The same, asked in another way.
+    /// As [`FileSystem::new`], with another function in place of `statvfs`.
     #[must_use]
     pub fn asking(proc: &Path, ask: Ask) -> FileSystem {
         FileSystem {
@@ -73,7 +73,7 @@ impl Collector for FileSystem {
             self.mounted = match parsed {
                 Ok(mounted) => mounted,
                 Err(malformed) => {
-                    // So that it is tried again, and told again, as long as it is so.
+                    // Parse again, and report again, as long as the text is malformed.
                     self.text.clear();
                     return Err(self.file.malformed(malformed));
                 }
@@ -158,7 +158,7 @@ mod tests {
         let held = std::sync::Mutex::new(held);
         let ask: Ask = Arc::new(move |path| {
             if path == Path::new("/home") {
-                // Hangs until the test is over.
+                // Blocks until the test ends.
                 let _ = held.lock().expect("one asker").recv();
             }
             Ok(Figures { size: 4096, read_only: true, ..Figures::default() })

@@ -1,6 +1,6 @@
 //! Load averages, from `/proc/loadavg`.
 //!
-//! Rule: a line of another form is an error with the line, never a wrong figure.
+//! Rule: a line in another format is an error that quotes the line, never a wrong value.
 
 use super::fields::{self, Malformed};
 use super::proc_file::ProcFile;
@@ -12,10 +12,10 @@ use wire::sample::{Metric, Semantics};
 
 const NAMES: [&str; 3] = ["node_load1", "node_load5", "node_load15"];
 
-/// The averages over 1, 5 and 15 minutes.
+/// Parses the averages over 1, 5 and 15 minutes.
 ///
 /// # Errors
-/// If the text does not begin with three numbers.
+/// If the text does not start with three numbers.
 pub fn parse(text: &[u8]) -> Result<[f64; 3], Malformed> {
     let mut fields = fields::fields(text);
     let mut next = || fields.next().and_then(fields::measure);
@@ -26,7 +26,7 @@ pub fn parse(text: &[u8]) -> Result<[f64; 3], Malformed> {
     }
 }
 
-/// The collector.
+/// Collector of load averages.
 #[derive(Debug)]
 pub struct LoadAverage {
     file: ProcFile,
@@ -34,7 +34,7 @@ pub struct LoadAverage {
 }
 
 impl LoadAverage {
-    /// Of the kernel whose figures are below `proc`.
+    /// Creates the collector; reads below `proc`.
     #[must_use]
     pub fn new(proc: &Path) -> LoadAverage {
         let metrics = NAMES.map(|name| metric(name, "", Semantics::Gauge, &[]));

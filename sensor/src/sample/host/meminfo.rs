@@ -1,6 +1,6 @@
-//! Memory and swap space, from `/proc/meminfo`: every line, under node_exporter's rule for names.
+//! Memory and swap space, from `/proc/meminfo`: every line, named by the rule of node_exporter.
 //!
-//! Rule: a line that is not understood is left out, not guessed.
+//! Rule: a malformed line fails the collector for this sweep; no value is guessed.
 
 use super::column::Raw;
 use super::fields::{self, Malformed};
@@ -12,21 +12,20 @@ use std::path::Path;
 use std::sync::Arc;
 use wire::sample::{Metric, Semantics};
 
-/// A line: what is measured, how much, and whether in kibibytes or a count.
+/// Parsed line: a key, a value, and whether the value is in kibibytes or a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// As the kernel names it, such as `Active(anon)`.
+    /// Name given by the kernel, such as `Active(anon)`.
     pub key: &'a [u8],
-    /// How much.
     pub value: u64,
     /// [`Raw::Kibibytes`] or [`Raw::Count`].
     pub raw: Raw,
 }
 
-/// Read a line; `None` for an empty one.
+/// Parses a line; `None` for an empty one.
 ///
 /// # Errors
-/// If it is not a key, a colon, a number and perhaps `kB`.
+/// If it is not a key, a colon, a number and optionally `kB`.
 pub fn parse(line: &[u8]) -> Result<Option<Line<'_>>, Malformed> {
     let malformed = || Malformed::new("a key, a colon, a whole number and perhaps kB", line);
     if line.is_empty() {
@@ -43,7 +42,7 @@ pub fn parse(line: &[u8]) -> Result<Option<Line<'_>>, Malformed> {
     Ok(Some(Line { key: &line[..colon], value, raw }))
 }
 
-/// The metric of a line: `node_memory_Active_anon_bytes` for `Active(anon)` in kibibytes.
+/// Builds the metric of a line: `node_memory_Active_anon_bytes` for `Active(anon)` in kibibytes.
 fn identity(line: Line<'_>) -> Arc<Metric> {
     let key = String::from_utf8_lossy(line.key).replace('(', "_").replace(')', "");
     if line.raw == Raw::Kibibytes {
@@ -53,7 +52,7 @@ fn identity(line: Line<'_>) -> Arc<Metric> {
     }
 }
 
-/// The collector.
+/// Collector of memory and swap space.
 #[derive(Debug)]
 pub struct MemInfo {
     file: ProcFile,
@@ -61,7 +60,7 @@ pub struct MemInfo {
 }
 
 impl MemInfo {
-    /// Of the kernel whose figures are below `proc`.
+    /// Creates the collector; reads below `proc`.
     #[must_use]
     pub fn new(proc: &Path) -> MemInfo {
         MemInfo { file: ProcFile::new(proc, "meminfo"), metrics: Shelf::default() }

@@ -1,10 +1,10 @@
-//! The figures of the host, one subsystem a file: what Linux tells in `/proc`, under node_exporter's
-//! names and units.
+//! Collectors of the host, one subsystem per file: values of Linux's `/proc` under node_exporter's names and
+//! units.
 //!
-//! `/proc` is read directly, through files kept open and into buffers kept: a general library opens,
-//! allocates and formats again at every sweep, rounds counters and leaves out modes, merges and pressure.
-//! It serves where it is asked once ([`facts`]).
-//! Rule: parsing is apart from reading. The parsers take bytes, allocate nothing and never panic.
+//! `/proc` is read directly, with reused open files and reused buffers: a general library opens, allocates
+//! and formats again at every sweep, rounds counters, and omits modes, merges and pressure. A library is used
+//! for values that are read once ([`facts`]).
+//! Rule: parsing is separate from reading. The parsers take bytes, allocate nothing and never panic.
 
 pub mod column;
 pub mod cpu;
@@ -28,10 +28,10 @@ pub mod vmstat;
 use super::collector::Collector;
 use std::path::Path;
 
-/// Where the kernel tells its figures.
+/// Mount point of the kernel's proc file system.
 pub const PROC: &str = "/proc";
 
-/// Every collector, reading below `proc` ([`PROC`] outside tests).
+/// Creates all collectors, reading below `proc` ([`PROC`] outside tests).
 #[must_use]
 pub fn collectors(proc: &Path) -> Vec<Box<dyn Collector>> {
     vec![

@@ -1,12 +1,13 @@
-//! Which file systems are mounted, from `/proc/self/mountinfo`, and how each is to be asked.
+//! Mount table: the mounted file systems, from `/proc/self/mountinfo`, and how each can be queried.
 //!
-//! Pure. Left out as node_exporter does by default: file systems without storage of their own, and what
-//! containers mount for themselves; and those for which a program of an ordinary user answers. Not here: asking them (`filesystem`, `remote_mounts`).
+//! Pure. Excluded, as in node_exporter by default: file systems without storage of their own, and the
+//! internal mounts of containers. Also excluded: FUSE file systems that a program of an ordinary user serves.
+//! Not here: querying them (`filesystem`, `remote_mounts`).
 
 use super::fields::{self, Malformed};
 use std::borrow::Cow;
 
-/// Types without storage of their own.
+/// File system types without storage of their own.
 const TYPES_LEFT_OUT: [&[u8]; 26] = [
     b"autofs",
     b"binfmt_misc",
@@ -36,15 +37,15 @@ const TYPES_LEFT_OUT: [&[u8]; 26] = [
     b"efivarfs",
 ];
 
-/// Folders below which nothing is told.
+/// Folders that are excluded with everything below them.
 const FOLDERS_LEFT_OUT: [&[u8]; 3] = [b"/dev", b"/proc", b"/sys"];
 
-/// Folders in which only what is mounted further below is left out.
+/// Folders that are reported themselves, but with everything below them excluded.
 const PARENTS_LEFT_OUT: [&[u8]; 3] =
     [b"/run/credentials", b"/var/lib/docker", b"/var/lib/containers/storage"];
 
-/// Types whose answer comes from this host's own memory or disks. Every other type (network, FUSE, and
-/// whatever is invented next) may make its asker wait for ever.
+/// File system types whose answer comes from this host's own memory or disks. With every other type (network,
+/// FUSE, and future ones) `statvfs` may block forever.
 const TYPES_LOCAL: [&[u8]; 18] = [
     b"ext2",
     b"ext3",
@@ -66,29 +67,27 @@ const TYPES_LOCAL: [&[u8]; 18] = [
     b"rootfs",
 ];
 
-/// Whether asking a file system may hang.
+/// Whether `statvfs` on a file system may block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// It answers at once.
+    /// It returns at once.
     Local,
-    /// It may not.
+    /// It may block forever.
     Remote,
 }
 
 /// A mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount<'a> {
-    /// What is mounted.
+    /// Device, or remote source of a network file system.
     pub device: Cow<'a, [u8]>,
-    /// Where.
     pub mountpoint: Cow<'a, [u8]>,
-    /// Of which type.
     pub fstype: &'a [u8],
-    /// How to ask it.
     pub reach: Reach,
 }
 
-/// Every mount that is told. Of several on one place the last is kept, since it hides the others.
+/// Parses the table into the reported mounts. Of several mounts at one place the last counts, since it hides
+/// the others.
 ///
 /// # Errors
 /// If a line is not a mount.
@@ -98,7 +97,7 @@ pub fn parse(text: &[u8]) -> Result<Vec<Mount<'_>>, Malformed> {
         let (mountpoint, fstype, device, options) = read(line).ok_or_else(|| {
             Malformed::new("a mount: numbers, root, place, options, '-', type and device", line)
         })?;
-        // Whatever it is, it hides what was mounted on the same place before.
+        // Even an excluded mount hides what was mounted at the same place before.
         mounts.retain(|earlier| earlier.mountpoint != mountpoint);
         if is_told(&mountpoint, fstype) && !is_a_user_s(fstype, options) {
             let reach = if is_local(fstype) { Reach::Local } else { Reach::Remote };
@@ -108,18 +107,17 @@ pub fn parse(text: &[u8]) -> Result<Vec<Mount<'_>>, Malformed> {
     Ok(mounts)
 }
 
-/// A line of the table: any mount, also one that is left out of the figures.
+/// Any line of the table, also of an excluded mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// Its number (`mnt_id` of proc_pid_fdinfo(5)).
+    /// Number of the mount (`mnt_id` of proc_pid_fdinfo(5)).
     pub id: u64,
-    /// Where it is mounted.
     pub mountpoint: Cow<'a, [u8]>,
-    /// Of which type.
     pub fstype: &'a [u8],
 }
 
-/// Every line that is a mount, in the table's order: of several at one place the last hides the others.
+/// Iterates over all lines that are mounts, in the table's order: of several at one place the last hides the
+/// others.
 pub fn table(text: &[u8]) -> impl Iterator<Item = Line<'_>> {
     fields::lines(text).filter_map(|line| {
         let id = str::from_utf8(fields::fields(line).next()?).ok()?.parse().ok()?;
@@ -128,7 +126,7 @@ pub fn table(text: &[u8]) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
-/// Whether a file system of this type answers from this host's own memory or disks, and so at once.
+/// Whether a file system of this type answers at once, from this host's own memory or disks.
 #[must_use]
 pub fn is_local(fstype: &[u8]) -> bool {
     TYPES_LOCAL.contains(&fstype)
@@ -139,14 +137,14 @@ type Parts<'a> = (Cow<'a, [u8]>, &'a [u8], Cow<'a, [u8]>, &'a [u8]);
 fn read(line: &[u8]) -> Option<Parts<'_>> {
     let mut fields = fields::fields(line);
     let mountpoint = fields.nth(4)?;
-    // Some optional fields follow the options; a lone dash ends them.
+    // Optional fields follow the options; a single dash ends them.
     fields.find(|field| *field == b"-")?;
     let (fstype, device) = (fields.next()?, fields.next()?);
     Some((unescaped(mountpoint), fstype, unescaped(device), fields.next().unwrap_or_default()))
 }
 
-/// Whether an ordinary user's program answers for it (the option `user_id` of mount.fuse(8)): it may never do, and a thread that
-/// waits for it cannot be ended.
+/// Whether a program of an ordinary user serves it (option `user_id` of mount.fuse(8)): it may never answer,
+/// and a thread that waits for it cannot be ended.
 fn is_a_user_s(fstype: &[u8], options: &[u8]) -> bool {
     let is_fuse = fstype.starts_with(b"fuse.") || [&b"fuse"[..], b"fuseblk"].contains(&fstype);
     let mut users = options.split(|byte| *byte == b',').filter_map(|option| option.strip_prefix(b"user_id="));
@@ -161,7 +159,7 @@ fn is_told(mountpoint: &[u8], fstype: &[u8]) -> bool {
         && !PARENTS_LEFT_OUT.iter().any(below)
 }
 
-/// The kernel writes blanks and backslashes as `\040`: a backslash and three octal digits.
+/// Decodes blanks and backslashes, which the kernel writes as `\040`: a backslash and three octal digits.
 fn unescaped(field: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'\\', field).is_none() {
         return Cow::Borrowed(field);

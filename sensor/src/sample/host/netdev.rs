@@ -1,6 +1,6 @@
 //! Network traffic by interface, from `/proc/net/dev`.
 //!
-//! Rule: one series an interface and column, whole numbers as the kernel counts them.
+//! Rule: one series per interface and column, in whole numbers as the kernel counts them.
 
 use super::column::{Column, Raw};
 use super::fields::{self, Malformed};
@@ -31,10 +31,10 @@ const COLUMNS: [Column; 16] = [
     Column::counter("node_network_transmit_compressed_total", "", Raw::Count),
 ];
 
-/// An interface's name and its numbers, in the order of the kernel.
+/// The name of an interface and its numbers, in the order of the kernel.
 pub type Line<'a> = (&'a [u8], [u64; COLUMNS.len()]);
 
-/// Read a line; `None` for the two lines of the head and for an empty one.
+/// Parses a line; `None` for the two header lines and for an empty line.
 ///
 /// # Errors
 /// If it is not a name, a colon and 16 numbers.
@@ -50,7 +50,7 @@ pub fn parse(line: &[u8]) -> Result<Option<Line<'_>>, Malformed> {
     if device.is_empty() { Err(malformed()) } else { Ok(Some((device, numbers))) }
 }
 
-/// The collector.
+/// Collector of network traffic.
 #[derive(Debug)]
 pub struct NetDev {
     file: ProcFile,
@@ -58,7 +58,7 @@ pub struct NetDev {
 }
 
 impl NetDev {
-    /// Of the kernel whose figures are below `proc`.
+    /// Creates the collector; reads below `proc`.
     #[must_use]
     pub fn new(proc: &Path) -> NetDev {
         NetDev { file: ProcFile::new(proc, "net/dev"), devices: Shelf::default() }

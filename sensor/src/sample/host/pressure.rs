@@ -1,6 +1,6 @@
-//! Pressure stall information: time that work waited for CPU, memory or disk, from `/proc/pressure`.
+//! Pressure stall information: time that tasks waited for CPU, memory or I/O, from `/proc/pressure`.
 //!
-//! Rule: a kernel without it says so once. Source: Documentation/accounting/psi.rst.
+//! Rule: a kernel without it is logged once. Source: Documentation/accounting/psi.rst.
 
 use super::column::{Column, Raw};
 use super::fields::{self, Malformed};
@@ -15,7 +15,7 @@ const fn seconds(name: &'static str) -> Column {
     Column::counter(name, "seconds", Raw::Micros)
 }
 
-/// For each file: what its `some` line (some work waited) and its `full` line (all work did) are called.
+/// For each file: the metrics of its `some` line (some tasks waited) and its `full` line (all tasks waited).
 const RESOURCES: [(&str, Option<Column>, Option<Column>); 4] = [
     ("pressure/cpu", Some(seconds("node_pressure_cpu_waiting_seconds_total")), None),
     (
@@ -31,16 +31,16 @@ const RESOURCES: [(&str, Option<Column>, Option<Column>); 4] = [
     ("pressure/irq", None, Some(seconds("node_pressure_irq_stalled_seconds_total"))),
 ];
 
-/// Microseconds stalled since boot.
+/// Stall times since boot, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stalled {
-    /// Some work waited.
+    /// Time that at least one task waited; `None` if the file has no such line.
     pub some: Option<u64>,
-    /// All work waited.
+    /// Time that all tasks waited; `None` if the file has no such line.
     pub full: Option<u64>,
 }
 
-/// Read the text of one resource.
+/// Parses the text of one resource.
 ///
 /// # Errors
 /// If a `some` or `full` line has no total.
@@ -59,7 +59,7 @@ pub fn parse(text: &[u8]) -> Result<Stalled, Malformed> {
     Ok(stalled)
 }
 
-/// The collector.
+/// Collector of pressure stall information.
 #[derive(Debug)]
 pub struct Pressure {
     resources: Vec<Resource>,
@@ -73,7 +73,7 @@ struct Resource {
 }
 
 impl Pressure {
-    /// Of the kernel whose figures are below `proc`.
+    /// Creates the collector; reads below `proc`.
     #[must_use]
     pub fn new(proc: &Path) -> Pressure {
         let resources = RESOURCES.iter().map(|(file, some, full)| Resource {
@@ -92,7 +92,8 @@ impl Collector for Pressure {
 
     fn collect(&mut self, _now: Now, out: &mut Rows) -> Result<(), Error> {
         let mut missing = None;
-        // Kernels differ in which resources they tell (IRQ is the newest); none at all is another matter.
+        // Kernels differ in the resources they report (IRQ is the newest). Only a kernel without any is
+        // unavailable.
         self.resources.retain_mut(|resource| match resource.collect(out) {
             Err(reason @ Error::Unavailable(_)) => {
                 missing = Some(Err(reason));

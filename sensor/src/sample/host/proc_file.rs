@@ -1,6 +1,7 @@
-//! A file of the kernel, kept open and read again from its start at every sweep.
+//! Reader of a kernel file: stays open and reads again from the start at every sweep.
 //!
-//! Shell. Positioned reads into one buffer: no open, no allocation, two system calls a sweep.
+//! Shell. Positioned reads into one buffer: no open, no allocation, two system calls per sweep for a short
+//! file.
 
 use super::fields::Malformed;
 use crate::sample::collector::Error;
@@ -9,13 +10,14 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Longest text read, in bytes: `/proc/stat` of the largest hosts has below 1 MiB.
+/// Limit on the text, in bytes: `/proc/stat` of the largest hosts is shorter than 1 MiB.
 const LEN_MAX_BYTES: usize = 8 << 20;
 
-/// The buffer at first: most of these files are shorter, and the kernel fills a page at a time.
+/// Initial size of the buffer, in bytes: most of these files are shorter, and the kernel fills one page at a
+/// time.
 const LEN_FIRST_BYTES: usize = 4096;
 
-/// A kernel file. Opened at the first read, and again after one that failed.
+/// A kernel file. Opened at the first read, and reopened after a failed read.
 #[derive(Debug)]
 pub struct ProcFile {
     path: PathBuf,
@@ -24,16 +26,16 @@ pub struct ProcFile {
 }
 
 impl ProcFile {
-    /// The file `name` below `proc`, not yet opened.
+    /// Creates the reader of the file `name` below `proc`; does not open it yet.
     #[must_use]
     pub fn new(proc: &Path, name: &str) -> ProcFile {
         ProcFile { path: proc.join(name), file: None, buffer: Vec::new() }
     }
 
-    /// Its whole text at this moment.
+    /// Reads the whole current text.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] if this kernel does not have it, else [`Error::Read`].
+    /// [`Error::Unavailable`] if this kernel does not have the file, else [`Error::Read`].
     pub fn read(&mut self) -> Result<&[u8], Error> {
         match self.fill() {
             Ok(len) => Ok(&self.buffer[..len]),
@@ -44,7 +46,7 @@ impl ProcFile {
         }
     }
 
-    /// The text was not as expected.
+    /// The error for a malformed text of this file.
     #[must_use]
     pub fn malformed(&self, malformed: Malformed) -> Error {
         Error::Malformed { path: self.path.clone(), malformed }
@@ -73,7 +75,8 @@ impl ProcFile {
     }
 
     fn refuse(&self, error: io::Error) -> Error {
-        // A kernel without it has no such file; one with it switched off says "not supported".
+        // A kernel without the feature has no such file; one with the feature disabled reports "not
+        // supported".
         if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::Unsupported) {
             Error::Unavailable(format!("{}: {error}", self.path.display()))
         } else {

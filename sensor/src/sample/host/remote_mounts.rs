@@ -1,9 +1,10 @@
-//! Asking file systems that may never answer: a hung file server must not hold up the other figures.
+//! Queries of remote file systems, which may never answer: a hung file server must not delay the other
+//! metrics.
 //!
-//! Shell. Each question is asked on a thread of its own, which the sweep never waits for: it takes the
-//! answers that have come and tells a mount that owes one for too long. A thread inside a hung mount
-//! cannot be ended by anyone; it is left behind when this is dropped, and there are at most
-//! [`ASKED_AT_ONCE_MAX`] of them.
+//! Shell. Each query runs on its own thread, for which the sweep never waits: it collects the finished
+//! answers and reports a mount as failing when its answer is overdue. A thread inside a hung mount cannot be
+//! ended; it is left behind when [`RemoteMounts`] is dropped. There are at most [`ASKED_AT_ONCE_MAX`] of
+//! them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,50 +13,50 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often a mount is asked: each question is a request to a file server that serves many hosts.
+/// Time between two queries of a mount: each query is a request to a file server that serves many hosts.
 pub const INTERVAL: Duration = Duration::from_secs(10);
 
-/// How long a mount may owe an answer before it is told as failing (node_exporter's limit too).
+/// Timeout after which a mount is reported as failing (as in node_exporter).
 pub const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Most questions under way: with so many mounts hung, the others are told as failing too.
+/// Limit on concurrent queries: with so many mounts hung, the others are reported as failing too.
 pub const ASKED_AT_ONCE_MAX: usize = 8;
 
-/// Enough for one system call.
+/// Stack size of a query thread: enough for one system call.
 const STACK_LEN_BYTES: usize = 128 << 10;
 
-/// What a file system says of itself.
+/// Result of `statvfs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Bytes in all.
+    /// Total size, in bytes.
     pub size: u64,
-    /// Bytes free.
+    /// Free bytes.
     pub free: u64,
-    /// Bytes free to ordinary users.
+    /// Bytes available to ordinary users.
     pub available: u64,
-    /// Files there can be.
+    /// Limit on files (inodes).
     pub files: u64,
-    /// Files there can be still.
+    /// Free files (inodes).
     pub files_free: u64,
-    /// Whether nothing can be written.
+    /// Whether it is mounted read-only.
     pub read_only: bool,
 }
 
-/// How to ask: `statvfs` outside tests.
+/// The query function: `statvfs` outside tests.
 pub type Ask = Arc<dyn Fn(&Path) -> io::Result<Figures> + Send + Sync>;
 
-/// What is known of a mount.
+/// The state of a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// It answered, at most [`INTERVAL`] and [`DEADLINE`] ago.
+    /// It answered a query started at most [`INTERVAL`] and [`DEADLINE`] ago.
     Known(Figures),
-    /// It refused, or owes an answer for longer than [`DEADLINE`].
+    /// It refused, or its answer is overdue by [`DEADLINE`].
     Failing,
-    /// It has been asked for the first time just now.
+    /// No answer yet, and none is overdue.
     Pending,
 }
 
-/// The mounts and what they owe.
+/// The mounts and their pending queries.
 pub struct RemoteMounts {
     ask: Ask,
     mounts: BTreeMap<PathBuf, Owing>,
@@ -63,23 +64,23 @@ pub struct RemoteMounts {
 
 #[derive(Debug, Default)]
 struct Owing {
-    /// When it was first asked, or when the question that was answered last began.
+    /// Time of the first request or, after an answer, start time of the query that was answered last.
     since: Duration,
     answer: Option<Option<Figures>>,
     asked: Option<JoinHandle<io::Result<Figures>>>,
-    /// When the question under way, or the last one, began.
+    /// Start time of the current query, or of the last one.
     asked_at: Duration,
     wanted: bool,
 }
 
 impl RemoteMounts {
-    /// None yet.
+    /// Creates it without mounts.
     #[must_use]
     pub fn new(ask: Ask) -> RemoteMounts {
         RemoteMounts { ask, mounts: BTreeMap::new() }
     }
 
-    /// What is known of the mount at `path`, at `now`; asks it again if it is time. Never waits.
+    /// Returns the state of the mount at `path` at `now`; starts another query if one is due. Never waits.
     pub fn reply(&mut self, path: &Path, now: Duration) -> Reply {
         if !self.mounts.contains_key(path) {
             self.mounts.insert(path.to_owned(), Owing { since: now, ..Owing::default() });
@@ -95,8 +96,8 @@ impl RemoteMounts {
         mount.reply(now)
     }
 
-    /// Forget the mounts that were not asked for since the last call. One that hangs is remembered until
-    /// it answers, so that it is not asked twice at a time.
+    /// Forgets the mounts that were not requested since the last call. A hung mount is remembered until it
+    /// answers, so that it has never two queries at a time.
     pub fn forget_others(&mut self) {
         self.mounts.retain(|_, mount| {
             mount.take_answer();
@@ -112,7 +113,7 @@ impl Owing {
         self.asked_at = now;
         match thread.spawn(move || ask(&path)) {
             Ok(asked) => self.asked = Some(asked),
-            // No thread to be had: the mount is as good as failing until there is one.
+            // No thread is available: the mount is reported as failing until the next query.
             Err(_) => self.answer = Some(None),
         }
     }
@@ -145,7 +146,7 @@ mod tests {
     const FIGURES: Figures =
         Figures { size: 10, free: 5, available: 4, files: 3, files_free: 2, read_only: false };
 
-    /// A file server: mounts whose name has "hung" answer only when it is let go.
+    /// A file server: mounts whose name contains "hung" answer only after `let_go`.
     #[derive(Default)]
     struct Server {
         free: Mutex<bool>,
@@ -185,9 +186,9 @@ mod tests {
         (server, asked, mounts)
     }
 
-    /// Asks until the answer has come; `now` stands still meanwhile.
+    /// Repeats the request until the answer has come; `now` does not change meanwhile.
     fn settled(mounts: &mut RemoteMounts, path: &str, now: Duration) -> Reply {
-        // At least a minute, as whoever answers may have to wait for a processor.
+        // At least a minute, as the query thread may have to wait for a CPU.
         for _ in 0..60_000 {
             let reply = mounts.reply(Path::new(path), now);
             let settled = mounts.mounts[Path::new(path)].asked.is_none();
@@ -223,7 +224,8 @@ mod tests {
         }
         mounts.forget_others();
         mounts.reply(Path::new("/hung"), secs(26));
-        // Whoever is asked says so before it answers, and every answer but the hung one's has come.
+        // The query function records each call before it answers, and every answer except the hung one has
+        // come.
         names.extend(asked.try_iter());
         let count = |name: &str| names.iter().filter(|path| path.as_os_str() == name).count();
         assert_eq!((count("/good"), count("/hung")), (3, 1));

@@ -1,14 +1,14 @@
-//! The metrics of things that come and go (CPUs, disks, interfaces, mounts), built once for each.
+//! Metric cache: metrics of objects that come and go (CPUs, disks, interfaces, mounts), built once for each.
 //!
-//! Pure. Things are listed by the kernel in a stable order, so each is looked for where it was the last
-//! time; a sweep without change compares names and allocates nothing.
-//! Bound: at most [`THINGS_MAX`] of one kind; those listed after them are left out.
+//! Pure. The kernel lists objects in a stable order, so each is first looked up at its last position; a sweep
+//! without change compares names and allocates nothing.
+//! Bound: at most [`THINGS_MAX`] objects of one kind; those listed after them are left out.
 
-/// Most things of one kind: a host with more disks, interfaces or mounts than this is not watched one by
-/// one. Each costs some ten metrics.
+/// Limit on the objects of one kind: more disks, interfaces or mounts are not monitored individually. Each
+/// costs about ten metrics.
 pub const THINGS_MAX: usize = 4096;
 
-/// What is known of each thing, in the order in which the kernel lists them.
+/// Cached data of each object, in the order in which the kernel lists them.
 #[derive(Debug)]
 pub struct Shelf<T> {
     things: Vec<(Box<[u8]>, T)>,
@@ -22,13 +22,13 @@ impl<T> Default for Shelf<T> {
 }
 
 impl<T> Shelf<T> {
-    /// A new listing begins.
+    /// Starts a listing.
     pub fn begin(&mut self) {
         self.at = 0;
     }
 
-    /// The next thing in the listing: what is known of it, built if it is new. `None` if there are too
-    /// many.
+    /// Returns the cached data of the next object of the listing; builds it if the object is new. `None` if
+    /// there are too many objects.
     pub fn next(&mut self, name: &[u8], build: impl FnOnce() -> T) -> Option<&mut T> {
         let later = self.things[self.at..].iter().position(|(known, _)| **known == *name);
         match later {
@@ -41,7 +41,7 @@ impl<T> Shelf<T> {
         Some(&mut self.things[self.at - 1].1)
     }
 
-    /// The listing is over: what was not listed is forgotten.
+    /// Ends the listing: objects that were not listed are forgotten.
     pub fn end(&mut self) {
         self.things.truncate(self.at);
     }
@@ -51,7 +51,7 @@ impl<T> Shelf<T> {
 mod tests {
     use super::*;
 
-    /// Lists these and tells which had to be built.
+    /// Lists these names and returns those that had to be built.
     fn list(shelf: &mut Shelf<String>, names: &[&str]) -> Vec<String> {
         let mut built = Vec::new();
         shelf.begin();

@@ -1,6 +1,6 @@
-//! `/proc/stat`: CPU times, interrupts, context switches, forks, running and blocked processes, and when
-//! the host started. One collector for all of them, because the kernel adds up every interrupt of every
-//! core to write this file, and once a sweep is enough.
+//! Collector of `/proc/stat`: CPU times, interrupts, context switches, forks, running and blocked processes,
+//! and boot time. There is one collector for all of them, because the kernel adds up every interrupt of every
+//! core to write this file, and once per sweep is enough.
 
 use super::column::{Column, Raw};
 use super::cpu::{self, Cores};
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use wire::sample::Metric;
 
-/// The first word of each line that holds one number we tell.
+/// The keyword of each line with a single number that is reported.
 const LINES: [(&[u8], Column); 6] = [
     (b"intr", Column::counter("node_intr_total", "", Raw::Count)),
     (b"ctxt", Column::counter("node_context_switches_total", "", Raw::Count)),
@@ -22,19 +22,19 @@ const LINES: [(&[u8], Column); 6] = [
     (b"procs_blocked", Column::gauge("node_procs_blocked", "", Raw::Count)),
 ];
 
-/// Read a line of `LINES`: which one it is, and its number.
+/// Parses a line of `LINES`: its index and its number; `None` for other lines.
 ///
 /// # Errors
-/// If the line begins as one but has no number.
+/// If the line starts with a keyword but has no number.
 pub fn parse(line: &[u8]) -> Result<Option<(usize, u64)>, Malformed> {
-    // Only the first number is looked at: the interrupt line goes on for thousands of them.
+    // Only the first number is parsed: the interrupt line has thousands of them.
     let Some(space) = line.iter().take(16).position(|b| *b == b' ') else { return Ok(None) };
     let Some(at) = LINES.iter().position(|(word, _)| *word == &line[..space]) else { return Ok(None) };
     let number = fields::fields(&line[space..]).next().and_then(fields::whole);
     number.map(|number| Some((at, number))).ok_or_else(|| Malformed::new("a word and a whole number", line))
 }
 
-/// The collector.
+/// Collector of `/proc/stat`.
 #[derive(Debug)]
 pub struct Stat {
     file: ProcFile,
@@ -43,7 +43,7 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// Of the kernel whose figures are below `proc`.
+    /// Creates the collector; reads below `proc`.
     #[must_use]
     pub fn new(proc: &Path) -> Stat {
         let metrics = LINES.map(|(_, column)| column.metric(&[]));

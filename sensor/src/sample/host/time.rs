@@ -1,6 +1,6 @@
-//! The host's clock and how long it has been up, from the sweep's own time and `/proc/uptime`.
+//! Clock and uptime of the host, from the time of the sweep and `/proc/uptime`.
 //!
-//! Rule: it reads no clock; the sweep brings the time.
+//! Rule: it reads no clock; the sweep passes the time.
 
 use super::fields::{self, Malformed};
 use super::proc_file::ProcFile;
@@ -10,16 +10,16 @@ use std::path::Path;
 use std::sync::Arc;
 use wire::sample::{Metric, Semantics};
 
-/// Seconds since boot.
+/// Parses the seconds since boot.
 ///
 /// # Errors
-/// If the text does not begin with a number.
+/// If the text does not start with a number.
 pub fn parse(text: &[u8]) -> Result<f64, Malformed> {
     let uptime = fields::fields(text).next().and_then(fields::measure);
     uptime.ok_or_else(|| Malformed::new("seconds since boot", text))
 }
 
-/// The collector.
+/// Collector of clock and uptime.
 #[derive(Debug)]
 pub struct Clocks {
     file: ProcFile,
@@ -28,14 +28,14 @@ pub struct Clocks {
 }
 
 impl Clocks {
-    /// Of the kernel whose figures are below `proc`.
+    /// Creates the collector; reads below `proc`.
     #[must_use]
     pub fn new(proc: &Path) -> Clocks {
         let gauge = |name| metric(name, "seconds", Semantics::Gauge, &[]);
         Clocks {
             file: ProcFile::new(proc, "uptime"),
             time: gauge("node_time_seconds"),
-            // node_exporter has no name for it; scripts would else have to subtract the boot time.
+            // node_exporter has no name for it; without it scripts would have to subtract the boot time.
             uptime: gauge("node_uptime_seconds"),
         }
     }

@@ -1,6 +1,6 @@
-//! What the kernel says it is, as the labels of a metric whose value is 1.
+//! Kernel and host names of `uname(2)`, as the labels of a metric whose value is 1.
 //!
-//! Rule: asked at every sweep, since a host may be renamed; built again only if it changed.
+//! Rule: read at every sweep, since a host may be renamed; the metric is built again only after a change.
 
 use crate::sample::collector::{Collector, Error, Now};
 use crate::sample::table::{Rows, metric};
@@ -9,8 +9,8 @@ use std::ffi::CStr;
 use std::sync::Arc;
 use wire::sample::{Metric, Semantics};
 
-/// The collector. The names are asked for at every sweep, since a host can be renamed while it runs; the
-/// metric is built again only when they changed.
+/// Collector of `uname(2)`. Only the host and domain names can change while the host runs, so only they are
+/// compared.
 #[derive(Debug, Default)]
 pub struct Uname {
     told: Option<(Vec<u8>, Arc<Metric>)>,

@@ -1,7 +1,7 @@
-//! Paging, swapping, page faults and kills for want of memory, from `/proc/vmstat`.
+//! Paging, swapping, page faults and out-of-memory kills, from `/proc/vmstat`.
 //!
-//! As node_exporter does by default, only the lines whose names begin with `oom_kill`, `pgpg` or `pswp`,
-//! or with `pg` and have `fault` in them: the file has two hundred, mostly for kernel developers.
+//! As in node_exporter by default, only the lines whose names start with `oom_kill`, `pgpg` or `pswp`, or
+//! start with `pg` and contain `fault`: the file has two hundred lines, mostly for kernel developers.
 
 use super::fields::{self, Malformed};
 use super::proc_file::ProcFile;
@@ -12,10 +12,10 @@ use std::path::Path;
 use std::sync::Arc;
 use wire::sample::{Metric, Semantics};
 
-/// Read a line: its name and number, if it is one that is told.
+/// Parses a line: its name and number; `None` for a line that is not reported.
 ///
 /// # Errors
-/// If it is one that is told and has no number.
+/// If the line is one of those reported and has no number.
 pub fn parse(line: &[u8]) -> Result<Option<(&[u8], u64)>, Malformed> {
     if !is_told(line) {
         return Ok(None);
@@ -37,7 +37,7 @@ fn is_told(line: &[u8]) -> bool {
     }
 }
 
-/// The collector.
+/// Collector of `/proc/vmstat`.
 #[derive(Debug)]
 pub struct VmStat {
     file: ProcFile,
@@ -45,7 +45,7 @@ pub struct VmStat {
 }
 
 impl VmStat {
-    /// Of the kernel whose figures are below `proc`.
+    /// Creates the collector; reads below `proc`.
     #[must_use]
     pub fn new(proc: &Path) -> VmStat {
         VmStat { file: ProcFile::new(proc, "vmstat"), metrics: Shelf::default() }
