@@ -1,4 +1,4 @@
-//! The methods of channels as a client of the local socket calls them: JSON over HTTP.
+//! Channel methods as called by a client of the local socket: JSON over HTTP.
 
 #![allow(clippy::unwrap_used)]
 
@@ -26,7 +26,7 @@ use wire::channel::stream::Body;
 use wire::channel::{Kind, Wanted};
 use wire::process::{Process, ProcessKey};
 
-/// A made-up host of ten processes of which number N uses a tenth of N cores, and the methods of its sensor.
+/// A simulated host of ten processes, where number N uses a tenth of N cores, and the methods of its sensor.
 struct Host {
     hub: Hub,
     folder: tempfile::TempDir,
@@ -50,7 +50,7 @@ impl Host {
         Host { tap: hub.tap(), hub, folder, view: View::default(), swept: 0 }
     }
 
-    /// Ten sweeps, a tenth of a second apart.
+    /// Runs ten sweeps, a tenth of a second apart.
     fn sweep(&mut self) {
         for _ in 0..10 {
             self.swept += 1;
@@ -172,7 +172,7 @@ async fn what_the_sensor_subscribed_to_for_itself_is_left_alone() {
         let told = &all["subscriptions"][0];
         assert_eq!((&told["owner"], &told["subscription"]), (&json!(part.as_str()), &Value::Null));
         assert_eq!(told["condition"], "count > 2 until 2 for 0 s", "what it is of is told");
-        // Whoever learns its number all the same.
+        // A client that learns the number of the subscription is rejected too.
         let named = json!({"subscription": own.to_string()});
         for method in ["sensor.alter", "sensor.take", "sensor.unsubscribe"] {
             host.refused(method, named.clone(), &format!("the {}'s own; change", part.as_str())).await;
@@ -219,7 +219,7 @@ async fn a_selection_says_whose() {
     host.sweep();
     let taken = host.done("sensor.take", json!({"subscription": made["subscription"]})).await;
     assert_eq!(names(&taken["entries"][0]["processes"]), ["worker1", "worker10"]);
-    // By a name too, and of the subscription's own kind when it is altered.
+    // Processes are selected by a name too; an alteration must be valid for the kind of the subscription.
     let id = &made["subscription"];
     let of_nobody = json!({"subscription": id, "selection": {"user": "nobody-of-this-name"}});
     host.refused("sensor.alter", of_nobody, "this host has no user").await;

@@ -1,4 +1,4 @@
-//! Many subscriptions on one sensor: who gets what, whoever else is subscribed.
+//! Many subscriptions on one sensor: each gets its own samples, independent of the others.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,10 +14,10 @@ use wire::channel::stream::{Body, Entry};
 use wire::channel::{Budget, Wanted, expression};
 use wire::process::{Process, ProcessKey};
 
-/// Processes of the made-up host.
+/// Processes of the simulated host.
 const PROCESSES: u32 = 40;
 
-/// A sweep over a host on which process N uses N hundredths of a core.
+/// Sweeps a host on which process N uses N hundredths of a core.
 fn sweep(view: &mut View, number: u64, at: Duration) {
     view.table.begin(number, u64::try_from(at.as_nanos()).unwrap(), Coverage::All);
     for pid in 1..=PROCESSES {
@@ -30,7 +30,7 @@ fn sweep(view: &mut View, number: u64, at: Duration) {
 }
 
 fn wanted(rate: f64, filter: &str) -> Wanted {
-    // What the evaluation costs without optimization is not what is tried here.
+    // The cost of the evaluation without optimization is not tested here.
     let budget = Budget { cpu_ms: 500, ..Budget::default() };
     let filter = expression::filter(filter).unwrap();
     Wanted { rate: rate.try_into().unwrap(), filter, budget, ..Wanted::default() }
@@ -40,10 +40,10 @@ fn scripted(script: &str) -> Wanted {
     Wanted { script: Some(script.to_owned()), ..wanted(64.0, "") }
 }
 
-/// One that takes: what it asked for, and what it got.
+/// Subscriber: its request, and the entries it received.
 struct Taker {
     id: Id,
-    /// It is due at every so many sweeps.
+    /// A sample is due at every sweep of this multiple.
     every: usize,
     pids: Vec<u32>,
     got: Vec<Entry>,
@@ -54,7 +54,7 @@ impl Taker {
         self.got.extend(hub.take(self.id, 1000, Duration::ZERO).await.unwrap().entries);
     }
 
-    /// Each sample due, with the processes that pass, numbered without a gap.
+    /// Checks that every due sample is there, with the matching processes, numbered without a gap.
     fn check(&self, sweeps: u64) {
         let mut due = (1..=sweeps).step_by(self.every);
         for (entry, number) in self.got.iter().zip(0..) {
@@ -68,7 +68,7 @@ impl Taker {
     }
 }
 
-/// Filters, with those that pass.
+/// Filters, with the process ids that match.
 fn filters() -> Vec<(&'static str, Vec<u32>)> {
     vec![
         ("", (1..=PROCESSES).collect()),
@@ -79,7 +79,7 @@ fn filters() -> Vec<(&'static str, Vec<u32>)> {
     ]
 }
 
-/// Somebody who subscribes while a host is swept need not wait for a second sample to know what is used.
+/// A subscriber that joins while a host is swept gets CPU usage in its first sample.
 #[tokio::test]
 async fn a_first_sample_has_what_was_used_of_late() {
     let (hub, mut view) = (Hub::default(), View::default());
@@ -102,7 +102,7 @@ async fn a_first_sample_has_what_was_used_of_late() {
 #[tokio::test]
 async fn stalled_and_endless_subscribers_cost_the_others_nothing() {
     const SWEEPS: u64 = 640;
-    // What the evaluation of a hundred costs without optimization is not what is tried here.
+    // The cost of a hundred evaluations without optimization is not tested here.
     let hub = Hub::with_budget(Shares::new(10_000, 10_000));
     let mut tap = hub.tap();
     let filters = filters();
@@ -163,7 +163,7 @@ async fn who_takes_of_a_stopped_one_waits_until_it_goes_on() {
     swept(1);
     let stopped = hub.take(id, 1, Duration::ZERO).await.unwrap();
     assert!(stopped.standing.quarantined.is_some(), "{stopped:?}");
-    // Else who asks again and again would keep both sides busy.
+    // Otherwise a client that retries at once would keep both sides busy.
     let mut taking = std::pin::pin!(hub.take(id, 1, Duration::from_secs(60)));
     let at_once = tokio::time::timeout(Duration::ZERO, &mut taking).await;
     assert!(at_once.is_err(), "{at_once:?}");
@@ -218,7 +218,7 @@ async fn who_does_not_take_is_ended_and_there_are_not_too_many() {
     assert!(matches!(hub.unsubscribe(ids[0]), Err(Error::Unknown(_))));
     let large = Wanted { budget: Budget { queue_bytes: 8 << 20, ..Budget::default() }, ..Wanted::default() };
     let refused = (0..8).find_map(|number| match number {
-        // Take the places of the small ones.
+        // The large subscriptions take the places of small ones.
         _ if hub.unsubscribe(ids[number + 1]).is_err() => None,
         _ => hub.subscribe(large.clone()).err(),
     });
@@ -229,7 +229,7 @@ async fn who_does_not_take_is_ended_and_there_are_not_too_many() {
     sweep(&mut view, 1, now);
     tap.swept(&view, now);
     assert!(hub.standings().len() > 200);
-    // By the clock of who takes, whatever the sweeps' one says.
+    // The clock of the taking client counts, not that of the sweeps.
     tap.swept(&view, now + 2 * IDLE_MAX);
     assert!(hub.standings().len() > 200);
     hub.drop_idle(now + IDLE_MAX + Duration::from_secs(2));
@@ -238,7 +238,7 @@ async fn who_does_not_take_is_ended_and_there_are_not_too_many() {
     assert!(error.to_string().contains("subscribe again"), "{error}");
 }
 
-/// A way of reading the made-up host.
+/// A source that reads the simulated host.
 struct MadeUp;
 
 impl Source for MadeUp {
@@ -283,7 +283,7 @@ async fn the_sensor_sweeps_as_often_as_the_fastest_wants_and_wakes_who_waits() {
         assert_eq!(handle.rate().hz(), 10.0);
         hub.unsubscribe(slow).unwrap();
         assert_eq!(handle.rate().hz(), 5.0);
-        // Who waits when it ends is told.
+        // A waiting client is notified when the subscription ends.
         hub.alter::<Error>(id, |now| Ok(Wanted { filter: expression::filter("pid > 1000").unwrap(), ..now }))
             .unwrap();
         hub.take(id, 1000, Duration::ZERO).await.unwrap();
@@ -311,7 +311,7 @@ fn of_two_who_alter_at_once_neither_is_lost() {
         for _ in 0..TIMES {
             let changed = |mut wanted: Wanted| {
                 change(&mut wanted);
-                // So that the other one comes between.
+                // Lets the other task run in between.
                 std::thread::yield_now();
                 Ok::<_, Error>(wanted)
             };

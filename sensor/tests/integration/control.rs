@@ -1,5 +1,5 @@
-//! Orders that are believed and still not obeyed: whose processes no one controls, too many at once, no room for the trail.
-//! What is obeyed reaches the process, all of its threads.
+//! Authorized commands that are still refused: protected processes, too many commands at once, no space for
+//! the audit trail. An accepted command reaches the process with all of its threads.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // These tests start processes, and may panic.
 
@@ -22,10 +22,10 @@ use wire::process::ProcessKey;
 use wire::time::{Moment, Time};
 
 const PROC: &str = "/proc";
-/// How long is waited for the end of a process: the desk waits shorter, and says then that it is there still.
+/// Timeout for the end of a process: the worker waits less, and then reports that the process still exists.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Believes every text that is `PID START_NS WORD`, the word a signal.
+/// Authority that accepts every text `PID START_NS WORD`, where the last word is a signal or a nice value.
 struct Believer;
 
 impl Authority for Believer {
@@ -73,7 +73,8 @@ impl Rig {
         Rig { state, desk }
     }
 
-    /// For the processes of whoever runs this, and of the user of those that it starts as root.
+    /// Allows the processes of the user that runs the tests, and of the user of the processes that it starts
+    /// as root.
     fn listing_us() -> Rig {
         Rig::looking_at(Path::new(PROC))
     }
@@ -98,7 +99,7 @@ fn key_of(pid: u32) -> ProcessKey {
     target::read(Path::new(PROC), pid).unwrap().unwrap().key
 }
 
-/// A sleeping process that no part of this one started, ended with the guard.
+/// A sleeping process that is no child of this one; killed on drop.
 struct Sleeper(ProcessKey);
 
 impl Sleeper {
@@ -169,7 +170,7 @@ fn root_an_order_that_cannot_be_written_down_is_not_obeyed() {
     assert!(held.has_ended(PATIENCE));
 }
 
-/// A folder with what `/proc` says of these processes and of all above them.
+/// Creates a folder with the `/proc` entries of these processes and of their ancestors.
 fn made_up(pids: &[u32]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for pid in pids {
@@ -196,7 +197,7 @@ fn root_a_process_that_becomes_roots_while_the_order_is_written_down_is_left_alo
     let before = std::fs::read_to_string(&status).unwrap();
     let is_uid = |line: &&str| line.starts_with("Uid:");
     let after = before.replace(before.lines().find(is_uid).unwrap(), "Uid:\t0\t0\t0\t0");
-    // The first who reads it is told how it was, and whoever reads it then how it is.
+    // The first reader gets the old content, and every later one the new content.
     std::fs::remove_file(&status).unwrap();
     rustix::fs::mknodat(CWD, &status, FileType::Fifo, Mode::RWXU, 0).unwrap();
     let telling = std::thread::spawn(move || {

@@ -1,5 +1,6 @@
-//! Channels of a real sensor, over a log that is written meanwhile, the host it runs on, and real processes: metrics, events,
-//! calls, and the processes of a job; at the sensor and through who represents its domain.
+//! Channels of a real sensor, over a log that is written meanwhile, the host it runs on, and real processes:
+//! metrics, events, calls, and the processes of a job; at the sensor and through the representative of its
+//! domain.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -27,10 +28,10 @@ use wire::fault;
 use wire::id::PeerKey;
 use wire::query::{Form, Viewer};
 
-/// How long anything is waited for.
+/// Timeout of every wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A sensor that follows a log, and who represents its domain.
+/// A sensor that follows a log, and the representative of its domain.
 struct Site {
     folder: tempfile::TempDir,
     host: Arc<Dispatcher>,
@@ -41,7 +42,7 @@ struct Site {
     relaying: JoinHandle<()>,
 }
 
-/// Asks the sensor as another daemon would.
+/// Calls the sensor as another daemon would.
 struct Way(Arc<Dispatcher>, Arc<AtomicBool>);
 
 impl Asker for Way {
@@ -106,7 +107,7 @@ impl Site {
         Site { folder, host, representative, is_gone, shutdown, run, relaying }
     }
 
-    /// Lines of the log, each with the stamp of its second.
+    /// Appends lines to the log, each with the same time stamp.
     fn write(&self, lines: impl Iterator<Item = String>) {
         let path = self.folder.path().join("slurmctld.log");
         let lines: String = lines.map(|line| format!("[2026-11-20T12:24:17.446] {line}\n")).collect();
@@ -148,7 +149,7 @@ fn selecting(
     wanted
 }
 
-/// A subscription, and what was taken of it.
+/// A subscription, and the number of its next entry.
 struct Taker {
     at: Arc<Dispatcher>,
     id: Value,
@@ -161,7 +162,7 @@ impl Taker {
         Taker { at: Arc::clone(at), id: made.get("subscription").unwrap().clone(), next: 0 }
     }
 
-    /// What waits, or comes soon; numbers have no gap.
+    /// Takes waiting entries, or those that come soon; checks that numbers have no gap.
     async fn take(&mut self) -> Result<Vec<Value>, Fault> {
         let params = vec![
             ("subscription", self.id.clone()),
@@ -170,7 +171,7 @@ impl Taker {
         ];
         let answer = ask(&self.at, "sensor.take", params).await?;
         let entries = answer.get("entries").and_then(Value::as_array).unwrap().to_vec();
-        // One that was stopped would never tell what is waited for.
+        // A quarantined subscription would never send the expected entries.
         assert!(entries.iter().all(|entry| text(entry, "what") != "quarantined"), "{entries:?}");
         if let Some(first) = entries.first() {
             assert_eq!(first.get("number"), Some(&Value::UInt(self.next)));
@@ -179,7 +180,7 @@ impl Taker {
         Ok(entries)
     }
 
-    /// Entries of this kind until there are `count`.
+    /// Takes entries of this kind until there are `count`.
     async fn until(&mut self, what: &str, count: usize) -> Vec<Value> {
         let mut all = Vec::new();
         let taking = async {
@@ -223,7 +224,7 @@ async fn metrics_come_at_the_rate_of_the_sampler_and_are_chosen_by_name_and_valu
             wanted("host", 10.0, "name = \"node_memory_MemTotal_bytes\" and value changes by 1");
         with_condition.push(("condition", Value::from("max value > 1000")));
         let mut total = Taker::new(at, with_condition).await;
-        // Where the machine stands still for a moment, a sweep is left out.
+        // When the machine stalls for a moment, a sweep is missing.
         let mut tries = 0;
         let samples = loop {
             let samples = loads.until("sample", 5).await;
@@ -250,7 +251,7 @@ async fn metrics_come_at_the_rate_of_the_sampler_and_are_chosen_by_name_and_valu
 async fn every_event_comes_once_though_nobody_takes_meanwhile_and_what_is_wanted_is_altered() {
     let site = Site::start();
     site.submit(1..6);
-    // What was before is not told, but where it is asked for.
+    // Earlier events are sent only on request.
     let mut from_start = wanted("event", 20.0, "");
     from_start.push(("cursor", Value::from("")));
     let mut from_start = Taker::new(&site.host, from_start).await;
@@ -260,7 +261,7 @@ async fn every_event_comes_once_though_nobody_takes_meanwhile_and_what_is_wanted
     small.push(("budget", Value::object([("cpu_ms", Value::Int(500)), ("queue_bytes", Value::Int(16_384))])));
     let mut all = Taker::new(&site.host, small).await;
     let mut few = Taker::new(&site.host, selecting(wanted("event", 0.5, ""), &[("job", "77")])).await;
-    // Many times more than a queue holds.
+    // Far more than a queue holds.
     site.submit(10..3010);
     let mut came = jobs(&all.until("event", 300).await);
     for (rate, filter) in [(1.0, "kind = \"job_submit\""), (64.0, "job != \"0\""), (10.0, "")] {
@@ -286,7 +287,7 @@ async fn who_subscribes_anew_goes_on_behind_what_it_was_given() {
     let site = Site::start();
     site.submit(1..200);
     let (mut cursor, mut came) = (String::new(), Vec::new());
-    // Now with entries that wait still, now with none, now with nothing taken.
+    // Some rounds leave waiting entries, some leave none, and some take nothing.
     for limit in [7, 1, 1000, 1000].into_iter().cycle() {
         let mut wanted = wanted("event", 50.0, "job != \"50\"");
         wanted.push(("cursor", Value::from(cursor.as_str())));
@@ -297,7 +298,7 @@ async fn who_subscribes_anew_goes_on_behind_what_it_was_given() {
         let answer = ask(&site.host, "sensor.take", params).await.unwrap();
         came.extend(jobs(answer.get("entries").and_then(Value::as_array).unwrap()));
         text(&answer, "cursor").clone_into(&mut cursor);
-        // What waits is given up.
+        // Drops the waiting entries.
         ask(&site.host, "sensor.unsubscribe", vec![("subscription", id)]).await.unwrap();
         if came.len() >= 198 {
             break;
@@ -316,7 +317,7 @@ async fn a_call_is_told_as_its_state_becomes_another() {
     busy.push(("condition", Value::from("count > 0")));
     busy.push(("only_signals", Value::Bool(true)));
     let mut busy = Taker::new(&site.representative, busy).await;
-    // So that it is subscribed to at the host.
+    // Makes the representative subscribe at the host.
     assert!(ended.take().await.unwrap().is_empty());
     for (line, state) in [
         ("_slurm_rpc_submit_batch_job: JobId=17 InitPrio=1 usec=718", "waiting"),
@@ -357,7 +358,7 @@ async fn who_asks_the_representative_gets_every_event_once_though_the_host_is_aw
     assert_eq!(jobs(&all.until("event", 100).await), (100..200).collect::<Vec<_>>());
     assert_eq!(subscribed().await.len(), 1, "one for both");
     site.is_gone.store(true, Ordering::SeqCst);
-    // The call that is under way brings what it brings; none reaches the host any more.
+    // The call in progress returns what it has; later calls do not reach the host.
     site.submit(200..300);
     let mut came = Vec::new();
     let fault = loop {
@@ -380,7 +381,7 @@ async fn who_asks_the_representative_gets_every_event_once_though_the_host_is_aw
     site.end().await;
 }
 
-/// A process that serves a job, until it is dropped.
+/// A process that serves a job; killed on drop.
 struct Worker(Child);
 
 impl Worker {
@@ -427,7 +428,7 @@ async fn the_processes_of_a_job_come_and_go_and_no_others() {
         tokio::time::timeout(PATIENCE, seen).await.expect("both are told");
     }
     drop((first, second));
-    // At the host a sample of no one is not told.
+    // The host sends no sample without processes.
     let taker = &mut takers[0];
     let quiet = async { while !taker.take().await.unwrap().is_empty() {} };
     tokio::time::timeout(PATIENCE, quiet).await.expect("those that ended are told no more");

@@ -1,4 +1,4 @@
-//! The host collectors over a fixture of `/proc`, over this host's own, and over damaged text.
+//! Host collectors over a fixture of `/proc`, over this host's own `/proc`, and over damaged text.
 
 #![allow(clippy::unwrap_used)]
 
@@ -150,7 +150,7 @@ fn sweeps_of_a_quiet_host_share_their_metrics() {
     assert!(Arc::ptr_eq(first.metrics(), second.metrics()));
 }
 
-/// This host's own figures agree with themselves over time and with another reader.
+/// The values of this host are consistent over time and with another reader.
 #[test]
 fn this_host_is_read_as_others_read_it() {
     let mut collectors = Collectors::new(host::collectors(Path::new(host::PROC)));
@@ -158,7 +158,7 @@ fn this_host_is_read_as_others_read_it() {
     let cpu_secs = |table: &Table| -> f64 {
         table.rows().filter(|(m, _)| m.name == "node_cpu_seconds_total").map(|(_, v)| v.as_f64()).sum()
     };
-    // CPU time passes in ticks: wait for some of it, busily, so that it does.
+    // CPU time advances in ticks: this loop waits for some, and is busy so that it advances.
     let mut second = sweep(&mut collectors);
     for _ in 0..100_000 {
         if cpu_secs(&second) > cpu_secs(&first) {
@@ -189,13 +189,13 @@ fn this_host_is_read_as_others_read_it() {
         metric.name == "node_filesystem_size_bytes"
             && metric.labels.iter().any(|(k, v)| k == "mountpoint" && v == "/")
     });
-    // In a container the root is of a type that is left out.
+    // In a container the type of the root file system is excluded.
     if let Some((_, value)) = root {
         assert_eq!(value, size);
     }
 }
 
-/// Every parser over the same bytes; whatever they are, it answers.
+/// Runs every parser over the same bytes; none may panic.
 fn parse_all(text: &[u8]) {
     for line in fields::lines(text) {
         let _ = cpu::parse(line);

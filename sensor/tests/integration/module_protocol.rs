@@ -1,4 +1,4 @@
-//! What modules say, whatever they say: read without harm, and figures as they were given.
+//! Module protocol: arbitrary output of a module is parsed without harm, and values arrive unchanged.
 
 #![allow(clippy::unwrap_used)]
 

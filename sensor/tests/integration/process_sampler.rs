@@ -1,4 +1,5 @@
-//! The thread that sweeps processes: what its taps see, and how often, while rates are wished for and withdrawn.
+//! Process sampling thread: which sweeps its taps see, and how often, while rates are requested and
+//! withdrawn.
 
 use sensor::process::sampler::{Handle, Sampler};
 use sensor::process::source::{Chosen, Error, Kind, Source, View};
@@ -10,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// A way of reading that sees nothing, and tells of each sweep that it was made.
+/// A source without processes that counts its sweeps.
 struct Empty;
 
 impl Source for Empty {
@@ -31,7 +32,7 @@ impl Source for Empty {
     }
 }
 
-/// Notes its name with the number of each sweep.
+/// Records its name with the number of each sweep.
 struct Noting(&'static str, Arc<Mutex<Vec<(&'static str, u64)>>>);
 
 impl Tap for Noting {
@@ -55,7 +56,7 @@ fn rate(hz: f64) -> Rate {
     Rate::of_processes(hz).expect("allowed")
 }
 
-/// Run it until `is_done`, which is asked again and again.
+/// Runs the sampler until `is_done` returns true; polls it every millisecond.
 async fn run_until(sampler: Sampler, mut is_done: impl FnMut(&Handle) -> bool) -> Handle {
     let handle = sampler.handle();
     let shutdown = CancellationToken::new();
@@ -107,7 +108,7 @@ async fn rates_wished_for_change_while_it_runs_and_no_sweep_is_lost() {
         .map(|(_, number)| *number)
         .collect();
     assert_eq!(numbers.len() as u64, status.sweeps_total, "every sweep was shown");
-    // Numbers count what slipped, and nothing else is missing in them.
+    // Numbers also count slipped sweeps; no other number is missing.
     assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "{numbers:?}");
     assert!(numbers.last().expect("some") - status.sweeps_total <= status.slipped_total);
     drop((wish, other));

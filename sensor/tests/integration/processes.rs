@@ -1,7 +1,8 @@
-//! Every way of reading processes against `/proc` and against processes whose story is known.
+//! Process sources against `/proc` and against processes with a known history.
 //!
-//! The ways that need rights are tried where there are rights; where there are none, that they say so is what is tried.
-#![allow(clippy::disallowed_methods)] // Processes are what is tested, so it starts some, and waits for them.
+//! Sources that need privileges are tested where the privileges exist; elsewhere the test checks that they
+//! report it.
+#![allow(clippy::disallowed_methods)] // The tests are about processes: they start some, and wait for them.
 
 use sensor::process::source::{Chosen, Kind, Source, View, choose};
 use sensor::process::stat::TICK_NS;
@@ -14,14 +15,14 @@ use wire::process::{Life, Process, State};
 
 const PROC: &str = "/proc";
 
-/// Short programs of a burst.
+/// Number of short programs in a burst.
 const BURST: u32 = 1000;
 /// Capabilities by their numbers (linux/capability.h).
 const CAP_NET_ADMIN: u64 = 1 << 12;
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON_AND_BPF: u64 = 3 << 38;
 
-/// Whether programs may be loaded into the kernel: root may have been left without (capabilities(7)).
+/// Whether programs may be loaded into the kernel: root may lack the capabilities (capabilities(7)).
 fn is_privileged() -> bool {
     may(CAP_SYS_ADMIN) || may(CAP_PERFMON_AND_BPF)
 }
@@ -34,7 +35,7 @@ fn may(wanted: u64) -> bool {
     held & wanted == wanted
 }
 
-/// Each way that these rights allow.
+/// Returns each source that the privileges allow.
 fn ways() -> Vec<Box<dyn Source>> {
     let mut ways = Vec::new();
     for kind in [Kind::Procfs, Kind::BpfSweep, Kind::BpfChanged] {
@@ -52,7 +53,7 @@ fn ways() -> Vec<Box<dyn Source>> {
     ways
 }
 
-/// A child that is killed and waited for, however the test ends.
+/// A child process; killed and reaped on drop.
 struct Running(Child);
 
 impl Drop for Running {
@@ -69,7 +70,7 @@ fn start(program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> Running {
     Running(command.spawn().expect("the program starts"))
 }
 
-/// Sweep until `is_seen` says so.
+/// Sweeps until `is_seen` returns true.
 fn sweep_until(way: &mut dyn Source, view: &mut View, is_seen: impl Fn(&View) -> bool) {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(30) {
@@ -88,7 +89,7 @@ fn root_every_process_is_as_proc_tells_it() {
     for mut way in ways() {
         let mut view = View::default();
         way.sweep(1, &mut view).expect("a sweep");
-        // Those that are the same process before and after the sweep; others come and go.
+        // Compares processes that are the same before and after the sweep; others start and end meanwhile.
         way.sweep(2, &mut view).expect("a sweep");
         let before: HashMap<u32, String> = stats();
         way.sweep(3, &mut view).expect("a sweep");
@@ -103,9 +104,9 @@ fn root_every_process_is_as_proc_tells_it() {
             compared += 1;
         }
         assert!(compared >= 900, "{}: only {compared} processes stood still", way.kind());
-        // It may have lived between the two lists alone.
+        // It may have lived only between the two listings.
         let is_gone = |pid: u32| !Path::new(PROC).join(pid.to_string()).exists();
-        // Without the numbers that are left out above.
+        // Excludes the process ids that `stats` excludes.
         let hidden = |pid: u32| is_privileged() && fs::read_link(format!("{PROC}/{pid}/ns/pid")).is_err();
         let known = before.keys().chain(after.keys()).collect::<std::collections::BTreeSet<_>>();
         for process in view.table.rows().iter().flatten() {
@@ -118,9 +119,10 @@ fn root_every_process_is_as_proc_tells_it() {
     }
 }
 
-/// The text of `stat`, and of `schedstat`, which tells whether it ran at all.
+/// Returns the text of `stat`, and of `schedstat`, which shows whether a process ran at all, by process id.
 ///
-/// Without those that even these rights may not look into: some hosts hide a process of theirs from the walk.
+/// Excludes processes that even these privileges cannot inspect: some hosts hide a process of theirs from the
+/// walk.
 fn stats() -> HashMap<u32, String> {
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
     let pids = fs::read_dir(PROC).expect("proc").filter_map(|entry| number(entry.ok()?));
@@ -139,7 +141,7 @@ fn compare(kind: Kind, stat: &str, seen: &Process) {
     let number = |field: usize| fields[field].parse::<u64>().expect("a number");
     // Kernel threads have longer names in /proc than in the kernel's task.
     assert!(name == seen.name || name.starts_with(seen.name.as_str()), "{kind}: {name} {seen:?}");
-    // One that was woken and has not run yet has not been told.
+    // A process that was woken and has not run yet has not been reported.
     let is_woken = kind == Kind::BpfChanged && fields[0] == "R";
     assert!(is_woken || seen.state.letter().to_string() == fields[0], "{kind}: {stat}: {seen:?}");
     assert_eq!(u64::from(seen.parent), number(1), "{kind}: {seen:?}");
@@ -154,8 +156,8 @@ fn compare(kind: Kind, stat: &str, seen: &Process) {
     assert!(seen.rss_kib.abs_diff(rss_kib) <= rss_bound_kib(), "{kind}: {rss_kib} KiB by /proc: {seen:?}");
 }
 
-/// What the processors may hold back of a process's pages: 32 or twice their number each, for three counters
-/// (lib/percpu_counter.c).
+/// Upper bound of the pages of a process that the CPUs have not yet added to its three counters: 32 each, or
+/// twice the number of CPUs (lib/percpu_counter.c).
 fn rss_bound_kib() -> u64 {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as u64;
     3 * processors * (2 * processors).max(32) * rustix::param::page_size() as u64 / 1024
@@ -169,7 +171,8 @@ fn root_names_of_any_kind_and_ends_of_any_kind_are_seen() {
         let mut view = View::default();
         for name in ["a b", "x) S 9 (y", "line\nend", "ünïcode"] {
             let program = folder.path().join(name);
-            // No copy: a file that is written cannot be run while another test starts a process that has it open.
+            // A symbolic link, not a copy: a file that is open for writing cannot be executed, and another
+            // test that starts a process may have it open.
             if !program.is_symlink() {
                 std::os::unix::fs::symlink(&sleep, &program).expect("a link");
             }
@@ -179,7 +182,7 @@ fn root_names_of_any_kind_and_ends_of_any_kind_are_seen() {
                 view.table.get(pid).is_some_and(|seen| seen.name == name)
             });
             child.0.kill().expect("it lives");
-            // It is not waited for: a zombie.
+            // Not reaped yet: a zombie.
             sweep_until(&mut *way, &mut view, |view| {
                 view.table.get(pid).is_some_and(|seen| seen.state == State::Zombie && seen.rss_kib == 0)
             });
@@ -198,7 +201,7 @@ fn which(program: &str) -> PathBuf {
 }
 
 #[test]
-fn root_threads_that_ended_count() {
+fn threads_that_ended_count() {
     // Four threads work and end one after the other; the first only waits.
     let work = "import threading,time,sys\ndef work():\n e=time.thread_time()+.05\n while time.thread_time()<e: pass\n\
                 for _ in range(4):\n t=threading.Thread(target=work); t.start(); t.join()\nsys.stdin.read()";
@@ -213,7 +216,8 @@ fn root_threads_that_ended_count() {
     }
 }
 
-/// What a way told of a shell that started [`BURST`] short programs one after the other, and the shell's number.
+/// Returns the lives that a source reported of a shell that started [`BURST`] short programs in sequence, and
+/// the process id of the shell.
 fn burst(way: &mut dyn Source) -> (Vec<Life>, u32) {
     let mut view = View::default();
     way.sweep(1, &mut view).expect("a sweep");
@@ -253,7 +257,7 @@ fn root_short_lives_are_all_told() {
             assert_eq!((life.exit_status(), life.name.as_str()), (Some(0), "true"));
             let cpu_ns = life.usage.expect("the kernel tells it").cpu_ns;
             let lived_ns = life.end_ns.saturating_sub(life.key.start_ns);
-            // The scheduler's clock and the one of lives are not the same to the last percent.
+            // The scheduler clock and the clock of lives differ slightly.
             assert!(0 < cpu_ns && cpu_ns <= 2 * lived_ns, "{cpu_ns} of {lived_ns} ns: {life:?}");
         }
         let shell = lives.iter().find(|life| life.key.pid == pid).expect("the shell itself");
@@ -267,7 +271,7 @@ fn root_short_lives_are_told_without_programs_in_the_kernel_too() {
     let Chosen { mut source, reasons } =
         choose(Path::new(PROC), Some(Kind::Procfs)).expect("it always works");
     if let Some(why) = reasons.first() {
-        // Since Linux 6.6 everybody may listen.
+        // Since Linux 6.6 every user may listen.
         let is_told = !may(CAP_NET_ADMIN) && why.contains("CAP_NET_ADMIN") || why.contains("container");
         assert!(is_told, "what would help is told: {reasons:?}");
         return;
@@ -275,11 +279,11 @@ fn root_short_lives_are_told_without_programs_in_the_kernel_too() {
     let (lives, pid) = burst(&mut *source);
     let of_burst: Vec<_> = lives.iter().filter(|life| life.parent == pid).collect();
     if !may(CAP_NET_ADMIN) && source.lost_total() > 0 {
-        // Without rights the kernel keeps few messages, and says that it lost some.
+        // Without privileges the kernel buffers few messages, and reports that it lost some.
         return;
     }
     assert_eq!(of_burst.len(), BURST as usize);
-    // Some are gone before their arguments are looked at; those that are told are right.
+    // Some end before their arguments are read; the reported arguments are correct.
     for (number, life) in of_burst.iter().enumerate() {
         let command = [format!("/bin/true {number}"), String::new()];
         assert!(

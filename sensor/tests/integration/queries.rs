@@ -1,4 +1,4 @@
-//! The sensor's methods as a client calls them, on a sensor that follows a recorded log.
+//! Methods of the sensor as called by a client, on a sensor that follows a recorded log.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -27,7 +27,7 @@ struct Running {
 }
 
 impl Running {
-    /// A sensor that has read the log and, alone in its domain, reported it to itself.
+    /// Starts a sensor that has read the log and, alone in its domain, reported it to itself.
     async fn start() -> Running {
         let directory = tempfile::tempdir().unwrap();
         let tail = RawTail {
@@ -61,7 +61,7 @@ impl Running {
         running
     }
 
-    /// Events in the store of the domain; `None` until the sensor has started to represent it.
+    /// Number of events in the domain's store; `None` until the sensor has started to represent the domain.
     async fn stored(&self) -> Option<u64> {
         let answer = ask(&self.dispatcher, "domain.summary", &[]).await;
         match answer.map(|answer| answer.get("events").cloned()) {
@@ -76,7 +76,7 @@ impl Running {
         self.run.await.unwrap().unwrap();
     }
 
-    /// Ids of the calls that the method chooses.
+    /// Ids of the calls that the method returns for this parameter.
     async fn calls(&self, name: &'static str, wanted: &str) -> Vec<String> {
         let answer = call(&self.dispatcher, "sensor.calls", &[(name, wanted.into())]).await;
         let Some(Value::Array(calls)) = answer.get("calls").cloned() else { panic!("{answer:?}") };
@@ -110,7 +110,7 @@ async fn ask(
     let params: Vec<_> = params.iter().map(|(name, value)| (Name::Borrowed(*name), value.clone())).collect();
     let caller = Caller::client(Duration::from_secs(60));
     let answer = dispatcher.call_for(&caller, method, params.clone()).await;
-    // Events are written without values before them: a client reads the same.
+    // Events are encoded directly, without intermediate values: a client must read the same.
     if let ("sensor.events" | "domain.events", Ok(value)) = (method, &answer) {
         for (syntax, integers) in [(Syntax::Json, Integers::Number), (Syntax::Xml, Integers::Text)] {
             let form = Form { syntax, integers };
@@ -200,7 +200,7 @@ async fn calls_come_page_by_page_from_the_sensor_and_the_domain_alike() {
         assert!(whole_calls.len() > 20 && whole.get("next").is_none(), "one page has all");
         let (mut cursor, mut read, mut pages) = (None::<Value>, Vec::new(), 0);
         loop {
-            // A cursor of the one is taken by the other.
+            // The two methods accept each other's cursors.
             let method = ["sensor.calls", "domain.calls"][pages % 2];
             let limit = Value::Int(whole_calls.len() as i64 / 4);
             let mut params = vec![("limit", limit), ("order", order.into())];
@@ -264,7 +264,7 @@ async fn a_shortened_id_and_a_name_with_gaps_find_their_calls() {
         ids.iter().filter(|it| it.starts_with(&id[..3]) && it.ends_with(&id[id.len() - 3..])).collect();
     assert_eq!(listed(&asked("call", shortened.clone()).await, "id").iter().collect::<Vec<_>>(), expected);
     assert!(!running.events(&[("call", shortened.as_str().into())]).await.is_empty(), "{shortened}");
-    // This log names no job: nothing is all that its names can be.
+    // This log names no job, so no name matches.
     assert_eq!(listed(&asked("name", "relax*".to_owned()).await, "id"), [""; 0]);
 }
 
@@ -393,7 +393,7 @@ async fn whoever_waits_for_events_is_answered_when_the_sensor_ends() {
         let answer = tokio::time::timeout(Duration::from_secs(15), waiting).await;
         match answer.expect("it waited on").unwrap() {
             Ok(answer) => assert_eq!(answer.get("events"), Some(&Value::Array(Vec::new()))),
-            // Asked when the domain was already represented no more.
+            // The call came when the sensor no longer represented the domain.
             Err(fault) => assert_eq!(fault.code, wire::fault::UNAVAILABLE, "{fault}"),
         }
     }

@@ -1,4 +1,4 @@
-//! The flight recorder of a running sensor: a line of a log, an order and a crash, and what is kept of the processes.
+//! Flight recorder of a running sensor: a log line, a command and a crash, and the recordings of processes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -24,7 +24,7 @@ use wire::recording::{End, Recording};
 const LOG: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../log-filters/logs/slurm/22.05.8-alpha/slurmctld.log");
 
-/// How long anything is waited for.
+/// Timeout of every wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Running {
@@ -35,12 +35,12 @@ struct Running {
 }
 
 impl Running {
-    /// A sensor in this folder that follows `slurmctld.log` there.
+    /// Starts a sensor in this folder that follows `slurmctld.log` there.
     fn start(folder: &Path, recorder: &str) -> Running {
         Running::start_with(folder, "", recorder)
     }
 
-    /// The same with more keys of the sensor.
+    /// As [`Running::start`], with more configuration keys of the sensor.
     fn start_with(folder: &Path, keys: &str, recorder: &str) -> Running {
         let log = folder.join("slurmctld.log");
         let text = format!(
@@ -63,7 +63,7 @@ impl Running {
         self.dispatcher.call_for(&Caller::trusted(PATIENCE), method, params).await.unwrap()
     }
 
-    /// The answer of `sensor.recordings` once it is as wanted.
+    /// Polls `sensor.recordings` until `is_wanted` accepts the answer.
     async fn recordings(&self, what: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
         let looking = async {
             let mut look = tokio::time::interval(Duration::from_millis(20));
@@ -82,7 +82,7 @@ impl Running {
         self.recordings("the ring", |answer| number(answer, "reaches_back_secs") >= secs).await;
     }
 
-    /// The first recording of the list once it is over.
+    /// The first recording of the list once it is complete.
     async fn recorded(&self) -> Value {
         let is_over = |recording: &Value| text(recording, "state") == "whole";
         let answer =
@@ -113,7 +113,7 @@ fn number(answer: &Value, name: &str) -> f64 {
     }
 }
 
-/// Lines of the real log that tell of failed jobs, as if they were written now.
+/// Appends lines of the real log about failed jobs, with the current time.
 #[allow(clippy::disallowed_methods)] // The log is written as by a program that has a clock.
 fn write_failures(folder: &Path, count: usize) {
     let real = std::fs::read_to_string(LOG).unwrap();
@@ -126,7 +126,7 @@ fn write_failures(folder: &Path, count: usize) {
     log.write_all(lines.as_bytes()).unwrap();
 }
 
-/// A process that keeps a core busy, until it is dropped.
+/// A process that keeps a core busy; killed on drop.
 struct Busy(Child);
 
 impl Busy {
@@ -168,7 +168,7 @@ async fn a_line_of_a_slurm_log_keeps_the_samples_from_before_it() {
         samples.iter().map(|sample| number(sample, "time")).filter(|time| *time >= at - 7.0).collect();
     let before = within.iter().filter(|time| **time < at).count();
     let after = within.len() - before;
-    // 448 and 32 on a machine with nothing else to do. The window is longer than a segment.
+    // 448 and 32 on an otherwise idle machine. The window is longer than a segment.
     assert!(within[0] < at - 6.5, "from {} on", within[0] - at);
     assert!(before > 200 && after > 10, "{before} samples before the line and {after} after it");
     let last = samples.last().unwrap();
@@ -187,7 +187,7 @@ async fn a_condition_over_the_processes_keeps_what_was_before_it() {
                    filter = 'name = \"vp-condition\"'\nhz = 10\nbefore_s = 1\nafter_s = 0.2";
     let running = Running::start(folder.path(), trigger);
     running.until_it_reaches_back(2.0).await;
-    #[allow(clippy::disallowed_methods)] // What is watched is a process.
+    #[allow(clippy::disallowed_methods)] // The test is about processes.
     let start = || Busy(Command::new(&shell).args(["-c", "while :; do :; done"]).spawn().unwrap());
     let one = start();
     let told = list(&running.ask("sensor.subscriptions", &[]).await, "subscriptions");
@@ -255,9 +255,9 @@ async fn an_order_is_obeyed_and_its_file_fetched_part_by_part() {
     running.end().await;
 }
 
-/// Processes that begin and end one after the other, until `is_enough`: their numbers, and from when to when each was there
-/// for certain, in nanoseconds since boot.
-#[allow(clippy::disallowed_methods)] // What is watched are processes.
+/// Runs short processes in sequence until `is_enough`. Returns their process ids, each with a start and an
+/// end time between which it certainly existed, in nanoseconds since boot.
+#[allow(clippy::disallowed_methods)] // The test is about processes.
 fn short_lives(is_enough: &CancellationToken) -> Vec<(u32, u64, u64)> {
     let mut lives = Vec::new();
     while !is_enough.is_cancelled() {
@@ -276,7 +276,8 @@ fn since_boot_ns() -> u64 {
     u64::try_from(now.tv_sec).unwrap() * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap()
 }
 
-/// How often the recording tells of the end of each number, of those that ended within its window.
+/// Counts how often the recording reports the end of each process id, among those that ended within its
+/// window.
 fn ends(recording: &Recording) -> BTreeMap<u32, usize> {
     let mut ends = BTreeMap::new();
     for segment in &recording.segments {
@@ -291,7 +292,8 @@ fn ends(recording: &Recording) -> BTreeMap<u32, usize> {
     ends
 }
 
-/// Of what ended within a recording's window, around its cause and at its end too, nothing is missing and nothing told twice.
+/// Every process end within a recording's window, also around its cause and at its end, is recorded exactly
+/// once.
 async fn no_end_is_missing(keys: &str, recorder: &str) {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::start_with(folder.path(), keys, recorder);
@@ -299,7 +301,7 @@ async fn no_end_is_missing(keys: &str, recorder: &str) {
     let reasons = list(&running.ask("sensor.processes", &[]).await, "reasons");
     let is_untold = |reason: &Value| reason.as_text().is_some_and(|reason| reason.contains("are not told"));
     if reasons.iter().any(is_untold) {
-        // Short lives are not told on this host; tests/processes.rs says when that may be.
+        // Short lives are not reported on this host; tests/processes.rs checks when that is allowed.
         return running.end().await;
     }
     let is_enough = CancellationToken::new();
@@ -342,7 +344,7 @@ async fn no_end_is_missing_around_an_order_where_files_of_proc_are_read() {
     no_end_is_missing("process_source = 'procfs'", "hz = 1").await;
 }
 
-/// What a crash leaves is completed, without the block that it tore.
+/// A recording left by a crash is completed, without the block that was torn.
 #[test]
 fn what_a_crash_left_is_completed_at_the_next_start() {
     let folder = tempfile::tempdir().unwrap();
@@ -362,7 +364,7 @@ fn what_a_crash_left_is_completed_at_the_next_start() {
     assert_eq!((kept.end, path.extension().unwrap().to_str()), (Some(End::Crashed), Some("vpr")));
     let recording = Recording::read(&std::fs::read(&path).unwrap()).unwrap();
     assert_eq!((recording.end, recording.damage), (Some(End::Crashed), wire::recording::Damage::default()));
-    // And at the one after it there is nothing to tell.
+    // The start after that has nothing to report.
     let (store, told) = Store::open(folder.path(), 1 << 20).unwrap();
     assert!(told.is_empty() && store.list().count() == 1);
 }
@@ -388,7 +390,7 @@ fn the_oldest_go_beyond_the_budget() {
     assert_eq!(again.list().count(), kept.len());
 }
 
-/// A recording of nothing, so many seconds after boot, by this trigger; its file.
+/// Stores an empty recording by this trigger, at this second after boot; returns its path.
 fn keep(store: &mut Store, second: u64, trigger: &str) -> compact_str::CompactString {
     let mut header = made_up();
     header.id = store.free_id(header.booted.plus(Duration::from_secs(second)));
@@ -410,7 +412,7 @@ fn a_flood_of_orders_leaves_what_triggers_kept() {
     assert_eq!(of_trigger.iter().map(|header| header.id.clone()).collect::<Vec<_>>(), by_trigger);
     assert!(of_order.len() > 1 && of_order.len() < 40, "{} orders", of_order.len());
     assert_eq!(of_order.last().unwrap().id, *ordered.last().unwrap(), "the newest");
-    // And many triggers leave room for some orders only while nothing newer comes.
+    // Many triggers leave room for some recordings by command, but only while nothing newer comes.
     (60..120).for_each(|second| drop(keep(&mut store, second, "failed")));
     assert!(store.list().all(|kept| !kept.header.cause.is_order()), "the oldest of all");
 }
@@ -460,7 +462,7 @@ async fn the_past_is_told_alike_of_memory_and_of_a_recording() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::start(folder.path(), "hz = 50");
     let busy = Busy::start();
-    // A recording holds a little more than was wanted, and memory more than that.
+    // A recording holds slightly more than requested, and memory more than that.
     running.until_it_reaches_back(8.0).await;
     let second = Duration::from_secs(1);
     running.recorder.order(Order { before: second, after: second, note: "x".into() }).await.unwrap();
@@ -476,7 +478,7 @@ async fn the_past_is_told_alike_of_memory_and_of_a_recording() {
     let earlier = [("from", Value::Double(from - 6.0)), ("to", Value::Double(from + 0.4))];
     let of_earlier = samples(&running.ask("sensor.past_processes", &earlier).await);
     assert!(of_earlier[0].0 < from - 5.5, "from {} on", of_earlier[0].0 - from);
-    // Memory holds what the recording does.
+    // Memory has the same samples as the recording.
     let of_both = samples(&running.ask("sensor.past_processes", &window).await);
     running.end().await;
     let running = Running::start(folder.path(), "hz = 50");

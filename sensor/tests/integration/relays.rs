@@ -1,5 +1,5 @@
-//! Subscriptions to another host, through the daemon that represents its domain: what comes is what would come of the host itself,
-//! and who wants the same shares a stream.
+//! Relayed subscriptions: a client subscribes to another host through the representative of its domain. It
+//! gets what the host itself would send, and equal subscriptions share a stream.
 
 #![allow(clippy::unwrap_used)]
 
@@ -28,15 +28,15 @@ use wire::id::PeerKey;
 use wire::process::{Process, ProcessKey};
 use wire::query::{Account, Form, Viewer};
 
-/// The host that is subscribed to: its methods, and whether it can be reached.
+/// The remote host: its methods, and whether it is reachable.
 #[derive(Clone)]
 struct Host {
     hub: Hub,
     dispatcher: Arc<Dispatcher>,
     is_gone: Arc<AtomicBool>,
-    /// What panics once, as a fault of this program would.
+    /// Panics once, like a bug of this program would.
     panics: Arc<AtomicBool>,
-    /// Calls that wait here for what comes next.
+    /// Number of calls that wait here for the next entries.
     takes: Arc<AtomicI64>,
 }
 
@@ -82,7 +82,7 @@ impl Asker for Host {
     }
 }
 
-/// The representative knows of one host.
+/// Forwards to the one host that the representative knows.
 struct Way(Relays);
 
 impl Forward for Way {
@@ -97,7 +97,7 @@ impl Forward for Way {
     }
 }
 
-/// A host, its representative, and the host's sweeps.
+/// A host, its representative, and the sweeps of the host.
 struct Story {
     host: Host,
     representative: Dispatcher,
@@ -128,8 +128,8 @@ impl Story {
         Story { host, representative, tap, view: View::default(), swept: 0, running }
     }
 
-    /// Sweeps a tenth of a second apart, over ten processes of which number N uses a tenth of N cores; each third works
-    /// at every fourth sweep only.
+    /// Sweeps a tenth of a second apart, over ten processes: number N uses a tenth of N cores, and each third
+    /// one works only at every fourth sweep.
     fn sweep(&mut self, times: u64) {
         for _ in 0..times {
             self.swept += 1;
@@ -162,7 +162,7 @@ impl Story {
         self.host.dispatcher.call_for(&caller, method, named(params)).await
     }
 
-    /// Until a call waits at the host for what comes next.
+    /// Waits until a call at the host waits for the next entries.
     async fn until_taken_from(&self) {
         let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
         while self.host.takes.load(Ordering::SeqCst) == 0 {
@@ -171,7 +171,7 @@ impl Story {
         }
     }
 
-    /// Until the host has so many subscriptions, whose rates these are.
+    /// Waits until the host has exactly the subscriptions with these rates.
     async fn until_rates(&self, mut expected: Vec<f64>) {
         expected.sort_by(f64::total_cmp);
         let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
@@ -210,7 +210,7 @@ fn whole(value: &Value) -> i64 {
     if let Value::UInt(number) = value { i64::try_from(*number).unwrap() } else { value.as_int().unwrap() }
 }
 
-/// What is told of a sample: its sweep, and the processes with their shares in hundredths.
+/// Content of a sample: its sweep, and the processes with their CPU shares in hundredths.
 type Told = (i64, Vec<(String, i64)>);
 
 fn told(entry: &Value) -> Told {
@@ -228,7 +228,7 @@ fn told(entry: &Value) -> Told {
 }
 
 impl Story {
-    /// What waits at the representative, until the sample of `last` has come.
+    /// Takes entries at the representative until the sample of `last` has come.
     async fn take_until(&self, subscription: &Value, last: u64) -> Vec<Told> {
         let mut all = Vec::new();
         while all.last().is_none_or(|(sweep, _)| *sweep < last as i64) {
@@ -241,7 +241,7 @@ impl Story {
         all
     }
 
-    /// Takes what waits at the representative until it says why there is no more.
+    /// Takes entries at the representative until it returns an error.
     async fn take_until_refused(&self, subscription: &Value) -> Fault {
         let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
         loop {
@@ -267,7 +267,7 @@ async fn who_asks_the_representative_gets_what_the_host_would_give() {
             assert_eq!(member(&made, "filter").as_text(), Some(filter));
             through.push((id(&made), rate));
         }
-        // Three direct ones, and one for the three others.
+        // Three direct ones, and a shared one for the other three.
         story.until_rates(vec![10.0, 5.0, 2.0, 10.0]).await;
         story.sweep(41);
         for (direct, (through, rate)) in direct.into_iter().zip(through) {
@@ -311,7 +311,7 @@ async fn another_filter_takes_what_waits_along_and_loses_nothing() {
     story.sweep(5);
     assert_eq!(story.take_until(&other, 5).await.len(), 5);
     let altered = vec![("subscription", one.clone()), ("filter", Value::from("pid > 8"))];
-    // What the host has told until now is there, though no one took it.
+    // What the host has sent until now is there, though no client took it.
     let waited = || async {
         let stands =
             story.at_representative("sensor.alter", vec![("subscription", one.clone())]).await.unwrap();
@@ -343,13 +343,13 @@ async fn while_the_host_is_away_its_consumers_are_told_and_then_go_on() {
     assert_eq!(story.take_until(&one, 3).await.len(), 3);
     story.until_taken_from().await;
     story.host.is_gone.store(true, Ordering::SeqCst);
-    // The call that waits at the host ends with this sweep; the next one does not reach it.
+    // The call that waits at the host ends with this sweep; the next one does not reach the host.
     story.sweep(1);
     story.take_until(&one, 4).await;
     let fault = story.take_until_refused(&one).await;
     assert_eq!(fault.code, fault::UNAVAILABLE, "{fault}");
     assert!(fault.message.ends_with("wn07 does not answer"), "{fault}");
-    // What it would have told is gone with the subscription it had there.
+    // Its unsent entries are lost with the subscription at the host.
     for (id, _) in story.host.hub.standings() {
         story.host.hub.unsubscribe(id).unwrap();
     }
@@ -363,7 +363,7 @@ async fn while_the_host_is_away_its_consumers_are_told_and_then_go_on() {
         match story.at_representative("sensor.take", taking).await {
             Ok(answer) if !member(&answer, "entries").as_array().unwrap().is_empty() => break answer,
             Ok(_) => assert!(tokio::time::Instant::now() < deadline),
-            // That the host knows the subscription no longer is not the consumer's affair.
+            // The consumer does not see that the host lost the subscription.
             Err(fault) => assert_eq!(fault.code, fault::UNAVAILABLE, "{fault}"),
         }
     };
@@ -391,7 +391,7 @@ async fn what_the_host_cannot_use_is_refused_at_once_or_told() {
 async fn nobody_has_to_do_with_the_subscriptions_of_others() {
     let story = Story::new();
     let other = Caller { peer: Some(PeerKey([8; 32])), ..peer() };
-    // Two who came in at the door of one proxy, and somebody with the account's name at another one.
+    // Two accounts at one proxy, and an equal account at another proxy.
     let of_account = |number: u8| Caller { account: Some(Account([number; 16])), ..peer() };
     let namesake = Caller { peer: other.peer, ..of_account(1) };
     for dispatcher in [&*story.host.dispatcher, &story.representative] {
@@ -411,7 +411,7 @@ async fn nobody_has_to_do_with_the_subscriptions_of_others() {
     let made = story.host.dispatcher.call_for(&of_account(1), "sensor.subscribe", made).await.unwrap();
     for (asker, sees) in [(other, false), (peer(), false), (of_account(2), false), (of_account(1), true)] {
         let all = story.host.dispatcher.call_for(&asker, "sensor.subscriptions", Vec::new()).await.unwrap();
-        // Beside it there may be that of a stream which ends.
+        // The list may also have the subscription of a stream that is about to end.
         let listed = member(&all, "subscriptions")
             .as_array()
             .unwrap()
@@ -439,14 +439,14 @@ async fn a_stream_whose_task_failed_is_begun_anew() {
     let made = story.at_representative("sensor.subscribe", wanted(20.0, "")).await.unwrap();
     story.until_taken_from().await;
     story.host.panics.store(true, Ordering::SeqCst);
-    // The call under way ends, and the next one panics.
+    // The current call ends, and the next one panics.
     story.sweep(1);
     let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
     while story.host.panics.load(Ordering::SeqCst) {
         assert!(tokio::time::Instant::now() < deadline, "it was not asked again");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    // A new subscription stands beside the one that no one ends.
+    // A new subscription exists beside the old one, which nothing ends.
     story.until_rates(vec![20.0, 20.0]).await;
     story.sweep(4);
     let told = story.take_until(&id(&made), story.swept).await;

@@ -1,4 +1,4 @@
-//! The sampling thread, on this host's own clock.
+//! Sampling thread, on this host's own clock.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use wire::sample::{Metric, Number, Semantics};
 use wire::time::Time;
 
-/// Far longer than anything here takes.
+/// Timeout: far longer than any step of these tests takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Counting(u64, Arc<Metric>);
@@ -80,7 +80,7 @@ async fn an_aborted_task_stops_its_thread() {
     await_sweep(&handle, 1).await;
     running.abort();
     assert!(running.await.unwrap_err().is_cancelled());
-    // One sweep may have been under way; after that no further table comes, though five would be due.
+    // One sweep may be in progress; after it no table comes, though five would be due.
     let mut tables = handle.subscribe();
     for _ in 0..10 {
         if tokio::time::timeout(Duration::from_millis(500), tables.changed()).await.is_err() {

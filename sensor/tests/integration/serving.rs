@@ -1,4 +1,4 @@
-//! Which processes serve a call, on real process trees: exactly those, however they were started.
+//! Processes that serve a call, on real process trees: exactly those, however they were started.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -15,14 +15,15 @@ use std::process::{Child, Command};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How long anything is waited for.
+/// Timeout of every wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Workers of several kinds, which write down their numbers: a child, one without an environment, one that leaves its parent.
+/// Workers of several kinds, which write their process ids to a file: a child, one without an environment,
+/// one that leaves its parent.
 const TREE: &str = "echo $$ >> pids; sleep 600 & echo $! >> pids; env -i sleep 600 & echo $! >> pids; \
                     setsid sh -c 'echo $$ >> pids; exec sleep 600' & wait";
 
-/// A tree of processes that ends when it is dropped.
+/// A tree of processes; killed on drop.
 struct Tree {
     root: Child,
     folder: tempfile::TempDir,
@@ -46,7 +47,7 @@ impl Tree {
     #[allow(clippy::disallowed_methods)]
     fn kill(&mut self) {
         let pids = self.pids().into_iter().map(|pid| pid.to_string());
-        // Those that have ended by now are what is wanted.
+        // Some of them may have ended already.
         let _ = Command::new("kill").arg("-KILL").args(pids).stderr(std::process::Stdio::null()).status();
         let _ = self.root.wait();
     }
@@ -58,7 +59,7 @@ impl Drop for Tree {
     }
 }
 
-/// The processes of a call, as the sensor tells them.
+/// Returns the processes of a call that the sensor lists.
 async fn told(dispatcher: &Dispatcher, call: &str) -> Vec<Value> {
     let params = vec![(Name::Borrowed("call"), Value::from(call))];
     let caller = Caller::trusted(PATIENCE);
@@ -66,7 +67,7 @@ async fn told(dispatcher: &Dispatcher, call: &str) -> Vec<Value> {
     answer.get("processes").and_then(Value::as_array).unwrap().to_vec()
 }
 
-/// How each is known, and whether it has ended, by their numbers.
+/// Maps process ids to how each was recognized, and whether it has ended.
 async fn serving(dispatcher: &Dispatcher, call: &str) -> BTreeMap<u64, (String, bool)> {
     let one = |process: &Value| {
         let Some(Value::UInt(pid)) = process.get("pid") else { panic!("{process:?}") };
@@ -76,7 +77,7 @@ async fn serving(dispatcher: &Dispatcher, call: &str) -> BTreeMap<u64, (String, 
     told(dispatcher, call).await.iter().map(one).collect()
 }
 
-/// When each began, by the calendar and since boot.
+/// Start time of each process, as calendar time and since boot.
 async fn starts(dispatcher: &Dispatcher, call: &str) -> Vec<[Value; 2]> {
     let one = |process: &Value| ["start", "start_ns"].map(|name| process.get(name).unwrap().clone());
     told(dispatcher, call).await.iter().map(one).collect()
@@ -92,12 +93,12 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     tokio::time::timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("waited in vain for {what}"));
 }
 
-/// Those that live now of those that are said to.
+/// Filters the processes that are reported to be running.
 fn living(serving: &BTreeMap<u64, (String, bool)>) -> BTreeSet<u64> {
     serving.iter().filter(|(_, (_, has_ended))| !has_ended).map(|(pid, _)| *pid).collect()
 }
 
-/// A sensor of this host that is served in this process, by sweeps of `source`.
+/// A sensor of this host that runs in this process, with sweeps of `source`.
 struct Running {
     dispatcher: Dispatcher,
     status: sensor::run::Status,
@@ -126,7 +127,7 @@ impl Running {
     }
 }
 
-/// Each has jobs of its own number: every sensor sees all processes of the machine.
+/// Each test has its own job number: every sensor sees all processes of the machine.
 async fn check(source: Option<Kind>, number: u32) {
     let folder = tempfile::tempdir().unwrap();
     let sensor = Running::start(folder.path(), source);
@@ -178,7 +179,7 @@ async fn the_processes_of_a_job_are_named_where_only_proc_is_read() {
     check(Some(Kind::Procfs), 9043).await;
 }
 
-/// A file system in user space whose server never answers; gone when it is dropped.
+/// A FUSE file system whose server never answers; unmounted on drop.
 struct Unanswering(std::path::PathBuf, #[allow(dead_code)] std::fs::File);
 
 impl Unanswering {
@@ -200,7 +201,7 @@ impl Drop for Unanswering {
     }
 }
 
-/// Each has a job of its own number, which comes after what should hold the sensor up.
+/// Each attack has its own job number; that job comes after the file that could block the sensor.
 async fn check_hostile(folder: &Path, hostile: &[(&str, &str)]) {
     let sensor = Running::start(folder, None);
     for (number, (file, refused)) in hostile.iter().enumerate() {

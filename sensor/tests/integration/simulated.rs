@@ -1,4 +1,4 @@
-//! A disk in memory that loses power: what was not synced survives in part, in any order, torn at sectors.
+//! A disk in memory that loses power: unsynced changes survive in part, in any order, torn at sectors.
 
 use sensor::segments::disk::{Disk, Stored};
 use std::collections::BTreeMap;
@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use wire::time::Time;
 
-/// A disk writes whole sectors.
+/// Bytes per sector: a disk writes whole sectors.
 const SECTOR: usize = 512;
 
-/// Random numbers by seed (xorshift): a failing seed is enough to see it again.
+/// Seeded random number generator (xorshift): a failing seed is enough to reproduce a failure.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -56,13 +56,13 @@ struct Inner {
     reads: u64,
 }
 
-/// The disk; clones are the same disk.
+/// The simulated disk; clones share the disk.
 #[derive(Clone, Default)]
 pub(crate) struct Simulated(Arc<Mutex<Inner>>);
 
 impl Simulated {
-    /// The power goes: each unsynced change survives or not, on its own, torn at sectors; names are as they
-    /// were at some moment since they were last made durable.
+    /// Simulates a power loss: each unsynced change survives or not, independently, torn at sectors. The
+    /// names are as at some time since they were last made durable.
     pub(crate) fn lose_power(&self, random: &mut Random) {
         let mut inner = self.0.lock().unwrap();
         let choices = inner.names_since.len() as u64 + 1;
@@ -82,22 +82,22 @@ impl Simulated {
         }
     }
 
-    /// Refuse so many writes, each after half of it.
+    /// Makes this many writes fail, each after half of its bytes.
     pub(crate) fn refuse_writes(&self, count: u32) {
         self.0.lock().unwrap().writes_refused = count;
     }
 
-    /// Refuse so many syncs, and forget what was to be synced, as kernels do.
+    /// Makes this many syncs fail, and drops the unsynced bytes, as kernels do.
     pub(crate) fn refuse_syncs(&self, count: u32) {
         self.0.lock().unwrap().syncs_refused = count;
     }
 
-    /// The whole disk holds so many bytes.
+    /// Limits the bytes of all files together.
     pub(crate) fn set_capacity(&self, capacity: Option<usize>) {
         self.0.lock().unwrap().capacity = capacity;
     }
 
-    /// How often something was read.
+    /// Number of reads.
     pub(crate) fn reads(&self) -> u64 {
         self.0.lock().unwrap().reads
     }

@@ -1,4 +1,4 @@
-//! Memory of subscriptions: little each, and nothing once they have ended.
+//! Memory of subscriptions: little for each, and none after they have ended.
 
 #![allow(clippy::unwrap_used)] // a failure here is a failed test
 
@@ -9,7 +9,7 @@ use wire::channel::{Kind, Wanted, expression};
 
 /// As many as a sensor has at a time.
 const SUBSCRIPTIONS: usize = 256;
-/// Of one, with a filter and a script.
+/// Limit for one subscription, with a filter and a script.
 const SUBSCRIPTION_MAX_BYTES: i64 = 64 << 10;
 /// Retained by the library after all of them have ended.
 const REST_MAX_BYTES: i64 = 64 << 10;
@@ -29,7 +29,7 @@ fn subscription(nth: usize) -> Prepared {
 
 #[test]
 fn a_subscription_takes_little_and_leaves_nothing() {
-    // What is built once, at the first of each kind.
+    // Excludes what is built once, for the first subscription of each kind.
     let first: Vec<Prepared> = (0..Kind::ALL.len()).map(subscription).collect();
     drop(first);
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! What each user sees of the processes of others, and has to do with their subscriptions.
+//! Visibility by user: what each user sees of other users' processes and subscriptions.
 
 #![allow(clippy::unwrap_used)]
 
@@ -27,7 +27,7 @@ fn client(viewer: Viewer) -> Principal {
     Principal { viewer, asker: None }
 }
 
-/// A sweep over a process of root, one of Ana and one of Ben, each of which reads.
+/// Sweeps one process of root, one of Ana and one of Ben; all of them read.
 fn sweep(view: &mut View, number: u64, at: Duration) {
     view.table.begin(number, u64::try_from(at.as_nanos()).unwrap(), Coverage::All);
     for (pid, uid) in [(1, 0), (2, 1000), (3, 1001)] {
@@ -46,7 +46,7 @@ fn wanted(filter: &str, change: impl FnOnce(&mut Wanted)) -> Wanted {
     wanted
 }
 
-/// The processes of the last sample, with whether their I/O is there.
+/// Process ids of the last sample, each with whether its I/O is visible.
 async fn sampled(viewer: Viewer, wanted: Wanted) -> Vec<(u32, bool)> {
     let hub = Hub::default();
     let (mut tap, mut view) = (hub.tap(), View::default());
@@ -150,7 +150,7 @@ async fn one_user_leaves_room_for_others() {
     assert_eq!([fill(ANA), fill(BEN), fill(Viewer::Trusted)], [3, 2, 3]);
 }
 
-/// Scripts that use all that they may, of one user, beside a subscription of another.
+/// Scripts of one user that use their whole budget, beside a subscription of another user.
 #[tokio::test]
 async fn the_subscriptions_of_one_user_cost_another_nothing() {
     let hub = Hub::with_budget(Shares::new(20, 100));

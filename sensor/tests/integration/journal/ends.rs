@@ -1,4 +1,4 @@
-//! Ends of files: cut and flipped everywhere, left over from an older end, refused by the disk.
+//! Damaged ends of files: cut and flipped everywhere, left over from an older end, refused by the disk.
 
 use crate::journal::log::Writer;
 use crate::simulated::Simulated;
@@ -18,7 +18,7 @@ fn written() -> (Simulated, Vec<u8>) {
     (disk, content)
 }
 
-/// Where each frame ends.
+/// Returns the end of each frame.
 fn ends(content: &[u8]) -> Vec<usize> {
     let (mut at, mut ends) = (0, Vec::new());
     while at < content.len() {
@@ -32,7 +32,7 @@ fn ends(content: &[u8]) -> Vec<usize> {
 fn a_tail_torn_at_any_byte_goes_back_to_the_frame_before() {
     let (disk, content) = written();
     let ends = ends(&content);
-    // Head, its end and the birth; then the batches of 3, 0, 2 and 4 lines.
+    // The frames are the head, its end and the birth; then the batches of 3, 0, 2 and 4 lines.
     let lines_by_frames = [0, 3, 3, 5, 9];
     for cut in ends[2]..=content.len() {
         disk.set_content(&name(0), content[..cut].to_vec());
@@ -40,7 +40,7 @@ fn a_tail_torn_at_any_byte_goes_back_to_the_frame_before() {
         let frames = ends[3..].iter().filter(|end| **end <= cut).count();
         assert_eq!(writer.check(), lines_by_frames[frames], "cut at {cut}");
         assert_eq!(writer.notes.is_empty(), ends.contains(&cut), "cut at {cut}: {:?}", writer.notes);
-        // What is appended after the cut stands.
+        // What is appended after the cut is durable.
         writer.read(9 - writer.next_line()).unwrap();
         drop(writer);
         assert_eq!(Writer::open(&disk, Config::default()).check(), 9, "cut at {cut}");

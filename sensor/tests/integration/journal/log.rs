@@ -1,5 +1,5 @@
-//! A log in the mind: line `n` begins at byte `100 * n`, and each is an event. A writer that stops anywhere
-//! goes on from the journal's own account, and the journal must in the end hold every line once.
+//! A simulated log: line `n` starts at byte `100 * n`, and each line is an event. A writer that stops
+//! anywhere continues from the state of the journal, and in the end the journal must hold every line once.
 
 use crate::simulated::Simulated;
 use log_filters::found::{Change, Found};
@@ -18,10 +18,10 @@ use wire::time::Time;
 pub const LINE_LEN_BYTES: u64 = 100;
 const PATH: &[u8] = b"/log";
 
-/// What the writer keeps in memory, and gets back from the journal.
+/// State that the writer holds in memory, and restores from the journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mind {
-    /// Events joined, by the journal's account.
+    /// Number of joined events, restored from the journal.
     pub joined: u64,
     /// The number in the last change.
     pub remembered: u64,
@@ -58,7 +58,7 @@ fn remember(number: u64) -> Change {
     Change::Remember { key: "n".into(), values: Vec::new(), offset: number, time: None }
 }
 
-/// A receiver's store has everything before this event.
+/// Creates a mark: the store of a receiver has everything before this event.
 pub fn stored(next: u64) -> Mark {
     Mark { store: StoreKey(1), at: next, next }
 }
@@ -95,18 +95,18 @@ impl Writer {
                 before: Print::default(),
                 within_line: false,
             };
-            // A disk that refuses holds it back; it is written with the next flush.
+            // If the disk refuses it, it stays pending until the next flush.
             drop(writer.journal.born(&birth));
         }
         Ok(writer)
     }
 
-    /// Where the journal says to go on, in lines.
+    /// The line where the journal says to continue.
     pub fn next_line(&self) -> u64 {
         self.journal.state().generations.values().next().unwrap().offset / LINE_LEN_BYTES
     }
 
-    /// Read so many lines and journal them as one batch.
+    /// Reads this many lines and appends them to the journal as one batch.
     pub fn read(&mut self, lines: u64) -> Result<(), Error> {
         let from = self.next_line();
         let generation = *self.journal.state().generations.keys().next().unwrap();
@@ -134,8 +134,8 @@ impl Writer {
         page.events
     }
 
-    /// The journal holds every line up to where it goes on, once and in order, and what was remembered
-    /// stands at the same place.
+    /// Checks that the journal holds every line up to the next one, once and in order, and that the restored
+    /// state is of the same line. Returns the next line.
     pub fn check(&self) -> u64 {
         let events = self.events();
         for (line, event) in events.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! The journal after everything that can happen to the end of a file: torn, cut, flipped, unsynced,
-//! written out of order, refused.
+//! The journal after every kind of damage to the end of a file: torn, cut, flipped, unsynced, written out of
+//! order, refused.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
 

@@ -1,5 +1,5 @@
-//! Losses of power: whatever the disk forgot, the journal opens unattended, events and progress agree, and
-//! nothing that was told to be durable is gone.
+//! Power losses: whatever the disk lost, the journal opens without help, events and progress agree, and
+//! nothing that was reported as durable is missing.
 
 use crate::journal::log::Writer;
 use crate::simulated::{Random, Simulated};
@@ -8,7 +8,7 @@ use sensor::journal::Config;
 /// Small, so that segments change often.
 const CONFIG: Config = Config { segment_len_bytes: 3000, budget_bytes: u64::MAX };
 
-/// One life after another with a loss of power between. What `durable` says must be there.
+/// Runs several lives with a power loss after each. Everything that was durable must be there.
 fn lives(seed: u64, sync: impl Fn(&mut Writer) -> bool) -> Result<(), String> {
     let (disk, mut random) = (Simulated::default(), Random::new(seed));
     let mut durable = 0;

@@ -1,5 +1,4 @@
-//! Many readers of the same events: what was decoded for one serves the next, and never tells anything else
-//! than the disk would.
+//! Many readers of the same events: a batch decoded for one serves the next, and is always what the disk has.
 
 use crate::journal::log::{LINE_LEN_BYTES, Writer};
 use crate::simulated::{Random, Simulated};
@@ -24,7 +23,7 @@ fn a_page_that_was_read_is_not_read_from_the_disk_again() {
     let before = disk.reads();
     assert_eq!(page(), (500..1005).collect::<Vec<_>>());
     assert_eq!(disk.reads(), before, "it was decoded before");
-    // What is added is read, and only that.
+    // Only the added batch is read.
     writer.read(5).unwrap();
     assert_eq!(lines(&reader, 600, 1000), (600..1010).collect::<Vec<_>>());
     assert_eq!(disk.reads(), before + 1);
@@ -43,7 +42,7 @@ fn any_page_at_any_time_is_what_the_journal_holds() {
                     let count = if random.one_in(40) { 3000 } else { 1 + random.below(30) };
                     writer.read(count).unwrap();
                 }
-                // Segments without events, too, which their successors replace.
+                // This also makes segments without events, which their successors replace.
                 3 => writer.journal.begin_segment(&writer.mind.clone()).unwrap(),
                 4 if random.one_in(5) => {
                     writer.journal.sync().unwrap();

@@ -1,10 +1,10 @@
-//! Segments: when they change, which are deleted, and what readers are told of it.
+//! Retention: when segments change, which are deleted, and what readers notice.
 
 use crate::journal::log::{LINE_LEN_BYTES, Writer, stored};
 use crate::simulated::Simulated;
 use sensor::journal::Config;
 
-/// Read lines in small batches, changing segments when it is time.
+/// Reads lines in small batches, and changes segments when it is time.
 fn read(writer: &mut Writer, lines: u64) {
     for _ in 0..lines {
         writer.read(1).unwrap();
@@ -143,7 +143,7 @@ fn damage_in_an_old_segment_is_counted_and_read_past() {
     assert_eq!((page.events.len() as u64 + page.missed, page.cursor), (300, 300));
 }
 
-/// Memories so long that a head of them is what a start mostly reads.
+/// Memories so long that a start reads mostly the head.
 struct Long;
 
 impl sensor::journal::writer::Memories for Long {

@@ -1,4 +1,4 @@
-//! A journal that cannot be read, in a real folder: what its error says, and that nothing of it is changed.
+//! An unreadable journal in a real folder: its error message, and that nothing in it is changed.
 
 use crate::journal::log::{Writer, stored};
 use sensor::journal::Config;
@@ -18,7 +18,7 @@ fn open(folder: &Path) -> Result<Writer, Error> {
     Writer::on(Arc::new(Directory::new(folder.to_owned()).unwrap()), Config::default())
 }
 
-/// A journal of two segments, of which the representative has received the first 4 of 8 events.
+/// Creates a journal of two segments; the representative has received the first 4 of its 8 events.
 fn journal() -> (tempfile::TempDir, PathBuf) {
     let state = tempfile::tempdir().unwrap();
     let folder = state.path().join("journal");
@@ -31,7 +31,7 @@ fn journal() -> (tempfile::TempDir, PathBuf) {
     (state, folder)
 }
 
-/// What the folder holds.
+/// Returns the content of the folder.
 fn content(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files: Vec<_> = fs::read_dir(folder)
         .unwrap()
@@ -42,7 +42,7 @@ fn content(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
-/// The error of opening it, after which everything is as before.
+/// Returns the error of opening the journal; checks that everything is unchanged.
 fn refused(folder: &Path) -> String {
     let before = content(folder);
     let said = open(folder).err().expect("cannot be read").to_string();
@@ -108,7 +108,7 @@ fn content_of_another_version_is_named_with_both_versions() {
 
 #[test]
 fn a_head_without_a_version_is_of_version_1() {
-    // The structure as it was before it had one.
+    // The structure before it had a version.
     let head = (SensorKey(9), 1_u32, 0_u64, None::<u64>, 0_u64);
     let mut bytes = Vec::new();
     let sum = chain::encode(0, (1_u8, head), &mut bytes).unwrap();
@@ -140,7 +140,7 @@ fn a_segment_without_permission_is_named_with_what_to_type() {
     let path = folder.join(name(5));
     fs::set_permissions(&path, Permissions::from_mode(0o000)).unwrap();
     if fs::File::open(&path).is_ok() {
-        // Permissions do not bind this process: another one, which they bind, runs the test.
+        // Permissions do not bind this process (root): the test runs in a process that they bind.
         return as_bound("journal::unreadable::a_segment_without_permission_is_named_with_what_to_type");
     }
     let (said, path) = (refused(&folder), path.display().to_string());
@@ -150,8 +150,8 @@ fn a_segment_without_permission_is_named_with_what_to_type() {
     assert_eq!(open(&folder).unwrap().check(), 8, "what was typed is enough");
 }
 
-/// Run a test of this program where permissions bind it.
-#[allow(clippy::disallowed_methods)] // A test about the rights of a process.
+/// Runs a test of this program in a process without capabilities.
+#[allow(clippy::disallowed_methods)] // The test is about the privileges of a process.
 fn as_bound(test: &str) {
     let own = std::env::current_exe().unwrap();
     let rights = ["--bounding-set=-all", "--inh-caps=-all"];

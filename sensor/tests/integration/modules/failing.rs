@@ -1,9 +1,9 @@
-//! Modules that do what they should not: each is told, and no other is harmed.
+//! Misbehaving modules: each is reported, and none harms another.
 
 use crate::modules::rig::{COLLECTOR, Rig, is_alive, until};
 use wire::api::modules::ModuleAct;
 
-/// A rig with a module `good`, which answers.
+/// Creates a rig with a module `good`, which answers.
 async fn beside_a_good_one() -> Rig {
     let rig = Rig::start();
     let good = rig.script("good.sh", COLLECTOR, r#"echo '{"figures":[{"name":"x","value":42}]}'"#);
@@ -12,7 +12,8 @@ async fn beside_a_good_one() -> Rig {
     rig
 }
 
-/// A module that does `body` when it is called fails with what is expected, ends in quarantine and harms no one.
+/// Checks that a module that runs `body` at each call fails as expected, ends in quarantine, and harms no
+/// other.
 async fn fails(body: &str, more: &str, expected: &str) {
     let rig = beside_a_good_one().await;
     let bad = rig.script("bad.sh", COLLECTOR, body);
@@ -53,7 +54,7 @@ async fn one_that_is_silent_or_slow_is_told() {
 async fn a_slow_start_is_no_slow_answer() {
     let rig = Rig::start();
     let hello = COLLECTOR;
-    // Its first line comes later than an answer may; the second then never does.
+    // Its first line is slower than the timeout of an answer; the second never comes.
     let slow = format!("#!/bin/sh\nsleep 0.5\nread -r call; echo '{hello}'\nread -r call; sleep 1000\n");
     let slow = rig.program("slow.sh", &slow);
     rig.load("slow", &slow, "answer_s = 0.1").await;

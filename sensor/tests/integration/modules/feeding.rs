@@ -1,4 +1,4 @@
-//! What a handler is told, without the handler: what waits is not lost, and what is read goes on.
+//! Feed of a handler, without the handler: waiting entries are not lost, and reading continues.
 
 use crate::report::rig::Member;
 use sensor::channel::hub::{Error, Hub};
@@ -44,7 +44,7 @@ fn sweep(hub: &Hub, view: &mut View, numbers: std::ops::RangeInclusive<u32>) {
     }
 }
 
-/// All that can be told now, by what it is.
+/// Returns all entries that can be sent now, by type.
 async fn told(feed: &mut Feed) -> Vec<String> {
     let mut told = Vec::new();
     while timeout(Duration::from_millis(200), feed.ready()).await.is_ok() {
@@ -100,7 +100,7 @@ fn a_reading_goes_on_where_something_else_always_comes_first() {
         let mut feed = Feed::new(&sources(&member), flow).unwrap();
         member.read(5);
         look(&mut feed).await;
-        // What was started is done now, on the one thread that there is, and nothing else gets its turn.
+        // The started read is done now, and the only blocking thread gets no other task.
         tokio::task::spawn_blocking(|| {}).await.unwrap();
         let (release, held) = sync_channel::<()>(0);
         let busy = tokio::task::spawn_blocking(move || held.recv());
@@ -111,7 +111,7 @@ fn a_reading_goes_on_where_something_else_always_comes_first() {
     });
 }
 
-/// Whether something is to be told, looked at once: the look is given up if not.
+/// Polls once whether something is to be sent, and drops the future.
 async fn look(feed: &mut Feed) -> bool {
     poll_fn(|context| Poll::Ready(pin!(feed.ready()).poll(context).is_ready())).await
 }

@@ -1,4 +1,4 @@
-//! Handlers: what they are told, and that it is told again to one that failed.
+//! Handlers: what they receive, and that a handler that failed receives it again.
 
 use crate::modules::rig::{Rig, until};
 use sensor::channel::hub::{self, Id};
@@ -15,7 +15,7 @@ fn hello(wants: &str) -> String {
     format!(r#"{{"protocol":1,"name":"test","kind":"handler",{wants}}}"#)
 }
 
-/// Entries of all calls that were written down.
+/// Returns the entries of all recorded calls.
 fn entries(rig: &Rig) -> Vec<Value> {
     let calls = rig.lines("calls");
     let entries = calls.iter().flat_map(|call| {
@@ -125,7 +125,7 @@ async fn processes_come_as_to_any_subscriber() {
     rig.end().await;
 }
 
-/// A sweep with one process.
+/// Sweeps a host with one process.
 fn sweep(rig: &Rig, view: &mut View, number: u32) {
     let now = Duration::from_millis(1000) + Duration::from_millis(100) * number;
     view.table.begin(number.into(), u64::try_from(now.as_nanos()).unwrap(), Coverage::All);
@@ -180,7 +180,7 @@ async fn one_whose_subscription_ended_is_told_that_something_is_missed() {
     assert_eq!(entries(&rig)[0]["what"], "missed");
     sweep(&rig, &mut view, 1);
     assert!(until(|| entries(&rig).len() == 2).await);
-    // Ended while it was stopped, and wanted otherwise afterwards.
+    // The subscription is removed while the module is stopped, and made again after its start.
     let second = subscription(&rig).unwrap();
     rig.order("one", ModuleAct::Stop).await;
     assert!(rig.hub.is_empty() && !rig.hub.has(second));

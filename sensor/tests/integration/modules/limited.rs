@@ -1,4 +1,4 @@
-//! What a module may take, and whom it is believed to be.
+//! Limits of modules: what a module may use, and under which user it runs.
 
 use crate::modules::rig::{COLLECTOR, Rig, is_alive, mode, until};
 use nix::unistd::User;
@@ -9,7 +9,7 @@ use wire::api::modules::ModuleAct;
 #[tokio::test(flavor = "multi_thread")]
 async fn root_its_memory_is_bounded() {
     let rig = Rig::start();
-    // Doubles a text until there is no more memory; tells how far it came.
+    // Doubles a text until there is no memory left; writes its length to a file.
     let body = "text=0123456789abcdef; while :; do text=$text$text; echo ${#text} >> $dir/sizes; done";
     let bomb = rig.script("bomb.sh", COLLECTOR, body);
     rig.load("bomb", &bomb, "memory_mib = 32\nanswer_s = 30\ncpu_ms = 1000").await;
@@ -41,8 +41,8 @@ async fn root_it_has_few_rights_files_and_variables() {
     rig.end().await;
 }
 
-/// Whether this test may start something as another user.
-#[allow(clippy::disallowed_methods)] // There is no other way to know.
+/// Whether this test may start a process as another user.
+#[allow(clippy::disallowed_methods)] // There is no other method to find out.
 fn may_be(user: &User) -> bool {
     let mut nothing = std::process::Command::new("/bin/true");
     nothing.uid(user.uid.as_raw()).gid(user.gid.as_raw()).status().is_ok_and(|status| status.success())
@@ -53,7 +53,7 @@ async fn root_it_runs_as_the_user_that_its_file_names() {
     let rig = Rig::start();
     let nobody = User::from_name("nobody").unwrap().unwrap();
     std::fs::create_dir(rig.path("out")).unwrap();
-    // Neither the folder of the test nor what is written there is the other user's.
+    // Neither the folder of the test nor the files in it belong to the other user.
     mode(rig.folder.path(), 0o755);
     mode(&rig.path("out"), 0o777);
     for (name, user) in [("named", "nobody".to_owned()), ("numbered", nobody.uid.to_string())] {
@@ -117,7 +117,7 @@ async fn root_a_program_that_others_may_write_is_not_run() {
     rig.reload().await;
     rig.goes_on("open", 1).await;
     assert!(rig.handle.refused().is_empty());
-    // While it runs, somebody makes it writable: it does not run on.
+    // The program becomes writable for others while it runs: the module is stopped.
     let pid = rig.told("open", "running", |told| told.pid.is_some()).await.pid.unwrap().to_string();
     mode(&program, 0o757);
     rig.reload().await;

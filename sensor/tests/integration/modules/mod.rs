@@ -1,4 +1,4 @@
-//! Modules as they run: real processes over a made-up sensor, honest ones and others.
+//! Running modules: real processes over a simulated sensor, correct ones and others.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
 

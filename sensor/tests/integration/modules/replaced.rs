@@ -1,11 +1,11 @@
-//! Modules that come, change and go while the sensor runs: calls into one never overlap, and none is lost.
+//! Modules that are added, changed and removed at runtime: calls into one never overlap, and none is lost.
 
 use crate::modules::rig::{COLLECTOR, Rig, is_alive, until};
 use sensor::module::desk::Refusal;
 use sensor::module::life::State;
 use wire::api::modules::ModuleAct;
 
-/// Writes down the beginning and the end of its life and of each call.
+/// Returns a script that records the start and the end of its life and of each call.
 fn noting(rig: &Rig, version: u32, hello: &str, answer: &str) -> String {
     let dir = rig.folder.path().display();
     format!(
@@ -17,8 +17,8 @@ fn noting(rig: &Rig, version: u32, hello: &str, answer: &str) -> String {
     )
 }
 
-/// One life after the other, and in each one call after the other. A life that is slow to end is killed, and then does not
-/// say that it ended; one that lives on says something after the next has started.
+/// Checks that lives do not overlap, nor the calls in each life. A life that is slow to end is killed, and
+/// then does not record its end; a life that continued would record something after the next one has started.
 fn assert_in_order(notes: &[String]) {
     let (mut life, mut call): (Option<&str>, bool) = (None, false);
     for (number, note) in notes.iter().enumerate() {
@@ -114,7 +114,7 @@ async fn a_changed_file_holds_from_the_next_call_on() {
     rig.load("one", &program, "").await;
     rig.until_figure("module.one.x", 1.0).await;
     rig.script("one.sh", COLLECTOR, &text(2));
-    // No one says so: it is noticed.
+    // The sensor detects the change by itself.
     rig.until_figure("module.one.x", 2.0).await;
     let told = rig.told("one", "running", |told| told.rate_hz.is_some()).await;
     assert!((told.rate_hz.unwrap() - 10.0).abs() < 1e-6);
@@ -136,7 +136,7 @@ async fn a_file_that_is_half_written_for_a_moment_costs_a_handler_nothing() {
     rig.state("one", "running").await;
     let (file, mut len) = (rig.path("modules/one.toml"), 0);
     let mut writing = tokio::time::interval(std::time::Duration::from_millis(20));
-    // Somebody writes it, slowly: until a look meets that.
+    // A partial file is written slowly, until the sensor reads it meanwhile.
     while rig.handle.trouble().is_none() {
         len += 1;
         std::fs::write(&file, format!("run = ['{}", "x".repeat(len))).unwrap();

@@ -1,4 +1,5 @@
-//! A desk of modules over a made-up sensor: a journal in memory, subscriptions without a sampler, sweeps that the test makes.
+//! Test rig: a module worker over a simulated sensor with a journal in memory, subscriptions without a
+//! sampler, and sweeps made by the test.
 
 use crate::report::rig::Member;
 use sensor::channel::hub::Hub;
@@ -20,12 +21,12 @@ use wire::api::modules::{ModuleAct, ModuleState};
 use wire::sample::{Number, Semantics};
 use wire::time::Time;
 
-/// How long anything is waited for.
+/// Timeout of every wait.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What a collector says first.
+/// The hello line of a collector.
 pub const COLLECTOR: &str = r#"{"protocol":1,"name":"test","kind":"collector","rate":10}"#;
 
-/// Failures follow each other fast, so that a test need not wait; three are too many.
+/// Restarts with short delays, so that a test need not wait; three failures are too many.
 pub const HASTY: Patience = Patience {
     first: Duration::from_millis(20),
     longest: Duration::from_millis(40),
@@ -44,7 +45,7 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// With nothing in the folder.
+    /// Starts without modules in the folder.
     pub fn start() -> Rig {
         Rig::with(HASTY)
     }
@@ -73,7 +74,8 @@ impl Rig {
         self.folder.path().join(name)
     }
 
-    /// A shell script as a module: says `hello`, and does `body` for each call, which is in `$call`; `$dir` is the rig's folder.
+    /// Writes a shell script as a module: it answers with `hello`, and runs `body` for each call, which is in
+    /// `$call`; `$dir` is the rig's folder.
     pub fn script(&self, name: &str, hello: &str, body: &str) -> PathBuf {
         let dir = self.folder.path().display();
         let text = format!(
@@ -82,7 +84,7 @@ impl Rig {
         self.program(name, &text)
     }
 
-    /// Any text as a program.
+    /// Writes any text as an executable program.
     pub fn program(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
         let fresh = self.path(&format!("{name}.new"));
@@ -92,7 +94,8 @@ impl Rig {
         path
     }
 
-    /// A module that runs this, with these lines more in its file; looked at when this returns.
+    /// Loads a module that runs this program, with more lines in its file; returns after the sensor has read
+    /// the file.
     pub async fn load(&self, name: &str, program: &Path, more: &str) {
         self.write(name, &format!("run = ['{}']\n{more}\n", program.display()));
         self.reload().await;
@@ -113,7 +116,7 @@ impl Rig {
         self.handle.order(Some(name.to_owned()), act).await.unwrap();
     }
 
-    /// How the module stands once it is as wanted.
+    /// Polls the state of the module until `is_wanted` accepts it.
     pub async fn told(&self, name: &str, what: &str, is_wanted: impl Fn(&Told) -> bool) -> Told {
         let mut last = None;
         let found = until(|| {
@@ -124,20 +127,20 @@ impl Rig {
         last.unwrap()
     }
 
-    /// The module has answered so many calls more than it had.
+    /// Waits until the module has answered this many more calls.
     pub async fn goes_on(&self, name: &str, more: u64) {
         let calls = |told: &Told| told.counts.calls_total;
         let before = self.told(name, "there", |_| true).await;
         self.told(name, "going on", |told| calls(told) >= calls(&before) + more).await;
     }
 
-    /// It is in this state, and what it says of its last failure.
+    /// Waits until the module is in this state; returns the text of its last failure.
     pub async fn state(&self, name: &str, state: &str) -> String {
         let told = self.told(name, state, |told| ModuleState::from(told.state).as_str() == state).await;
         told.last_error.unwrap_or_default()
     }
 
-    /// A figure among those of the host.
+    /// Returns a figure from the metrics of the host.
     pub fn figure(&self, name: &str) -> Option<Number> {
         let mut collectors = Collectors::new(vec![self.handle.board().collector()]);
         let now = Now { calendar: Time::default(), running: Duration::ZERO };
@@ -150,7 +153,7 @@ impl Rig {
         assert!(found, "waited in vain for {name} = {expected:?}, found {:?}", self.figure(name));
     }
 
-    /// A sweep of the host with these figures.
+    /// Sweeps the host with these figures.
     pub fn sweep(&self, figures: &[(&str, u64)]) {
         let mut rows = Rows::default();
         for (name, value) in figures {
@@ -159,7 +162,7 @@ impl Rig {
         self.sweeps.send_replace(Some(Arc::new(rows.finish(Time::from_micros(1_500_000)))));
     }
 
-    /// The lines of a file of the rig's folder that are written to their end, none where it is not there.
+    /// Returns the complete lines of a file in the rig's folder; none if the file does not exist.
     pub fn lines(&self, name: &str) -> Vec<String> {
         let text = std::fs::read_to_string(self.path(name)).unwrap_or_default();
         let (whole, _) = text.rsplit_once('\n').unwrap_or_default();
@@ -178,7 +181,7 @@ impl Rig {
     }
 }
 
-/// Whether it became so in time.
+/// Whether the condition became true before the timeout.
 pub async fn until(mut is_so: impl FnMut() -> bool) -> bool {
     let looking = async {
         let mut look = tokio::time::interval(Duration::from_millis(10));
@@ -193,7 +196,7 @@ pub fn mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Whether there is a process of this number that has not ended.
+/// Whether the process with this id exists and has not ended.
 pub fn is_alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))

@@ -1,4 +1,5 @@
-//! The modules that ship, in a real sensor: a collector's figures among the host's, and a handler that has them drawn.
+//! Shipped modules in a real sensor: figures of a collector among those of the host, and a handler that
+//! writes plots of them.
 
 use crate::modules::rig::{Rig, mode, until};
 use rpc::codec::value::{Name, Value};
@@ -17,7 +18,7 @@ use wire::id::PeerKey;
 const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/modules/nvidia-counters");
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A copy that no other may write, whatever the tree's own permissions are.
+/// Copies a file with permissions that let no other user write it, whatever those of the source tree are.
 fn copied(from: &str, to: PathBuf) -> String {
     std::fs::copy(from, &to).unwrap();
     mode(&to, 0o755);
@@ -65,7 +66,7 @@ fn figure(metrics: &Value, name: &str, gpu: &str) -> Option<f64> {
     if let Value::Double(real) = value { Some(*real) } else { None }
 }
 
-/// A folder with counters of two GPUs, both modules that ship, and the configuration of a sensor that runs them.
+/// Creates a folder with counters of two GPUs, and a sensor configuration with both shipped modules.
 fn furnish(folder: &Path) -> Config {
     for (gpu, load) in [("0", "93"), ("1", "7.5 %")] {
         let gpu = folder.join("gpus").join(gpu);
@@ -130,7 +131,8 @@ fn modules(told: &Value) -> &[Value] {
     told.get("modules").unwrap().as_array().unwrap()
 }
 
-/// How they fare is told, to other daemons without what may be secret; these change nothing, whoever they ask for.
+/// Checks that the state of modules is reported, to other daemons without possible secrets, and that other
+/// daemons cannot change modules.
 async fn assert_told(dispatcher: &Dispatcher, client: &Caller) {
     let told = ask(dispatcher, client, "sensor.modules", &[]).await;
     let kinds =
@@ -194,7 +196,7 @@ fn the_examples_of_module_files_are_good() {
         let text = std::fs::read_to_string(&path).unwrap();
         let spec = Spec::parse(&path, &text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert!(spec.is_on);
-        // What is only said in a comment is good too.
+        // Settings in comments are valid too.
         let said: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# ")).collect();
         let keys: Vec<&str> = said.into_iter().filter(|line| line.contains(" = ")).collect();
         Spec::parse(&path, &format!("{text}\n{}", keys.join("\n")))

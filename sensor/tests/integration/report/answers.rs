@@ -1,4 +1,4 @@
-//! What the domain answers: calls joined over hosts, the table of hosts, the summary.
+//! Answers of the domain: calls joined over hosts, the table of hosts, the summary.
 
 use crate::report::rig::{Rig, event, now_at};
 use sensor::representative::domain::{Config, Now};
@@ -13,7 +13,7 @@ use wire::report::HostState;
 use wire::sample::Semantics;
 use wire::time::Time;
 
-/// The scheduler's log on one host, the host's own log on another.
+/// Writes the scheduler's log of a job on one host, and the host's own log on another.
 fn job(rig: &mut Rig) {
     let scheduler = [
         event(Kind::JobSubmit, 10, "42", "", Authority::Scheduler),
@@ -49,7 +49,7 @@ fn events_of_one_job_on_two_hosts_are_one_call() {
     check(&rig);
 }
 
-/// The calls at a segment's head and the events after it give the calls as they were.
+/// The calls in the head of a segment and the events after it restore the calls.
 #[test]
 fn calls_come_back_from_the_head_of_a_segment() {
     let store = store::Config { segment_len_bytes: 5_000, budget_bytes: 40_000 };
@@ -108,7 +108,7 @@ fn hosts_are_alive_then_silent_then_left() {
     assert_eq!((rows[0].role, rows[0].state.cpus, rows[0].events_behind), (Role::Representative, 8, 5));
     assert_eq!(rows[1].age.as_secs(), 20);
     assert_eq!(rig.domain.summary(rig.now.moment).hosts, [1, 1, 1]);
-    // It said so to the election, and its stream ended before its last words were read.
+    // It left the election, and its stream has not ended yet.
     let left = Place { role: Role::Member, gone: Some((Standing::Left, Time::from_micros(7))) };
     let known = [(rig.members[1].host.clone(), left)];
     rig.domain.place(&known.clone().into(), rig.now);

@@ -1,4 +1,4 @@
-//! The representative is away for long while logs go on (time scaled down: events, not minutes, count).
+//! A long absence of the representative while logs continue (scaled down: events count, not minutes).
 
 use crate::report::rig::Rig;
 use crate::simulated::Simulated;
@@ -42,14 +42,14 @@ fn beyond_the_budget_the_loss_is_counted_exactly() {
     assert!(lost > 1000 && twice == 0, "{lost} lost, {twice} twice");
     assert_eq!(rig.domain.counts().lost_total, lost as u64);
     assert_eq!(rig.members[0].sender.counts().lost_total, lost as u64);
-    // The journal counts those too that were read from a deleted segment which was still open.
+    // The journal also counts events that were read from a deleted segment that was still open.
     let counted = rig.members[0].journal.state().head.lost;
     assert!((lost as u64..lost as u64 + 150).contains(&counted), "{lost}, the journal says {counted}");
     assert_eq!(rig.domain.hosts(rig.now.moment)[0].events_lost, lost as u64);
     assert_eq!(rig.domain.summary(rig.now.moment).events_lost, lost as u64);
 }
 
-/// Everything is gone that was not acknowledged: the loss alone is told.
+/// Everything that was not acknowledged is deleted: only the loss is reported.
 #[test]
 fn a_loss_with_nothing_after_it_is_told() {
     let mut rig = rig(40_000);
@@ -65,7 +65,7 @@ fn a_loss_with_nothing_after_it_is_told() {
     assert_eq!(rig.domain.counts().events_total + lost, rig.members[0].lines());
 }
 
-/// A new representative is not sent the whole past, but everything that no other has had.
+/// A new representative receives a bounded part of the past, but everything that no other has received.
 #[test]
 fn the_past_that_others_had_is_asked_for_within_bounds() {
     let mut rig = rig(10 << 20);

@@ -1,4 +1,4 @@
-//! A reader of the domain's events goes on across restarts and changes of the representative.
+//! A reader of the domain's events continues across restarts and changes of the representative.
 
 use crate::report::rig::{Member, Nothing, Rig, myself};
 use crate::simulated::{Random, Simulated};
@@ -16,7 +16,7 @@ use wire::id::HostName;
 use wire::report::marks::MarkList;
 use wire::time::Time;
 
-/// Reads with the cursor as text, as programs keep it; how often each event was seen.
+/// Reads with the cursor as text, as programs store it; counts how often each event was seen.
 struct Follower {
     cursor: String,
     seen: BTreeMap<Id, u32>,
@@ -106,7 +106,7 @@ fn across_representatives_nothing_is_missed_and_little_is_seen_twice() {
     assert!(doubled * 2 < events, "{doubled} of {events} seen more than once: marks are of no use");
 }
 
-/// Makes this member a standby; what it is told from then on, once it is taken.
+/// Makes this member a standby.
 fn stand_by(rig: &mut Rig, nth: usize) {
     let place = Place { role: Role::Standby, gone: None };
     rig.domain.place(&[(rig.members[nth].host.clone(), place)].into(), rig.now);
@@ -118,7 +118,7 @@ fn told_to(rig: &mut Rig, nth: usize) -> Told {
     told
 }
 
-/// It starts again and knows nothing of before, as its journal is of a version that kept no marks.
+/// Restarts the member without its marks, as if an old version of the program had written its journal.
 fn start_anew(rig: &mut Rig, nth: usize) {
     let member = &mut rig.members[nth];
     member.sender = Sender::new(myself(member.key, &member.host), MarkList::default());
@@ -128,7 +128,7 @@ fn given_again(follower: &Follower) -> usize {
     follower.seen.values().filter(|times| **times > 1).count()
 }
 
-/// The second representative serves; and what the first has on its disk, 20 events of each member.
+/// Runs a second representative; returns the disk of the first, with 20 events of each member.
 fn second_reign(members: u8) -> (Rig, Simulated) {
     let mut rig = Rig::new(members, Config::default());
     rig.members.iter_mut().for_each(|member| member.read(20));
@@ -138,7 +138,7 @@ fn second_reign(members: u8) -> (Rig, Simulated) {
     (rig, of_first)
 }
 
-/// The next representative was a standby, and has events of an earlier reign.
+/// The next representative was a standby, and has events of an earlier term.
 #[test]
 fn events_of_who_is_gone_or_started_anew_are_not_given_again() {
     let (mut rig, of_next) = second_reign(3);
@@ -165,7 +165,7 @@ fn events_of_who_is_gone_or_started_anew_are_not_given_again() {
     assert_eq!(given_again(&follower), 0, "of {} events", follower.seen.len());
 }
 
-/// The reader was behind what the standby received last.
+/// The reader was behind the last marks that the standby received.
 #[test]
 fn a_reader_behind_the_last_word_of_the_dead_is_given_little_again() {
     let (mut rig, of_next) = second_reign(2);
@@ -187,7 +187,7 @@ fn a_reader_behind_the_last_word_of_the_dead_is_given_little_again() {
     assert!(given_again(&follower) <= 4, "{} given again: one commit's at most", given_again(&follower));
 }
 
-/// The next representative was no standby, and has events of an earlier reign.
+/// The next representative was no standby, and has events of an earlier term.
 #[test]
 fn who_starts_again_knows_by_its_journal_what_was_stored() {
     let (mut rig, of_next) = second_reign(2);
@@ -209,7 +209,7 @@ fn who_starts_again_knows_by_its_journal_what_was_stored() {
     assert_eq!((follower.seen.len(), follower.missed, given_again(&follower)), (101, 0, 0));
 }
 
-/// Before that, nothing is known of what readers have seen.
+/// Until the members have reported, the representative does not know what readers have seen.
 #[test]
 fn readers_from_another_store_wait_for_the_members_that_are_there() {
     let mut rig = Rig::new(3, Config::default());
@@ -248,7 +248,7 @@ fn nobody_is_waited_for_longer_than_three_seconds() {
     }
 }
 
-/// What a standby is told of a journal that went back while it was told.
+/// A standby drops marks of a journal that went back meanwhile.
 #[test]
 fn a_standby_is_told_of_no_numbers_that_mean_other_events_now() {
     let mut rig = Rig::new(2, Config::default());
@@ -273,7 +273,8 @@ fn a_standby_is_told_of_no_numbers_that_mean_other_events_now() {
     assert!(known.iter().all(|next| *next <= 12), "{known:?}");
 }
 
-/// A standby that follows is told everything by all members; who begins with the next event wants none of it.
+/// A standby that is up to date gets the marks of all members; a reader that starts with the next event gets
+/// no older one.
 #[test]
 fn what_a_new_representative_is_told_of_before_is_not_next() {
     let mut rig = Rig::new(2, Config::default());
@@ -297,7 +298,7 @@ fn what_a_new_representative_is_told_of_before_is_not_next() {
     assert_eq!(follower.seen.len(), 4);
 }
 
-/// The journal of one went back meanwhile: what it reads then has numbers that were another event's.
+/// The journal of a member went back meanwhile: its new events reuse the numbers of other events.
 #[test]
 fn what_was_told_of_a_journal_that_went_back_hides_nothing() {
     let mut rig = Rig::new(2, Config::default());
@@ -321,7 +322,7 @@ fn what_was_told_of_a_journal_that_went_back_hides_nothing() {
     assert!(later.stored().keys().all(|id| follower.seen.contains_key(id)), "numbers 0 to 11 are others now");
 }
 
-/// What the new representative never had is counted, not passed over in silence.
+/// Events that the new representative never had are counted as missed.
 #[test]
 fn what_the_new_representative_does_not_hold_is_counted() {
     let mut rig = Rig::new(1, Config { backfill: 100, ..Config::default() });
@@ -355,7 +356,7 @@ fn what_the_budget_deleted_is_counted_exactly() {
     assert_eq!((again.missed, again.seen.len()), (follower.missed, follower.seen.len()));
 }
 
-/// Also by a store that has to look into its oldest segment first.
+/// The count is exact also for a store that must first read its oldest segment.
 #[test]
 fn what_the_new_representative_deleted_is_counted_exactly() {
     let store = store::Config { segment_len_bytes: 10_000, budget_bytes: 60_000 };
@@ -381,7 +382,7 @@ fn what_the_new_representative_deleted_is_counted_exactly() {
     }
 }
 
-/// Reads on at the end of one store and begins at the same event in the next: marks say what was seen.
+/// Reads to the end of one store and continues at the same event in the next: marks show what was seen.
 #[test]
 fn a_reader_that_kept_up_sees_nothing_twice() {
     let mut rig = Rig::new(3, Config::default());

@@ -1,4 +1,4 @@
-//! However connections break and hosts go down: every event once.
+//! Exactly-once delivery: every event is stored once, however connections break and hosts go down.
 
 use crate::report::rig::Rig;
 use crate::simulated::{Random, Simulated};
@@ -10,7 +10,7 @@ fn small_store() -> Config {
     Config { store, ..Config::default() }
 }
 
-/// One step of a run: anything that can happen.
+/// Runs one random step: anything that can happen.
 fn step(rig: &mut Rig, random: &mut Random, powers: bool) {
     let nth = usize::try_from(random.below(rig.members.len() as u64)).unwrap();
     let (domain, now) = (&mut rig.domain, rig.now);
@@ -54,7 +54,8 @@ fn every_event_is_stored_once_through_cuts_and_power_losses() {
     assert!(events > 10_000, "{events} events are too few to show anything");
 }
 
-/// Members keep a little and forget what is acknowledged; then the representative's power goes.
+/// Members store little and delete what is acknowledged; then the representative loses power. Returns the
+/// events lost.
 fn lost_with_the_power(acknowledges_early: bool) -> usize {
     let mut rig = Rig::new(1, Config::default());
     let config = sensor::journal::Config { segment_len_bytes: 4_000, budget_bytes: 20_000 };
@@ -76,7 +77,7 @@ fn acknowledging_before_the_disk_has_it_would_lose_events() {
     assert!(lost_with_the_power(true) > 500, "the control must fail");
 }
 
-/// A representative that asks for more than it needs: what comes again is recognised by its number.
+/// A representative that requests more than it needs: repeated events are recognized by their numbers.
 #[test]
 fn what_is_sent_again_is_dropped() {
     use wire::report::{Frames, FromRepresentative, encode};
@@ -113,7 +114,7 @@ fn what_is_sent_again_is_dropped() {
     assert_eq!(rig.members[0].sender.counts().resent_total, 380);
 }
 
-/// Representatives come and go, the old one comes back, some with an empty disk.
+/// Representatives change, an old one returns, some have an empty disk.
 #[test]
 fn fail_over_loses_and_doubles_nothing() {
     for seed in 0..40 {
@@ -134,7 +135,8 @@ fn fail_over_loses_and_doubles_nothing() {
     }
 }
 
-/// A disk that lied about a sync: the member's journal has gone back, and its numbers mean other events.
+/// A disk that reported a sync without doing it: the member's journal goes back, and its numbers mean other
+/// events.
 #[test]
 fn a_journal_that_went_back_doubles_nothing() {
     let mut rig = Rig::new(2, Config::default());
@@ -153,7 +155,7 @@ fn a_journal_that_went_back_doubles_nothing() {
     }
     rig.members[0].reopen();
     assert_eq!(rig.members[0].lines(), 300);
-    // Read again in other portions, and more.
+    // The lines are read again in other portions, and more lines follow.
     for lines in [7, 150, 43, 300] {
         rig.members[0].read(lines);
         rig.settle();

@@ -1,4 +1,4 @@
-//! Members that say what they should not: their own connection ends, no other notices.
+//! Misbehaving members: their own connection is closed, and no other member is affected.
 
 use crate::report::rig::{Rig, host, myself, now_at};
 use crate::simulated::Random;
@@ -42,7 +42,7 @@ fn greet(rig: &mut Rig, peer: u8, hello: Hello) -> Link {
     greet_by(rig, (peer, Serial(0)), hello)
 }
 
-/// By a certificate of that number.
+/// Connects with a certificate of this serial number, and sends the hello.
 fn greet_by(rig: &mut Rig, (peer, serial): (u8, Serial), hello: Hello) -> Link {
     let link = rig.domain.connect((PeerKey([peer; 32]), serial), hello.host.clone(), rig.now.moment).unwrap();
     send(rig, link, &FromMember::Hello(Box::new(hello)));
@@ -68,7 +68,7 @@ fn events(first: u64, lost: u64, host: &str, count: u64) -> Events {
     Events { first, lost, runs: vec![run] }
 }
 
-/// A rig with an honest member that goes on reporting whatever happens.
+/// Creates a rig with an honest member that continues to report.
 fn rig() -> Rig {
     let mut rig = Rig::new(1, Config::default());
     rig.members[0].read(100);
@@ -262,7 +262,7 @@ fn a_report_without_a_hello_and_another_version_are_refused() {
     check_honest(&mut rig);
 }
 
-/// A certificate is of one host: whoever says another is refused before anything is believed.
+/// A certificate is for one host: a hello for another host is refused before it is used.
 #[test]
 fn a_hello_of_another_host_than_the_certificates_is_refused() {
     let mut rig = rig();
@@ -318,7 +318,7 @@ fn figures_that_are_none_are_left_out() {
     assert!(summary.metrics.iter().all(|metric| metric.sum.unwrap_or(0.0).abs() < 1e18));
 }
 
-/// Anything at all, cut anywhere, after a hello: no panic, and the honest member's events all arrive.
+/// Arbitrary bytes after a hello, cut anywhere: no panic, and all events of the honest member arrive.
 #[test]
 fn noise_harms_nobody() {
     for seed in 0..150 {
@@ -345,7 +345,7 @@ fn noise_harms_nobody() {
     }
 }
 
-/// A daemon that draws sensor keys pushes out its own former ones only.
+/// A daemon with ever new sensor keys displaces only its own old ones.
 #[test]
 fn many_sensors_of_one_daemon_cost_only_its_own() {
     let mut rig = rig();

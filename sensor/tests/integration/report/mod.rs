@@ -1,4 +1,4 @@
-//! Members and their representative over a wire in memory: everything that may happen to either end or
+//! Members and their representative over an in-memory connection: everything that may happen to either end or
 //! between them, and what is stored in the end.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]

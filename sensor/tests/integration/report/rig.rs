@@ -1,5 +1,5 @@
-//! A domain in memory: members with real journals, a representative with a real store, disks that lose
-//! power, and bytes that move when the test says so.
+//! A domain in memory: members with real journals, a representative with a real store, disks that lose power,
+//! and bytes that move only when the test moves them.
 
 use crate::simulated::{Random, Simulated};
 use log_filters::found::{Change, Found};
@@ -21,7 +21,7 @@ use wire::report::StoreKey;
 use wire::report::marks::MarkList;
 use wire::time::{Moment, Time};
 
-/// Bytes of a line of the made-up log: its event stands at so many times its number.
+/// Bytes per line of the simulated log: the event of line N is at N times this offset.
 pub const LINE: u64 = 10;
 
 pub struct Nothing;
@@ -115,12 +115,12 @@ impl Member {
         Generation(self.journal.state().head.next_generation - 1)
     }
 
-    /// Lines of the log that are read, durable or not.
+    /// Lines of the log that were read, durable or not.
     pub fn lines(&self) -> u64 {
         self.journal.state().generations[&self.generation()].offset / LINE
     }
 
-    /// Read some more lines of the log: an event each.
+    /// Reads some more lines of the log: one event each.
     pub fn read(&mut self, lines: u64) {
         let from = self.lines();
         let records = (from..from + lines).map(|line| self.record(line)).collect();
@@ -152,7 +152,7 @@ impl Member {
         self.journal.sync().unwrap();
     }
 
-    /// The process and its host go down; what was not synced is gone in part, and is read again.
+    /// Simulates a power loss of the host: what was not synced is partly lost, and is read again.
     pub fn lose_power(&mut self, random: &mut Random) {
         self.link = None;
         self.inbound.clear();
@@ -161,7 +161,7 @@ impl Member {
         self.start_again();
     }
 
-    /// Its process starts again: what it knows stands in the journal.
+    /// Restarts the process: its state comes from the journal.
     pub fn start_again(&mut self) {
         let marks = self.journal.state().head.marks.0.clone();
         self.sender = Sender::new(myself(self.key, &self.host), marks.unwrap_or_default());
@@ -172,14 +172,14 @@ impl Member {
             Journal::open(Arc::new(self.disk.clone()), self.config, SensorKey(0), &mut Nothing).unwrap();
         self.journal = journal;
         if !self.journal.state().generations.contains_key(&self.generation()) {
-            // The power went before the file was known.
+            // The power loss came before the file was recorded.
             self.born();
         }
         self.outbox = Outbox::new(Arc::new(self.disk.clone()), self.journal.reader());
         assert_eq!(self.journal.state().head.sensor, self.key);
     }
 
-    /// Put durable events on the way: as many as there is room for, or `readings` readings.
+    /// Sends durable events: as many as there is space for, in at most `readings` reads.
     pub fn report(&mut self, readings: usize, limit: usize) {
         for _ in 0..readings {
             let Some(wanted) = self.sender.wanted() else { return };
@@ -206,7 +206,7 @@ impl Member {
         self.inbound.clear();
     }
 
-    /// Move at most so many bytes each way.
+    /// Moves at most this many bytes in each direction.
     pub fn move_bytes(&mut self, domain: &mut Domain, most: usize, now: Now) {
         let Some(link) = self.link else { return };
         let bytes = self.sender.output()[..most.min(self.sender.output().len())].to_vec();
@@ -232,7 +232,7 @@ pub struct Rig {
     pub domain: Domain,
     pub members: Vec<Member>,
     pub now: Now,
-    /// Acknowledge before the disk has it: what must not be done.
+    /// Acknowledges before the disk has synced: the error that the tests must detect.
     pub acknowledges_early: bool,
     pub closed: Vec<String>,
 }
@@ -262,7 +262,7 @@ impl Rig {
         }
     }
 
-    /// Hand out what the representative says.
+    /// Delivers the output of the representative.
     pub fn deliver(&mut self) {
         while let Some(output) = self.domain.poll_output() {
             match output {
@@ -292,7 +292,7 @@ impl Rig {
         self.domain.handle_committed(commit);
     }
 
-    /// Until nothing moves any more: everything durable is reported and acknowledged.
+    /// Runs until nothing moves any more: everything durable is reported and acknowledged.
     pub fn settle(&mut self) {
         for member in &mut self.members {
             member.sync();
@@ -320,7 +320,7 @@ impl Rig {
         self.members.iter().map(of).collect()
     }
 
-    /// The representative's host goes down and comes back.
+    /// Simulates a power loss of the representative's host, and its restart.
     pub fn lose_power(&mut self, random: &mut Random) {
         self.disk.lose_power(random);
         self.restart();
@@ -331,7 +331,7 @@ impl Rig {
         self.hang_up();
     }
 
-    /// Another representative takes over, with this disk.
+    /// Starts another representative, with this disk.
     pub fn fail_over(&mut self, disk: Simulated, key: u64) {
         self.disk = disk;
         self.domain = open(&self.disk, &self.config, key);
@@ -346,7 +346,7 @@ impl Rig {
         }
     }
 
-    /// How often each event is stored.
+    /// Counts how often each event is stored.
     pub fn stored(&self) -> BTreeMap<Id, u32> {
         let feed = self.domain.feed();
         let page = feed.read(&feed.oldest(), usize::MAX, |_| true).unwrap();
@@ -357,7 +357,7 @@ impl Rig {
         stored
     }
 
-    /// Events that are not stored, and those stored more than once.
+    /// Returns the number of events that are not stored, and of those stored more than once.
     pub fn faults(&self) -> (usize, usize) {
         let stored = self.stored();
         let wanted = self.members.iter().flat_map(|member| {
@@ -374,7 +374,7 @@ impl Rig {
     }
 }
 
-/// An event of a job on a host.
+/// Creates an event of a job on a host.
 pub fn event(kind: Kind, secs: i64, job: &str, to: &str, authority: Authority) -> Record {
     let mut content = Content::new(kind, Time::from_micros(secs * 1_000_000));
     (content.job, content.to) = (job.into(), to.into());

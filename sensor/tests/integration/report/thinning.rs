@@ -1,4 +1,5 @@
-//! A reader that is slower than the samples: they are thinned and the loss is told exactly; events wait.
+//! A representative that reads slower than the samples come: samples are thinned and the loss is counted
+//! exactly; events wait.
 
 use crate::report::rig::Rig;
 use sensor::representative::domain::Config;
@@ -9,7 +10,7 @@ use wire::time::Time;
 
 pub const COLUMNS: u64 = 200;
 
-/// A sweep in which everything changes.
+/// Sweeps a host where every value changes.
 pub fn sweep(rows: &mut Rows, second: u64) -> Table {
     let metrics: Vec<_> =
         (0..COLUMNS).map(|at| metric(&format!("m{at}"), "", Semantics::Gauge, &[])).collect();
@@ -38,7 +39,7 @@ fn run(bytes_per_sweep: usize) -> (Rig, u64) {
         rig.deliver();
     }
     rig.settle();
-    // The next sweep that goes tells of all those left out before it.
+    // The next sweep that is sent reports the count of all those omitted before it.
     let before = rig.members[0].sender.counts().samples_total;
     let mut taken = 2000;
     while rig.members[0].sender.counts().samples_total == before {
@@ -99,7 +100,7 @@ fn the_representative_may_ask_for_fewer_sweeps() {
     assert_eq!((counts.samples_total, counts.thinned_total), (25 * COLUMNS, 75 * COLUMNS));
 }
 
-/// Events under way are bounded by what the representative allows.
+/// Events in flight are bounded by the allowance of the representative.
 #[test]
 fn events_wait_for_acknowledgements() {
     let mut rig = Rig::new(1, Config::default());

@@ -1,4 +1,4 @@
-//! Reports as they run: members' links and representatives' offices over real connections on loopback.
+//! Running reports: links of members and workers of representatives over real loopback connections.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
 
@@ -9,14 +9,14 @@ use sensor::representative::office::Duty;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wire::id::PeerKey;
 
-/// How many samples of a member came, and how many it says it left out.
+/// Number of samples received from a member, and number of those that it says it omitted.
 async fn samples(representative: &Representative, host: &str) -> Option<(u64, u64)> {
     let rows = representative.handle.ask(|domain, now| domain.hosts(now.moment)).await.ok()?;
     let row = rows.iter().find(|row| row.host.as_str() == host)?;
     Some((row.samples, row.samples_thinned))
 }
 
-/// Representatives follow each other, the first one comes back; members write and report all the time.
+/// Representatives follow each other, the first one returns; members write and report all the time.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_represents_the_domain_holds_every_event_once() {
     let first = Representative::start().await;
@@ -31,7 +31,7 @@ async fn whoever_represents_the_domain_holds_every_event_once() {
             }
             tokio::task::yield_now().await;
         }
-        // The change comes in the middle of a report for some of them.
+        // For some members the change comes in the middle of a report.
         let some = members[0].written();
         until("some events", async || next.stored_of(&members[0]).await >= some / 2).await;
         if round < 3 {
@@ -49,7 +49,8 @@ async fn whoever_represents_the_domain_holds_every_event_once() {
     assert!(second.handle.figures().counts.duplicates_total < all, "they are not sent anew each time");
 }
 
-/// A member's journal is asked for more while its report stands and all that is durable is on its way, and only then.
+/// A member waits for durable events from its journal while its report is connected and everything durable is
+/// sent, and only then.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_report_waits_for_what_is_not_durable_yet() {
     let representative = Representative::start().await;
@@ -66,7 +67,8 @@ async fn a_report_waits_for_what_is_not_durable_yet() {
     until("the end of the waiting", async || !member.waits()).await;
 }
 
-/// A store may have hundreds of thousands of events to read before it can be served: a fail-over does not wait for that.
+/// A store may have hundreds of thousands of events to read before it can be served: a fail-over must not
+/// wait for that.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_represented_the_domain_before_has_its_store_ready() {
     let representative = Representative::start().await;
@@ -77,14 +79,14 @@ async fn one_that_represented_the_domain_before_has_its_store_ready() {
     until("the events", async || representative.stored_of(&member).await == 10).await;
     representative.handle.set_duty(Duty::Rest);
     until("the store that is ready", async || representative.handle.figures().is_ready).await;
-    // What it has read already it does not read again.
+    // It does not read again what it has read already.
     representative.remove_store();
     representative.serve(2);
     until("the events", async || representative.stored_of(&member).await == 10).await;
     assert!(!representative.handle.figures().is_ready, "it serves");
 }
 
-/// While the lease does not hold nothing is said: no resume, no acknowledgement.
+/// Without a valid lease nothing is acknowledged.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_lease_nothing_is_acknowledged() {
     static LEASE: AtomicBool = AtomicBool::new(true);
@@ -102,7 +104,8 @@ async fn without_a_lease_nothing_is_acknowledged() {
     until("the acknowledgement", async || member.acknowledged() == Some(20)).await;
 }
 
-/// A representative that reads slowly is sent fewer samples, is told how many are missing, and gets every event.
+/// A representative that reads slowly gets fewer samples and the count of the missing ones, and it gets every
+/// event.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_representative_gets_every_event_and_is_told_of_missing_samples() {
     let representative = Representative::start().await;
@@ -113,7 +116,7 @@ async fn a_slow_representative_gets_every_event_and_is_told_of_missing_samples()
     until("the report", async || samples(&representative, "h0").await.is_some()).await;
     slow.hold();
     let mut swept = 0;
-    // What the line and the member may hold is full when sweeps are left out.
+    // Sweeps are omitted once the buffers of the connection and of the member are full.
     until("thinning", async || {
         swept += member.sweep();
         member.figures().counts.thinned_total > 0
@@ -130,7 +133,7 @@ async fn a_slow_representative_gets_every_event_and_is_told_of_missing_samples()
     .await;
 }
 
-/// The control: where the representative reads, nothing is left out.
+/// The control: if the representative reads fast, nothing is omitted.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fast_representative_gets_every_sample() {
     let representative = Representative::start().await;
@@ -160,7 +163,7 @@ async fn a_daemons_new_stream_takes_the_place_of_its_old_one() {
     until("another daemon's stream", async || representative.links().await == 2).await;
 }
 
-/// What is not open takes no stream and answers no question.
+/// A worker that does not serve the domain accepts no stream and answers no query.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_does_not_represent_the_domain_takes_and_answers_nothing() {
     let representative = Representative::start().await;

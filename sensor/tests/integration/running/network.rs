@@ -1,4 +1,4 @@
-//! Members and representatives of the tests, each with its own folder or disk, joined by TCP on loopback.
+//! Members and representatives for tests, each with its own folder or disk, connected by TCP on loopback.
 
 use crate::report::rig::{self, host, myself};
 use crate::simulated::Random;
@@ -30,7 +30,7 @@ use wire::time::Time;
 /// Metrics of a sweep.
 const METRICS: usize = 4000;
 
-/// Look until it is so, at most a minute.
+/// Polls until the condition is true; panics after a minute.
 pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let looking = async {
         let mut look = tokio::time::interval(Duration::from_millis(10));
@@ -41,7 +41,7 @@ pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     tokio::time::timeout(Duration::from_secs(60), looking).await.unwrap_or_else(|_| panic!("no {what}"));
 }
 
-/// An office that listens. Who connects says its number first.
+/// A worker that listens. A client sends its number first.
 pub struct Representative {
     pub handle: Handle,
     pub address: SocketAddr,
@@ -87,7 +87,7 @@ impl Representative {
         std::fs::remove_dir_all(self.folder.path().join("domain")).unwrap();
     }
 
-    /// How often each event is stored.
+    /// Counts how often each event is stored.
     pub async fn stored(&self) -> BTreeMap<Id, u32> {
         let Ok(feed) = self.handle.feed().await else { return BTreeMap::new() };
         let page = feed.read(&feed.oldest(), usize::MAX, |_| true).unwrap();
@@ -106,7 +106,7 @@ impl Representative {
         self.handle.ask(|domain, _| domain.links_len()).await.unwrap()
     }
 
-    /// A stream on which nothing is said.
+    /// Opens a stream on which nothing is sent.
     pub fn visit(&self, peer: PeerKey, name: &str) -> Silent {
         let (ours, theirs) = tokio::io::duplex(1 << 10);
         self.handle.receive(Visit { peer, serial: Serial(0), host: host(name), stream: Box::new(theirs) });
@@ -122,7 +122,7 @@ impl Representative {
 pub struct Silent(AsyncMutex<tokio::io::DuplexStream>);
 
 impl Silent {
-    /// Whether the other side has closed it.
+    /// Whether the other side has closed the stream.
     pub async fn is_ended(&self) -> bool {
         let mut stream = self.0.lock().await;
         let read = tokio::time::timeout(Duration::from_millis(20), stream.read_u8()).await;
@@ -130,7 +130,7 @@ impl Silent {
     }
 }
 
-/// The way to the address that is said last.
+/// Connects to the current address of the representative.
 struct Tcp {
     number: u8,
     to: watch::Receiver<Option<SocketAddr>>,
@@ -212,7 +212,7 @@ impl Running {
         Running { member, to, tables, rows, acknowledged, waits, board, shutdown, _tasks: tasks }
     }
 
-    /// From now on this is the representative.
+    /// Sets the representative to report to.
     pub fn go_to(&self, representative: Option<&Representative>) {
         self.to.send_replace(representative.map(|representative| representative.address));
     }
@@ -221,7 +221,7 @@ impl Running {
         self.to.send_replace(Some(slow.address));
     }
 
-    /// So many lines of its log are read and durable.
+    /// Reads this many lines of its log, and makes them durable.
     pub fn write(&mut self, lines: u64) {
         self.member.read(lines);
         self.member.sync();
@@ -235,7 +235,7 @@ impl Running {
         *self.acknowledged.lock().unwrap()
     }
 
-    /// Whether the link has sent all that is durable and waits for more.
+    /// Whether the link has sent everything durable and waits for more.
     pub fn waits(&self) -> bool {
         self.waits.load(Ordering::SeqCst)
     }
@@ -244,7 +244,8 @@ impl Running {
         self.board.figures()
     }
 
-    /// One more sweep, of values that cannot be foreseen: how many samples, where the link saw the one before.
+    /// Makes one more sweep, with unpredictable values, and returns its number of samples; does nothing and
+    /// returns 0 if the link has not processed the previous sweep.
     pub fn sweep(&self) -> u64 {
         let counts = self.figures().counts;
         let mut rows = self.rows.lock().unwrap();
@@ -263,7 +264,7 @@ impl Running {
     }
 }
 
-/// A line to a representative on which nothing moves while it is held.
+/// A TCP proxy to a representative; forwards nothing from members while it is held.
 pub struct Slow {
     address: SocketAddr,
     is_held: watch::Sender<bool>,

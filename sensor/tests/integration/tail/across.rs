@@ -1,4 +1,4 @@
-//! What one log of a product remembers for another one lasts through rotation and every kind of stop.
+//! What one log of a product remembers for another log survives rotation and every kind of stop.
 
 use crate::tail::rig::Rig;
 use compact_str::CompactString;
@@ -30,7 +30,7 @@ event = "workload"
 attributes = { host = ["${<host}", "${address}"] }
 "#;
 
-/// The filters of a sensor that starts: nothing is known but what its journal holds.
+/// The filters of a sensor that starts: they know only what its journal holds.
 struct TwoFilters(AcrossLogs);
 
 impl Filters for TwoFilters {

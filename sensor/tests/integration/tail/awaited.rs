@@ -1,4 +1,4 @@
-//! Events that somebody waits for are durable at once, within a pace; others when their time comes.
+//! Events that a client waits for are durable at once, within the rate limit; others at their regular time.
 
 use crate::tail::rig::Rig;
 use sensor::segments::pace::{BURST, SPACING};
@@ -23,7 +23,7 @@ fn an_event_that_somebody_waits_for_is_durable_in_the_turn_that_reads_it() {
     rig.append("log", "one\n");
     rig.told_of("log");
     assert_eq!(durable(&rig), before + 1);
-    // The control: no one waits.
+    // The control: no client waits.
     await_durable(&rig, false);
     rig.append("log", "two\n");
     rig.told_of("log");

@@ -1,12 +1,13 @@
-//! A log that changes under the tail, with the sensor running, stopped or killed meanwhile.
+//! A log that changes under the tail while the sensor runs, is stopped, or is killed.
 //!
-//! Each way to change is checked against the truth: every line once, every gap counted, and nothing told as a
-//! gap that was read. For each means of recognition a control switches it off and sees the loss.
+//! Each kind of change is checked against the truth: every line once, every gap counted, and no gap reported
+//! for lines that were read. For each method of recognition, a control disables it and checks that lines are
+//! lost.
 
 use crate::tail::rig::Rig;
 use std::time::Duration;
 
-/// Whether the sensor runs while the log changes.
+/// State of the sensor while the log changes.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Sensor {
     Running,
@@ -16,7 +17,7 @@ pub(crate) enum Sensor {
 
 use Sensor::{Killed, Running, Stopped};
 
-/// A started rig on a log with two lines read, about to be changed by `change`; then the rig has looked.
+/// Starts a rig on a log with two lines read, changes the log by `change`, and lets the rig look.
 pub(crate) fn changed(sensor: Sensor, change: impl FnOnce(&mut Rig)) -> Rig {
     changed_in(Rig::new("log"), sensor, change)
 }
@@ -41,7 +42,7 @@ pub(crate) fn changed_in(mut rig: Rig, sensor: Sensor, change: impl FnOnce(&mut 
     rig
 }
 
-/// The first two lines, then these.
+/// Checks that the lines are the first two and then these.
 pub(crate) fn check(rig: &Rig, more: &[&str]) {
     let expected: Vec<_> = FIRST.lines().chain(more.iter().copied()).collect();
     assert_eq!(rig.lines(), expected);

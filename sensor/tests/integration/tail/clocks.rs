@@ -1,4 +1,4 @@
-//! The clocks of the tail: how soon it looks by itself, and a wall clock that jumps.
+//! Clocks of the tail: how soon it looks by itself, and a wall clock that jumps.
 
 use crate::tail::rig::Rig;
 use std::time::Duration;

@@ -1,24 +1,24 @@
-//! One test run again in a process of its own that has less than this one: without root's rights, or with few
+//! Runs one test again in a process of its own with fewer resources: without root's privileges, or with few
 //! watches.
 
 use std::process::Command;
 
-/// Set in the other process.
+/// Environment variable that is set in the confined process.
 const INSIDE: &str = "VISPERF_TEST_CONFINED";
 
-/// Whether this is the other process.
+/// Whether this is the confined process.
 pub fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
 }
 
-/// Whether this process has rights that others lack: root's, where they were not taken away.
+/// Whether this process has the privileges of root.
 pub fn has_rights() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap();
     u64::from_str_radix(effective.trim(), 16).unwrap() != 0
 }
 
-/// Whether a program runs here and succeeds.
+/// Whether a program can be started and succeeds.
 pub fn succeeds(program: &str, arguments: &[&str]) -> Result<(), String> {
     let mut command = command(program);
     let run = command.args(arguments).output().map_err(|error| format!("cannot start {program}: {error}"))?;
@@ -26,8 +26,8 @@ pub fn succeeds(program: &str, arguments: &[&str]) -> Result<(), String> {
     if run.status.success() { Ok(()) } else { Err(format!("{program} {}: {told}", arguments.join(" "))) }
 }
 
-/// Run this test, named in full, through a program that confines what it starts. It must pass there, and must
-/// have run.
+/// Runs this test, by its full name, through a program that confines what it starts. The test must pass
+/// there, and must have run.
 pub fn run_again(test: &str, program: &str, arguments: &[&str]) {
     let own = std::env::current_exe().unwrap();
     let mut command = command(program);
@@ -40,7 +40,7 @@ pub fn run_again(test: &str, program: &str, arguments: &[&str]) {
     );
 }
 
-#[allow(clippy::disallowed_methods)] // What takes rights away are programs of the system.
+#[allow(clippy::disallowed_methods)] // Programs of the system drop the privileges.
 fn command(program: &str) -> Command {
     Command::new(program)
 }

@@ -1,4 +1,4 @@
-//! The state directory in trouble while logs change, and batches that do not fit.
+//! Errors of the state directory's disk while logs change, and batches that do not fit.
 
 use crate::simulated::{Random, Simulated};
 use crate::tail::rig::Rig;
@@ -26,7 +26,7 @@ fn a_full_disk_stops_the_reading_and_nothing_is_lost_or_repeated() {
         assert_eq!(rig.lines(), ["one"], "what is not written is not shown");
         let health = rig.ingest.as_ref().unwrap().status().tail().health;
         assert!(health.iter().any(|why| why.contains("check the space")), "{health:?}");
-        // Rotation goes on meanwhile.
+        // Rotation continues meanwhile.
         rig.rename("log", "log.1");
         rig.append("log", "four\n");
         rig.pass(Duration::from_secs(2));

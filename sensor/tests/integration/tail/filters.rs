@@ -1,10 +1,10 @@
-//! Filters that are too slow, or not there.
+//! Filters that are too slow, or missing.
 
 use crate::rig::Rig;
 use sensor::tail::path_status::PathStatus;
 use std::time::Duration;
 
-/// A log whose filter went into quarantine after a thousand lines.
+/// Creates a log whose filter was quarantined after a thousand lines.
 fn slow() -> Rig {
     let mut rig = Rig::new("*");
     rig.work_micros_per_line = 1000;

@@ -1,4 +1,4 @@
-//! A log whose path names no file any more: since when, what became of it, and its coming back.
+//! A log whose path names no file any more: since when, why, and its return.
 
 use crate::changed::Sensor::{Killed, Running, Stopped};
 use crate::changed::{changed, check, every_way};
@@ -17,7 +17,7 @@ fn a_deleted_log_is_gone_since_it_was_seen_and_followed_again_when_it_comes_back
     every_way(|sensor| {
         let mut rig = changed(sensor, |rig| rig.remove("log"));
         let (since, departure) = match sensor {
-            // Seen at once; `changed` lets three seconds pass afterwards.
+            // Detected at once; `changed` lets three seconds pass afterwards.
             Running => (Some(now(&rig).minus(Duration::from_secs(3))), Departure::Deleted),
             Stopped | Killed => (None, Departure::Unseen),
         };

@@ -1,4 +1,4 @@
-//! What a gap says of the loss: nothing that was seen, or so many bytes, to the byte.
+//! Loss reported by a gap: no known loss, or the exact number of bytes.
 
 use crate::simulated::Simulated;
 use crate::tail::changed::FIRST;
@@ -24,7 +24,7 @@ fn a_truncation_of_what_was_read_loses_nothing_that_was_seen() {
     assert_eq!(told(&rig), [format!("{UNSEEN} the truncation may be")]);
 }
 
-/// A log that has grown by 700 bytes while the journal could not take them.
+/// A log that has grown by 700 bytes while the journal could not store them.
 fn held() -> (Rig, Simulated) {
     let disk = Simulated::default();
     let mut rig = Rig::new("log");

@@ -1,5 +1,5 @@
-//! The tail against real files: rotation, truncation, loss and crashes, with clock and waking in the hands
-//! of the tests.
+//! The tail on real files: rotation, truncation, loss and crashes; the tests control the clock and the
+//! wakeups.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, unreachable_pub)]
 

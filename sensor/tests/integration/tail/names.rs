@@ -1,5 +1,5 @@
-//! Files with several names that are meant, whatever the names: each line once, under one of them. And files
-//! whose name says log, but whose content does not.
+//! Files with several names that match: each line once, under one of the names. And files whose name matches
+//! a log, but whose content does not.
 
 use crate::tail::changed::Sensor::{Killed, Running, Stopped};
 use crate::tail::changed::{Sensor, changed_in, check, every_way};
@@ -8,7 +8,7 @@ use sensor::tail::Spec;
 use std::io::Write;
 use std::time::Duration;
 
-/// Do something to the files while the sensor runs, is stopped or was killed; then it has looked.
+/// Changes the files while the sensor runs, is stopped or was killed; then lets it look.
 fn meanwhile(rig: &mut Rig, sensor: Sensor, change: impl FnOnce(&Rig)) {
     match sensor {
         Running => {}
@@ -94,7 +94,7 @@ fn a_rotated_name_of_any_kind_that_the_globs_mean_is_not_read_twice() {
 #[test]
 fn a_rename_that_is_seen_in_its_middle_reads_nothing_twice() {
     every_way(|sensor| {
-        // Both names for an instant, as some programs rename, and the same the other way round.
+        // Both names exist for an instant, as some programs rename, and the other order of names.
         for new in ["log-new", "a-log"] {
             let mut rig = changed_in(Rig::new("*log*"), sensor, |rig| link(rig, "log", new));
             meanwhile(&mut rig, sensor, |rig| rig.remove("log"));
@@ -192,7 +192,7 @@ fn compressed_files_are_told_and_not_read_whatever_their_names() {
             let told = rig.file("log").status.to_string();
             assert!(told.contains(kind) && told.contains("FILE > FILE.log"), "{told}");
             assert_eq!(rig.events(), []);
-            // Its place is taken by a log, and that by an empty file that becomes compressed.
+            // A log replaces it, and then an empty file that becomes compressed.
             meanwhile(&mut rig, sensor, |rig| {
                 rig.remove("log");
                 rig.append("log", "text\n");

@@ -1,4 +1,4 @@
-//! Something else than a plain file where the log should be: nothing, a link, a folder, a FIFO, no disk.
+//! No regular file at the place of the log: nothing, a link, a folder, a FIFO, no disk.
 
 use crate::changed::Sensor::Running;
 use crate::changed::{changed, check, every_way};

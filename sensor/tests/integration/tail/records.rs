@@ -1,4 +1,4 @@
-//! Lines and records that are unusual in themselves: unfinished, of several lines, huge, no text.
+//! Unusual lines and records: unfinished, of several lines, huge, not text.
 
 use crate::tail::changed::Sensor::Running;
 use crate::tail::changed::{changed, check, every_way};

@@ -1,4 +1,4 @@
-//! A tail on a real directory whose clock, waking and crashes are in the hands of the test.
+//! Test rig: a tail on a real directory; the test controls its clock, wakeups and crashes.
 
 use compact_str::{CompactString, ToCompactString, format_compact};
 use log_filters::found::{Change, Found};
@@ -21,7 +21,7 @@ use wire::event::{Content, Event, Id, Kind, Value};
 use wire::id::SensorKey;
 use wire::time::Time;
 
-/// Clocks that stand still until told.
+/// Clocks that advance only when the test advances them.
 #[derive(Default)]
 pub struct Clocks {
     pub wall_micros: AtomicI64,
@@ -45,8 +45,8 @@ impl Clock for TestClock {
     }
 }
 
-/// Every line is an event that tells its text and the number of lines before it, which is remembered from
-/// line to line. `+` begins a record that lines beginning with a blank go on with.
+/// Filter that makes an event of every line, with its text and the number of lines before it. It remembers
+/// that number from line to line. `+` starts a record, and lines that start with a blank continue it.
 struct EachLine {
     lines: u64,
     changed: bool,
@@ -152,7 +152,7 @@ impl Filters for OneFilter {
     }
 }
 
-/// The filter and the joining of this rig for a tail in its own thread.
+/// The filter and the joining of this rig, for a tail in its own thread.
 pub struct EachLineFilter;
 
 impl EachLineFilter {
@@ -165,7 +165,7 @@ impl EachLineFilter {
     }
 }
 
-/// Numbers the events; the number must go on across every kind of stop.
+/// Numbers the events; the number must continue across every kind of stop.
 struct Numbering(u64);
 
 impl Join for Numbering {
@@ -199,7 +199,7 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// A tail on this glob in the directory of logs, not started.
+    /// Creates a tail on this glob in the directory of logs, not started.
     pub fn new(glob: &str) -> Rig {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("logs")).unwrap();
@@ -210,7 +210,7 @@ impl Rig {
         Rig { directory, config, clocks, ingest: None, disk: None, work_micros_per_line: 0, filters: None }
     }
 
-    /// A tail on `log`, started.
+    /// Creates a tail on `log`, and starts it.
     pub fn started() -> Rig {
         let mut rig = Rig::new("log");
         rig.start();
@@ -251,17 +251,17 @@ impl Rig {
         self.look();
     }
 
-    /// Stop as a signal would: read everything, make it durable.
+    /// Stops as on a signal: reads everything and makes it durable.
     pub fn stop(&mut self) {
         self.ingest.take().unwrap().drain();
     }
 
-    /// Stop as `kill -9` would: nothing more is written.
+    /// Stops as on `kill -9`: nothing more is written.
     pub fn kill(&mut self) {
         drop(self.ingest.take().unwrap());
     }
 
-    /// Look at everything, as after a waking, until there is no more to do now.
+    /// Looks at everything, as after a wakeup, until nothing is left to do now.
     pub fn look(&mut self) {
         let ingest = self.ingest.as_mut().unwrap();
         for _ in 0..10_000 {
@@ -272,7 +272,7 @@ impl Rig {
         panic!("the tail never rests");
     }
 
-    /// Be told of a change at this path and do what follows from it, without looking at anything else.
+    /// Receives a notification of a change at this path and handles it, without looking at anything else.
     pub fn told_of(&mut self, name: &str) {
         let path = self.path(name);
         let ingest = self.ingest.as_mut().unwrap();
@@ -282,7 +282,7 @@ impl Rig {
         }
     }
 
-    /// Let time pass and do only what is due by then.
+    /// Advances the clocks and does only what is due by then.
     pub fn pass(&mut self, span: Duration) {
         let micros = u64::try_from(span.as_micros()).unwrap();
         self.clocks.monotonic_micros.fetch_add(micros, Ordering::SeqCst);
@@ -317,7 +317,7 @@ impl Rig {
         OpenOptions::new().write(true).open(self.path(name)).unwrap().set_len(0).unwrap();
     }
 
-    /// All events that are kept, read by a cursor in small steps.
+    /// Returns all stored events, read by a cursor in small steps.
     pub fn events(&self) -> Vec<Event> {
         let reader = self.ingest.as_ref().unwrap().reader();
         let (mut all, mut cursor) = (Vec::new(), 0);
@@ -332,8 +332,8 @@ impl Rig {
         }
     }
 
-    /// The lines told, in order. Checks on the way that no id comes twice, and that neither the filter's
-    /// memory nor the numbering of calls lost or repeated anything.
+    /// Returns the lines of the events, in order. Also checks that no id occurs twice, and that neither the
+    /// filter's memory nor the numbering of calls lost or repeated anything.
     pub fn lines(&self) -> Vec<String> {
         let events = self.events();
         let ids: std::collections::BTreeSet<_> = events.iter().map(|event| event.id).collect();
@@ -349,7 +349,7 @@ impl Rig {
         lines.iter().map(|event| text(event, "line")).collect()
     }
 
-    /// The notices of one name: why, and how many bytes, as told.
+    /// Returns the reason and the reported bytes of each notice with this name.
     pub fn notices(&self, name: &str) -> Vec<(String, String)> {
         let events = self.events();
         let notices = events.iter().filter(|event| text(event, "name") == name);
@@ -362,8 +362,8 @@ impl Rig {
         files.into_iter().find(|file| file.path == path).unwrap_or_else(|| panic!("{name} is not followed"))
     }
 
-    /// Check the gaps: told and totals equal the truth; `None` where nothing that was seen is lost. All but
-    /// those of the budget may hide lines that no one saw.
+    /// Checks the gaps: notices and totals must equal the truth; `None` if nothing that was seen is lost. All
+    /// except those of the budget may hide lines that were never seen.
     pub fn check_gaps(&self, name: &str, expected: &[(&str, Option<u64>)]) {
         let told = self.notices("gap");
         let truth: Vec<_> =
@@ -376,7 +376,7 @@ impl Rig {
     }
 }
 
-/// An attribute's text; empty if there is none.
+/// Returns the text of an attribute; empty if there is none.
 pub fn text(event: &Event, name: &str) -> String {
     match event.content.attribute(name) {
         Some(Value::Text(text)) => text.to_string(),
@@ -385,7 +385,7 @@ pub fn text(event: &Event, name: &str) -> String {
     }
 }
 
-/// A second holder of the same state directory.
+/// Tries to lock the same state directory a second time.
 pub fn second_start(rig: &Rig) -> Result<Lock, sensor::journal::lock::Error> {
     Lock::take(&rig.state(), Time::default())
 }

@@ -1,5 +1,5 @@
-//! Permissions lost and regained, as a user who is bound by them: run by root, the test gives up root's rights
-//! first.
+//! Permissions lost and regained, as a user bound by them: if root runs it, the test first drops root's
+//! privileges.
 
 use crate::changed::{Sensor, changed, check, every_way};
 use crate::confined;
@@ -10,7 +10,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-/// Run the test where permissions count.
+/// Runs the test in a process that is bound by permissions.
 fn as_ordinary_user(test: &str, body: impl Fn()) {
     if confined::has_rights() && !confined::is_inside() {
         return confined::run_again(test, "setpriv", &["--bounding-set=-all", "--inh-caps=-all"]);

@@ -1,4 +1,4 @@
-//! Logs renamed, deleted and made again: every file is read to its end, and once.
+//! Logs renamed, deleted and created again: every file is read to its end, and once.
 
 use crate::tail::changed::Sensor::{Killed, Running, Stopped};
 use crate::tail::changed::{FIRST, changed, changed_in, check, every_way};
@@ -151,7 +151,7 @@ fn an_inode_used_again_is_not_taken_for_the_old_file() {
     for sensor in [Stopped, Killed] {
         let rig = changed(sensor, |rig| {
             rig.remove("log");
-            // As long as the old one and longer, so that only birth and content can tell.
+            // As long as the old one and longer, so that only birth time and content differ.
             rig.append("log", "x".repeat(FIRST.len() + 10) + "\nfour\n");
         });
         assert_eq!(rig.lines().last().unwrap(), "four");

@@ -1,5 +1,5 @@
-//! Random lives of a log and its sensor, against the truth: every line once, unless a gap accounts for it,
-//! and exactly as many gaps as losses.
+//! Random histories of a log and its sensor, compared with the truth: every line once, unless a gap accounts
+//! for it, and exactly as many gaps as losses.
 
 use crate::simulated::{Random, Simulated};
 use crate::tail::rig::Rig;
@@ -9,14 +9,14 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The truth about one file.
+/// The true state of one file.
 struct Truth {
     file: File,
     /// Lines in it that the sensor has certainly not read.
     unread: BTreeSet<u64>,
-    /// The sensor has read a whole line of what it holds now.
+    /// Whether the sensor has read a whole line of the current content.
     is_known: bool,
-    /// It was truncated since the sensor last looked.
+    /// Whether it was truncated since the sensor last looked.
     is_cut: bool,
 }
 
@@ -29,7 +29,7 @@ struct Script {
     next_line: u64,
     next_name: u64,
     written: BTreeSet<u64>,
-    /// Lines that may be missing, because their file was cut or deleted before they were read.
+    /// Lines that may be missing, because their file was truncated or deleted before they were read.
     endangered: BTreeSet<u64>,
     gaps: u64,
 }
@@ -77,7 +77,7 @@ impl Script {
         }
     }
 
-    /// A line in two parts, with whatever the sensor does between them.
+    /// Writes a line in two parts; between them the sensor may do anything.
     fn write_in_parts(&mut self) {
         let (number, line) = self.line();
         let (one, other) = line.as_bytes().split_at(line.len() / 2);
@@ -91,7 +91,7 @@ impl Script {
         self.live.unread.insert(number);
     }
 
-    /// A writer that has not noticed the rotation.
+    /// Writes by a writer that has not noticed the rotation.
     fn write_late(&mut self) {
         if self.rotated.len() < 3 && !self.rotated.is_empty() {
             let (number, line) = self.line();
@@ -118,7 +118,7 @@ impl Script {
         let copy = self.rig.path(&format!("log.{}", self.next_name));
         std::fs::copy(self.rig.path("log"), copy).unwrap();
         self.rig.truncate("log");
-        // What the copy holds is not lost.
+        // The copy has these lines, so they are not lost.
         self.live.unread.clear();
         self.live.is_cut = true;
         self.write();
@@ -144,9 +144,9 @@ impl Script {
         }
         self.rig.remove("log");
         self.live = open(&self.rig);
-        // Only a successor with lines tells that the writer has left the deleted file.
+        // Only a successor with lines shows that the writer has closed the deleted file.
         self.write_lines(1);
-        // Killed before it looked again, it would never know what was written before the deletion.
+        // If killed before it looks again, the sensor would never know what was written before the deletion.
         self.look();
     }
 
@@ -162,7 +162,7 @@ impl Script {
         }
     }
 
-    /// Stop the sensor, one way or the other, or start it again.
+    /// Stops the sensor, by a stop or by a kill, or starts it again.
     fn switch(&mut self) {
         if !self.runs {
             self.rig.start();
@@ -225,7 +225,7 @@ fn open(rig: &Rig) -> Truth {
 
 #[test]
 fn random_lives_of_a_log_lose_nothing_silently() {
-    // A nightly run asks for more.
+    // A nightly run sets more seeds.
     let asked = std::env::var("VISPERF_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
     let seeds = asked.unwrap_or(150);
     for seed in 0..seeds {

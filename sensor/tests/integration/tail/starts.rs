@@ -1,4 +1,4 @@
-//! The first start and a second one: where reading begins, and whose the state is.
+//! The first start and a second one: where reading starts, and which sensor owns the state.
 
 use crate::tail::rig::Rig;
 

@@ -1,4 +1,4 @@
-//! The tail as it runs in a sensor: its own thread, told of changes by the kernel.
+//! The tail as it runs in a sensor: in its own thread, notified of changes by the kernel.
 
 use crate::tail::rig::{EachLineFilter, Rig, text};
 use sensor::tail::handle::Handle;
@@ -12,7 +12,7 @@ async fn a_line_is_an_event_within_a_moment_and_is_there_after_a_stop() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("log");
     let state = directory.path().join("state");
-    // Looking on its own would take an hour: only being told is quick enough.
+    // The next rescan comes after an hour: only a notification is fast enough.
     let mut config = Config::new("host", vec![Spec::new(path.to_str().unwrap())]);
     config.rescan = Duration::from_secs(3600);
     let start = || {

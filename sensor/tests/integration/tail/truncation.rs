@@ -1,4 +1,4 @@
-//! Logs cut short under the reader, copied first or not, grown again, and the holes that this leaves.
+//! Logs truncated under the reader, copied first or not, grown again, and the resulting holes.
 
 use crate::tail::changed::Sensor::{Killed, Running};
 use crate::tail::changed::{FIRST, changed, changed_in, check, every_way};
@@ -126,7 +126,7 @@ fn copytruncate_with_a_writer_that_keeps_its_place_leaves_a_hole_that_is_counted
     });
 }
 
-/// A hole of 8 MiB that was never written, then a line; and NULs that were written, then another.
+/// Writes a line after a hole of 8 MiB; then NUL bytes and another line.
 fn holes(rig: &Rig) {
     let writer = std::fs::OpenOptions::new().write(true).open(rig.path("log")).unwrap();
     writer.write_all_at(b"three\n", HOLE + FIRST.len() as u64).unwrap();

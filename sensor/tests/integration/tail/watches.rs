@@ -1,7 +1,7 @@
-//! The kernel's watches exhausted: the files are looked at instead, that is said, and nothing is lost.
+//! Kernel watches exhausted: the tail polls the files instead and reports it, and nothing is lost.
 //!
-//! The limits are really reached: in a user namespace of its own, whose limits are its own. Root must have one;
-//! where ordinary users are given none the test says so and shows nothing.
+//! The limits are really reached, in a user namespace with its own limits. Root must be able to create one;
+//! where ordinary users may not, the test prints that and passes.
 
 use crate::tail::confined;
 use crate::tail::rig::{EachLineFilter, text};
@@ -13,7 +13,7 @@ use std::time::Duration;
 const WATCHES: &str = "/proc/sys/user/max_inotify_watches";
 const INSTANCES: &str = "/proc/sys/user/max_inotify_instances";
 
-/// Run the test in a user namespace.
+/// Runs the test in a user namespace.
 async fn in_namespace(test: &str, body: impl AsyncFnOnce()) {
     if confined::is_inside() {
         return body().await;
@@ -61,7 +61,7 @@ impl Three {
         Three { directory, handle, written: 3 }
     }
 
-    /// Lines in all three, with a rotation, are all told.
+    /// Writes lines to all three, with a rotation, and checks that all of them arrive.
     async fn lines_come(&mut self) {
         for number in 0..20 {
             for folder in ["0", "1", "2"] {
@@ -83,7 +83,7 @@ impl Three {
         assert_eq!(told, expected);
     }
 
-    /// Wait until the state says this, or nothing.
+    /// Waits until the state has a message with this word, or no such message.
     async fn says(&self, word: Option<&str>) {
         let said = || {
             let health = self.handle.status().health;
@@ -113,7 +113,7 @@ async fn root_without_watches_files_are_looked_at_and_that_is_said() {
         let mut three = Three::start();
         three.says(Some("watch")).await;
         three.lines_come().await;
-        // Watches that come back are taken up.
+        // Watches that become available are used again.
         limit(WATCHES, 100);
         three.says(None).await;
         three.lines_come().await;
