@@ -1,11 +1,12 @@
-//! How true what is sampled of processes is: CPU use of known shares, sweep by sweep, beside the ticks of `/proc`; and
-//! the CPU time of a thousand processes over ten seconds beside what `/proc` tells.
+//! Benchmark of accuracy: sampled CPU usage of processes with a known load, sweep by sweep, beside the ticks
+//! of `/proc`; and the CPU time of a thousand processes over ten seconds beside that of `/proc`.
 //!
-//! `cargo bench -p sensor --bench agreement [-- SECONDS]` starts processes of its own and samples them for SECONDS (10).
-//! True is the process's own CPU clock (clock_getcpuclockid(3)), read at each sweep; the error is the root mean square of
-//! the differences of use over all intervals, in points (hundredths) of a core.
-#![allow(clippy::disallowed_methods, clippy::print_stdout)] // A bench: it has a clock, starts processes and prints.
-#![allow(clippy::cast_precision_loss)] // Figures for people.
+//! `cargo bench -p sensor --bench agreement [-- SECONDS]` starts processes of its own and samples them for
+//! SECONDS (default: 10). The reference is the process's own CPU clock (clock_getcpuclockid(3)), read at each
+//! sweep. The error is the root mean square of the differences in usage over all intervals, in points
+//! (hundredths) of a core.
+#![allow(clippy::disallowed_methods, clippy::print_stdout)] // A benchmark: it has a clock, starts processes and prints.
+#![allow(clippy::cast_precision_loss)] // Numbers to read, not to compute with.
 
 mod loads;
 
@@ -52,7 +53,7 @@ fn main() {
     thousand(Duration::from_secs(secs));
 }
 
-/// A process's use, sweep by sweep, as the source has it and as it was.
+/// Compares the usage of a process, sweep by sweep, as sampled and as measured by its own clock.
 fn duty(name: &str, pid: u32, kind: Kind, hz: f64, span: Duration) {
     let Some(mut source) = opened(kind) else { return };
     let rate = Rate::of_processes(hz).expect("allowed");
@@ -90,7 +91,7 @@ fn duty(name: &str, pid: u32, kind: Kind, hz: f64, span: Duration) {
     );
 }
 
-/// A growing figure, and when it was read: first and last.
+/// A growing counter, with the time of its first and last reading.
 #[derive(Default)]
 struct Used {
     first: Option<(f64, f64)>,
@@ -98,14 +99,14 @@ struct Used {
 }
 
 impl Used {
-    /// The use since the last reading; none at the first.
+    /// Returns the usage since the last reading; `None` at the first.
     fn next(&mut self, at_ns: f64, used_ns: f64) -> Option<f64> {
         self.first.get_or_insert((at_ns, used_ns));
         let (before_ns, had_ns) = self.last.replace((at_ns, used_ns))?;
         (at_ns > before_ns).then(|| (used_ns - had_ns) / (at_ns - before_ns))
     }
 
-    /// The use between the first reading and the last.
+    /// Returns the usage between the first reading and the last.
     fn mean(&self) -> f64 {
         let (first, last) = (self.first.expect("a reading"), self.last.expect("a reading"));
         (last.1 - first.1) / (last.0 - first.0)
@@ -116,8 +117,9 @@ fn root_mean_square(errors: &[f64]) -> f64 {
     (errors.iter().map(|error| error * error).sum::<f64>() / errors.len() as f64).sqrt()
 }
 
-/// A thousand processes, of which some work, and some have threads that end: CPU time over the span by each source and
-/// by `/proc`, which cuts user and system time to whole ticks at each reading, so that it is up to two ticks off by itself.
+/// Compares the CPU time of a thousand processes over the span, by each source and by `/proc`. Some of them
+/// work, and some have threads that end. `/proc` rounds user and system time down to whole ticks at each
+/// reading, so it is up to two ticks off by itself.
 fn thousand(span: Duration) {
     let works =
         [(800, Work::Idle), (150, Work::Duty { busy_us: 200, period_us: 50_000 }), (50, Work::Threads)];
@@ -174,7 +176,7 @@ fn cpu_clock_ns(pid: u32) -> f64 {
     Duration::from(clock.now().expect("it lives")).as_nanos() as f64
 }
 
-/// User and system time as `/proc` tells them, in ticks.
+/// User and system time in `/proc`, in ticks.
 fn cpu_ticks(pid: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it lives");
     let fields: Vec<&str> = stat[stat.rfind(')').expect("a name") + 2..].split(' ').collect();

@@ -1,11 +1,11 @@
-//! What a hundred subscribers of different rates and filters get, and what they cost: ten of them never take, one has a
-//! script without an end.
+//! Benchmark of channels: delivery to a hundred subscribers of different rates and filters, and its cost. Ten
+//! of them never take, and one has an endless script.
 //!
-//! `cargo bench -p sensor --bench channels [-- SECONDS]` starts 300 idle processes of its own, sweeps at 64 Hz for SECONDS
-//! (10 by default) by the best way that works here, and prints how far the samples of the 89 that take are from their
-//! raster, how long they are under way to the one that takes, what was missed, and the CPU. Processes that run on the machine
-//! anyway are sampled too.
-#![allow(clippy::disallowed_methods, clippy::print_stdout)] // A bench: it has a clock, starts processes and prints.
+//! `cargo bench -p sensor --bench channels [-- SECONDS]` starts 300 idle processes of its own and sweeps at
+//! 64 Hz for SECONDS (default: 10) by the best source that works here. For the 89 subscribers that take, it
+//! prints how far the samples are from their grid of deadlines, their latency until they are taken, and the
+//! missed samples; it also prints the CPU usage. Other processes of the machine are sampled too.
+#![allow(clippy::disallowed_methods, clippy::print_stdout)] // A benchmark: it has a clock, starts processes and prints.
 
 use sensor::channel::hub::{Hub, Id};
 use sensor::process::sampler::Sampler;
@@ -97,7 +97,7 @@ async fn measure(is_subscribed: bool, span: Duration) {
     }
 }
 
-/// Those that take, with their rates.
+/// Creates the subscriptions; returns those that take, with their rates.
 fn subscribe(hub: &Hub, is_subscribed: bool) -> Vec<(Id, f64)> {
     let wanted = |hz: f64, filter: &str| Wanted {
         rate: hz.try_into().expect("allowed"),
@@ -136,7 +136,7 @@ async fn take(hub: Hub, id: Id, hz: f64, until: Instant) -> Got {
             match entry.body {
                 Body::Sample { .. } => {
                     got.way_us.push(now_ns.saturating_sub(entry.at_ns) / 1000);
-                    // Empty samples are not told, so it is the distance from the nearest moment of the raster that counts.
+                    // Empty samples are not sent, so the distance to the nearest deadline of the grid counts.
                     let since = entry.at_ns - *first.get_or_insert(entry.at_ns);
                     let periods = since as f64 * hz / 1e9;
                     got.off_us.push(((periods - periods.round()).abs() / hz * 1e6) as u64);
@@ -172,7 +172,7 @@ fn boot_ns() -> u64 {
     u64::try_from(clock(rustix::time::ClockId::Boottime).as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Processes that are there to be sampled; they end when their standard input does.
+/// Processes to be sampled; they end when their standard input does.
 struct Load(Vec<Child>);
 
 impl Load {

@@ -1,8 +1,8 @@
-//! What host sampling costs: the median of a sweep, each collector's part, and the share of a core at
-//! 1 Hz and 10 Hz; beside it a scrape of `prometheus-node-exporter`, where it is installed.
+//! Benchmark of host sampling: the median of a sweep, the part of each collector, and the share of a core at
+//! 1 Hz and 10 Hz; beside it a scrape of `prometheus-node-exporter`, if it is installed.
 //!
 //! Run with `cargo bench -p sensor --bench host_sample`. The exporter is started on loopback with the same
-//! collectors, scraped over one kept connection, and stopped.
+//! collectors, scraped over one persistent connection, and stopped.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -183,7 +183,7 @@ fn connect(port: u16) -> Option<TcpStream> {
     None
 }
 
-/// One scrape as Prometheus makes it; how many values came.
+/// Scrapes once as Prometheus does; returns the number of values.
 fn scrape(stream: &mut BufReader<TcpStream>) -> usize {
     let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: identity\r\n\r\n";
     stream.get_mut().write_all(request).unwrap();

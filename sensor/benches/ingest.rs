@@ -1,9 +1,9 @@
-//! End to end on one core: a log of a million lines on disk, through the shipped filter and the joining of
-//! calls, into the journal with its checkpoints.
+//! Benchmark of ingestion on one core: a log of a million lines on disk, through the shipped filter and the
+//! joining of calls, into the journal with its checkpoints.
 //!
-//! Prints lines a second by processor time (user and system, of the whole process) and by the clock, and
-//! the largest resident size. Lines are those of a recorded slurmctld log, with other job numbers in each
-//! repetition; `VISPERF_LOGS` says where the recorded logs are.
+//! Prints lines per second of CPU time (user and system, of the whole process) and of elapsed time, and the
+//! maximum resident size. The lines are those of a recorded slurmctld log, with other job numbers in each
+//! repetition; `VISPERF_LOGS` is the path of the recorded logs.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods)]
 
@@ -79,7 +79,7 @@ fn main() {
     println!("largest resident size {} MiB", peak_resident_kib() >> 10);
 }
 
-/// Repeat the recorded lines with other job numbers until there are enough.
+/// Repeats the recorded lines with other job numbers until there are enough.
 fn write_log(path: &Path, text: &str) -> u64 {
     let numbers = jobs_in(text);
     let mut out = BufWriter::new(std::fs::File::create(path).unwrap());
@@ -98,7 +98,7 @@ fn write_log(path: &Path, text: &str) -> u64 {
     std::fs::metadata(path).unwrap().len()
 }
 
-/// One more than the largest job number.
+/// Returns one more than the largest job number.
 fn jobs_in(text: &str) -> u64 {
     let mut most = 0;
     for mark in ["JobId=", "job_id "] {

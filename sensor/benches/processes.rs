@@ -1,14 +1,16 @@
-//! What sampling every process costs: each way of reading at several rates and numbers of processes, beside reading
-//! every file of every process again and beside a library, and what a sweep takes on the wire.
+//! Benchmark of process sampling: each source at several rates and numbers of processes, beside a monitor
+//! that reopens every file of every process and beside a library; and the bytes of a sweep on the wire.
 //!
-//! `cargo bench -p sensor --bench processes [-- SECONDS [IDLE [HZ]]]` starts processes of its own (300 idle ones, 270 idle and 30 busy
-//! ones, 1,000, 3,000), sweeps for SECONDS (5 by default) and prints the CPU time of the sweeping thread, the median of a
-//! sweep, sweeps that slipped, and beside them those of a thread that is woken as often at the same time and does nothing: what
-//! slips there slips by the machine; bytes of a process in a sweep, and what listening to the scheduler costs the machine.
-//! Processes that run on the machine anyway are sampled too and counted. With IDLE there are only so many idle ones, swept
-//! 64 times a second; with HZ, so often. The whole pipeline is the sweep, the sweep written as it travels, the ring of the flight recorder and a
-//! subscription for all processes, whole or by changes.
-#![allow(clippy::disallowed_methods, clippy::print_stdout)] // A bench: it has a clock, starts processes and prints.
+//! `cargo bench -p sensor --bench processes [-- SECONDS [IDLE [HZ]]]` starts processes of its own (300 idle
+//! ones; 270 idle and 30 busy ones; 1,000; 3,000) and sweeps for SECONDS (default: 5). It prints the CPU time
+//! of the sweeping thread, the median of a sweep, and slipped sweeps. Beside them it prints the slipped
+//! wakeups of a thread that is woken as often at the same time and does nothing: those are caused by the
+//! machine. It also prints the bytes per process in a sweep, and what listening to the scheduler costs the
+//! machine. Other processes of the machine are sampled and counted too. With IDLE there are only this many
+//! idle processes, swept 64 times per second; with HZ, at that rate. The whole pipeline is the sweep, its
+//! encoding for the wire, the ring of the flight recorder and a subscription for all processes, with whole
+//! samples or changes.
+#![allow(clippy::disallowed_methods, clippy::print_stdout)] // A benchmark: it has a clock, starts processes and prints.
 
 mod loads;
 
@@ -28,7 +30,7 @@ use std::time::{Duration, Instant};
 use wire::channel::{Budget, CPU_MAX_MS, Wanted};
 use wire::process::delta::Encoder;
 
-/// Sweeps of the others between two whole ones on the wire.
+/// Sweeps of changes between two whole ones on the wire.
 const CHANGES_BETWEEN_WHOLES: u64 = 640;
 
 fn main() {
@@ -53,12 +55,13 @@ fn main() {
     switches();
 }
 
-/// Every way, at these rates, with so many idle and busy processes.
+/// Runs every source at these rates, with this many idle and busy processes.
 fn rows((idle, busy): (usize, usize), rates: &[f64], secs: u64) {
     let works = [(idle, Work::Idle), (busy, Work::Duty { busy_us: 200, period_us: 20_000 })];
     let _load = Load::start(&works);
     println!("{idle} idle and {busy} busy");
-    // A thread of its own, as the sensor has: what it asks of the kernel is not for the processes that are its load.
+    // A dedicated thread, as in the sensor: its scheduling requests must not apply to the processes of the
+    // load.
     std::thread::scope(|scope| {
         let sweeping = scope.spawn(|| {
             prompt::be_woken_promptly();
@@ -84,12 +87,12 @@ fn rows_at(hz: f64, secs: u64) {
     }
 }
 
-/// Something that sweeps, and tells how many processes it saw and how many bytes they took.
+/// A sampler under test; returns the number of processes it saw and the bytes they took.
 trait Sweeps {
     fn sweep(&mut self, number: u64) -> (usize, usize);
 }
 
-/// The way of a monitor that opens, reads, takes apart and closes every file of every process at every sweep.
+/// A monitor that opens, reads, parses and closes every file of every process at every sweep.
 #[derive(Default)]
 struct Anew {
     figures: Vec<[u64; 8]>,
@@ -128,7 +131,7 @@ fn figures(pid: u32) -> Option<[u64; 8]> {
     ])
 }
 
-/// A library for programs that show processes: CPU time, memory and storage of each, without its threads.
+/// The sysinfo library: CPU time, memory and storage of each process, without threads.
 struct Sysinfo(sysinfo::System);
 
 impl Sweeps for Sysinfo {
@@ -140,7 +143,7 @@ impl Sweeps for Sysinfo {
     }
 }
 
-/// A way of the sensor's, with its table, and each sweep written as it travels.
+/// A source of the sensor with its table; each sweep is encoded for the wire.
 struct Kept<'a> {
     source: &'a mut dyn Source,
     view: View,
@@ -201,8 +204,8 @@ fn record(kind: Kind, hz: f64, secs: u64, source: &mut dyn Source) {
     println!("    {kib:.0} KiB hold {held:.1} s; a minute takes {a_minute:.0} KiB");
 }
 
-/// All of it: swept, written as it travels, recorded, and told to a subscription for all processes whose samples somebody
-/// takes, on a thread of his own.
+/// The whole pipeline: each sweep is encoded, recorded, and sent to a subscription for all processes, whose
+/// samples another thread takes.
 struct Piped<'a> {
     recorded: Recorded<'a>,
     encoder: Encoder,
@@ -227,7 +230,7 @@ fn pipe(kind: Kind, hz: f64, secs: u64, source: &mut dyn Source) {
     for changes in [false, true] {
         let hub = Hub::default();
         let rate = hz.try_into().expect("allowed");
-        // What it costs is measured, not bounded.
+        // The cost is measured, not limited.
         let budget = Budget { cpu_ms: CPU_MAX_MS, bytes: wire::channel::BYTES_MAX, ..Budget::default() };
         let wanted = Wanted { rate, changes, budget, ..Wanted::default() };
         let id = hub.subscribe(wanted).expect("there is room");
@@ -257,7 +260,7 @@ fn pipe(kind: Kind, hz: f64, secs: u64, source: &mut dyn Source) {
     }
 }
 
-/// Take until the subscription is ended; how many samples, and the CPU time of it.
+/// Takes until the subscription is ended; returns the number of samples, and the CPU time used for it.
 fn take_all(hub: &Hub, id: sensor::channel::hub::Id) -> (usize, Duration) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut taken = 0;
@@ -285,7 +288,7 @@ struct Measured {
 
 fn measure(sweeps: &mut dyn Sweeps, hz: f64, secs: u64) -> Measured {
     let rate = Rate::of_processes(hz).expect("allowed");
-    // The first ones open files and fill caches.
+    // Warm-up: the first sweeps open files and fill caches.
     for number in 1..4 {
         sweeps.sweep(number);
     }
@@ -311,7 +314,7 @@ fn measure(sweeps: &mut dyn Sweeps, hz: f64, secs: u64) -> Measured {
     Measured { seen, core, median, slipped, slipped_idle, bytes, samples }
 }
 
-/// What slips for a thread that does nothing when it is woken.
+/// Counts the slipped wakeups of a thread that does nothing when it is woken.
 fn idle_slips(rate: Rate, until: Instant) -> u64 {
     prompt::be_woken_promptly();
     let beat = Beat::new(rate);
@@ -333,7 +336,8 @@ fn print_row(name: &str, hz: f64, measured: &Measured) {
     );
 }
 
-/// Two threads that wake each other, with no one listening and with the sensor listening: medians of rounds by turns.
+/// Context switches of two threads that wake each other, without and with the sensor listening: medians of
+/// alternating rounds.
 fn switches() {
     let mut rates = [Vec::new(), Vec::new()];
     for _ in 0..5 {

@@ -1,10 +1,10 @@
-//! Reporting, from a member's tables and events to the representative's table, store and acknowledgements,
-//! bytes of the real protocol in memory.
+//! Benchmark of reporting: from a member's tables and events to the representative's table, store and
+//! acknowledgements, with the bytes of the real protocol in memory.
 //!
-//! Prints bytes of a sample on an idle and a busy host (this machine's own collectors), samples a second on
-//! one core for both ends with 20 members, what 500 members of 200 metrics cost each second, and events a
-//! second with durable acknowledgements and their latency. `VISPERF_BENCH_SECS` says how long the collectors
-//! are watched in each state (30 s unless told).
+//! Prints the bytes of a sample on an idle and a busy host (collectors of this machine), samples per second
+//! on one core for both ends with 20 members, the cost per second of 500 members with 200 metrics each, and
+//! events per second with durable acknowledgements and their latency. `VISPERF_BENCH_SECS` sets how long the
+//! collectors are sampled in each state (default: 30 s).
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods)]
 #![allow(clippy::cast_precision_loss)]
@@ -44,7 +44,7 @@ fn main() {
     events();
 }
 
-/// Processor time of the whole process, in seconds.
+/// CPU time of the whole process, in seconds.
 fn work() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
@@ -56,7 +56,7 @@ fn resident_kib(field: &str) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// A sweep of this machine's collectors each second.
+/// Sweeps the collectors of this machine once per second.
 fn watch(secs: u64) -> Vec<Table> {
     let mut collectors = Collectors::new(collectors(Path::new(PROC)));
     let began = Instant::now();
@@ -69,7 +69,7 @@ fn watch(secs: u64) -> Vec<Table> {
     tables
 }
 
-/// Every core computes and writes meanwhile.
+/// Runs `run` while every core computes and writes.
 fn under_load<T>(run: impl FnOnce() -> T) -> T {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -137,7 +137,7 @@ impl Bench {
         bench
     }
 
-    /// Everything that waits goes both ways; what came is committed and acknowledged.
+    /// Exchanges everything that waits in both directions; commits and acknowledges what came.
     fn exchange(&mut self, second: u64) {
         for (sender, link) in &mut self.members {
             self.domain.handle_bytes(*link, sender.output(), now(second));
@@ -174,7 +174,7 @@ fn bytes_of_a_sample(what: &str, tables: &[Table]) {
     }
     let after = bench.members[0].0.counts();
     let (samples, len) = (after.samples_total, after.len_bytes_total - before.len_bytes_total);
-    // Names are sent once; an hour of sweeps spreads them thin.
+    // Names are sent once; their share shrinks over an hour of sweeps.
     let first = {
         let mut bench = Bench::new(1);
         let before = bench.members[0].0.counts().len_bytes_total;
@@ -190,7 +190,7 @@ fn bytes_of_a_sample(what: &str, tables: &[Table]) {
     );
 }
 
-/// Both ends by themselves, in processor time: 20 members with the tables of this busy machine.
+/// Measures each end alone, in CPU time: 20 members with the tables of this busy machine.
 fn twenty_members(tables: &[Table]) {
     let rounds = 2_000_000 / (20 * tables.iter().map(|table| table.values().len()).sum::<usize>()).max(1) + 1;
     let mut bench = Bench::new(20);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
  *
- * From a task to a record, written once and compiled twice: with READ as a plain load, where the kernel vouches for the
- * pointer, and with READ as a guarded copy, where the task was noted a while ago. FILL(name) gives the copies their names.
+ * Conversion of a task to a record, compiled twice: READ is a plain load where the kernel guarantees the
+ * pointer, and a guarded copy where the task was marked earlier. FILL(name) names the two versions.
  *
- * Rule: a process's total is what its ended threads left in its signal structure plus every live thread, as the kernel
- * itself adds it up (thread_group_cputime in kernel/sched/cputime.c).
+ * Rule: a process's total is that of its ended threads (in its signal structure) plus that of every live
+ * thread, as the kernel adds it up (thread_group_cputime in kernel/sched/cputime.c).
  */
 
 INLINE void FILL(add_io)(struct sums *sums, struct task_io_accounting *io)
@@ -62,7 +62,7 @@ INLINE u64 FILL(rss_pages)(struct mm_struct *mm)
 		anonymous = READ(mm, rss_stat[1].count);
 		shared = READ(mm, rss_stat[3].count);
 	}
-	/* Each is right but for what the processors have not handed in: it can be below zero. */
+	/* Each omits what the processors have not added to it yet, so it can be below zero. */
 	return (file > 0 ? file : 0) + (anonymous > 0 ? anonymous : 0) + (shared > 0 ? shared : 0);
 }
 
@@ -86,7 +86,7 @@ INLINE u32 FILL(state)(struct task_struct *task)
 	return state | READ(task, exit_state);
 }
 
-/* All of a process but its live threads. */
+/* Fills in everything of a process except its live threads. */
 INLINE void FILL(fill_process)(struct process *record, struct task_struct *leader)
 {
 	struct signal_struct *signal = READ(leader, signal);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
  *
- * What the programs use of the kernel: its types, by name only, and its helper functions, by number.
+ * Kernel interface of the programs: types of the kernel, by name only, and its helper functions, by number.
  *
- * Rule: a field stands here because a program reads it. Where it lies is found when the program is loaded, from the
- * running kernel's own description (BTF), so neither order nor size here has a meaning. A name that ends in ___ and a
- * word is how an older kernel had it.
- * Left out: everything else; no header of the system is used, so that only a compiler is needed.
+ * Rule: only fields that a program reads are here. The loader finds the offset of a field in the type
+ * information (BTF) of the running kernel, so order and size here have no meaning. A name with a suffix such as
+ * ___before_6_2 is the type of an older kernel.
+ * Not here: everything else. No system header is used, so that only a compiler is needed.
  */
 #ifndef VISPERF_KERNEL_H
 #define VISPERF_KERNEL_H
@@ -159,14 +159,14 @@ enum { MAP_ARRAY = 2, MAP_RINGBUF = 27, MAP_TASK_STORAGE = 29, MAP_NO_PREALLOC =
 
 #define SEC(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
-/* How the members of a map's description are written. */
+/* Members of a map definition. */
 #define UINT(name, value) int (*name)[value]
 #define TYPE(name, type) type *name
 
 #define KNOWS_TYPE(type) __builtin_preserve_type_info(*(type *)0, 0)
 #define KNOWS_FIELD(pointer, field) __builtin_preserve_field_info((pointer)->field, 2)
 
-/* Read a field of what may be gone: a wrong address gives zeroes, never a fault. */
+/* Reads a field of an object that may be gone: an invalid address gives zeros, never a fault. */
 #define PEEK(pointer, field)                                                                                           \
 	({                                                                                                             \
 		__typeof__((pointer)->field) peeked;                                                                   \

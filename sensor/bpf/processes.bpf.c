@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
  *
- * The kernel's side of process sampling.
+ * Process sampling: the programs that run in the kernel.
  *
  *   all_tasks     walks every task of the machine when its file is read (a full sweep)
- *   on_switch     notes each process that ran, once a sweep, and when each processor's thread was last booked
- *   changed       tells of the processes that were noted, and of those that run now (a sweep of what changed)
- *   on_fork, on_exec, on_exit, on_free     tell of lives, however short
+ *   on_switch     marks each process that ran, once per sweep, and stores the running thread of each processor
+ *   changed       reports the marked processes and those that run now (a sweep of changes)
+ *   on_fork, on_exec, on_exit, on_free     report each process, however short-lived
  *
- * Rule: nothing here waits, and what finds no place is counted. Noted tasks may be gone by the time they are told: they
- * are read by guarded copies, under the RCU lock that these programs run with, and told only if what lies there is still
- * the process that was noted (pid and time of start, looked at before and after).
- * Left out: what a record means (the sensor's side), and when a sweep is due.
+ * Rule: nothing waits, and what does not fit is counted. A marked task may be gone when it is reported: it is
+ * read by guarded copies, under the RCU lock that the programs hold, and reported only if the memory still has
+ * the marked process (pid and start time are checked before and after).
+ * Not here: what a record means (the sensor's side), and when a sweep is due.
  */
 #include "kernel.h"
 #include "record.h"
@@ -32,14 +32,14 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #include "fill.h"
 
 enum {
-	MARKS_MAX = 16384, /* processes that can run between two sweeps; beyond it a full sweep is asked for */
+	MARKS_MAX = 16384, /* processes that can run between two sweeps; beyond it a full sweep is needed */
 	PROCESSORS_MAX = 1024,
-	THREADS_MAX = 8192, /* of one process that are added up in a sweep of what changed */
-	RING_LEN = 1 << 20, /* bytes, unless the loader says otherwise */
-	RAN_MAX_NS = 1000000000, /* a thread that runs is booked at every tick: more is a clock that was misread */
+	THREADS_MAX = 8192, /* of one process that are added up in a sweep of changes */
+	RING_LEN = 1 << 20, /* in bytes, unless the loader sets another value */
+	RAN_MAX_NS = 1000000000, /* a running thread's CPU time is updated at every tick: more is a misread clock */
 };
 
-/* A process that ran. */
+/* Mark of a process that ran. */
 struct mark {
 	struct task_struct *leader;
 	u64 start_ns;
@@ -47,17 +47,17 @@ struct mark {
 	u32 padding;
 };
 
-/* What runs on a processor; a cache line each. */
+/* The running thread of a processor; one cache line each. */
 struct running {
 	struct task_struct *task;
-	u64 clock_offset_ns; /* from the clock by which threads are booked to ours */
+	u64 clock_offset_ns; /* to bpf_ktime_get_ns from the clock that counts the CPU time of threads */
 	u64 padding[6];
 };
 
 struct counts {
-	u32 epoch; /* marks go to the list of its lowest bit */
+	u32 epoch; /* its lowest bit is the list that receives marks */
 	u32 marked[2];
-	u32 told[2]; /* marks of the list that have been told */
+	u32 told[2]; /* marks of the list that have been reported */
 	u32 padding;
 	u64 lost_marks;
 	u64 lost_records;
@@ -90,7 +90,7 @@ struct {
 } ring SEC(".maps");
 
 struct counts counts = { .epoch = 1 };
-/* Set before loading. */
+/* Set by the loader. */
 const volatile u32 processors_count = 1;
 
 INLINE void *reserve(u64 len)
@@ -129,7 +129,7 @@ int all_tasks(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* ---- what ran ---- */
+/* ---- processes that ran ---- */
 
 INLINE void note(struct task_struct *task)
 {
@@ -167,7 +167,7 @@ int on_switch(u64 *ctx)
 	struct running *running = bpf_map_lookup_elem(&processors, &processor);
 
 	if (running) {
-		/* The pick has just set the time from which it is booked to now, by the clock of bookings. */
+		/* The scheduler has just set exec_start to now, by the clock that counts CPU time. */
 		running->clock_offset_ns = bpf_ktime_get_ns() - next->se.exec_start;
 		running->task = next->pid ? next : 0;
 	}
@@ -176,7 +176,7 @@ int on_switch(u64 *ctx)
 	return 0;
 }
 
-/* What has been run on a processor since it was booked at that time of the clock of bookings. */
+/* CPU time of a processor's thread since booked_ns, when its CPU time was last updated (its exec_start). */
 INLINE u64 open_of(struct running *running, u64 booked_ns)
 {
 	u64 ran = bpf_ktime_get_ns() - running->clock_offset_ns - booked_ns;
@@ -252,7 +252,7 @@ static long tell_next_mark(u32 number, struct telling *telling)
 	return 0;
 }
 
-/* What has been noted in a list and not been told. */
+/* Reports the marks of a list that have not been reported; returns their number. */
 INLINE u32 tell_list(u32 list)
 {
 	struct telling telling;
@@ -297,7 +297,7 @@ int changed(void *ctx)
 	__builtin_memset(&sweep, 0, sizeof sweep);
 	sweep.kind = KIND_SWEEP;
 	sweep.begin_ns = bpf_ktime_get_boot_ns();
-	/* A processor that had read the epoch before it changed may have noted into the other list until now. */
+	/* A processor that read the epoch before it changed may have added marks to the other list until now. */
 	sweep.marked = tell_list(other);
 	counts.marked[other] = 0;
 	counts.told[other] = 0;
@@ -315,7 +315,7 @@ int changed(void *ctx)
 	return 0;
 }
 
-/* ---- lives ---- */
+/* ---- start and end of processes ---- */
 
 INLINE void fill_life(struct life *life, u32 kind, struct task_struct *task)
 {
@@ -332,7 +332,7 @@ INLINE void fill_life(struct life *life, u32 kind, struct task_struct *task)
 	__builtin_memset(&life->sums, 0, sizeof life->sums);
 }
 
-/* What the thread that runs this has run since it was last booked. */
+/* CPU time of the current thread since its CPU time was last updated. */
 INLINE u64 open_here(struct task_struct *task)
 {
 	u32 processor = bpf_get_smp_processor_id();
@@ -390,7 +390,7 @@ int on_exit(u64 *ctx)
 	struct signal_struct *signal = task->signal;
 	struct life *life;
 
-	/* The last of its threads to end. */
+	/* Report only the exit of the last thread. */
 	if (signal->live.counter != 0)
 		return 0;
 	life = reserve(sizeof *life);
@@ -400,7 +400,7 @@ int on_exit(u64 *ctx)
 	life->code = task->exit_code;
 	set_ended_threads(&life->sums, signal);
 	add_thread(&life->sums, task);
-	/* A short life may never have been booked. */
+	/* The CPU time of a short-lived process may never have been updated. */
 	life->sums.cpu_ns += open_here(task);
 	bpf_ringbuf_submit(life, RING_NO_WAKEUP);
 	return 0;

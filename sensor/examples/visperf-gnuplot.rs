@@ -1,13 +1,16 @@
-//! A handler of visperf that writes what gnuplot draws: a file of points for each figure, and a script that draws all of them.
+//! Handler for gnuplot: writes a data file for each figure, and a script that plots all of them.
 //!
 //! ```text
 //! visperf-gnuplot [--to FOLDER] [--top N] [METRIC...]
 //! ```
-//! METRIC is the name of a figure of the host, in which `*` matches any characters; `node_load*` and `module.*` where none is
-//! given. `--top N` adds the N processes that use most CPU at the time. `gnuplot plot.gp` in the folder makes `plot.svg`.
-//! WallMon's gnuplot module kept all in memory and drew at the end; this one can be looked at while it runs.
-//! Rule: files and their lengths are bounded, also over its starts, for it goes on with those that `plot.gp` names; of a full one
-//! the older half is `.old`. None is kept open: there may be as many as a module may open files.
+//! METRIC is the name of a figure of the host; `*` matches any characters [default: `node_load*` and
+//! `module.*`]. `--top N` adds the N processes with the highest current CPU usage. `gnuplot plot.gp` in the
+//! folder writes `plot.svg`.
+//! WallMon's gnuplot module stored everything in memory and plotted at the end; this one can be viewed while
+//! it runs.
+//! Rule: the number and length of files are bounded, also across restarts: it continues with the files that
+//! `plot.gp` names. The older half of a full file is in `.old`. No file stays open: there may be as many as a
+//! module may open.
 
 use serde_json::{Value, json};
 use std::cmp::Ordering;
@@ -19,23 +22,24 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::UNIX_EPOCH;
 
-/// Most figures: a picture of more says nothing.
+/// Limit on plotted figures: a plot of more is unreadable.
 const SERIES_MAX: usize = 64;
-/// One of so many makes room for a new one once it had no point for so long, in seconds; before, the new one is left out.
+/// Once a series had no point for this long, in seconds, a new one may replace it; before that, the new one
+/// is dropped.
 const SILENT_SECS: f64 = 60.0;
-/// Longest file of points, in bytes: a day of one a second.
+/// Limit on the length of a data file, in bytes: a day at one point per second.
 const FILE_LEN_MAX_BYTES: u64 = 4 << 20;
-/// The script, and what stands in it between the name of a series' file and its title.
+/// Name of the script, and its text between the file name of a series and its title.
 const SCRIPT: &str = "plot.gp";
 const BEFORE_TITLE: &str = " using 1:2 with lines title '";
-/// What is drawn where nothing is named.
+/// The metrics to plot if none is given.
 const USUAL: [&str; 2] = ["node_load*", "module.*"];
 
 fn main() -> ExitCode {
     match Arguments::parse(std::env::args().skip(1)).and_then(run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(told) => {
-            // Standard error is what a sensor keeps of a module; where it is gone there is no one to tell.
+            // The sensor stores the standard error of a module; if it is closed, there is nowhere to report.
             let _ = writeln!(io::stderr(), "visperf-gnuplot: {told}");
             ExitCode::FAILURE
         }
@@ -79,7 +83,7 @@ impl Arguments {
     }
 }
 
-/// Answer each call with a line, until there are no more.
+/// Answers each call with one line, until the input ends.
 fn run(arguments: Arguments) -> Result<(), String> {
     fs::create_dir_all(&arguments.folder)
         .map_err(|error| format!("{}: {error}", arguments.folder.display()))?;
@@ -105,10 +109,10 @@ fn run(arguments: Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// What is drawn.
+/// State of the plot.
 struct Plot {
     folder: PathBuf,
-    /// By the name of the file.
+    /// By file name.
     series: BTreeMap<String, Series>,
     points_total: u64,
     /// Whether the script names all series.
@@ -118,18 +122,18 @@ struct Plot {
 struct Series {
     title: String,
     len_bytes: u64,
-    /// When its last point is, in seconds since 1970.
+    /// Time of its last point, in seconds since 1970.
     last: f64,
 }
 
 impl Plot {
-    /// With what was drawn in this folder before.
+    /// Continues with the series that were plotted in this folder before.
     fn new(folder: PathBuf) -> Plot {
         let script = fs::read_to_string(folder.join(SCRIPT)).unwrap_or_default();
         let named = script.lines().filter_map(|line| {
             let (name, rest) = line.trim_start().strip_prefix('\'')?.split_once('\'')?;
             let title = rest.strip_prefix(BEFORE_TITLE)?.split_once('\'')?.0;
-            // Somebody may have written in it: only what this program calls a file is one of its files.
+            // The script may have been edited: accept only file names that this program would choose.
             (name == file_name(name.strip_suffix(".dat")?)).then_some(())?;
             let found = fs::metadata(folder.join(name)).ok()?;
             let last = found.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_secs_f64();
@@ -155,7 +159,7 @@ impl Plot {
                     self.point(&format!("{name}[{}]", process["pid"]), time, cpu)?;
                 }
             }
-            // Signals, events and what was missed are no points.
+            // Signals, events and missed counts have no points.
             _ => {}
         }
         Ok(())
@@ -177,7 +181,7 @@ impl Plot {
         Ok(())
     }
 
-    /// Drop the series that was silent for longest, if that is long enough.
+    /// Removes the series that was silent for longest, if that was at least [`SILENT_SECS`].
     fn make_room(&mut self, now: f64) -> io::Result<bool> {
         let earlier = |a: &f64, b: &f64| a.partial_cmp(b).unwrap_or(Ordering::Equal);
         let oldest = self.series.iter().min_by(|(_, a), (_, b)| earlier(&a.last, &b.last));
@@ -195,7 +199,7 @@ impl Plot {
         Ok(true)
     }
 
-    /// The script that draws them, where it does not name all of them yet.
+    /// Writes the script that plots all series, unless it names all of them already.
     fn draw(&mut self) -> io::Result<()> {
         if self.is_drawn || self.series.is_empty() {
             return Ok(());
@@ -207,7 +211,7 @@ impl Plot {
         for (number, (name, series)) in self.series.iter().enumerate() {
             let end = if number + 1 == self.series.len() { "\n" } else { ", \\\n" };
             let shown = series.title.replace(['\'', '\\', '\n'], " ");
-            // Writing into a text does not fail.
+            // Writing to a `String` does not fail.
             let _ = write!(script, "  '{name}'{BEFORE_TITLE}{shown}' noenhanced{end}");
         }
         let (new, path) = (self.folder.join(format!("{SCRIPT}.new")), self.folder.join(SCRIPT));
@@ -232,12 +236,12 @@ impl Series {
     }
 }
 
-/// Where the older half of a full file is.
+/// Name of the file with the older half of a full file.
 fn old(name: &str) -> String {
     format!("{name}.old")
 }
 
-/// `node_cpu_seconds_total cpu=0 mode=user`
+/// Example: `node_cpu_seconds_total cpu=0 mode=user`.
 fn title(figure: &Value) -> String {
     let mut title = figure["name"].as_str().unwrap_or_default().to_owned();
     for (name, value) in figure["labels"].as_object().into_iter().flatten() {
@@ -246,12 +250,13 @@ fn title(figure: &Value) -> String {
     title
 }
 
-/// A name that no shell and no gnuplot mistakes; no two titles have the same one, but for those that differ in such characters only.
+/// Builds a file name that is safe for shells and gnuplot. Titles that differ only in other characters, or
+/// after the first 120, share a name.
 fn file_name(title: &str) -> String {
     let plain =
         |char: char| if char.is_ascii_alphanumeric() || matches!(char, '.' | '_' | '-') { char } else { '_' };
     let name: String = title.chars().take(120).map(plain).collect();
-    // Of two dots and a slash nothing is left that leads elsewhere, and no file is hidden.
+    // No `..` and no slash is left, so it stays in the folder, and no file is hidden.
     format!("{}.dat", name.replace("..", "_").trim_start_matches('.'))
 }
 
@@ -277,7 +282,7 @@ mod tests {
         }
     }
 
-    /// A folder of one test, removed with the guard.
+    /// A folder of one test, removed on drop.
     struct Folder(PathBuf);
 
     impl Folder {

@@ -1,7 +1,7 @@
-//! Processes that are there to be sampled: idle ones, ones that work a known share of the time, ones whose threads come
-//! and go. They are this program again, and end with their standard input.
+//! Processes to be sampled: idle ones, ones with a known CPU share, and ones whose threads come and go. They
+//! run this program again, and end when their standard input ends.
 //!
-//! Not here: what is measured of them (the benchmarks).
+//! Not here: the measurements (the benchmarks).
 #![allow(dead_code)] // Each benchmark includes this module and uses a part of it.
 
 use std::hint::black_box;
@@ -9,27 +9,27 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a process does.
+/// Behavior of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     /// It waits.
     Idle,
-    /// It works for so long out of each so long; all the time where both are the same.
+    /// It works for `busy_us` of each `period_us`; all the time if both are equal.
     Duty {
-        /// How long, µs.
+        /// Working time per period, in µs.
         busy_us: u64,
-        /// Out of how long, µs.
+        /// Length of a period, in µs.
         period_us: u64,
     },
-    /// It starts a thread that works for a moment, waits for it, and again.
+    /// It starts a thread that works for a moment, waits for it, and repeats.
     Threads,
 }
 
-/// Processes, ended when dropped.
+/// Processes, killed on drop.
 pub(crate) struct Load(Vec<Child>);
 
 impl Load {
-    /// Start so many of each, and let them settle.
+    /// Starts the given number of each, and lets them settle.
     pub(crate) fn start(works: &[(usize, Work)]) -> Load {
         let children = works.iter().flat_map(|(many, work)| (0..*many).map(|_| one(*work)));
         let load = Load(children.collect());
@@ -37,7 +37,7 @@ impl Load {
         load
     }
 
-    /// Their numbers, in the order in which they were started.
+    /// Their process ids, in the order in which they were started.
     pub(crate) fn pids(&self) -> Vec<u32> {
         self.0.iter().map(Child::id).collect()
     }
@@ -63,12 +63,13 @@ fn one(work: Work) -> Child {
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("a process")
 }
 
-/// If these arguments are those of such a process, be it until it is killed or its input ends.
+/// Runs as such a process until it is killed or its input ends, if these are its arguments. Returns whether
+/// they were.
 pub(crate) fn be_one(arguments: &[String]) -> bool {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         ["load"] => {
-            // Its end is all that is awaited.
+            // Waits for the end of the input.
             let _ = std::io::stdin().read(&mut [0]);
         }
         ["load", "threads"] => loop {
@@ -92,7 +93,7 @@ fn be_on_duty(busy: Duration, period: Duration) {
     }
 }
 
-/// Use so much CPU time.
+/// Uses this much CPU time.
 fn work_for(busy: Duration) {
     let begun = thread_time();
     while thread_time() - begun < busy {

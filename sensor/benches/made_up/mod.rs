@@ -1,7 +1,7 @@
-//! A made-up host: two hundred metrics, of which a third stands still, a third grows evenly and a third is noisy.
+//! Simulated host with two hundred metrics: a third is constant, a third grows evenly and a third is noisy.
 //!
-//! Pure. A real host is quieter: most of its metrics stand still most of the time, so what is measured with this one
-//! is no less than what a domain costs.
+//! Pure. A real host is quieter: most of its metrics are constant most of the time, so a measurement with
+//! this host is no less than the cost of a real domain.
 //! Not here: when it is swept (the benchmarks).
 
 use sensor::sample::table::{Rows, Table, metric};
@@ -12,7 +12,7 @@ use wire::time::Time;
 /// Metrics of a host.
 pub(crate) const METRICS: u64 = 200;
 
-/// Names shared by all made-up hosts of a process.
+/// Names shared by all simulated hosts of a process.
 #[derive(Clone)]
 pub(crate) struct Names(Arc<[Arc<Metric>]>);
 
@@ -33,12 +33,12 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// The host of this number: its noise is its own.
+    /// Creates the host with this number; each number has its own noise.
     pub(crate) fn new(names: &Names, nth: u64) -> Host {
         Host { names: names.clone(), rows: Rows::default(), nth }
     }
 
-    /// Its sweep after so many seconds, taken at `time`.
+    /// Sweeps the host after `second` seconds, at `time`.
     pub(crate) fn sweep(&mut self, second: u64, time: Time) -> Table {
         for (at, metric) in (0u64..).zip(self.names.0.iter()) {
             let value = match at % 3 {

@@ -34,7 +34,7 @@ pub struct Config {
 /// of a second. On a busy sensor the head alone would fill a shorter segment.
 pub const SEGMENT_LEN_BYTES: u64 = 16 << 20;
 
-/// Length to replay, in bytes, above which an orderly stop starts a new segment: less is replayed in a moment.
+/// Length to replay, in bytes, above which an orderly stop starts a new segment: less is replayed quickly.
 pub const REPLAYED_MAX_BYTES: u64 = 2 << 20;
 
 /// Default of [`Config::budget_bytes`]: about two million events.

@@ -1,10 +1,9 @@
 //! Wakeup latency of a sampling thread: how soon after its deadline the kernel wakes it.
 //!
-//! Shell. Two requests to the kernel; they need no privilege and take no CPU time from other
-//! programs. First, the kernel does not defer timers of this thread to coalesce them with later ones
-//! (`PR_SET_TIMERSLACK`; the default slack is 50 µs). Second, the thread gets short time slices, so it need
-//! not wait until a running process has used up its own slice (`sched_setattr(2)`, since Linux 6.12; older
-//! kernels ignore it).
+//! Shell. Two requests to the kernel; they need no privilege and take no CPU time from other programs. First,
+//! the kernel does not defer timers of this thread to coalesce them with later ones (`PR_SET_TIMERSLACK`; the
+//! default slack is 50 µs). Second, the thread gets short time slices, so it need not wait until a running
+//! process has used up its own slice (`sched_setattr(2)`, since Linux 6.12; older kernels ignore it).
 //! Not here: real-time priorities, with which a bug of the sensor could stop the host.
 
 use std::num::NonZeroU64;

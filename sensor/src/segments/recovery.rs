@@ -198,7 +198,7 @@ impl<F> Folding<F> {
     /// `None` if more bytes are needed.
     ///
     /// # Errors
-    /// If it is not the next frame of the log; the fold is then unchanged.
+    /// If it is not the next frame of the log; the state folded so far is then unchanged.
     pub fn step<R: ?Sized>(
         &mut self,
         bytes: &[u8],

@@ -1,8 +1,9 @@
-//! Modules of WebAssembly under the same desk.
+//! WebAssembly modules, run by the same worker as programs.
 
 use crate::modules::rig::{Rig, mode, until};
 
-/// A collector whose answers are in its memory, and whose `body` runs at each call after the first. The first is the hello.
+/// A collector with constant answers in its memory. The first call is the hello; `body` runs at each later
+/// call.
 fn module(body: &str) -> Vec<u8> {
     let hello = r#"{\22protocol\22:1,\22name\22:\22w\22,\22kind\22:\22collector\22,\22rate\22:10}"#;
     let answer = r#"{\22figures\22:[{\22name\22:\22x\22,\22value\22:5}]}"#;
