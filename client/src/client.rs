@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::exchange::{BODY_LEN_MAX_BYTES, Connection, Failed, Outgoing, Received, Reply};
 use crate::login::{Account, Login};
 use crate::patience::Patience;
-use crate::recovery::{self, Backoff, Recovery};
+use crate::recovery::{self, Recovery, Retries};
 use crate::typed::{self, About};
 use bytes::Bytes;
 use hyper::Method;
@@ -20,10 +20,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tunnel::digest::client::{Next, SENT_MAX};
 use wire::api::Request;
+use wire::backoff::Backoff;
 
 /// Pauses between the attempts of [`Client::call_until`].
-const AGAIN: Duration = Duration::from_millis(250);
-const AGAIN_MAX: Duration = Duration::from_secs(8);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(8));
 
 /// Longest time for connecting, with all addresses that are tried.
 const CONNECT_MAX: Duration = Duration::from_secs(60);
@@ -162,13 +162,13 @@ impl Client {
     ) -> Result<R::Answer, Error> {
         let mut last = None;
         let asking = async {
-            let mut backoff = Backoff::new(AGAIN, AGAIN_MAX);
+            let mut retries = Retries::new(BACKOFF);
             loop {
                 match self.call(request, about).await {
                     Err(error) if recovery::of(&error, true) != Recovery::End => last = Some(error),
                     answered => return answered,
                 }
-                tokio::time::sleep(backoff.pause()).await;
+                tokio::time::sleep(retries.pause()).await;
             }
         };
         let answered = tokio::time::timeout(most, asking).await;

@@ -11,12 +11,13 @@ use crate::error::Error;
 use crate::exchange::{Connection, Received};
 use crate::patience::Patience;
 use crate::query;
-use crate::recovery::{self, Backoff, Recovery};
+use crate::recovery::{self, Recovery, Retries};
 use bytes::{Buf as _, BytesMut};
 use hyper::body::Incoming;
 use serde_json::{Map, Value};
 use std::ops::RangeInclusive;
 use std::time::Duration;
+use wire::backoff::Backoff;
 
 /// The fault of a cursor that a daemon does not know.
 const INVALID_PARAMS: i64 = wire::fault::INVALID_PARAMS as i64;
@@ -65,7 +66,7 @@ pub struct Stream {
     every_secs: String,
     events: Option<Events>,
     /// Pauses before the next attempt, where the daemon was lost.
-    lost: Option<Backoff>,
+    lost: Option<Retries>,
 }
 
 impl Client {
@@ -123,15 +124,15 @@ impl Stream {
         let address = self.address();
         let retry = self.events.take().map_or(RETRY, |events| events.retry);
         let retry = retry.clamp(*RETRY_SAID.start(), *RETRY_SAID.end());
-        self.lost = Some(Backoff::new(retry, RETRY_MAX.max(retry)));
+        self.lost = Some(Retries::new(Backoff::new(retry, RETRY_MAX.max(retry))));
         Item::Lost(error(address))
     }
 
     async fn reconnect(&mut self) -> Result<Item, Error> {
         let mut item = Item::Again;
         loop {
-            let backoff = self.lost.get_or_insert_with(|| Backoff::new(RETRY, RETRY_MAX));
-            tokio::time::sleep(backoff.pause()).await;
+            let retries = self.lost.get_or_insert_with(|| Retries::new(Backoff::new(RETRY, RETRY_MAX)));
+            tokio::time::sleep(retries.pause()).await;
             match self.begin().await {
                 Ok(()) => return Ok(item),
                 Err(error) if recovery::of(&error, true) != Recovery::End => {}

@@ -6,6 +6,7 @@
 
 use crate::error::Error;
 use std::time::Duration;
+use wire::backoff::Backoff;
 use wire::fault;
 
 /// Faults that pass without anybody's help, also before the first answer.
@@ -48,33 +49,31 @@ pub fn of_fault(code: i64, was_reached: bool) -> Recovery {
     }
 }
 
-/// Pauses between attempts: each twice the one before, up to a longest one, and each up to a quarter shorter by chance, so that many
-/// clients of one daemon do not come back at the same moment.
+/// Attempts in a row that failed, and the pauses after them: each up to a quarter shorter at random, so that many clients of one
+/// daemon do not reconnect at the same moment.
 #[derive(Clone, Debug)]
-pub struct Backoff {
-    first: Duration,
-    most: Duration,
-    next: Duration,
+pub struct Retries {
+    schedule: Backoff,
+    failures: u32,
 }
 
-impl Backoff {
-    /// From `first`, which is a millisecond at least, to `most`.
+impl Retries {
+    /// Starts with no failure.
     #[must_use]
-    pub fn new(first: Duration, most: Duration) -> Backoff {
-        let first = first.max(Duration::from_millis(1));
-        Backoff { first, most, next: first }
+    pub const fn new(schedule: Backoff) -> Retries {
+        Retries { schedule, failures: 0 }
     }
 
-    /// How long to wait before the next attempt.
+    /// An attempt failed: returns how long to wait before the next one.
     pub fn pause(&mut self) -> Duration {
-        let pause = self.next;
-        self.next = (pause * 2).min(self.most);
+        let pause = self.schedule.pause(self.failures);
+        self.failures = self.failures.saturating_add(1);
         pause.mul_f64(1.0 - fastrand::f64() / 4.0)
     }
 
     /// An attempt succeeded: the next pause is the first one again.
-    pub fn reset(&mut self) {
-        self.next = self.first;
+    pub const fn reset(&mut self) {
+        self.failures = 0;
     }
 }
 
@@ -109,17 +108,17 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_to_the_longest_and_begin_again_after_a_success() {
+    fn pauses_grow_to_the_longest_and_start_again_after_a_success() {
         let secs = Duration::from_secs;
-        let mut backoff = Backoff::new(secs(1), secs(5));
+        let mut retries = Retries::new(Backoff::new(secs(1), secs(5)));
         for nominal in [1, 2, 4, 5, 5] {
-            let pause = backoff.pause();
+            let pause = retries.pause();
             assert!(
                 pause <= secs(nominal) && pause >= secs(nominal).mul_f64(0.75),
                 "{pause:?} of {nominal} s"
             );
         }
-        backoff.reset();
-        assert!(backoff.pause() <= secs(1));
+        retries.reset();
+        assert!(retries.pause() <= secs(1));
     }
 }

@@ -11,6 +11,7 @@
 pub mod address;
 pub mod api;
 pub mod at_end;
+pub mod backoff;
 pub mod bytes;
 pub mod call;
 pub mod channel;

@@ -12,6 +12,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
+use wire::backoff::Backoff;
 
 /// Maximum number of domains with a listener thread.
 const HEARD_MAX: usize = 32;
@@ -20,8 +21,7 @@ const WAIT_SECS: u32 = 20;
 /// Events per request; only whether there is one matters.
 const EVENTS_ASKED: u32 = 1_000;
 /// First and longest delay before a failed request is retried.
-const AGAIN: Duration = Duration::from_secs(1);
-const AGAIN_MAX: Duration = Duration::from_secs(30);
+const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
 
 /// Starts listeners, and counts them.
 #[derive(Clone)]
@@ -101,7 +101,7 @@ fn listen(
     is_wanted: &dyn Fn() -> bool,
     heard: &AtomicBool,
 ) {
-    let (mut cursor, mut pause) = ("end".to_owned(), AGAIN);
+    let (mut cursor, mut failures) = ("end".to_owned(), 0);
     while is_wanted() && poker.is_open() {
         let mut params = json!({ "cursor": cursor, "wait": WAIT_SECS, "limit": EVENTS_ASKED });
         if let Some(domain) = domain {
@@ -114,13 +114,13 @@ fn listen(
                     poker.poke();
                 }
                 cursor = answers::text(&answer, "cursor");
-                pause = AGAIN;
+                failures = 0;
             }
             Err(_) => {
                 // Not reported here: the threads that send the other requests report the error.
                 "end".clone_into(&mut cursor);
-                std::thread::sleep(pause);
-                pause = (pause * 2).min(AGAIN_MAX);
+                std::thread::sleep(BACKOFF.pause(failures));
+                failures = failures.saturating_add(1);
             }
         }
     }

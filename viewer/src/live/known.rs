@@ -20,6 +20,7 @@ use client::Error;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
+use wire::backoff::Backoff;
 use wire::time::Time;
 
 /// All newest calls of a domain are requested again after this many rounds, because ids become more complete
@@ -32,10 +33,9 @@ const DOMAINS_EVERY: Duration = Duration::from_secs(60);
 const TROUBLED_AT_A_TIME: usize = 3;
 /// Questions to single hosts in flight at a time: some askers are left for domains.
 const ASIDE_AT_A_TIME: usize = super::asking::ASKERS - TROUBLED_AT_A_TIME;
-/// First delay before an unreachable daemon is retried.
-const PAUSE_MIN: Duration = Duration::from_millis(500);
 /// Longest delay between two tries while the daemon cannot be reached.
 pub const PAUSE_MAX: Duration = Duration::from_secs(8);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), PAUSE_MAX);
 /// Displayed name of the domain of a machine that is in no domain.
 pub(crate) const THIS_MACHINE: &str = "this machine";
 
@@ -79,7 +79,7 @@ struct OfDomain {
 #[derive(Debug)]
 struct Lost {
     what: String,
-    pause: Duration,
+    failures: u32,
     again: Duration,
 }
 
@@ -275,8 +275,8 @@ impl Known {
     /// Record that the daemon cannot be reached or did not answer as one. Everything is requested again
     /// afterwards, since another daemon may answer then.
     fn lose(&mut self, error: &Error, now: Duration) {
-        let pause = self.lost.as_ref().map_or(PAUSE_MIN, |lost| (lost.pause * 2).min(PAUSE_MAX));
-        self.lost = Some(Lost { what: error.to_string(), pause, again: now + pause });
+        let failures = self.lost.as_ref().map_or(0, |lost| lost.failures.saturating_add(1));
+        self.lost = Some(Lost { what: error.to_string(), failures, again: now + BACKOFF.pause(failures) });
         for domain in &mut self.domains {
             domain.calls.begin_anew();
             domain.turn.hurry();

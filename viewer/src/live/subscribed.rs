@@ -18,14 +18,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 use wire::api::channels::{AlterParams, BudgetSettings, Settings, SubscribeParams, UnsubscribeParams};
 use wire::api::entries::TakeParams;
+use wire::backoff::Backoff;
 
 /// Entries per request.
 const ENTRIES_MAX: u64 = 200;
 /// Timeout between two parts of an answer.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// First and longest delay before a failed request is retried.
-const AGAIN: Duration = Duration::from_secs(2);
-const AGAIN_MAX: Duration = Duration::from_secs(30);
+const BACKOFF: Backoff = Backoff::new(Duration::from_secs(2), Duration::from_secs(30));
 /// Queue size of a subscription in bytes: enough for a whole sample of some thousand processes; 64 hosts
 /// together stay within a sensor's limit for all queues.
 const QUEUE_BYTES: u32 = 768 << 10;
@@ -121,7 +121,7 @@ impl Subscribed {
                 (taken.stopped, TAKE_EVERY)
             }
             Err(error) => {
-                let pause = (AGAIN * (1 << self.failures.min(8))).min(AGAIN_MAX);
+                let pause = BACKOFF.pause(self.failures);
                 self.failures = self.failures.saturating_add(1);
                 (Some(error.to_string()), pause)
             }

@@ -195,7 +195,7 @@ fn a_sensor_at_its_address_is_asked_while_the_daemon_is_lost() {
     known.sensors.resolved("a", false, SEC, Duration::ZERO);
     fail(&mut known, "a", Error::Answer { address: address(), found: "a teapot".into() }, SEC);
     assert!(known.is_lost());
-    assert_eq!(known.next_due(), Some(SEC + PAUSE_MIN));
+    assert_eq!(known.next_due(), Some(SEC + BACKOFF.pause(0)));
     known.sensors.answered(&at, true, SEC, Duration::ZERO);
     let again = asked(&mut known, 2 * SEC);
     assert!(again.contains(&Question::Sensor(at)), "{again:?}");

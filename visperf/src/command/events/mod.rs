@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::api::events::{DomainEventsParams, Event, Events, EventsParams, SensorEventsParams};
 use wire::api::{Request, Span, UnixTime};
+use wire::backoff::Backoff;
 use wire::event::Kind;
 
 /// Events asked for at a time.
@@ -40,8 +41,7 @@ const SEEN_MAX: usize = 100_000;
 /// The cursor behind the newest event.
 const NEWEST: &str = "end";
 /// Pauses between tries to reach a daemon again: short at first, for most restarts take a second.
-const AGAIN_FIRST: Duration = Duration::from_millis(250);
-const AGAIN_MOST: Duration = Duration::from_secs(5);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5));
 
 /// Print the events of the domain, oldest first; with --limit the newest so many; with --follow also those to come
 ///
@@ -225,7 +225,7 @@ impl Reading<'_> {
     fn page(&mut self, left: u64) -> Result<Answered<Events>, Failure> {
         let params = self.params(left);
         let reached_before = self.reached;
-        let mut pause = AGAIN_FIRST;
+        let mut failures = 0;
         let mut told = false;
         loop {
             let error = match self.ask(&params) {
@@ -249,8 +249,8 @@ impl Reading<'_> {
                 note(&format!("{}; trying again until it answers (Ctrl-C ends)", error.first_line()));
                 told = true;
             }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(AGAIN_MOST);
+            std::thread::sleep(BACKOFF.pause(failures));
+            failures = failures.saturating_add(1);
         }
     }
 
