@@ -101,7 +101,7 @@ fn listen(
     is_wanted: &dyn Fn() -> bool,
     heard: &AtomicBool,
 ) {
-    let (mut cursor, mut failures) = ("end".to_owned(), 0);
+    let (mut cursor, mut failures) = ("end".to_owned(), 0_u32);
     while is_wanted() && poker.is_open() {
         let mut params = json!({ "cursor": cursor, "wait": WAIT_SECS, "limit": EVENTS_ASKED });
         if let Some(domain) = domain {

@@ -1,6 +1,6 @@
 //! Filters that are too slow, or missing.
 
-use crate::rig::Rig;
+use crate::tail::rig::Rig;
 use sensor::tail::path_status::PathStatus;
 use std::time::Duration;
 

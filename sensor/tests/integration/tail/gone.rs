@@ -1,8 +1,8 @@
 //! A log whose path names no file any more: since when, why, and its return.
 
-use crate::changed::Sensor::{Killed, Running, Stopped};
-use crate::changed::{changed, check, every_way};
-use crate::rig::Rig;
+use crate::tail::changed::Sensor::{Killed, Running, Stopped};
+use crate::tail::changed::{changed, check, every_way};
+use crate::tail::rig::Rig;
 use sensor::tail::path_status::{Departure, PathStatus};
 use std::io::Write;
 use std::time::Duration;

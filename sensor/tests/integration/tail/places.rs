@@ -1,8 +1,8 @@
 //! No regular file at the place of the log: nothing, a link, a folder, a FIFO, no disk.
 
-use crate::changed::Sensor::Running;
-use crate::changed::{changed, check, every_way};
-use crate::rig::Rig;
+use crate::tail::changed::Sensor::Running;
+use crate::tail::changed::{changed, check, every_way};
+use crate::tail::rig::Rig;
 use sensor::tail::path_status::PathStatus;
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! Permissions lost and regained, as a user bound by them: if root runs it, the test first drops root's
 //! privileges.
 
-use crate::changed::{Sensor, changed, check, every_way};
-use crate::confined;
-use crate::rig::Rig;
+use crate::tail::changed::{Sensor, changed, check, every_way};
+use crate::tail::confined;
+use crate::tail::rig::Rig;
 use sensor::tail::path_status::PathStatus;
 use std::fs::Permissions;
 use std::io::Write;

@@ -225,7 +225,7 @@ impl Reading<'_> {
     fn page(&mut self, left: u64) -> Result<Answered<Events>, Failure> {
         let params = self.params(left);
         let reached_before = self.reached;
-        let mut failures = 0;
+        let mut failures = 0_u32;
         let mut told = false;
         loop {
             let error = match self.ask(&params) {
