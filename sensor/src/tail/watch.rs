@@ -87,11 +87,25 @@ pub struct Watch {
     trouble: Option<String>,
 }
 
+/// How changes in a folder are noticed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Watched {
     ByKernel,
-    /// The kernel reports no changes: why.
-    Polled(String),
+    /// Polled: it is on a network file system of this kind.
+    Network(&'static str),
+    /// Polled: the kernel refused to watch it, and is asked again.
+    Refused(String),
+}
+
+impl Watched {
+    /// Why the folder is polled, if it is.
+    fn polled_because(&self) -> Option<String> {
+        match self {
+            Watched::ByKernel => None,
+            Watched::Network(kind) => Some(format!("it is on {kind}")),
+            Watched::Refused(why) => Some(why.clone()),
+        }
+    }
 }
 
 impl Watch {
@@ -137,28 +151,23 @@ impl Watch {
                 continue;
             }
             let watched = match network(directory) {
-                Some(kind) => Watched::Polled(format!("it is on {kind}")),
+                Some(kind) => Watched::Network(kind),
                 None => match watcher.watch(directory, RecursiveMode::NonRecursive) {
                     Ok(()) => Watched::ByKernel,
-                    Err(error) => Watched::Polled(error.to_string()),
+                    Err(error) => Watched::Refused(error.to_string()),
                 },
             };
             is_new |= watched == Watched::ByKernel;
             self.watched.insert(directory.clone(), watched);
         }
-        // Watches may become available again: those folders are tried again with the next call.
-        self.trouble = self.watched.iter().find_map(|(directory, watched)| match watched {
-            Watched::ByKernel => None,
-            Watched::Polled(why) => {
-                let directory = directory.display();
-                Some(format!(
-                    "changes in {directory} are not told by the kernel ({why}); they are looked for instead"
-                ))
-            }
+        self.trouble = self.watched.iter().find_map(|(directory, watched)| {
+            let (directory, why) = (directory.display(), watched.polled_because()?);
+            Some(format!(
+                "changes in {directory} are not told by the kernel ({why}); they are looked for instead"
+            ))
         });
-        let retry =
-            |watched: &Watched| matches!(watched, Watched::Polled(why) if !why.starts_with("it is on "));
-        self.watched.retain(|_, watched| !retry(watched));
+        // Watches may become available again: those folders are tried again with the next call.
+        self.watched.retain(|_, watched| !matches!(watched, Watched::Refused(_)));
         is_new
     }
 

@@ -40,7 +40,7 @@ async fn a_line_is_an_event_within_a_moment_and_is_there_after_a_stop() {
     let page = handle.reader().read(0, 100, |_| true).unwrap();
     let lines: Vec<_> = page.events.iter().map(|event| text(event, "line")).collect();
     assert_eq!(lines, (1..=21).map(|n| format!("line {n}")).collect::<Vec<_>>());
-    assert_eq!(handle.state().acknowledged, Some(5));
+    assert_eq!(handle.status().acknowledged, Some(5));
     assert_eq!(handle.marks().iter().collect::<Vec<_>>(), [mark], "for the next representative");
 }
 
