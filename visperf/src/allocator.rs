@@ -1,16 +1,18 @@
-//! Memory that was freed goes back to the system while a daemon runs.
+//! Allocator settings: returns freed memory to the system while a daemon runs.
 //!
-//! The C library keeps what was freed for the next request, in an arena for each of some threads. A daemon has few arenas,
-//! and a thread that hands back what is free in them; long blocks are in none and go back at once. The figures are in `docs/decisions/0024-allocator.md`.
+//! The C library caches freed memory for later requests, in one arena for each of several threads. A daemon
+//! limits the number of arenas, and a thread returns their free pages; long blocks are mapped outside the
+//! arenas and are returned at once. The measurements are in `docs/decisions/0024-allocator.md`.
 
 use std::io;
 use std::thread;
 use std::time::Duration;
 
-/// How often freed pages are handed back: a burst of answers reuses them, and a look at an idle daemon's takes some 50 µs.
+/// How often freed pages are returned: a burst of answers reuses them, and one pass over an idle daemon's
+/// arenas takes some 50 µs.
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// Hand freed pages back every [`PERIOD`] from now on; call it before the runtime's threads start.
+/// Start the thread that returns freed pages every [`PERIOD`]; call it before the runtime's threads start.
 ///
 /// # Errors
 /// The thread could not be started.
@@ -25,14 +27,15 @@ pub(crate) fn hand_back_freed() -> io::Result<()> {
     Ok(())
 }
 
-/// The C library of GNU, which has to be asked; see malloc_trim(3) and mallopt(3).
+/// GNU C library, which returns memory only on request; see malloc_trim(3) and mallopt(3).
 #[cfg(target_env = "gnu")]
 mod c_library {
-    /// Two threads of the runtime allocate much, and each further arena would keep pages of its own.
+    /// Two threads of the runtime allocate much, and each further arena would hold pages of its own.
     const ARENAS: libc::c_int = 2;
 
-    /// Longer blocks are mapped for themselves. By default the limit rises to the longest that was freed, up to 32 MiB: then
-    /// queues and answers lie in the arenas, and small blocks between them hold the pages around.
+    /// Longer blocks are mapped individually. By default this limit rises to the longest block that was
+    /// freed, up to 32 MiB: then queues and answers lie in the arenas, and small blocks between them hold the
+    /// pages around.
     const MAPPED_FROM_BYTES: libc::c_int = 1 << 20;
 
     #[allow(unsafe_code)] // No library has this call.
@@ -50,7 +53,7 @@ mod c_library {
     }
 }
 
-/// Other C libraries, such as musl, hand back what is free by themselves.
+/// Other C libraries, such as musl, return free memory by themselves.
 #[cfg(not(target_env = "gnu"))]
 mod c_library {
     pub(super) const fn keep_little() {}

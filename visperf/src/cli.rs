@@ -74,14 +74,14 @@ pub(crate) struct OfDomain {
 }
 
 impl Place {
-    /// For a typed call.
+    /// The place of a typed call.
     pub(crate) fn about(&self) -> About {
         About { domain: self.domain.clone(), host: self.host.clone() }
     }
 }
 
 impl OfDomain {
-    /// For a typed call.
+    /// The place of a typed call.
     pub(crate) fn about(&self) -> About {
         About { domain: self.domain.clone(), host: None }
     }
@@ -110,10 +110,11 @@ pub(crate) struct Between {
     pub(crate) until: Option<Time>,
 }
 
-/// A word to choose by, which an empty one cannot be: it would choose what has none, or everything.
+/// Value parser for names to select by. An empty one is refused: it would select what has no name, or
+/// everything.
 ///
 /// # Errors
-/// Says what was expected.
+/// States what was expected.
 pub(crate) fn chosen(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("nothing to choose by; leave the option out for all".to_owned()),
@@ -121,7 +122,7 @@ pub(crate) fn chosen(text: &str) -> Result<String, String> {
     }
 }
 
-/// A user as asked for: of a number also the form in which it is shown.
+/// Value parser for users. A number is also accepted in the form in which it is shown (`uid 1000`).
 ///
 /// # Errors
 /// As [`chosen`].
@@ -129,7 +130,7 @@ pub(crate) fn user(text: &str) -> Result<String, String> {
     chosen(text.strip_prefix("uid ").unwrap_or(text))
 }
 
-/// A whole number within bounds.
+/// Value parser for whole numbers within bounds.
 pub(crate) fn whole(bounds: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone {
     move |text| {
         let number = text.trim().parse().ok().filter(|number| bounds.contains(number));
@@ -140,13 +141,13 @@ pub(crate) fn whole(bounds: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64,
     }
 }
 
-/// One of these words, which are listed where another is given.
+/// Value parser for one of these words; the error for any other lists them.
 pub(crate) fn words(words: impl IntoIterator<Item = &'static str>) -> PossibleValuesParser {
     PossibleValuesParser::new(words)
 }
 
 impl Between {
-    /// Refuse bounds between which nothing lies.
+    /// Refuse bounds that contain no time.
     ///
     /// # Errors
     /// If the first is later than the last.

@@ -1,7 +1,8 @@
-//! How a command can end: the failures, what each prints and its exit code.
+//! Exit codes: the failures of a command, what each prints and its exit code.
 //!
-//! Pure. Rule: a failure is printed once, on standard error, by `main`; [`Failure::Told`] is one that was
-//! printed already, line by line. Text of other daemons is cleaned. The codes are part of the command line's contract (`docs/command-line.md`).
+//! Pure. Rule: `main` prints a failure once, on standard error; [`Failure::Told`] is one that was already
+//! printed, line by line. Text of other daemons is cleaned. The codes are part of the command line's contract
+//! (`docs/command-line.md`).
 
 use crate::output::clean_lines;
 use std::fmt::Display;
@@ -41,10 +42,10 @@ pub(crate) const HELP: &str = "Exit codes:
   130  Ctrl-C (a daemon that Ctrl-C ends has done its work: 0)
 visperf check: 0 OK, 1 warning, 2 critical, 3 unknown, as monitoring plugins";
 
-/// Why a command did not do what it was asked.
+/// Failure of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// Who reads our output has enough. Nothing is wrong.
+    /// The reader of the output closed it (`head`). Not an error.
     Closed,
     /// Anything without a case of its own.
     Failed(String),
@@ -54,52 +55,49 @@ pub(crate) enum Failure {
     Unreachable(String),
     /// The daemon's fault.
     Fault {
-        /// Its code.
         code: i64,
-        /// Its words.
         message: String,
     },
-    /// The issuer of a domain refuses; the text has its words.
+    /// A domain's issuer refuses; the text contains its message.
     NotAdmitted(String),
-    /// A file is refused; the text shows the place.
+    /// A file is refused; the text shows the place in it.
     Refused(String),
-    /// No filter reads the log; the text says what to do.
+    /// No filter reads the log; the text states what to do.
     NoFilter(String),
-    /// All has been said; only the code is left.
+    /// Already printed; only the exit code is left.
     Told(Kind),
-    /// The state that a check found, printed already.
+    /// State found by `visperf check`, already printed.
     Check(Level),
 }
 
 /// The states of a monitoring plugin; the exit codes are theirs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
-    /// Within limits.
     Ok = 0,
     /// Above the first limit.
     Warning = 1,
-    /// Above the second, or the service does not answer.
+    /// Above the second limit, or the service does not answer.
     Critical = 2,
-    /// Nothing can be said.
+    /// The state could not be determined.
     Unknown = 3,
 }
 
 /// The kinds of failure that are printed as they occur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// A file or the like, while others went on.
+    /// A file or another item failed, while the others were processed.
     Failed,
-    /// A name on the command line that nothing has.
+    /// A name on the command line that does not exist.
     Usage,
     /// No filter reads one of the logs.
     NoFilter,
-    /// A filter's tests.
+    /// A filter's tests failed.
     Tests,
-    /// A refused filter.
+    /// A filter is refused.
     Refused,
-    /// No daemon answers, for one of several.
+    /// No daemon answers; one of several queries.
     Unreachable,
-    /// A daemon's fault, for one of several.
+    /// A daemon answered with a fault; one of several queries.
     Fault,
     /// A host of the domain does not report.
     HostAway,
@@ -111,13 +109,13 @@ impl Failure {
         Failure::Failed(format!("{what}: {error}"))
     }
 
-    /// An option whose values cannot be meant, each with why.
+    /// A failure about an option with impossible values: one line for each, with its reason.
     pub(crate) fn of_option(option: &str, errors: &[impl Display]) -> Failure {
         let told: Vec<String> = errors.iter().map(|error| format!("{option}: {error}")).collect();
         Failure::Usage(told.join("\n"))
     }
 
-    /// The same, where it has been said.
+    /// The same failure, marked as printed.
     pub(crate) fn told(self) -> Failure {
         Failure::Told(match self {
             Failure::Closed => return Failure::Closed,
@@ -132,7 +130,6 @@ impl Failure {
         })
     }
 
-    /// The program's exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Closed => 0,
@@ -148,8 +145,8 @@ impl Failure {
         }
     }
 
-    /// What to print on standard error, if anything is left to say: cleaned, but for a report, which may be painted and shows
-    /// a file of this machine.
+    /// Text for standard error, if anything is left to print. It is cleaned, except for a report on a file of
+    /// this machine, which may be coloured.
     pub(crate) fn message(&self) -> Option<String> {
         match self {
             Failure::Closed | Failure::Told(_) | Failure::Check(_) => None,

@@ -1,8 +1,9 @@
-//! Which filters the program knows: the shipped ones, then those of the folders for users' own.
+//! Filter sources: the shipped filters, then those of the users' folders.
 //!
-//! Rule: a later folder wins by a filter's name: shipped, `/etc/visperf/filters`,
-//! `~/.config/visperf/filters`, `VISPERF_FILTERS` or `--filters`. A refused file is reported and leaves the
-//! rest as it is. Not here: what a filter is (`log_filters`).
+//! Rule: a later folder overrides an earlier one by a filter's name: shipped, `/etc/visperf/filters`,
+//! `~/.config/visperf/filters`, `VISPERF_FILTERS` or `--filters`. A refused file is reported, and the others
+//! are read.
+//! Not here: what a filter is (`log_filters`).
 
 use crate::exit::Failure;
 use crate::output::{colors_on_stderr, report};
@@ -14,7 +15,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Files of one folder that are read; a folder with more was named by mistake.
+/// Most files read from one folder; a folder with more was named by mistake.
 const FILES_MAX: usize = 1_000;
 
 /// Where to look for filters of one's own.
@@ -34,18 +35,17 @@ pub(crate) struct FilterFolders {
     pub(crate) folders: Vec<PathBuf>,
 }
 
-/// The filters at hand.
+/// The filters that are available, by name, and the files they come from.
 #[derive(Debug)]
 pub(crate) struct FilterSources {
-    /// By name.
     pub(crate) registry: Registry,
     origins: BTreeMap<String, PathBuf>,
-    /// How many files were refused.
+    /// Number of files that were refused.
     pub(crate) refused: usize,
 }
 
 impl FilterSources {
-    /// Read them all. What is refused is reported on standard error.
+    /// Read all filters. Refused files are reported on standard error.
     ///
     /// # Errors
     /// If a folder that was named cannot be read.
@@ -53,7 +53,7 @@ impl FilterSources {
         FilterSources::of(&folders(given))
     }
 
-    /// The shipped ones and those of these folders, as [`FilterSources::load`].
+    /// The shipped filters and those of these folders, as [`FilterSources::load`].
     ///
     /// # Errors
     /// If a folder cannot be read.
@@ -104,18 +104,18 @@ impl FilterSources {
         Ok(())
     }
 
-    /// Where a filter comes from: `shipped` or its file.
+    /// Origin of a filter: `shipped`, or its file.
     pub(crate) fn origin(&self, name: &str) -> String {
         self.origins.get(name).map_or("shipped".to_owned(), |path| path.display().to_string())
     }
 
-    /// Whether this very filter came with the program.
+    /// Whether this filter is the shipped one, and not a user's of the same name.
     pub(crate) fn is_shipped(&self, filter: &Arc<Filter>) -> bool {
         let known = self.registry.get(filter.name());
         known.is_some_and(|known| Arc::ptr_eq(known, filter)) && !self.origins.contains_key(filter.name())
     }
 
-    /// The filter of a name or of a file.
+    /// The filter with this name or in this file.
     ///
     /// # Errors
     /// [`Failure::Usage`] if there is no such filter; others if the file cannot be read or is refused.
@@ -131,7 +131,7 @@ impl FilterSources {
         Err(Failure::Usage(self.no_filter(given)))
     }
 
-    /// What to say of a name that no filter has; nothing if one has it.
+    /// Error message for a name that no filter has; `None` if one has it.
     pub(crate) fn unknown(&self, name: &str) -> Option<String> {
         let known = self.registry.get(name).is_some();
         (!known).then(|| self.no_filter(name))
@@ -149,13 +149,13 @@ fn usual_folders() -> Vec<PathBuf> {
     std::iter::once(PathBuf::from("/etc/visperf/filters")).chain(own).collect()
 }
 
-/// The folders of filters of one's own that are there, in the order in which they win.
+/// The existing folders of users' filters; a later one overrides an earlier one.
 pub(crate) fn folders(given: &FilterFolders) -> Vec<PathBuf> {
     let usual = usual_folders().into_iter().filter(|folder| folder.is_dir());
     usual.chain(given.folders.iter().filter(|folder| !folder.as_os_str().is_empty()).cloned()).collect()
 }
 
-/// The filter in a file, and its text.
+/// Read a filter from a file; returns its text too.
 ///
 /// # Errors
 /// If the file cannot be read or is refused.

@@ -42,7 +42,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// The end of a command line that is wrong, or that wants help: a monitoring plugin has its own code and line for it.
+/// Exit for a wrong command line, or for a request for help; a monitoring plugin has its own code and line
+/// for it.
 fn mistaken(error: &clap::Error, arguments: &[String]) -> ExitCode {
     if !error.use_stderr() || arguments.first().is_none_or(|command| command != "check") {
         error.exit();

@@ -1,16 +1,16 @@
-//! Owner of a port that is in use: the process that listens there, as far as `/proc` shows it to this user.
+//! Owner of a port in use: the process that listens on it, as far as `/proc` shows it to this user.
 //!
-//! Shell: it reads `/proc`. Rule: a message is only added to; where no owner is seen it stays as it is.
+//! Shell: it reads `/proc`. Rule: a message is only extended; if no owner is found, it stays unchanged.
 //! Not here: listening, and what fails there (`rpc::http::server`, `overlay::net`).
 
 use crate::output::clean;
 use std::fs;
 use std::path::Path;
 
-/// The state of a listening socket in `/proc/net/tcp`.
+/// State of a listening socket in `/proc/net/tcp`.
 const LISTENING: &str = "0A";
 
-/// The message, with the process that has the port where it says that an address is in use.
+/// Extend a message that reports an address in use by the process that has the port.
 pub(crate) fn explained(message: &str) -> String {
     let port = message.contains("in use").then(|| port_in(message)).flatten();
     match port.and_then(owner) {
@@ -21,7 +21,7 @@ pub(crate) fn explained(message: &str) -> String {
     }
 }
 
-/// The port of the address in `cannot listen on ADDRESS: …`, also of a multiaddress.
+/// The port of the address in `cannot listen on ADDRESS: …`; multiaddresses are also accepted.
 fn port_in(message: &str) -> Option<u16> {
     let (_, after) = message.split_once("cannot listen on ")?;
     let word = after.split_whitespace().next()?.trim_end_matches([':', ';', ',']);
@@ -29,7 +29,7 @@ fn port_in(message: &str) -> Option<u16> {
     last.parse().ok()
 }
 
-/// Number and name of a process that listens on this port.
+/// Process id and name of a process that listens on this port.
 fn owner(port: u16) -> Option<(u32, String)> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
     let sockets: Vec<String> = tables.iter().flat_map(|table| inodes(table, port)).collect();
@@ -49,7 +49,7 @@ fn owner(port: u16) -> Option<(u32, String)> {
     })
 }
 
-/// The sockets that listen on this port, as links of `/proc/PID/fd` name them.
+/// Listening sockets on this port, in the form of the links in `/proc/PID/fd`.
 fn inodes(table: &str, port: u16) -> Vec<String> {
     let of_line = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();

@@ -1,6 +1,6 @@
-//! Why a filter or configuration file is refused, shown with the place in its text and what to do.
+//! Error reports for filter and configuration files: the place in the text, and what to do.
 //!
-//! Pure. Not here: what is wrong (`log_filters`, `daemon::config_file` say so).
+//! Pure. Not here: the errors themselves (`log_filters`, `daemon::config_file`).
 
 use daemon::config_file::ConfigError;
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, NamedSource, SourceSpan};
@@ -19,11 +19,11 @@ struct RefusedFilter {
     hint: Option<String>,
 }
 
-/// A refused filter with the lines around the place, as text for standard error.
+/// Report on a refused filter, with the lines around the place, for standard error.
 pub(crate) fn filter(error: &log_filters::error::Error, text: &str, colors: bool) -> String {
     let start = offset(text, error.line, error.column);
     let span = match token_len(&text[start..]) {
-        // At the end of a line there is nothing to point at but what stands before it.
+        // At the end of a line there is only the character before it to point at.
         0 => text.floor_char_boundary(start.saturating_sub(1))..start,
         len => start..start + len,
     };
@@ -39,7 +39,7 @@ pub(crate) fn filter(error: &log_filters::error::Error, text: &str, colors: bool
     )
 }
 
-/// All that is wrong with a configuration file, in its order, as text for standard error.
+/// Report on every mistake in a configuration file, in the file's order, for standard error.
 pub(crate) fn configuration(mut mistakes: Vec<ConfigError>, colors: bool) -> String {
     mistakes.sort_by_key(ConfigError::offset);
     let shown: Vec<String> = mistakes.iter().map(|mistake| show(mistake, colors)).collect();
@@ -50,7 +50,7 @@ pub(crate) fn configuration(mut mistakes: Vec<ConfigError>, colors: bool) -> Str
     shown.join("\n") + many.as_str()
 }
 
-/// A report that knows its place, as text for standard error.
+/// Render a report that has its own source text, for standard error.
 fn show(report: &dyn Diagnostic, colors: bool) -> String {
     let theme = if colors { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let mut shown = String::new();
@@ -64,14 +64,14 @@ fn show(report: &dyn Diagnostic, colors: bool) -> String {
     }
 }
 
-/// The byte of a line and column, both from 1; columns count characters.
+/// Byte offset of a line and column, both counted from 1; columns count characters.
 fn offset(text: &str, line: usize, column: usize) -> usize {
     let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     let in_line = text[start..].char_indices().nth(column.saturating_sub(1));
     in_line.map_or(text.len(), |(at, _)| start + at)
 }
 
-/// How long the thing that begins here is: a text in quotes, else a word; never over the line's end.
+/// Length of the token that starts here: a quoted text, or a word; never beyond the end of the line.
 fn token_len(rest: &str) -> usize {
     let line = rest.lines().next().unwrap_or("");
     match line.chars().next() {
@@ -81,7 +81,7 @@ fn token_len(rest: &str) -> usize {
     }
 }
 
-/// What to do about a complaint.
+/// Advice for an error message.
 fn hint(message: &str) -> &'static str {
     let says = |part: &str| message.contains(part);
     if says("look-around") || says("look-ahead") || says("look-behind") || says("backreference") {

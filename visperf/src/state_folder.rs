@@ -1,7 +1,8 @@
-//! Where daemons keep their state by default, and the files in which a daemon writes its addresses: `listen`,
-//! a line such as `127.0.0.1:7317`, and one such as `unix:/run/visperf/sensor.sock`, while it runs; `reached-at`, where other daemons dial it.
+//! Location of the state folder, and the files with a daemon's addresses: `listen`, which exists while the
+//! daemon runs (a line such as `127.0.0.1:7317`, and one such as `unix:/run/visperf/sensor.sock`), and
+//! `reached-at`, where other daemons dial it.
 //!
-//! Not here: what else is in that folder.
+//! Not here: the other files of that folder.
 
 use daemon::state_file;
 use overlay::identity::state_folder;
@@ -12,28 +13,28 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use wire::address::Address;
 
-/// The file that holds the address of the daemon that uses the folder.
+/// File with the address of the daemon that uses the folder.
 pub(crate) const LISTEN_FILE: &str = state_folder::LISTEN_FILE;
 
-/// Longest such file, in bytes: addresses, one a line.
+/// Longest of these files, in bytes: addresses, one a line.
 const LEN_MAX_BYTES: u64 = 4096;
 
-/// What comes before the path of a local socket, where an address may be one.
+/// Prefix of a local socket's path, where an address may be one.
 pub(crate) const SOCKET_MARK: &str = "unix:";
 
-/// The file that holds where other daemons reach the one that uses the folder, if that was configured: an address a
-/// line.
+/// File with the addresses at which other daemons reach the daemon of the folder, if they were configured;
+/// one a line.
 pub(crate) const REACHED_FILE: &str = "reached-at";
 
-/// The folder of daemons' state, unless another is named.
+/// The default state folder.
 pub(crate) fn usual() -> PathBuf {
     state_folder::usual()
 }
 
-/// The address at which the daemon of this folder answers, if the file is there.
+/// Address at which the daemon of this folder answers, if the file exists.
 ///
 /// # Errors
-/// If the file cannot be read: why, and what to do, in a sentence.
+/// If the file cannot be read: the reason, and what to do.
 pub(crate) fn listen_address(folder: &Path) -> Result<Option<String>, String> {
     let path = folder.join(LISTEN_FILE);
     let text = state_file::read(&path, LEN_MAX_BYTES).map_err(|error| {
@@ -51,7 +52,7 @@ pub(crate) fn listen_address(folder: &Path) -> Result<Option<String>, String> {
     Ok(text.lines().map(str::trim).find(is_address).map(str::to_owned))
 }
 
-/// The local socket that the daemon of this folder named, if that can be read.
+/// Local socket of the daemon of this folder, if it has one and the file can be read.
 pub(crate) fn listen_socket(folder: &Path) -> Option<PathBuf> {
     let bytes = state_file::read(&folder.join(LISTEN_FILE), LEN_MAX_BYTES).ok()??;
     let mut lines = bytes.split(|byte| *byte == b'\n');
@@ -59,7 +60,7 @@ pub(crate) fn listen_socket(folder: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(OsStr::from_bytes(path)))
 }
 
-/// The users who may read what is in the folder.
+/// Users that may read the folder.
 fn owner(folder: &Path) -> String {
     match folder.metadata() {
         Ok(found) if found.uid() != 0 => format!("user {} and root", found.uid()),
@@ -67,7 +68,8 @@ fn owner(folder: &Path) -> String {
     }
 }
 
-/// Where other daemons reach the one of this folder, as it wrote at its last start; nothing for the default address.
+/// Addresses at which other daemons reach the daemon of this folder, as it wrote them at its last start;
+/// empty for the default address.
 pub(crate) fn reached_at(folder: &Path) -> Vec<Address> {
     let text = state_file::read(&folder.join(REACHED_FILE), LEN_MAX_BYTES).ok().flatten().unwrap_or_default();
     String::from_utf8_lossy(&text).lines().filter_map(|line| Address::try_from(line.trim()).ok()).collect()

@@ -1,9 +1,11 @@
-//! The owner of a state folder: root's commands work on it as that user.
+//! Owner of a state folder: commands that root starts run as that user.
 //!
-//! The packaged daemons run as a user of their own. What root would create in their folder they could not read, and what root
-//! follows there they could have laid: so a command that root starts gives up root's rights for those of the folder's owner.
-//! Rule: this is for good, for all threads, and before the first file in the folder is opened.
-//! Not here: the rights of the files themselves (`overlay::identity::safe_file`).
+//! The packaged daemons run as their own user. They could not read files that root creates in their folder,
+//! and symbolic links there could mislead root. So a command started by root drops root's privileges and runs
+//! as the owner of the folder.
+//! Rule: this is permanent, applies to all threads, and happens before the first file in the folder is
+//! opened.
+//! Not here: permissions of the files (`overlay::identity::safe_file`).
 
 use crate::exit::Failure;
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
@@ -11,10 +13,11 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// Act as the owner of `folder` from here on, if this is root and the folder belongs to another user.
+/// Switch to the owner of `folder` for the rest of the process, if this is root and the folder belongs to
+/// another user.
 ///
 /// # Errors
-/// If the folder cannot be looked at, or the system refuses the change of user.
+/// If the folder's metadata cannot be read, or the system refuses the change of user.
 pub(crate) fn assume(folder: &Path) -> Result<(), Failure> {
     let found = match std::fs::metadata(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -31,7 +34,7 @@ pub(crate) fn assume(folder: &Path) -> Result<(), Failure> {
     })
 }
 
-/// The user and group to act as: none for one who is not root, or for root's own folder.
+/// The user and group to switch to; `None` unless the process is root and the folder belongs to another user.
 fn other_owner(own: Uid, user: u32, group: u32) -> Option<(Uid, Gid)> {
     (own.is_root() && user != 0).then(|| (Uid::from_raw(user), Gid::from_raw(group)))
 }

@@ -1,7 +1,7 @@
-//! What a word was meant for that the command line does not know: who types `visperf jobs` learns of `visperf calls`.
+//! Hints for unknown words on the command line: `visperf jobs` suggests `visperf calls`.
 //!
-//! Pure. Rule: a hint is a command that works as it stands, or nothing.
-//! Not here: how mistakes are printed (clap does it).
+//! Pure. Rule: a hint names a command that works, or there is no hint.
+//! Not here: how errors are printed (clap does it).
 
 use clap::Error;
 use clap::builder::StyledStr;
@@ -9,7 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use wire::call::State;
 use wire::event::{Kind, Outcome};
 
-/// Commands that other programs have, and what does it here.
+/// Commands of other programs, and what to use here.
 const COMMANDS: &[(&[&str], &str)] = &[
     (
         &["job", "jobs", "qstat", "squeue", "queue", "transfers", "requests", "bjobs", "condor_q"],
@@ -53,7 +53,7 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (&["user", "users"], "visperf summary shows who has most calls, visperf calls --user NAME those of one"),
 ];
 
-/// Options that other programs have, by the words of the command, and what does it here.
+/// Options of other programs, by command, and what to use here.
 const OPTIONS: &[(&[&str], &[&str], &str)] = &[
     (
         &["calls"],
@@ -71,10 +71,10 @@ const OPTIONS: &[(&[&str], &[&str], &str)] = &[
     (&["up", "sensor"], &["--file", "--log-file", "-f"], "--tail FILE"),
 ];
 
-/// Options that choose a form of the output elsewhere; here it is text or JSON.
+/// Options that select an output format in other programs; here it is text or JSON.
 const FORMATS: &[&str] = &["--format", "--output", "-o", "--jsonl"];
 
-/// Add to a mistake of the command line what was meant, if that is known. `arguments` are those after the program.
+/// Add a hint to a command line error, if there is one. `arguments` are those after the program's name.
 pub(crate) fn explained(mut error: Error, arguments: &[String]) -> Error {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -92,7 +92,7 @@ pub(crate) fn explained(mut error: Error, arguments: &[String]) -> Error {
         None
     };
     if let Some(hint) = hint {
-        // Ours knows what is meant; the likeness of letters does not.
+        // This hint is exact; clap's suggestions only compare letters.
         error.remove(ContextKind::SuggestedSubcommand);
         error.remove(ContextKind::SuggestedArg);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(hint)]));
@@ -100,7 +100,7 @@ pub(crate) fn explained(mut error: Error, arguments: &[String]) -> Error {
     error
 }
 
-/// The outcome or state of calls that a folder's name was meant for (`--state failed`).
+/// Hint for a state or outcome of calls that was given as a folder (`--state failed`).
 pub(crate) fn meant_state(word: &str) -> Option<String> {
     if State::ALL.iter().any(|state| state.as_str() == word) {
         return Some(format!("visperf calls --in {word}"));
@@ -122,11 +122,11 @@ fn meant_option(command: &str, option: &str) -> Option<String> {
     known.map(|(_, _, hint)| *hint).or(json).map(str::to_owned)
 }
 
-/// What a word without an option was meant to choose.
+/// Hint for a word that was given without an option.
 fn meant_value(command: &str, word: &str) -> Option<String> {
     let digits = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
     let is_kind = Kind::ALL.iter().any(|kind| kind.as_str() == word);
-    // It becomes part of a command to type.
+    // The word becomes part of a command that the user may type.
     let is_plain = word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.:/@-*".contains(&byte));
     match command {
         _ if !is_plain => None,

@@ -1,12 +1,12 @@
-//! What to do about a fault: which daemon to ask instead, where one lacks a method; which word is missing.
+//! Hints for faults: another daemon to query if one lacks the method; the parameter that is missing.
 //!
-//! Pure.
+//! Pure: they are made from the fault and the kind of daemon alone.
 
 use super::via::Via;
 use ::client::Error;
 use wire::fault;
 
-/// What to do where a daemon of this kind (`daemon.info`) lacks `method`.
+/// Hint for a daemon of this kind (`daemon.info`) that lacks `method`.
 pub(super) fn of_another_daemon(method: &str, kind: &str) -> Option<String> {
     let part = method.split('.').next().unwrap_or_default();
     match (kind, part) {
@@ -23,15 +23,15 @@ pub(super) fn of_another_daemon(method: &str, kind: &str) -> Option<String> {
     }
 }
 
-/// How the fault of a daemon begins that needs the name of the queried domain (`serve::elsewhere`).
+/// Prefix of the fault of a daemon that needs the name of the queried domain (`serve::elsewhere`).
 pub(crate) const NO_DOMAIN: &str = "this daemon is of no domain that could be meant";
 
-/// What to type instead, where a daemon says this.
+/// Hint for a daemon's fault message.
 pub(super) fn of_words(message: &str) -> Option<&'static str> {
     message.starts_with(NO_DOMAIN).then_some("name one with --domain DOMAIN; `visperf domains` lists them")
 }
 
-/// The error of a call through a proxy, with what to do where the login was refused.
+/// The error of a call through a proxy, with a hint if the login was refused.
 pub(super) fn of_login(error: Error, via: &Via) -> Error {
     if let Error::Fault { code, message } = &error
         && via.logs_in()
@@ -42,7 +42,7 @@ pub(super) fn of_login(error: Error, via: &Via) -> Error {
     error
 }
 
-/// The fault that a login is which the proxy refused, with these words.
+/// The fault for a login that the proxy refused with this message.
 pub(super) fn refused(words: &str, is_legacy: bool) -> Error {
     let hint = match is_legacy && words.contains("is wrong") {
         true => {

@@ -1,12 +1,12 @@
-//! Asking a domain inside through a proxy that cannot read it: HTTP within this process, and the overlay from here to the
-//! domain's representative.
+//! Queries to a domain through a proxy that cannot read them: HTTP within this process, and the overlay from
+//! here to the domain's representative.
 //!
 //! ```text
 //! command ── HTTP, a pair of sockets ──▶ rpc ──▶ overlay::visit ══ TLS or Noise, through the proxy ══▶ representative
 //! ```
-//! Rules: every method goes to the representative; a domain and host that were named on the command line go into each call,
-//! as they do behind a proxy's door; the pair of sockets is of this process alone.
-//! Not here: connecting and logging in (`overlay::visit`), what was typed (`via`), HTTP (`::client`, `rpc`).
+//! Rules: every method goes to the representative; the domain and host named on the command line are added to
+//! each call, as behind a proxy's listener; the pair of sockets is private to this process.
+//! Not here: connecting and logging in (`overlay::visit`), the options (`via`), HTTP (`::client`, `rpc`).
 
 use crate::client::{hint, way};
 use crate::output::note;
@@ -38,26 +38,26 @@ use wire::fault;
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::query::{Form, Question, Viewer};
 
-/// How long the way inside may take: every rung of the ladder, a login, a circuit.
+/// Timeout for opening the tunnel: every transport of the ladder, a login, a circuit.
 const OPENING_TIME: Duration = Duration::from_secs(20);
 
-/// After so long a note on waiting is printed.
+/// Delay before a note on the waiting is printed.
 const TELL_AFTER: Duration = Duration::from_secs(4);
 
-/// How often a question may be handed on: by the representative to the host.
+/// Hop limit of a query: the representative may forward it to the host.
 const HOPS: u8 = 2;
 
-/// Kept of the time that a question has, so that its outcome is reported in time.
+/// Part of a query's timeout that is reserved, so that its outcome is reported in time.
 const MARGIN: Duration = Duration::from_millis(200);
 
-/// The domain that is asked, and perhaps one of its hosts.
+/// Queried domain, and optionally one of its hosts.
 #[derive(Clone, Debug)]
 pub(crate) struct Behind {
     pub(crate) domain: DomainName,
     pub(crate) host: Option<HostName>,
 }
 
-/// The way inside; it stands until this is dropped.
+/// Tunnel to the representative; open until this is dropped.
 pub(crate) struct Inside {
     runtime: Own,
     dispatcher: Arc<Dispatcher>,
@@ -83,7 +83,7 @@ impl Inside {
     /// Connect and log in.
     ///
     /// # Errors
-    /// Why there is no way.
+    /// Why the tunnel could not be opened.
     pub(crate) async fn open(errand: Errand, behind: Behind) -> Result<Inside, Error> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = Own(Some(runtime.map_err(failed)?));
@@ -108,15 +108,15 @@ impl Inside {
         })
     }
 
-    /// The root of the domain, as it was believed.
+    /// Root key of the domain, as the tunnel verified it.
     pub(crate) fn root(&self) -> Option<PeerKey> {
         self.root
     }
 
-    /// A connection on which the domain is asked by HTTP, of the present runtime.
+    /// Open an HTTP connection to the domain, registered with the caller's runtime.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(crate) fn connect(&self) -> io::Result<UnixStream> {
         let (mine, theirs) = std::os::unix::net::UnixStream::pair()?;
         mine.set_nonblocking(true)?;
@@ -131,7 +131,7 @@ impl Inside {
         UnixStream::from_std(mine)
     }
 
-    /// Let every program on this machine ask at `listener`, until a signal ends it.
+    /// Serve every program on this machine at `listener`, until a signal ends it.
     ///
     /// # Errors
     /// If signals cannot be caught, or the listener does not report its address.
@@ -159,7 +159,7 @@ impl Inside {
     }
 }
 
-/// Why the way inside cannot be opened.
+/// Error for a tunnel that could not be started.
 fn failed(error: impl fmt::Display) -> Error {
     Error::Unreachable(format!("cannot start: {error}"))
 }
@@ -181,7 +181,7 @@ impl Drop for Own {
     }
 }
 
-/// The visit; a long wait is noted.
+/// Open the session; a long wait is reported.
 async fn opened(errand: Errand) -> Result<Visit, VisitError> {
     let at = errand.at();
     let mut opening = pin!(Visit::open(errand, OPENING_TIME));
@@ -194,7 +194,7 @@ async fn opened(errand: Errand) -> Result<Visit, VisitError> {
     opening.await
 }
 
-/// Every method that daemons of domains answer; the representative is asked for each.
+/// Registry of every method that daemons of domains answer; each is forwarded to the representative.
 fn registry(visit: &Arc<Visit>, behind: &Behind) -> Result<Registry, rpc::dispatch::method::Error> {
     let mut registry = Registry::new();
     let of_directories = [
@@ -219,13 +219,13 @@ fn registry(visit: &Arc<Visit>, behind: &Behind) -> Result<Registry, rpc::dispat
     Ok(registry)
 }
 
-/// Asks the representative by one method.
+/// Forwards one method to the representative.
 #[derive(Clone)]
 struct Asking {
     visit: Arc<Visit>,
     domain: DomainName,
     method: &'static str,
-    /// What was named on the command line, of those parameters that the method has.
+    /// Parameters from the command line, those that the method has.
     named: Vec<(&'static str, String)>,
 }
 
@@ -253,7 +253,7 @@ impl Asking {
     }
 }
 
-/// Knows the one domain behind it, and the one host if one was named.
+/// Authorizer that accepts paths of the one domain, and of the one host if one was named.
 struct Within(Behind);
 
 impl Authorizer for Within {

@@ -1,9 +1,10 @@
-//! By which root each domain is known that was asked through a proxy: what was seen first, as `ssh` knows hosts.
+//! Known domains: the root key of each domain queried through a proxy, trusted on first use, as `ssh` trusts
+//! hosts.
 //!
 //! ```text
 //! UT-ICL 12D3KooW…
 //! ```
-//! Rule: a root that is another than the one remembered is never taken over by itself.
+//! Rule: a root key that differs from the stored one never replaces it automatically.
 //! Not here: whether a peer belongs to that root (`overlay::visit`).
 
 use overlay::whole_file;
@@ -11,15 +12,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use wire::id::{DomainName, PeerKey};
 
-/// Names another file.
+/// Environment variable that names another file.
 const VARIABLE: &str = "VISPERF_KNOWN_DOMAINS";
 
-/// The file.
 #[derive(Debug, Clone)]
 pub(crate) struct File(PathBuf);
 
 impl File {
-    /// The user's; none where the user has no home.
+    /// The user's file; `None` if the user has no home folder.
     pub(crate) fn usual() -> Option<File> {
         let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         if let Some(path) = named(VARIABLE) {
@@ -29,15 +29,14 @@ impl File {
         Some(File(folder.join("visperf").join("known_domains")))
     }
 
-    /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The root of `domain`, if it is known.
+    /// The stored root key of `domain`.
     ///
     /// # Errors
-    /// If the file cannot be read; a line that is none, with its number.
+    /// If the file cannot be read, or has a malformed line, which the text names by its number.
     pub(crate) fn root_of(&self, domain: &DomainName) -> Result<Option<PeerKey>, String> {
         let lines = self.lines()?;
         Ok(lines.into_iter().find(|(known, _)| known == domain).map(|(_, root)| root))
@@ -63,10 +62,10 @@ impl File {
             .collect()
     }
 
-    /// `domain` is known by `root` from now on.
+    /// Store `root` as the root key of `domain`.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the file cannot be read or written.
     pub(crate) fn remember(&self, domain: &DomainName, root: PeerKey) -> Result<(), String> {
         let mut lines = self.lines()?;
         lines.retain(|(known, _)| known != domain);

@@ -1,6 +1,6 @@
-//! Asking a daemon: the library `client`, for the daemon that a command line means, with messages for who types.
+//! Client of the commands: the library `client` for the daemon of a command line, with messages for its user.
 //!
-//! Not here: connections, HTTP, logging in, what follows from an error (`::client`).
+//! Not here: connections, HTTP, login, what follows from an error (`::client`).
 
 mod hint;
 pub(crate) use hint::NO_DOMAIN;
@@ -24,13 +24,13 @@ use wire::api::Request;
 use wire::api::daemon::InfoParams;
 use wire::{fault, near_names};
 
-/// How long a call may take when nothing is said: a daemon gives up after 30 s itself.
+/// Default timeout of a call: a daemon itself times out after 30 s.
 pub(crate) const PATIENCE: Patience =
     Patience { notice_after: Some(Duration::from_secs(4)), ..Patience::of(Duration::from_secs(40)) };
 
-/// How long a daemon may take to say what it is, when that is only asked for a better message.
+/// Timeout for asking a daemon its kind, which only improves an error message.
 const EXPLAINING: Patience = Patience::of(Duration::from_secs(3));
-/// The fault of a method that is not there (`docs/query-interface.md`).
+/// Fault code of an unknown method (`docs/query-interface.md`).
 const NO_METHOD: i64 = fault::METHOD_NOT_FOUND as i64;
 
 impl From<Error> for Failure {
@@ -48,16 +48,16 @@ impl From<Error> for Failure {
     }
 }
 
-/// A daemon to ask.
+/// Client for one daemon.
 #[derive(Debug)]
 pub(crate) struct Client {
     target: Target,
-    /// Made with the first call, which also says what is wrong with the account's files.
+    /// Created by the first call, which also reports errors in the account's files.
     made: Option<blocking::Client>,
 }
 
 impl Client {
-    /// A client for the daemon that `target` means; it connects with the first call.
+    /// A client for the daemon that `target` names; it connects with the first call.
     pub(crate) fn new(target: &Target) -> Client {
         Client { target: target.clone(), made: None }
     }
@@ -65,7 +65,7 @@ impl Client {
     /// Call a method with named parameters.
     ///
     /// # Errors
-    /// See [`Error`]. After a lost connection the next call makes another.
+    /// See [`Error`]. After a lost connection the next call opens another.
     pub(crate) fn call(&mut self, method: &str, params: &Value, patience: Patience) -> Result<Value, Error> {
         self.with(patience, |client| client.call_raw(method, params))
     }
@@ -83,7 +83,7 @@ impl Client {
         self.with(patience, |client| client.call(request, about))
     }
 
-    /// The same, with the answer as it came.
+    /// Call a method; returns the answer also as it was received.
     ///
     /// # Errors
     /// As [`Client::ask`].
@@ -96,7 +96,7 @@ impl Client {
         self.with(patience, |client| client.answered(request, about))
     }
 
-    /// Send a body, and take the answer whatever its status.
+    /// Send a body, and return the answer whatever its status.
     ///
     /// # Errors
     /// As [`Client::call`], but for faults.
@@ -110,7 +110,7 @@ impl Client {
         self.with(patience, |client| client.post(path, content_type, body.into()))
     }
 
-    /// Follow a method's answers.
+    /// Subscribe to a method's answers.
     ///
     /// # Errors
     /// As [`Client::call`].
@@ -156,8 +156,8 @@ impl Client {
         self.made.as_mut().ok_or_else(|| Error::Unreachable("there is no client".to_owned()))
     }
 
-    /// The failure that an error of `method` is, with what else is known: a daemon that lacks the method is
-    /// asked what it is.
+    /// Convert an error of `method` to a failure, with a hint: if the daemon lacks the method, it is asked
+    /// its kind.
     pub(crate) fn explain(&mut self, method: &str, error: Error) -> Failure {
         let info = matches!(&error, Error::Fault { code: NO_METHOD, .. })
             .then(|| self.request(&InfoParams {}, &About::default(), EXPLAINING));
@@ -175,14 +175,14 @@ impl Client {
         }
     }
 
-    /// Methods of the daemon that may have been meant.
+    /// Suggestion of similar methods that the daemon has.
     fn near_methods(&mut self, method: &str) -> String {
         let known = self.call("system.listMethods", &Value::Object(serde_json::Map::new()), EXPLAINING);
         let known = known.ok().and_then(|known| known.as_array().cloned()).unwrap_or_default();
         near_names::suggestion(method, known.iter().filter_map(Value::as_str))
     }
 
-    /// The address in use, or the one that would be tried.
+    /// The address in use, or the first that would be tried.
     pub(crate) fn address(&self) -> String {
         self.made.as_ref().map_or_else(|| self.target.first_choice(), blocking::Client::address)
     }

@@ -1,5 +1,5 @@
-//! Which daemon is meant: `--connect`, else the local socket or the address that a running daemon wrote into its state folder, else a
-//! service of this machine, by its socket, else the usual port.
+//! Choice of the daemon: `--connect`; or the local socket or the address that a running daemon wrote into its
+//! state folder; or a service of this machine, by its socket; or the default port.
 
 use crate::client::via::Via;
 use crate::serve::grid::LISTEN_DEFAULT;
@@ -33,7 +33,7 @@ pub(crate) struct Target {
     pub(crate) via: Via,
 }
 
-/// An address to try, and why.
+/// A candidate address, and why it is tried.
 struct Choice {
     address: String,
     reason: String,
@@ -46,36 +46,36 @@ impl Choice {
 }
 
 impl Target {
-    /// The state folder that was named.
+    /// The state folder from the command line.
     pub(crate) fn named_state(&self) -> Option<&Path> {
         self.state.as_deref()
     }
 
-    /// The daemon at this address, for tests.
+    /// A target with this address, for tests.
     #[cfg(test)]
     pub(crate) fn of_address(address: &str) -> Target {
         Target { connect: Some(address.to_owned()), ..Target::default() }
     }
 
-    /// The domain that the path at a proxy names.
+    /// The domain named in the path behind a proxy.
     pub(crate) fn door_domain(&self) -> Option<&str> {
         self.via.domain()
     }
 
-    /// The address that is tried first.
+    /// The address to try first.
     pub(crate) fn first_choice(&self) -> String {
         self.choices().first().map_or_else(String::new, |choice| choice.address.clone())
     }
 
-    /// Whether the daemon does not learn which local user asks: over TCP, and by no account of a proxy.
+    /// Whether the daemon cannot identify the local user: over TCP, without an account of a proxy.
     pub(crate) fn is_anonymous(&self) -> bool {
         !self.via.is_some() && !self.first_choice().starts_with(SOCKET_MARK)
     }
 
-    /// Connect to the first of the addresses that answers.
+    /// Connect to the first address that answers.
     ///
     /// # Errors
-    /// If none does; the text lists each and what to do.
+    /// If none answers; the text lists each and what to do.
     async fn connected(&self) -> Result<Connected, Error> {
         self.check()?;
         if self.via.is_inside() {
@@ -129,7 +129,8 @@ impl Target {
         )))
     }
 
-    /// A user that names a daemon and a proxy means one of them; where a variable names the daemon, the proxy is meant.
+    /// Refuse a proxy together with a daemon on the command line. A daemon from an environment variable is
+    /// ignored if there is a proxy.
     fn check(&self) -> Result<(), Error> {
         if !self.via.is_some() {
             return Ok(());
@@ -164,7 +165,7 @@ impl Target {
             return socket.into_iter().chain(named).collect();
         }
         let is_other = named.as_ref().is_none_or(|named| named.address != usual.address);
-        // The socket of the state folder is tried once.
+        // The socket of the state folder is tried only once.
         let of_system = sockets_of(Path::new(SOCKETS)).into_iter();
         let of_system = of_system.map(|path| Choice::socket(&path, "a service of this machine".to_owned()));
         let of_system = of_system.filter(|one| socket.as_ref().is_none_or(|own| own.address != one.address));
@@ -174,7 +175,7 @@ impl Target {
 }
 
 impl Target {
-    /// What the daemon of the state folder wrote there; nothing where a daemon or a proxy is named.
+    /// Address from the state folder's file; `None` if a daemon or a proxy is named.
     fn address_from_folder(&self) -> Result<Option<Choice>, String> {
         if self.connect.is_some() || self.via.is_some() {
             return Ok(None);
@@ -184,7 +185,7 @@ impl Target {
         Ok(state_folder::listen_address(&folder)?.map(|address| Choice { address, reason }))
     }
 
-    /// The local socket of that daemon.
+    /// Local socket from the same file.
     fn socket_from_folder(&self) -> Option<Choice> {
         let folder = self.state.clone().unwrap_or_else(state_folder::usual);
         let reason = format!("from {}", folder.join(state_folder::LISTEN_FILE).display());
@@ -211,7 +212,7 @@ async fn open(address: &str) -> io::Result<Connected> {
     Ok(connect::local(path, UnixStream::from_std(stream)?))
 }
 
-/// `HOST:PORT` of what a person writes: a scheme and path are cut off, the port may be left out.
+/// Parse an address as a user types it: a scheme and a path are cut off, the port is optional.
 fn address(text: &str) -> Result<String, String> {
     let refuse = || format!("expected HOST:PORT such as 127.0.0.1:{PORT}, found {text:?}");
     if text.starts_with("https://") {

@@ -1,11 +1,12 @@
-//! Asking through a proxy: the options that name it, the account there, and by what it and the domain are known.
+//! Queries through a proxy: its options, the account there, and how the proxy and the domain are
+//! authenticated.
 //!
 //! ```text
-//! --via HOST:PORT/d/DOMAIN        its door: HTTP within TLS; the proxy reads what it hands on
-//! --via KEY@HOST:PORT/d/DOMAIN    the overlay: it hands on what it cannot read
+//! --via HOST:PORT/d/DOMAIN        its listener: HTTP within TLS; the proxy reads what it forwards
+//! --via KEY@HOST:PORT/d/DOMAIN    the overlay: the proxy forwards traffic that it cannot read
 //! ```
-//! Rule: MD5 is answered where `--legacy` says so, and nowhere else.
-//! Not here: what a door is, and what is spoken there (`::client`), the way inside (`inside`).
+//! Rule: an MD5 challenge is answered only with `--legacy`.
+//! Not here: the proxy's listener and its protocol (`::client`), the tunnel (`inside`).
 
 use super::inside::{Behind, Inside};
 use super::known_domains;
@@ -55,28 +56,28 @@ pub(crate) struct Via {
     /// The file with NAME:SECRET for that HTTP proxy, if it asks for a login
     #[arg(long, value_name = "FILE", env = "VISPERF_HTTP_PROXY_LOGIN", requires = "http_proxy")]
     http_proxy_login: Option<PathBuf>,
-    /// The way inside, once it was used.
+    /// The tunnel, once it was opened.
     #[arg(skip)]
     inside: Arc<OnceLock<Inside>>,
 }
 
-/// Where a proxy is asked.
+/// How a proxy is queried.
 #[derive(Debug, Clone)]
 enum Place {
-    /// At its door.
+    /// At its HTTPS listener.
     Door(Door),
-    /// Over the overlay.
+    /// Through the overlay, encrypted to the domain.
     Overlay { proxy: Directory, behind: Behind },
 }
 
 impl Via {
-    /// By this door, for tests.
+    /// A proxy's listener, for tests.
     #[cfg(test)]
     pub(crate) fn of_door(text: &str) -> Via {
         Via { via: parse(text).ok(), ..Via::default() }
     }
 
-    /// `HOST:PORT` of the proxy, if one is to be asked.
+    /// `HOST:PORT` of the proxy, if one is used.
     pub(crate) fn address(&self) -> Option<String> {
         self.via.as_ref().map(|place| match place {
             Place::Door(door) => door.to_string(),
@@ -86,7 +87,7 @@ impl Via {
         })
     }
 
-    /// What every path there begins with.
+    /// Prefix of every path at the proxy.
     pub(crate) fn prefix(&self) -> &str {
         match &self.via {
             Some(Place::Door(door)) => &door.behind,
@@ -94,7 +95,7 @@ impl Via {
         }
     }
 
-    /// The domain that is asked, where one was named.
+    /// The queried domain, if one was named.
     pub(crate) fn domain(&self) -> Option<&str> {
         match &self.via {
             Some(Place::Door(door)) => door.behind.strip_prefix("/d/")?.split('/').next(),
@@ -103,27 +104,27 @@ impl Via {
         }
     }
 
-    /// Whether each request logs in.
+    /// Whether each HTTP request logs in.
     pub(crate) fn logs_in(&self) -> bool {
         matches!(self.via, Some(Place::Door(_)))
     }
 
-    /// Whether a proxy is asked.
+    /// Whether a proxy is used.
     pub(crate) fn is_some(&self) -> bool {
         self.via.is_some()
     }
 
-    /// Whether the account is one for MD5.
+    /// Whether the account uses MD5.
     pub(crate) fn is_legacy(&self) -> bool {
         self.legacy
     }
 
-    /// Whether the overlay is the way.
+    /// Whether the proxy is used over the overlay.
     pub(crate) fn is_inside(&self) -> bool {
         matches!(self.via, Some(Place::Overlay { .. }))
     }
 
-    /// Who logs in there.
+    /// The account and its secret.
     ///
     /// # Errors
     /// If the secret cannot be read.
@@ -135,10 +136,10 @@ impl Via {
         Ok(Some(Login { name: name.clone(), secret, allows_md5: self.legacy }))
     }
 
-    /// By what it is known; none where nothing is encrypted.
+    /// TLS settings that authenticate the proxy; `None` for the overlay or an unencrypted listener.
     ///
     /// # Errors
-    /// If there is nothing by which to know it, or its name cannot be one.
+    /// If no certificate can authenticate it, or its name is not valid.
     pub(crate) fn tls(&self) -> Result<Option<Tls>, String> {
         match &self.via {
             Some(Place::Door(door)) => door.tls(self.certificate.as_deref()),
@@ -146,10 +147,10 @@ impl Via {
         }
     }
 
-    /// A connection over the overlay, on the way that stands or a new one.
+    /// A connection over the overlay, through the open tunnel or a new one.
     ///
     /// # Errors
-    /// Why there is no way.
+    /// Why the tunnel could not be opened.
     pub(crate) async fn connect_inside(&self, address: &str) -> Result<Connected, Error> {
         let stream = self.inside().await?.connect();
         let stream = stream.map_err(|error| Error::Unreachable(error.to_string()))?;
@@ -157,10 +158,10 @@ impl Via {
         Ok(Connected { stream: Box::new(stream), address, host })
     }
 
-    /// The way inside; the first who wants it opens it.
+    /// The tunnel; the first caller opens it.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why it could not be opened.
     pub(crate) async fn inside(&self) -> Result<&Inside, Error> {
         if let Some(inside) = self.inside.get() {
             return Ok(inside);
@@ -217,7 +218,7 @@ impl Via {
     }
 }
 
-/// A door, with a domain behind it and perhaps a host; or a proxy's key before it.
+/// Parse `--via`: a listener, optionally with a domain and a host behind it; or the same after a proxy's key.
 fn parse(text: &str) -> Result<Place, String> {
     match text.split_once('@') {
         Some((key, rest)) => of_overlay(key, rest),

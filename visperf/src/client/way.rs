@@ -1,7 +1,8 @@
-//! Whether the way inside stands, said when it is lost and when it is there again.
+//! Reports on the tunnel to a domain: when it is lost and when it is restored.
 //!
-//! Shell: a task that looks; [`Way`] decides what it prints. Rule: what is over in a moment is not printed; each loss is printed once, and its end.
-//! Not here: finding the way again (`overlay::visit`).
+//! Shell: a task that polls; [`Way`] decides what it prints. Rule: an interruption shorter than [`PASSING`]
+//! is not printed; each loss is printed once, and so is its end.
+//! Not here: how the tunnel is reopened (`overlay::visit`).
 
 use crate::output::note;
 use overlay::clock;
@@ -12,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 use wire::id::DomainName;
 use wire::time::Moment;
 
-/// Time between two looks.
+/// Polling interval.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// What recovers sooner is not printed: a proxy that is asked again for its visitor's sake.
+/// A shorter interruption is not printed: a proxy that is asked again for its visitor's sake.
 const PASSING: Duration = Duration::from_secs(3);
 
-/// Watch it until `shutdown`, and print on standard error.
+/// Watch the tunnel until `shutdown`, and print changes on standard error.
 pub(super) async fn tell(visit: Arc<Visit>, domain: DomainName, shutdown: CancellationToken) {
     let mut way = Way::default();
     let mut look = tokio::time::interval(LOOK_INTERVAL);
@@ -32,7 +33,7 @@ pub(super) async fn tell(visit: Arc<Visit>, domain: DomainName, shutdown: Cancel
     }
 }
 
-/// What was seen of it.
+/// Observed state of the tunnel.
 #[derive(Debug, Default)]
 struct Way {
     lost: Option<Moment>,
@@ -40,7 +41,7 @@ struct Way {
 }
 
 impl Way {
-    /// What to print now.
+    /// Text to print now, if any.
     fn look(&mut self, domain: &DomainName, stands: Result<(), Standstill>, now: Moment) -> Option<String> {
         let Err(Standstill { why, is_final }) = stands else {
             let lost = self.lost.take().filter(|_| std::mem::take(&mut self.is_told))?;

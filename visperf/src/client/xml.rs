@@ -1,7 +1,7 @@
-//! XML-RPC by the `xmlrpc` crate, over our own connection; its values to JSON and back.
+//! XML-RPC client: the `xmlrpc` crate over this program's connection, and its values to JSON and back.
 //!
-//! The crate is an implementation of its own, so `visperf call` is also a witness that daemons speak
-//! XML-RPC as others do.
+//! The crate is an independent implementation, so `visperf call` also verifies that daemons speak XML-RPC as
+//! others do.
 
 use crate::client::{Client, PATIENCE};
 use ::client::Error;
@@ -30,7 +30,7 @@ pub(crate) fn call(client: &mut Client, method: &str, argument: Option<&Value>) 
     })
 }
 
-/// Hands a request to the client; our own errors go around the crate, which would make text of them.
+/// Transport of the crate over [`Client`]; our errors bypass the crate, which would reduce them to text.
 struct Posting<'a> {
     client: &'a mut Client,
     failure: &'a mut Option<Error>,
@@ -67,7 +67,7 @@ fn to_xml(value: &Value) -> Xml {
         Value::Bool(flag) => Xml::Bool(*flag),
         Value::Number(number) => match number.as_i64() {
             Some(whole) => i32::try_from(whole).map_or(Xml::Int64(whole), Xml::Int),
-            // What 64 bits with a sign do not hold travels as its digits, which daemons read.
+            // A number that does not fit a signed 64-bit integer is sent as its digits, which daemons accept.
             None if number.is_u64() => Xml::String(number.to_string()),
             None => Xml::Double(number.as_f64().unwrap_or(0.0)),
         },

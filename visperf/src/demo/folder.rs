@@ -1,8 +1,8 @@
-//! The folder in which a demo keeps everything, gone when the demo ends; also one that was killed.
+//! Temporary folder of a demo: removed when the demo ends; the folder of a killed demo, by the next one.
 //!
-//! A demo that is killed cannot take its folder away. So each holds a lock on a file in its folder, which the
-//! kernel drops however the process ends, and the next demo takes away the folders that no one holds.
-//! Rule: only folders of this user's with such a file are touched, and none whose owner lives.
+//! A demo that is killed cannot remove its folder. So each demo locks a file in its folder; the kernel
+//! releases the lock however the process ends, and the next demo removes the folders whose lock is free.
+//! Rule: only folders of this user with such a file are removed, and none whose owner is alive.
 
 use anyhow::Context as _;
 use rustix::fs::{FlockOperation, flock};
@@ -12,19 +12,18 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// How their names begin.
+/// Prefix of the folders' names.
 const PREFIX: &str = "visperf-demo-";
-/// The file that its owner holds.
+/// File that the owner locks.
 const LOCK_FILE: &str = "owner";
 
-/// A folder of a running demo.
 pub(crate) struct DemoFolder {
     folder: TempDir,
     _lock: File,
 }
 
 impl DemoFolder {
-    /// A new one in `parent`; those there that dead demos left behind are taken away first.
+    /// Create a folder in `parent`, and remove the folders that dead demos left there.
     pub(crate) fn new(parent: &Path) -> anyhow::Result<DemoFolder> {
         take_away_abandoned(parent);
         let folder = tempfile::Builder::new()
@@ -35,19 +34,19 @@ impl DemoFolder {
         let mut lock = File::create_new(&path).with_context(|| format!("cannot make {}", path.display()))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)
             .with_context(|| format!("cannot lock {}", path.display()))?;
-        // Only now may others ask whether its owner lives: one that is empty is just being made.
+        // A lock file without text is of a demo that is still starting; from now on other demos may test the
+        // lock.
         writeln!(lock, "visperf up --demo, process {}", std::process::id())
             .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(DemoFolder { folder, _lock: lock })
     }
 
-    /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 }
 
-/// What cannot be taken away stays; the next demo tries again.
+/// Remove the folders of dead demos; a failure is ignored, and the next demo tries again.
 fn take_away_abandoned(parent: &Path) {
     let me = rustix::process::geteuid().as_raw();
     for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {

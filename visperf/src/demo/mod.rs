@@ -1,6 +1,6 @@
-//! The demo: recorded logs of real clusters, written again with their own timing.
+//! The demo: recorded logs of real clusters, replayed with their own timing.
 //!
-//! The ordinary sensor tails what is written here; nothing knows that it is a replay.
+//! The ordinary sensor tails the files written here; no other part of the program knows that it is a replay.
 //! Not here: which parts of the program run beside it (`command::up`).
 
 pub(crate) mod folder;
@@ -10,13 +10,12 @@ pub(crate) mod stamps;
 
 /// One log of a recording.
 pub(crate) struct Log {
-    /// The cluster, which is also the folder it is written to.
+    /// The cluster, which is also the name of the folder the log is written to.
     pub(crate) cluster: &'static str,
-    /// The host it was written on, if its lines do not name it.
+    /// Host that wrote the log, if its lines do not name it.
     pub(crate) host: &'static str,
-    /// The file's name, by which its filter is chosen.
+    /// File name, which selects the filter.
     pub(crate) name: &'static str,
-    /// What was recorded.
     pub(crate) bytes: &'static [u8],
 }
 
@@ -31,7 +30,7 @@ macro_rules! logs {
     };
 }
 
-/// All that is recorded.
+/// Every recorded log.
 pub(crate) const LOGS: &[Log] = logs! {
     "slurm" "slurm/22.05.8-alpha":
         "slurmctld.log" on "ctl01", "jobcomp.log" on "ctl01",

@@ -1,4 +1,4 @@
-//! Writes a recording, line by line as it is due, to files that the sensor tails.
+//! Replay: writes each line of a recording when it is due, to files that the sensor tails.
 //!
 //! Rule: files are only appended to, as middleware does. Not here: when lines are due (`recording`).
 
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Lines due within so short a time are written together.
+/// Batching interval: lines due within it are written together.
 const TOGETHER: Duration = Duration::from_millis(50);
 
-/// A recording on its way to files.
+/// A recording and the folder it is written to.
 pub(crate) struct Player {
     recording: Recording,
     folder: PathBuf,
@@ -23,22 +23,20 @@ pub(crate) struct Player {
 }
 
 impl Player {
-    /// All recordings, `speed` times as fast as they were, below `folder`.
+    /// Replay all recordings below `folder`, `speed` times as fast as recorded.
     pub(crate) fn new(folder: PathBuf, speed: f64) -> Player {
         Player { recording: Recording::new(LOGS), folder, speed, over: CancellationToken::new() }
     }
 
-    /// How long it takes.
+    /// Duration of the replay.
     pub(crate) fn length(&self) -> Duration {
         self.recording.length().div_f64(self.speed)
     }
 
-    /// How many lines it has.
     pub(crate) fn lines(&self) -> u64 {
         self.recording.lines.len() as u64
     }
 
-    /// The names of the clusters.
     pub(crate) fn clusters(&self) -> Vec<&'static str> {
         let mut clusters: Vec<_> = LOGS.iter().map(|log| log.cluster).collect();
         clusters.dedup();
@@ -50,12 +48,12 @@ impl Player {
         LOGS.iter().map(|log| (log.host, path(&self.folder, log))).collect()
     }
 
-    /// Fires when all is written.
+    /// Token that is cancelled when everything is written.
     pub(crate) fn over(&self) -> CancellationToken {
         self.over.clone()
     }
 
-    /// Make the files, which must be there when the sensor starts.
+    /// Create the files, which must exist when the sensor starts.
     pub(crate) fn prepare(&self) -> anyhow::Result<()> {
         for cluster in self.clusters() {
             let folder = self.folder.join(cluster);
@@ -64,7 +62,7 @@ impl Player {
         LOGS.iter().try_for_each(|log| open(&self.folder, log).map(drop))
     }
 
-    /// Write until all is written, then wait for `shutdown`.
+    /// Write until everything is written, then wait for `shutdown`.
     pub(crate) async fn run(self, shutdown: CancellationToken) -> anyhow::Result<()> {
         let start = crate::output::times::now().micros();
         let begin = tokio::time::Instant::now();

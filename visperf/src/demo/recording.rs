@@ -1,30 +1,31 @@
-//! When each line of the recorded logs is due.
+//! Schedule of a replay: when each line of the recorded logs is due.
 //!
-//! Pure. Every cluster was recorded at another time; all begin together here. A line is due at its latest
-//! stamp, but never after the line that follows it in its file; one without a stamp, with the one before.
+//! Pure. The clusters were recorded at different times; here all start together. A line is due at its latest
+//! stamp, but never after the line that follows it in its file; a line without a stamp is due with the one
+//! before it.
 
 use super::Log;
 use super::stamps::Stamps;
 use std::time::Duration;
 
-/// The day on which everything was recorded, and an hour around it, in microseconds since 1970.
+/// The day on which everything was recorded, with an hour before and after, in microseconds since 1970.
 const RECORDED: std::ops::RangeInclusive<i64> = 1_795_129_200_000_000..=1_795_222_800_000_000;
 
-/// One line to be written.
+/// A line to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// When, after the start of the recording.
+    /// Time after the start of the recording.
     pub(crate) due: Duration,
-    /// To which log, by its place in the list.
+    /// The log, by its index in the list.
     pub(crate) log: usize,
-    /// What, without the line's end.
+    /// The text, without the line ending.
     pub(crate) text: &'static [u8],
 }
 
-/// All lines of a list of logs in the order in which they are due.
+/// All lines of a list of logs, sorted by when they are due.
 pub(crate) struct Recording {
     pub(crate) lines: Vec<Line>,
-    /// For each log, when its cluster's recording began, in microseconds since 1970.
+    /// Start of the recording of each log's cluster, in microseconds since 1970.
     begins: Vec<i64>,
     stamps: Stamps,
 }
@@ -53,8 +54,8 @@ impl Recording {
         Recording { lines, begins, stamps }
     }
 
-    /// The line's text with its stamps moved: the recording begins at `start` (microseconds since 1970)
-    /// and runs `speed` times as fast.
+    /// The line's text with its stamps moved to a replay that starts at `start` (microseconds since 1970) and
+    /// runs `speed` times as fast.
     pub(crate) fn text(&self, line: &Line, start: i64, speed: f64) -> Vec<u8> {
         let begin = self.begins[line.log];
         #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // spans of minutes
@@ -62,7 +63,7 @@ impl Recording {
         self.stamps.moved(line.text, to)
     }
 
-    /// How long it takes at its own speed.
+    /// Duration at the original speed.
     pub(crate) fn length(&self) -> Duration {
         self.lines.last().map_or(Duration::ZERO, |line| line.due)
     }

@@ -1,7 +1,7 @@
-//! Time stamps in recorded lines: found, and moved to another time in the same form.
+//! Time stamps in recorded lines: finds them, and moves them to another time in the same format.
 //!
-//! Pure. Only moments within the recording's own span are taken for stamps, so that a number that looks
-//! like one stays. All stamps of the recordings are in UTC.
+//! Pure. Only times within the recording's span count as stamps, so that other numbers stay unchanged. All
+//! stamps of the recordings are in UTC.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -9,7 +9,7 @@ use jiff::tz::Offset;
 use regex::bytes::{Captures, Regex};
 use std::ops::RangeInclusive;
 
-/// Forms of stamps: a regex, and what jiff calls the form; the fraction of a second is apart.
+/// Stamp formats: a regex, and the format for jiff; the fraction of a second is handled separately.
 const FORMS: &[(&str, Form)] = &[
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?", Form::Date("%Y-%m-%dT%H:%M:%S")),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?", Form::Date("%Y-%m-%d %H:%M:%S")),
@@ -27,7 +27,7 @@ enum Form {
     Epoch,
 }
 
-/// Finds and moves stamps of a recording made in this span (microseconds since 1970).
+/// Finds and moves the stamps of a recording made in this span (microseconds since 1970).
 pub(crate) struct Stamps {
     any: Regex,
     forms: Vec<(Regex, Form)>,
@@ -58,7 +58,7 @@ impl Stamps {
             .max()
     }
 
-    /// The line with every stamp moved by `to`.
+    /// The line with every stamp replaced by `to` of it.
     pub(crate) fn moved(&self, line: &[u8], to: impl Fn(i64) -> i64) -> Vec<u8> {
         let replaced = self.any.replace_all(line, |captures: &Captures<'_>| {
             let text = &captures[0];
@@ -92,7 +92,7 @@ fn civil_secs(civil: DateTime) -> Option<i64> {
     Offset::UTC.to_timestamp(civil).ok().map(Timestamp::as_second)
 }
 
-/// `micros` in this form, with as many digits of a second as `like` has.
+/// `micros` in this format, with as many digits after the second as `like` has.
 fn write(form: Form, micros: i64, like: &[u8]) -> Vec<u8> {
     let secs = micros.div_euclid(1_000_000);
     let whole = match form {
