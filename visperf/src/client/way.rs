@@ -15,7 +15,7 @@ use wire::time::Moment;
 
 /// Polling interval.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// A shorter interruption is not printed: a proxy that is asked again for its visitor's sake.
+/// A shorter interruption is not printed, for instance while a proxy retries on behalf of its guest.
 const PASSING: Duration = Duration::from_secs(3);
 
 /// Watch the tunnel until `shutdown`, and print changes on standard error.

@@ -1,6 +1,7 @@
-//! `visperf call`: any method of a daemon, over XML-RPC.
+//! `visperf call`: calls any method of a daemon over XML-RPC.
 //!
-//! Rule: the answer is printed as JSON whatever the method, but that a text alone is printed as it is. Not here: the transport (`client::xml`).
+//! Rule: the answer is printed as JSON whatever the method, except that plain text is printed as it is. Not
+//! here: the transport (`client::xml`).
 
 use super::call_follow;
 use crate::client::target::Target;
@@ -57,14 +58,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     print(&mut Output::stdout(), &answer, args.compact)
 }
 
-/// One answer.
+/// Print one answer.
 ///
 /// # Errors
 /// If it cannot be written.
 pub(crate) fn print(output: &mut Output, answer: &Value, is_compact: bool) -> Result<(), Failure> {
     match answer {
         _ if is_compact => output.json(answer)?,
-        // A text is easier to read as it is, line by line.
+        // Plain text is easier to read line by line than as a JSON string.
         Value::String(text) => text.lines().try_for_each(|line| output.line(&clean(line)))?,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
             output.json_lines(answer)?;
@@ -73,7 +74,7 @@ pub(crate) fn print(output: &mut Output, answer: &Value, is_compact: bool) -> Re
     output.flush()
 }
 
-/// How the parameters of a method are found, or written where that is known.
+/// Where to find the parameters of a method, or the exact command if it is known.
 fn parameters_hint(method: &str, given: &[String]) -> String {
     match (method, given) {
         ("system.methodHelp" | "system.methodSignature", [one]) if !one.contains(['=', '{']) => {
@@ -83,7 +84,7 @@ fn parameters_hint(method: &str, given: &[String]) -> String {
     }
 }
 
-/// The structure of named parameters, if there are any.
+/// The structure of named parameters; `None` without any.
 fn argument(given: &[String]) -> Result<Option<Value>, String> {
     if let [one] = given
         && one.trim_start().starts_with('{')

@@ -1,7 +1,7 @@
-//! `visperf call METHOD --follow`: the answers of a reading method, one after the other, until Ctrl-C.
+//! `visperf call METHOD --follow`: prints each new answer of a reading method, until Ctrl-C.
 //!
-//! Rule: what was left out, and that the daemon is away and back, is said on standard error.
-//! Not here: the stream, and coming back to a daemon that was lost (`::client::follow`).
+//! Rule: skipped answers, a lost daemon and its return are reported on standard error.
+//! Not here: the stream, and reconnecting to a lost daemon (`::client::follow`).
 
 use super::call;
 use super::interrupt::Interrupt;
@@ -11,10 +11,10 @@ use crate::output::{Output, note};
 use ::client::follow::Item;
 use serde_json::Value;
 
-/// Print the answers of `method` each `every` seconds.
+/// Print the answers of `method`, one every `every` seconds.
 ///
 /// # Errors
-/// If the parameters cannot stand in a query, no daemon is reached at first, or it answers with a fault.
+/// If the parameters cannot be encoded in a query, no daemon is reached at first, or it answers with a fault.
 pub(crate) fn run(
     client: &mut Client,
     (method, argument): (&str, Option<&Value>),
@@ -41,7 +41,7 @@ pub(crate) fn run(
                 call::print(&mut output, &answer, is_compact)?;
             }
             Item::Fault { code, message } => {
-                // Said once, however often it comes.
+                // A repeated fault is reported once.
                 if faulty.as_ref() != Some(&message) {
                     note(&format!("{message} (fault {code}); following on (Ctrl-C ends)"));
                 }

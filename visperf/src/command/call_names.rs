@@ -1,6 +1,6 @@
-//! Near names of calls: suggestions for the id of a call that no log has.
+//! Suggestions for unknown calls: similar ids for the id of a call that is in no log.
 //!
-//! Not here: how near names are (`wire::near_names`).
+//! Not here: how similarity is computed (`wire::near_names`).
 
 use crate::cli::{OfDomain, Query};
 use crate::command::query::{LIMIT_MAX, request};
@@ -8,10 +8,12 @@ use crate::exit::Failure;
 use wire::api::calls::{Call, CallsParams, DomainCallsParams, SensorCallsParams};
 use wire::near_names;
 
-/// Refuse the id of a call that the domain, or the sensor alone where it is `local`, does not know; a pattern may fit none.
+/// Refuse a call id that is unknown to the domain, or to the sensor alone if `local`; a pattern is always
+/// accepted.
 ///
 /// # Errors
-/// If there is no such call: a mistake of the command line, with near names. If no daemon is reached, or it answers with a fault.
+/// If there is no such call: a usage error with similar ids. If no daemon is reached, or it answers with a
+/// fault.
 pub(crate) fn check(query: &Query, whose: &OfDomain, local: bool, id: &str) -> Result<(), Failure> {
     if id.contains(['*', '\u{2026}']) {
         return Ok(());

@@ -85,7 +85,7 @@ fn outcomes() -> impl TypedValueParser<Value = Outcome> {
     words.try_map(|word| Outcome::from_word(&word).ok_or("expected an outcome"))
 }
 
-/// `--state running` means a folder, and was meant for `--in running`.
+/// Refuse `--state running`, which names a folder, with a hint to `--in running`.
 fn refuse_state_of_calls(target: &Target) -> Result<(), Failure> {
     let Some(folder) = target.named_state().filter(|folder| !folder.is_dir()) else { return Ok(()) };
     let meant = match folder.to_str().and_then(wrong_word::meant_state) {
@@ -124,17 +124,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The calls of some pages.
+/// The calls of one or more pages.
 struct Pages {
-    /// Each with what the daemon answered of it.
+    /// Each call, and its JSON in the daemon's answer.
     calls: Vec<(Call, Value)>,
     count: usize,
-    /// The answer that was the last page.
+    /// The answer for the last page.
     last: Calls,
 }
 
-/// As many pages as the limit needs. A call that changed between two of them is there once: oldest first as it was last; newest
-/// first as it was on its page, or not at all if that was still to come.
+/// Read as many pages as the limit needs. A call that changed between two pages is listed once. Oldest first:
+/// as it was last read. Newest first: as it was on its page, or not at all if its page was still to come.
 fn pages(args: &Args) -> Result<Pages, Failure> {
     let mut client = Client::new(&args.query.target);
     let (mut cursor, mut calls, mut count) = (args.cursor.clone(), Vec::<(Call, Value)>::new(), 0);
@@ -181,7 +181,8 @@ fn params(args: &Args, cursor: Option<String>, limit: u64) -> CallsParams {
     }
 }
 
-/// How many calls the last answer left out, and how to have them; of a daemon that gives no cursors as many as one answer has.
+/// Note on the calls that the last answer left out, and how to get them; from a daemon without cursors, at
+/// most as many as one answer has.
 fn left_out(args: &Args, last: &Calls, shown: u64, pages: usize) -> Option<String> {
     let total = last.total;
     match last.next.as_deref().map(wire::shell::quoted) {

@@ -22,7 +22,7 @@ pub(crate) struct Args {
 /// Print the script.
 ///
 /// # Errors
-/// If the output fails.
+/// If the output cannot be written.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "visperf", &mut script);

@@ -1,7 +1,7 @@
-//! `visperf config check`: whether a configuration file can be used, before a daemon is started with it.
+//! `visperf config check`: verifies a configuration file before a daemon is started with it.
 //!
-//! One file has a section for each daemon; each section is read by its daemon's own types, so what this
-//! accepts is what the daemon accepts.
+//! One file has a section for each daemon. Each section is parsed by its daemon's own types, so this command
+//! accepts exactly what the daemon accepts.
 
 use crate::command::daemons::File;
 use crate::exit::Failure;
@@ -40,7 +40,7 @@ enum Action {
 /// Check a file.
 ///
 /// # Errors
-/// If it is refused.
+/// If the file is refused.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let Action::Check { file, json } = &args.action;
     let sections = check(file)?;
@@ -57,10 +57,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     output.flush()
 }
 
-/// The sections of a file that can be used.
+/// The names of the sections of a valid file.
 ///
 /// # Errors
-/// All that is wrong with it, and with the filters that it names.
+/// Every mistake in the file, and in the filters that it names.
 fn check(path: &Path) -> Result<Vec<&'static str>, Failure> {
     let (file, mut mistakes) = File::read(path);
     let filters = filters(path, &file, &mut mistakes);
@@ -77,7 +77,8 @@ fn check(path: &Path) -> Result<Vec<&'static str>, Failure> {
     Ok(sections.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect())
 }
 
-/// Whether the filters that the sensor's section names are there, which is noted, and valid, which is reported.
+/// Check the filters that the sensor's section names: unknown ones are added to `mistakes`, invalid ones are
+/// reported.
 fn filters(path: &Path, file: &File, mistakes: &mut Vec<ConfigError>) -> Result<(), Failure> {
     let sources = FilterSources::of(&start_check::present(&file.written.filters))?;
     mistakes.extend(start_check::unknown_filters(path, &file.written.tail, &sources));
@@ -104,7 +105,7 @@ mod tests {
             Ok(vec!["sensor", "directory", "proxy", "overlay"])
         );
         let wrong = check_text("[directory]\nsnapshot_secs = 0\n").unwrap_err();
-        // The report breaks its lines where the width says, which depends on the path before.
+        // The report wraps lines at a fixed width, so the breaks depend on the path before.
         assert!(wrong.contains("c.toml:2:17") && wrong.contains("0 seconds between"), "{wrong}");
         let many = check_text(
             "[directory]\nsnapshot_secs = 0\n[overlay]\nlisten = \"here\"\nseeds = [\"a:1\", \"b\"]\nprot = 1\n\

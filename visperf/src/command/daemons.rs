@@ -1,5 +1,5 @@
-//! Options and steps that `up`, `sensor` and `directory` share: where state is, where to listen, which
-//! file says how they behave.
+//! Options and steps shared by `up`, `sensor` and `directory`: the state folder, the listening address, the
+//! configuration file.
 
 use crate::allocator;
 use crate::exit::Failure;
@@ -36,19 +36,19 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// The state directory, from the root on: others read it who are in another folder.
+    /// The state folder as an absolute path: clients in other working folders read it.
     pub(crate) fn state(&self) -> PathBuf {
         let folder = self.state.clone().unwrap_or_else(state_folder::usual);
-        // Only an empty path, or no working folder, has no whole one.
+        // Fails only for an empty path, or without a working folder.
         std::path::absolute(&folder).unwrap_or(folder)
     }
 
-    /// The local socket, if one was given, from the root on.
+    /// The absolute path of the local socket, if one was given.
     pub(crate) fn socket(&self) -> Option<PathBuf> {
         self.socket.clone().map(|path| std::path::absolute(&path).unwrap_or(path))
     }
 
-    /// The address, if one was given.
+    /// The listening address, if one was given.
     pub(crate) fn listen(&self) -> Result<Option<Listen>, Failure> {
         let parse = |text: &String| {
             text.parse()
@@ -57,7 +57,7 @@ impl Places {
         self.listen.as_ref().map(parse).transpose()
     }
 
-    /// The address, or the usual one.
+    /// The listening address, or the default.
     pub(crate) fn listen_or_usual(&self) -> Result<Listen, Failure> {
         Ok(self.listen()?.unwrap_or(LISTEN_DEFAULT.into()))
     }
@@ -69,7 +69,7 @@ impl Places {
     }
 }
 
-/// A configuration file as written: a section for each daemon.
+/// A configuration file as written, with a section for each daemon.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawFile {
@@ -79,23 +79,23 @@ pub(crate) struct RawFile {
     pub(crate) overlay: Option<overlay::config::RawConfig>,
 }
 
-/// A configuration file, checked.
+/// A validated configuration file.
 #[derive(Debug, Default)]
 pub(crate) struct File {
     pub(crate) sensor: Option<sensor::config::Config>,
     pub(crate) directory: Option<directory::config::Config>,
     pub(crate) proxy: Option<proxy::config::Config>,
-    /// Whether the file says that nothing is encrypted at the proxy's door.
+    /// Whether the file turns off encryption at the proxy's listener.
     pub(crate) is_plain_proxy: bool,
     pub(crate) overlay: overlay::config::Config,
-    /// Whether the file has a section for it.
+    /// Whether the file has an `[overlay]` section.
     pub(crate) has_overlay: bool,
-    /// The sensor's section as written, also where it cannot be used.
+    /// The sensor's section as written, even if it is invalid.
     pub(crate) written: sensor::config::RawConfig,
 }
 
 impl File {
-    /// Read and check a file: its sections that can be used, and all that is wrong with the others.
+    /// Read and check a file: returns its valid sections, and every mistake in the others.
     pub(crate) fn read(path: &Path) -> (File, Vec<ConfigError>) {
         let text = match config_file::read(path) {
             Ok(text) => text,
@@ -145,10 +145,10 @@ fn words(keys: &[String]) -> Vec<&str> {
     keys.iter().map(String::as_str).collect()
 }
 
-/// Read a configuration file for a daemon; none is an empty one.
+/// Read the configuration file of a daemon; `None` is an empty file.
 ///
 /// # Errors
-/// All that is wrong with it.
+/// Every mistake in the file.
 pub(crate) fn read_file(path: Option<&Path>) -> Result<File, Failure> {
     let Some(path) = path else { return Ok(File::default()) };
     let (file, mistakes) = File::read(path);
@@ -158,13 +158,13 @@ pub(crate) fn read_file(path: Option<&Path>) -> Result<File, Failure> {
     }
 }
 
-/// What the system calls this host.
+/// This host's name, as the system reports it.
 pub(crate) fn host_name() -> String {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     if name.is_empty() { "localhost".to_owned() } else { name }
 }
 
-/// Run daemons, or other work that waits, to the end in a runtime of its own.
+/// Run daemons, or other asynchronous work, to completion in a new runtime.
 pub(crate) fn run<T, F>(work: F) -> Result<T, Failure>
 where
     F: Future<Output = Result<T, Failure>>,
@@ -176,15 +176,15 @@ where
         .build()
         .map_err(|error| Failure::of("cannot start the runtime", error))?;
     let outcome = runtime.block_on(work);
-    // A thread that waits for a disk or a file server must not keep the process alive.
+    // A thread that is blocked on a disk or a file server must not keep the process alive.
     runtime.shutdown_timeout(GRACE);
     outcome
 }
 
-/// Open a plan.
+/// Open the daemons of a plan.
 ///
 /// # Errors
-/// What keeps it from starting.
+/// Why they cannot start.
 pub(crate) async fn open(plan: Plan) -> Result<Grid, Failure> {
     let state = plan.state.clone();
     Grid::open(plan).await.map_err(|error| match held(&error) {
@@ -193,11 +193,11 @@ pub(crate) async fn open(plan: Plan) -> Result<Grid, Failure> {
     })
 }
 
-/// The whole chain of reasons, each once.
+/// The chain of causes, each printed once.
 pub(crate) fn failure(error: &anyhow::Error) -> Failure {
     let mut told = String::new();
     for cause in error.chain().map(ToString::to_string) {
-        // Some errors print what caused them, some leave that to the caller.
+        // Some errors include the text of their cause, others leave it to the caller.
         if !told.contains(&cause) {
             let between = if told.is_empty() { "" } else { ": " };
             told.push_str(between);
@@ -207,7 +207,7 @@ pub(crate) fn failure(error: &anyhow::Error) -> Failure {
     Failure::Failed(told)
 }
 
-/// Who holds the state, if that is what is wrong.
+/// The process that holds the state folder's lock, if that is the error.
 fn held(error: &anyhow::Error) -> Option<&str> {
     let lock::Error::Held { holder, .. } = error.downcast_ref()? else { return None };
     Some(holder)

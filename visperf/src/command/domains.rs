@@ -1,6 +1,6 @@
-//! `visperf domains`: the domains a directory knows.
+//! `visperf domains`: the domains that a directory has registered.
 //!
-//! Not here: how records come and go (`directory`).
+//! Not here: how records are registered and expire (`directory`).
 
 use crate::cli::Query;
 use crate::command::query;
@@ -33,10 +33,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     query::print_typed(&args.query, &raw, &answer.typed.domains, "no directory tells of a domain", table)
 }
 
-/// Domains as a table, also for the one of `visperf resolve`.
+/// Print domains as a table; `visperf resolve` prints its one domain with it.
 ///
 /// # Errors
-/// If the output fails.
+/// If the output cannot be written.
 pub(crate) fn table(domains: &[Domain], output: &mut Output) -> Result<(), Failure> {
     let mut table =
         Table::new(&["DOMAIN", "HOST", "PORT", "TYPE", "STATE", "AGE", "LEASE", "TERM", "ADDRESSES"])
@@ -58,7 +58,7 @@ pub(crate) fn table(domains: &[Domain], output: &mut Output) -> Result<(), Failu
     table.print(output)
 }
 
-/// Where it answers queries: of a daemon that listens on the loopback interface alone, on which host that is.
+/// Addresses at which a domain answers queries; if its daemon listens only on loopback, with the host's name.
 fn addresses(domain: &Domain) -> String {
     let shown = domain.addresses.join(",");
     match shown.contains("//127.") || shown.contains("//[::1]") {

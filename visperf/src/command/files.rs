@@ -1,4 +1,4 @@
-//! `visperf files`: the logs a sensor reads, and how far it is.
+//! `visperf files`: the logs a sensor reads, and its progress in each.
 //!
 //! Not here: how they are read (`sensor::tail`).
 
@@ -35,7 +35,7 @@ fn table(files: &[LogFile], output: &mut Output) -> Result<(), Failure> {
         ["FILE", "FILTER", "CLUSTER", "STATE", "SIZE", "BEHIND", "LINES", "EVENTS", "UNKNOWN", "GAPS"];
     let mut table = Table::new(&heads).spares(&["CLUSTER", "LINES", "SIZE", "EVENTS"]);
     for file in files {
-        // Of what is not read nothing is known.
+        // Nothing is known about a file that is not read.
         let is_read = !matches!(file.state, FileState::Awaited | FileState::NoFilter | FileState::NoLog);
         let is_counted = is_read && file.same_as.is_none();
         let shown = |value: u64, form: fn(u64) -> String| {
@@ -56,7 +56,7 @@ fn table(files: &[LogFile], output: &mut Output) -> Result<(), Failure> {
         ]);
     }
     table.print(output)?;
-    // Sentences, which would leave a table no room for anything else.
+    // Problems are sentences, which would leave no room in the table for other columns.
     for file in files.iter().filter(|file| !file.health.is_empty()) {
         let since = match file.gone_since {
             Some(since) => format!("since {}: ", times::brief(since.0, times::now(), &TimeZone::system())),
@@ -73,7 +73,7 @@ fn table(files: &[LogFile], output: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What to know of a file of which nothing is wrong.
+/// Note on a file that has no problem.
 fn remark(file: &LogFile) -> Option<String> {
     if let Some(other) = &file.same_as {
         return Some(format!("the same file as {}, and counted there", clean(other)));

@@ -1,4 +1,4 @@
-//! `visperf filters`: the filters that a running sensor has.
+//! `visperf filters`: the filters of a running sensor.
 //!
 //! Not here: filters without a daemon (`command::filter`).
 

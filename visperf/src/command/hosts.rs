@@ -1,6 +1,6 @@
-//! `visperf hosts`: the hosts of the domain and how they are.
+//! `visperf hosts`: the hosts of the domain and their state.
 //!
-//! Not here: the figures (the representative has them).
+//! Not here: computing the figures (the representative does).
 
 use crate::cli::{OfDomain, Query};
 use crate::command::query;
@@ -58,7 +58,7 @@ fn table(hosts: &[Host], output: &mut Output) -> Result<(), Failure> {
         ]);
     }
     table.print(output)?;
-    // Sentences, which would leave a table no room for anything else.
+    // Problems are sentences, which would leave no room in the table for other columns.
     for host in hosts {
         for problem in host.health.iter().flatten() {
             let problem = format!("{}: {}", clean(&host.host), clean(problem));

@@ -1,19 +1,19 @@
-//! Ctrl-C while a command runs: it does what it has to do still, and ends the program.
+//! Ctrl-C handler of commands: runs a final action and ends the program.
 //!
-//! Not here: daemons, which end by themselves (`daemon::shutdown`).
+//! Not here: daemons, which shut down by themselves (`daemon::shutdown`).
 
 use crate::exit::{Failure, INTERRUPTED};
 
-/// Catches Ctrl-C as long as the program runs.
+/// Handles Ctrl-C for as long as the program runs.
 pub(crate) struct Interrupt {
     _thread: std::thread::JoinHandle<()>,
 }
 
 impl Interrupt {
-    /// From now on Ctrl-C does this and then ends the program.
+    /// Install the handler: Ctrl-C runs this action and then ends the program.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// If the system refuses the handler.
     pub(crate) fn catch(before_the_end: impl FnOnce() + Send + 'static) -> Result<Interrupt, Failure> {
         let fail = |error| Failure::of("cannot catch Ctrl-C", error);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(fail)?;

@@ -1,6 +1,7 @@
-//! `visperf join`: become a member of a domain, by a token or by a certificate that its root signed.
+//! `visperf join`: makes this host a member of a domain, by a token or by a certificate that the root key
+//! signed.
 //!
-//! Not here: dialling and believing (`overlay::joining`), making tokens (`command::token`).
+//! Not here: dialling and verifying (`overlay::joining`), creating tokens (`command::token`).
 
 use crate::command::daemons;
 use crate::command::membership::{self, State, role_words};
@@ -15,13 +16,13 @@ use std::time::Duration;
 use wire::credential::{Role, Roles};
 use wire::join::{Admitted, Token, TokenType};
 
-/// Longest file with a token or certificate, in bytes; the longest line is shorter.
+/// Longest file with a token or certificate, in bytes; the longest valid line is shorter.
 const LEN_MAX_BYTES: u64 = 128 << 10;
 
-/// What is longer is meant for a token, in characters; few files have such a name.
+/// In characters: a longer argument is taken for a token, as few files have such a name.
 const NAME_SHOWN_MAX: usize = 80;
 
-/// What a line of each kind begins with.
+/// Prefix of each kind of line.
 const TOKEN: &str = "visperf1-";
 const REPLACE: &str = "visperfreplace1-";
 const CERTIFICATE: &str = "visperfcert1-";
@@ -53,17 +54,18 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What was given.
+/// Token or certificate from the command line.
 #[derive(Debug)]
 enum Given {
     Token(Box<Token>),
     Certificate(Box<Admitted>),
 }
 
-/// Join.
+/// Join the domain.
 ///
 /// # Errors
-/// If what was given is no token or certificate, the issuer is not reached or refuses, or a file cannot be kept.
+/// If the argument is neither a token nor a certificate, the issuer is not reached or refuses, or a file
+/// cannot be written.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let given = given(&args.given)?;
     let folder = args.state.open()?;
@@ -94,7 +96,7 @@ fn given(text: &str) -> Result<Given, Failure> {
             let file = std::fs::File::open(path);
             content_of(file.map_err(|error| Failure::of(&format!("cannot open {path}"), error))?, path)?
         }
-        // Neither: a token that was mistyped, or the name of a file.
+        // Neither: a mistyped token, or a wrong file name.
         text => {
             return read(text).map_err(|error| match clean(text) {
                 text if text.len() <= NAME_SHOWN_MAX => {
@@ -104,7 +106,7 @@ fn given(text: &str) -> Result<Given, Failure> {
             });
         }
     };
-    // The whole line may have been kept.
+    // The file may contain the whole command line.
     let line = content.trim();
     let line = line.strip_prefix("visperf join ").unwrap_or(line);
     read(line).map_err(|error| Failure::Usage(format!("{text}: {error}")))

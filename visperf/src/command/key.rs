@@ -1,6 +1,6 @@
-//! `visperf key`: who this host's daemon is to others.
+//! `visperf key`: this host's key, by which other daemons identify it.
 //!
-//! Not here: what a running daemon does (`command::status`).
+//! Not here: the state of a running daemon (`command::status`).
 
 use crate::command::membership::{State, role_words, until};
 use crate::exit::Failure;
@@ -20,13 +20,13 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Print it.
+/// Print the key.
 ///
 /// # Errors
 /// If the key or the membership cannot be read.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(folder) = args.state.missing() {
-        // One that was mistyped would else be made unseen.
+        // Otherwise a mistyped folder would be created without notice.
         note(&format!("{} is not there; making it, with a new key", folder.display()));
     }
     let key = args.state.key()?.peer();

@@ -1,7 +1,8 @@
-//! What the commands of domains and membership share: the state folder, names and roles as typed, lines to type next.
+//! Shared code of the domain and membership commands: the state folder, names and roles as typed, suggested
+//! next commands.
 //!
-//! Rule: a line that is to be typed next is exact: it names the state folder where one was named.
-//! Not here: what is kept in the folder (`overlay::identity`).
+//! Rule: a suggested command is exact: it names the state folder if one was named.
+//! Not here: the files in the folder (`overlay::identity`).
 
 use crate::command::daemons;
 use crate::exit::Failure;
@@ -20,10 +21,10 @@ use wire::id::HostName;
 use wire::join::Directory;
 use wire::time::Time;
 
-/// The state folder of the sensor that systemd starts (deploy/visperf-sensor.service).
+/// State folder of the sensor that systemd starts (deploy/visperf-sensor.service).
 const SERVICE_STATE: &str = "/var/lib/visperf";
 
-/// Present where systemd is the init (sd_booted(3)).
+/// Exists if systemd is the init (sd_booted(3)).
 const SYSTEMD_RUNS: &str = "/run/systemd/system";
 
 /// The state folder of this host's daemon.
@@ -35,10 +36,10 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// The folder, opened for work on it: root acts as its owner from here on.
+    /// Open the state folder for changes; a command run by root continues as its owner.
     ///
     /// # Errors
-    /// As [`state_owner::assume`], and if others can write the folder.
+    /// As [`state_owner::assume`], and if other users can write to the folder.
     pub(crate) fn open(&self) -> Result<PathBuf, Failure> {
         let folder = self.path();
         state_owner::assume(&folder)?;
@@ -52,7 +53,7 @@ impl State {
         self.state.clone().unwrap_or_else(state_folder::usual)
     }
 
-    /// How this host's sensor is started: as a service where the folder is that of the service, else by hand.
+    /// Command that starts this host's sensor: the service if the folder is the service's, else by hand.
     pub(crate) fn start_sensor(&self) -> String {
         let by_hand = self.with("visperf sensor");
         let path = self.path();
@@ -61,12 +62,12 @@ impl State {
         if is_service && has_user { "systemctl restart visperf-sensor".to_owned() } else { by_hand }
     }
 
-    /// The folder that was named and is not there.
+    /// The named folder, if it does not exist.
     pub(crate) fn missing(&self) -> Option<&Path> {
         self.state.as_deref().filter(|folder| !folder.exists())
     }
 
-    /// A command with the option that names the folder, where it has to be named.
+    /// A command with the option for the state folder, if it was named.
     pub(crate) fn with(&self, command: &str) -> String {
         match &self.state {
             Some(folder) => format!("{command} --state {}", quoted(folder)),
@@ -74,15 +75,15 @@ impl State {
         }
     }
 
-    /// The daemon's key; drawn if there is none.
+    /// The daemon's key, generated if there is none.
     ///
     /// # Errors
-    /// If it cannot be read or made.
+    /// If it cannot be read or created.
     pub(crate) fn key(&self) -> Result<Key, Failure> {
         key_file::load_or_create(&self.open()?).map_err(|error| Failure::Failed(error.to_string()))
     }
 
-    /// What this host is a member of; none if it has joined nothing.
+    /// This host's membership; `None` if it has not joined a domain.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -90,7 +91,7 @@ impl State {
         member_files::load_membership(&self.open()?).map_err(|error| Failure::Failed(error.to_string()))
     }
 
-    /// The directories that this host knows as a member.
+    /// Directories that this host knows as a member.
     ///
     /// # Errors
     /// As [`State::membership`].
@@ -98,13 +99,13 @@ impl State {
         Ok(self.membership()?.map(|held| held.directories).unwrap_or_default())
     }
 
-    /// The files of the domain that was created here.
+    /// Files of the domain that was created here.
     ///
     /// # Errors
-    /// If none was, or the key cannot be read.
+    /// If no domain was created here, or the key cannot be read.
     pub(crate) fn domain_files(&self) -> Result<DomainFiles, Failure> {
         let folder = self.open()?;
-        // Asked first, so that a mistyped folder is not made by looking into it.
+        // Checked first, so that a mistyped folder is not created by reading it.
         let absent = domain_files::Error::NotHere { path: folder.join("domain") };
         let key = key_file::load(&folder).map_err(|error| Failure::Failed(error.to_string()))?;
         let files = key.map(|key| DomainFiles::new(&folder, key)).filter(DomainFiles::exist);
@@ -113,18 +114,18 @@ impl State {
 
     /// Whether a daemon seems to run with this folder.
     pub(crate) fn is_running(&self) -> bool {
-        // One whose address cannot be read is taken for one that runs.
+        // If the address cannot be read, a daemon is assumed to run.
         !matches!(state_folder::listen_address(&self.path()), Ok(None))
     }
 }
 
-/// A failure of the domain's files: wrong arguments are distinguished.
+/// A failure of the domain's files; wrong arguments become usage errors.
 pub(crate) fn failure(error: domain_files::Error) -> Failure {
     let text = error.to_string();
     if matches!(error, domain_files::Error::Wish(_)) { Failure::Usage(text) } else { Failure::Failed(text) }
 }
 
-/// This host's name as `--host` gives it, or as the system calls it, where it is to be a member by it.
+/// This host's name as a member: from `--host`, or as the system reports it.
 pub(crate) fn host(given: Option<&str>) -> Result<HostName, Failure> {
     let name = given.map_or_else(daemons::host_name, str::to_owned);
     let host = HostName::try_from(name.as_str()).map_err(|error| {
@@ -134,7 +135,7 @@ pub(crate) fn host(given: Option<&str>) -> Result<HostName, Failure> {
     Ok(host)
 }
 
-/// A role as typed; `sensor` stands for all that a host's sensor needs.
+/// Parse a role; `sensor` means all roles that a host's sensor needs.
 pub(crate) fn role(text: &str) -> Result<Roles, String> {
     if text == "sensor" {
         return Ok(Roles::SENSOR);
@@ -146,22 +147,21 @@ pub(crate) fn role(text: &str) -> Result<Roles, String> {
     Ok(Roles::NONE.with(role))
 }
 
-/// All of them together.
+/// Union of these roles.
 pub(crate) fn roles(given: &[Roles]) -> Roles {
     given.iter().flat_map(|roles| roles.iter()).collect()
 }
 
-/// Roles as JSON.
 pub(crate) fn role_words(roles: Roles) -> Vec<&'static str> {
     roles.iter().map(Role::as_str).collect()
 }
 
-/// A moment as it is shown in a sentence, to the second.
+/// A time as shown in a sentence, to the second.
 pub(crate) fn until(time: Time) -> String {
     to_second(time, &TimeZone::system())
 }
 
-/// Print what to type next, each with what it does.
+/// Print the suggested next commands, each with what it does.
 pub(crate) fn next(lines: &[(String, &str)]) {
     let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
     note("next:");
@@ -170,7 +170,7 @@ pub(crate) fn next(lines: &[(String, &str)]) {
     }
 }
 
-/// A path as a shell takes it.
+/// A path quoted for a shell.
 pub(crate) fn quoted(path: &Path) -> String {
     wire::shell::quoted(&path.to_string_lossy())
 }

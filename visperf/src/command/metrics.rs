@@ -1,4 +1,4 @@
-//! `visperf metrics`: what the sensors measure of their hosts.
+//! `visperf metrics`: the metrics that sensors measure on their hosts.
 //!
 //! Not here: sampling (`sensor::sample`).
 
@@ -48,10 +48,10 @@ pub(crate) struct Args {
     local: bool,
 }
 
-/// A label that is chosen by.
+/// Value parser for a label to select by.
 ///
 /// # Errors
-/// Says what was expected.
+/// States what was expected.
 pub(crate) fn label(text: &str) -> Result<(CompactString, CompactString), String> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
     pair.map(|(name, value)| (name.into(), value.into()))
@@ -94,7 +94,7 @@ fn ask(args: &Args, metrics: MetricsParams) -> Result<Answered<Vec<Metric>>, Fai
     Ok(Answered { raw, typed: typed.metrics })
 }
 
-/// Refuse a name that no metric has; a glob may fit none.
+/// Refuse a name that no metric has; a glob is always accepted.
 fn check_name(args: &Args, name: &str) -> Result<(), Failure> {
     if name.contains(['*', '?', '[', '{']) {
         return Ok(());
@@ -132,7 +132,7 @@ fn shown_value(value: Value, name: &str, unit: &str, zone: &TimeZone) -> String 
     if unit == "bytes" {
         return bytes(value.as_f64());
     }
-    // A moment, not a span.
+    // The value is a time, not a duration.
     match name.ends_with("_time_seconds") {
         true => shown(Time::from_secs_f64(value.as_f64()), zone),
         false => metric_value(value),

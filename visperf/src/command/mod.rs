@@ -1,4 +1,4 @@
-//! The subcommands, a file each.
+//! The subcommands, one file each.
 //!
 //! Each has an `Args` (its options) and a `run`; the order here is the order of `--help`.
 
@@ -85,7 +85,7 @@ pub(crate) enum Command {
 /// Run a subcommand.
 ///
 /// # Errors
-/// Why it failed; has the exit code.
+/// The failure of the subcommand, with its exit code.
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Up(args) => up::run(&args),

@@ -1,7 +1,9 @@
-//! `visperf modules`: the collectors and handlers that others wrote for a sensor, how they fare, and orders to them.
+//! `visperf modules`: the user-written collectors and handlers of a sensor, their state, and commands to
+//! them.
 //!
-//! Rule: an order goes to the daemon that is asked, for its own host; which program runs is the host's to say, in its folder.
-//! Not here: the modules (the sensor has them).
+//! Rule: a command goes to the queried daemon, for its own host; the host's modules folder defines which
+//! programs run.
+//! Not here: running the modules (the sensor does).
 
 use crate::cli::{Place, Query};
 use crate::client::{Client, PATIENCE};
@@ -21,7 +23,7 @@ use wire::api::modules::{
     ChangeModuleParams, Module, ModuleAct, ModuleKind, ModuleState, Modules, ModulesParams,
 };
 
-/// Lines of what a module said that are shown below it.
+/// Most lines of a module's output shown below it.
 const SAID_MAX: usize = 3;
 
 /// List, reload, stop and start the modules of a sensor
@@ -103,8 +105,9 @@ fn order(query: &Query, name: Option<&str>, act: ModuleAct) -> Result<(), Failur
     shown(query, &request(query, &params, &About::default())?)
 }
 
-/// What shows the sensor that who orders is root or its own user. It goes to no one but the daemon whose folder it is in: one that listens on
-/// this machine, where the folder says so, for the answering daemon may name any folder. Without it the sensor says what it misses.
+/// The key that shows the sensor that the caller is root or the sensor's own user. It is sent only to the
+/// daemon that owns the folder: the folder must state that this daemon listens on this machine, as the
+/// answering daemon may name any folder. Without it the sensor's answer states what is missing.
 fn key(query: &Query) -> Option<String> {
     let mut client = Client::new(&query.target);
     let info = client.request(&InfoParams {}, &About::default(), PATIENCE).ok()?.typed;
@@ -142,7 +145,7 @@ fn table(modules: &[Module], output: &mut Output) -> Result<(), Failure> {
         ["MODULE", "KIND", "STATE", "CALLS", "MS/CALL", "CPU S", "FIGURES", "FAILURES", "PID", "PROGRAM"];
     let mut table = Table::new(&heads).spares(&["PROGRAM", "PID", "CPU S", "FIGURES"]);
     for module in modules {
-        // Of one whose file cannot be used nothing was counted.
+        // Nothing was counted for a module whose file is invalid.
         let is_known = module.state != ModuleState::Refused;
         let figure = |text: String| Cell::figure(if is_known { text } else { String::new() });
         table.row(vec![
@@ -167,7 +170,7 @@ fn table(modules: &[Module], output: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Milliseconds of a call on average; empty where none was answered.
+/// Average duration of a call in milliseconds; empty if none was answered.
 #[allow(clippy::cast_precision_loss)] // it is shown with one digit behind the point
 fn per_call(module: &Module) -> String {
     match module.calls {
@@ -185,7 +188,7 @@ fn color(state: ModuleState) -> Color {
     }
 }
 
-/// What went wrong with a module, and what it said last.
+/// Notes on a module: its last error, and the end of its output.
 fn remarks(module: &Module) -> Vec<String> {
     let name = clean(&module.name);
     let Some(error) = module.last_error.as_ref().filter(|error| !error.is_empty()) else { return Vec::new() };

@@ -1,7 +1,9 @@
-//! The addresses in a token at which joiners dial this host: its name and the addresses of its interfaces.
+//! Addresses for a token, at which joining hosts dial this host: its name and the addresses of its
+//! interfaces.
 //!
-//! Rule: what means another host elsewhere (loopback, `localhost`) is left out; the name comes first.
-//! Not here: listing the interfaces (`serve::interfaces`), whether something listens there.
+//! Rule: an address that means another host elsewhere (loopback, `localhost`) is left out; the name comes
+//! first.
+//! Not here: listing the interfaces (`serve::interfaces`), whether a daemon listens there.
 
 use crate::exit::Failure;
 use crate::serve::interfaces;

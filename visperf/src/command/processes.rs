@@ -1,4 +1,4 @@
-//! `visperf processes`: what runs on a host, and what it uses.
+//! `visperf processes`: the processes of a host, and the resources they use.
 //!
 //! Not here: sampling (`sensor::process`).
 
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How they are read, and why not otherwise.
+/// Note on the source of the processes, and why other sources cannot be used.
 fn read_by(answer: &Processes) -> Option<String> {
     let Processes { source, reasons, .. } = answer;
     let why = if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) };
@@ -130,7 +130,7 @@ fn table(processes: &[Process], output: &mut Output) -> Result<(), Failure> {
     table.print(output)
 }
 
-/// With hundredths of a second, where there are no hours.
+/// CPU time, with hundredths of a second below one hour.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Seconds that a process ran are few and not negative.
 fn cpu_time(secs: f64) -> String {
     let hundredths = (secs * 100.0).round().max(0.0) as u64;

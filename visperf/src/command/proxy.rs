@@ -1,4 +1,4 @@
-//! `visperf proxy`: one proxy, as a service runs it.
+//! `visperf proxy`: runs one proxy, as a service does.
 //!
 //! Not here: opening, binding and draining (`serve::grid`, `serve::gateway`).
 
@@ -36,7 +36,7 @@ pub(crate) struct Args {
 /// Run a proxy until a signal ends it.
 ///
 /// # Errors
-/// If it cannot start, or a part of it fails.
+/// If it cannot start, or one of its parts fails.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.places.start_telemetry()?;
     let file = daemons::read_file(args.config.as_deref())?;

@@ -1,4 +1,4 @@
-//! What every query shares: ask once, and print a list as JSON lines or as a table.
+//! Shared code of the queries: call once, and print a list as JSON lines or as a table.
 //!
 //! Not here: the connection (`client`), the columns of each list (the commands).
 
@@ -23,15 +23,15 @@ pub(crate) fn request<R: Request>(
     client.request(request, about, PATIENCE).map_err(|error| client.explain(R::METHOD, error))
 }
 
-/// The items of a list in an answer.
+/// Items of a list in an answer.
 pub(crate) fn items(answer: &Value, name: &str) -> Vec<Value> {
     answer.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
-/// Most calls or processes that one answer has.
+/// Most calls or processes in one answer.
 pub(crate) const LIMIT_MAX: u64 = 10_000;
 
-/// Note how many items of a list an answer left out, and how to have them.
+/// Print a note on how many items of a list an answer left out, and how to get them.
 pub(crate) fn note_left_out(shown: usize, total: u64, name: &str) {
     let shown = shown as u64;
     if total > shown {
@@ -39,7 +39,7 @@ pub(crate) fn note_left_out(shown: usize, total: u64, name: &str) {
     }
 }
 
-/// The note of [`note_left_out`].
+/// Text of [`note_left_out`].
 pub(crate) fn left_out(shown: u64, total: u64, name: &str) -> String {
     let more = match total <= LIMIT_MAX {
         true => format!("--limit {total} shows all"),
@@ -49,7 +49,8 @@ pub(crate) fn left_out(shown: u64, total: u64, name: &str) -> String {
     format!("{shown} of {total} {name}; {more}")
 }
 
-/// Note whose events and calls an answer may lack, as the representative changed while these hosts were away.
+/// Print a note on hosts whose events and calls the answer may lack: the representative changed while they
+/// were away.
 pub(crate) fn note_missing(hosts: &[impl AsRef<str>]) {
     let hosts: Vec<&str> = hosts.iter().map(AsRef::as_ref).collect();
     if !hosts.is_empty() {
@@ -61,10 +62,10 @@ pub(crate) fn note_missing(hosts: &[impl AsRef<str>]) {
     }
 }
 
-/// Print the items as JSON lines, as they came, or hand those that have a type to `table`.
+/// Print the items: as JSON lines as they were received, or through `table`.
 ///
 /// # Errors
-/// If the output fails.
+/// If the output cannot be written.
 pub(crate) fn print_typed<T>(
     query: &Query,
     raw: &[Value],

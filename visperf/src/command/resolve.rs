@@ -1,4 +1,4 @@
-//! `visperf resolve`: from a domain's name to the host that answers for it.
+//! `visperf resolve`: looks up the representative of a domain.
 //!
 //! Not here: leases and terms (`directory`).
 
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     domain: String,
 }
 
-/// Print where it answers.
+/// Print where the domain's representative answers.
 ///
 /// # Errors
 /// If no daemon is reached, or the directory does not know the domain (a fault).

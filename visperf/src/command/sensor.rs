@@ -1,4 +1,4 @@
-//! `visperf sensor`: one sensor, as a service runs it.
+//! `visperf sensor`: runs one sensor, as a service does.
 //!
 //! Not here: opening, binding and draining (`serve::grid`).
 
@@ -40,7 +40,7 @@ pub(crate) struct Args {
 /// Run a sensor until a signal ends it.
 ///
 /// # Errors
-/// If it cannot start, or a part of it fails.
+/// If it cannot start, or one of its parts fails.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.places.start_telemetry()?;
     let file = daemons::read_file(args.config.as_deref())?;
@@ -80,14 +80,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     })
 }
 
-/// The proxies that `--via` names.
+/// The proxies named by `--via`.
 fn proxies(given: &[String]) -> Result<Vec<wire::join::Directory>, Failure> {
     let raw = overlay::config::RawConfig { via: given.to_vec(), ..Default::default() };
     let config = overlay::config::Config::new(raw);
     config.map(|config| config.via).map_err(|errors| Failure::of_option("--via", &errors))
 }
 
-/// A sensor without a configuration file.
+/// Configuration of a sensor without a configuration file.
 pub(crate) fn plain() -> Result<Config, Failure> {
     Config::new(RawConfig::default(), &daemons::host_name(), TimeZone::system()).map_err(|errors| {
         let told = errors
@@ -97,10 +97,10 @@ pub(crate) fn plain() -> Result<Config, Failure> {
     })
 }
 
-/// The tails that `--tail` asks for.
+/// The tails specified by `--tail`.
 ///
 /// # Errors
-/// If one cannot be used.
+/// If one is invalid.
 pub(crate) fn tails(given: &[String]) -> Result<Vec<sensor::config::Tail>, Failure> {
     let is_file = |text: &&String| text.rsplit_once('=').is_some_and(|(_, end)| end.ends_with(".toml"));
     if let Some(text) = given.iter().find(is_file) {
@@ -116,7 +116,7 @@ pub(crate) fn tails(given: &[String]) -> Result<Vec<sensor::config::Tail>, Failu
             }
             _ => (text.as_str(), None),
         };
-        // Of the command line it is known in which folder it was typed.
+        // A path on the command line is relative to the folder in which it was typed.
         RawTail {
             path: std::path::absolute(path).map_or(path.to_owned(), |path| path.display().to_string()),
             filter,

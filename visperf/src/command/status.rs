@@ -1,6 +1,6 @@
-//! `visperf info`: what a daemon says of itself.
+//! `visperf info`: a daemon's own description: version, addresses, health, statistics.
 //!
-//! Not here: what a daemon puts into it (`serve::info`).
+//! Not here: how a daemon fills it (`serve::info`).
 
 use crate::cli::Query;
 use crate::command::query;
@@ -18,7 +18,7 @@ pub(crate) struct Args {
     query: Query,
 }
 
-/// Print it.
+/// Print the description.
 ///
 /// # Errors
 /// If no daemon is reached, or it answers with a fault.

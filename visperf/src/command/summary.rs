@@ -1,6 +1,6 @@
-//! `visperf summary`: the domain at a glance.
+//! `visperf summary`: an overview of the domain.
 //!
-//! Not here: the summing up (`sensor::representative`).
+//! Not here: the aggregation (`sensor::representative`).
 
 use crate::cli::{OfDomain, Query};
 use crate::command::query;
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     all: bool,
 }
 
-/// The metrics of a glance, in the order in which they are wanted.
+/// Metrics of the overview, in the order in which they are printed.
 const AT_A_GLANCE: [&str; 12] = [
     "cpu_used",
     "node_load1",
@@ -87,7 +87,7 @@ fn show(summary: &Summary, every_metric: bool, output: &mut Output) -> Result<()
     Ok(())
 }
 
-/// Those that there are.
+/// The counts that are not zero.
 fn calls(counts: &CallCounts) -> String {
     let CallCounts { waiting, running, ended, ok, failed, cancelled, timeout, node_fail, finished } = *counts;
     let all = [
@@ -109,8 +109,8 @@ fn calls(counts: &CallCounts) -> String {
     if some.is_empty() { "none".to_owned() } else { some.join(", ") }
 }
 
-/// Of one host there is one value; of several, how they differ, and their sum where it means anything (the
-/// daemon leaves it out elsewhere).
+/// For one host, print each value; for several, how the values differ, and their sum if it is meaningful (the
+/// daemon leaves it out otherwise).
 fn metrics(metrics: &[&MetricSummary], output: &mut Output) -> Result<(), Failure> {
     if metrics.is_empty() {
         return Ok(());
@@ -150,7 +150,7 @@ fn shown(value: f64, name: &str, unit: &str) -> String {
     }
 }
 
-/// Whether the figure stands without its unit.
+/// Whether the value is printed without its unit.
 fn is_plain(name: &str, unit: &str) -> bool {
     shown(1.0, name, unit) == number(1.0)
 }

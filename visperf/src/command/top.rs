@@ -1,4 +1,4 @@
-//! `visperf top`: the processes of a host, a domain or several, those that use most first; on a screen, or printed.
+//! `visperf top`: the busiest processes of a host or of one or more domains, on a screen or printed.
 //!
 //! Not here: the screen (`crate::top`).
 
@@ -66,10 +66,10 @@ pub(crate) struct Args {
     width: Width,
 }
 
-/// Show or print them.
+/// Show or print the processes.
 ///
 /// # Errors
-/// If there is no terminal for the screen, or no daemon answers where it is printed.
+/// If there is no terminal for the screen, or no daemon answers when printing.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut asker = Asker::new(&args.target, args.domain.clone());
     let only = args.host.as_deref().map(|host| asker.place(host)).transpose()?;
@@ -126,7 +126,7 @@ fn print(args: &Args, asker: &mut Asker, scope: &Scope, rounds: u64) -> Result<(
         round.notes.iter().for_each(|told| note(told));
         match silence(&hosts, round.answered) {
             Some(silence) if number == 0 => return Err(Failure::Unreachable(silence)),
-            // Each of them is reported below.
+            // Each of these hosts is reported below.
             Some(_) | None => {}
         }
         for host in &hosts {
@@ -173,7 +173,7 @@ fn trouble(host: &Host) -> Option<String> {
     }
 }
 
-/// A process as its sensor sent it, with its place.
+/// A process as its sensor sent it, with its domain and host.
 fn json(process: &Process, raw: &[(Place, Value)], output: &mut Output) -> Result<(), Failure> {
     let (place, key) = &process.id;
     let is_it = |(there, value): &&(Place, Value)| {

@@ -1,6 +1,7 @@
-//! `visperf tunnel`: a domain inside, for programs on this machine, as if its representative ran here.
+//! `visperf tunnel`: a local endpoint for a domain behind a proxy, as if its representative ran on this
+//! machine.
 //!
-//! Not here: the way inside (`client::inside`), what is typed (`client::via`).
+//! Not here: the tunnel itself (`client::inside`), its options (`client::via`).
 
 use crate::client::via::Via;
 use crate::exit::Failure;
@@ -8,10 +9,10 @@ use crate::output::note;
 use rpc::http::config::Listen;
 use std::net::TcpListener;
 
-/// Where it listens by default: beside a daemon of this machine.
+/// Default listening address: next to a daemon of this machine.
 const LISTEN_DEFAULT: &str = "127.0.0.1:7327";
 
-/// What `--via` takes here.
+/// Help text of `--via` for this command.
 const VIA: &str = "The proxy and the domain, KEY@HOST:PORT/d/DOMAIN or
 KEY@HOST:PORT/d/DOMAIN/HOST; the proxy prints its key at its start";
 
@@ -26,7 +27,7 @@ KEY@HOST:PORT/d/DOMAIN/HOST; the proxy prints its key at its start";
       --account ana --secret ~/.visperf-secret
   curl http://127.0.0.1:7327/api/v1/domain.hosts
   visperf-viewer --directory 127.0.0.1:7327 UT-ICL")]
-// A door is for those who go another way.
+// The certificate is used only for a proxy's HTTPS listener.
 #[command(mut_arg("certificate", |certificate| certificate.hide(true)))]
 #[command(mut_arg("via", |via| via.required(true).help(VIA).long_help(VIA)))]
 pub(crate) struct Args {
@@ -37,10 +38,10 @@ pub(crate) struct Args {
     via: Via,
 }
 
-/// Let them ask until a signal ends it.
+/// Serve local programs until a signal ends it.
 ///
 /// # Errors
-/// If there is no way inside, or the address is taken.
+/// If the tunnel cannot be opened, or the address is in use.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if !args.listen.is_loopback() {
         return Err(Failure::Usage(format!(

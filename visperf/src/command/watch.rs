@@ -1,8 +1,10 @@
-//! `visperf watch`: what flows at a host, processes, metrics, events or calls, of which only that comes which passes a filter.
+//! `visperf watch`: subscribes to processes, metrics, events or calls of a host, and prints those that match
+//! a filter.
 //!
-//! Rule: the subscription is ended however the command ends, as far as the daemon can be reached. It goes on when another daemon
-//! answers, or none for a while. That no sample passes is noted, once.
-//! Not here: keeping it up (`kept`), how it is printed (`printing`), what filters and conditions mean (`wire::channel`), their evaluation (`sensor::channel`).
+//! Rule: the subscription is ended however the command ends, if the daemon can be reached. The command
+//! continues if another daemon answers, or none for a while. If no sample matches, that is reported once.
+//! Not here: keeping the subscription alive (`kept`), printing (`printing`), the meaning of filters and
+//! conditions (`wire::channel`), their evaluation (`sensor::channel`).
 
 use crate::cli::{Place, Query, chosen, whole, words};
 use crate::command::interrupt::Interrupt;
@@ -22,9 +24,9 @@ use wire::event::{Kind, Outcome};
 mod kept;
 mod printing;
 
-/// Least wait for a first sample, in seconds; if none comes within it, a note says that nothing matches.
+/// Shortest wait for a first sample, in seconds; if none arrives in time, a note states that nothing matches.
 const FIRST_WAIT_SECS: u64 = 5;
-/// Entries asked for at a time: the most a daemon gives.
+/// Entries requested at a time: the most that a daemon returns.
 const PAGE: u64 = 1_000;
 
 /// Print processes, metrics, events or calls of a host as they come, until Ctrl-C
@@ -117,7 +119,7 @@ pub(crate) struct Args {
     samples: Option<u64>,
 }
 
-/// Watch.
+/// Subscribe, and print entries until the command ends.
 ///
 /// # Errors
 /// If no daemon is reached, it answers with a fault, or the sensor stopped the subscription.
@@ -131,7 +133,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         wanted,
         is_json: args.query.json,
         limit: args.samples.map_or(PAGE, |samples| samples.min(PAGE)),
-        // Of events and calls there may be none for hours.
+        // Events and calls may be hours apart.
         first_wait_secs: (!happens).then(|| first_wait_secs(args.rate)),
     })?;
     let (subscription, is_ending) = (watching.subscription(), Arc::new(AtomicBool::new(false)));
@@ -146,7 +148,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             Some(came) => printing.print(&came),
             None => Ok(true),
         });
-        // That there is no subscription any more is Ctrl-C's doing, which is about to end the program.
+        // Ctrl-C removed the subscription, and is about to end the program.
         while is_ending.load(Ordering::SeqCst) {
             std::thread::park();
         }
@@ -160,7 +162,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     watched
 }
 
-/// Two samples long at the least.
+/// Wait for a first sample: at least two sampling periods.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Within the bounds of a rate: 0 to 20.
 fn first_wait_secs(rate_hz: f64) -> u64 {
     ((2.0 / rate_hz).ceil() as u64).clamp(FIRST_WAIT_SECS, WAIT_SECS)
@@ -201,7 +203,7 @@ fn wanted(args: &Args) -> Result<SubscribeParams, Failure> {
     Ok(SubscribeParams { kind, settings, cursor: None })
 }
 
-/// A host, with its domain unless that is the daemon's own.
+/// Parse a host, with its domain unless that is the daemon's own.
 fn place(text: &str) -> Result<Place, String> {
     Ok(match text.split_once('/') {
         Some((domain, host)) => Place { domain: Some(chosen(domain)?), host: Some(chosen(host)?) },
@@ -222,7 +224,7 @@ fn condition(text: &str) -> Result<String, String> {
     expression::condition(text).map(|_| text.to_owned()).map_err(|error| pointed(text, &error))
 }
 
-/// The mistake, with the place marked below what was written.
+/// The error message, with its position marked below the text.
 fn pointed(text: &str, error: &expression::Error) -> String {
     format!("{error}\n  {}\n  {}^", clean(text), " ".repeat(error.at.saturating_sub(1)))
 }

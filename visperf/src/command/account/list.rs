@@ -1,6 +1,6 @@
-//! `visperf account list`: who may come in, and what each may see.
+//! `visperf account list`: the accounts of this host's proxy, and what each may see.
 //!
-//! Not here: anything that proves an account; no hash is ever printed.
+//! Not here: secrets; no hash is ever printed.
 
 use crate::cli::Width;
 use crate::command::membership::State;
@@ -24,10 +24,10 @@ pub(super) struct Args {
     width: Width,
 }
 
-/// Print them.
+/// Print the accounts.
 ///
 /// # Errors
-/// If the file cannot be used.
+/// If the file cannot be read.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let held = account_file::read(&args.state.open()?);
     let held = held.map_err(|error| Failure::Failed(error.to_string()))?;

@@ -1,6 +1,6 @@
 //! `visperf account`: the accounts of this host's proxy.
 //!
-//! Rule: a secret is printed once, by the command that makes it, and kept nowhere in clear.
+//! Rule: a secret is printed once, by the command that creates it, and is never stored in clear text.
 //! Not here: what an account is (`proxy::account`), its file (`proxy::account_file`).
 
 mod list;
@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use wire::id::{DomainName, HostName};
 
-/// Random bytes of a secret: 160 bits, 32 characters.
+/// Random bytes in a secret: 160 bits, 32 characters.
 const SECRET_LEN_BYTES: usize = 20;
 
 /// Manage the accounts of this host's proxy
@@ -127,7 +127,7 @@ struct Import {
 /// Run the action.
 ///
 /// # Errors
-/// As the action says.
+/// The errors of the action.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match &args.action {
         Action::Add(args) => add(args),
@@ -216,7 +216,7 @@ fn import(args: &Import) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The realm of the accounts here, which no option changes once there are any.
+/// The realm of the accounts here; an option cannot change it once there are accounts.
 fn realm(state: &State, given: Option<&str>) -> Result<String, Failure> {
     let held = account_file::read(&state.open()?).map_err(failure)?;
     match (held, given) {

@@ -1,6 +1,7 @@
-//! `visperf account pass`: asks a proxy by this host's certificate instead of an account.
+//! `visperf account pass`: a pass that authenticates to a proxy by this host's certificate instead of an
+//! account.
 //!
-//! Not here: whether the proxy believes it (`overlay::identity::admission`).
+//! Not here: how the proxy verifies it (`overlay::identity::admission`).
 
 use crate::command::membership::{State, until};
 use crate::exit::Failure;
@@ -33,10 +34,10 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// Print it.
+/// Print the pass.
 ///
 /// # Errors
-/// If this host has joined no domain, or the pass would hold for too long.
+/// If this host has not joined a domain, or the requested lifetime is too long.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let held = args.state.membership()?.ok_or_else(|| {
         let join = args.state.with("visperf join TOKEN");

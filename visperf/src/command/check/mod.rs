@@ -1,4 +1,4 @@
-//! `visperf check`: a plugin for Nagios, Icinga and what else runs their plugins.
+//! `visperf check`: a plugin for Nagios, Icinga and other programs that run Nagios plugins.
 //!
 //! Shell. Rule: standard output has one line, and the exit code is the state: 0 OK, 1 warning, 2 critical, 3 unknown,
 //! also for a wrong command line and for a daemon that does not answer.
@@ -167,7 +167,8 @@ impl Common {
         Thresholds { warning: self.warning.as_ref(), critical: self.critical.as_ref() }
     }
 
-    /// What to say of a metric that no answer has: `; did you mean node_load1?`, or that its labels fit none.
+    /// Addition to the error for a metric that no answer has: `; did you mean node_load1?`, or that its
+    /// labels match none.
     fn near_metrics(&self, name: &str, host: Option<&str>) -> Result<String, Failure> {
         let all = MetricsParams { limit: LIMIT_MAX, ..MetricsParams::default() };
         let params = DomainMetricsParams { metrics: all, host: host.map(ToOwned::to_owned) };
@@ -197,20 +198,20 @@ fn explain(client: &mut Client, method: &str, error: Error) -> Failure {
     client.explain(method, error)
 }
 
-/// The subject of a line that is about no check in particular.
+/// Subject of a status line that belongs to no particular check.
 const PLUGIN: &str = "VISPERF";
 
-/// Faults of a service that is there and does not work now: unavailable, timeout, busy.
+/// Faults of a service that exists but cannot answer now: unavailable, timeout, busy.
 const NOT_NOW: [i64; 3] = [-32011, -32004, -32005];
 
-/// The report where there is no answer.
+/// Report for a query without an answer.
 fn failed(failure: &Failure) -> Report {
     let is_down = matches!(failure, Failure::Unreachable(_))
         || matches!(failure, Failure::Fault { code, .. } if NOT_NOW.contains(code));
     Report::new(PLUGIN, if is_down { Level::Critical } else { Level::Unknown }, text_of(failure.message()))
 }
 
-/// Print the state for a command line that is wrong, in the words of clap.
+/// Print the state UNKNOWN for a wrong command line, with clap's message.
 pub(crate) fn mistaken(message: &str) -> Failure {
     crate::output::report(message.trim_end());
     let first = message.lines().next().map(str::to_owned);

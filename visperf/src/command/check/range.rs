@@ -5,7 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Values that raise no alert.
+/// Range of values that raise no alert.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Range {
     text: String,
@@ -15,12 +15,12 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// Whether this value raises the alert. A value that is not a number always does.
+    /// Whether this value raises an alert; NaN always does.
     pub(super) fn alerts(&self, value: f64) -> bool {
         value.is_nan() || (self.start..=self.end).contains(&value) == self.is_inverted
     }
 
-    /// More than so many raise the alert.
+    /// A range that raises an alert above `end`.
     pub(super) fn at_most(end: u32) -> Range {
         Range { text: end.to_string(), start: 0.0, end: end.into(), is_inverted: false }
     }

@@ -10,10 +10,10 @@ use super::range::Range;
 use crate::exit::Level;
 use crate::output::clean;
 
-/// Names listed in the text; the rest is counted.
+/// Most names listed in the text; the others are counted.
 const LISTED_MAX: usize = 5;
 
-/// What a check found.
+/// Result of a check.
 #[derive(Debug)]
 pub(super) struct Report {
     subject: &'static str,
@@ -22,7 +22,7 @@ pub(super) struct Report {
     figures: Vec<String>,
 }
 
-/// A figure of the performance data.
+/// One value in the performance data.
 #[derive(Debug, Default)]
 pub(super) struct Figure<'a> {
     pub(super) label: &'a str,
@@ -39,7 +39,8 @@ impl Report {
         Report { subject, level, text, figures: Vec::new() }
     }
 
-    /// One more figure; a value that is no number is left out, as the guidelines want.
+    /// Add a value to the performance data; a value that is not a finite number is left out, as the
+    /// guidelines require.
     pub(super) fn figure(mut self, figure: &Figure<'_>) -> Report {
         if !figure.value.is_finite() {
             return self;
@@ -58,7 +59,6 @@ impl Report {
         self
     }
 
-    /// The line.
     pub(super) fn line(&self) -> String {
         let level = match self.level {
             Level::Ok => "OK",
@@ -76,7 +76,7 @@ impl Report {
     }
 }
 
-/// The state of a value; critical is tested first.
+/// State for a value; critical is tested first.
 pub(super) fn level_of(value: f64, warning: Option<&Range>, critical: Option<&Range>) -> Level {
     let alerts = |range: Option<&Range>| range.is_some_and(|range| range.alerts(value));
     match (alerts(critical), alerts(warning)) {

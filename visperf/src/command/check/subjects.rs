@@ -1,6 +1,7 @@
 //! Evaluation of a daemon's answers: hosts, sensors, the domain, one metric.
 //!
-//! Pure. Rule: a host or value that is missing or out of date is never OK. Not here: the question (`super`), the line (`report`).
+//! Pure. Rule: a host or value that is missing or out of date is never OK. Not here: the query (`super`), the
+//! line (`report`).
 
 use super::range::Range;
 use super::report::{Figure, Report, level_of, listed};
@@ -9,18 +10,18 @@ use crate::output::figures::metric_value;
 use wire::api::domain::{Host, HostState, Summary};
 use wire::api::metrics::{Metric, Semantics, Value};
 
-/// When to raise alerts.
+/// Ranges outside which an alert is raised.
 #[derive(Debug, Default)]
 pub(super) struct Thresholds<'a> {
     pub(super) warning: Option<&'a Range>,
     pub(super) critical: Option<&'a Range>,
 }
 
-/// Hosts that do not report: all of the domain that should, or those that are named.
+/// Check that hosts report: all hosts of the domain that should, or the named ones.
 pub(super) fn hosts(all: &[Host], named: &[String], thresholds: &Thresholds<'_>) -> Report {
     let chosen: Vec<&Host> = all.iter().filter(|host| is_named(host, named)).collect();
     let unknown = named.iter().filter(|name| !chosen.iter().any(|host| host.host == **name));
-    // A host that left said so; a named one is expected to be there.
+    // A host that left the domain did so deliberately; a named host is expected to be live.
     let is_away = |host: &&&Host| match host.state {
         HostState::Live => false,
         HostState::Left => !named.is_empty(),
@@ -62,9 +63,9 @@ pub(super) fn hosts(all: &[Host], named: &[String], thresholds: &Thresholds<'_>)
         })
 }
 
-/// Sensors that report a problem of their own.
+/// Check for sensors that report a problem.
 pub(super) fn sensors(all: &[Host], named: &[String], thresholds: &Thresholds<'_>) -> Report {
-    // Of one that is about to report nothing is known yet.
+    // The health of a host that has not reported yet is unknown.
     let is_known = |host: &&Host| host.state == HostState::Live && host.health.is_some();
     let live: Vec<&Host> = all.iter().filter(|host| is_named(host, named)).filter(is_known).collect();
     let first_problem = |host: &&Host| Some(format!("{}: {}", host.host, host.health.as_ref()?.first()?));
@@ -107,12 +108,12 @@ pub(super) fn sensors(all: &[Host], named: &[String], thresholds: &Thresholds<'_
         })
 }
 
-/// The domain as a whole: represented, complete, and how fast it answers.
+/// Check the domain as a whole: represented, complete, and the time to the answer.
 #[allow(clippy::cast_precision_loss)] // figures of plugins are doubles
 pub(super) fn domain(summary: &Summary, took_secs: f64, thresholds: &Thresholds<'_>) -> Report {
     let Summary { domain, representative, hosts, hosts_live, unheard: missing, .. } = summary;
     let slow = level_of(took_secs, thresholds.warning, thresholds.critical);
-    // Hosts that are known not to be live are the concern of `check hosts`.
+    // Hosts that are known not to be live are covered by `check hosts`.
     let is_partial = summary.partial && hosts_live >= hosts;
     let level = slow.max(if missing.is_empty() && !is_partial { Level::Ok } else { Level::Warning });
     let mut text = format!(
@@ -140,12 +141,13 @@ pub(super) fn domain(summary: &Summary, took_secs: f64, thresholds: &Thresholds<
         .figure(&gauge("calls_running", whole(summary.calls.running)))
 }
 
-/// A metric that no host has; `near` names those that may have been meant.
+/// Report on a metric that no host has; `near` suggests similar names.
 pub(super) fn unknown_metric(name: &str, near: &str) -> Report {
     Report::new("METRIC", Level::Unknown, format!("no metric {name} is known{near}"))
 }
 
-/// One metric, of each host and label set that has it, at least of one. `now` and `age_max_secs` say which values are out of date.
+/// Check one metric, for each host and label set that has it, at least one. `now` and `age_max_secs` define
+/// which values are out of date.
 pub(super) fn metric(
     all: &[Metric],
     name: &str,
@@ -173,7 +175,7 @@ pub(super) fn metric(
             format!("{name}: {}; older than {age_max_secs} s: {}", listed(alerts), listed(old))
         }
     };
-    // Nothing is known of what is out of date; what is known to be wrong comes first.
+    // The state of an outdated value is unknown; a known problem comes first.
     let level = if level == Level::Ok && !old.is_empty() { Level::Unknown } else { level };
     all.iter().fold(Report::new("METRIC", level, text), |report, one| {
         report.figure(&Figure {
@@ -197,7 +199,7 @@ fn values(all: &[Metric], name: &str) -> String {
     listed(&all)
 }
 
-/// `wn01`, with the name where a glob was given, and the labels.
+/// Label of the performance data: `wn01`, the metric's name if a glob was given, and the labels.
 fn label(metric: &Metric, name: &str) -> String {
     let mut parts: Vec<String> = metric.host.iter().map(ToString::to_string).collect();
     if metric.name != name || parts.is_empty() {
@@ -207,7 +209,7 @@ fn label(metric: &Metric, name: &str) -> String {
     parts.join(" ")
 }
 
-/// The unit of the performance data: seconds, bytes, a counter, or none.
+/// Unit of the performance data: seconds, bytes, a counter, or none.
 fn unit(metric: &Metric) -> &'static str {
     match (metric.semantics, metric.unit.as_str()) {
         (Semantics::Counter, _) => "c",

@@ -1,7 +1,8 @@
-//! Gives orders to the processes of one host: asks what a process is, signs, hands the order to a daemon.
+//! Sender of signed commands to the processes of one host: looks up the process, signs, sends the command to
+//! a daemon.
 //!
-//! Rule: an order is signed at the moment it is handed over, with a number that was never used.
-//! Not here: who signs and how (`overlay::identity::operator`), what is asked of the person before (`super`).
+//! Rule: a command is signed at the moment it is sent, with a number that was never used.
+//! Not here: who signs and how (`overlay::identity::operator`), the confirmation by the user (`super`).
 
 use crate::client::target::Target;
 use crate::client::{Client, PATIENCE};
@@ -20,7 +21,7 @@ use wire::control::Act;
 use wire::id::{DomainName, HostName};
 use wire::process::ProcessKey;
 
-/// For one host.
+/// Sends commands to one host.
 pub(crate) struct Giver {
     client: Client,
     domain: DomainName,
@@ -29,11 +30,11 @@ pub(crate) struct Giver {
 }
 
 impl Giver {
-    /// For `host` of `domain`; `localhost` is the host of the daemon that is asked, and its domain counts where none is
-    /// given.
+    /// A sender for `host` of `domain`. `localhost` is the host of the queried daemon, and its domain is the
+    /// default.
     ///
     /// # Errors
-    /// If no daemon is reached, or no operator of the domain is at hand.
+    /// If no daemon is reached, or no operator certificate of the domain is found.
     pub(crate) fn new(target: &Target, domain: Option<&str>, host: &str) -> Result<Giver, Failure> {
         let mut client = Client::new(target);
         // A proxy shows its own info only to operators of that class, and it names no domain.
@@ -62,15 +63,15 @@ impl Giver {
         Ok(Giver { client, domain, host, operator })
     }
 
-    /// Where it is, as people say it.
+    /// Host and domain, for messages.
     pub(crate) fn place(&self) -> String {
         format!("{} of {}", self.host, self.domain)
     }
 
-    /// The process of this number, as the sensor knows it.
+    /// The process with this pid, as the sensor sees it.
     ///
     /// # Errors
-    /// If there is none, or it cannot be asked.
+    /// If there is none, or the sensor cannot be queried.
     pub(crate) fn find(&mut self, pid: u32) -> Result<Process, Failure> {
         let params = ProcessesParams { pid: Some(pid), limit: 1, ..ProcessesParams::default() };
         let found = self.ask(&params)?.typed.processes.pop();
@@ -83,10 +84,10 @@ impl Giver {
         })
     }
 
-    /// Order this; what the sensor answered.
+    /// Send a command; returns the sensor's answer.
     ///
     /// # Errors
-    /// If it cannot be signed, or the sensor refuses.
+    /// If the command cannot be signed, or the sensor refuses it.
     pub(crate) fn give(&mut self, process: ProcessKey, act: Act) -> Result<Answered<ControlAnswer>, Failure> {
         let order = self
             .operator
@@ -102,8 +103,8 @@ impl Giver {
     }
 }
 
-/// Where an operator may be: the state folder that was named, or the usual one; and that of the daemon that is asked, if it
-/// is on this machine.
+/// Folders that may hold an operator's certificate: the named state folder or the default one, and the folder
+/// of the queried daemon if it is on this machine.
 fn folders(target: &Target, address: &str, of_daemon: &str) -> Vec<PathBuf> {
     let named = target.named_state().map_or_else(state_folder::usual, ToOwned::to_owned);
     let of_daemon = PathBuf::from(of_daemon);
@@ -112,7 +113,7 @@ fn folders(target: &Target, address: &str, of_daemon: &str) -> Vec<PathBuf> {
     std::iter::once(named).chain(of_daemon).collect()
 }
 
-/// Whether this address is of this machine.
+/// Whether the address is on this machine.
 pub(crate) fn is_here(address: &str) -> bool {
     if address.starts_with(state_folder::SOCKET_MARK) {
         return true;

@@ -1,6 +1,6 @@
-//! `visperf kill`: a signal to processes of any host, by an operator.
+//! `visperf kill`: sends a signal to processes of any host, as an operator.
 //!
-//! Not here: what it shares with `renice` (`super`).
+//! Not here: the code shared with `renice` (`super`).
 
 use super::Common;
 use crate::exit::Failure;
@@ -29,15 +29,15 @@ pub(crate) struct Args {
     signal: Signal,
 }
 
-/// Send it.
+/// Send the signal.
 ///
 /// # Errors
-/// If there is no such process, this user is no operator, or the sensor refuses.
+/// If there is no such process, this user is not an operator, or the sensor refuses.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     super::run(&args.common, Act::Signal(args.signal))
 }
 
-/// The arguments of the program with `-9` and `-KILL`, as kill(1) has them, as `--signal`.
+/// Rewrite `-9` and `-KILL`, as kill(1) accepts them, to `--signal=…`.
 pub(crate) fn with_signals(arguments: Vec<OsString>) -> Vec<OsString> {
     if arguments.get(1).is_none_or(|command| command != "kill") {
         return arguments;

@@ -1,8 +1,8 @@
-//! Orders to processes: `visperf kill` and `visperf renice`, and what they share.
+//! Commands to processes: `visperf kill` and `visperf renice`, and their shared code.
 //!
-//! Rule: what is signed names the process that was shown, by its number and start; nothing is signed before the person who
-//! types has said yes, or `--yes` was given.
-//! Not here: whether an order is obeyed (`sensor::control`).
+//! Rule: the signed command names the process that was shown, by its pid and start time; nothing is signed
+//! before the user confirmed, or passed `--yes`.
+//! Not here: whether a command is executed (`sensor::control`).
 
 pub(crate) mod giver;
 pub(crate) mod kill;
@@ -21,7 +21,7 @@ use wire::api::processes::{PID_MAX, Process};
 use wire::control::Act;
 use wire::process::ProcessKey;
 
-/// Most processes of one command: as many as a sensor takes at once.
+/// Most processes in one command: the number that a sensor accepts at once.
 const PROCESSES_MAX: usize = 100;
 
 /// Which processes, confirmation and output.
@@ -49,13 +49,13 @@ struct Common {
     json: bool,
 }
 
-/// A process that is meant.
+/// A process to act on, and its description for messages.
 struct Meant {
     key: ProcessKey,
     shown: String,
 }
 
-/// Have `act` done to each of the processes.
+/// Apply `act` to each of the processes.
 fn run(common: &Common, act: Act) -> Result<(), Failure> {
     if common.start_ns.is_some() && common.pids.len() > 1 {
         return Err(Failure::Usage("--start-ns is of one process; give one PID".to_owned()));
@@ -116,7 +116,7 @@ fn shown(process: &Process) -> String {
     format!("{} ({}) of {user}, since {since}", process.name, process.pid)
 }
 
-/// What is to be done, as a question has it.
+/// Description of the action in the confirmation prompt.
 fn words(act: Act) -> String {
     match act {
         Act::Signal(signal) => format!("send {} to", signal.as_str()),
@@ -147,7 +147,7 @@ fn confirm(meant: &[Meant], act: Act, place: &str) -> Result<(), Failure> {
     }
 }
 
-/// What came of it, in a line.
+/// Result of a command, as one line.
 fn told(done: &ControlAnswer, shown: &str) -> String {
     let act = &done.act;
     let (what, then) = match act.strip_prefix("nice=") {

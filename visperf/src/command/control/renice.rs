@@ -1,6 +1,6 @@
-//! `visperf renice`: how much processes of any host give way to others, by an operator.
+//! `visperf renice`: sets the niceness of processes of any host, as an operator.
 //!
-//! Not here: what it shares with `kill` (`super`).
+//! Not here: the code shared with `kill` (`super`).
 
 use super::Common;
 use crate::exit::Failure;
@@ -26,10 +26,10 @@ fn nice(text: &str) -> Result<Nice, String> {
     Nice::try_from(number).map_err(|error| error.to_string())
 }
 
-/// Set it.
+/// Set the niceness.
 ///
 /// # Errors
-/// If there is no such process, this user is no operator, or the sensor refuses.
+/// If there is no such process, this user is not an operator, or the sensor refuses.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     super::run(&args.common, Act::Renice(args.nice))
 }

@@ -1,6 +1,6 @@
-//! `visperf domain certify`: a certificate that the root itself signs, for operators and filter-admins.
+//! `visperf domain certify`: issues a certificate signed by the root key, for operators and filter-admins.
 //!
-//! Not here: taking it (`command::join`).
+//! Not here: installing it (`command::join`).
 
 use crate::command::membership::{self, State, role_words};
 use crate::exit::Failure;
@@ -46,10 +46,10 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Certify.
+/// Issue the certificate.
 ///
 /// # Errors
-/// If no domain was created here, the root key is elsewhere, or the host belongs to another key.
+/// If no domain was created here, the root key is not here, or the host belongs to another key.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.life > LIFE_BY_ROOT_MAX {
         let days = LIFE_BY_ROOT_MAX.as_secs() / 86_400;

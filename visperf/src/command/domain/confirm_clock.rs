@@ -1,4 +1,4 @@
-//! `visperf domain confirm-clock`: the operator says that the clock of the issuer's host is right.
+//! `visperf domain confirm-clock`: the operator confirms that the clock of the issuer's host is right.
 //!
 //! Not here: when that is needed (`overlay::identity::issuer_clock`).
 
@@ -26,10 +26,10 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Confirm.
+/// Confirm the clock.
 ///
 /// # Errors
-/// If no domain was created here, or its files cannot be used.
+/// If no domain was created here, or its files cannot be read or written.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (files, now) = (args.state.domain_files()?, times::now());
     files.confirm_clock(now, clock::now()).map_err(membership::failure)?;

@@ -1,4 +1,4 @@
-//! `visperf domain create`: a new domain, with this host as its issuer and first member.
+//! `visperf domain create`: creates a domain, with this host as its issuer and first member.
 //!
 //! Not here: the files (`overlay::identity::domain_files`).
 
@@ -29,10 +29,10 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Create it, or complete what an earlier try left.
+/// Create the domain, or complete an earlier attempt.
 ///
 /// # Errors
-/// If another domain is here, or a file cannot be made.
+/// If this host has another domain, or a file cannot be created.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let domain =
         DomainName::try_from(args.name.as_str()).map_err(|error| Failure::Usage(error.to_string()))?;

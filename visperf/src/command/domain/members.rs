@@ -1,6 +1,6 @@
-//! `visperf domain members`: who has a certificate of the domain, or had one lately.
+//! `visperf domain members`: the members with a certificate of the domain, and recent former ones.
 //!
-//! Not here: which of them run now (`command::hosts`).
+//! Not here: which of them are running (`command::hosts`).
 
 use crate::cli::Width;
 use crate::command::membership::{self, State, role_words};
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     width: Width,
 }
 
-/// Print them.
+/// Print the members.
 ///
 /// # Errors
 /// If no domain was created here, or its files cannot be read.

@@ -1,6 +1,7 @@
-//! `visperf domain`: create a domain on this host, and keep the list of its members.
+//! `visperf domain`: creates a domain on this host, and manages its members.
 //!
-//! Not here: tokens (`command::token`), joining (`command::join`), what a directory knows (`command::domains`).
+//! Not here: tokens (`command::token`), joining (`command::join`), the domains of a directory
+//! (`command::domains`).
 
 mod certify;
 mod confirm_clock;
@@ -40,7 +41,7 @@ enum Action {
 /// Run the action.
 ///
 /// # Errors
-/// As the action says.
+/// The errors of the action.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match &args.action {
         Action::Create(args) => create::run(args),

@@ -1,6 +1,6 @@
-//! `visperf domain revoke`: end a membership.
+//! `visperf domain revoke`: revokes a membership.
 //!
-//! Not here: how others hear of it (the issuer's daemon hands the list on).
+//! Not here: how other daemons receive the revocation list (the issuer's daemon distributes it).
 
 use crate::command::membership::{self, State};
 use crate::exit::Failure;
@@ -28,10 +28,10 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Revoke.
+/// Revoke the membership.
 ///
 /// # Errors
-/// If no domain was created here, no one has that name, or it is the issuer itself.
+/// If no domain was created here, no member has that name, or it is the issuer itself.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let files = args.state.domain_files()?;
     let own = args.state.key()?.peer();

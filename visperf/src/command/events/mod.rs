@@ -1,7 +1,7 @@
-//! `visperf events`: the events a daemon holds, and with `--follow` those to come.
+//! `visperf events`: the events that a daemon stores, and with `--follow` new ones as they arrive.
 //!
-//! Rule: every page is asked for with the cursor of the one before, also after the connection was lost or
-//! the daemon restarted; so no event is printed twice and none is left out unnoticed.
+//! Rule: every page is requested with the cursor of the previous one, also after a lost connection or a
+//! restart of the daemon; so no event is printed twice and none is missed without notice.
 
 mod interrupt;
 
@@ -30,18 +30,19 @@ use wire::api::{Request, Span, UnixTime};
 use wire::backoff::Backoff;
 use wire::event::Kind;
 
-/// Events asked for at a time.
+/// Events requested at a time.
 const PAGE: u64 = 1_000;
-/// The most that a daemon gives of the newest.
+/// Most of the newest events that a daemon returns.
 const LAST_MAX: u64 = 10_000;
-/// How long a daemon may wait for a first event before it answers with none.
+/// How long a daemon may wait for a first event before it returns an empty answer.
 const WAIT: Duration = Duration::from_secs(20);
-/// Most events that are known again when a new representative sends them; some 3 MB.
+/// Size of the buffer of event ids that detects events a new representative sends again; some 3 MB.
 const SEEN_MAX: usize = 100_000;
 /// The cursor behind the newest event.
 const NEWEST: &str = "end";
 /// Pauses between tries to reach a daemon again: short at first, for most restarts take a second.
-const BACKOFF: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5));
+const AGAIN_FIRST: Duration = Duration::from_millis(250);
+const AGAIN_MOST: Duration = Duration::from_secs(5);
 
 /// Print the events of the domain, oldest first; with --limit the newest so many; with --follow also those to come
 ///
@@ -125,12 +126,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             is_found = !events.is_empty();
             break;
         }
-        // Nothing that happens from now on is before a time that is over.
+        // No event from now on can be before a bound that has passed.
         let is_over = args.between.until.is_some_and(|until| until < times::now());
         if args.follow && is_over && events.is_empty() && was_empty {
             break;
         }
-        // A page without an event ends it; one may be empty because the daemon looked through others.
+        // A page without events ends the reading; the daemon may return an empty page while it scans events
+        // that do not match.
         if !args.follow && events.is_empty() && (was_empty || !reading.moved) {
             break;
         }
@@ -149,7 +151,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 impl Args {
-    /// Whether the newest are wanted, and not those from some place on.
+    /// Whether the newest events are requested, and not those from some cursor on.
     fn is_last(&self) -> bool {
         self.limit.is_some() && !self.follow && self.cursor.is_none()
     }
@@ -159,11 +161,11 @@ struct Reading<'a> {
     args: &'a Args,
     client: Client,
     place: Arc<Place>,
-    /// Whether the last answer's cursor was another than before.
+    /// Whether the last answer moved the cursor.
     moved: bool,
     /// Whether a daemon ever answered.
     reached: bool,
-    /// With --follow: what was printed lately, which a new representative may send again.
+    /// With --follow: recently printed events, which a new representative may send again.
     seen: Option<Seen>,
     output: Output,
     lines: EventLines,
@@ -189,10 +191,10 @@ impl Reading<'_> {
         }
     }
 
-    /// What to ask for, where `left` more events are wanted.
+    /// Parameters of the next request, with `left` more events to print.
     fn params(&self, left: u64) -> EventsParams {
         let (args, cursor) = (self.args, self.place.cursor());
-        // The first answer says where the newest event is, and with it what Ctrl-C shows; it must not wait.
+        // The first answer returns the cursor of the newest event, which Ctrl-C prints; it must not wait.
         let waits = args.follow && cursor != NEWEST;
         EventsParams {
             cursor: (!args.is_last()).then_some(cursor),
@@ -221,7 +223,7 @@ impl Reading<'_> {
         }
     }
 
-    /// The next answer. With --follow a daemon that went away is waited for, once it was reached.
+    /// The next answer. With --follow a lost daemon is retried, if it was reached before.
     fn page(&mut self, left: u64) -> Result<Answered<Events>, Failure> {
         let params = self.params(left);
         let reached_before = self.reached;
@@ -254,7 +256,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Events that were deleted before this cursor could read them are a gap that must be seen.
+    /// Report events that were deleted before this cursor could read them: a gap must be visible.
     fn tell_missed(&mut self, missed: u64) -> Result<(), Failure> {
         if missed > 0 {
             self.output.flush()?;
@@ -266,7 +268,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Print at most `most` events, then take over the answer's cursor; how many were printed.
+    /// Print at most `most` events, then store the answer's cursor; returns the number printed.
     fn print(&mut self, answer: &Answered<Events>, most: u64) -> Result<u64, Failure> {
         let printing = self.place.begin();
         let mut printed = 0;
@@ -274,7 +276,7 @@ impl Reading<'_> {
         let events = answer.typed.events.iter().zip(&raw);
         let mut events: Vec<(&Event, &Value)> =
             events.take(usize::try_from(most).unwrap_or(usize::MAX)).collect();
-        // Logs are read one after the other, and each may be behind.
+        // Logs are read one after another, and each may lag.
         events.sort_by_key(|(event, _)| event.time);
         for (event, raw) in events {
             if self.seen.as_mut().is_some_and(|seen| !seen.is_new(&event.id)) {

@@ -1,6 +1,6 @@
-//! `visperf filter new`: the beginning of a filter for logs that none reads.
+//! `visperf filter new`: writes a first version of a filter for logs that no filter reads.
 //!
-//! Rule: what it writes is a filter that compiles, with guesses as comments.
+//! Rule: its output is a filter that compiles, with the guesses in comments.
 
 use crate::command::membership::quoted;
 use crate::exit::Failure;
@@ -31,10 +31,10 @@ pub(crate) struct Args {
     output: Option<PathBuf>,
 }
 
-/// Write the beginning.
+/// Write the first version.
 ///
 /// # Errors
-/// If a log cannot be read, the name is none, or the file exists.
+/// If a log cannot be read, the name is not valid, or the file exists.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let most = (skeleton::LINES_MAX / args.logs.len()).max(1);
     let logs = args.logs.iter().map(|path| sample(args, path, most)).collect::<Result<Vec<_>, _>>()?;

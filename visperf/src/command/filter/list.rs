@@ -1,6 +1,6 @@
-//! `visperf filter list`: every filter at hand.
+//! `visperf filter list`: every available filter.
 //!
-//! Not here: where filters are looked for (`filter_sources`).
+//! Not here: where filters are searched (`filter_sources`).
 
 use crate::cli::Width;
 use crate::exit::Failure;
@@ -22,7 +22,7 @@ pub(crate) struct Args {
 /// Print the filters.
 ///
 /// # Errors
-/// If a folder of filters cannot be read, or the output.
+/// If a folder of filters cannot be read, or the output cannot be written.
 pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
     let sources = FilterSources::load(folders)?;
     let mut output = args.width.output();
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
     output.flush()
 }
 
-/// The globs; on a terminal the first few, for an overview.
+/// The globs of file names; on a terminal only the first few.
 fn shown_names(globs: &[String], output: &Output) -> String {
     const SHOWN: usize = 4;
     if output.width().is_none() {

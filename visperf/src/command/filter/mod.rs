@@ -1,4 +1,4 @@
-//! `visperf filter`: list, show, test, try and begin log filters, without a daemon.
+//! `visperf filter`: lists, shows, tests, tries and creates log filters, without a daemon.
 //!
 //! Not here: the filters of a running sensor (`command::filters`).
 
@@ -44,7 +44,7 @@ enum Action {
 /// Run the action.
 ///
 /// # Errors
-/// As the action says.
+/// The errors of the action.
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     match args.action {
         Action::List(list) => list::run(&list, &args.folders),

@@ -1,6 +1,6 @@
-//! `visperf filter show`: one filter's text.
+//! `visperf filter show`: prints one filter's text.
 //!
-//! Rule: the text as it stands in its file, so that it can be saved and changed.
+//! Rule: the text is printed as it is in its file, so that it can be saved and changed.
 
 use crate::exit::Failure;
 use crate::filter_sources::{FilterFolders, FilterSources};
@@ -27,7 +27,7 @@ pub(crate) struct Args {
 /// Print the filter.
 ///
 /// # Errors
-/// If there is none of this name, or the output fails.
+/// If there is no filter of this name, or the output cannot be written.
 pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
     let sources = FilterSources::load(folders)?;
     let filter = sources.named_or_file(&args.name)?;

@@ -1,4 +1,4 @@
-//! `visperf filter test`: the tests that filters carry, with a verdict for each.
+//! `visperf filter test`: runs the tests that filters contain, with a verdict for each.
 //!
 //! Not here: how a test is run (`log_filters::test_lines`).
 
@@ -32,7 +32,7 @@ pub(crate) struct Args {
 /// Run the tests.
 ///
 /// # Errors
-/// The worst of what was met: a test that failed, a filter that is refused.
+/// The worst failure: a test that failed, or a filter that is refused.
 pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
     let mut output = Output::stdout();
     let mut sources = None;
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
     worst.map_or(Ok(()), |kind| Err(Failure::Told(kind)))
 }
 
-/// A file is read as a file; only what is none is looked up by name.
+/// Read an existing file; other arguments are looked up by name.
 fn find(
     given: &str,
     folders: &FilterFolders,
@@ -77,13 +77,13 @@ fn find(
     sources.as_ref().expect("set above").named_or_file(given)
 }
 
-/// Whether all tests of a filter passed.
+/// Run the tests of a filter; returns whether all passed.
 fn test(given: &str, filter: &Arc<Filter>, json: bool, output: &mut Output) -> Result<bool, Failure> {
     let failures = test_lines::run(filter);
     let tests = tests(filter.text());
     let mut left = failures.iter().peekable();
     for (name, line) in &tests {
-        // Failures come in the order of the tests.
+        // Failures are in the order of the tests.
         let failure = left.next_if(|failure| failure.test == *name);
         if json {
             output.json(&json!({
@@ -113,7 +113,7 @@ fn test(given: &str, filter: &Arc<Filter>, json: bool, output: &mut Output) -> R
     Ok(failures.is_empty())
 }
 
-/// The names of the tests in a filter's text, and the lines where they begin.
+/// The names of the tests in a filter's text, and the lines where they start.
 fn tests(text: &str) -> Vec<(String, usize)> {
     #[derive(Deserialize)]
     struct Tests {

@@ -1,6 +1,6 @@
-//! `visperf filter try`: what a filter finds in logs, and what it does not know.
+//! `visperf filter try`: the events that a filter finds in logs, and the lines that it does not match.
 //!
-//! Not here: reading the logs and what is printed of them (`trial`).
+//! Not here: reading the logs and printing the results (`trial`).
 
 use crate::cli::Width;
 use crate::command::daemons::host_name;
@@ -31,7 +31,7 @@ use wire::event::Id;
 use wire::id::{Generation, SensorKey};
 use wire::time::Time;
 
-/// Calls held at a time, about 100 MB of them; a longer log has its older ones dropped and counted.
+/// Calls stored at a time, about 100 MB; in a longer log older calls are dropped and counted.
 const CALLS_MAX: usize = 100_000;
 
 /// Run logs through a filter: the events, the lines that no rule took, what never fired
@@ -79,7 +79,7 @@ pub(crate) struct Args {
     unknown: usize,
 }
 
-/// The trial so far, over all logs.
+/// State of a trial over all logs.
 struct Trial<'a> {
     args: &'a Args,
     sources: FilterSources,
@@ -88,24 +88,24 @@ struct Trial<'a> {
     seen: Time,
     output: Output,
     lines: EventLines,
-    /// Times are shown in the zone of the logs that no `--zone` names.
+    /// Zone for shown times: that of the logs that no `--zone` names.
     shown_in: TimeZone,
     joiner: Joiner,
     offsets: HourOffsets,
-    /// What the logs remember for each other.
+    /// State shared between the logs.
     across: AcrossLogs,
-    /// The logs read so far: what they remember for others lasts as long as they do.
+    /// The logs read so far; what they share with others is dropped with them.
     logs_read: Vec<Log>,
     unknown: Unknown,
     summary: Summary,
-    /// What is likely wrong with the filter.
+    /// Likely mistakes in the filter.
     hints: Vec<String>,
 }
 
-/// Try the logs.
+/// Run the trial.
 ///
 /// # Errors
-/// The worst of what was met: a log that cannot be read, or that no filter reads, while others went on.
+/// The worst failure: a log that cannot be read, or that no filter reads, while the others were processed.
 pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
     let sources = FilterSources::load(folders)?;
     let forced = args.filter.as_deref().map(|name| sources.named_or_file(name)).transpose()?;
@@ -200,7 +200,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Whether a log that was given a filter by its name or beginning is of another format.
+    /// Warning that a log whose filter was chosen by name or content has another format.
     fn doubt(&self, shown: &str, filter: &Filter, log: &Log) -> Option<String> {
         let counters = log.counters();
         let (records, unknown) = (counters.taken + counters.unknown, counters.unknown);
@@ -224,7 +224,7 @@ impl Trial<'_> {
         self.output.line(&doubt)
     }
 
-    /// The filter for a log, as printed to the user.
+    /// Choose the filter for a log, and print the choice.
     fn filter(&mut self, shown: &str, file_name: &str, beginning: &[u8]) -> Result<Arc<Filter>, Failure> {
         let registry = &self.sources.registry;
         let (filter, reason) = match &self.forced {
@@ -274,7 +274,7 @@ impl Trial<'_> {
         self.output.line(&line)
     }
 
-    /// After all logs: calls, unknown lines, sums.
+    /// Print the results over all logs: calls, unknown lines, sums.
     fn end(&mut self) -> Result<(), Failure> {
         if self.args.calls {
             let mut calls = self.joiner.calls().map(|call| Call::from(&call));

@@ -1,6 +1,6 @@
-//! `visperf processes --call`: the processes that serve or served a call, and what they use.
+//! `visperf processes --call`: the processes that serve or served a call, and the resources they use.
 //!
-//! Not here: how they are known (`sensor::serving`).
+//! Not here: how processes are assigned to calls (`sensor::serving`).
 
 use super::{Args, cpu_time};
 use crate::cli::OfDomain;
@@ -20,18 +20,18 @@ use wire::api::samples::{
     CallProcesses, CallProcessesParams, EndedProcess, Sample, SampleChoice, ServingProcess,
 };
 
-/// How to see what not every user may see.
+/// Note on how to see processes that not every user may see.
 const MORE: &str =
     "root and the job's user see more over the daemon's local socket, which commands without --connect use";
 
-/// A process, with what its newest sample says that it uses, and how it ended.
+/// A process, with the usage in its newest sample, and how it ended.
 struct Row {
     process: ServingProcess,
     sample: Option<Sample>,
     end: Option<EndedProcess>,
 }
 
-/// Print them.
+/// Print the processes.
 pub(super) fn print(args: &Args, call: &str) -> Result<(), Failure> {
     let answer = ask(args, call, SampleChoice { limit: 0, ..SampleChoice::default() })?;
     let samples = newest_samples(args, call, answer.typed.total)?;
@@ -58,7 +58,8 @@ fn ask(args: &Args, call: &str, samples: SampleChoice) -> Result<Answered<CallPr
     query::request(&args.query, &CallProcessesParams { call: call.to_owned(), samples }, &args.place.about())
 }
 
-/// Refuse a call that the domain does not know. A user who may not see the domain's calls learns only that no process serves it.
+/// Refuse a call that the domain does not know. A user without permission to see the domain's calls gets only
+/// the message that no process serves it.
 fn refuse_unknown(args: &Args, call: &str) -> Result<(), Failure> {
     let whose = OfDomain { domain: args.place.domain.clone() };
     match call_names::check(&args.query, &whose, false, call) {
@@ -70,7 +71,8 @@ fn refuse_unknown(args: &Args, call: &str) -> Result<(), Failure> {
     }
 }
 
-/// The newest samples of the call's processes, in the order of time; none for JSON, which has the processes alone.
+/// The newest samples of the call's processes, in chronological order; none for JSON, which has only the
+/// processes.
 fn newest_samples(args: &Args, call: &str, total: u64) -> Result<Vec<Sample>, Failure> {
     if total == 0 || args.query.json {
         return Ok(Vec::new());
@@ -80,13 +82,13 @@ fn newest_samples(args: &Args, call: &str, total: u64) -> Result<Vec<Sample>, Fa
     Ok(ask(args, call, newest)?.typed.samples)
 }
 
-/// A process by its number and start, which are the same in all lists of an answer.
+/// Key of a process: its pid and start time, which are the same in all lists of an answer.
 fn key(pid: u32, start: UnixTime) -> (u32, i64) {
     (pid, start.0.micros())
 }
 
 fn rows(answer: CallProcesses, samples: Vec<Sample>) -> Vec<Row> {
-    // Of several samples the last stays.
+    // Of several samples of a process, the last one is used.
     let mut newest: HashMap<_, _> =
         samples.into_iter().map(|sample| (key(sample.pid, sample.start), sample)).collect();
     let mut ends: HashMap<_, _> =
@@ -113,7 +115,7 @@ impl Row {
         self.process.ended.or(self.end.as_ref().map(|end| end.time))
     }
 
-    /// `0`, `1`, `signal 9`; empty if it is not known, or it lives.
+    /// `0`, `1`, `signal 9`; empty if it is not known, or the process is running.
     fn exit(&self) -> String {
         match self.end.as_ref().map(|end| (end.signal, end.status)) {
             Some((Some(signal), _)) => format!("signal {signal}"),
@@ -137,7 +139,7 @@ impl Row {
     }
 }
 
-/// What a process uses, or all of them; what it used up to now also after its end.
+/// Resource usage of a process, or a sum of several; the totals are also set for a process that ended.
 #[derive(Clone, Copy, Default)]
 struct Usage {
     cpu: Option<f64>,
@@ -159,7 +161,7 @@ impl Usage {
         }
     }
 
-    /// The cells CPU, CPU TIME, MEMORY and IO.
+    /// The columns CPU, CPU TIME, MEMORY and IO.
     fn cells(self) -> [Cell; 4] {
         [
             self.cpu.map(share),
@@ -211,7 +213,7 @@ mod tests {
     use crate::output::kept::Kept;
     use serde_json::{Value, json};
 
-    /// What is printed of these, without the head.
+    /// The printed rows, without the head.
     fn printed(processes: Value, ended: Value, samples: Value) -> Vec<String> {
         let answer = json!({ "processes": processes, "ended": ended });
         let answer: CallProcesses = serde_json::from_value(answer).expect("an answer");
@@ -259,7 +261,7 @@ mod tests {
             {"pid": 9, "start": 1.0, "known_by": "parent", "name": "another"},
             {"pid": 10, "start": 1.0, "known_by": "parent", "name": "recorded"},
         ]);
-        // Of a process that only a recording has, the end is in the list of those that ended alone.
+        // The end of a process that only a recording contains is only in the list of ended processes.
         let ended = json!([{"pid": 10, "start": 1.0, "time": 2.5, "name": "recorded", "status": 0}]);
         let lines = printed(processes, ended, samples);
         let expected = ["7", "cgroup", "50", "%", "1:01.00", "2.0", "KiB", "2.0"];

@@ -1,4 +1,4 @@
-//! `visperf recordings cut`: a part of a recording as a recording of its own.
+//! `visperf recordings cut`: copies a part of a recording into another recording.
 //!
 //! Not here: the cutting (`wire::recording`).
 
@@ -39,10 +39,10 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// That part of the recording; all of it if no bounds are given.
+    /// This part of the recording; all of it without bounds.
     ///
     /// # Errors
-    /// If a bound is no time, or nothing lies between them.
+    /// If a bound is not a time, or the part is empty.
     pub(super) fn of(&self, recording: Recording) -> Result<Recording, Failure> {
         if self.from.is_none() && self.to.is_none() {
             return Ok(recording);
@@ -71,7 +71,7 @@ impl Part {
     }
 }
 
-/// A moment since boot, in nanoseconds.
+/// Parse a time; returns nanoseconds since boot.
 fn moment_ns(text: &str, recording: &Recording) -> Result<u64, String> {
     let header = &recording.header;
     let nanos = |text: &str| times::span(text).map(|span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
@@ -82,10 +82,10 @@ fn moment_ns(text: &str, recording: &Recording) -> Result<u64, String> {
     }
 }
 
-/// Cut it.
+/// Cut the part out.
 ///
 /// # Errors
-/// If the file cannot be read, nothing lies between the bounds, or the part cannot be written.
+/// If the file cannot be read, the part is empty, or it cannot be written.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     file::refuse_existing(&args.output, args.force)?;
     let part = args.part.of(file::read(&args.file)?)?;

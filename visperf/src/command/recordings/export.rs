@@ -1,6 +1,6 @@
-//! `visperf recordings export`: the samples of a recording as a table for other programs.
+//! `visperf recordings export`: prints the samples of a recording for other programs, as csv or JSON.
 //!
-//! Rule: one line is one process in one sweep; numbers are whole where they are counted. Fields are those of
+//! Rule: one row is one process in one sweep; counters are integers. The fields are those of
 //! `sensor.recording`.
 
 use super::cut::Part;
@@ -14,7 +14,7 @@ use wire::process::{Life, Process};
 use wire::recording::Recording;
 use wire::recording::segment::{Item, Player};
 
-/// The columns of a table.
+/// Columns of the csv table.
 const COLUMNS: [&str; 15] = [
     "time",
     "pid",
@@ -53,10 +53,10 @@ pub(crate) struct Args {
     part: Part,
 }
 
-/// Print them.
+/// Print the samples.
 ///
 /// # Errors
-/// If the file cannot be read, nothing lies between the bounds, or the output fails.
+/// If the file cannot be read, the part is empty, or the output cannot be written.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let recording = args.part.of(file::read(&args.file)?)?;
     let mut output = Output::stdout().whole();
@@ -149,7 +149,7 @@ fn told(event: &wire::event::Event) -> Value {
     })
 }
 
-/// A row of the table; a field that is not known is empty.
+/// A row of the table; an unknown field is empty.
 fn line(sample: &Value) -> String {
     let field = |name: &&str| match sample.get(*name) {
         None | Some(Value::Null) => String::new(),
@@ -159,7 +159,7 @@ fn line(sample: &Value) -> String {
     COLUMNS.iter().map(field).collect::<Vec<_>>().join(",")
 }
 
-/// As RFC 4180 has it: in quotes where it holds what separates.
+/// Quote a field by RFC 4180: only if it contains a separator or a quote.
 fn quoted(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),

@@ -1,6 +1,6 @@
-//! `visperf recordings fetch`: a recording's file, from wherever its host is.
+//! `visperf recordings fetch`: downloads the file of a recording from its host.
 //!
-//! Rule: the file has its name only when all of it is there.
+//! Rule: the file gets its name only after it was written completely.
 
 use super::file;
 use crate::cli::{Place, Query};
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     place: Place,
 }
 
-/// Fetch it.
+/// Download the recording.
 ///
 /// # Errors
 /// If no daemon is reached, it answers with a fault, or the file cannot be written.

@@ -1,7 +1,7 @@
-//! Recordings as files of the user: read, written, and summed up in a line.
+//! Recording files of the user: reading, writing, and a summary in one line.
 //!
-//! Rule: a file that is damaged is read as far as it can be, and that is reported; a file that is there is replaced only where
-//! that is said, and by a whole one.
+//! Rule: a damaged file is read as far as possible, and the damage is reported; an existing file is replaced
+//! only with `--force`, and only by a complete one.
 
 use crate::exit::Failure;
 use crate::output::figures::count;
@@ -11,14 +11,14 @@ use std::io::Write;
 use std::path::Path;
 use wire::recording::{LEN_MAX_BYTES, Recording};
 
-/// Sweeps may be late: a gap is longer than so many periods, and than this.
+/// A gap is longer than this number of periods and than this time: single sweeps may be late.
 const GAP_PERIODS: u64 = 2;
 const GAP_LEAST_NS: u64 = 500_000_000;
 
-/// The recording in a file.
+/// Read a recording from a file.
 ///
 /// # Errors
-/// If it cannot be read, or is none.
+/// If the file cannot be read, or is not a recording.
 pub(super) fn read(path: &Path) -> Result<Recording, Failure> {
     let failed = |error: std::io::Error| Failure::Failed(format!("{}: {error}", path.display()));
     let len = std::fs::metadata(path).map_err(failed)?.len();
@@ -29,10 +29,10 @@ pub(super) fn read(path: &Path) -> Result<Recording, Failure> {
     parse(path, &std::fs::read(path).map_err(failed)?)
 }
 
-/// The recording in these bytes, which stand or will stand in that file.
+/// Parse a recording; `path` names the file in messages.
 ///
 /// # Errors
-/// If they are none.
+/// If the bytes are not a recording.
 pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Recording, Failure> {
     let read = Recording::read(bytes);
     let recording = read.map_err(|error| Failure::Refused(format!("{}: {error}", path.display())))?;
@@ -42,7 +42,7 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Recording, Failure> {
     Ok(recording)
 }
 
-/// What of it could not be read, and when samples are missing; none if all was read.
+/// Description of the damage, and of the times without samples; `None` for an intact file.
 fn damage(recording: &Recording, zone: &TimeZone) -> Option<String> {
     let damage = recording.damage;
     let blocks = match damage.blocks {
@@ -68,7 +68,7 @@ fn damage(recording: &Recording, zone: &TimeZone) -> Option<String> {
     Some(format!("{}{missing}", told.join("; ")))
 }
 
-/// When its window has no sweeps for longer than they are apart, in nanoseconds since boot.
+/// Gaps between the sweeps of the recording's window, in nanoseconds since boot.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // A period within bounds.
 fn gaps_ns(recording: &Recording) -> Vec<(u64, u64)> {
     let header = &recording.header;
@@ -86,10 +86,10 @@ fn gaps_ns(recording: &Recording) -> Vec<(u64, u64)> {
     gaps
 }
 
-/// Refuse a file that is there, unless it is to be replaced.
+/// Refuse an existing file without `--force`.
 ///
 /// # Errors
-/// If it is there.
+/// If the file exists.
 pub(super) fn refuse_existing(path: &Path, is_forced: bool) -> Result<(), Failure> {
     match !is_forced && path.symlink_metadata().is_ok() {
         true => Err(exists(path)),
@@ -104,7 +104,6 @@ fn exists(path: &Path) -> Failure {
     ))
 }
 
-/// Write a recording.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -114,10 +113,10 @@ pub(super) fn write(path: &Path, recording: &Recording, is_forced: bool) -> Resu
     write_bytes(path, &bytes, is_forced)
 }
 
-/// Write a file, whole or not at all.
+/// Write a file atomically.
 ///
 /// # Errors
-/// If it cannot be written, or is there and is not to be replaced.
+/// If it cannot be written, or exists and may not be replaced.
 pub(super) fn write_bytes(path: &Path, bytes: &[u8], is_forced: bool) -> Result<(), Failure> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
@@ -131,7 +130,7 @@ pub(super) fn write_bytes(path: &Path, bytes: &[u8], is_forced: bool) -> Result<
     })
 }
 
-/// What is in it, in a line.
+/// Summary of a recording, as one line.
 pub(super) fn told(recording: &Recording) -> String {
     let sweeps: u64 = recording.segments.iter().map(|segment| u64::from(segment.sweeps)).sum();
     let samples: u64 = recording.segments.iter().map(|segment| segment.samples).sum();

@@ -1,6 +1,6 @@
-//! `visperf recordings list`: the recordings of a host, the newest first.
+//! `visperf recordings list`: the recordings of a host, newest first.
 //!
-//! Not here: their samples (`export`).
+//! Not here: the samples in them (`export`).
 
 use crate::cli::{Place, Query};
 use crate::command::query::{items, print_typed, request};
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     place: Place,
 }
 
-/// Print them.
+/// Print the recordings.
 ///
 /// # Errors
 /// If no daemon is reached, or it answers with a fault.

@@ -1,6 +1,6 @@
-//! `visperf recordings`: what flight recorders kept of all processes around something that happened.
+//! `visperf recordings`: the flight recorder's recordings of all processes around an event.
 //!
-//! Not here: the recorder (the sensor has it), the form of the files (`wire::recording`).
+//! Not here: the recorder (the sensor has it), the file format (`wire::recording`).
 
 mod cut;
 mod export;
@@ -42,7 +42,7 @@ enum Action {
 /// Run the action.
 ///
 /// # Errors
-/// As the action says.
+/// The errors of the action.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match &args.action {
         Action::List(args) => list::run(args),

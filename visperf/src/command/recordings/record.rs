@@ -1,4 +1,4 @@
-//! `visperf recordings record`: an operator's order to record.
+//! `visperf recordings record`: starts a recording, as an operator.
 //!
 //! Not here: triggers (the sensor's configuration has them).
 
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     note: Option<String>,
 }
 
-/// Seconds, or a span with its unit.
+/// Parse seconds, or a duration with a unit.
 fn secs(text: &str) -> Result<Duration, String> {
     match text.trim().parse::<f64>() {
         Ok(secs) => Duration::try_from_secs_f64(secs).map_err(|error| error.to_string()),
@@ -38,7 +38,7 @@ fn secs(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Order it, and print its id.
+/// Start the recording, and print its id.
 ///
 /// # Errors
 /// If no daemon is reached, or it answers with a fault.

@@ -1,6 +1,6 @@
-//! `visperf token create`: a line that lets another host into the domain that was created here.
+//! `visperf token create`: prints a line that admits another host to the domain that was created here.
 //!
-//! Not here: using one (`command::join`).
+//! Not here: using a token (`command::join`).
 
 use crate::command::daemons;
 use crate::command::membership::{self, State, role_words};
@@ -58,10 +58,10 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Make one.
+/// Create a token.
 ///
 /// # Errors
-/// If no domain was created here, or the wish is more than a token may give.
+/// If no domain was created here, or the request exceeds the limits of a token.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let files = args.state.domain_files()?;
     let addresses = addresses(args)?;
@@ -81,13 +81,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     show(args, roles, &made)
 }
 
-/// What a token that only joins is to be good for.
+/// Specification of a join token.
 fn wish(args: &Args, roles: Roles) -> Result<Wish, Failure> {
     let life = life(args, token::LIFE, token::LIFE_MAX)?;
     Ok(Wish { roles, priority: args.priority, uses: args.uses.unwrap_or(1), life })
 }
 
-/// What a token of the type replace is to be good for.
+/// Specification of a replace token.
 fn spec(args: &Args, roles: Roles) -> Result<Spec, Failure> {
     let life = life(args, replace_token::LIFE, replace_token::LIFE_MAX)?;
     Ok(Spec { hosts: args.replace.clone(), roles, priority: args.priority, uses: args.uses, life })
@@ -140,7 +140,7 @@ fn show(args: &Args, roles: Roles, made: &Token) -> Result<(), Failure> {
     output.flush()
 }
 
-/// How often it may be used; without a limit if none.
+/// How often the token may be used; `None` without a limit.
 fn uses(args: &Args) -> Option<u32> {
     args.uses.or_else(|| args.replace.is_empty().then_some(1))
 }
@@ -152,7 +152,7 @@ fn type_word(made: &Token) -> &'static str {
     }
 }
 
-/// A span of several days: `7 days`, `7 days and 90s`.
+/// A duration of several days: `7 days`, `7 days and 90s`.
 fn days(span: Duration) -> String {
     let (days, rest) = (span.as_secs() / 86_400, span.as_secs_f64() % 86_400.0);
     if rest == 0.0 { format!("{days} days") } else { format!("{days} days and {}", times::age(rest)) }

@@ -28,7 +28,7 @@ pub(crate) struct Args {
     width: Width,
 }
 
-/// Print them.
+/// Print the tokens.
 ///
 /// # Errors
 /// If no domain was created here, or its files cannot be read.

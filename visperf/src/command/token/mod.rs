@@ -1,6 +1,6 @@
-//! `visperf token`: what lets another host into the domain that was created here.
+//! `visperf token`: the tokens that admit other hosts to the domain that was created here.
 //!
-//! Not here: using one (`command::join`).
+//! Not here: using a token (`command::join`).
 
 mod create;
 mod list;
@@ -35,7 +35,7 @@ enum Action {
 /// Run the action.
 ///
 /// # Errors
-/// As the action says.
+/// The errors of the action.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match &args.action {
         Action::Create(args) => create::run(args),

@@ -1,6 +1,6 @@
-//! `visperf token revoke`: end a token before it expires.
+//! `visperf token revoke`: revokes a token before it expires.
 //!
-//! Not here: revoking what it let in (`visperf domain revoke`).
+//! Not here: revoking the hosts that it admitted (`visperf domain revoke`).
 
 use crate::command::membership::{self, State};
 use crate::exit::Failure;
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Revoke.
+/// Revoke the token.
 ///
 /// # Errors
 /// If no domain was created here, or there is no such token.

@@ -1,20 +1,19 @@
-//! The ended calls to print: each once, when nothing more came about it for a moment.
+//! Queue of ended calls: each call is printed once, after no event about it arrived for a tick.
 //!
-//! Pure: a tick is whatever the caller's is. Rule: several logs report one end, the first often without what the next one
-//! knows, so a call is printed with all of them. Not here: what is printed of it (`text`).
+//! Pure: the caller defines the tick. Rule: several logs report one end, and the first often lacks details
+//! that the next one has; so a call is printed after all of them. Not here: the printed text (`text`).
 
 use crate::output::seen::Seen;
 use compact_str::CompactString;
 use std::collections::BTreeMap;
 
-/// Calls that wait to be printed; beyond them they are printed at once.
+/// Most calls in the queue; when it is full, all are printed at once.
 const WAITING_MAX: usize = 1_000;
-/// Printed calls that are remembered, so that none is printed twice.
+/// Size of the list of printed calls, which prevents printing a call twice.
 const TOLD_KEPT_MAX: usize = 10_000;
 
-/// The calls that ended.
 pub(super) struct Ended {
-    /// And at how many ticks nothing had come since the one before.
+    /// Calls to be printed, and the number of ticks since the last event of each.
     waiting: BTreeMap<CompactString, u32>,
     told: Seen,
 }
@@ -26,7 +25,7 @@ impl Default for Ended {
 }
 
 impl Ended {
-    /// An event of this call came; `may_end` says whether it is of a kind that ends calls.
+    /// Record an event of this call; `may_end` states whether events of its kind end calls.
     pub(super) fn take(&mut self, call: &CompactString, may_end: bool) {
         if let Some(quiet) = self.waiting.get_mut(call) {
             *quiet = 0;
@@ -35,12 +34,12 @@ impl Ended {
         }
     }
 
-    /// Whether all that wait are to be printed at once.
+    /// Whether the queue is full, so that all calls must be printed at once.
     pub(super) fn is_full(&self) -> bool {
         self.waiting.len() >= WAITING_MAX
     }
 
-    /// A tick has passed: the calls of which nothing came since the one before it.
+    /// A tick has passed: returns the calls without an event since the previous tick.
     pub(super) fn tick(&mut self) -> Vec<CompactString> {
         let settled = self.waiting.extract_if(.., |_, quiet| {
             *quiet += 1;
@@ -49,12 +48,12 @@ impl Ended {
         settled.map(|(call, _)| call).collect()
     }
 
-    /// All that wait.
+    /// Every call in the queue.
     pub(super) fn all(&mut self) -> Vec<CompactString> {
         std::mem::take(&mut self.waiting).into_keys().collect()
     }
 
-    /// Whether this call was not printed yet, of the last [`TOLD_KEPT_MAX`]; now it is.
+    /// Whether this call is not among the last [`TOLD_KEPT_MAX`] printed ones; marks it as printed.
     pub(super) fn is_new(&mut self, call: &CompactString) -> bool {
         self.told.is_new(call)
     }

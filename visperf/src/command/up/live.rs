@@ -1,5 +1,5 @@
-//! The live picture of `visperf up`: where to query, each event as it comes, each call as it ends, and
-//! below them, on a terminal, the hosts.
+//! Live view of `visperf up`: where to query, each event as it arrives, each call when it ends, and, on a
+//! terminal, the hosts below them.
 
 use super::screen::Screen;
 use super::text;
@@ -20,25 +20,25 @@ use wire::api::{calls, events};
 use wire::call::{Call, State};
 use wire::event::{Event, Kind, Outcome};
 
-/// Events read in one go.
+/// Events read in one batch.
 const PAGE: usize = 500;
-/// How often the hosts are drawn again.
+/// Refresh interval of the hosts.
 const REDRAW: Duration = Duration::from_secs(1);
-/// After so many seconds in which nothing came, a recording that is written is over, whatever was read of it.
+/// A recording whose lines were all written is over after this many seconds without events, however many
+/// lines were read.
 const QUIET_TICKS: u32 = 10;
 
-/// A recording that is being written.
 #[derive(Clone)]
 struct Recorded {
-    /// Fires when all is written.
+    /// Cancelled when everything is written.
     written: CancellationToken,
-    /// The lines that the sensor will have read then.
+    /// Total of lines that the sensor will have read by then.
     lines: u64,
-    /// Whose logs it has.
+    /// The recorded clusters.
     clusters: String,
 }
 
-/// What is shown, and from where.
+/// The live view and its sources.
 pub(super) struct Live {
     reader: Reader,
     joiner: Arc<Mutex<Joiner>>,
@@ -49,15 +49,15 @@ pub(super) struct Live {
     started: serde_json::Value,
     /// The demo's recording, if there is one.
     recording: Option<Recorded>,
-    /// What follows `visperf COMMAND` to ask this one.
+    /// Options that a `visperf COMMAND` needs to query this daemon.
     connect: String,
-    /// That commands find another daemon; empty where they find this one.
+    /// Note that commands query another daemon by default; empty if they query this one.
     beside: Vec<String>,
     json: bool,
 }
 
 impl Live {
-    /// `is_found`: whether commands find the daemon, or the user chose where it listens.
+    /// `is_found`: whether commands find the daemon, or the user chose its listening address.
     pub(super) fn new(
         grid: &Grid,
         player: Option<&Player>,
@@ -94,7 +94,7 @@ impl Live {
     pub(super) async fn run(self, shutdown: CancellationToken) -> Result<(), anyhow::Error> {
         match self.show(&shutdown).await {
             Ok(()) => {}
-            // The reader of the output has gone: end as on Ctrl-C.
+            // The reader of the output closed it: end as on Ctrl-C.
             Err(Failure::Closed) => shutdown.cancel(),
             Err(failure) => anyhow::bail!(failure.message().unwrap_or_default()),
         }
@@ -111,7 +111,7 @@ impl Live {
         }
         screen.output.flush()?;
         let mut next = self.reader.next();
-        // What earlier runs found is history; the picture shows what comes.
+        // Events of earlier runs are not shown; the view starts with new ones.
         let mut cursor = *next.borrow_and_update();
         let mut redraw = tokio::time::interval(REDRAW);
         let mut ticks = 0;
@@ -125,7 +125,7 @@ impl Live {
                     ticks += 1;
                     let settled = screen.ended.tick();
                     self.show_calls(&mut screen, settled)?;
-                    // The end of a recording stays the last line where nothing more comes.
+                    // The end of a recording stays the last line while nothing else is printed.
                     if screen.is_redrawn() || recording.is_some() || self.recording.is_none() || quiet == 0 {
                         self.draw_status(&mut screen, ticks)?;
                     }
@@ -174,10 +174,10 @@ impl Live {
         self.show_calls(screen, told_early)
     }
 
-    /// Those of them that have ended and were not shown.
+    /// Print those of the calls that have ended and were not printed.
     fn show_calls(&self, screen: &mut Screen, calls: Vec<CompactString>) -> Result<(), Failure> {
         for id in calls {
-            // It may have got a better id since.
+            // The call may have been given a better id meanwhile.
             let call = self.joiner.lock().unwrap_or_else(PoisonError::into_inner).get(&id);
             if let Some(call) = call.filter(|call| call.state == State::Ended)
                 && screen.ended.is_new(&call.id)
@@ -189,7 +189,7 @@ impl Live {
     }
 
     fn show_call(&self, screen: &mut Screen, call: &Call) -> Result<(), Failure> {
-        // A call of one event shows nothing that its event did not.
+        // A call with a single event shows no more than that event.
         if call.events < 2 {
             return Ok(());
         }
@@ -202,7 +202,7 @@ impl Live {
         screen.line(&line)
     }
 
-    /// What was written last is read, and its events shown, a moment later.
+    /// The last lines written are read, and their events shown, a moment later.
     fn is_over(&self, recorded: &Recorded, quiet: u32) -> bool {
         let is_read = lines_read(&self.status) >= recorded.lines && quiet > 0;
         recorded.written.is_cancelled() && (is_read || quiet >= QUIET_TICKS)
@@ -223,7 +223,7 @@ impl Live {
         text::recording_over(&over, &self.connect, &self.beside).iter().try_for_each(|line| screen.line(line))
     }
 
-    /// How many calls ended in each way, those in which some did.
+    /// Ended calls by outcome, without zeros.
     fn outcomes(&self) -> Vec<(&'static str, u64)> {
         let joiner = self.joiner.lock().unwrap_or_else(PoisonError::into_inner);
         let ended: Vec<_> = joiner.calls().filter_map(|call| call.outcome).collect();
@@ -232,7 +232,7 @@ impl Live {
         all.filter(|(_, calls)| *calls > 0).collect()
     }
 
-    /// How many calls wait, run and have ended.
+    /// Numbers of waiting, running and ended calls.
     fn calls(&self) -> (u64, u64, u64) {
         let joiner = self.joiner.lock().unwrap_or_else(PoisonError::into_inner);
         joiner.calls().fold((0, 0, 0), |(w, r, e), call| match call.state {
@@ -248,7 +248,7 @@ impl Live {
         }
         let (waiting, running, ended) = self.calls();
         let events = *self.reader.next().borrow();
-        // The figures of the host come last: a narrow terminal shows the beginning.
+        // The host's figures come last: a narrow terminal shows only the start of the line.
         let mut status = format!(
             "{}/{}  {}  calls {waiting} waiting, {running} running, {ended} ended",
             self.domain,
@@ -278,7 +278,7 @@ const fn may_end_a_call(kind: Kind) -> bool {
     matches!(kind, Kind::JobEnd | Kind::JobCancel | Kind::JobReject | Kind::TransferEnd)
 }
 
-/// The lines that the sensor has read so far.
+/// Number of lines that the sensor has read so far.
 fn lines_read(status: &Status) -> u64 {
     status.statistics().iter().find(|(name, _)| *name == "lines_total").map_or(0, |(_, lines)| *lines)
 }

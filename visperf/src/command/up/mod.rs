@@ -1,6 +1,6 @@
-//! `visperf up`: a whole grid of one machine, without configuration; with `--demo`, recorded clusters.
+//! `visperf up`: a whole grid on one machine, without configuration; with `--demo`, recorded clusters.
 //!
-//! Not here: the live picture (`live`), the recordings (`crate::demo`), the daemons (`crate::serve`).
+//! Not here: the live view (`live`), the recordings (`crate::demo`), the daemons (`crate::serve`).
 
 mod ended;
 mod live;
@@ -67,10 +67,10 @@ fn speed(text: &str) -> Result<f64, String> {
 /// Run until a signal ends it.
 ///
 /// # Errors
-/// If it cannot start, or a part of it fails.
+/// If it cannot start, or one of its parts fails.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.places.start_telemetry()?;
-    // A demo leaves nothing behind, unless a folder is given.
+    // A demo removes its folder at the end, unless a folder was given.
     let throw_away = match (args.demo, &args.places.state) {
         (true, None) => {
             Some(DemoFolder::new(&std::env::temp_dir()).map_err(|error| daemons::failure(&error))?)
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 fn config(args: &Args, player: Option<&Player>) -> Result<Config, Failure> {
     let mut config = super::sensor::plain()?;
     config.filters = crate::filter_sources::folders(&args.filters);
-    // The user that starts it could end these without it.
+    // The user that starts this command could end these processes without visperf.
     config.control = control::config::Config::of_user(rustix::process::geteuid().as_raw());
     let domain = args.domain.as_deref().or(args.demo.then_some("demo"));
     if let Some(domain) = domain {
@@ -129,8 +129,8 @@ fn config(args: &Args, player: Option<&Player>) -> Result<Config, Failure> {
     Ok(config)
 }
 
-/// No label: each product was recorded on one cluster only. The host is that of the recording, never this
-/// machine.
+/// Tail for a recorded log. It has no cluster label, as each product was recorded on one cluster only. The
+/// host is the recorded one, never this machine.
 fn demo_tail((host, path): (&'static str, PathBuf)) -> Tail {
     let mut tail = Tail::new(globset::escape(&path.display().to_string()));
     tail.zone = Some(jiff::tz::TimeZone::UTC);

@@ -1,6 +1,6 @@
-//! The screen of `visperf up`: lines that scroll, and a status below them where there is a terminal.
+//! Screen of `visperf up`: scrolling lines, and on a terminal a status line below them.
 //!
-//! Not here: what the lines say (`text`), which calls are printed (`ended`).
+//! Not here: the text of the lines (`text`), which calls are printed (`ended`).
 
 use super::ended::Ended;
 use crate::exit::Failure;
@@ -10,10 +10,10 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use jiff::tz::TimeZone;
 use std::io::IsTerminal as _;
 
-/// How often standard output that is no terminal gets a line on the hosts.
+/// Ticks between status lines on a standard output that is not a terminal.
 const STATUS_LINE_EVERY: u32 = 10;
 
-/// Lines that scroll, and a status below them where there is a terminal.
+/// Scrolling lines, and on a terminal a status line below them.
 pub(super) struct Screen {
     pub(super) output: Output,
     pub(super) lines: EventLines,
@@ -22,7 +22,7 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// Standard output, as far as it is a terminal.
+    /// A screen on standard output.
     pub(super) fn new(json: bool) -> Screen {
         let terminal = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
         let bar = (terminal && !json).then(|| {
@@ -35,12 +35,12 @@ impl Screen {
         Screen { lines: EventLines::new(TimeZone::system(), &output), output, bar, ended: Ended::default() }
     }
 
-    /// Whether the status is drawn again in its place, not as one more line.
+    /// Whether the status line is redrawn in place instead of printed as another line.
     pub(super) fn is_redrawn(&self) -> bool {
         self.bar.is_some()
     }
 
-    /// A line that scrolls.
+    /// Print a scrolling line.
     ///
     /// # Errors
     /// As [`Output::line`].
@@ -53,7 +53,7 @@ impl Screen {
         }
     }
 
-    /// The line below, drawn again; without a terminal one line now and then.
+    /// Redraw the status line; without a terminal, print it from time to time.
     ///
     /// # Errors
     /// As [`Output::line`].

@@ -1,6 +1,6 @@
-//! What the live picture of `visperf up` says: where to ask, a call that ended, that a recording is over.
+//! Texts of the live view of `visperf up`: where to query, an ended call, the end of a recording.
 //!
-//! Not here: when it is said (`live`), and where it appears (`screen`).
+//! Not here: when they are printed (`live`), and where they appear (`screen`).
 
 use crate::demo::player::Player;
 use crate::output::event_lines::outcome_color;
@@ -12,10 +12,10 @@ use std::fmt::Write as _;
 use wire::call::Call;
 use wire::time::Time;
 
-/// How wide the last block is.
+/// Width of the block at the end of a recording.
 const BLOCK_CHARS: usize = 72;
 
-/// What stands above the picture: what is played, and where to ask.
+/// Lines above the live view: what is played, and where to query.
 pub(super) fn header(grid: &Grid, player: Option<&Player>, beside: &[String]) -> Vec<String> {
     let address = grid.address();
     let mut lines = Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn header(grid: &Grid, player: Option<&Player>, beside: &[String]) ->
     lines
 }
 
-/// `--connect ADDRESS` for commands; nothing where they find this one by themselves.
+/// `--connect ADDRESS` for commands; empty if they find this daemon by default.
 pub(super) fn connect(address: std::net::SocketAddr) -> String {
     match address == crate::serve::grid::LISTEN_DEFAULT {
         true => String::new(),
@@ -51,8 +51,8 @@ pub(super) fn connect(address: std::net::SocketAddr) -> String {
     }
 }
 
-/// That another program has the usual port, where this daemon was to have it and got another: commands ask that one, unless they find
-/// this daemon by its state folder.
+/// Note that another program uses the default port, so that this daemon listens on another one: commands
+/// query that program, unless they find this daemon by its state folder.
 pub(super) fn beside(is_found: bool, address: std::net::SocketAddr) -> Vec<String> {
     let usual = crate::serve::grid::LISTEN_DEFAULT;
     if is_found || address == usual {
@@ -64,7 +64,7 @@ pub(super) fn beside(is_found: bool, address: std::net::SocketAddr) -> Vec<Strin
     ]
 }
 
-/// A call that ended: whose it was, where it ran, how long, how it ended.
+/// Line for an ended call: its user, hosts, duration and outcome.
 pub(super) fn call_line(call: &Call, output: &Output) -> String {
     let mut text = format!("    call {}", call.id);
     let user = user(&call.user);
@@ -88,17 +88,17 @@ pub(super) fn call_line(call: &Call, output: &Output) -> String {
     format!("{}  {}{}", output.paint(Color::Dim, &text), output.paint(outcome_color(outcome), outcome), code)
 }
 
-/// What a recording was, and what came of it.
+/// A finished recording and its results.
 pub(super) struct Over<'a> {
     pub(super) clusters: &'a str,
     pub(super) waiting: u64,
     pub(super) running: u64,
     pub(super) ended: u64,
-    /// How many calls ended in each way.
+    /// Ended calls by outcome.
     pub(super) outcomes: Vec<(&'static str, u64)>,
 }
 
-/// That a recording is over, what came of it, what goes on, and what to try now: a block that fits 80 columns.
+/// Text at the end of a recording: its results, what continues, and what to try next; it fits 80 columns.
 pub(super) fn recording_over(over: &Over<'_>, connect: &str, beside: &[String]) -> Vec<String> {
     let outcomes: Vec<String> =
         over.outcomes.iter().map(|(outcome, calls)| format!("{calls} {outcome}")).collect();

@@ -1,8 +1,9 @@
-//! A subscription that is kept up: whichever daemon answers for its place, and however often that is another.
+//! Subscription with automatic renewal: it continues when another daemon answers for the place, and across
+//! failures.
 //!
-//! Rule: nothing ends it but what no waiting mends (`::client::recovery`). That no daemon answers is said once, and that one does
-//! again, with what was missed between. Events and calls are gone on with where they were, as long as the same sensor has them, so
-//! that none is lost on the way and none comes twice.
+//! Rule: it ends only on an error that waiting cannot resolve (`::client::recovery`). A lost daemon is
+//! reported once, and so is its return, with what was missed meanwhile. Events and calls resume at the stored
+//! cursor as long as the same sensor answers, so that none is lost and none comes twice.
 //! Not here: how it is printed (`printing`), Ctrl-C (`watch`).
 
 use crate::client::target::Target;
@@ -24,48 +25,49 @@ use wire::api::{Request as _, Span};
 use wire::fault::INVALID_PARAMS;
 use wire::time::Moment;
 
-/// How long a daemon may wait for a first entry before it answers with none.
+/// How long a daemon may wait for a first entry before it returns an empty answer.
 pub(super) const WAIT_SECS: u64 = 20;
-/// Until who cannot be asked is asked again.
+/// Retry interval for a daemon that cannot be queried.
 const AGAIN: Duration = Duration::from_secs(1);
-/// One that is over sooner than this is not started again at once: daemons may not agree yet who represents the domain.
+/// A subscription that ended sooner than this is not renewed at once: daemons may not agree yet which one
+/// represents the domain.
 const SHORT: Duration = Duration::from_secs(5);
-/// How long a daemon may take to end a subscription, when the command ends.
+/// Timeout for unsubscribing when the command ends.
 const ENDING: Patience = Patience::of(Duration::from_secs(3));
 
-/// What is to be kept up.
+/// Specification of the subscription.
 pub(super) struct Wish {
     pub(super) target: Target,
     pub(super) about: About,
     pub(super) wanted: SubscribeParams,
-    /// Whether the entries are to be handed on as they come.
+    /// Whether the entries are also returned as they were received.
     pub(super) is_json: bool,
-    /// Most entries of one answer.
+    /// Most entries in one answer.
     pub(super) limit: u64,
-    /// How long to wait before the note that nothing matches; none if there is no such note.
+    /// Timeout before the note that nothing matches; `None` without such a note.
     pub(super) first_wait_secs: Option<u64>,
 }
 
-/// What came.
+/// A received answer.
 pub(super) struct Came {
     pub(super) taken: Taken,
-    /// The entries as they came, where that was wished.
+    /// The entries as they were received, if requested.
     pub(super) raw: Vec<Value>,
 }
 
-/// It.
+/// A subscription, and its state across renewals.
 pub(super) struct Kept {
     wish: Wish,
     client: Client,
     subscription: Subscription,
     line: Line,
-    /// When it was started.
+    /// When the subscription was made.
     begun: Moment,
-    /// Since when no one answers for it.
+    /// Since when no daemon answers for it.
     away: Option<Moment>,
-    /// Whether it has to be made again.
+    /// Whether it must be made again.
     is_over: bool,
-    /// Whether the entries are taken packed.
+    /// Whether the entries are requested in packed form.
     is_packed: bool,
 }
 
@@ -78,7 +80,7 @@ impl Kept {
         let subscription =
             Subscription { id: Arc::default(), target: wish.target.clone(), about: wish.about.clone() };
         let (client, line) = (Client::new(&wish.target), Line::new(wish.wanted.kind.happens()));
-        // Of events and calls the version before gives packed ones without the cursor.
+        // A daemon of the previous version returns packed events and calls without the cursor.
         let is_packed = !wish.is_json && !line.happens;
         let mut kept = Kept {
             wish,
@@ -101,15 +103,15 @@ impl Kept {
         self.client.ask(&wanted, &self.wish.about, PATIENCE)
     }
 
-    /// For who ends it from elsewhere.
+    /// A handle that can end the subscription from another thread.
     pub(super) fn subscription(&self) -> Subscription {
         self.subscription.clone()
     }
 
-    /// What came; none where no one answered, or it was started again.
+    /// The next answer; `None` if no daemon answered, or the subscription was made again.
     ///
     /// # Errors
-    /// If it cannot go on.
+    /// If it cannot continue.
     pub(super) fn take(&mut self) -> Result<Option<Came>, Failure> {
         let (method, came) = match self.is_over {
             true => (SubscribeParams::METHOD, self.subscribe_anew().map(|()| None)),
@@ -144,7 +146,7 @@ impl Kept {
             wait: Span(Duration::from_secs(wait_secs)),
             packed: self.is_packed,
         };
-        // That nothing comes is no news: nothing may pass.
+        // An empty answer is normal: no entry may match.
         let patience = Patience { notice_after: None, ..PATIENCE };
         if self.wish.is_json {
             let answer = self.client.request(&params, &self.wish.about, patience)?;
@@ -161,7 +163,7 @@ impl Kept {
         Ok(Came { taken, raw: Vec::new() })
     }
 
-    /// The answer, if it goes on where the one before ended, or cannot be had so any more.
+    /// The answer, if it continues the stream; `None` if lost entries can be read again.
     fn looked_at(&mut self, came: Came) -> Option<Came> {
         if self.is_told_away() {
             note(&format!("reached {} again, going on", self.client.address()));
@@ -191,7 +193,8 @@ impl Kept {
             self.line.is_told_away = true;
         }
         self.away.get_or_insert_with(clock::now);
-        // What an answer on its way brought is lost, and had again at once where it is known from where on.
+        // An answer that was lost on its way may have contained entries; if there is a cursor, they are read
+        // again at once.
         let is_cut = error.is_lost() || matches!(error, Error::Unreachable(_));
         self.is_over |= is_cut && self.line.cursor.is_some();
         std::thread::sleep(AGAIN);
@@ -201,12 +204,12 @@ impl Kept {
         self.away.is_some() && self.line.is_told_away
     }
 
-    /// The same once more, from where it was if that can be.
+    /// Make the subscription again, at its cursor if possible.
     fn subscribe_anew(&mut self) -> Result<(), Error> {
         let former = self.subscription.as_it_is();
         let mut again = if self.line.cursor.is_some() { Again::WhereItWas } else { Again::FromNow };
         let made = match self.subscribe_from(self.line.cursor.clone()) {
-            // It is the cursor of another sensor, or of this one's former journal.
+            // The cursor belongs to another sensor, or to a previous journal of this one.
             Err(Error::Fault { code, message })
                 if self.line.cursor.is_some()
                     && code == i64::from(INVALID_PARAMS)
@@ -221,7 +224,7 @@ impl Kept {
         note(&again.told(self.line.happens, away));
         self.begin(&made);
         self.is_over = false;
-        // It may be there still.
+        // The old subscription may still exist.
         former.end();
         Ok(())
     }
@@ -233,14 +236,14 @@ impl Kept {
     }
 }
 
-/// How it goes on after it was made again.
+/// How a renewed subscription continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Again {
-    /// Of what happens nothing is missing, and nothing comes twice.
+    /// At its cursor: no event or call is missing, and none comes twice.
     WhereItWas,
-    /// Where it was is not known.
+    /// From now on, as there is no cursor.
     FromNow,
-    /// Another sensor answers.
+    /// At another sensor.
     Elsewhere,
 }
 
@@ -263,13 +266,13 @@ impl Again {
     }
 }
 
-/// Where the stream of entries stands.
+/// Position in the stream of entries.
 #[derive(Debug)]
 struct Line {
     happens: bool,
-    /// The number of the first entry of the next answer.
+    /// Number of the first entry of the next answer.
     next: u64,
-    /// Of events and calls: where to go on in the journal of the sensor.
+    /// For events and calls: cursor in the journal of the sensor.
     cursor: Option<String>,
     /// Whether the note was printed that no daemon answers.
     is_told_away: bool,
@@ -278,11 +281,11 @@ struct Line {
 /// How an answer continues the stream.
 #[derive(Debug, PartialEq, Eq)]
 enum Order {
-    /// It goes on where the last one ended.
+    /// It starts where the previous answer ended.
     GoesOn,
-    /// So many entries before it were lost.
+    /// This number of entries before it were lost.
     Lost(u64),
-    /// Entries before it were lost, and can be had again: it is not to be used.
+    /// Entries before it were lost and can be read again: this answer must be discarded.
     HadAgain,
 }
 
@@ -291,7 +294,7 @@ impl Line {
         Line { happens, next: 0, cursor: None, is_told_away: false }
     }
 
-    /// A new subscription stands so.
+    /// Start with a new subscription.
     fn begin(&mut self, made: &Standing) {
         self.next = 0;
         self.is_told_away = false;
@@ -302,7 +305,7 @@ impl Line {
         self.is_told_away = false;
         let first = answer.entries.first().map(|entry| entry.number);
         let behind = |entry: &Entry| entry.number.saturating_add(entry.count.unwrap_or(1));
-        // With packed entries the version before gives no `next`.
+        // A daemon of the previous version returns packed entries without `next`.
         let next = answer.next.max(answer.entries.last().map_or(self.next, behind));
         let lost = first.unwrap_or(next).saturating_sub(self.next);
         if lost > 0 && self.cursor.is_some() {
@@ -322,7 +325,7 @@ pub(super) fn entries_told(count: u64) -> String {
     if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") }
 }
 
-/// A subscription that is to be ended.
+/// Handle to end a subscription.
 #[derive(Clone)]
 pub(super) struct Subscription {
     id: Arc<Mutex<String>>,
@@ -335,13 +338,13 @@ impl Subscription {
         self.id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The one that it is now, whichever it is later.
+    /// A handle to the present subscription, which does not follow renewals.
     fn as_it_is(&self) -> Subscription {
         let id = Arc::new(Mutex::new(self.locked().clone()));
         Subscription { id, target: self.target.clone(), about: self.about.clone() }
     }
 
-    /// One that cannot be ended now ends by itself when nothing is taken.
+    /// Unsubscribe. If that fails, the subscription expires when no entries are taken.
     pub(super) fn end(&self) {
         let params = UnsubscribeParams { subscription: self.locked().clone() };
         let _ended = Client::new(&self.target).ask(&params, &self.about, ENDING);
@@ -382,11 +385,11 @@ mod tests {
             assert_eq!(line.take(&answer(5..6, Some("j.6"))), expected);
             assert_eq!(line.cursor.as_deref(), happens.then_some("j.3"), "not behind what was lost");
         }
-        // Nothing came after what was lost.
+        // No entry arrived after the lost one.
         let mut line = Line::new(true);
         line.begin(&made(Some("j.0")));
         assert_eq!(line.take(&answer(1..1, Some("j.1"))), Order::HadAgain);
-        // Of a host that another daemon asks it is not known where to go on.
+        // Without a cursor, as for a host that another daemon queries, lost entries cannot be read again.
         let mut line = Line::new(true);
         line.begin(&made(None));
         assert_eq!(line.take(&answer(1..2, None)), Order::Lost(1));

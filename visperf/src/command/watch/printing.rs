@@ -1,6 +1,6 @@
-//! Entries of a subscription as they are printed: a line each, or JSON.
+//! Printing of a subscription's entries: one line each, or JSON.
 //!
-//! Rule: one that the sensor stopped ends it. Not here: the subscription (`kept`).
+//! Rule: a subscription that the sensor stopped ends the command. Not here: the subscription (`kept`).
 
 use super::Args;
 use super::kept::Came;
@@ -17,21 +17,21 @@ use wire::call::State;
 use wire::channel::CPU_MAX_MS;
 use wire::event::Outcome;
 
-/// Prints entries as they come.
+/// Prints entries as they arrive.
 pub(super) struct Printing<'a> {
     args: &'a Args,
     output: Output,
     zone: TimeZone,
     events: EventLines,
-    /// Whether the offset of the times is still to be printed; event lines print it themselves.
-    /// The offset of the zone that the head says.
+    /// Zone offset that the head shows.
     offset: String,
+    /// Whether the head is still to be printed; event lines print their own.
     is_head_due: bool,
     left: u64,
 }
 
 impl Printing<'_> {
-    /// As the command says.
+    /// A printer with the settings of the command.
     pub(super) fn new(args: &Args) -> Printing<'_> {
         let left = args.samples.unwrap_or(u64::MAX);
         let (output, zone) = (args.query.width.output(), TimeZone::system());
@@ -41,7 +41,7 @@ impl Printing<'_> {
         Printing { args, output, zone, events, offset, is_head_due, left }
     }
 
-    /// Print what was taken; whether there is more to come.
+    /// Print the received entries; returns whether more are expected.
     pub(super) fn print(&mut self, came: &Came) -> Result<bool, Failure> {
         let entries = &came.taken.entries;
         if !entries.is_empty() && std::mem::take(&mut self.is_head_due) {
@@ -78,7 +78,7 @@ impl Printing<'_> {
     }
 }
 
-/// How a command gives it what the sensor says that it needs.
+/// Which option raises the limit that the sensor names.
 fn what_to_do(reason: &str) -> String {
     match reason.contains("cpu_ms") {
         true => format!("; --cpu-ms N gives it more, at most {CPU_MAX_MS}"),
@@ -86,7 +86,7 @@ fn what_to_do(reason: &str) -> String {
     }
 }
 
-/// An entry in a line.
+/// An entry as one line.
 fn line(entry: &Entry, time: Option<&str>, output: &Output) -> String {
     let painted = |color, text: String| output.paint(color, &text).into_owned();
     let shown = match entry.what {
@@ -115,7 +115,7 @@ fn line(entry: &Entry, time: Option<&str>, output: &Output) -> String {
 
 fn sample(entry: &Entry, output: &Output) -> String {
     let mut shown = String::new();
-    // Writing into a text does not fail.
+    // Writing to a `String` cannot fail.
     for (name, value) in entry.figures.iter().flat_map(|figures| &figures.0) {
         let _ = write!(shown, "{} {}  ", output.paint(Color::Name, &clean(name)), number(value.as_f64()));
     }
@@ -143,7 +143,7 @@ fn sample(entry: &Entry, output: &Output) -> String {
     shown
 }
 
-/// A call: which, how it stands, whose, where.
+/// A call: its id, state, name, user, hosts and reason.
 fn call(call: &Call, output: &Output) -> String {
     let (state, color) = match (call.outcome, call.state) {
         (Some(outcome @ (Outcome::Ok | Outcome::Finished)), _) => (outcome.as_str(), Color::Good),

@@ -1,4 +1,4 @@
-//! Tests of the evaluation, on answers as daemons give them.
+//! Tests of the evaluation, on answers in the form that daemons give.
 
 use super::*;
 use serde_json::json;

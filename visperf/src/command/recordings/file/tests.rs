@@ -1,4 +1,4 @@
-//! What is told of damage, and that no file is replaced unless that is said.
+//! Tests of the damage report, and that no file is replaced without `--force`.
 
 use super::*;
 use clap::{Args as _, FromArgMatches as _};
@@ -9,7 +9,7 @@ use wire::time::Time;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Blocks of a second with two sweeps each, of a window of five seconds.
+/// A header, and five blocks of one second with two sweeps each, for a window of five seconds.
 fn blocks() -> Vec<Vec<u8>> {
     let header = Header {
         id: "20261121T100000Z".into(),
@@ -83,7 +83,7 @@ fn a_file_that_is_there_is_replaced_only_with_force() {
     let failure = cut(&[]).expect_err("it is there").message().expect("a message");
     assert!(failure.contains("short.vpr exists already") && failure.contains("--force"), "{failure}");
     assert!(refuse_existing(&to, true).is_ok() && refuse_existing(&to, false).is_err());
-    // It came while the recording was fetched.
+    // The file was created while the recording was fetched.
     let failure = write_bytes(&to, b"theirs", false).expect_err("it is there").message();
     assert!(failure.is_some_and(|failure| failure.contains("exists already")));
     assert_eq!(std::fs::read(&to).expect("read"), b"mine");
