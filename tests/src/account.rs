@@ -1,6 +1,7 @@
-//! The events of a domain as its representative tells them, held against the lines that were written on its hosts.
+//! Events of a domain as its representative returns them, compared with the lines that were written on its
+//! hosts.
 //!
-//! Rule: each line is a submission numbered by its job ([`crate::logs`]); whatever else comes is unexpected.
+//! Rule: each line is a submission numbered by its job ([`crate::logs`]); any other event is unexpected.
 //! Not here: the account of one host ([`crate::ledger`]).
 
 use crate::lab::Daemon;
@@ -10,36 +11,37 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most events of one answer.
+/// Most events in one answer.
 const PAGE: usize = 10_000;
 
-/// Events as they came out, by the host whose log they are from.
+/// Events that were received, by the host of their log.
 #[derive(Debug, Default)]
 pub struct Account {
     cursor: String,
-    /// The lines of each host.
+    /// Received lines of each host.
     pub hosts: BTreeMap<String, Ledger>,
     ids: BTreeSet<String>,
-    /// Events that one who reads on saw a second time.
+    /// Events that a continued reading received a second time.
     pub again: usize,
     /// Events that were deleted before they could be read.
     pub missed: u64,
 }
 
 impl Account {
-    /// One page: how many events were on it; none if no one answers for the domain now. An event whose id was seen
-    /// is passed over if that is `allowed`: so does one who reads on from one representative to the next.
+    /// Read one page; returns its number of events, or `None` if no daemon answers for the domain now. An
+    /// event id that was already received is skipped if `allowed`, as when reading continues from one
+    /// representative to the next.
     ///
     /// # Errors
-    /// If the answer is not one.
+    /// If the answer is malformed.
     pub fn read(&mut self, daemon: &Daemon, allowed: bool) -> Result<Option<usize>> {
         self.read_by(|params| daemon.ask("domain.events", params), allowed)
     }
 
-    /// The same, where `ask` calls `domain.events` with these parameters.
+    /// As [`Account::read`]; `ask` calls `domain.events` with these parameters.
     ///
     /// # Errors
-    /// If the answer is not one.
+    /// If the answer is malformed.
     pub fn read_by(
         &mut self,
         ask: impl FnOnce(&Value) -> Result<Answer>,
@@ -65,18 +67,18 @@ impl Account {
             self.again += 1;
             return;
         }
-        // Anything but a submission was not written, and is unexpected as it stands.
+        // Anything but a submission was not written, and is recorded as unexpected.
         let number = if event["kind"] == "job_submit" { text(&event["job"]) } else { event.to_string() };
         self.hosts.entry(host).or_default().enter(&id, &number);
     }
 
-    /// How many different lines came out.
+    /// Number of different lines received.
     #[must_use]
     pub fn count(&self) -> usize {
         self.hosts.values().map(Ledger::count).sum()
     }
 
-    /// How it stands with each host if so many lines were written there.
+    /// Verdict for each host, given the number of lines written there.
     #[must_use]
     pub fn verdicts(&self, written: &BTreeMap<String, usize>) -> BTreeMap<String, Verdict> {
         let of = |(host, lines): (&String, &usize)| {
@@ -85,10 +87,10 @@ impl Account {
         written.iter().map(of).collect()
     }
 
-    /// What the representative that `daemon` asks has in its store, read from its beginning.
+    /// The events stored by the representative that `daemon` queries, read from the start.
     ///
     /// # Errors
-    /// If no one answers for the domain.
+    /// If no daemon answers for the domain.
     pub fn stored(daemon: &Daemon) -> Result<Account> {
         let mut account = Account::default();
         while account.read(daemon, false)?.context("the domain has a representative")? > 0 {}

@@ -1,9 +1,9 @@
-//! The crates of the workspace, and which of them each may use.
+//! Crate table: the crates of the workspace, and which of them each may use.
 //!
-//! Rule: what is built of what is written here alone; the architecture's test holds every manifest to it, and a program
-//! counts as old when a crate of its row is newer. Not here: libraries of others.
+//! Rule: this table alone defines the dependencies; the architecture test checks every manifest against it,
+//! and a program is out of date if a crate in its row is newer. Not here: third-party libraries.
 
-/// Every crate, and the crates of the workspace which it may use.
+/// Every crate, and the crates of the workspace that it may use.
 pub const TABLE: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("log-filters", &["wire"]),
@@ -50,7 +50,8 @@ pub const TABLE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The crates of which the package of this name is made: itself, those it may use, and those that they use.
+/// The crates that make up the package of this name: itself, those it may use, and, recursively, those that
+/// they use.
 #[must_use]
 pub fn made_of(package: &str) -> Vec<&'static str> {
     let mut made: Vec<&'static str> = Vec::new();

@@ -1,8 +1,8 @@
-//! A daemon that runs: the real program, on a free port of loopback, with a state directory of the story.
+//! Running daemon: the real program, on a free loopback port, with a state directory of the test.
 //!
-//! Rule: it is ready when the address in its file `listen` answers with its own process number, and it is
-//! gone when the story drops it. What it says goes to a file, so that it never waits for a reader.
-//! Not here: what it is asked ([`crate::query`]).
+//! Rule: it is ready when the address in its file `listen` answers with its own pid, and it is killed when
+//! the test drops it. Its output goes to a file, so that it never blocks on a reader.
+//! Not here: queries ([`crate::query`]).
 
 use crate::program;
 use crate::query::{self, Answer};
@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// Longest wait for a daemon to be ready: seconds on a machine that builds at the same time.
+/// Timeout for a daemon to become ready: seconds on a machine that builds at the same time.
 pub const READY: Duration = Duration::from_secs(60);
-/// Longest wait for a daemon to drain and end.
+/// Timeout for a daemon to drain and end.
 pub const DRAIN: Duration = Duration::from_secs(30);
 
-/// One running `visperf`.
+/// A running `visperf`.
 #[derive(Debug)]
 pub struct Daemon {
     child: Child,
@@ -29,8 +29,8 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts `visperf COMMAND… --state STATE --listen 127.0.0.1:0`, or at the address that the arguments name;
-    /// it may not be ready yet.
+    /// Start `visperf COMMAND… --state STATE --listen 127.0.0.1:0`, or at the address that the arguments
+    /// name; it may not be ready yet.
     ///
     /// # Errors
     /// If the program is missing or cannot be started.
@@ -38,7 +38,7 @@ impl Daemon {
         Daemon::spawn_by(program::visperf()?, state, arguments)
     }
 
-    /// As [`Daemon::spawn`], by another `visperf` than the one under test.
+    /// As [`Daemon::spawn`], with another `visperf` than the one under test.
     ///
     /// # Errors
     /// If it cannot be started.
@@ -65,7 +65,7 @@ impl Daemon {
         Ok(Daemon { child, state: state.to_owned(), told })
     }
 
-    /// Starts it and waits until it answers.
+    /// Start it and wait until it answers.
     ///
     /// # Errors
     /// As [`Daemon::spawn`] and [`Daemon::ready`].
@@ -75,10 +75,10 @@ impl Daemon {
         Ok((daemon, address))
     }
 
-    /// Waits until it answers; the address at which it does.
+    /// Wait until it answers; returns its address.
     ///
     /// # Errors
-    /// If it ended, or is not ready within `limit`; with what it said.
+    /// If it ended, or is not ready within `limit`; with its output.
     pub fn ready(&mut self, limit: Duration) -> Result<SocketAddr> {
         wait::until(limit, "a daemon that answers", || match self.look()? {
             Some(address) => Ok(Seen::Done(address)),
@@ -86,10 +86,10 @@ impl Daemon {
         })
     }
 
-    /// The address at which it answers, if it does by now.
+    /// The address at which it answers, if it is ready by now.
     ///
     /// # Errors
-    /// If it ended; with what it said.
+    /// If it ended; with its output.
     pub fn look(&mut self) -> Result<Option<SocketAddr>> {
         if let Some(ended) = self.child.try_wait()? {
             bail!("the daemon ended with {ended}; it said: {}", self.told());
@@ -104,22 +104,21 @@ impl Daemon {
         }
     }
 
-    /// Its process number.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it said so far.
+    /// Its output so far.
     #[must_use]
     pub fn told(&self) -> String {
         std::fs::read_to_string(&self.told).unwrap_or_default()
     }
 
-    /// Ends it at once, with SIGKILL.
+    /// Kill it with SIGKILL.
     ///
     /// # Errors
-    /// If it had ended before by itself, which is a fault of its own.
+    /// If it had already ended by itself, which is a failure of its own.
     pub fn kill(mut self) -> Result<()> {
         if let Some(ended) = self.child.try_wait()? {
             bail!("expected a daemon to kill, but it had ended with {ended}; it said: {}", self.told());
@@ -129,7 +128,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Tells it to end, with SIGTERM, and waits until it has.
+    /// Send SIGTERM, and wait until it has ended.
     ///
     /// # Errors
     /// If it does not end within [`DRAIN`].
@@ -148,16 +147,16 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It may have ended by itself, and then there is nothing to do.
+        // It may have ended by itself already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The value of a member of an answer, which must be there.
+/// The value of a required member of an answer.
 ///
 /// # Errors
-/// If it is not.
+/// If the member is missing.
 pub fn member<'a>(value: &'a Value, name: &str) -> Result<&'a Value> {
     value.get(name).with_context(|| format!("expected a member {name}, found {value}"))
 }

@@ -1,39 +1,39 @@
-//! The account of numbered lines: which were written, which came out as events, and how often.
+//! Ledger of numbered lines: which were written, which were received as events, and how often.
 //!
-//! Pure. Invariant: an account is clean only if every number written came out exactly once, in one event
-//! id each, and nothing else did. Not here: writing lines ([`crate::logs`]), asking for events.
+//! Pure. Invariant: a verdict is clean only if every number written was received exactly once, each with its
+//! own event id, and nothing else was. Not here: writing lines ([`crate::logs`]), querying events.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// What came out.
+/// Received events.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    /// For each number, how many events told of it.
+    /// Number of events received for each number.
     seen: Vec<u32>,
-    /// Digests of the event ids: millions come in a long story.
+    /// Digests of the event ids, as long tests receive millions.
     ids: HashSet<u64>,
     ids_repeated: Vec<String>,
     unexpected: Vec<String>,
-    /// Different numbers that came out.
+    /// Count of different numbers received.
     count: usize,
 }
 
-/// How the account stands.
+/// Verdict on the received events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Numbers written that never came out.
+    /// Numbers written but never received.
     pub lost: Vec<usize>,
-    /// Numbers that came out more than once.
+    /// Numbers received more than once.
     pub duplicated: Vec<usize>,
-    /// Event ids that came more than once.
+    /// Event ids received more than once.
     pub ids_repeated: Vec<String>,
-    /// What came out that was never written.
+    /// Received texts and numbers that were never written.
     pub unexpected: Vec<String>,
 }
 
 impl Ledger {
-    /// One event that tells of a number, as its text.
+    /// Record an event for a number, given as text.
     pub fn enter(&mut self, id: &str, number: &str) {
         let mut digest = DefaultHasher::new();
         id.hash(&mut digest);
@@ -51,13 +51,13 @@ impl Ledger {
         self.seen[number] += 1;
     }
 
-    /// How many different numbers came out.
+    /// Count of different numbers received.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// How the account stands if the numbers from 1 to `written` were written.
+    /// Verdict if the numbers from 1 to `written` were written.
     #[must_use]
     pub fn verdict(&self, written: usize) -> Verdict {
         let times = |number: usize| self.seen.get(number).copied().unwrap_or(0);

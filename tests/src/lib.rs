@@ -1,8 +1,8 @@
-//! What the stories over the whole of visperf share: the program, daemons that run, queries, logs that grow.
+//! Shared code of the system tests: the program, running daemons, queries, growing logs.
 //!
-//! Rule: a story sees visperf as its users do: the program, its files and its HTTP interface; no part of
-//! it is linked in here. Everything waited for is polled with a deadline ([`wait`]).
-//! Not here: the stories (`system/`), the clients of other languages (`clients/`).
+//! Rule: a test sees visperf as its users do: the program, its files and its HTTP interface; no part of it is
+//! linked into the tests. Everything is waited for by polling with a deadline ([`wait`]).
+//! Not here: the tests (`system/`), the clients in other languages (`clients/`).
 
 pub mod account;
 pub mod crates;

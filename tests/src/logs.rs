@@ -1,8 +1,8 @@
-//! A log that grows and is rotated while a story runs: lines of Slurm's controller, numbered by their jobs.
+//! Growing and rotated log: lines of Slurm's controller, numbered by their jobs.
 //!
-//! Rule: lines are written whole at about the rate asked for, by one thread that is stopped and joined; the
-//! number of the last line is known. Rotation is by renaming, as logrotate does without `copytruncate`.
-//! Not here: who reads it ([`crate::grid`]), what came of it ([`crate::ledger`]).
+//! Rule: lines are written completely at about the requested rate, by one thread that is stopped and joined;
+//! the number of the last line is known. Rotation renames files, as logrotate does without `copytruncate`.
+//! Not here: reading them ([`crate::grid`]), comparing the events ([`crate::ledger`]).
 
 use anyhow::{Context, Result, anyhow};
 use std::fs::{File, OpenOptions};
@@ -13,23 +13,23 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Rotated files kept where nothing else is wanted: minutes of rotations, so that none is deleted before a busy machine has
+/// Default number of rotated files: minutes of rotations, so that none is deleted before a busy machine has
 /// read it.
 pub const ROTATED_KEPT: usize = 120;
-/// Lines are written in so many strokes a second.
+/// Batches of lines written per second.
 const STROKES_PER_SEC: u32 = 50;
 
-/// How a log grows.
+/// Growth of a log.
 #[derive(Clone, Copy, Debug)]
 pub struct Growth {
-    /// Lines a second.
+    /// Lines written per second.
     pub lines_per_sec: usize,
-    /// Time between two rotations, while it is written.
+    /// Time between two rotations, while lines are written.
     pub rotate_every: Duration,
-    /// The writer pauses while it is ahead of what was read by more lines than this, so that on a slow or
-    /// busy machine no rotated file has to be deleted before it was read.
+    /// The writer pauses while it is ahead of the reader by more lines than this, so that on a slow or busy
+    /// machine no rotated file is deleted before it was read.
     pub ahead_max: usize,
-    /// Rotated files kept; older ones are deleted.
+    /// Number of rotated files; older ones are deleted.
     pub kept: usize,
 }
 
@@ -43,10 +43,10 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins to write the log at `path`, from line 1.
+    /// Start to write the log at `path`, from line 1.
     ///
     /// # Errors
-    /// If the file cannot be made.
+    /// If the file cannot be created.
     pub fn start(path: &Path, growth: Growth) -> Result<Writer> {
         let mut log = Log::create(path, growth)?;
         let (stop, written, read) =
@@ -66,18 +66,18 @@ impl Writer {
         Ok(Writer { stop, written, read, thread: Some(thread) })
     }
 
-    /// How many lines were written so far.
+    /// Number of lines written so far.
     #[must_use]
     pub fn written(&self) -> usize {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Tells the writer how many lines came out at the other end.
+    /// Report to the writer how many lines were received at the other end.
     pub fn tell_read(&self, lines: usize) {
         self.read.store(lines, Ordering::Relaxed);
     }
 
-    /// Stops writing; the number of the last line.
+    /// Stop writing; returns the number of the last line.
     ///
     /// # Errors
     /// If a line could not be written.
@@ -111,7 +111,7 @@ impl Log {
         Ok(Log { path: path.to_owned(), file, growth, number: 0, strokes: 0 })
     }
 
-    /// Writes the lines that are due, and rotates if that is due.
+    /// Write the lines that are due, and rotate if that is due.
     fn stroke(&mut self) -> Result<()> {
         let strokes_per_file = self.growth.rotate_every.as_secs_f64() * f64::from(STROKES_PER_SEC);
         if f64::from(self.strokes) >= strokes_per_file {
@@ -125,7 +125,7 @@ impl Log {
             self.number += 1;
             text.push_str(&line(self.number));
         }
-        // In two writes, so that a reader also sees lines cut anywhere.
+        // In two writes, so that a reader also sees lines that are cut anywhere.
         let cut = text.len() / 3 * 2;
         self.file.write_all(&text.as_bytes()[..cut])?;
         self.file.write_all(&text.as_bytes()[cut..])?;
@@ -158,7 +158,8 @@ fn append(path: &Path) -> Result<File> {
     opened.with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The line of a number: a submission of the job of that number, its time one millisecond a line.
+/// The line with this number: a submission of the job of that number; the time advances by one millisecond a
+/// line.
 #[must_use]
 pub fn line(number: usize) -> String {
     let (millis, secs) = (number % 1000, number / 1000);

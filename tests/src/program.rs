@@ -1,7 +1,8 @@
-//! Where the programs are: the `visperf` under test, and those that a story runs beside it.
+//! Programs: the `visperf` under test, and those that a test runs next to it.
 //!
-//! Rule: the program under test is never an old one: where it is missing or older than a source file, it is
-//! built. `VISPERF_BIN` and `VISPERF_VIEWER_BIN` name others (installed ones); then nothing is built.
+//! Rule: the program under test is never out of date: if it is missing or older than a source file, it is
+//! built. `VISPERF_BIN` and `VISPERF_VIEWER_BIN` name other programs (such as installed ones); then nothing
+//! is built.
 //! Not here: running a daemon ([`crate::grid`]).
 
 use crate::crates::made_of;
@@ -11,11 +12,10 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
-/// A program of the workspace.
 struct Program {
     name: &'static str,
     package: &'static str,
-    /// Names another one, which is taken as it is.
+    /// Environment variable that names another program, which is used as it is.
     variable: &'static str,
 }
 
@@ -29,9 +29,9 @@ pub fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is a folder of the workspace")
 }
 
-/// A command, to be given arguments and run.
+/// A command, without arguments.
 #[must_use]
-#[allow(clippy::disallowed_methods)] // Stories are about processes; daemons start none.
+#[allow(clippy::disallowed_methods)] // System tests are about processes; daemons start none.
 pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     Command::new(program)
 }
@@ -39,7 +39,7 @@ pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
 /// The `visperf` under test.
 ///
 /// # Errors
-/// If it is not there and cannot be built.
+/// If it is missing and cannot be built.
 pub fn visperf() -> Result<&'static Path> {
     static FOUND: OnceLock<std::result::Result<PathBuf, String>> = OnceLock::new();
     let found = FOUND.get_or_init(|| find(&VISPERF).map_err(|error| format!("{error:#}")));
@@ -49,14 +49,14 @@ pub fn visperf() -> Result<&'static Path> {
 /// The `visperf-viewer` under test.
 ///
 /// # Errors
-/// If it is not there and cannot be built.
+/// If it is missing and cannot be built.
 pub fn viewer() -> Result<&'static Path> {
     static FOUND: OnceLock<std::result::Result<PathBuf, String>> = OnceLock::new();
     let found = FOUND.get_or_init(|| find(&VIEWER).map_err(|error| format!("{error:#}")));
     found.as_deref().map_err(|error| anyhow!("{error}"))
 }
 
-/// The `visperf` of the previous version, which `VISPERF_PREVIOUS` names; `.ci/nightly` builds it.
+/// The `visperf` of the previous version, named by `VISPERF_PREVIOUS`; `.ci/nightly` builds it.
 ///
 /// # Errors
 /// If the variable is not set, or names no file.

@@ -1,6 +1,6 @@
-//! Asking a daemon: one call on one connection, with a deadline.
+//! Queries to a daemon: one call on one connection, with a deadline.
 //!
-//! Not here: XML-RPC, for which the stories use real clients.
+//! Not here: XML-RPC, for which the tests use real clients.
 
 use anyhow::{Context, Result, bail};
 use client::blocking::Client;
@@ -11,29 +11,26 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-/// Longest wait for an answer; a call waits 30 s at most for events.
+/// Timeout of a call; a call waits for events for at most 30 s.
 const PATIENCE: Patience = Patience::of(Duration::from_secs(60));
 
-/// What a call gave.
+/// Outcome of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// The result.
     Result(Value),
-    /// A fault, and the status of HTTP it came with.
+    /// A fault.
     Fault {
-        /// Its code.
         code: i64,
-        /// What it says.
         message: String,
-        /// The status of HTTP.
+        /// The HTTP status.
         status: u16,
     },
 }
 
-/// Calls a method with a structure of parameters.
+/// Call a method with a structure of parameters.
 ///
 /// # Errors
-/// If no well-formed answer came. The call may have been carried out all the same.
+/// If no well-formed answer was received. The call may have been executed nevertheless.
 pub fn ask(address: SocketAddr, method: &str, params: &Value) -> Result<Answer> {
     let (status, body) =
         post(address, &format!("/api/v1/{method}"), "application/json", &params.to_string())?;
@@ -52,7 +49,7 @@ fn read(method: &str, status: u16, body: &str) -> Result<Answer> {
     }
 }
 
-/// Calls a method and takes nothing but a result.
+/// Call a method and require a result.
 ///
 /// # Errors
 /// As [`ask`], or if the answer is a fault.
@@ -60,7 +57,7 @@ pub fn result(address: SocketAddr, method: &str, params: &Value) -> Result<Value
     no_fault(ask(address, method, params)?, method, params)
 }
 
-/// The same on a local socket, where the daemon knows the user.
+/// As [`result`], over a local socket, where the daemon knows the user.
 ///
 /// # Errors
 /// As [`result`].
@@ -77,10 +74,10 @@ fn no_fault(answer: Answer, method: &str, params: &Value) -> Result<Value> {
     }
 }
 
-/// Posts a body; the status and the body of the answer.
+/// Post a body; returns the status and the body of the answer.
 ///
 /// # Errors
-/// If no well-formed answer came.
+/// If no well-formed answer was received.
 pub fn post(address: SocketAddr, path: &str, media_type: &str, body: &str) -> Result<(u16, String)> {
     exchange(Tcp(address.to_string()), path, media_type, body)
 }

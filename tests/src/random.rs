@@ -1,13 +1,13 @@
-//! Numbers that look random and follow from a seed, so that a story that failed can be told again.
+//! Pseudo-random numbers from a seed, so that a failed test can be repeated.
 //!
-//! Rule: the same seed gives the same numbers on every machine. Not here: anything secret.
+//! Rule: the same seed gives the same numbers on every machine. Not here: secret numbers.
 
-/// A stream of numbers (splitmix64).
+/// Pseudo-random number generator (splitmix64).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The stream of a seed.
+    /// The generator for a seed.
     #[must_use]
     pub fn new(seed: u64) -> Random {
         Random(seed)

@@ -1,26 +1,26 @@
-//! Waiting for a real process: a condition is polled, and there is an end to it.
+//! Waiting for real processes: a condition is polled, with a deadline.
 //!
-//! Rule: a wait that fails says what was waited for, how long, and what was last seen.
-//! Not here: waiting for a time to pass, which no story does.
+//! Rule: the error of a failed wait states what was waited for, how long, and what was last seen.
+//! Not here: sleeping for a fixed time, which no test does.
 
 use anyhow::{Result, bail};
 use std::time::{Duration, Instant};
 
-/// Time between two looks: short beside everything that is waited for, long beside a look.
+/// Polling interval: short compared with everything that is waited for, long compared with one poll.
 pub const PAUSE: Duration = Duration::from_millis(10);
 
-/// What one look found.
+/// Result of one poll.
 pub enum Seen<T> {
-    /// What was waited for.
+    /// The value that was waited for.
     Done(T),
-    /// Not yet; this is how things stand.
+    /// Not yet; a description of the present state.
     NotYet(String),
 }
 
-/// Looks until there is something or `limit` is over.
+/// Poll until there is a value or `limit` has passed.
 ///
 /// # Errors
-/// If `limit` is over, or a look fails for good.
+/// If `limit` has passed, or a poll fails.
 pub fn until<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Result<Seen<T>>) -> Result<T> {
     let deadline = now() + limit;
     loop {
@@ -34,9 +34,9 @@ pub fn until<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Result<Se
     }
 }
 
-/// The clock of the stories.
+/// The clock of the tests.
 #[must_use]
-#[allow(clippy::disallowed_methods)] // Real processes run by the real clock; there is none to pass in.
+#[allow(clippy::disallowed_methods)] // Real processes run on the real clock; there is none to pass in.
 pub fn now() -> Instant {
     Instant::now()
 }

@@ -55,6 +55,7 @@ pub(crate) enum Failure {
     Unreachable(String),
     /// The daemon's fault.
     Fault {
+        /// Fault code (`docs/query-interface.md`).
         code: i64,
         message: String,
     },

@@ -1,6 +1,6 @@
-//! Messages and bytes, counted as they are framed for a stream of the overlay.
+//! Message counters: messages and bytes, counted as they are framed for a stream of the overlay.
 //!
-//! Not here: what lies below a stream (its opening, Yamux, Noise, TCP), which `docs/scale.md` reckons.
+//! Not here: the layers below a stream (its opening, Yamux, Noise, TCP), which `docs/scale.md` accounts for.
 
 use overlay::net::handle;
 use serde::Serialize;
@@ -34,7 +34,7 @@ impl Count {
     }
 }
 
-/// What somebody says and hears, by kind.
+/// Messages that a simulated daemon sends and receives, by kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flow {
     pub(crate) got: BTreeMap<&'static str, Count>,
@@ -60,7 +60,7 @@ impl Flow {
         second.1 += len_bytes;
     }
 
-    /// All that was heard, and all that was said.
+    /// Totals of what was received, and of what was sent.
     pub(crate) fn totals(&self) -> (Count, Count) {
         let sum = |all: &BTreeMap<_, Count>| all.values().fold(Count::default(), |sum, one| sum.plus(*one));
         (sum(&self.got), sum(&self.sent))
@@ -73,17 +73,17 @@ fn frame<T: Serialize + ?Sized>(value: &T) -> u64 {
     bytes.len() as u64
 }
 
-/// Bytes of a question to a directory on its stream.
+/// Length in bytes of a question to a directory, as framed on its stream.
 pub(crate) fn question_len(question: &Question) -> u64 {
     frame(&postcard::to_stdvec(question).expect("a question is written"))
 }
 
-/// Bytes of a directory's answer on its stream.
+/// Length in bytes of a directory's answer, as framed on its stream.
 pub(crate) fn answer_len(answer: &Answer) -> u64 {
     frame(&handle::Answer::Done(postcard::to_stdvec(answer).expect("an answer is written")))
 }
 
-/// What a question is about: its answer is counted under the same name.
+/// Kind of a question; its answer is counted under the same name.
 pub(crate) fn kind(question: &Question) -> &'static str {
     match question {
         Question::State(_) => "state a record",

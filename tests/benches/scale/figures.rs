@@ -1,4 +1,4 @@
-//! Figures of the simulated grid, printed as tables.
+//! Tables of figures of the simulated grid, printed to standard output.
 #![allow(clippy::print_stdout)]
 
 use crate::count::{Count, Flow};
@@ -12,13 +12,13 @@ use overlay::{deny_sync, resolve::asker};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// For figures, which need no more digits than a float has.
+/// Conversion for printing, which needs no more digits than a float has.
 #[allow(clippy::cast_precision_loss)]
 pub(crate) fn real(number: u64) -> f64 {
     number as f64
 }
 
-/// What hosts of each role inside a domain sent and got since its start, each of them.
+/// Print what a host of each role in a domain sent and received since its start.
 pub(crate) fn tell_start(inside: &Inside, roles: &[Elected]) {
     for role in roles {
         let hosts = inside.hosts_of(*role);
@@ -36,13 +36,13 @@ pub(crate) fn tell_start(inside: &Inside, roles: &[Elected]) {
     }
 }
 
-/// What they send and get over `span` from now on.
+/// Print what a host of each role sends and receives over `span` from now on.
 pub(crate) fn tell_inside(inside: &mut Inside, what: &str, roles: &[Elected], span: Duration) {
     println!("{what}, each host:");
     let before: Vec<Traffic> = (0..inside.domain.world.len()).map(|at| inside.traffic(&[at])).collect();
     inside.run(span);
     for role in roles {
-        // Those who have it in the end.
+        // The hosts that have the role at the end.
         let hosts = inside.hosts_of(*role);
         let before = hosts.iter().map(|at| before[*at]).fold(Traffic::default(), inside::plus);
         let after = inside.traffic(&hosts);
@@ -59,7 +59,7 @@ pub(crate) fn tell_inside(inside: &mut Inside, what: &str, roles: &[Elected], sp
     }
 }
 
-/// Messages and bytes of each directory and each role.
+/// Print messages and bytes of each directory and each role.
 pub(crate) fn tell(world: &World, span: Duration) {
     for (at, machine) in world.machines.iter().enumerate() {
         let busy = machine.busy.as_secs_f64() / span.as_secs_f64() * 100.0;
@@ -97,7 +97,7 @@ fn tell_flow(who: &str, flow: &Flow, span: Duration, among: f64) {
     }
 }
 
-/// Connections at a directory, reckoned from who holds one and who visits.
+/// Print the number of connections at a directory, computed from the lasting connections and the visits.
 pub(crate) fn tell_places(shape: Shape) {
     let lasting = u64::from(shape.domains) * 3 + shape.directories as u64 - 1;
     let plain = u64::from(shape.domains) * u64::from(shape.hosts.saturating_sub(3));
@@ -109,7 +109,7 @@ pub(crate) fn tell_places(shape: Shape) {
     );
 }
 
-/// Memory of this process in KiB.
+/// Resident memory of this process in KiB.
 pub(crate) fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("a Linux system");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("told");
@@ -121,7 +121,7 @@ fn busiest(flow: &Flow) -> (u64, u64) {
     flow.seconds.values().copied().max_by_key(|(_, bytes)| *bytes).unwrap_or_default()
 }
 
-/// As `1234/s 56.7 kB/s`, over `span` and shared by `among`.
+/// A rate such as `1234/s 56.7 kB/s`, over `span` and divided by `among`.
 fn rate(count: Count, span: Duration, among: f64) -> String {
     let secs = span.as_secs_f64() * among;
     format!("{:>9.2}/s {:>10.2} kB/s", real(count.messages) / secs, real(count.bytes) / secs / 1e3)

@@ -1,8 +1,10 @@
-//! A thousand domains and their directories on a virtual clock: the real tables, replication, statements, look-ups and
-//! redials; messages take a few milliseconds and are measured as they are framed.
+//! Simulated grid: a thousand domains and their directories on a virtual clock, with the real tables,
+//! replication, statements, look-ups and redials; messages take a few milliseconds and are measured as they
+//! are framed.
 //!
-//! Representatives and standbys are simulated one by one, the other sensors by their visits. Everything follows from
-//! the seed. Not here: what happens inside a domain (`inside`, whose stories this one is told), connections' cost.
+//! Representatives and standbys are simulated individually, the other sensors by their visits. Everything
+//! follows from the seed. Not here: what happens inside a domain (`inside`, whose results this grid replays),
+//! the cost of connections.
 
 mod sensors;
 
@@ -20,25 +22,27 @@ use wire::membership::Term;
 use wire::registration::Coverage;
 use wire::replication::{Answer, Question};
 
-/// How long a message takes, at least and at most: hosts of one country.
+/// Shortest and longest delay of a message: hosts in one country.
 const DELAY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
 
-/// After so long whoever asked a directory that is away stops waiting, as `directory::service` and `registrar` do.
+/// Timeout of a question to a directory that is unreachable, as in `directory::service` and `registrar`.
 const UNANSWERED: Duration = Duration::from_millis(3500);
 
-/// One-way trips until a connection stands and both sides have welcomed each other: TCP, Noise, Yamux, hello.
+/// One-way trips until a connection is established and both sides have welcomed each other: TCP, Noise,
+/// Yamux, hello.
 const TRIPS_TO_CONNECT: u32 = 8;
 
-/// A dial of a directory that is cut off fails after so long.
+/// Timeout of a dial to a directory that is cut off.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// After so long a connection of a host that is gone is closed (`TCP_USER_TIMEOUT`; nothing answered closes it after 13 s).
+/// Time until a connection to a host that is gone is closed (`TCP_USER_TIMEOUT`; the keepalive closes it
+/// after 13 s).
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Shortest and longest sleep of a directory between two looks (`directory::run`).
+/// Shortest and longest sleep of a directory between two polls (`directory::run`).
 const SLEEP: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
-/// Somebody in a domain becomes its representative, or covers other hosts than before.
+/// A host becomes the representative of its domain, or covers other hosts than before.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     pub(crate) at: Duration,
@@ -47,7 +51,7 @@ pub(crate) struct Change {
     pub(crate) coverage: Coverage,
 }
 
-/// Who asks.
+/// Sender of a question.
 #[derive(Clone, Debug)]
 enum Asker {
     Directory { at: usize, life: u32, id: u64 },
@@ -72,7 +76,7 @@ enum Event {
     Client { each_second: u64 },
 }
 
-/// What a sensor that holds connections does again and again.
+/// Periodic tasks of a sensor that holds connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
     Hear,
@@ -81,16 +85,16 @@ enum Task {
     Learn { from: u32 },
 }
 
-/// The grid.
+/// The simulated grid.
 pub(crate) struct World {
     pub(crate) now: Duration,
     pub(crate) shape: Shape,
     pub(crate) machines: Vec<Machine>,
     pub(crate) speakers: Vec<Speaker>,
-    /// What those of a role say to directories and hear from them, all of them together.
+    /// Messages between the sensors of a role and the directories, summed over the role.
     pub(crate) flows: BTreeMap<Role, Flow>,
     pub(crate) tally: Tally,
-    /// Whether who holds connections learns every domain.
+    /// Whether sensors with connections learn every domain.
     pub(crate) learns: bool,
     clock: VirtualClock,
     dice: Dice,
@@ -122,7 +126,7 @@ impl World {
         world
     }
 
-    /// A domain's own story, from now on.
+    /// Schedule the changes of a domain, from now on.
     pub(crate) fn tell_story(&mut self, domain: u32, story: &[Change], offset: Duration) {
         for change in story {
             let change = change.clone();
@@ -130,12 +134,12 @@ impl World {
         }
     }
 
-    /// Host `host` of a domain is its standby from now on.
+    /// Make host `host` of a domain a standby from now on.
     pub(crate) fn add_standby(&mut self, domain: u32, host: u32) {
         self.add_speaker(domain, host, Role::Standby);
     }
 
-    /// The domain's representative dies.
+    /// Kill the domain's representative.
     pub(crate) fn kill_representative(&mut self, domain: u32) {
         let is_it = |speaker: &&mut Speaker| {
             speaker.domain == domain && speaker.role == Role::Representative && !speaker.is_dead
@@ -144,10 +148,10 @@ impl World {
         speaker.is_dead = true;
     }
 
-    /// A directory's process dies.
+    /// Kill a directory's process.
     pub(crate) fn kill(&mut self, at: usize) {
         self.machines[at].kill();
-        // The machine closes its connections, so everybody knows at once.
+        // The machine closes its connections, so every peer notices at once.
         (0..self.speakers.len()).for_each(|of| self.close(of, at));
     }
 
@@ -157,7 +161,7 @@ impl World {
         self.look(at);
     }
 
-    /// A directory is cut off from everybody, or is so no longer.
+    /// Cut a directory off from all peers, or reconnect it.
     pub(crate) fn set_cut_off(&mut self, at: usize, is_cut_off: bool) {
         self.machines[at].is_cut_off = is_cut_off;
         if is_cut_off {
@@ -170,12 +174,12 @@ impl World {
         }
     }
 
-    /// Sensors that hold no connection look up so many domains each second from now on, for their clients.
+    /// From now on, sensors without connections look up this many domains each second, for their clients.
     pub(crate) fn look_up_for_clients(&mut self, each_second: u64) {
         self.plan(Duration::ZERO, Event::Client { each_second });
     }
 
-    /// Counts from now on.
+    /// Reset all counters.
     pub(crate) fn forget_counts(&mut self) {
         self.flows.clear();
         self.tally = Tally::default();
@@ -185,7 +189,8 @@ impl World {
         }
     }
 
-    /// Directories that do not name, live, the representative that each domain has.
+    /// Number of wrong entries: for each directory, the domains whose current representative it does not list
+    /// as live.
     pub(crate) fn wrong(&self) -> usize {
         let alive = self.speakers.iter().filter(|it| it.role == Role::Representative && !it.is_dead);
         let holders: BTreeMap<DomainName, PeerKey> =
@@ -201,7 +206,7 @@ impl World {
         wrong.sum()
     }
 
-    /// Let `span` pass.
+    /// Run the simulation for `span`.
     pub(crate) fn run(&mut self, span: Duration) {
         let until = self.now + span;
         while let Some((&(at, number), _)) = self.queue.first_key_value().filter(|((at, _), _)| *at <= until)
@@ -213,7 +218,7 @@ impl World {
         self.set_now(until);
     }
 
-    /// Let time pass until no directory is wrong, at most `most`; how long it took.
+    /// Run until no directory is wrong, for at most `most`; returns the time taken.
     pub(crate) fn run_until_right(&mut self, most: Duration) -> Option<Duration> {
         let begun = self.now;
         while self.wrong() > 0 {
@@ -262,7 +267,7 @@ impl World {
         }
     }
 
-    /// A directory does what is due.
+    /// Poll a directory: it does what is due.
     fn look(&mut self, at: usize) {
         let (asks, next) = self.machines[at].poll();
         let life = self.machines[at].life;
@@ -276,7 +281,7 @@ impl World {
         self.plan(sleep, Event::Look { at, life });
     }
 
-    /// Other directories reach this one again.
+    /// Reconnect the other directories to this one.
     fn meet(&mut self, at: usize) {
         for other in (0..self.machines.len()).filter(|other| *other != at) {
             self.machines[at].handle.handle_connected(machine::key(other));

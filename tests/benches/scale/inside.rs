@@ -1,6 +1,6 @@
-//! What happens inside one domain: the real election and membership, each host by itself, under the simulator.
+//! Simulation of one domain: the real election and membership, each host separately, on the simulator.
 //!
-//! Not here: reports (`reports`), the domain's directories (`grid`), which are told the story that comes out here.
+//! Not here: reports (`reports`), the domain's directories (`grid`), which replay the changes recorded here.
 
 use crate::grid::Change;
 use overlay::election::Role;
@@ -8,18 +8,18 @@ use overlay::registrar::stating::coverage;
 use overlay::simulator::{Domain, Traffic};
 use std::time::Duration;
 
-/// How often it is looked who represents the domain.
+/// Polling interval for the representative.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A domain from its cold start on.
 pub(crate) struct Inside {
     pub(crate) domain: Domain,
-    /// Who represented it when, as its directories would hear it.
+    /// Changes of the representative, as the domain's directories would receive them.
     pub(crate) story: Vec<Change>,
 }
 
 impl Inside {
-    /// All hosts at once, knowing two seeds and no other.
+    /// Start all hosts at once; each knows two seeds and no other host.
     pub(crate) fn start(hosts: usize, seed: u64) -> Inside {
         let mut domain = Domain::new(hosts, seed, |_| {});
         domain.world.measures = true;
@@ -27,7 +27,7 @@ impl Inside {
         Inside { domain, story: Vec::new() }
     }
 
-    /// Let `span` pass, noting who represents the domain.
+    /// Run for `span`, recording changes of the representative.
     pub(crate) fn run(&mut self, span: Duration) {
         let until = self.domain.world.now() + span;
         while self.domain.world.now() < until {
@@ -36,7 +36,7 @@ impl Inside {
         }
     }
 
-    /// Let time pass until everybody hears one representative that misses no one; how long it took.
+    /// Run until all hosts see one representative that covers every host; returns the time taken.
     pub(crate) fn run_until_one(&mut self, most: Duration) -> Option<Duration> {
         let begun = self.domain.world.now();
         while self.domain.world.now() - begun < most {
@@ -61,19 +61,19 @@ impl Inside {
         }
     }
 
-    /// The representative, its standbys and the others, now.
+    /// The hosts that have this role now.
     pub(crate) fn hosts_of(&self, role: Role) -> Vec<usize> {
         let is_it = |at: &usize| self.domain.state(*at).is_some_and(|state| state.role == role);
         (0..self.domain.world.len()).filter(is_it).collect()
     }
 
-    /// What `hosts` sent and got so far, all together.
+    /// Total traffic of `hosts` so far.
     pub(crate) fn traffic(&self, hosts: &[usize]) -> Traffic {
         hosts.iter().map(|at| self.domain.world.traffic(*at)).fold(Traffic::default(), plus)
     }
 }
 
-/// Both together.
+/// Sum of two traffic counters.
 pub(crate) fn plus(one: Traffic, other: Traffic) -> Traffic {
     Traffic {
         sent: one.sent + other.sent,

@@ -1,4 +1,4 @@
-//! Domains looked up by the real `Resolver`, as somebody's daemon does.
+//! Look-ups of domains by the real `Resolver`, as a daemon does them.
 
 use crate::machine;
 use crate::records;
@@ -9,20 +9,20 @@ use wire::id::DomainName;
 use wire::replication::{Answer, Resolved};
 use wire::time::Moment;
 
-/// What came of look-ups.
+/// Results of look-ups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// A live representative was named.
+    /// A live representative was found.
     pub(crate) live: u64,
-    /// One last seen.
+    /// Only a last-seen representative was found.
     pub(crate) last_seen: u64,
-    /// Not known, left, or no one answered.
+    /// The domain is unknown, has left, or no directory answered.
     pub(crate) nothing: u64,
-    /// Of those found, how many on which the directories did not agree.
+    /// Found domains on which the directories did not agree.
     pub(crate) disputed: u64,
 }
 
-/// Some domains looked up at once.
+/// A look-up of one or more domains at once.
 pub(crate) struct LookUp {
     pub(crate) role: Role,
     resolver: Resolver,
@@ -47,7 +47,7 @@ impl LookUp {
         look_up
     }
 
-    /// What is to be asked of whom; what ended is counted in `tally`.
+    /// Questions to send, each with its directory; finished look-ups are counted in `tally`.
     pub(crate) fn asks(&mut self, tally: &mut Tally) -> Vec<(usize, DomainName)> {
         let mut asks = Vec::new();
         while let Some(output) = self.resolver.poll_output() {
@@ -66,7 +66,7 @@ impl LookUp {
         self.waited_for == 0
     }
 
-    /// When it has to be looked at again.
+    /// When the look-up must be polled again.
     pub(crate) fn due(&self) -> Option<Duration> {
         self.resolver.poll_timeout().map(|due| due.0)
     }
@@ -75,7 +75,7 @@ impl LookUp {
         self.resolver.handle_timeout(Moment(now));
     }
 
-    /// A directory answered, or did not.
+    /// Handle a directory's answer, or its absence.
     pub(crate) fn answered(
         &mut self,
         from: usize,

@@ -1,4 +1,4 @@
-//! One directory of the simulated grid: the real table and replication on the virtual clock.
+//! Directory of the simulated grid: the real table and replication on the virtual clock.
 
 use crate::count::{self, Flow};
 use crate::records::{Believing, ROOT, name, time};
@@ -14,7 +14,7 @@ use wire::id::PeerKey;
 use wire::replication::{Answer, Question};
 use wire::time::{Moment, Time};
 
-/// The one clock of the grid, in nanoseconds.
+/// The clock of the whole grid, in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VirtualClock(Arc<AtomicU64>);
 
@@ -38,23 +38,23 @@ impl Clock for VirtualClock {
     }
 }
 
-/// A directory. Dead, it holds what its disk held.
+/// A directory. A dead one retains what is on its disk.
 pub(crate) struct Machine {
     pub(crate) handle: Handle,
     pub(crate) is_up: bool,
     pub(crate) is_cut_off: bool,
     pub(crate) life: u32,
-    /// When its next look is planned.
+    /// When its next poll is scheduled.
     pub(crate) planned: Option<Duration>,
     pub(crate) flow: Flow,
-    /// Time that the table took, by this machine's own clock.
+    /// Time that the table took, measured on this computer's real clock.
     pub(crate) busy: Duration,
     disk: Snapshot,
     shape: Shape,
     clock: VirtualClock,
 }
 
-/// How many.
+/// Size of the grid.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) domains: u32,
@@ -88,12 +88,12 @@ impl Machine {
         }
     }
 
-    /// Whether others reach it.
+    /// Whether other daemons can reach it.
     pub(crate) fn is_reached(&self) -> bool {
         self.is_up && !self.is_cut_off
     }
 
-    /// Its process dies; its last snapshot is as of now.
+    /// Kill its process; its last snapshot has the present state.
     pub(crate) fn kill(&mut self) {
         self.disk = self.handle.snapshot();
         self.is_up = false;
@@ -106,7 +106,7 @@ impl Machine {
         self.handle = open(at, self.shape, &self.clock, self.life, self.disk.clone());
     }
 
-    /// The answer to a question.
+    /// Answer a question.
     pub(crate) fn answer(&mut self, from: PeerKey, question: Question) -> Answer {
         let now = self.clock.passed();
         let kind = count::kind(&question);
@@ -116,14 +116,14 @@ impl Machine {
         answer
     }
 
-    /// What another directory answered.
+    /// Handle another directory's answer.
     pub(crate) fn take_answer(&mut self, from: PeerKey, id: u64, kind: &'static str, answer: Answer) {
         self.flow.get(kind, count::answer_len(&answer), self.clock.passed());
         let unbelieved = self.timed(|handle| handle.take_answer(from, id, answer, &Believing));
         assert_eq!(unbelieved, 0, "everything is believed here");
     }
 
-    /// What it wants asked, and how long until its next look.
+    /// Questions to send, and the time until its next poll.
     pub(crate) fn poll(&mut self) -> (Vec<(PeerKey, u64, Question)>, Option<Duration>) {
         let (outputs, next) = self.timed(Handle::poll);
         let asks = outputs.into_iter().filter_map(|output| match output {
@@ -133,7 +133,7 @@ impl Machine {
         (asks.collect(), next)
     }
 
-    #[allow(clippy::disallowed_methods)] // What the table costs is measured by the real clock.
+    #[allow(clippy::disallowed_methods)] // The cost of the table is measured by the real clock.
     fn timed<T>(&mut self, act: impl FnOnce(&Handle) -> T) -> T {
         let began = Instant::now();
         let result = act(&self.handle);

@@ -1,5 +1,5 @@
-//! What a grid of 1,000 domains of 500 hosts costs: messages and bytes at a directory, at a representative, at a
-//! standby and at any other member, by the real cores on virtual time. `docs/scale.md` has its figures.
+//! Cost of a grid of 1,000 domains of 500 hosts: messages and bytes at a directory, at a representative, at a
+//! standby and at any other member, by the real cores on virtual time. `docs/scale.md` has the figures.
 //!
 //! `cargo bench -p system-tests --bench scale [-- DOMAINS HOSTS DIRECTORIES]`
 #![allow(clippy::print_stdout)]
@@ -22,7 +22,7 @@ use overlay::election::Role as Elected;
 use std::time::Duration;
 use stories::Domains;
 
-/// Domains whose own stories are told; the others are like one of them.
+/// Domains that are simulated individually; the others repeat one of them.
 const TOLD: u64 = 3;
 
 fn secs(secs: u64) -> Duration {
@@ -100,7 +100,7 @@ fn reports(shape: Shape) {
     );
 }
 
-/// Memory of the tables; the first thing done, so that nothing given back earlier is used again.
+/// Memory of the tables; measured first, so that no memory freed earlier is reused.
 fn memory(shape: Shape) {
     let told = Domains::tell(8, 1);
     let before = figures::resident_kib();

@@ -1,6 +1,6 @@
-//! Names, keys and records of a large grid: signed by no one, and as long as if they were.
+//! Names, keys and records of a large grid: with dummy signatures of the real length.
 //!
-//! Not here: checking signatures, whose cost is `overlay`'s and not counted.
+//! Not here: checking signatures, whose cost belongs to `overlay` and is not counted.
 
 use directory::answers::Open;
 use directory::opened::{Opened, OpenedDenial, OpenedLeave};
@@ -14,7 +14,7 @@ use wire::replication::{Farewell, Told};
 use wire::sealed::Sealed;
 use wire::time::Time;
 
-/// The root of every domain.
+/// Root key of every domain.
 pub(crate) const ROOT: PeerKey = PeerKey([200; 32]);
 
 pub(crate) fn name(domain: u32) -> DomainName {
@@ -25,7 +25,7 @@ pub(crate) fn host(at: u32) -> HostName {
     HostName::try_from(format!("wn{at:04}.site.example").as_str()).expect("a name")
 }
 
-/// The key of a host of a domain.
+/// Key of a host in a domain.
 pub(crate) fn peer(domain: u32, at: u32) -> PeerKey {
     let mut key = [3; 32];
     key[..4].copy_from_slice(&domain.to_be_bytes());
@@ -54,14 +54,14 @@ pub(crate) fn chain(domain: u32, at: u32) -> Chain {
     }
 }
 
-/// Numbers of a statement.
+/// Term and sequence of a statement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbered {
     pub(crate) term: u64,
     pub(crate) sequence: u64,
 }
 
-/// What host `at` of a domain says when it represents it, from an IPv4 and an IPv6 address and by name.
+/// Statement of host `at` as representative of a domain, with an IPv4 and an IPv6 address and a name.
 pub(crate) fn statement(
     (domain, at): (u32, u32),
     numbered: Numbered,
@@ -88,18 +88,18 @@ pub(crate) fn statement(
     Statement { record, chain }
 }
 
-/// The calendar at a moment of virtual time.
+/// Calendar time at a moment of virtual time.
 pub(crate) fn time(now: Duration) -> Time {
     Time::from_micros(1_795_178_489_000_000).plus(now)
 }
 
-/// What a directory told, as if its signatures had been checked.
+/// A directory's answer, as if its signatures had been checked.
 pub(crate) fn heard(told: &Told) -> Heard {
     let record = told.statement.record.unverified().expect("a record");
     Heard { record, statement: told.statement.clone(), age: told.age, remaining: told.remaining }
 }
 
-/// Believes everything.
+/// Verifier that accepts everything.
 pub(crate) struct Believing;
 
 impl Open for Believing {

@@ -1,4 +1,5 @@
-//! What members report to their representative: the real sender and the real table and store, bytes in memory.
+//! Reports of members to their representative: the real sender, table and store, with the bytes passed in
+//! memory.
 
 use sensor::report::sender::{Held, Identity, Sender};
 use sensor::representative::domain::{Config, Domain, Link, Now, Output};
@@ -19,11 +20,11 @@ use wire::time::{Moment, Time};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reported {
     pub(crate) samples: u64,
-    /// Batches of bytes that members sent: one each second, and the first words.
+    /// Batches of bytes that members sent: one each second, and the hello.
     pub(crate) batches: u64,
     pub(crate) bytes: u64,
     pub(crate) longest: u64,
-    /// What the representative sent back.
+    /// Messages that the representative sent back.
     pub(crate) answers: u64,
     pub(crate) answer_bytes: u64,
 }
@@ -35,7 +36,8 @@ struct Reporting {
     _folder: TempDir,
 }
 
-/// `hosts` members of `metrics` metrics each, once a second for `seconds`: the first second with the names, the others.
+/// Run `hosts` members with `metrics` metrics each, sampled once a second for `seconds`; returns the first
+/// second, which includes the names, and the others.
 pub(crate) fn run(hosts: u32, metrics: u64, seconds: u64) -> (Reported, Reported) {
     let mut reporting = Reporting::new(hosts);
     let named = |at: u64| {
@@ -98,7 +100,7 @@ impl Reporting {
         reporting
     }
 
-    /// Everything that waits goes both ways; what came is committed and acknowledged.
+    /// Exchange all pending bytes in both directions; received events are committed and acknowledged.
     fn exchange(&mut self, second: u64) {
         let moment = Moment(Duration::from_secs(second));
         let now = Now { moment, wall: Time::default().plus(moment.0) };

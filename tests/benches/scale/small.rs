@@ -1,4 +1,4 @@
-//! The simulated grid of the benchmark `scale`, small: what has to hold at any size.
+//! Small version of the simulated grid of the benchmark `scale`: checks what must hold at any size.
 
 mod count;
 mod grid;
@@ -37,7 +37,7 @@ fn stated(world: &World, at: usize) -> Count {
     world.machines[at].flow.got.get("state a record").copied().unwrap_or_default()
 }
 
-/// Heard by a directory over a steady minute in a grid of so many domains.
+/// Statements that a directory receives in a steady minute in a grid of this many domains.
 fn steady(domains: u32) -> (Count, World) {
     let mut world = stories::settled(Shape { domains, ..SHAPE }, told(), 5);
     world.run(secs(60));
@@ -69,7 +69,7 @@ fn every_domain_states_itself_to_every_directory_each_five_seconds_and_twice_as_
     assert!(twice.messages.abs_diff(2 * once.messages) <= u64::from(SHAPE.domains), "{once:?} {twice:?}");
     let each = |count: Count| count.bytes / count.messages;
     assert!(each(once).abs_diff(each(twice)) <= 4, "{once:?} {twice:?}");
-    // No one fetches from another directory what it was told itself.
+    // A directory does not fetch from another one what it received itself.
     let fetched = world.machines[1].flow.sent.get("fetch").copied().unwrap_or_default();
     assert!(fetched.messages <= expected / 4, "{fetched:?}");
 }

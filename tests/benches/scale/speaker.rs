@@ -1,5 +1,5 @@
-//! A representative or a standby of the simulated grid: when it states what, by the real `Stating`, and with which
-//! directories it is connected, by the real `Redial`.
+//! Representative or standby of the simulated grid: when it states which record, by the real `Stating`, and
+//! to which directories it is connected, by the real `Redial`.
 
 use crate::machine;
 use crate::records::{self, Numbered};
@@ -12,7 +12,7 @@ use wire::membership::Term;
 use wire::registration::Coverage;
 use wire::time::Moment;
 
-/// What a sensor is in its domain.
+/// Role of a sensor in its domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Role {
     Representative,
@@ -20,19 +20,19 @@ pub(crate) enum Role {
     Plain,
 }
 
-/// Its way to one directory.
+/// Connection to one directory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Way {
     pub(crate) is_open: bool,
-    /// A statement is under way.
+    /// Whether a statement is in flight.
     is_telling: bool,
-    /// What is current was not told here yet.
+    /// Whether the current statement was not sent here yet.
     is_behind: bool,
-    /// Whether it asked who is admitted since it started.
+    /// Whether it queried the admitted domains since it started.
     pub(crate) has_heard: bool,
 }
 
-/// One that holds connections to every directory.
+/// A sensor that holds a connection to every directory.
 pub(crate) struct Speaker {
     pub(crate) domain: u32,
     pub(crate) host: u32,
@@ -40,7 +40,7 @@ pub(crate) struct Speaker {
     pub(crate) is_dead: bool,
     pub(crate) ways: Vec<Way>,
     pub(crate) redial: Redial,
-    /// Counts its plans to state: an older one is void.
+    /// Number of the current schedule for statements; events of older schedules are ignored.
     pub(crate) plans: u32,
     stating: Stating,
     reign: Option<(Term, Coverage)>,
@@ -75,13 +75,13 @@ impl Speaker {
         records::peer(self.domain, self.host)
     }
 
-    /// It represents its domain, for these hosts.
+    /// Make it the representative of its domain, for these hosts.
     pub(crate) fn reign(&mut self, term: Term, coverage: Coverage) {
         self.role = Role::Representative;
         self.reign = Some((term, coverage));
     }
 
-    /// What it says now is stated if it is due; how long until the next look.
+    /// Create a new statement if one is due; returns the time until the next poll.
     pub(crate) fn state(&mut self, now: Duration) -> Option<Duration> {
         let (elected, coverage) = self.reign.clone().filter(|_| !self.is_dead)?;
         let content = Content { elected, coverage: coverage.clone(), chain: self.chain.clone() };
@@ -97,7 +97,7 @@ impl Speaker {
         }
     }
 
-    /// What is to be told to directory `to` now: one statement at a time, and always the current one.
+    /// Statement to send to directory `to` now: one at a time, and always the current one.
     pub(crate) fn tell(&mut self, to: usize) -> Option<Statement> {
         let way = &mut self.ways[to];
         if self.is_dead || !way.is_open || way.is_telling || !way.is_behind {
@@ -108,7 +108,7 @@ impl Speaker {
         Some(current)
     }
 
-    /// The statement was answered, or was not.
+    /// The statement was answered, or timed out.
     pub(crate) fn told(&mut self, to: usize) {
         self.ways[to].is_telling = false;
     }
@@ -124,10 +124,10 @@ impl Speaker {
         self.redial.handle_connected(&Target::Peer(machine::key(to)), Moment(now));
     }
 
-    /// The connection ended, or could not be made.
+    /// The connection was closed, or could not be opened.
     pub(crate) fn closed(&mut self, to: usize, now: Duration) {
         if self.ways[to].is_open {
-            // A directory that was away is told what is current as soon as it is back.
+            // A directory that was away receives the current statement as soon as it is back.
             self.ways[to].is_behind = true;
         }
         self.ways[to].is_open = false;

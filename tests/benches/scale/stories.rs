@@ -1,4 +1,4 @@
-//! What happens to a grid, and what it costs: each story by itself, with what has to hold in its end.
+//! Scenarios of the simulated grid: each is run separately, with assertions on its final state.
 
 use crate::grid::{Change, World};
 use crate::inside::Inside;
@@ -6,23 +6,25 @@ use crate::machine::Shape;
 use overlay::election::Role;
 use std::time::Duration;
 
-/// Longest time until directories are right again, for every story: three leases.
+/// Longest time until all directories are right again, in every scenario: three leases.
 const RIGHT_MAX: Duration = Duration::from_secs(45);
 
-/// A domain's own stories, as its directories hear them: from its cold start, and when its representative dies.
+/// Recorded changes of domains, as their directories receive them: from a cold start, and after the death of
+/// the representative.
 pub(crate) struct Domains {
-    /// Of several domains of that size, each from another seed.
+    /// Changes after a cold start, of several domains of that size, each with another seed.
     pub(crate) starts: Vec<Vec<Change>>,
-    /// Standbys of each, once it has settled.
+    /// Standbys of each domain, once it has settled.
     pub(crate) standbys: Vec<Vec<u32>>,
-    /// What followed the death of the representative, from then on.
+    /// Changes after the death of the representative, with times relative to it.
     pub(crate) falls: Vec<Vec<Change>>,
     /// Standbys after that.
     pub(crate) heirs: Vec<Vec<u32>>,
 }
 
 impl Domains {
-    /// `count` domains of `hosts` hosts each; a settled one is then without its representative.
+    /// Simulate `count` domains of `hosts` hosts each: a cold start, and then the death of the
+    /// representative.
     pub(crate) fn tell(hosts: usize, count: u64) -> Domains {
         let (starts, standbys, falls, heirs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut domains = Domains { starts, standbys, falls, heirs };
@@ -53,12 +55,12 @@ impl Domains {
     }
 }
 
-/// Every host and every directory of the grid starts within one second, the directories with empty tables.
+/// Start every host and every directory of the grid within one second, the directories with empty tables.
 pub(crate) fn start(shape: Shape, domains: &Domains, seed: u64) -> World {
     let mut world = World::new(shape, seed);
     for domain in 0..shape.domains {
         let of = domains.of(domain);
-        // One after the other within the second.
+        // Spread over the second.
         let offset = Duration::from_secs(1) * domain / shape.domains;
         world.tell_story(domain, &domains.starts[of], offset);
         for host in &domains.standbys[of] {
@@ -68,7 +70,7 @@ pub(crate) fn start(shape: Shape, domains: &Domains, seed: u64) -> World {
     world
 }
 
-/// The same, once it has come to rest and nothing of its start is left.
+/// As [`start`], after the grid has settled and without the counts of the start.
 pub(crate) fn settled(shape: Shape, domains: &Domains, seed: u64) -> World {
     let mut world = start(shape, domains, seed);
     world.run(Duration::from_secs(90));
@@ -77,7 +79,7 @@ pub(crate) fn settled(shape: Shape, domains: &Domains, seed: u64) -> World {
     world
 }
 
-/// From the start of all until every directory names the representative of every domain.
+/// Start everything, and run until every directory names the representative of every domain.
 pub(crate) fn cold_start(shape: Shape, domains: &Domains, seed: u64) -> (World, Duration) {
     let mut world = start(shape, domains, seed);
     world.learns = true;
@@ -85,7 +87,8 @@ pub(crate) fn cold_start(shape: Shape, domains: &Domains, seed: u64) -> (World, 
     (world, right)
 }
 
-/// The representatives of `these` domains die at once; how long until every directory names the next.
+/// Kill the representatives of `these` domains at once; returns the time until every directory names their
+/// successors.
 pub(crate) fn representatives_die(
     world: &mut World,
     domains: &Domains,
@@ -103,7 +106,7 @@ pub(crate) fn representatives_die(
     world.run_until_right(RIGHT_MAX).expect("every directory is right again")
 }
 
-/// A directory dies and starts again `away` later from its snapshot; how long until it is right.
+/// Kill a directory and restart it `away` later from its snapshot; returns the time until it is right.
 pub(crate) fn directory_restarts(world: &mut World, at: usize, away: Duration) -> Duration {
     world.kill(at);
     world.run(away);
@@ -113,7 +116,8 @@ pub(crate) fn directory_restarts(world: &mut World, at: usize, away: Duration) -
     world.run_until_right(RIGHT_MAX).expect("the directory is right again")
 }
 
-/// A directory is cut off from everybody for `away`, long enough that its leases end; how long until it is right.
+/// Cut a directory off from all peers for `away`, long enough that its leases expire; returns the time until
+/// it is right.
 pub(crate) fn directory_is_cut_off(world: &mut World, at: usize, away: Duration) -> Duration {
     world.set_cut_off(at, true);
     world.run(away);

@@ -1,6 +1,6 @@
-//! A daemon of a host: the real program, running in the host's network namespace.
+//! Daemon on a lab host: the real program, running in the host's network namespace.
 //!
-//! Rule: it is started, asked and ended as [`crate::grid`] does it, but from within its host, so that its
+//! Rule: it is started, queried and ended as in [`crate::grid`], but from within its host, so that its
 //! loopback is the host's. Not here: the host ([`super::host`]).
 
 use super::held::{By, Held};
@@ -17,15 +17,15 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The code of what cannot be answered just now (`docs/query-interface.md`).
+/// Fault code for a query that cannot be answered now (`docs/query-interface.md`).
 const UNAVAILABLE: i64 = -32011;
-/// How long that is waited for.
+/// Timeout for retrying such a query.
 const AVAILABLE_MAX: Duration = Duration::from_secs(30);
 
-/// One running `visperf` of a host.
+/// A running `visperf` on a host.
 #[derive(Debug)]
 pub struct Daemon {
-    // Let go before the process is ended and its number may be another's.
+    // Dropped before the process is killed and its pid may be reused.
     held: LetGo,
     process: grid::Daemon,
     host: Host,
@@ -37,7 +37,7 @@ struct LetGo(Arc<Held>);
 
 impl Drop for LetGo {
     fn drop(&mut self) {
-        // What cannot be signalled is gone.
+        // A process that cannot be signalled has ended.
         let _ = self.0.let_go();
     }
 }
@@ -55,10 +55,10 @@ impl Daemon {
         Ok((daemon, held))
     }
 
-    /// Waits until it answers on its host; the address at which it does.
+    /// Wait until it answers on its host; returns its address.
     ///
     /// # Errors
-    /// If it ended, or is not ready within `limit`; with what it said.
+    /// If it ended, or is not ready within `limit`; with its output.
     pub fn ready(&mut self, limit: Duration) -> Result<SocketAddr> {
         let (host, process) = (self.host.clone(), &mut self.process);
         let address = host.run(|| process.ready(limit)).with_context(|| format!("on {}", host.name()))?;
@@ -66,18 +66,18 @@ impl Daemon {
         Ok(address)
     }
 
-    /// The address at which it answers, to those on its host.
+    /// Its address, as used on its host.
     ///
     /// # Errors
-    /// If no one waited yet for it to be ready.
+    /// If [`Daemon::ready`] was not called.
     pub fn address(&self) -> Result<SocketAddr> {
         self.address.with_context(|| format!("the daemon of {} was not waited for", self.host.name()))
     }
 
-    /// Calls a method, from within its host.
+    /// Call a method from within its host.
     ///
     /// # Errors
-    /// If no well-formed answer came.
+    /// If no well-formed answer was received.
     pub fn ask(&self, method: &str, params: &Value) -> Result<Answer> {
         let address = self.address()?;
         self.host
@@ -85,11 +85,11 @@ impl Daemon {
             .with_context(|| format!("on {}", self.host.name()))
     }
 
-    /// Calls a method, from within its host, and takes nothing but a result. Where whoever knows cannot be asked just now, as after
-    /// a representative stood still, it is asked again.
+    /// Call a method from within its host, and require a result. If the daemon that knows the answer is
+    /// unavailable, as after a representative was paused, the call is retried.
     ///
     /// # Errors
-    /// If no well-formed answer came, or a fault.
+    /// If no well-formed answer was received, or a fault.
     pub fn result(&self, method: &str, params: &Value) -> Result<Value> {
         let look = || match self.ask(method, params)? {
             Answer::Result(value) => Ok(Seen::Done(value)),
@@ -101,10 +101,10 @@ impl Daemon {
         wait::until(AVAILABLE_MAX, &format!("an answer of {} to {method} {params}", self.host.name()), look)
     }
 
-    /// A figure of a part of it (`overlay`, `election`, `door`), as its `daemon.info` tells it.
+    /// A counter of one of its parts (`overlay`, `election`, `door`), from `daemon.info`.
     ///
     /// # Errors
-    /// If it does not answer, or there is none.
+    /// If it does not answer, or there is no such counter.
     pub fn figure(&self, part: &str, name: &str) -> Result<u64> {
         let info = self.result("daemon.info", &json!({}))?;
         info["statistics"][part][name]
@@ -112,34 +112,33 @@ impl Daemon {
             .with_context(|| format!("expected {part}.{name}, found {info}"))
     }
 
-    /// Its host.
     #[must_use]
     pub fn host(&self) -> &Host {
         &self.host
     }
 
-    /// Its process number, in the lab.
+    /// Its pid, in the lab's process namespace.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// What it said so far.
+    /// Its output so far.
     #[must_use]
     pub fn told(&self) -> String {
         self.process.told()
     }
 
-    /// Ends it at once, with SIGKILL.
+    /// Kill it with SIGKILL.
     ///
     /// # Errors
-    /// If it had ended before by itself, which is a fault of its own.
+    /// If it had already ended by itself, which is a failure of its own.
     pub fn kill(self) -> Result<()> {
         drop(self.held);
         self.process.kill().with_context(|| format!("on {}", self.host.name()))
     }
 
-    /// Tells it to end, with SIGTERM, and waits until it has. One that is paused goes on first.
+    /// Send SIGTERM, and wait until it has ended. A paused daemon is resumed first.
     ///
     /// # Errors
     /// If it does not end in time.
@@ -148,7 +147,7 @@ impl Daemon {
         self.process.stop().with_context(|| format!("on {}", self.host.name()))
     }
 
-    /// Stops it where it is, with SIGSTOP, until [`Daemon::resume`]; none of its threads runs any more.
+    /// Stop it with SIGSTOP until [`Daemon::resume`]; on return none of its threads runs any more.
     ///
     /// # Errors
     /// If it cannot be signalled, or does not stop.
@@ -156,7 +155,7 @@ impl Daemon {
         self.held.0.pause()
     }
 
-    /// Lets it go on.
+    /// Resume it.
     ///
     /// # Errors
     /// If it cannot be signalled.

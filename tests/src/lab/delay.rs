@@ -1,41 +1,40 @@
-//! The line that a late link's frames wait in: when each goes on, in which order, how often.
+//! Delay queue of a late link: when each frame is forwarded, in which order, how often.
 //!
-//! Pure: callers pass the time. Rule: frames keep their order, but for those drawn to go at once; what follows
-//! is given by the seed and the times at which frames come. A line is bounded: what comes while it is full is
-//! dropped, and counted. Not here: whence frames come ([`super::wire`]).
+//! Pure: callers pass the time. Rule: frames keep their order, except those drawn to be forwarded at once;
+//! everything follows from the seed and the arrival times of the frames. The queue is bounded: a frame that
+//! arrives while it is full is dropped and counted. Not here: where frames come from ([`super::wire`]).
 
 use crate::random::Random;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Most frames that wait in one direction: half a second of a link that is as fast as the machine; more would
-/// be memory, and no network holds more.
+/// Most frames in one direction's queue: half a second of a link that is as fast as the machine. More would
+/// only use memory, and no network holds more.
 const WAITING_MAX: usize = 50_000;
-/// Steps in which jitter and chances are drawn.
+/// Resolution of the random draws for jitter and probabilities.
 const GRAIN: u64 = 1_000_000;
 
-/// How late a link is, for each direction of its own.
+/// Delay of a link, applied to each direction separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delay {
-    /// How long a frame takes.
+    /// Delay of a frame.
     pub time: Duration,
-    /// By how much it may take longer or less, all alike likely; never less than no time.
+    /// Longest deviation from the delay, up or down, uniformly distributed; the delay is never negative.
     pub jitter: Duration,
-    /// How many in a hundred frames go at once and so overtake others.
+    /// Percentage of frames that are forwarded at once and so overtake others.
     pub reorder_percent: u32,
-    /// How many in a hundred frames come twice.
+    /// Percentage of frames that are duplicated.
     pub duplicate_percent: u32,
 }
 
-/// One direction of a late link.
 #[derive(Debug)]
 pub(super) struct Line {
     delay: Delay,
     random: Random,
-    /// By the time at which they go on, and the order in which they came.
+    /// Queued frames, by the time at which they are forwarded and their arrival order.
     waiting: BTreeMap<(Instant, u64), Vec<u8>>,
     came: u64,
-    /// Nothing that keeps its order goes on before this.
+    /// Earliest time for the next frame that keeps its order.
     last: Option<Instant>,
     dropped: u64,
 }
@@ -46,13 +45,13 @@ impl Line {
         Line { delay, random, waiting: BTreeMap::new(), came: 0, last: None, dropped: 0 }
     }
 
-    /// From now on frames take this long; those that wait already keep their times.
+    /// Set the delay of frames from now on; queued frames keep their times.
     pub(super) fn set(&mut self, delay: Delay) {
         self.delay = delay;
         self.last = None;
     }
 
-    /// How many frames found the line full.
+    /// Number of frames dropped because the queue was full.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -70,12 +69,12 @@ impl Line {
         }
     }
 
-    /// When one goes on next.
+    /// Time at which the next frame is to be forwarded.
     pub(super) fn next(&self) -> Option<Instant> {
         self.waiting.first_key_value().map(|((due, _), _)| *due)
     }
 
-    /// One that goes on now.
+    /// Next frame to be forwarded, if it is due.
     pub(super) fn pop(&mut self, now: Instant) -> Option<Vec<u8>> {
         let first = self.waiting.first_entry()?;
         (first.key().0 <= now).then(|| first.remove())
@@ -106,7 +105,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Frames 0 to 249, one each millisecond: which came out, and after how long.
+    /// Send frames 0 to 249, one each millisecond; returns which came out, and after what delay.
     fn through(delay: Delay) -> Vec<(u8, Duration)> {
         let (mut line, begin) = (Line::new(delay, 3), wait::now());
         let mut out = Vec::new();
@@ -130,7 +129,7 @@ mod tests {
         assert!(out.iter().map(|(frame, _)| *frame).eq(0..250), "each once, in order");
         let late =
             |order: fn(Duration, Duration) -> Duration| out.iter().map(|(_, late)| *late).reduce(order);
-        // The order holds frames back, but never beyond the longest.
+        // Keeping the order holds frames back, but never beyond the longest delay.
         assert!(late(Duration::max).is_some_and(|late| late > MS * 70 && late <= MS * 81), "{out:?}");
         assert!(late(Duration::min).is_some_and(|late| late >= MS * 20), "{out:?}");
         assert_eq!(through(delay), out, "a seed gives one order");

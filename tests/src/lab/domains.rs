@@ -1,7 +1,7 @@
-//! Domains and directories on hosts of the lab, made as an operator makes them: by the commands of `docs/domains.md`.
+//! Domains and directories on lab hosts, set up as an operator would: with the commands of `docs/domains.md`.
 //!
-//! Rule: nothing but commands and configuration files; what they print is what the next one is given.
-//! Not here: the hosts (`host`), what is true of a grid (`system/`).
+//! Rule: only commands and configuration files are used; the output of one command is the input of the next.
+//! Not here: the hosts (`host`), the assertions on a grid (`system/`).
 
 use super::daemon::Daemon;
 use super::host::Host;
@@ -15,21 +15,21 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-/// Longest wait for daemons to agree: seconds, on a machine that builds at the same time.
+/// Timeout for daemons to agree: seconds, on a machine that builds at the same time.
 pub const AGREED: Duration = Duration::from_secs(90);
 
-/// The port of the overlay, by default.
+/// Default port of the overlay.
 pub const OVERLAY: u16 = 7318;
 
-/// What `visperf ARGUMENTS…` prints on a host.
+/// Run `visperf ARGUMENTS…` on a host; returns its standard output.
 ///
 /// # Errors
-/// If it cannot be run or fails; with what it said.
+/// If it cannot be run or fails; with its standard error.
 pub fn visperf(host: &Host, arguments: &[&str]) -> Result<String> {
     visperf_by(program::visperf()?, host, arguments)
 }
 
-/// As [`visperf`], by another program than the one under test.
+/// As [`visperf`], with another program than the one under test.
 ///
 /// # Errors
 /// As [`visperf`].
@@ -40,16 +40,15 @@ pub fn visperf_by(program: &Path, host: &Host, arguments: &[&str]) -> Result<Str
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// The state folder of a host's sensor, as an argument.
+/// State folder of a host's sensor, as an argument.
 #[must_use]
 pub fn state(host: &Host) -> String {
     host.folder().join("sensor").display().to_string()
 }
 
-/// A directory that is to run: its host, and how others are told of it.
+/// A directory to start: its host, and its contact for other daemons.
 #[derive(Debug)]
 pub struct Directory {
-    /// Where it runs.
     pub host: Host,
     /// `KEY@HOST:PORT`.
     pub contact: String,
@@ -58,7 +57,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Draw its key.
+    /// Generate its key.
     ///
     /// # Errors
     /// If the command fails.
@@ -66,7 +65,7 @@ impl Directory {
         Directory::at(host, OVERLAY)
     }
 
-    /// The same, at another port.
+    /// As [`Directory::new`], at another port.
     ///
     /// # Errors
     /// If the command fails.
@@ -81,7 +80,8 @@ impl Directory {
         })
     }
 
-    /// The same, registered with a proxy, `KEY@HOST:PORT`, through which those are told to reach it who have no other way.
+    /// The same directory, registered with a proxy, `KEY@HOST:PORT`, through which daemons without another
+    /// route reach it.
     #[must_use]
     pub fn through(&self, proxy: &str) -> Directory {
         let key = self.contact.split_once('@').map_or(self.contact.as_str(), |(key, _)| key);
@@ -89,7 +89,7 @@ impl Directory {
         Directory { host: self.host.clone(), contact, port: self.port, via: Some(proxy.to_owned()) }
     }
 
-    /// Start it beside `all`, for these domains, each with its root.
+    /// Start it next to the directories `all`, with these domains admitted by their root keys.
     ///
     /// # Errors
     /// If it does not start.
@@ -120,9 +120,7 @@ fn overlay_section(directories: &[Directory]) -> String {
 /// A domain; its first host is the issuer.
 #[derive(Debug)]
 pub struct Domain {
-    /// Its name.
     pub name: String,
-    /// Its root key.
     pub root: String,
     hosts: Vec<Host>,
 }
@@ -140,8 +138,8 @@ impl Domain {
         Ok(Domain { name: name.to_owned(), root, hosts: hosts.to_vec() })
     }
 
-    /// Start the issuer's sensor, let the others join by one token, and start theirs; `options` are more words for
-    /// each host's sensor.
+    /// Start the issuer's sensor, let the other hosts join by one token, and start their sensors; `options`
+    /// returns extra arguments for each host's sensor.
     ///
     /// # Errors
     /// If a command fails, or a sensor does not start.
@@ -168,7 +166,7 @@ impl Domain {
     }
 }
 
-/// Start a host's sensor, with its configuration if it has one.
+/// Start a host's sensor, with its configuration file if it has one.
 ///
 /// # Errors
 /// If it does not start.
@@ -176,7 +174,7 @@ pub fn sensor(host: &Host, more: &[String]) -> Result<Daemon> {
     sensor_by(program::visperf()?, host, more)
 }
 
-/// As [`sensor`], by another program than the one under test.
+/// As [`sensor`], with another program than the one under test.
 ///
 /// # Errors
 /// As [`sensor`].
@@ -191,7 +189,7 @@ pub fn sensor_by(program: &Path, host: &Host, more: &[String]) -> Result<Daemon>
     host.daemon_by(program, &words)
 }
 
-/// Who represents the domain as each of `daemons` says, where it can say; `params` may name the domain.
+/// The domain's representative according to each of `daemons`, if it answers; `params` may name the domain.
 #[must_use]
 pub fn representatives(daemons: &[Daemon], params: &Value) -> Vec<Option<String>> {
     let ask = |daemon: &Daemon| match daemon.ask("domain.summary", params) {
@@ -201,10 +199,10 @@ pub fn representatives(daemons: &[Daemon], params: &Value) -> Vec<Option<String>
     daemons.iter().map(ask).collect()
 }
 
-/// Waits until all name one representative other than `former`; it, and how long that took.
+/// Wait until all name one representative other than `former`; returns it, and the time taken.
 ///
 /// # Errors
-/// If they do not agree within [`AGREED`]; with what they said.
+/// If they do not agree within [`AGREED`]; with their output.
 pub fn agreed(daemons: &[Daemon], former: Option<&str>) -> Result<(String, Duration)> {
     let look = || {
         let named = representatives(daemons, &json!({}));
@@ -222,20 +220,20 @@ pub fn agreed(daemons: &[Daemon], former: Option<&str>) -> Result<(String, Durat
     Ok((one, took))
 }
 
-/// Waits until each is connected to the representative and both standbys, and is told among the domain's hosts wherever one
-/// asks.
+/// Wait until each daemon is connected to the representative and both standbys, and every daemon lists all of
+/// them as hosts of the domain.
 ///
 /// # Errors
-/// If they are not within [`AGREED`].
+/// If that takes longer than [`AGREED`].
 pub fn settled(daemons: &[Daemon]) -> Result<()> {
     let all: BTreeSet<&str> = daemons.iter().map(|daemon| daemon.host().name()).collect();
     let look = || {
         for daemon in daemons {
             let guests = daemon.figure("overlay", "guests")?;
-            // Who represents the domain may just change.
+            // The representative may be changing.
             let hosts = daemon.result("domain.hosts", &json!({})).unwrap_or_default();
             let rows = hosts["hosts"].as_array().map_or(&[][..], Vec::as_slice);
-            // One that is about to report has no sensor there yet.
+            // The row of a host that has not reported yet has no sensor.
             let reported = rows.iter().filter(|row| row["sensor"].is_string());
             let told: BTreeSet<&str> = reported.filter_map(|row| row["host"].as_str()).collect();
             if guests < 3 || !told.is_superset(&all) {

@@ -1,8 +1,9 @@
-//! The way into the lab: a test runs itself again as the first process of its own namespaces.
+//! Entry into the lab: a test runs itself again as the first process of new namespaces.
 //!
-//! Rule: whoever is outside only waits and hands on the output. The end of either side ends the other: the
-//! inside ends when its standard input does, which the outside holds, and with the inside, the first of its
-//! process namespace, the kernel ends all that ran there and frees the namespaces.
+//! Rule: the outer process only waits and forwards the output. The end of either process ends the other: the
+//! inner one ends when its standard input, which the outer one holds, is closed; and when the inner one ends,
+//! which is the first process of its process namespace, the kernel kills all processes there and frees the
+//! namespaces.
 //! Not here: the hosts ([`super::network`]).
 
 use super::facility;
@@ -14,38 +15,38 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Names the folder of the lab to the inside, and marks it as such.
+/// Environment variable that names the lab's folder for the inner process, and marks it as such.
 const FOLDER: &str = "VISPERF_LAB";
-/// The file by which the inside shows that the story was found there.
+/// File that the inner process writes to show that the test was found there.
 const ENTERED: &str = "entered";
-/// What is unshared. The first process is the test itself, and ends with unshare(1).
+/// Namespaces to unshare. The first process is the test itself, and ends with unshare(1).
 const NAMESPACES: [&str; 6] = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
-/// Numbers of the capabilities that making namespaces and links needs, as in `CapEff`.
+/// Numbers of the capabilities needed to create namespaces and links, as in `CapEff`.
 const SYS_ADMIN: u32 = 21;
 const NET_ADMIN: u32 = 12;
 
-/// The lab of one story, seen from inside.
+/// The lab of one test, seen from inside.
 #[derive(Debug)]
 pub struct Lab {
     folder: PathBuf,
 }
 
 impl Lab {
-    /// A folder of this story, which is gone after it.
+    /// Folder of this test, removed after it.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Makes hosts h1 to hN, all linked. A lab has one network.
+    /// Create hosts h1 to hN, all linked. A lab has one network.
     ///
     /// # Errors
-    /// If the machine lacks something, which is named.
+    /// If the machine lacks something, which the error names.
     pub fn network(&self, hosts: u16) -> Result<Network> {
         Network::make(&self.folder, hosts)
     }
 
-    /// Hides a program (`nft`, `unshare`) from the rest of the story, to see what happens without it.
+    /// Hide a program (`nft`, `unshare`) for the rest of the test, to see what happens without it.
     ///
     /// # Errors
     /// If it cannot be hidden.
@@ -56,9 +57,9 @@ impl Lab {
     }
 }
 
-/// Enters the lab for a story: `story` is the name of the test that calls this, as the test program knows it
-/// (`file::function`). Outside it runs the test again inside, hands on its output, and gives `None` when it
-/// passed there; inside it gives the lab.
+/// Enter the lab for a test: `story` is the name of the calling test, as the test program knows it
+/// (`file::function`). Outside, it runs the test again inside, forwards its output, and returns `None` if it
+/// passed there; inside, it returns the lab.
 ///
 /// ```no_run
 /// # use system_tests::lab;
@@ -67,7 +68,7 @@ impl Lab {
 /// ```
 ///
 /// # Errors
-/// If the machine lacks something, which is named, or the story failed inside.
+/// If the machine lacks something, which the error names, or the test failed inside.
 pub fn enter(story: &str) -> Result<Option<Lab>> {
     match std::env::var_os(FOLDER) {
         Some(folder) if std::process::id() == 1 => inside(PathBuf::from(folder)).map(Some),
@@ -83,10 +84,10 @@ fn outside(story: &str) -> Result<()> {
     command.arg(std::env::current_exe()?);
     command.args(["--exact", story, "--nocapture", "--test-threads=1"]);
     command.env(FOLDER, folder.path());
-    // Found, and built where needed, before there is no network any more.
+    // Found, and built if needed, before the network is gone.
     command.env("VISPERF_BIN", program::visperf()?);
     let mut child = command.stdin(Stdio::piped()).stdout(told.try_clone()?).stderr(told).spawn()?;
-    // The command holds the writing end; without it the output ends with the last process inside.
+    // The command holds the writing end of the pipe; without it the output ends with the last process inside.
     drop(command);
     for line in BufReader::new(output).split(b'\n') {
         super::tell(&format!("    {}", String::from_utf8_lossy(&line?)));
@@ -100,8 +101,8 @@ fn outside(story: &str) -> Result<()> {
     Ok(())
 }
 
-/// How namespaces can be made here, as arguments of unshare(1): with root's capabilities as they are, else
-/// with those of a user namespace.
+/// Arguments of unshare(1) with which namespaces can be created here: with root's capabilities if present,
+/// else with a user namespace.
 fn way_in() -> Result<Vec<&'static str>> {
     let mut way = if has_capabilities() { vec![] } else { vec!["--user", "--map-root-user"] };
     way.extend(NAMESPACES);
@@ -131,7 +132,7 @@ fn inside(folder: PathBuf) -> Result<Lab> {
     rustix::mount::mount("lab", "/run", "tmpfs", MountFlags::empty(), None)
         .context("the lab needs a tmpfs of its own on /run")?;
     facility::run("ip", "link set lo up")?;
-    // The ends of the links that are not in a host only pass frames on, and say nothing themselves.
+    // The ends of the links outside the hosts only forward frames, and send none themselves.
     for which in ["all", "default"] {
         let setting = format!("/proc/sys/net/ipv6/conf/{which}/disable_ipv6");
         if Path::new(&setting).exists() {
@@ -141,7 +142,8 @@ fn inside(folder: PathBuf) -> Result<Lab> {
     Ok(Lab { folder })
 }
 
-/// The first process of a process namespace takes all others with it.
+/// End this process, the first of its process namespace, when the outer one ends; the kernel then kills all
+/// others.
 fn end_with_the_outside() -> Result<()> {
     let watch = || {
         let mut byte = [0];

@@ -1,7 +1,7 @@
-//! What the lab needs of the machine: programs of packages, and what the kernel allows.
+//! Requirements of the lab on the machine: programs of packages, and settings of the kernel.
 //!
-//! Rule: what is missing is an error that names it, and the package or setting that brings it.
-//! Not here: what the programs are told to do.
+//! Rule: a missing requirement is an error that names it, and the package or setting that provides it.
+//! Not here: the arguments of the programs.
 
 use crate::program;
 use anyhow::{Context, Result, bail};
@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// The programs, and Debian's packages that they are in.
+/// Programs, and the Debian packages that contain them.
 const PROGRAMS: &[(&str, &str)] = &[
     ("unshare", "util-linux"),
     ("setpriv", "util-linux"),
@@ -19,10 +19,10 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("nft", "nftables"),
     ("ethtool", "ethtool"),
 ];
-/// Where the programs of an administrator are; an ordinary user's PATH leaves these out.
+/// Folders of administration programs; an ordinary user's PATH lacks them.
 const ADMINISTRATORS: [&str; 2] = ["/usr/sbin", "/sbin"];
 
-/// Settings of the kernel that forbid an ordinary user's namespaces, the value that does, and what to set.
+/// Kernel settings that forbid namespaces to an ordinary user, the forbidding value, and what to set.
 const SETTINGS: &[(&str, &str, &str)] = &[
     ("/proc/sys/user/max_user_namespaces", "0", "user.max_user_namespaces=10000"),
     ("/proc/sys/user/max_net_namespaces", "0", "user.max_net_namespaces=10000"),
@@ -34,10 +34,10 @@ const SETTINGS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Where a program is.
+/// Path of a program.
 ///
 /// # Errors
-/// If it is nowhere, or cannot be executed; names the package.
+/// If it is not found, or cannot be executed; names the package.
 pub(super) fn find(name: &str) -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(ADMINISTRATORS.iter().map(PathBuf::from));
@@ -55,7 +55,7 @@ pub(super) fn find(name: &str) -> Result<PathBuf> {
     }
 }
 
-/// A command of one of the programs.
+/// A command for one of the programs.
 ///
 /// # Errors
 /// As [`find`].
@@ -63,15 +63,15 @@ pub(super) fn command(name: &str) -> Result<Command> {
     Ok(program::command(find(name)?))
 }
 
-/// Runs a program with arguments in one text, parted by spaces.
+/// Run a program with arguments in one text, separated by spaces.
 ///
 /// # Errors
-/// As [`find`], or if it ends badly; with what it said.
+/// As [`find`], or if it fails; with its output.
 pub(super) fn run(name: &str, arguments: &str) -> Result<()> {
     run_with(name, arguments, "")
 }
 
-/// Runs a program that reads its work from standard input.
+/// Run a program that reads its input from standard input.
 ///
 /// # Errors
 /// As [`run`].
@@ -79,7 +79,7 @@ pub(super) fn run_with(name: &str, arguments: &str, input: &str) -> Result<()> {
     output(name, arguments, input).map(|_| ())
 }
 
-/// Runs a program; what it wrote to standard output.
+/// Run a program; returns its standard output.
 ///
 /// # Errors
 /// As [`run`].
@@ -91,7 +91,7 @@ pub(super) fn output(name: &str, arguments: &str, input: &str) -> Result<Vec<u8>
         .stderr(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot start {name}"))?;
-    // One that does not read ends badly or needs nothing; its end tells.
+    // A program that does not read its input fails or needs none; its exit status shows which.
     let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(input.as_bytes()));
     let output = child.wait_with_output()?;
     if !output.status.success() {
@@ -107,14 +107,14 @@ pub(super) fn output(name: &str, arguments: &str, input: &str) -> Result<Vec<u8>
     Ok(output.stdout)
 }
 
-/// What a program said, in one line.
+/// A program's output, in one line.
 pub(super) fn said(output: &Output) -> String {
     let text =
         [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned()).concat();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Why namespaces cannot be made, as far as the machine tells.
+/// Why namespaces cannot be created, as far as the machine shows it.
 pub(super) fn why_no_namespaces(told: &str) -> String {
     let setting = |path: &str| std::fs::read_to_string(path).ok();
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -146,10 +146,10 @@ fn explain(told: &str, is_root: bool, setting: impl Fn(&str) -> Option<String>) 
     )
 }
 
-/// Hides a program in this mount namespace, for the stories of what happens without it.
+/// Hide a program in this mount namespace, for tests of what happens without it.
 ///
 /// # Errors
-/// If it is not there, or cannot be hidden.
+/// If it cannot be hidden.
 pub(super) fn hide(name: &str, under: &Path) -> Result<()> {
     while let Ok(found) = find(name) {
         rustix::mount::mount_bind(under, &found)

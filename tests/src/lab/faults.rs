@@ -1,19 +1,19 @@
-//! What is wrong with the network, and the filter of nft that makes it so.
+//! Faults of the network, and the nft filter that implements them.
 //!
-//! Pure. Rule: the filter is always the whole of the faults, put in place in one transaction, so that no step
-//! of a story leaves a mixture. It acts on the frames that the bridge passes from port to port, whatever they
-//! carry: what is cut resolves no addresses either.
+//! Pure. Rule: the filter always contains all faults and is replaced in one transaction, so that no step of a
+//! test leaves a mixture. It filters the frames that the bridge forwards from port to port, whatever they
+//! carry: hosts that are cut off cannot resolve addresses either.
 //! Not here: links that are down, slow or late ([`super::network`], [`super::wire`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// What is wrong.
+/// Active faults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Faults {
-    /// From whom to whom nothing passes.
+    /// Pairs of source and destination between which no frame passes.
     cuts: BTreeSet<(String, String)>,
-    /// Of how many in a hundred frames a host loses one, each way.
+    /// Loss of each host, in percent of its frames, in each direction.
     loss: BTreeMap<String, u32>,
 }
 
@@ -32,7 +32,7 @@ impl Faults {
         self.cuts.remove(&(other.to_owned(), one.to_owned()));
     }
 
-    /// Cuts each group from all the others; who is in no group stays linked to all.
+    /// Cut each group from all others; a host in no group stays linked to all.
     pub(super) fn partition(&mut self, groups: &[&[&str]]) {
         for (at, group) in groups.iter().enumerate() {
             for other in groups[at + 1..].iter().flat_map(|group| group.iter()) {
@@ -49,7 +49,7 @@ impl Faults {
         }
     }
 
-    /// The filter: replaces the one before as a whole.
+    /// Text of the filter, which replaces the previous one as a whole.
     pub(super) fn filter(&self) -> String {
         let mut text = "table bridge lab {}\ndelete table bridge lab\ntable bridge lab {\n".to_owned();
         text.push_str("set cuts { type ifname . ifname\n");

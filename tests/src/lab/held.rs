@@ -1,8 +1,8 @@
-//! A process that is held: paused by a story, or starved of the processor.
+//! Stopped processes: paused by a test, or throttled on the processor.
 //!
-//! Rule: it runs only while no one holds it, and it is signalled only while it is known to be there. Starving
-//! needs no right: who has used its part of a period is stopped until the next one, as by the kernel's
-//! `cpu.max`. Not here: the account of what was used ([`super::quota`]).
+//! Rule: a process runs only while nothing holds it, and it is signalled only while it is known to exist.
+//! Throttling needs no privilege: a process that has used its share of a period is stopped until the next
+//! one, as by the kernel's `cpu.max`. Not here: the accounting of what was used ([`super::quota`]).
 
 use super::quota::Quota;
 use crate::wait::{self, Seen};
@@ -15,24 +15,24 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time between two looks at what starved processes used: a hundredth of a period.
+/// Polling interval for the usage of throttled processes: a hundredth of a period.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Longest wait for all threads of a process to stop: moments, on a machine that is not overwhelmed.
+/// Timeout for all threads of a process to stop: moments, unless the machine is overloaded.
 const STOPS: Duration = Duration::from_secs(20);
 
-/// Who holds a process.
+/// Reason why a process is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
     Story,
     Starver,
 }
 
-/// A process that can be held.
+/// A process that can be stopped.
 #[derive(Debug)]
 pub(super) struct Held {
     pid: Pid,
-    /// By whom; `None` when the process is no longer there.
+    /// Why it is stopped; `None` when the process no longer exists.
     by: Mutex<Option<Vec<By>>>,
 }
 
@@ -49,8 +49,8 @@ impl Held {
         self.signal(Signal::STOP)
     }
 
-    /// Holds it for the story, until none of its threads runs: one on another core goes on for a while after
-    /// the signal was sent.
+    /// Stop it for the test, and wait until none of its threads runs: a thread on another core continues for
+    /// a while after the signal was sent.
     pub(super) fn pause(&self) -> Result<()> {
         self.hold(By::Story)?;
         wait::until(STOPS, "a process that is stopped", || {
@@ -83,13 +83,13 @@ impl Held {
         if holders.is_empty() { self.signal(Signal::CONT) } else { Ok(()) }
     }
 
-    /// Lets it run, and touches it no more: it is about to end, or has ended.
+    /// Resume it, and never signal it again: it is about to end, or has ended.
     pub(super) fn let_go(&self) -> Result<()> {
         let holders = self.by.lock().unwrap_or_else(PoisonError::into_inner).take();
         if holders.is_some_and(|holders| !holders.is_empty()) { self.signal(Signal::CONT) } else { Ok(()) }
     }
 
-    /// The processor time it used so far, in all its threads; `None` when it is no longer there.
+    /// Processor time of all its threads so far; `None` when it no longer exists.
     fn used(&self) -> Option<Duration> {
         let clock: ClockId = clock_getcpuclockid(nix::unistd::Pid::from_raw(self.pid.as_raw_pid())).ok()?;
         clock.now().ok().map(Duration::from)
@@ -97,14 +97,13 @@ impl Held {
 
     fn signal(&self, signal: Signal) -> Result<()> {
         match kill_process(self.pid, signal) {
-            // It ended by itself; whoever waits for it will see that.
+            // It ended by itself; the caller that waits for it will see that.
             Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
             Err(error) => Err(error).context("cannot signal a process"),
         }
     }
 }
 
-/// The processes of one host.
 pub(super) type Processes = Arc<Mutex<Vec<Weak<Held>>>>;
 
 fn alive(processes: &Processes) -> Vec<Arc<Held>> {
@@ -113,7 +112,7 @@ fn alive(processes: &Processes) -> Vec<Arc<Held>> {
     processes.iter().filter_map(Weak::upgrade).collect()
 }
 
-/// Starves the processes of one host, also those that come later, until it is dropped.
+/// Throttles the processes of one host, also those started later, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Starver {
     end: Arc<AtomicBool>,
@@ -121,7 +120,7 @@ pub(super) struct Starver {
 }
 
 impl Starver {
-    /// Each process may use `percent` in a hundred of one core.
+    /// Each process may use `percent` of one core.
     pub(super) fn start(processes: Processes, percent: u32) -> Result<Starver> {
         let end = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&end);

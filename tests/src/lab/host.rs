@@ -1,8 +1,8 @@
-//! A host of the lab: a network namespace with loopback and one link, in which closures and daemons run.
+//! Lab host: a network namespace with loopback and one link, in which closures and daemons run.
 //!
-//! Rule: what runs in a host runs on a thread that entered its namespace and ends there; no other thread of
-//! the story ever leaves the lab's own namespace. Processes that such a thread starts are in the host too.
-//! Hosts share processes, users, files and the clock.
+//! Rule: code for a host runs on a thread that entered its namespace and ends there; no other thread of the
+//! test ever leaves the lab's own namespace. Processes started by such a thread are in the host too. Hosts
+//! share processes, users, files and the clock.
 //! Not here: links and faults ([`super::network`]).
 
 use super::daemon::Daemon;
@@ -21,7 +21,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
-/// One host; a clone is the same host.
+/// A host; a clone is the same host.
 #[derive(Clone, Debug)]
 pub struct Host(Arc<Inner>);
 
@@ -36,7 +36,7 @@ struct Inner {
 }
 
 impl Host {
-    /// The host of a namespace that ip(8) made.
+    /// Open a host in a namespace that ip(8) created.
     pub(super) fn open(number: u16, has_ipv6: bool, lab: &Path) -> Result<Host> {
         let name = format!("h{number}");
         let path = Path::new("/run/netns").join(&name);
@@ -47,7 +47,7 @@ impl Host {
         Ok(Host(Arc::new(Inner { name, number, ipv6, folder, namespace, processes: Processes::default() })))
     }
 
-    /// Its name: `h1` for the first.
+    /// Its name: `h1` for the first host.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
@@ -61,27 +61,27 @@ impl Host {
         Arc::clone(&self.0.processes)
     }
 
-    /// Its address on the network.
+    /// Its IPv4 address on the network.
     #[must_use]
     pub fn ipv4(&self) -> Ipv4Addr {
         let [high, low] = self.0.number.to_be_bytes();
         Ipv4Addr::new(10, 77, high, low)
     }
 
-    /// The same of IPv6, where the kernel has that.
+    /// Its IPv6 address, if the kernel has IPv6.
     #[must_use]
     pub fn ipv6(&self) -> Option<Ipv6Addr> {
         self.0.ipv6
     }
 
-    /// Its own folder, for configuration, logs and state; as all files, others see it too.
+    /// Its own folder, for configuration, logs and state; other hosts see it too, as they see all files.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.0.folder
     }
 
-    /// Runs a closure in this host: the sockets it makes and the processes it starts are the host's, and stay
-    /// so whoever uses them afterwards.
+    /// Run a closure in this host: the sockets it creates and the processes it starts belong to the host, and
+    /// stay there whichever thread uses them afterwards.
     ///
     /// # Errors
     /// If the host cannot be entered, or those of the closure.
@@ -100,7 +100,7 @@ impl Host {
         })
     }
 
-    /// Whether its link carries frames, as the host sees it.
+    /// Whether its link has a carrier, as seen from the host.
     pub(super) fn has_carrier(&self) -> Result<bool> {
         self.run(|| {
             let interfaces = nix::ifaddrs::getifaddrs().context("cannot list interfaces")?;
@@ -109,8 +109,9 @@ impl Host {
         })
     }
 
-    /// Starts `visperf ARGUMENTS…` in this host; it may not be ready yet. Its state is in [`Host::folder`],
-    /// in a folder named by its first argument (`sensor`, `directory`, `up`), and stays there for the next.
+    /// Start `visperf ARGUMENTS…` in this host; it may not be ready yet. Its state is in [`Host::folder`], in
+    /// a folder named by its first argument (`sensor`, `directory`, `up`), and stays there for the next
+    /// start.
     ///
     /// # Errors
     /// If the program is missing or cannot be started.
@@ -126,15 +127,15 @@ impl Host {
         Ok(daemon)
     }
 
-    /// Starts `visperf ARGUMENTS…` in this host and waits until it answers there.
+    /// Start `visperf ARGUMENTS…` in this host and wait until it answers there.
     ///
     /// # Errors
-    /// As [`Host::spawn`], or if it is not ready in time; with what it said.
+    /// As [`Host::spawn`], or if it is not ready in time; with its output.
     pub fn daemon<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Daemon> {
         self.daemon_by(program::visperf()?, arguments)
     }
 
-    /// As [`Host::daemon`], by another `visperf` than the one under test.
+    /// As [`Host::daemon`], with another `visperf` than the one under test.
     ///
     /// # Errors
     /// As [`Host::daemon`].
@@ -144,10 +145,10 @@ impl Host {
         Ok(daemon)
     }
 
-    /// Calls a method at an address, as one on this host.
+    /// Call a method at an address, from this host.
     ///
     /// # Errors
-    /// If no well-formed answer came.
+    /// If no well-formed answer was received.
     pub fn ask(&self, address: SocketAddr, method: &str, params: &Value) -> Result<Answer> {
         self.run(|| query::ask(address, method, params)).with_context(|| format!("from {}", self.0.name))
     }

@@ -1,14 +1,14 @@
-//! Measuring: when a condition became true, and how a time is spread over trials.
+//! Measurements: when a condition became true, and the distribution of a time over trials.
 //!
-//! Rule: the clock is monotonic, and a condition is looked at each 10 ms, so that a time is right to that and
-//! one look. Not here: what is waited for.
+//! Rule: the clock is monotonic, and a condition is polled every 10 ms, so that a time is accurate to that
+//! and one poll. Not here: the conditions.
 
 use crate::wait::{self, Seen};
 use anyhow::Result;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// A stopwatch, with what happened since it was started.
+/// A stopwatch with marks of what happened since it was started.
 #[derive(Clone, Debug)]
 pub struct Stopwatch {
     began: Instant,
@@ -16,29 +16,29 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Starts it.
     #[must_use]
     pub fn start() -> Stopwatch {
         Stopwatch { began: wait::now(), marks: Vec::new() }
     }
 
-    /// The time since it was started.
+    /// Time since the start.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         wait::now() - self.began
     }
 
-    /// Notes that something happened just now; when that is.
+    /// Mark that something happened now; returns the time since the start.
     pub fn mark(&mut self, what: &str) -> Duration {
         let at = self.elapsed();
         self.marks.push((what.to_owned(), at));
         at
     }
 
-    /// Looks until a condition is true, and notes when; that time since the start, and what was found.
+    /// Poll until a condition is true, and mark the time; returns the time since the start, and the value
+    /// found.
     ///
     /// # Errors
-    /// If `limit` is over, or a look fails for good.
+    /// If `limit` has passed, or a poll fails.
     pub fn until<T>(
         &mut self,
         limit: Duration,
@@ -49,33 +49,32 @@ impl Stopwatch {
         Ok((self.mark(what), found))
     }
 
-    /// What was noted, in order, each with the time since the start.
+    /// The marks in order, each with the time since the start.
     #[must_use]
     pub fn marks(&self) -> &[(String, Duration)] {
         &self.marks
     }
 }
 
-/// One time, measured in many trials.
+/// Times of one measurement, from many trials.
 #[derive(Clone, Debug, Default)]
 pub struct Trials {
     times: Vec<Duration>,
 }
 
 impl Trials {
-    /// One more trial.
+    /// Add the time of one trial.
     pub fn add(&mut self, time: Duration) {
         let at = self.times.partition_point(|known| *known <= time);
         self.times.insert(at, time);
     }
 
-    /// How many there were.
     #[must_use]
     pub fn count(&self) -> usize {
         self.times.len()
     }
 
-    /// The time that so many in a hundred trials did not exceed (the nearest rank).
+    /// The time that this percentage of trials did not exceed (nearest rank).
     ///
     /// # Panics
     /// If there was no trial.
@@ -85,7 +84,7 @@ impl Trials {
         *self.times.get(rank - 1).expect("a percentile of one trial at least, and of 100 at most")
     }
 
-    /// The longest.
+    /// The longest time.
     ///
     /// # Panics
     /// If there was no trial.

@@ -1,10 +1,10 @@
-//! The lab: hosts on one machine, as network namespaces of Linux, in which stories run the real program.
+//! Lab: hosts on one machine, as Linux network namespaces, in which tests run the real program.
 //!
-//! Rule: nothing that a story does in the lab is seen outside, and everything is gone when it ends, however it
-//! ends. What the machine lacks makes a story fail, with a sentence that names it and what to install or set;
-//! a story never passes for want of it. It works as root, and as any user where the kernel allows user
-//! namespaces.
-//! Not here: what is true of a grid (`system/`), a simulated network (the overlay's own tests).
+//! Rule: nothing that a test does in the lab is visible outside, and everything is removed when it ends,
+//! however it ends. If the machine lacks a requirement, the test fails with a message that names it and what
+//! to install or set; a test never passes without it. The lab works as root, and as any user if the kernel
+//! allows user namespaces.
+//! Not here: the assertions on a grid (`system/`), a simulated network (the overlay's own tests).
 //!
 //! ```text
 //! test process ── unshare: user, network, mount, process namespaces ──> the same test again, as process 1
@@ -38,8 +38,8 @@ pub use measure::{Stopwatch, Trials};
 pub use network::{HOSTS_MAX, Network};
 pub use scenario::{Condition, Stage, Step, play};
 
-/// Tells the reader of a story's output what is happening in it.
-#[allow(clippy::print_stdout)] // A story's output is what is read when it fails.
+/// Print what happens in a test to its output.
+#[allow(clippy::print_stdout)] // A test's output is read when it fails.
 fn tell(line: &str) {
     println!("{line}");
 }

@@ -1,8 +1,8 @@
-//! The network of the lab: hosts on one bridge, and the faults that a story brings upon them.
+//! Network of the lab: hosts on one bridge, and the faults that a test injects.
 //!
-//! Rule: faults stay until they are healed, and are given and healed from outside of the hosts, on threads of
-//! the story itself; a fault that is there has come into force when its function returns.
-//! Not here: what is cut and lost, as a filter ([`super::faults`]); late links ([`super::wire`]).
+//! Rule: faults stay until they are healed, and are injected and healed from outside the hosts, on threads of
+//! the test itself; a fault is in effect when its function returns.
+//! Not here: cuts and losses as a filter ([`super::faults`]); late links ([`super::wire`]).
 
 use super::delay::Delay;
 use super::facility::{output, run, run_with};
@@ -19,15 +19,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Most hosts of a network: each is a namespace of some hundred kilobytes of the kernel's memory, and a
-/// machine that runs more daemons than this tells nothing about them any more.
+/// Most hosts of a network: each is a namespace of some hundred kilobytes of kernel memory, and results from
+/// a machine that runs more daemons than this are meaningless.
 pub const HOSTS_MAX: u16 = 200;
-/// What a limited link holds before it drops, in milliseconds of its rate.
+/// Queue limit of a rate-limited link, in milliseconds of its rate.
 const QUEUE_MS: u32 = 400;
-/// Least that a limited link passes at a stroke, in bytes: some whole frames.
+/// Smallest burst of a rate-limited link, in bytes: a few whole frames.
 const BURST_MIN: u32 = 16_000;
 
-/// Longest wait for links that were put up to carry frames: the kernel does that by and by, within a second.
+/// Timeout for links that were set up to carry frames: the kernel takes up to a second for that.
 const CARRIES: Duration = Duration::from_secs(20);
 
 /// Hosts h1 to hN, each linked to all others.
@@ -48,7 +48,7 @@ struct State {
 }
 
 impl State {
-    /// The end of a host's link that is not in the host.
+    /// The end of a host's link that is outside the host.
     fn near_end(&self, host: &Host) -> String {
         let letter = if self.wires.contains_key(host.name()) { 'w' } else { 'h' };
         format!("{letter}{}", host.number())
@@ -87,13 +87,13 @@ impl Network {
         Ok(network)
     }
 
-    /// All hosts, the first first.
+    /// All hosts in the order of their numbers.
     #[must_use]
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
     }
 
-    /// A host by its name.
+    /// The host with this name.
     ///
     /// # Panics
     /// If there is no such host.
@@ -103,10 +103,10 @@ impl Network {
         found.unwrap_or_else(|| panic!("expected a host from h1 to h{}, found {name}", self.hosts.len()))
     }
 
-    /// Does something for each host, for all at the same time; the results in the order of the hosts.
+    /// Run a closure for all hosts concurrently; returns the results in the order of the hosts.
     ///
     /// # Errors
-    /// The first error of a host, with its name.
+    /// The first host's error, with the host's name.
     ///
     /// # Panics
     /// If the closure does.
@@ -123,7 +123,7 @@ impl Network {
         })
     }
 
-    /// Cuts two hosts from each other.
+    /// Block all frames between two hosts.
     ///
     /// # Errors
     /// If the filter cannot be set.
@@ -131,7 +131,7 @@ impl Network {
         self.apply(|faults| faults.cut(self.host(one).name(), self.host(other).name()))
     }
 
-    /// Lets nothing pass from a host to another; the way back stays.
+    /// Block all frames from one host to another; the other direction stays open.
     ///
     /// # Errors
     /// If the filter cannot be set.
@@ -139,7 +139,7 @@ impl Network {
         self.apply(|faults| faults.cut_one_way(self.host(from).name(), self.host(to).name()))
     }
 
-    /// Takes back what was cut between two hosts.
+    /// Undo the cuts between two hosts.
     ///
     /// # Errors
     /// If the filter cannot be set.
@@ -147,7 +147,7 @@ impl Network {
         self.apply(|faults| faults.heal(self.host(one).name(), self.host(other).name()))
     }
 
-    /// Cuts each group of hosts from all other groups; who is in no group stays linked to all.
+    /// Cut each group of hosts from all other groups; a host in no group stays linked to all.
     ///
     /// # Errors
     /// If the filter cannot be set.
@@ -156,8 +156,8 @@ impl Network {
         self.apply(|faults| faults.partition(groups))
     }
 
-    /// Loses so many in a hundred frames to a host, and as many from it; 0 loses none. Between two such hosts
-    /// both lose.
+    /// Drop this percentage of the frames to a host, and of those from it; 0 drops none. Between two such
+    /// hosts both drop.
     ///
     /// # Errors
     /// If the filter cannot be set.
@@ -166,7 +166,7 @@ impl Network {
         self.apply(|faults| faults.set_loss(self.host(host).name(), percent))
     }
 
-    /// Pulls a host's cable out.
+    /// Unplug a host's cable.
     ///
     /// # Errors
     /// If the link cannot be changed.
@@ -177,7 +177,7 @@ impl Network {
         Ok(())
     }
 
-    /// Puts it back.
+    /// Plug it in again.
     ///
     /// # Errors
     /// If the link cannot be changed.
@@ -188,14 +188,15 @@ impl Network {
         await_links(std::slice::from_ref(host))
     }
 
-    /// Limits a host's link, each way, to so many kilobits a second. What waits longer than 400 ms is dropped.
+    /// Limit a host's link, in each direction, to this many kilobits a second. Frames that would be queued
+    /// for longer than 400 ms are dropped.
     ///
     /// # Errors
     /// If the limit cannot be set.
     pub fn rate(&self, host: &str, kbit: u32) -> Result<()> {
         ensure!(kbit > 0, "expected a rate, found 0; to cut a link is another thing");
         let (host, mut state) = (self.host(host), self.state());
-        // What goes out in 10 ms, so that a fast link is not slowed by the clock of the kernel.
+        // The bytes of 10 ms, so that the kernel's clock does not slow down a fast link.
         let burst = (kbit.saturating_mul(1000) / 8 / 100).max(BURST_MIN);
         let limit = |end: &str| {
             run(
@@ -211,10 +212,10 @@ impl Network {
         Ok(())
     }
 
-    /// Takes the limit of a host's link back.
+    /// Remove the limit of a host's link.
     ///
     /// # Errors
-    /// If there is none, or it cannot be taken back.
+    /// If there is none, or it cannot be removed.
     pub fn full_rate(&self, host: &str) -> Result<()> {
         let (host, mut state) = (self.host(host), self.state());
         host.run(|| run("tc", "qdisc del dev eth0 root"))?;
@@ -223,8 +224,8 @@ impl Network {
         Ok(())
     }
 
-    /// Makes a host's link late, each way; the delay that is no delay heals it. The first time the cable is
-    /// pulled out and put back for that, within some milliseconds.
+    /// Delay a host's link in each direction; a zero delay heals it. On the first call the cable is unplugged
+    /// and plugged in again for some milliseconds.
     ///
     /// # Errors
     /// If the link cannot be changed, or has failed.
@@ -238,8 +239,8 @@ impl Network {
         state.wires[host.name()].set(delay)
     }
 
-    /// Heals all faults of the network: cuts, losses, links that are down, limited or late, and names.
-    /// Who is starved stays so.
+    /// Heal all faults of the network: cuts, losses, links that are down, limited or late, and names.
+    /// Throttled hosts stay throttled.
     ///
     /// # Errors
     /// If a fault cannot be healed.
@@ -255,27 +256,26 @@ impl Network {
         self.apply(|faults| *faults = Faults::default())
     }
 
-    /// Lets the daemons of a host, and each of those started there later, use no more than so many in a
-    /// hundred of one core.
+    /// Limit each daemon of a host, also those started later, to this percentage of one core.
     ///
     /// # Errors
     /// If no thread can be started.
     pub fn starve(&self, host: &str, percent: u32) -> Result<()> {
         ensure!((1..=100).contains(&percent), "expected 1 to 100 percent of a core, found {percent}");
         let (host, mut state) = (self.host(host), self.state());
-        // Two would quarrel about who may run.
+        // Two throttles would disagree on which process may run.
         state.starvers.remove(host.name());
         let starver = Starver::start(host.processes(), percent)?;
         state.starvers.insert(host.name().to_owned(), starver);
         Ok(())
     }
 
-    /// Lets the daemons of a host use all they can get again.
+    /// Remove the processor limit of a host's daemons.
     pub fn feed(&self, host: &str) {
         self.state().starvers.remove(self.host(host).name());
     }
 
-    /// From now on the names h1 to hN lead to their hosts' addresses; so it is at first.
+    /// Make the names h1 to hN resolve to their hosts' addresses, as they do initially.
     ///
     /// # Errors
     /// If they cannot be written.
@@ -287,17 +287,17 @@ impl Network {
         self.write_names(&text)
     }
 
-    /// From now on no one can resolve the name of a host, as where its DNS is dead. The answer comes at once:
-    /// no server of names can be reached from a host.
+    /// Make the names of the hosts unresolvable, as if DNS had failed. The resolver fails at once: no name
+    /// server can be reached from a host.
     ///
     /// # Errors
-    /// If that cannot be written.
+    /// If the file cannot be written.
     pub fn forget_names(&self) -> Result<()> {
         self.write_names("127.0.0.1 localhost\n::1 localhost\n")
     }
 
     fn write_names(&self, text: &str) -> Result<()> {
-        // The file is mounted, so it is written again and not replaced.
+        // The file is a mount point, so it is overwritten and not replaced.
         std::fs::write(&self.names, text).with_context(|| self.names.display().to_string())
     }
 
@@ -315,7 +315,7 @@ impl Network {
     }
 }
 
-/// Puts a wire between a host and its port of the bridge. The port keeps its name, which the filter knows.
+/// Insert a wire between a host and its port of the bridge. The port keeps its name, which the filter uses.
 fn lay_wire(host: &Host) -> Result<Wire> {
     let number = host.number();
     let steps = [
@@ -327,7 +327,7 @@ fn lay_wire(host: &Host) -> Result<Wire> {
         format!("link set h{number} master lab up"),
     ];
     run_with("ip", "-batch -", &steps.join("\n"))?;
-    // Frames that the wire reads must be whole, with their sums, and no longer than the link allows.
+    // Frames that the wire reads must be complete, with checksums, and no longer than the link allows.
     let whole = |end: &str| run("ethtool", &format!("-K {end} tx off tso off gso off"));
     host.run(|| whole("eth0"))?;
     whole(&format!("h{number}"))?;
@@ -336,7 +336,7 @@ fn lay_wire(host: &Host) -> Result<Wire> {
     Wire::start(&format!("w{number}"), &format!("x{number}"), u64::from(number))
 }
 
-/// Waits until these hosts see a carrier and the bridge forwards to them: until then frames are dropped.
+/// Wait until these hosts see a carrier and the bridge forwards to them: before that, frames are dropped.
 fn await_links(hosts: &[Host]) -> Result<()> {
     wait::until(CARRIES, "links that carry frames", || {
         let ports: Value = serde_json::from_slice(&output("ip", "-j -d link show master lab", "")?)?;

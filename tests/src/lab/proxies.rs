@@ -1,7 +1,7 @@
-//! A proxy on a host of the lab, made as its operator makes it: by the commands of `docs/firewalls.md`; and the smallest site
-//! that has one.
+//! Proxy on a lab host, set up as its operator would: with the commands of `docs/firewalls.md`; and the
+//! smallest site that has one.
 //!
-//! Rule: nothing but commands and configuration files; what they print is what the next one is given.
+//! Rule: only commands and configuration files are used; the output of one command is the input of the next.
 //! Not here: domains and directories (`domains`), firewalls (`walls`).
 
 use super::daemon::Daemon;
@@ -11,23 +11,22 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// The port of its door.
+/// Port of its listener for clients.
 pub const DOOR: u16 = 7321;
 
 /// A proxy that has a certificate of a domain.
 #[derive(Debug)]
 pub struct Proxy {
-    /// Where it runs.
     pub host: Host,
-    /// `KEY@HOST:PORT`, by which daemons inside register.
+    /// `KEY@HOST:PORT`, with which daemons inside register.
     pub contact: String,
     port: u16,
     door: u16,
 }
 
 impl Proxy {
-    /// Draw its key, and let the root of `domain` certify it: that needs no connection between the two. Daemons reach it at
-    /// `port`.
+    /// Generate its key, and certify it by the root key of `domain`, which needs no connection between the
+    /// two. Daemons reach it at `port`.
     ///
     /// # Errors
     /// If a command fails.
@@ -43,14 +42,14 @@ impl Proxy {
         Ok(Proxy { host: host.clone(), contact: format!("{key}@{}:{port}", host.ipv4()), port, door: DOOR })
     }
 
-    /// The same with its door at `port`, by which daemons inside register then.
+    /// The same proxy with its client listener at `port`, which daemons inside then also register with.
     #[must_use]
     pub fn with_door(self, port: u16) -> Proxy {
         let at = self.contact.rsplit_once(':').map_or(self.contact.as_str(), |(at, _)| at);
         Proxy { contact: format!("{at}:{port}"), door: port, ..self }
     }
 
-    /// Add an account; its secret. `more` are options of `visperf account add`.
+    /// Add an account; returns its secret. `more` are options of `visperf account add`.
     ///
     /// # Errors
     /// If the command fails.
@@ -61,7 +60,8 @@ impl Proxy {
         Ok(told["secret"].as_str().context("the secret is printed")?.to_owned())
     }
 
-    /// Start it beside `directories`, its door open to every host, with more of the section `[proxy]`.
+    /// Start it next to `directories`, listening for clients from every host, with more lines for the section
+    /// `[proxy]`.
     ///
     /// # Errors
     /// If it does not start.
@@ -81,13 +81,13 @@ impl Proxy {
         self.host.daemon(&words)
     }
 
-    /// Where visitors come in.
+    /// URL for clients.
     #[must_use]
     pub fn url(&self) -> String {
         format!("https://{}:{}", self.host.ipv4(), self.door)
     }
 
-    /// The certificate that its visitors are given.
+    /// Certificate that its clients trust.
     #[must_use]
     pub fn certificate(&self) -> PathBuf {
         self.host.folder().join("proxy/proxy/certificate.pem")
@@ -97,27 +97,23 @@ impl Proxy {
 /// A domain with a proxy, and a directory outside that both know.
 #[derive(Debug)]
 pub struct Site {
-    /// The directory.
     pub directory: Directory,
-    /// The proxy.
     pub proxy: Proxy,
-    /// The domain.
     pub domain: Domain,
 }
 
-/// What runs of a site.
+/// Running daemons of a site.
 #[derive(Debug)]
 pub struct Running {
-    /// The directory.
     pub directory: Daemon,
     /// The sensors of the domain, the issuer's first.
     pub sensors: Vec<Daemon>,
-    /// The proxy.
     pub proxy: Daemon,
 }
 
 impl Site {
-    /// The domain `UT-ICL` of `head` alone, its proxy on `gate`, the directory on `outside`; nothing runs yet.
+    /// The domain `UT-ICL` with the single host `head`, its proxy on `gate`, the directory on `outside`;
+    /// nothing is started yet.
     ///
     /// # Errors
     /// If a command fails.
@@ -127,17 +123,17 @@ impl Site {
         Ok(Site { directory: Directory::new(outside)?, proxy, domain })
     }
 
-    /// Start all of it; `section` is more of the proxy's section `[proxy]`.
+    /// Start all daemons; `section` is added to the proxy's section `[proxy]`.
     ///
     /// # Errors
-    /// If something does not start.
+    /// If a daemon does not start.
     pub fn start(&self, section: &str) -> Result<Running> {
         let directory = self.directory.start(&[], &[&self.domain])?;
         let sensors = self.domain.start(std::slice::from_ref(&self.directory), |_| Vec::new())?;
         Ok(Running { directory, sensors, proxy: self.start_proxy(section)? })
     }
 
-    /// Start the proxy alone, as [`Site::start`] does.
+    /// Start only the proxy, as [`Site::start`] does.
     ///
     /// # Errors
     /// If it does not start.

@@ -1,26 +1,25 @@
-//! How much of one core a starved process may use: so much of each period, and then it waits.
+//! Processor quota of a throttled process: a share of each period, after which it must wait.
 //!
-//! Pure: callers pass the time and what was used. Rule: as the kernel's `cpu.max` does it; a process that used
-//! more than its part, because no one looked in time, owes the rest to the next periods.
+//! Pure: callers pass the time and the usage. Rule: it works like the kernel's `cpu.max`; usage beyond the
+//! share, because the process was polled late, is deducted from the next periods.
 //! Not here: stopping a process ([`super::held`]).
 
 use std::time::{Duration, Instant};
 
-/// Length of a period, as the kernel's.
+/// Length of a period, the kernel's default.
 pub(super) const PERIOD: Duration = Duration::from_millis(100);
 
-/// The account of one process.
+/// Quota of one process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quota {
     part: Duration,
     period_ends: Instant,
-    /// May be used in all, counted as the process's clock counts.
+    /// Processor time that may be used in total, on the process's own clock.
     allowed: Duration,
 }
 
 impl Quota {
-    /// The account of a process that has used `used` so far, of which each period may have `percent` in a
-    /// hundred of one core.
+    /// Quota of a process that has used `used` so far; each period allows `percent` of one core.
     pub(super) fn new(percent: u32, now: Instant, used: Duration) -> Quota {
         let part = PERIOD * percent / 100;
         Quota { part, period_ends: now + PERIOD, allowed: used + part }
@@ -30,7 +29,7 @@ impl Quota {
     pub(super) fn must_wait(&mut self, now: Instant, used: Duration) -> bool {
         while now >= self.period_ends {
             self.period_ends += PERIOD;
-            // What was not used is not saved up.
+            // Unused time is not carried over.
             self.allowed = (self.allowed + self.part).min(used + self.part);
         }
         used >= self.allowed
@@ -49,7 +48,7 @@ mod tests {
         let begin = wait::now();
         let (mut quota, mut used) = (Quota::new(5, begin, MS * 700), MS * 700);
         for at in 0..10_000 {
-            // Nothing in the first second, all it can get afterwards.
+            // Idle in the first second, then as busy as possible.
             if !quota.must_wait(begin + MS * at, used) && at >= 1000 {
                 used += MS;
             }

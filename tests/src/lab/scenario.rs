@@ -1,7 +1,7 @@
-//! A story as a list of steps: faults, ends and starts of daemons, and what is expected to follow.
+//! Scenario: a list of steps: faults, stops and starts of daemons, and what is expected to follow.
 //!
-//! Rule: each step is told as it is taken, with the time since the first; a step that fails ends the list and
-//! is named. Not here: what the steps do ([`super::network`], [`super::daemon`]).
+//! Rule: each step is printed when it starts, with the time since the first one; a step that fails ends the
+//! list and is named. Not here: the implementation of the steps ([`super::network`], [`super::daemon`]).
 
 use super::Daemon;
 use super::delay::Delay;
@@ -16,19 +16,18 @@ use std::time::Duration;
 /// A network, and the daemon that runs on each of its hosts.
 #[derive(Debug)]
 pub struct Stage {
-    /// The network.
     pub network: Network,
     daemons: BTreeMap<String, Daemon>,
 }
 
 impl Stage {
-    /// A network of which no host has a daemon.
+    /// A network without daemons.
     #[must_use]
     pub fn new(network: Network) -> Stage {
         Stage { network, daemons: BTreeMap::new() }
     }
 
-    /// Starts `visperf ARGUMENTS…` on all hosts at the same time, and waits until each answers.
+    /// Start `visperf ARGUMENTS…` on all hosts at the same time, and wait until each answers.
     ///
     /// # Errors
     /// The first error of a host.
@@ -42,12 +41,12 @@ impl Stage {
     /// The daemon of a host.
     ///
     /// # Errors
-    /// If none runs there.
+    /// If there is none.
     pub fn daemon(&self, host: &str) -> Result<&Daemon> {
         self.daemons.get(host).with_context(|| format!("expected a daemon on {host}, found none"))
     }
 
-    /// The names of the hosts on which a daemon runs.
+    /// Names of the hosts with a daemon.
     pub fn running(&self) -> impl Iterator<Item = &str> {
         self.daemons.keys().map(String::as_str)
     }
@@ -57,20 +56,19 @@ impl Stage {
     }
 }
 
-/// A condition that is looked at until it is true.
+/// A condition that is polled.
 pub type Condition<'a> = Box<dyn FnMut(&Stage) -> Result<Seen<()>> + 'a>;
 
-/// One step.
 pub enum Step<'a> {
-    /// `visperf ARGUMENTS…` on a host, until it answers.
+    /// Start `visperf ARGUMENTS…` on a host and wait until it answers.
     Start(&'a str, Vec<String>),
-    /// SIGKILL.
+    /// Send SIGKILL.
     Kill(&'a str),
-    /// SIGTERM, until it has ended, and well.
+    /// Send SIGTERM and wait for a successful exit.
     Stop(&'a str),
-    /// SIGSTOP.
+    /// Send SIGSTOP.
     Pause(&'a str),
-    /// SIGCONT.
+    /// Send SIGCONT.
     Resume(&'a str),
     /// [`Network::cut`].
     Cut(&'a str, &'a str),
@@ -100,11 +98,11 @@ pub enum Step<'a> {
     ForgetNames,
     /// [`Network::know_names`].
     KnowNames,
-    /// Lets things be as they are for so long.
+    /// Wait for this time.
     Last(Duration),
-    /// Looks each 10 ms until a condition is true.
+    /// Poll every 10 ms until a condition is true.
     Wait { what: &'a str, limit: Duration, until: Condition<'a> },
-    /// Looks each 10 ms, for so long, that a condition stays true.
+    /// Poll every 10 ms, for this time, that a condition stays true.
     Stays { what: &'a str, time: Duration, so: Condition<'a> },
 }
 
@@ -140,10 +138,10 @@ impl fmt::Display for Step<'_> {
     }
 }
 
-/// Takes the steps, in order; each with the time, since the first began, at which it was done.
+/// Run the steps in order; returns each with the time, since the start of the first, at which it was done.
 ///
 /// # Errors
-/// The error of the first step that fails, with the step; the stage is left as it is then.
+/// The error of the first step that fails, with the step; the stage keeps its state of that moment.
 pub fn play(stage: &mut Stage, steps: Vec<Step<'_>>) -> Result<Vec<(String, Duration)>> {
     let mut watch = Stopwatch::start();
     for mut step in steps {

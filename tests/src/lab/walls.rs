@@ -1,6 +1,6 @@
-//! Firewalls of hosts of the lab, as the administrators of sites have them: rules of nft in the hosts' own namespaces.
+//! Firewalls of lab hosts, as administrators of sites set them up: nft rules in the hosts' own namespaces.
 //!
-//! Rule: a wall stays until the lab ends; a story shows that it holds before it goes on.
+//! Rule: a firewall stays until the lab ends; a test verifies that it is effective before it continues.
 //! Not here: faults of the network between hosts (`lab::network`).
 
 use super::facility::run_with;
@@ -8,51 +8,51 @@ use super::host::Host;
 use anyhow::Result;
 use std::net::Ipv4Addr;
 
-/// A firewall of one host.
+/// Firewall of one host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wall {
-    /// Connections come in from these alone; answers to its own pass.
+    /// Inbound connections only from these addresses; replies to its own connections pass.
     NoInbound {
-        /// Its own site.
+        /// Addresses of its own site.
         but: Vec<Ipv4Addr>,
     },
-    /// Connections go out to these ports alone; nothing comes in but from its own site.
+    /// Outbound connections only to these ports; inbound ones only from its own site.
     OnlyOut {
-        /// Which ports.
+        /// Allowed TCP ports.
         ports: Vec<u16>,
-        /// Its own site.
+        /// Addresses of its own site.
         but: Vec<Ipv4Addr>,
     },
-    /// As [`Wall::OnlyOut`] to one port, and what goes there passes a host that looks into it.
+    /// As [`Wall::OnlyOut`] with one port, whose connections are redirected to an inspecting host.
     Looked {
-        /// Which port.
+        /// Allowed TCP port.
         port: u16,
-        /// Where that host listens.
+        /// Address and port of the inspecting host.
         at: (Ipv4Addr, u16),
-        /// Its own site.
+        /// Addresses of its own site.
         but: Vec<Ipv4Addr>,
     },
 }
 
-/// Addresses of a private network of two.
+/// Addresses in a private network of two hosts.
 #[derive(Clone, Copy, Debug)]
 pub struct Private {
-    /// Of its head, which has another one outside.
+    /// Address of its head, which also has one outside.
     pub head: Ipv4Addr,
-    /// Of its worker, which has no other.
+    /// Address of its worker, which has no other.
     pub worker: Ipv4Addr,
 }
 
 impl Wall {
-    /// Put it up before `host`.
+    /// Install it on `host`.
     ///
     /// # Errors
-    /// If nft cannot do so.
+    /// If nft fails.
     pub fn put_up(&self, host: &Host) -> Result<()> {
         host.run(|| run_with("nft", "-f -", &self.rules()))
     }
 
-    /// Take the wall of `host` down.
+    /// Remove the firewall of `host`.
     ///
     /// # Errors
     /// If there is none.
@@ -60,18 +60,19 @@ impl Wall {
         host.run(|| run_with("nft", "-f -", "delete table inet wall\n"))
     }
 
-    /// Move `worker` into a private network behind `head`: no other has a way to it, and it has a way to the head.
+    /// Move `worker` into a private network behind `head`: only the head has a route to it, and it has one
+    /// only to the head.
     ///
     /// # Errors
-    /// If ip cannot do so.
+    /// If ip(8) fails.
     pub fn private(head: &Host, worker: &Host) -> Result<Private> {
         Wall::private_within(9, head, worker)
     }
 
-    /// The same, of that number: one may lie within another.
+    /// As [`Wall::private`], in the network of that number: private networks may be nested.
     ///
     /// # Errors
-    /// If ip cannot do so.
+    /// If ip(8) fails.
     pub fn private_within(number: u8, head: &Host, worker: &Host) -> Result<Private> {
         let at = |host| Ipv4Addr::new(192, 168, number, host);
         let private = Private { head: at(1), worker: at(2) };
@@ -82,19 +83,19 @@ impl Wall {
         Ok(private)
     }
 
-    /// Let `worker` out of the private network: `head` passes its connections on as its own, and none in.
+    /// Give `worker` NAT out of the private network: `head` forwards its connections as its own, and none in.
     ///
     /// # Errors
-    /// If ip, nft or the kernel cannot do so.
+    /// If ip(8), nft or the kernel refuses.
     pub fn translate(private: Private, head: &Host, worker: &Host) -> Result<()> {
         Wall::translate_by("masquerade", None, private, head, worker)
     }
 
-    /// The same in the words of nft, `masquerade random` perhaps; what comes to `port` of the head, if one is given, is led to
-    /// the worker.
+    /// As [`Wall::translate`], with the NAT statement of nft in `how`, such as `masquerade random`;
+    /// connections to `port` of the head, if given, are redirected to the worker.
     ///
     /// # Errors
-    /// If ip, nft or the kernel cannot do so.
+    /// If ip(8), nft or the kernel refuses.
     pub fn translate_by(
         how: &str,
         port: Option<u16>,
@@ -114,7 +115,7 @@ impl Wall {
             private.worker
         );
         head.run(|| {
-            // Both networks are on one wire: the worker would be told to go round its head.
+            // Both networks are on one wire: the kernel would send the worker redirects that bypass its head.
             for name in ["all", "eth0"] {
                 std::fs::write(format!("/proc/sys/net/ipv4/conf/{name}/send_redirects"), "0")?;
             }
@@ -124,10 +125,11 @@ impl Wall {
         worker.run(|| run_with("ip", "-batch -", &format!("route add default via {}\n", private.head)))
     }
 
-    /// Let `host` forget a connection that was idle for `secs`, and take nothing of one that it does not know.
+    /// Make `host` drop its state of a connection that was idle for `secs`, and discard packets of unknown
+    /// connections.
     ///
     /// # Errors
-    /// If nft or the kernel cannot do so.
+    /// If nft or the kernel refuses.
     pub fn forget_idle(host: &Host, secs: u32) -> Result<()> {
         let rules = "table inet forgetful {\nchain pass {\ntype filter hook forward priority 0\nct state invalid drop\n}\n}\n";
         host.run(|| {

@@ -1,9 +1,9 @@
-//! A late link: a thread that reads the frames of one end, lets them wait, and writes them to the other.
+//! Late link: a thread that reads the frames of one end, delays them, and writes them to the other.
 //!
-//! Rule: frames are passed on as they came, whatever they carry; the ends are sockets of packets on two
-//! interfaces of the lab, so that no kernel needs a module for it. No one may see more frames for one that was
-//! sent in parts by the hardware's help: that help is switched off by whoever makes the link.
-//! Not here: when a frame goes on ([`super::delay`]), the interfaces ([`super::network`]).
+//! Rule: frames are forwarded unchanged, whatever they carry; the ends are packet sockets on two interfaces
+//! of the lab, so that no kernel module is needed. Segmentation offload would change the number of frames, so
+//! the code that creates the link switches it off.
+//! Not here: when a frame is forwarded ([`super::delay`]), the interfaces ([`super::network`]).
 
 use super::delay::{Delay, Line};
 use crate::wait;
@@ -21,12 +21,12 @@ use std::time::{Duration, Instant};
 
 /// Longest time until a change or the end is noticed.
 const LOOK: Duration = Duration::from_millis(10);
-/// Longest frame: what the kernel may make of many where nothing forbids it.
+/// Longest frame: the largest one that the kernel may merge from several.
 const FRAME_MAX: usize = 65_536;
-/// Frames read of one end before the other has its turn.
+/// Frames read from one end before the other is served.
 const TURN: usize = 64;
-/// The kernel's mark of a frame that goes out by this interface (`PACKET_OUTGOING`); those of the link itself
-/// are not shown to it.
+/// Kernel mark of an outgoing frame of this interface (`PACKET_OUTGOING`); the frames that this link itself
+/// sends are not returned to it.
 const OUTGOING: u8 = 4;
 
 /// A late link that works until it is dropped.
@@ -43,7 +43,7 @@ struct Orders {
 }
 
 impl Wire {
-    /// Links two interfaces of this network namespace, without any delay as yet.
+    /// Link two interfaces of this network namespace, at first without delay.
     pub(super) fn start(one: &str, other: &str, seed: u64) -> Result<Wire> {
         let line = |way: u64| Line::new(Delay::default(), seed * 2 + way);
         let mut ends = [
@@ -66,7 +66,7 @@ impl Wire {
         Ok(Wire { orders, thread: Some(thread) })
     }
 
-    /// From now on (within 10 ms) frames take this long.
+    /// Set the delay of frames, effective within 10 ms.
     pub(super) fn set(&self, delay: Delay) -> Result<()> {
         *self.orders.delay.lock().unwrap_or_else(PoisonError::into_inner) = Some(delay);
         match &self.thread {
@@ -90,7 +90,7 @@ struct Socket {
     interface: usize,
 }
 
-/// One end, and the line of the frames that came in by it.
+/// One end, and the delay queue of the frames that it received.
 struct End {
     socket: Socket,
     line: Line,
@@ -144,25 +144,25 @@ impl Socket {
         Ok(Socket { fd, interface: address.ifindex() })
     }
 
-    /// The length of a frame that came in, if one did.
+    /// Read a frame into the buffer, if there is one; returns its length.
     fn receive(&self, frame: &mut [u8]) -> Result<Option<usize>> {
         loop {
             match recvfrom::<LinkAddr>(self.fd.as_raw_fd(), frame) {
-                // Before the socket was bound, it heard all interfaces.
+                // Before the socket was bound, it received from all interfaces.
                 Ok((length, Some(from)))
                     if from.pkttype() != OUTGOING && from.ifindex() == self.interface =>
                 {
                     return Ok(Some(length));
                 }
                 Ok(_) | Err(Errno::EINTR) => {}
-                // A link that is down, or was.
+                // The link is down, or was.
                 Err(Errno::EAGAIN | Errno::ENETDOWN) => return Ok(None),
                 Err(error) => return Err(error).context("cannot read a frame"),
             }
         }
     }
 
-    /// Sends a frame, or loses it where a link would: when it is down or its queue is full.
+    /// Send a frame, or drop it where a link would: if it is down or its queue is full.
     fn send(&self, frame: &[u8]) -> Result<()> {
         match send(self.fd.as_raw_fd(), frame, MsgFlags::empty()) {
             Ok(_) | Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::ENETDOWN | Errno::EINTR) => Ok(()),

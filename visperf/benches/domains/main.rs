@@ -1,13 +1,13 @@
-//! Made-up representatives of many domains at a real directory: each has its own key, certificate and connection,
-//! states its record every five seconds, and some ask where other domains are.
+//! Simulated representatives of many domains at a real directory: each has its own key, certificate and
+//! connection, states its record every five seconds, and some look up other domains.
 //!
 //! ```text
 //! domains admit FOLDER DOMAINS                        write the list of admitted domains of a directory
 //! domains state KEY@ADDRESS DOMAINS RESOLVES:SECONDS[,RESOLVES:SECONDS…]
 //! ```
-//! `ready` is printed once every domain was stated; then each phase: all go on stating, and so many look-ups a
-//! second are asked over the connections of [`ASKERS`] of them. What came of it is printed at the end of a phase.
-//! Started by `benches/directory.sh`, which measures the directory.
+//! `ready` is printed once every domain was stated; then each phase runs: all domains continue stating, and
+//! this many look-ups a second are sent over the connections of [`ASKERS`] of them. The results are printed
+//! at the end of a phase. Started by `benches/directory.sh`, which measures the directory.
 #![allow(clippy::print_stdout)]
 
 #[path = "../grid/mod.rs"]
@@ -28,13 +28,13 @@ use tokio_util::sync::CancellationToken;
 use wire::id::DomainName;
 use wire::join::Directory;
 
-/// Daemons that ask; each has as many questions at a time as a daemon may.
+/// Daemons that send look-ups; each has at most as many questions in flight as a real daemon.
 const ASKERS: usize = 50;
-/// Domains that connect at a time.
+/// Domains that connect concurrently.
 const CONNECTING_MAX: usize = 32;
-/// Look-ups started at a time: the timer has no shorter step than this.
+/// Timer interval for starting look-ups, the shortest that the timer supports.
 const STEP: Duration = Duration::from_millis(1);
-/// Look-ups under way: beyond them the directory is behind, and no more are started.
+/// Most look-ups in flight: beyond them the directory is behind, and no more are started.
 const UNDER_WAY_MAX: usize = 1024;
 
 #[tokio::main(worker_threads = 2)]
@@ -79,7 +79,7 @@ async fn state(contact: &str, domains: u32, phases: &str) -> anyhow::Result<()> 
             one.keep_stated(seat, &outcomes, ending).await;
         });
     }
-    // Every seat is free again: all were stated once.
+    // All permits are free again: every domain was stated once.
     drop(connecting.acquire_many(u32::try_from(CONNECTING_MAX)?).await?);
     println!("ready: {}", outcomes.take());
     for phase in phases.split(',') {
@@ -93,7 +93,7 @@ async fn state(contact: &str, domains: u32, phases: &str) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Ask so many times a second where some domain is.
+/// Look up domains at this rate.
 async fn resolve(
     askers: &[Arc<Representative>],
     domains: u32,

@@ -1,7 +1,8 @@
-//! The representative of one made-up domain, as a directory sees it.
+//! Representative of one simulated domain, as a directory sees it.
 //!
-//! It signs and states as `overlay::registrar` does and asks by the same `Directories`; what it lacks is the
-//! domain. Not here: how many there are and how often they ask (`main`).
+//! It signs and states as `overlay::registrar` does and sends questions through the same `Directories`; only
+//! the domain is missing. Not here: how many representatives there are and how often they look up domains
+//! (`main`).
 
 use crate::grid::{self, Daemon};
 use directory::registry::RENEWAL_INTERVAL;
@@ -25,27 +26,26 @@ use wire::registration::{Coverage, Reach, Record, SensorType};
 use wire::replication::{Answer, Question, Stated};
 use wire::time::Time;
 
-/// Root keys of domains, and keys of their representatives.
+/// Kinds of keys: root keys of domains, and keys of their representatives.
 const ROOTS: u8 = 102;
 const KIND: u8 = 103;
-/// Where all of them would be.
+/// Host of all representatives.
 const HOST: &str = "head.site.example";
-/// How long a directory may take, as the product's own daemons wait.
+/// Timeout of a question to the directory, the same as in the product's own daemons.
 const DEADLINE: Duration = Duration::from_secs(4);
-/// Connecting ten thousand takes a while.
+/// Timeout of the first question: connecting ten thousand domains takes a while.
 const FIRST_DEADLINE: Duration = Duration::from_secs(60);
 
-/// The name of a domain by its number.
+/// Name of a domain by its number.
 pub(crate) fn name(nth: u32) -> DomainName {
     DomainName::try_from(format!("SITE-{nth:05}").as_str()).expect("a name")
 }
 
-/// Its root key.
+/// Root key of a domain.
 pub(crate) fn root(nth: u32) -> Key {
     grid::key(ROOTS, nth)
 }
 
-/// The representative of a domain.
 pub(crate) struct Representative {
     nth: u32,
     key: Key,
@@ -55,7 +55,7 @@ pub(crate) struct Representative {
 }
 
 impl Representative {
-    /// Connect to the directory in the name of the domain of this number.
+    /// Connect to the directory on behalf of the domain of this number.
     pub(crate) fn start(
         nth: u32,
         directory: &Directory,
@@ -84,7 +84,7 @@ impl Representative {
         Ok(Representative { nth, key, chain, directory: directory.key, directories })
     }
 
-    /// State the record until `ending`; `seat` is free once it was stated for the first time.
+    /// State the record until `ending`; `seat` is dropped once it was stated for the first time.
     pub(crate) async fn keep_stated(
         &self,
         seat: OwnedSemaphorePermit,
@@ -93,7 +93,8 @@ impl Representative {
     ) {
         self.state(1, FIRST_DEADLINE, outcomes).await;
         drop(seat);
-        // Spread over the interval by itself: they began one after the other.
+        // Statements are spread over the interval without further measures, as the domains started one after
+        // another.
         let mut due = tokio::time::interval(RENEWAL_INTERVAL);
         due.tick().await;
         for sequence in 2.. {
@@ -128,7 +129,7 @@ impl Representative {
         }
     }
 
-    /// Ask where `domain` is.
+    /// Look up `domain`.
     pub(crate) async fn resolve(&self, domain: DomainName, outcomes: &Outcomes) {
         let began = clock::now();
         let question = Question::Resolve(domain);
@@ -144,7 +145,7 @@ fn root_of(chain: &Chain) -> PeerKey {
     chain.certificate.unverified().expect("it was sealed here").root
 }
 
-/// What came of questions since it was asked last.
+/// Results since the last [`Outcomes::take`].
 #[derive(Default)]
 pub(crate) struct Outcomes(Mutex<Sums>);
 
@@ -153,7 +154,7 @@ struct Sums {
     stated: Vec<Duration>,
     resolved: Vec<Duration>,
     failed: u64,
-    /// How the first of them failed.
+    /// Error of the first failure.
     reason: Option<String>,
 }
 
@@ -177,7 +178,7 @@ impl Outcomes {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// In words; it starts over.
+    /// Format the results, and reset them.
     pub(crate) fn take(&self) -> impl fmt::Display + use<> {
         let Sums { stated, resolved, failed, reason } = self.change(std::mem::take);
         let reason = reason.map_or_else(String::new, |reason| format!(" (the first: {reason})"));

@@ -1,7 +1,7 @@
-//! What made-up daemons of a benchmark have of the overlay: a key, a certificate, connections that they dial.
+//! Overlay part of the simulated daemons of a benchmark: a key, a certificate, connections that they dial.
 //!
-//! All of it is what a real daemon has; what it lacks is the daemon: logs, collectors, a query interface. It listens
-//! nowhere. Not here: what it does among others (`members`, `domains`).
+//! All of it is as in a real daemon; the rest of the daemon is missing: logs, collectors, a query interface.
+//! It does not listen. Not here: its behaviour in the grid (`members`, `domains`).
 
 use overlay::gatekeeper::Gatekeeper;
 use overlay::hub::Hub;
@@ -18,44 +18,43 @@ use tokio_util::sync::CancellationToken;
 use wire::credential::Chain;
 use wire::id::PeerKey;
 
-/// The gate of whoever shows `chain` and knows these directories.
+/// Gatekeeper of a daemon that presents `chain` and trusts these directories.
 pub(crate) fn gate(chain: Chain, directories: BTreeSet<PeerKey>) -> anyhow::Result<Arc<Gatekeeper>> {
     let certificate = chain.certificate.unverified()?;
     let trust = Trust::of_member(certificate.domain, certificate.root, Readers::Nobody);
     Ok(Arc::new(Gatekeeper::new(Gate::new(trust, Denials::default(), directories), Some(chain))))
 }
 
-/// A daemon of the overlay that is open and not yet running.
+/// An overlay daemon that is open and not yet running.
 pub(crate) struct Daemon {
-    /// Its connections.
     pub(crate) net: Handle,
-    /// What others bring.
+    /// Incoming streams of other daemons.
     pub(crate) hub: Hub,
     event_loop: EventLoop,
 }
 
 impl Daemon {
-    /// The daemon of `key` with this gate; `seed` sets its redialling apart from others'.
+    /// Open the daemon of `key` with this gate; `seed` makes its redial times differ from those of others.
     pub(crate) fn open(key: &Key, gate: Arc<Gatekeeper>, seed: u64) -> anyhow::Result<Daemon> {
         let (event_loop, net, events) = EventLoop::open(Config::new(Vec::new()), key, gate, seed)?;
         Ok(Daemon { net, hub: Hub::new(events), event_loop })
     }
 
-    /// Connect until `ending`.
+    /// Run its connections until `ending`.
     pub(crate) fn spawn(self, tasks: &mut JoinSet<()>, ending: &CancellationToken) {
         tasks.spawn(self.event_loop.run(ending.clone()));
         tasks.spawn(self.hub.run());
     }
 }
 
-/// The key of this number and kind, the same in every run.
+/// Key of this number and kind, the same in every run.
 pub(crate) fn key(kind: u8, number: u32) -> Key {
     let mut seed = [kind; 32];
     seed[..4].copy_from_slice(&number.to_le_bytes());
     Key::from_seed(seed)
 }
 
-/// The words of the command line, without what `cargo bench` adds.
+/// Arguments of the command line, without those that `cargo bench` adds.
 pub(crate) fn words() -> Vec<String> {
     std::env::args().skip(1).filter(|word| word != "--bench").collect()
 }

@@ -1,12 +1,13 @@
-//! Made-up members of a real domain: each joins, takes part in the election and reports over its own connection.
+//! Simulated members of a real domain: each joins, takes part in the election and reports over its own
+//! connection.
 //!
 //! ```text
 //! members STATE HEAD MEMBERS HZ:SECONDS[,HZ:SECONDS…]
 //! ```
-//! STATE is the state folder where the domain was created: certificates are made there, for publishers alone, so
-//! that HEAD, the overlay address of its daemon, stays the representative. `ready` is printed once all report;
-//! then each phase: every member sweeps HZ times a second, and what they sent is printed at its end.
-//! Started by `benches/domain.sh`, which measures the representative.
+//! STATE is the state folder where the domain was created: certificates are issued there, for publishers
+//! only, so that HEAD, the overlay address of its daemon, stays the representative. `ready` is printed once
+//! all members report; then each phase runs: every member sweeps HZ times a second, and what they sent is
+//! printed at its end. Started by `benches/domain.sh`, which measures the representative.
 #![allow(clippy::print_stdout)]
 
 #[path = "../grid/mod.rs"]
@@ -24,13 +25,14 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wire::address::Address;
 
-/// How long all members may take to report.
+/// Timeout for all members to report.
 const READY_WITHIN: Duration = Duration::from_secs(120);
-/// Members that join at a time: as a cluster that is switched on, not as one that is attacked.
+/// Members that join concurrently: like a cluster that is switched on, not like an attack.
 const JOINING_MAX: usize = 16;
-/// How often it is looked whether a member reports.
+/// Polling interval for whether a member reports.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Members sweep in so many groups, spread over a period as far as the timer's millisecond allows.
+/// Most groups in which members sweep; groups are spread over a period as far as the timer's millisecond
+/// allows.
 const GROUPS_MAX: u32 = 20;
 
 struct Plan {
@@ -85,7 +87,6 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// All members.
 #[derive(Default)]
 struct All {
     members: Vec<Member>,
@@ -95,7 +96,7 @@ struct All {
 }
 
 impl All {
-    /// Let all members in, some at a time, and wait until each reports.
+    /// Start all members, a limited number at a time, and wait until each reports.
     async fn join(&mut self, plan: &Plan, domain: &Domain) -> anyhow::Result<()> {
         let names = Names::default();
         let joining = async {
@@ -120,7 +121,7 @@ impl All {
         }
     }
 
-    /// Sweep for as long as the phase lasts.
+    /// Sweep for the duration of the phase.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // A few milliseconds.
     async fn run(&mut self, phase: Phase) {
         let begun = self.sums();
@@ -137,7 +138,7 @@ impl All {
             }
             group = (group + 1) % groups;
             self.second += u64::from(group == 0);
-            // What was swept is sent before more is swept, however far behind.
+            // Let the reports be sent before the next sweep, however late it is.
             tokio::task::yield_now().await;
         }
         let (sent, thinned, bytes) = self.sums();

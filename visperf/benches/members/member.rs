@@ -1,6 +1,7 @@
-//! One made-up member: its certificate, its part in the election, its report.
+//! Simulated member: its certificate, its part in the election, its report.
 //!
-//! All of it is the product's own code; made up are its sweeps and how its host is. It follows no log.
+//! All of it is the product's own code; only its sweeps and the state of its host are made up. It follows no
+//! log.
 //! Not here: when it sweeps (`main`).
 
 use crate::grid::{self, Daemon};
@@ -38,28 +39,28 @@ use wire::report::HostState;
 use wire::report::marks::MarkList;
 use wire::time::Time;
 
-/// Keys of members.
+/// Kind of the members' keys.
 const KIND: u8 = 101;
-/// How long a certificate holds: longer than any run.
+/// Lifetime of a certificate: longer than any run.
 const LIFE: Duration = Duration::from_secs(24 * 3600);
-/// How long a stream may take to be welcomed, and when it is tried again.
+/// Timeout for opening a stream, and pause before the next attempt.
 const OPEN_WITHIN: Duration = Duration::from_secs(5);
 const OPEN_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
-/// The domain as its members know it.
+/// The domain that members join.
 pub(crate) struct Domain {
     files: DomainFiles,
     name: DomainName,
     head: Address,
-    /// Members keep their terms here.
+    /// Folder in which members store their terms.
     folder: PathBuf,
     disk: Arc<dyn Disk>,
-    /// No log is followed: one empty journal serves all.
+    /// Shared empty journal, as no log is followed.
     journal: Journal,
 }
 
 impl Domain {
-    /// The domain that was created with the state folder `state`.
+    /// Open the domain that was created with the state folder `state`.
     pub(crate) fn open(state: &Path, head: Address, folder: &Path) -> anyhow::Result<Domain> {
         let key = key_file::load(state)?.context("no daemon has its state there")?;
         let membership = member_files::load_membership(state)?.context("that daemon is in no domain")?;
@@ -85,7 +86,6 @@ impl Replay for Nothing {
     fn record(&mut self, _: Id, _: &Record) {}
 }
 
-/// A member that runs.
 pub(crate) struct Member {
     host: Host,
     tables: watch::Sender<Option<Arc<Table>>>,
@@ -93,7 +93,7 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// Let the member of this number in and have it report.
+    /// Issue a certificate to the member of this number, and start its report.
     pub(crate) fn start(
         nth: u32,
         of: &Domain,
@@ -126,12 +126,12 @@ impl Member {
         Ok(Member { host: Host::new(names, nth.into()), tables, board })
     }
 
-    /// What its report did.
+    /// Counters of its report.
     pub(crate) fn figures(&self) -> Figures {
         self.board.figures()
     }
 
-    /// Sweep, as it is after so many seconds.
+    /// Report a sweep with the values of this second.
     pub(crate) fn sweep(&mut self, second: u64, time: Time) {
         self.tables.send_replace(Some(Arc::new(self.host.sweep(second, time))));
     }
@@ -165,7 +165,7 @@ fn own(nth: u32, host: HostName, of: &Domain, tables: watch::Receiver<Option<Arc
     }
 }
 
-/// The way of a made-up member to the representative, which stays the same.
+/// Route of a simulated member to the representative, which stays the same.
 struct ToHead {
     net: Handle,
     view: watch::Receiver<Arc<View>>,

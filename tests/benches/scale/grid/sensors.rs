@@ -1,4 +1,5 @@
-//! What sensors do in the simulated grid: state, dial, ask who is admitted and denied, look domains up, visit.
+//! Behaviour of sensors in the simulated grid: they state records, dial, query admissions and revocations,
+//! look up domains.
 
 use super::{Asker, Change, DIAL_TIMEOUT, Event, TRIPS_TO_CONNECT, Task, World};
 use crate::look_up::LookUp;
@@ -48,7 +49,7 @@ impl World {
         }
     }
 
-    /// A directory answered what a representative or standby asked, or did not.
+    /// Handle a directory's answer to a representative or standby, or its absence.
     pub(super) fn answered(&mut self, of: usize, from: usize, answer: Option<Answer>) {
         match answer {
             Some(Answer::Stated(stated)) => {
@@ -194,14 +195,14 @@ impl World {
         }
     }
 
-    /// Sensors that hold no connection ask one directory, now and then, whom their domain denies: all of a tenth of a
-    /// second come together.
+    /// Sensors without connections query the revocation list of their domain at one directory from time to
+    /// time; all those due within a tenth of a second are simulated together.
     pub(super) fn visits(&mut self) {
         const STEP: Duration = Duration::from_millis(100);
         let plain = u64::from(self.shape.domains) * u64::from(self.shape.hosts.saturating_sub(3));
         let steps = deny_sync::SELDOM.as_millis() / STEP.as_millis();
         let steps = u64::try_from(steps).expect("few");
-        // What does not divide evenly comes by chance.
+        // The remainder of the division is distributed at random.
         let more = u64::from(self.dice.below(steps) < plain % steps);
         for _ in 0..plain / steps + more {
             let to = usize::try_from(self.dice.below(self.shape.directories as u64)).expect("few");
@@ -211,8 +212,8 @@ impl World {
         self.plan(STEP, Event::Visits);
     }
 
-    /// A hundredth of a second of clients' look-ups. A sensor that asks a directory a question each minute asks it
-    /// each hour who is admitted: three directories, sixty look-ups.
+    /// Simulate a hundredth of a second of clients' look-ups. A sensor that asks a directory each minute also
+    /// queries it each hour for the admitted domains: three directories, sixty look-ups.
     pub(super) fn client(&mut self, each_second: u64) {
         const PARTS: u64 = 100;
         let (directories, domains) = (self.shape.directories, self.shape.domains);
