@@ -1,8 +1,9 @@
-//! The rules of the house, enforced: who may depend on whom, how long a file is, what it says of itself.
+//! Architecture rules, enforced: which crate may depend on which, how long a file is, what its head comment
+//! must have.
 //!
-//! Rule: every rule is a function of texts that gives the problems it found, so that each is also shown a
-//! text that breaks it; the test over the tree first asserts that it found the tree.
-//! Not here: what the compiler's and clippy's lints enforce (`Cargo.toml`, `clippy.toml`).
+//! Rule: every rule is a function from texts to problems, so that each is also tested on a text that violates
+//! it; the test over the source tree first asserts that it found the tree.
+//! Not here: what the compiler and clippy enforce (`Cargo.toml`, `clippy.toml`).
 
 mod code;
 mod dependencies;
@@ -16,7 +17,7 @@ mod words;
 use std::path::{Path, PathBuf};
 use system_tests::program;
 
-/// A text of the tree, by its path from the root.
+/// A text file of the source tree, by its path from the root.
 #[derive(Clone, Debug)]
 struct Text {
     path: String,
@@ -33,7 +34,7 @@ impl Text {
     }
 }
 
-/// Every text of the tree whose name ends so, but for what cargo and others build.
+/// Every text file whose name has this ending, except build outputs.
 fn texts(ending: &str) -> Vec<Text> {
     let root = program::workspace();
     let mut found = Vec::new();

@@ -1,6 +1,6 @@
-//! What is installed: the example configuration is good, and the units of systemd start what there is.
+//! Installed files: the example configurations are valid, and the systemd units start existing commands.
 //!
-//! Rule: every file is found by looking, and the test first asserts that there are some.
+//! Rule: the files are found by listing the folder, and each test first asserts that there are some.
 //! Not here: running under systemd, which a test machine may not have.
 
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ fn deployed(ending: &str) -> Vec<PathBuf> {
     paths.filter(|path| path.to_string_lossy().ends_with(ending)).collect()
 }
 
-/// Whether `visperf` ends well with these arguments, and all it says.
+/// Whether `visperf` succeeds with these arguments, and its output.
 fn visperf(arguments: &[&str]) -> (bool, String) {
     let output = program::command(program::visperf().unwrap()).args(arguments).output().unwrap();
     let told = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
@@ -71,7 +71,7 @@ fn every_unit_starts_a_command_that_there_is_with_flags_it_has() {
     }
 }
 
-/// Every address of one machine: the daemons start beside each other as they are installed.
+/// Compares every address of one machine: the installed daemons run next to each other.
 #[test]
 fn no_two_daemons_listen_at_one_address() {
     let mut found = Vec::new();

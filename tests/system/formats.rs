@@ -1,9 +1,9 @@
-//! Stored samples of every format that carries a version: each is read by its reader, and its content checked.
+//! Stored samples of every versioned format: each is read by its reader, and its content checked.
 //!
-//! `tests/samples` has state folders that a real program wrote, and `messages`, the bytes of messages. Rule: of every version
-//! that is read there is a sample; so a version rises only together with a sample of the one before, and with a reader that
-//! reads it. The samples `issuer` and `alone` are of a program that wrote no version into journal, store and election.
-//! Not here: two running versions (`lab_upgrade`).
+//! `tests/samples` has state folders that a real program wrote, and `messages`, the bytes of messages. Rule:
+//! there is a sample of every version that is read; so a version is raised only together with a sample of the
+//! previous one, and with a reader for it. The samples `issuer` and `alone` are of a program that wrote no
+//! version into journal, store and election. Not here: two running versions (`lab_upgrade`).
 
 mod messages;
 mod states;
@@ -15,14 +15,14 @@ use std::path::{Path, PathBuf};
 use system_tests::program;
 use wire::version::{FORMATS, Format};
 
-/// A sample: its folder in `tests/samples`, what is read of it, and how.
+/// A sample: its folder in `tests/samples`, the formats and versions in it, and its check.
 type Sample = (&'static str, &'static [(Format, u16)], fn(&Path));
 
 fn folder() -> PathBuf {
     program::workspace().join("tests/samples")
 }
 
-/// Formats and versions of which there is no sample among these, of those that these programs read.
+/// Readable formats and versions without a sample.
 fn missing(formats: &[Format], sampled: &BTreeSet<(&str, u16)>) -> Vec<String> {
     let versions = |format: &Format| {
         let name = format.name;
@@ -38,7 +38,7 @@ fn sampled() -> BTreeSet<(&'static str, u16)> {
     states.chain(messages::SAMPLES.iter().map(|(format, version, ..)| (format.name, *version))).collect()
 }
 
-/// A copy of a sample with the permissions that a state folder has, which a checkout does not keep.
+/// Copy a sample with the permissions of a state folder, which a checkout does not preserve.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     fs::set_permissions(to, Permissions::from_mode(0o700)).unwrap();
@@ -57,7 +57,7 @@ fn copy(from: &Path, to: &Path) {
 #[test]
 fn there_is_a_sample_of_every_version_that_is_read() {
     assert_eq!(missing(&FORMATS, &sampled()), Vec::<String>::new());
-    // The control: a version that rises without a sample is found.
+    // The control: a version that was raised without a sample is detected.
     let risen =
         FORMATS.map(|format| Format { written: format.written + 1, newest: format.newest + 1, ..format });
     assert_eq!(missing(&risen, &sampled()).len(), FORMATS.len());
@@ -84,7 +84,7 @@ fn every_message_is_read_and_written_as_before() {
     messages::check(&folder().join("messages"));
 }
 
-/// The table of `docs/upgrading.md` is that of the program.
+/// Compares the table of `docs/upgrading.md` with the program's.
 #[test]
 fn the_table_of_formats_is_that_of_the_program() {
     let text = fs::read_to_string(program::workspace().join("docs/upgrading.md")).unwrap();

@@ -1,7 +1,7 @@
-//! A sensor that is started on a full disk answers, samples and says what is wrong; it reads its logs once there
-//! is space, from where it should.
+//! A sensor started on a full disk answers, samples and reports the problem; it reads its logs once there is
+//! space, from the right position.
 //!
-//! Needs root, for a disk of its own. Not here: a disk that fills up later (the sensor's own tests).
+//! Needs root, to mount a disk of its own. Not here: a disk that fills up later (the sensor's own tests).
 
 use anyhow::Result;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
@@ -15,10 +15,10 @@ use system_tests::grid::Daemon;
 use system_tests::wait::{self, Seen};
 use system_tests::{logs, query};
 
-/// Longest wait for the sensor to answer, and to go on once there is space.
+/// Timeout for the sensor to answer, and to continue once there is space.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A small disk without space; gone when it is dropped.
+/// A small disk without free space; unmounted when it is dropped.
 struct Full(PathBuf);
 
 impl Full {
@@ -42,7 +42,7 @@ impl Drop for Full {
     }
 }
 
-/// A port that was free a moment ago: the sensor cannot write down which it took.
+/// An address that was free a moment ago: the sensor cannot write the port it chose to its state folder.
 fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
@@ -55,14 +55,14 @@ fn info(address: SocketAddr, is_as_wanted: impl Fn(&Value) -> bool) -> Result<Se
     })
 }
 
-/// The jobs submitted, as the sensor's events name them.
+/// Submitted jobs, according to the sensor's events.
 fn jobs(address: SocketAddr) -> Result<Vec<String>> {
     let answer = query::result(address, "sensor.events", &json!({ "kind": "job_submit" }))?;
     let events = answer["events"].as_array().cloned().unwrap_or_default();
     Ok(events.iter().map(|event| event["job"].as_str().unwrap_or_default().to_owned()).collect())
 }
 
-/// The host's load, which is there once it was sampled.
+/// Waits for the host's load, which exists once it was sampled.
 fn samples(address: SocketAddr) -> Result<Seen<()>> {
     Ok(match query::result(address, "sensor.metrics", &json!({ "name": "node_load1" })) {
         Ok(answer) if answer["metrics"].as_array().is_some_and(|all| !all.is_empty()) => Seen::Done(()),
@@ -97,7 +97,7 @@ fn a_sensor_starts_on_a_full_disk_and_reads_once_there_is_space() {
 
     std::fs::remove_file(disk.filler()).unwrap();
     std::fs::OpenOptions::new().append(true).open(&log).unwrap().write_all(logs::line(2).as_bytes()).unwrap();
-    // Of processes on this machine it may have something to say all the same.
+    // It may still report problems about processes on this machine.
     let is_well = |info: &Value| !info["health"].to_string().contains("space");
     wait::until(PATIENCE, "a sensor with space", || info(address, is_well)).unwrap();
     let found = wait::until(PATIENCE, "both jobs", || {

@@ -1,8 +1,8 @@
-//! Files that a local user lays in the way of a sensor which root runs: each is refused and named, jobs that come
-//! later are joined with their processes, and the sensor ends in time.
+//! Hostile files that a local user places for a sensor run by root: each is refused and reported, later jobs
+//! are still joined with their processes, and the sensor ends in time.
 //!
-//! Each file is named by the environment of a process, as middleware names the files of a job. Needs root, for the
-//! file systems. Not here: how a file is opened (the sensor's own tests).
+//! Each file is named in the environment of a process, as middleware names the files of a job. Needs root,
+//! for the file systems. Not here: how a file is opened (the sensor's own tests).
 
 use anyhow::Result;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
@@ -17,12 +17,12 @@ use system_tests::grid::Daemon;
 use system_tests::wait::{self, Seen};
 use system_tests::{program, query};
 
-/// Longest wait for the sensor to see a process and what it names.
+/// Timeout for the sensor to see a process and the file that it names.
 const SEEN: Duration = Duration::from_secs(60);
-/// A sensor ends within this, whatever holds one of its threads.
+/// Longest time for a sensor to end, whatever blocks one of its threads.
 const END_MAX: Duration = Duration::from_secs(5);
 
-/// A process with something in its environment; killed when it is dropped.
+/// A process with a variable in its environment; killed when it is dropped.
 struct Sleeper(Child);
 
 impl Sleeper {
@@ -38,7 +38,7 @@ impl Drop for Sleeper {
     }
 }
 
-/// A file system that is gone when it is dropped.
+/// A mounted file system, unmounted when it is dropped.
 struct Mounted(PathBuf, #[allow(dead_code)] Option<std::fs::File>);
 
 impl Mounted {
@@ -48,7 +48,7 @@ impl Mounted {
         Mounted(place.to_owned(), None)
     }
 
-    /// In user space, by a server that never answers.
+    /// A FUSE file system whose server never answers.
     fn unanswering(place: &Path) -> Mounted {
         std::fs::create_dir(place).unwrap();
         let server = OpenOptions::new().read(true).write(true).open("/dev/fuse").unwrap();
@@ -65,7 +65,7 @@ impl Drop for Mounted {
     }
 }
 
-/// A sensor, and the local socket at which who runs the story is known as root.
+/// Start a sensor; returns it with its local socket, at which the user of the test is identified as root.
 fn start(folder: &Path) -> (Daemon, PathBuf) {
     let config = folder.join("visperf.toml");
     std::fs::write(&config, "[sensor]\nprocess_hz = 20\n").unwrap();
@@ -78,7 +78,7 @@ fn health(socket: &Path) -> Result<String> {
     Ok(query::local_result(socket, "daemon.info", &json!({}))?["health"].to_string())
 }
 
-/// Whether the sensor knows this process as one of the call's.
+/// Whether the sensor lists this process among the call's.
 fn serves(socket: &Path, call: &str, pid: u32) -> Result<Seen<()>> {
     let answer = query::local_result(socket, "sensor.call_processes", &json!({ "call": call }))?;
     let is_it = |process: &Value| process["pid"] == json!(pid);
@@ -86,7 +86,8 @@ fn serves(socket: &Path, call: &str, pid: u32) -> Result<Seen<()>> {
     Ok(if is_known { Seen::Done(()) } else { Seen::NotYet(answer.to_string()) })
 }
 
-/// The processes that name `files`, each with what health must say of it, and a job after each.
+/// Start a process that names each of `files`, check how the sensor's health reports it, and start a job
+/// after each.
 fn attack(socket: &Path, files: &[(String, &str)]) -> Vec<Sleeper> {
     let mut attackers = Vec::new();
     for (number, (file, refused)) in files.iter().enumerate() {
@@ -127,7 +128,7 @@ fn a_file_laid_in_the_way_is_refused_later_jobs_are_joined_and_sigterm_ends_the_
             (text("link"), "link: it leads through a symbolic link"),
         ],
     );
-    // Of a huge file the beginning is read, and names no job here.
+    // Only the start of a huge file is read, which names no job here.
     let reader = Sleeper::start("_CONDOR_JOB_AD", &text("huge"));
     let later = Sleeper::start("SLURM_JOB_ID", "667001");
     wait::until(SEEN, "the job after the huge file", || serves(&socket, "slurm:667001", later.0.id()))

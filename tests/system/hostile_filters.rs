@@ -1,7 +1,7 @@
-//! A filter made to do harm is refused, or does its work within bounds.
+//! Hostile filters: each is refused, or runs within bounds.
 //!
-//! Each filter is tried in a process of its own, which the system holds to a size and a time of work and
-//! which tells the most memory it ever had. A refusal names line and column.
+//! Each filter is tried in a separate process, whose memory and CPU time the system limits and which reports
+//! its peak memory. A refusal names line and column.
 //! Not here: a filter that is only slow (`slow_filter`), hostile lines (the fuzz targets of `log-filters`).
 
 use log_filters::engine::{Engine, Source};
@@ -11,16 +11,17 @@ use std::sync::Arc;
 use system_tests::program;
 use wire::time::Time;
 
-/// Names the filter that this process is to try.
+/// Environment variable that names the filter to try in this process.
 const ROLE: &str = "VISPERF_HOSTILE_FILTER";
-/// Most memory that trying one filter may take, in KiB: the compiled limits of a filter and this program.
+/// Most memory for trying one filter, in KiB: the limits of a compiled filter, and this program.
 const PEAK_MAX_KIB: u64 = 96 << 10;
-/// What the system allows a trial: far more than is asserted, so that a failure is told and not only seen.
+/// Memory limit that the system enforces on a trial: far more than is asserted, so that a failure is reported
+/// and not only a crash.
 const SIZE_MAX_KIB: u64 = 3 << 20;
-/// Seconds of work that the system allows a trial.
+/// CPU time in seconds that the system allows a trial.
 const WORK_MAX_SECS: u64 = 60;
 
-/// What a trial tells.
+/// Report of a trial.
 #[derive(Debug, Serialize, Deserialize)]
 struct Told {
     refused: Option<String>,
@@ -29,11 +30,11 @@ struct Told {
     peak_kib: u64,
 }
 
-/// What must come of a filter.
+/// Expected outcome of a filter.
 enum Expected {
-    /// Refused, with this in the message.
+    /// Refused, with this text in the message.
     Refused(&'static str),
-    /// Refused or not, as long as it keeps within bounds.
+    /// Refused or accepted, but within bounds.
     Bounded,
     /// Accepted, and a line gives an event.
     Accepted,
@@ -103,7 +104,7 @@ fn wholes() -> Vec<Case> {
     ]
 }
 
-/// Filters that are small, with lines that make them work.
+/// Small filters, with lines that make them expensive.
 fn works() -> Vec<Case> {
     let told = |value: &str| {
         format!("[[rule]]\nmatch = '^(?P<x>.*)$'\nevent = \"message\"\nattributes = {{ y = \"{value}\" }}\n")
@@ -144,7 +145,7 @@ fn cases() -> Vec<Case> {
     [patterns(), wholes(), works()].into_iter().flatten().collect()
 }
 
-/// Not a test of its own: what the process of a trial does. Without its role it has nothing to do.
+/// Not a test by itself: it runs in the process of a trial. Without the variable it does nothing.
 #[test]
 fn trial() {
     let Ok(name) = std::env::var(ROLE) else { return };
@@ -181,7 +182,7 @@ fn peak_kib() -> u64 {
     line.trim().trim_end_matches("kB").trim().parse().unwrap()
 }
 
-/// Tries one filter in a process of its own.
+/// Try one filter in a separate process.
 fn try_apart(name: &str) -> Result<Told, String> {
     let limits = format!("ulimit -v {SIZE_MAX_KIB} && ulimit -t {WORK_MAX_SECS} && ulimit -c 0");
     let script = format!("{limits} && exec \"$0\" --exact hostile_filters::trial --nocapture");
@@ -229,7 +230,7 @@ fn hostile_filters_are_refused_or_bounded() {
     assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
 }
 
-/// `hostile.toml:LINE:COLUMN: …`
+/// Whether the message starts with `hostile.toml:LINE:COLUMN: …`
 fn is_placed(message: &str) -> bool {
     let mut parts = message.split(':');
     let mut number = || parts.next().and_then(|part| part.parse::<u32>().ok()).is_some();

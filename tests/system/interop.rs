@@ -1,10 +1,11 @@
-//! Any language can ask: real clients against a running sensor, all of which must see the same.
+//! Interoperability: real clients in several languages query a running sensor, and all must get the same
+//! answers.
 //!
-//! Each client reads events (with names outside ASCII), goes on from a cursor, reads whole numbers beyond
-//! 2^53, meets faults, calls several methods at once and asks what there is. The Rust client is part of this
-//! program; those of other languages are behind the feature `clients`, for they must be installed.
-//! No counter of a fresh sensor is large, so the large numbers are served by a small server of this story,
-//! made of the same `rpc`. Not here: hostile requests (the tests of `rpc`).
+//! Each client reads events (with names outside ASCII), continues from a cursor, reads integers beyond 2^53,
+//! handles faults, calls several methods at once and lists the methods. The Rust client is part of this
+//! program; those of other languages are behind the feature `clients`, as they must be installed. No counter
+//! of a new sensor is large, so the large numbers are served by a small server of this test, built on the
+//! same `rpc`. Not here: hostile requests (the tests of `rpc`).
 
 #[cfg(feature = "clients")]
 mod curl;
@@ -30,9 +31,9 @@ use system_tests::query;
 use system_tests::wait::{self, Seen};
 use tokio_util::sync::CancellationToken;
 
-/// Who hands jobs in: names of several writings, and one that XML must not take for its own.
+/// Users that submit jobs: names in several scripts, and one that XML must escape.
 const USERS: [&str; 4] = ["jürgen", "用户", "o'brien<&>", "ana"];
-/// Longest wait for the sensor to read a log of a few lines.
+/// Timeout for the sensor to read a log of a few lines.
 const READ: Duration = Duration::from_secs(30);
 
 const FILTER: &str = r#"
@@ -90,7 +91,7 @@ impl Sides {
         Sides { _folder: folder, _daemon: daemon, sensor, numbers: Numbers::start() }
     }
 
-    /// The addresses as clients are given them.
+    /// URLs of both servers, as clients use them.
     #[cfg(feature = "clients")]
     fn addresses(&self) -> [String; 2] {
         [self.sensor, self.numbers.address].map(|address| format!("http://{address}"))
@@ -104,7 +105,7 @@ fn lines() -> String {
     USERS.iter().enumerate().map(line).collect()
 }
 
-/// What every client must see.
+/// The answers that every client must get.
 fn expected() -> serde_json::Value {
     // 2026-11-20T12:00:00Z
     let noon = 1_795_176_000;
@@ -131,7 +132,7 @@ fn expected() -> serde_json::Value {
     })
 }
 
-/// The server of large numbers: one method, on a thread that ends with this.
+/// Server of large numbers: one method, on a thread that ends when this is dropped.
 struct Numbers {
     address: SocketAddr,
     shutdown: CancellationToken,

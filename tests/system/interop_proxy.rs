@@ -1,7 +1,8 @@
-//! Clients of other languages at a running proxy: each logs in by HTTP Digest as its language does it, and sees the same.
+//! Clients in other languages at a running proxy: each logs in with its own HTTP Digest implementation, and
+//! gets the same answers.
 //!
-//! Rule: what the proxy counted tells by which hash each came in; nothing is asked of the clients but their documented
-//! options (`docs/firewalls.md`).
+//! Rule: the proxy's counters show which hash each login used; clients need only their documented options
+//! (`docs/firewalls.md`).
 //! Not here: logins that are refused (the tests of `proxy`), firewalls (`lab_proxy`).
 
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use system_tests::lab::{self, Daemon, Host, Stopwatch};
 use system_tests::program;
 use system_tests::wait::Seen;
 
-/// Longest wait for the first answer.
+/// Timeout for the first answer.
 const FIRST: Duration = Duration::from_secs(60);
 
 struct Client<'a> {
@@ -21,7 +22,7 @@ struct Client<'a> {
 }
 
 impl Client<'_> {
-    /// What `curl --digest` gets, or what it complains of.
+    /// The answer to `curl --digest`, or its error.
     fn curl(&self, name: &str, path: &str, more: &[&str]) -> Result<Value, String> {
         let (login, url) = (format!("{name}:{}", self.secret), format!("{}{path}", self.proxy.url()));
         let certificate = self.proxy.certificate();
@@ -35,7 +36,7 @@ impl Client<'_> {
         serde_json::from_str(&told).map_err(|_| format!("{told}{}", String::from_utf8_lossy(&output.stderr)))
     }
 
-    /// The line `Authorization` with which curl came in.
+    /// The header line `Authorization` that curl sent.
     fn captured(&self, name: &str, path: &str) -> String {
         let (login, url) = (format!("{name}:{}", self.secret), format!("{}{path}", self.proxy.url()));
         let certificate = self.proxy.certificate();
@@ -50,7 +51,7 @@ impl Client<'_> {
         format!("Authorization: {}", line.unwrap_or_else(|| panic!("no login in {told}")))
     }
 
-    /// What curl gets without a login of its own.
+    /// The answer to curl without a login of its own.
     fn curl_with(&self, path: &str, more: &[&str]) -> Result<Value, String> {
         let (certificate, url) = (self.proxy.certificate(), format!("{}{path}", self.proxy.url()));
         let run = || {
@@ -61,7 +62,7 @@ impl Client<'_> {
         serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())
     }
 
-    /// What a script of `clients/` prints, a line of JSON.
+    /// The output of a script in `clients/`, one line of JSON.
     fn script(&self, interpreter: &str, script: &str, name: &str) -> Value {
         let path = program::workspace().join("tests/clients").join(script);
         let certificate = self.proxy.certificate();
@@ -78,7 +79,7 @@ impl Client<'_> {
     }
 }
 
-/// Requests let in, and of these by MD5.
+/// Requests admitted, and those of them by MD5.
 fn admitted(proxy: &Daemon) -> (u64, u64) {
     let figure = |name: &str| proxy.figure("door", name).unwrap();
     (figure("admitted_total"), figure("admitted_md5_total"))
@@ -107,7 +108,7 @@ fn clients_of_other_languages_log_in() {
     let found = Stopwatch::start().until(FIRST, "an answer through the proxy", look);
     found.unwrap_or_else(|error| panic!("{error:#}\n{}\n{}", daemon.told(), sensors[0].told()));
 
-    // By which hash each comes in: how often in all, and of these by MD5.
+    // Counts the logins by hash: in total, and those by MD5.
     let mut before = admitted(&daemon);
     let mut check = |client: &str, by_md5: bool| {
         let now = admitted(&daemon);
@@ -130,7 +131,7 @@ fn clients_of_other_languages_log_in() {
     assert_eq!(legacy.script("perl", "proxy.pl", "old"), json!([head.name(), head.name()]));
     check("Perl", true);
 
-    // A login that somebody captured is good once, for what it asked for.
+    // A captured login is valid once, for the request it was made for.
     let captured = ana.captured("ana", hosts);
     let replayed = |path: &str| ana.curl_with(path, &["--header", &captured]).unwrap();
     let before = admitted(&daemon);
@@ -139,12 +140,13 @@ fn clients_of_other_languages_log_in() {
     }
     assert_eq!(admitted(&daemon), before);
 
-    // An account that is not marked is not let in by MD5, and a wrong secret by nothing.
+    // An account without `--legacy` is not admitted by MD5, and a wrong secret not at all.
     let refused = ana.curl("ana", "/md5/d/UT-ICL/api/v1/domain.hosts", &[]).unwrap();
     assert_eq!(refused["error"]["message"], json!("name or secret is wrong"));
     let wrong = Client { secret: "a guess", at: user, proxy };
     assert_eq!(wrong.curl("ana", hosts, &[]).unwrap()["error"]["message"], json!("name or secret is wrong"));
-    // Where MD5 is not offered, requests takes SHA-256; who is marked for MD5 is let in by that too.
+    // If MD5 is not offered, Python's requests uses SHA-256; an account marked for MD5 is admitted by SHA-256
+    // too.
     assert!(!daemon.told().contains(&new) && !daemon.told().contains(&old), "a secret is in the log");
     daemon.kill().unwrap();
     let daemon = site.start_proxy("").unwrap();

@@ -1,9 +1,9 @@
-//! A sensor killed at any moment loses nothing and tells nothing twice.
+//! A sensor that is killed at arbitrary moments loses no event and reports none twice.
 //!
-//! A writer appends numbered lines and rotates the log while the sensor that tails it is killed with SIGKILL
-//! again and again, at moments drawn from a seed, and started on the same state. A reader goes on from its
-//! cursor through all of it. In the end each line has come out once, in one event.
-//! `VISPERF_KILLS` sets how many kills, `VISPERF_SEED` the seed.
+//! A writer appends numbered lines and rotates the log, while the sensor that tails it is killed with SIGKILL
+//! again and again, at moments drawn from a seed, and restarted on the same state. A reader continues from
+//! its cursor throughout. At the end each line was received once, in one event.
+//! `VISPERF_KILLS` sets the number of kills, `VISPERF_SEED` the seed.
 //! Not here: files that are truncated, replaced or unreadable (the sensor's own tests).
 
 use anyhow::{Context, Result, bail};
@@ -18,9 +18,9 @@ use system_tests::query::{self, Answer};
 use system_tests::random::Random;
 use system_tests::wait;
 
-/// Kills unless the environment says otherwise: enough to meet each phase of a run, in half a minute.
+/// Default number of kills: enough to hit each phase of a run, in half a minute.
 const KILLS: u64 = 20;
-/// Lines a second, and time between rotations.
+/// Growth of the log.
 const GROWTH: Growth = Growth {
     lines_per_sec: 5_000,
     rotate_every: Duration::from_secs(2),
@@ -29,30 +29,30 @@ const GROWTH: Growth = Growth {
 };
 /// Longest life of a sensor before it is killed, in milliseconds.
 const LIFE_MS: u64 = 700;
-/// Longest wait for a sensor to tell what is on disk, without any progress.
+/// Timeout for a sensor to return what is on disk, without any progress.
 const CATCH_UP: Duration = Duration::from_secs(60);
-/// The same where it is known that something is missing.
+/// The same if it is known that some events are missing.
 const CATCH_UP_IN_VAIN: Duration = Duration::from_secs(5);
-/// Most events of one answer.
+/// Most events in one answer.
 const PAGE: usize = 10_000;
 
 struct Plan {
     kills: u64,
     seed: u64,
-    /// Before the start of this number, the state is deleted: then the story must find fault.
+    /// The state is deleted before this start: then the test must detect an error.
     forget_before: Option<u64>,
 }
 
-/// How a story ended.
+/// Result of a run.
 struct Told {
     verdict: Verdict,
     written: usize,
     cursors_refused: u32,
-    /// What the journal holds when read again from its beginning, where it still holds all.
+    /// Verdict on the journal read again from its start, if it still has everything.
     again: Option<Verdict>,
 }
 
-/// One who reads all events, across any number of sensors.
+/// A client that reads all events, across any number of sensors.
 struct Reader {
     cursor: String,
     ledger: Ledger,
@@ -65,7 +65,7 @@ impl Reader {
         Reader { cursor: String::new(), ledger: Ledger::default(), cursors_refused: 0, missed: 0 }
     }
 
-    /// One page; how many events were on it.
+    /// Read one page; returns its number of events.
     fn read(&mut self, address: SocketAddr) -> Result<usize> {
         let params = json!({ "cursor": self.cursor, "limit": PAGE });
         let page = match query::ask(address, "sensor.events", &params)? {
@@ -91,13 +91,13 @@ impl Reader {
     fn enter(&mut self, event: &Value) -> Result<()> {
         let text = |name| member(event, name).map(|value| value.as_str().unwrap_or_default().to_owned());
         let (id, kind, job) = (text("id")?, text("kind")?, text("job")?);
-        // Anything but a submission (a gap, say) was not written, and is unexpected as it stands.
+        // Anything but a submission (such as a gap) was not written, and is recorded as unexpected.
         let number = if kind == "job_submit" { job } else { event.to_string() };
         self.ledger.enter(&id, &number);
         Ok(())
     }
 
-    /// Reads until `count` numbers came out and nothing more comes, or nothing has come for long.
+    /// Read until `count` numbers were received and no more arrive, or nothing has arrived for a long time.
     fn catch_up(&mut self, address: SocketAddr, count: usize, patience: Duration) -> Result<()> {
         let mut last = wait::now();
         loop {
@@ -132,7 +132,8 @@ fn story(plan: &Plan) -> Result<Told> {
     let (mut random, mut reader) = (Random::new(plan.seed), Reader::new());
     for number in 0..plan.kills {
         if plan.forget_before == Some(number) {
-            // What was told last must not stand at the same place in a journal that starts over with the present file.
+            // The last event read must not be at the same position in a journal that starts over with the
+            // present file.
             read_beyond_rotation(Daemon::spawn(&state, &arguments)?, &mut reader, &writer)?;
             std::fs::remove_dir_all(&state)?;
         }
@@ -149,7 +150,7 @@ fn story(plan: &Plan) -> Result<Told> {
     let (_daemon, address) = Daemon::start(&state, &arguments)?;
     let mut again = Reader::new();
     while again.read(address)? > 0 {}
-    // What is left for the first reader after one more start is nothing.
+    // After one more start nothing is left for the first reader.
     while reader.read(address)? > 0 {}
     Ok(Told {
         verdict: reader.ledger.verdict(written),
@@ -159,7 +160,7 @@ fn story(plan: &Plan) -> Result<Told> {
     })
 }
 
-/// Reads from a sensor until it has told more than the first file of the log holds, and kills it.
+/// Read from a sensor until it has returned more than the first file of the log contains, and kill it.
 fn read_beyond_rotation(mut daemon: Daemon, reader: &mut Reader, writer: &Writer) -> Result<()> {
     let address = daemon.ready(system_tests::grid::READY)?;
     let first_file = GROWTH.lines_per_sec * usize::try_from(GROWTH.rotate_every.as_secs())?;
@@ -174,8 +175,8 @@ fn read_beyond_rotation(mut daemon: Daemon, reader: &mut Reader, writer: &Writer
     daemon.kill()
 }
 
-/// Reads from a sensor until its time has come. One in three dies at a time counted from its birth, so that
-/// beginnings are cut short too; the others live for a while after they are ready.
+/// Read from a sensor until it is due to be killed. One in three is killed at a time after its start, so that
+/// startups are interrupted too; the others live for a while after they are ready.
 fn live_and_die(mut daemon: Daemon, random: &mut Random, reader: &mut Reader, writer: &Writer) -> Result<()> {
     let from_birth = random.below(3) == 0;
     let life = Duration::from_millis(random.below(LIFE_MS));

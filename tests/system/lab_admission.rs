@@ -1,9 +1,9 @@
-//! Who is not let in, with the real program: used, stale and altered tokens, a revoked member, a domain that no one
-//! admits. Each is refused in words, told in the log of whoever refused, and learns nothing.
+//! Refused admissions, with the real program: used, expired and altered tokens, a revoked member, a domain
+//! that is not admitted. Each is refused with a message, logged by the daemon that refused, and gets no data.
 //!
-//! Rule: each refusal stands beside one who is let in by the same step.
+//! Rule: each refusal is compared with a host that is admitted by the same step.
 //! Not here: forged, expired and role-less certificates, records signed by others (`overlay/tests/admission`,
-//! `directory/tests/service`: no command makes them).
+//! `directory/tests/service`: no command creates them).
 
 use anyhow::bail;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use system_tests::lab::{self, Daemon, Host, Stopwatch};
 use system_tests::query::Answer;
 use system_tests::wait::Seen;
 
-/// A token for one host, made on the issuer.
+/// Create a token for one host on the issuer.
 fn token(issuer: &Host, more: &[&str]) -> String {
     let state = state(issuer);
     let words: Vec<&str> =
@@ -26,7 +26,7 @@ fn join(host: &Host, token: &str) -> anyhow::Result<String> {
     visperf(host, &["join", token, "--host", host.name(), "--state", &state(host)])
 }
 
-/// What `host` is told when it must not be let in.
+/// Error message for `host`, which must not be admitted.
 fn refused(host: &Host, token: &str) -> String {
     let error = join(host, token).expect_err("it was let in").to_string();
     assert!(!host.folder().join("sensor/membership").exists(), "{} has a certificate", host.name());
@@ -63,7 +63,7 @@ fn tokens_let_in_whom_they_are_for_and_no_others() {
     assert!(told.contains("expired"), "{told}");
 
     let good = token(issuer, &[]);
-    // Within the secret and within what names the domain.
+    // In the secret, and in the domain's name.
     for at in [good.len() / 2, good.len() - 3] {
         let mut altered = good.clone().into_bytes();
         altered[at] = if altered[at] == b'a' { b'b' } else { b'a' };
@@ -73,7 +73,7 @@ fn tokens_let_in_whom_they_are_for_and_no_others() {
     join(third, &good).expect("the unaltered one is good");
     assert!(running.told().contains("audit"), "refusals are told: {}", running.told());
 
-    // A token of no one's domain: no daemon of that root answers.
+    // A token of an unrelated domain: no daemon of that root answers.
     let other = Domain::create("CERN", std::slice::from_ref(fourth)).unwrap();
     assert_ne!(other.root, "");
     let words = [
@@ -110,14 +110,14 @@ fn a_revoked_member_and_a_domain_nobody_admits_learn_nothing() {
     settled(&members).unwrap();
     agreed(&strangers, None).unwrap();
 
-    // The control: a domain that is admitted asks the other, and is answered.
+    // The control: an admitted domain queries the other one, and is answered.
     let about = json!({ "domain": "UT-ICL" });
     let look = || match guests[0].ask("domain.summary", &about)? {
         Answer::Result(summary) => Ok(Seen::Done(summary)),
         Answer::Fault { message, .. } => Ok(Seen::NotYet(message)),
     };
     Stopwatch::start().until(AGREED, "an answer to an admitted domain", look).unwrap();
-    // One that is not, is not; neither by the directory nor by a member.
+    // A domain that is not admitted is refused, by the directory as well as by a member.
     println!("to a stranger: {}", fault(&strangers[0], "domain.summary", &about));
     println!("to a stranger: {}", fault(&strangers[0], "directory.resolve", &about));
     let look = || {
@@ -130,7 +130,7 @@ fn a_revoked_member_and_a_domain_nobody_admits_learn_nothing() {
     };
     Stopwatch::start().until(AGREED, "two domains, and a third refused", look).unwrap();
 
-    // A member is put out: whoever represents the domain hears of it, and closes the door.
+    // A member is revoked: the representative receives the revocation list, and closes its connections.
     let issuer = &hosts[1];
     let victim = standby(&members, issuer.name());
     let watching = members.iter().find(|daemon| daemon.host().name() == representative).unwrap();
@@ -153,7 +153,7 @@ fn a_revoked_member_and_a_domain_nobody_admits_learn_nothing() {
     };
     let (took, ()) = Stopwatch::start().until(AGREED, "no connection of the revoked", look).unwrap();
     println!("revoked: nobody of the grid is connected to it {} ms later", took.as_millis());
-    // It says so itself.
+    // The revoked member reports it itself.
     let look = || {
         let info = victim.result("daemon.info", &json!({}))?;
         let health = info["health"].to_string();
@@ -165,7 +165,7 @@ fn a_revoked_member_and_a_domain_nobody_admits_learn_nothing() {
     is_alone(victim);
 }
 
-/// A member that would follow the representative, other than `issuer`.
+/// A member that would succeed the representative, other than `issuer`.
 fn standby<'a>(members: &'a [Daemon], issuer: &str) -> &'a Daemon {
     let look = || {
         let hosts = members[0].result("domain.hosts", &json!({}))?;
@@ -178,9 +178,9 @@ fn standby<'a>(members: &'a [Daemon], issuer: &str) -> &'a Daemon {
     Stopwatch::start().until(AGREED, "a standby", look).unwrap().1
 }
 
-/// Whoever closed a host's connection tells it as last seen. (That it does so before its silence would say so is shown where
-/// no time has to pass: `overlay/tests/net`.)
-#[allow(clippy::print_stdout)] // A story's output is what is read when it fails.
+/// The representative closed the host's connection and lists it as last seen. (That it does so before the
+/// host's silence would show it is tested where no time has to pass: `overlay/tests/net`.)
+#[allow(clippy::print_stdout)] // A test's output is read when it fails.
 fn is_seen_gone(representative: &Daemon, host: &str) {
     let look = || {
         let hosts = representative.result("domain.hosts", &json!({}))?;
@@ -199,7 +199,7 @@ fn is_seen_gone(representative: &Daemon, host: &str) {
 }
 
 /// A revoked host represents a domain of one.
-#[allow(clippy::print_stdout)] // A story's output is what is read when it fails.
+#[allow(clippy::print_stdout)] // A test's output is read when it fails.
 fn is_alone(victim: &Daemon) {
     let name = victim.host().name();
     let look = || match victim.ask("domain.summary", &json!({}))? {
@@ -211,8 +211,8 @@ fn is_alone(victim: &Daemon) {
     println!("revoked: it represents itself {} ms later", took.as_millis());
 }
 
-/// Without directories, and whoever represents the domain: no member lets the revoked one in, and it finds that it is
-/// alone.
+/// Without directories, and whichever member represents the domain: no member admits the revoked one, and it
+/// finds that it is alone.
 #[test]
 fn a_revoked_host_represents_itself_where_no_directory_tells_of_it() {
     let name = "lab_admission::a_revoked_host_represents_itself_where_no_directory_tells_of_it";
@@ -225,7 +225,7 @@ fn a_revoked_host_represents_itself_where_no_directory_tells_of_it() {
     let victim = standby(&members, issuer.name());
     println!("{representative} represents, {} issues", issuer.name());
     visperf(issuer, &["domain", "revoke", victim.host().name(), "--state", &state(issuer)]).unwrap();
-    // What is asked meanwhile is refused with the reason.
+    // Queries meanwhile are refused with the reason.
     let look = || match victim.ask("domain.summary", &json!({}))? {
         Answer::Fault { message, .. } if message.contains("not let this one in") => Ok(Seen::Done(message)),
         told @ (Answer::Result(_) | Answer::Fault { .. }) => Ok(Seen::NotYet(format!("{told:?}"))),

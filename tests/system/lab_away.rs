@@ -1,8 +1,8 @@
-//! A host that cannot reach its domain for a long time: its log goes on, is rotated and deleted, and what it told is there once
-//! each when the host is back.
+//! A host that cannot reach its domain for a long time: its log keeps growing, is rotated and deleted, and
+//! its events arrive once each when the host is back.
 //!
-//! `VISPERF_AWAY_SECS` says how long it is away, 30 unless set; the log is rotated twenty times meanwhile.
-//! Not here: representatives that die (`lab_reports`), what becomes of events beyond the disk budget (`sensor/tests/report`).
+//! `VISPERF_AWAY_SECS` sets how long it is away, 30 by default; the log is rotated twenty times meanwhile.
+//! Not here: representatives that die (`lab_reports`), events beyond the disk budget (`sensor/tests/report`).
 
 use serde_json::json;
 use std::path::PathBuf;
@@ -16,13 +16,13 @@ use system_tests::wait::Seen;
 
 /// Rotations while it is away.
 const ROTATIONS: u32 = 20;
-/// Rotated files that stay: what the sensor has not read by the fifth rotation is gone.
+/// Number of rotated files: a file that the sensor has not read by the fifth rotation is gone.
 const KEPT: usize = 4;
 /// Lines before and after.
 const LINES: usize = 600;
-/// Longest wait for events to arrive.
+/// Timeout for events to arrive.
 const ARRIVED: Duration = Duration::from_secs(120);
-/// The same where it is known that they are not as they should be.
+/// The same if it is known that events are missing.
 const ARRIVED_IN_VAIN: Duration = Duration::from_secs(8);
 
 fn away() -> Duration {
@@ -35,8 +35,8 @@ fn log(host: &Host) -> PathBuf {
     host.folder().join("logs/slurmctld.log")
 }
 
-/// The story; whoever is away forgets its state then, if it is to `forget`. How it stands with its lines in the end.
-#[allow(clippy::print_stdout)] // The figures of the story.
+/// Run the scenario; the host that is away loses its state if `forget`. Returns the verdict on its lines.
+#[allow(clippy::print_stdout)] // Prints the measured figures.
 fn story(network: &Network, forget: bool) -> Verdict {
     let domain = Domain::create("UT-ICL", network.hosts()).unwrap();
     let mut daemons = domain.start(&[], |_| Vec::new()).unwrap();
@@ -90,7 +90,7 @@ fn story(network: &Network, forget: bool) -> Verdict {
     stored.hosts.get(host.name()).map_or_else(Ledger::default, Clone::clone).verdict(written)
 }
 
-/// Until the domain knows so many lines of a host.
+/// Wait until the domain has this many events of a host.
 fn arrive(asked: &lab::Daemon, host: &Host, lines: usize, patience: Duration) -> anyhow::Result<()> {
     let look = || {
         let hosts = match asked.result("domain.hosts", &json!({})) {
@@ -113,7 +113,8 @@ fn what_a_host_told_while_it_was_away_is_there_once_when_it_is_back() {
     assert!(verdict.is_clean(), "{verdict}");
 }
 
-/// The control: a host that forgets what it told while it was away has lost what was deleted meanwhile, and it shows.
+/// The control: a host that loses its state while it is away has lost what was deleted meanwhile, and the
+/// test detects it.
 #[test]
 fn a_host_that_forgets_what_it_told_is_found_out() {
     let name = "lab_away::a_host_that_forgets_what_it_told_is_found_out";

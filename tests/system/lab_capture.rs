@@ -1,9 +1,9 @@
-//! What somebody on the wire sees of a session through a proxy, recorded by tcpdump: nothing of secrets, of their hashes, of
-//! logs or of monitored values.
+//! Eavesdropping on a session through a proxy, recorded by tcpdump: the traffic reveals no secrets, hashes,
+//! logs or monitored values.
 //!
-//! Rules: everything that a host sends and takes off loopback is recorded; the same search in a record of loopback, where
+//! Rules: all traffic of a host except loopback is recorded; the same search in a record of loopback, where
 //! nothing is encrypted, finds each of them.
-//! Not here: what is encrypted how (`docs/decisions/0016-proxy.md`).
+//! Not here: which traffic is encrypted how (`docs/decisions/0016-proxy.md`).
 
 use super::lab_door::{IN_LOGS, Site, tell};
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ use system_tests::lab::{self, Host};
 use system_tests::program;
 use system_tests::wait::{self, Seen};
 
-/// Longest wait for tcpdump.
+/// Timeout for tcpdump.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The account's hash for HTTP Digest, SHA-256, as its file has it.
+/// File with the account's hash for HTTP Digest, SHA-256.
 const ACCOUNTS: &str = "proxy/proxy/accounts";
 
-/// A record of what passes an interface of a host.
+/// A recording of the traffic on an interface of a host.
 struct Record {
     child: Child,
     file: PathBuf,
@@ -31,7 +31,7 @@ impl Record {
         let to = std::fs::File::create(&said).unwrap();
         let child = host.run(|| {
             let mut tcpdump = program::command("tcpdump");
-            // As root it would give its rights to a user that may not write here.
+            // Started as root it would switch to a user that may not write here.
             tcpdump.args(["-Z", "root", "-U", "-s", "0", "-i", interface, "-w"]).arg(&file);
             Ok(tcpdump.stderr(to).spawn()?)
         });
@@ -44,7 +44,7 @@ impl Record {
         record
     }
 
-    /// What it holds so far; it goes on.
+    /// The bytes recorded so far; the recording continues.
     fn bytes(&self) -> Vec<u8> {
         std::fs::read(&self.file).unwrap()
     }
@@ -61,7 +61,7 @@ fn holds(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
-/// Words of hexadecimal digits in the file of accounts: the hashes that are as good as the secret.
+/// Words of hexadecimal digits in the accounts file: hashes that are as sensitive as the secret.
 fn hashes(folder: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(folder.join(ACCOUNTS)).unwrap();
     let words = text.split(|letter: char| !letter.is_ascii_hexdigit()).filter(|word| word.len() >= 32);
@@ -79,7 +79,7 @@ fn a_record_of_a_session_holds_nothing_in_clear() {
     let name = "lab_capture::a_record_of_a_session_holds_nothing_in_clear";
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let (network, secrets) = (lab.network(5).unwrap(), std::sync::Mutex::new(Vec::new()));
-    // Both ends of each way: who asks, the proxy, whoever is asked.
+    // Both ends of each connection: the client, the proxy, the queried daemons.
     let records: Vec<Record> = network.hosts()[1..].iter().map(|host| Record::start(host, "eth0")).collect();
     let site = Site::start(&network, |proxy| {
         secrets.lock().unwrap().push(proxy.account("ana", &["--domain", "UT-ICL", "--legacy"]).unwrap());
@@ -107,7 +107,7 @@ fn a_record_of_a_session_holds_nothing_in_clear() {
         .extend(["job_submit", IN_LOGS, "authorization: digest", "Authorization: Digest"].map(str::to_owned));
     sought.extend(hashes);
 
-    // The control: on loopback, where a sensor answers in clear, each is found.
+    // The control: on loopback, where a sensor answers without encryption, each is found.
     let head = site.sensors[0].host().clone();
     let loopback = Record::start(&head, "lo");
     for word in &sought {

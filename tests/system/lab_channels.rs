@@ -1,6 +1,6 @@
-//! Channels between hosts with the real program: who subscribes to a host at any daemon of its domain gets its processes, who wants the
-//! same shares a stream, and all goes on after the representative died; every event of a host comes once, though its sensor
-//! was killed meanwhile.
+//! Channels between hosts with the real program: a client that subscribes to a host at any daemon of its
+//! domain gets its processes, identical subscriptions share a stream, and all continue after the
+//! representative died; every event of a host arrives once, although its sensor was killed meanwhile.
 //!
 //! Not here: that what comes is what the host itself would give (`sensor/tests/integration/relays.rs`).
 
@@ -13,12 +13,12 @@ use system_tests::lab::{self, Daemon, Host, Stopwatch};
 use system_tests::logs;
 use system_tests::wait::{self, Seen};
 
-/// How long a stream may take to come about, at most.
+/// Timeout for a stream.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A rate at which no sensor sweeps unless asked to.
+/// A rate at which no sensor sweeps by default.
 const RATE: f64 = 64.0;
 
-/// Room for what comes while a client does not take: what is shown is what the way between hosts does.
+/// Queue size for entries while a client does not take them, as the test is about the transfer between hosts.
 fn room() -> Value {
     json!({"queue_bytes": 8 << 20})
 }
@@ -28,7 +28,7 @@ fn subscribe(daemon: &Daemon, host: &str, rate: f64) -> Value {
     daemon.result("sensor.subscribe", &wanted).unwrap()["subscription"].clone()
 }
 
-/// The numbers of the sweeps that come until there are `least`.
+/// Take entries until there are `least` sweeps; returns the numbers of the sweeps.
 fn take(daemon: &Daemon, host: &str, subscription: &Value, least: usize) -> Vec<u64> {
     let begun = Stopwatch::start();
     let mut sweeps = Vec::new();
@@ -61,27 +61,27 @@ fn whoever_subscribes_anywhere_gets_the_processes_of_a_host_by_one_stream() {
     let (fast, slow) = (subscribe(&daemons[near], &host, RATE), subscribe(&daemons[far], &host, RATE / 8.0));
     let sweeps = take(&daemons[near], &host, &fast, 128);
     assert!(take(&daemons[far], &host, &slow, 16).len() >= 16);
-    // Each sweep, but for those that slipped at the host: none is told twice, and none is lost on the way.
+    // Each sweep, except those that the host skipped: none arrives twice, and none is lost on the way.
     assert!(sweeps.windows(2).all(|pair| pair[1] > pair[0]), "{sweeps:?}");
     let at_host = daemons[watched].result("sensor.subscriptions", &json!({})).unwrap();
     let rates: Vec<&Value> =
         at_host["subscriptions"].as_array().unwrap().iter().map(|one| &one["rate"]).collect();
     assert_eq!(rates, [&json!(RATE)], "{at_host}");
 
-    // Scripts are programs; a daemon does not hand on those of others.
+    // Scripts are programs; a daemon does not forward those of others.
     let scripted = json!({"host": host, "script": "true"});
     assert!(daemons[near].result("sensor.subscribe", &scripted).is_err());
     let nobody = json!({"host": "nobody"});
     assert!(daemons[near].result("sensor.subscribe", &nobody).is_err());
 
-    // Another representative: who subscribes again there gets it all again.
+    // Another representative: a client that subscribes again there gets all entries again.
     let at = daemons.iter().position(|daemon| daemon.host().name() == representative).unwrap();
     daemons.remove(at).kill().unwrap();
     agreed(&daemons, Some(&representative)).unwrap();
     let near = daemons.iter().find(|daemon| daemon.host().name() != host).unwrap();
     let begun = Stopwatch::start();
     let anew = loop {
-        // The new one may not be connected to all yet.
+        // The new representative may not be connected to all members yet.
         match near.result("sensor.subscribe", &json!({"host": host, "rate": RATE, "budget": room()})) {
             Ok(made) => break made["subscription"].clone(),
             Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
@@ -89,7 +89,7 @@ fn whoever_subscribes_anywhere_gets_the_processes_of_a_host_by_one_stream() {
     };
     take(near, &host, &anew, 32);
 
-    // The one that died is told of by a representative to which it never reported.
+    // The dead one is listed by a representative to which it never reported.
     wait::until(PATIENCE, "the former representative among the hosts", || {
         let told = near.result("domain.hosts", &json!({}))?;
         let is_it = |row: &&Value| row["host"].as_str() == Some(&representative);
@@ -106,19 +106,19 @@ fn log(host: &Host) -> PathBuf {
     host.folder().join("logs/slurmctld.log")
 }
 
-/// What makes a host's sensor follow its log, from the beginning.
+/// Options that make a host's sensor follow its log, from the start.
 fn following(host: &Host) -> Vec<String> {
     vec!["--tail".to_owned(), format!("{}=slurmctld", log(host).display())]
 }
 
-/// Submissions of these jobs.
+/// Append submissions of these jobs to the log.
 fn write(host: &Host, jobs: std::ops::Range<usize>) {
     std::fs::create_dir_all(log(host).parent().unwrap()).unwrap();
     let mut log = std::fs::OpenOptions::new().create(true).append(true).open(log(host)).unwrap();
     log.write_all(jobs.map(logs::line).collect::<String>().as_bytes()).unwrap();
 }
 
-/// The jobs of the events that come until there are `count`; meanwhile the host may not be there.
+/// Take events until there are `count`; returns their jobs. Meanwhile the host may be down.
 fn take_events(daemon: &Daemon, host: &str, subscription: &Value, count: usize) -> Vec<usize> {
     let begun = Stopwatch::start();
     let (mut jobs, mut told) = (Vec::new(), String::new());
@@ -178,7 +178,7 @@ fn every_event_of_a_host_comes_once_to_whoever_subscribes_anywhere() {
     write(&on, 100..300);
     assert_eq!(take_events(&daemons[near], on.name(), &all, 200), (100..300).collect::<Vec<_>>());
 
-    // Its sensor is killed, and what was written meanwhile comes too.
+    // Its sensor is killed, and the events written meanwhile arrive too.
     daemons.remove(watched).kill().unwrap();
     write(&on, 300..400);
     daemons.push(sensor(&on, &following(&on)).unwrap());

@@ -1,7 +1,8 @@
-//! A process of one host ended from another, by an operator of the domain: the order goes through the daemons that hand
-//! questions on, and the sensor of that host alone decides.
+//! A process of one host ended from another, by an operator of the domain: the signed command passes the
+//! daemons that forward queries, and only the sensor of that host decides.
 //!
-//! Rule: nothing but the commands of `docs/control.md`. Not here: orders by the thousand (`visperf/src/serve/control`).
+//! Rule: only the commands of `docs/control.md` are used. Not here: large numbers of commands
+//! (`visperf/src/serve/control`).
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -12,18 +13,18 @@ use system_tests::lab::{self, Daemon, Host, Stopwatch};
 use system_tests::program;
 use system_tests::wait::{self, Seen};
 
-/// Longest wait for an event to reach the representative, or a process to be seen.
+/// Timeout for an event to reach the representative, or a process to be seen.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Whose processes are ended: root's never are.
+/// User whose processes are ended: root's never are.
 const NOBODY: &str = "65534";
 
-/// Whether processes of another user than root can be started in the lab: not where it was entered by an ordinary user.
+/// Whether processes of a user other than root can be started in the lab: not if an ordinary user entered it.
 fn has_users() -> bool {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap();
     map.split_whitespace().nth(2).is_some_and(|count| count != "1")
 }
 
-/// A sleeping process that belongs to no one here, and its number.
+/// Start a sleeping process of an unprivileged user; returns its pid.
 fn sleeper(host: &Host) -> u32 {
     let line = "sleep 86400 >/dev/null 2>&1 & echo $!";
     let start = || {
@@ -50,12 +51,12 @@ fn lives(pid: u32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
-/// What `visperf ARGUMENTS…` came to on a host.
+/// Run `visperf ARGUMENTS…` on a host.
 fn ran(host: &Host, arguments: &[&str]) -> Output {
     host.run(|| Ok(program::command(program::visperf()?).args(arguments).output()?)).unwrap()
 }
 
-/// Certify a key of `host` as an operator, by the root on `issuer`; its state folder.
+/// Certify a key of `host` as an operator, by the root key on `issuer`; returns its state folder.
 fn operator(issuer: &Host, host: &Host) -> Result<String> {
     let folder = host.folder().join("operator").display().to_string();
     let key = visperf(host, &["key", "--state", &folder])?;
@@ -67,12 +68,12 @@ fn operator(issuer: &Host, host: &Host) -> Result<String> {
     Ok(folder)
 }
 
-/// Wait until `daemon` tells of this process of `host`.
+/// Wait until `daemon` lists this process of `host`.
 fn sees(daemon: &Daemon, host: &str, pid: u32) {
     wait::until(PATIENCE, "a sweep that sees the process", || {
         let answer = match daemon.result("sensor.processes", &json!({ "host": host, "pid": pid })) {
             Ok(answer) => answer,
-            // Another daemon than the one that is asked may be late once.
+            // The forwarding daemon may time out once.
             Err(error) => return Ok(Seen::NotYet(error.to_string())),
         };
         let seen = answer["processes"].as_array().is_some_and(|found| !found.is_empty());
@@ -88,7 +89,7 @@ fn an_operator_ends_a_process_of_another_host_and_nobody_else_does() {
     let network = lab.network(4).unwrap();
     let hosts = network.hosts();
     let (issuer, target, desk, closed) = (&hosts[0], &hosts[1], &hosts[2], &hosts[3]);
-    // Numbers of processes are those of the lab, as its /proc has them.
+    // Pids are those of the lab's process namespace, as in its /proc.
     let text = "[sensor]\nprocess_source = 'procfs'\n";
     std::fs::write(closed.folder().join("sensor.toml"), text).unwrap();
     let text = format!("{text}[sensor.control]\nusers = ['{NOBODY}']\n");
@@ -118,13 +119,13 @@ fn an_operator_ends_a_process_of_another_host_and_nobody_else_does() {
         loop {
             let output = ran(desk, &words);
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            // Whoever hands it on may just look for a representative.
+            // The forwarding daemon may still be looking for a representative.
             if !said.contains("-32011") || !lives(pid) || begun.elapsed() > PATIENCE {
                 return (output.status.code(), said, String::from_utf8(output.stdout).unwrap());
             }
         }
     };
-    // A member's certificate is no operator's; a host that lists no one takes no orders.
+    // A member's certificate is not an operator's; a host that lists no users accepts no commands.
     let (code, said, _) = kill(target, &state(desk));
     assert!(code == Some(1) && said.contains("not operator"), "{said}");
     let (code, said, _) = kill(closed, &folder);
@@ -142,7 +143,7 @@ fn an_operator_ends_a_process_of_another_host_and_nobody_else_does() {
         Ok(if lives(pid) { Seen::NotYet(told.to_string()) } else { Seen::Done(()) })
     })
     .unwrap();
-    // The whole domain is told, by whichever host is asked.
+    // The whole domain sees the event, at whichever host is queried.
     let event = wait::until(PATIENCE, "the event of the order", || {
         let answer = daemons[0].result("domain.events", &json!({ "kind": "message" }))?;
         let is_it = |event: &&Value| event["attributes"]["order"] == told["order"];

@@ -1,7 +1,7 @@
-//! The real program in hosts of the lab: it answers in each, and is killed, stopped, paused and starved.
+//! The real program on lab hosts: it answers on each, and is killed, stopped, paused and throttled.
 //!
-//! Rule: what a fault takes away is seen to be there before and after it.
-//! Not here: what daemons of several hosts do together.
+//! Rule: what a fault takes away is verified to be there before and after it.
+//! Not here: interactions of daemons on several hosts.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -10,18 +10,18 @@ use std::time::Duration;
 use system_tests::lab::{self, Daemon, Stage, Step, Stopwatch, play};
 use system_tests::wait::Seen;
 
-/// Longest wait for an answer that should come at once.
+/// Timeout for an answer that should come at once.
 const AT_ONCE: Duration = Duration::from_secs(30);
-/// How long what a busy machine disturbed is measured again.
+/// How long a measurement that a busy machine disturbed is repeated.
 const ANEW_MAX: Duration = Duration::from_secs(60);
-/// How long no answer must come to say that none does.
+/// Time without an answer after which a daemon counts as unresponsive.
 const SILENCE: Duration = Duration::from_millis(500);
-/// How long the processor's use is measured.
+/// Time over which the processor usage is measured.
 const MEASURED: Duration = Duration::from_secs(2);
-/// So many ask at the same time, so that the daemon has work even where the machine has other work too.
+/// Concurrent clients, so that the daemon has work even if the machine is busy.
 const ASKERS: usize = 6;
 
-/// All hosts use the same address: it is the loopback of each.
+/// Arguments for a host. All hosts use the same address, as each has its own loopback.
 fn up(host: &str) -> Vec<String> {
     let words = ["up", "--listen", "127.0.0.1:7317", "--domain"].map(str::to_owned);
     words.into_iter().chain([format!("domain-{host}")]).collect()
@@ -31,7 +31,7 @@ fn ask(daemon: &Daemon) -> Value {
     daemon.result("daemon.info", &json!({})).unwrap()
 }
 
-/// Whether a daemon answers anything within a time.
+/// Whether a daemon sends any answer in time.
 fn answers_within(daemon: &Daemon, limit: Duration) -> bool {
     let address = daemon.address().unwrap();
     let answer = daemon.host().run(|| -> Result<bool> {
@@ -73,9 +73,9 @@ fn a_daemon_answers_in_each_host_until_it_is_killed_or_stopped() {
     assert!(one.stop().unwrap().success());
 }
 
-/// The part of one core that a daemon uses while it is asked as fast as it answers.
+/// Share of one core that a daemon uses while it is queried as fast as it answers.
 fn busy(daemon: &Daemon) -> f64 {
-    // User and system time, in hundredths of a second.
+    // User and system time, in seconds from ticks of a hundredth.
     let used = || {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", daemon.pid())).unwrap();
         let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
@@ -98,7 +98,7 @@ fn a_starved_host_has_its_part_of_a_core() {
     let Some(lab) = lab::enter("lab_daemons::a_starved_host_has_its_part_of_a_core").unwrap() else { return };
     let network = lab.network(1).unwrap();
     let daemon = network.host("h1").daemon(&up("h1")).unwrap();
-    // Others on the machine take of its part too, and then it is measured again.
+    // Other processes on the machine may reduce its share; then it is measured again.
     let look = || {
         let free = busy(&daemon);
         network.starve("h1", 5)?;

@@ -1,8 +1,8 @@
 //! A domain of several hosts with the real program: it is created and joined by tokens, elects a
-//! representative, follows it through death and partition, and answers the same wherever it is asked.
+//! representative, replaces it after deaths and partitions, and answers the same wherever it is queried.
 //!
-//! Rule: nothing but the commands of `docs/domains.md` and queries on each host's loopback.
-//! Not here: the rules of the election and their thousand cases (`overlay/tests`).
+//! Rule: only the commands of `docs/domains.md` and queries on each host's loopback are used.
+//! Not here: the rules of the election and their many cases (`overlay/tests`).
 
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -12,13 +12,13 @@ use system_tests::lab::{self, Daemon, Network, Stopwatch, Trials};
 use system_tests::query::Answer;
 use system_tests::wait::Seen;
 
-/// How long what must come is waited for.
+/// Timeout for expected events.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Kills in one story.
+/// Kills in one test.
 const KILLS: usize = 3;
 
-/// Every host a member of one domain, with its sensor running; the first one is the issuer.
+/// Start a domain with every host as a member; the first one is the issuer.
 fn domain(network: &Network) -> Vec<Daemon> {
     let domain = Domain::create("UT-ICL", network.hosts()).unwrap();
     domain.start(&[], |_| Vec::new()).unwrap()
@@ -63,7 +63,7 @@ fn a_domain_follows_its_representative_through_death() {
     }
     println!("a new representative answers on all others after {trials}");
 
-    // The same question, wherever it is asked.
+    // The same query, at every host.
     let answers: BTreeSet<String> = daemons
         .iter()
         .map(|daemon| {
@@ -73,7 +73,7 @@ fn a_domain_follows_its_representative_through_death() {
         })
         .collect();
     assert_eq!(answers.len(), 1, "{answers:?}");
-    // One host's own files, asked of another.
+    // A host's own files, queried at other hosts.
     let far = daemons.iter().find(|daemon| daemon.host().name() != current).unwrap();
     let own = far.result("sensor.filters", &json!({})).unwrap();
     for daemon in &daemons {
@@ -82,7 +82,8 @@ fn a_domain_follows_its_representative_through_death() {
     }
 }
 
-/// The founder of a domain knows no addresses of the others when it starts again, and knows that there are others.
+/// The founder of a domain has no addresses of the other members after a restart, but knows that there are
+/// others.
 #[test]
 fn a_founder_that_comes_back_alone_claims_a_part_of_the_domain() {
     let name = "lab_domain::a_founder_that_comes_back_alone_claims_a_part_of_the_domain";
@@ -105,9 +106,10 @@ fn a_founder_that_comes_back_alone_claims_a_part_of_the_domain() {
     assert!(!claims.is_empty() && claims.iter().all(|claim| claim.contains("partial=true")), "{claims:?}");
 }
 
-/// A question put to every one of these at once is answered for all of them, by another than `lost`; within this time.
+/// Query all of these daemons concurrently; each must be answered by a representative other than `lost`.
+/// Returns the time taken.
 fn answered_by_the_next(daemons: &[&Daemon], lost: &str) -> Duration {
-    // The next one may have no way to itself: who follows is not known before.
+    // The next representative may not have a route to itself: it is not known in advance which host follows.
     let ask = |daemon: &Daemon| daemon.ask("domain.summary", &json!({})).unwrap();
     let asked = Stopwatch::start();
     let answers: Vec<Answer> = std::thread::scope(|scope| {
@@ -124,7 +126,7 @@ fn answered_by_the_next(daemons: &[&Daemon], lost: &str) -> Duration {
     asked.elapsed()
 }
 
-/// Who asks while the representative hangs is answered by the one that follows it, without asking again.
+/// A query while the representative hangs is answered by its successor, without a retry by the client.
 #[test]
 fn a_question_to_a_representative_that_hangs_is_answered_by_the_next() {
     let name = "lab_domain::a_question_to_a_representative_that_hangs_is_answered_by_the_next";
@@ -140,8 +142,8 @@ fn a_question_to_a_representative_that_hangs_is_answered_by_the_next() {
     hung[0].resume().unwrap();
 }
 
-/// Likewise when it died, at once, while no other is known yet. Not of the last one, which stays alone for ten seconds before
-/// it represents anybody.
+/// The same at once after it died, before another one is known. Not for the last member, which stays alone
+/// for ten seconds before it represents the domain.
 #[test]
 fn a_question_to_a_representative_that_died_is_answered_by_the_next() {
     let name = "lab_domain::a_question_to_a_representative_that_died_is_answered_by_the_next";
@@ -173,7 +175,7 @@ fn a_stopped_representative_resigns_and_a_stranger_learns_nothing() {
     let (next, took) = agreed(&daemons, Some(&current)).unwrap();
     println!("{next} follows {current} {} ms after its stop", took.as_millis());
 
-    // Out of the domain by the issuer's word: the issuer refuses it.
+    // Revoked by the issuer: it is refused.
     let issuer = &network.hosts()[0];
     let victim = daemons.iter().find(|daemon| daemon.host().name() != "h1").unwrap().host().clone();
     visperf(issuer, &["domain", "revoke", victim.name(), "--state", &state(issuer)]).unwrap();
@@ -182,7 +184,7 @@ fn a_stopped_representative_resigns_and_a_stranger_learns_nothing() {
     assert!(denied.contains("revoked"), "{denied}");
 }
 
-/// Whoever is told to stop says that it goes, whatever its part is.
+/// A daemon that is stopped announces that it leaves, whatever its role.
 #[test]
 fn who_stops_is_told_as_left() {
     let Some(lab) = lab::enter("lab_domain::who_stops_is_told_as_left").unwrap() else { return };

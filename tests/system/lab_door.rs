@@ -1,9 +1,9 @@
-//! A running proxy and visitors that mean no good: one that has an account and tries everything, thousands that are slow,
-//! requests with two ends.
+//! A running proxy and malicious clients: one with an account that tries everything, thousands of slow ones,
+//! requests with ambiguous length (smuggling).
 //!
-//! Rules: the real program with its own certificate; what a visitor may see is written here by hand, not asked of the
-//! proxy; each story is told once more where its protection cannot hold.
-//! Not here: who logs in (`lab_logins`), the decisions one by one (`proxy`).
+//! Rules: the real program with its own certificate; what a client may see is written here by hand, not taken
+//! from the proxy; each test is repeated where its protection cannot hold.
+//! Not here: logins (`lab_logins`), the individual decisions (`proxy`).
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -25,12 +25,12 @@ mod smuggled;
 
 use visitor::{Answer, Place};
 
-/// Longest wait for the first answer.
+/// Timeout for the first answer.
 const FIRST: Duration = Duration::from_secs(60);
-/// The job in the log of each host; who sees no logs sees it nowhere.
+/// Job in the log of each host; an account without access to logs must never see it.
 pub(super) const IN_LOGS: &str = "773199481";
 
-/// A directory, a proxy, two hosts of a domain, and somebody who looks.
+/// A directory, a proxy, two hosts of a domain, and a host with a client.
 pub(super) struct Site {
     pub(super) proxy: Proxy,
     pub(super) daemon: Daemon,
@@ -66,7 +66,7 @@ impl Site {
         Place::encrypted(at, &self.proxy.host.ipv4().to_string(), &self.proxy.certificate())
     }
 
-    /// Until this account gets an answer for `path`.
+    /// Wait until this account gets an answer for `path`.
     pub(super) fn until_answered(&self, (name, secret): (&str, &str), path: &str) {
         let (place, login) = (self.place(), format!("{name}:{secret}"));
         let look = || {
@@ -81,20 +81,20 @@ impl Site {
             .unwrap_or_else(|error| panic!("{error:#}\n{}", told()));
     }
 
-    /// The proxy again, as after a reboot.
+    /// Restart the proxy, as after a reboot.
     pub(super) fn start_again(self) -> Site {
         self.daemon.kill().unwrap();
         let daemon = self.proxy.start(std::slice::from_ref(&self.directory), "").unwrap();
         Site { daemon, ..self }
     }
 
-    /// A figure of the proxy's (`door`, `overlay`).
+    /// A counter of the proxy (`door`, `overlay`).
     pub(super) fn figure(&self, part: &str, name: &str) -> u64 {
         self.daemon.figure(part, name).unwrap()
     }
 }
 
-/// Runs it on this host, on one thread.
+/// Run a future on this host, on one thread.
 pub(super) fn at<T: Send>(host: &Host, work: impl Future<Output = T> + Send) -> T {
     let run = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -103,7 +103,7 @@ pub(super) fn at<T: Send>(host: &Host, work: impl Future<Output = T> + Send) -> 
     host.run(run).unwrap()
 }
 
-/// Gives the host more addresses of its network, `10.77.100.1` and on.
+/// Give the host more addresses of its network, from `10.77.100.1` on.
 pub(super) fn more_addresses(host: &Host, count: u8) -> Vec<IpAddr> {
     let all: Vec<Ipv4Addr> = (1..=count).map(|number| Ipv4Addr::new(10, 77, 100, number)).collect();
     let add = |address: &Ipv4Addr| {
@@ -115,17 +115,17 @@ pub(super) fn more_addresses(host: &Host, count: u8) -> Vec<IpAddr> {
     all.into_iter().map(IpAddr::V4).collect()
 }
 
-#[allow(clippy::print_stdout)] // A story's output is what is read when it fails.
+#[allow(clippy::print_stdout)] // A test's output is read when it fails.
 pub(super) fn tell(line: &str) {
     println!("{line}");
 }
 
-/// Tries of the story; as many as the test matrix has where somebody has the time.
+/// Number of tries; more with `VISPERF_TRIES`.
 fn tries() -> u64 {
     std::env::var("VISPERF_TRIES").map_or(10_000, |tries| tries.parse().expect("a number of tries"))
 }
 
-/// What tells samples, hosts and processes alone; what an account of class `figures` may call.
+/// Methods that return only samples, hosts and processes, which an account of class `figures` may call.
 const FIGURES: [&str; 9] = [
     "domain.metrics",
     "sensor.metrics",
@@ -138,10 +138,10 @@ const FIGURES: [&str; 9] = [
     "sensor.take",
 ];
 
-/// Anything somebody might try, and the method that it names.
+/// A random request as an attacker might send it, and the method that it names.
 fn question(random: &mut Random, methods: &[String]) -> (String, String) {
     let mut one = |all: &[&str]| all[usize::try_from(random.below(all.len() as u64)).unwrap()].to_owned();
-    // Half of each is as it should be, so that what is wrong is wrong in one place only as well.
+    // Half of the choices for each part are correct, so that single errors are tried too.
     let mut of =
         |right: &str, wrong: &[&str]| if one(&["0", "1"]) == "0" { right.to_owned() } else { one(wrong) };
     let domain = of("UT-ICL", &["CERN", "ut-icl", "UT-ICL%00", "..", "*", "", "%55T-ICL"]);
@@ -159,9 +159,9 @@ fn question(random: &mut Random, methods: &[String]) -> (String, String) {
     (path, method)
 }
 
-/// What was wrong with an answer to somebody who may see figures of h3 alone.
+/// What is wrong with an answer to an account that may only see figures of h3.
 fn wrong(path: &str, method: &str, answer: &Answer) -> Option<&'static str> {
-    // A process may be called like a host: of this machine all are seen, those of other stories as well.
+    // A process may have a host's name: all processes of this machine are visible, also those of other tests.
     let told = String::from_utf8_lossy(&answer.body).replace("\"name\":\"h4\"", "");
     if told.contains(IN_LOGS) || told.contains("\"h4\"") {
         return Some("it tells of what was not granted");
@@ -176,7 +176,7 @@ fn wrong(path: &str, method: &str, answer: &Answer) -> Option<&'static str> {
     (!FIGURES.contains(&method)).then_some("a method is answered that was not granted")
 }
 
-/// Tries everything; how many were answered, and the first that should not have been.
+/// Send all tries; returns how many were answered, and those that should not have been.
 async fn try_all(place: &Place, login: (&str, &str), methods: &[String], seed: u64) -> (usize, Vec<String>) {
     let mut visitor = place.connect().await.with_account(login.0, login.1);
     let (mut random, mut answered, mut found) = (Random::new(seed), 0, Vec::new());
@@ -215,7 +215,7 @@ fn a_visitor_that_tries_everything_sees_what_was_granted() {
     let list: Value = serde_json::from_slice(&list.body).unwrap();
     let names =
         list["methods"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned());
-    // `system.*` tells of methods, to whoever came in.
+    // `system.*` describes methods, for every client that was admitted.
     let mut methods: Vec<String> = names.filter(|name| !name.starts_with("system.")).collect();
     methods.extend(
         ["sensor.of_tomorrow", "SENSOR.METRICS", "sensor.metrics%00", "../sensor.events"].map(str::to_owned),
@@ -227,7 +227,8 @@ fn a_visitor_that_tries_everything_sees_what_was_granted() {
     tell(&format!("{} tries, {answered} answered, {} of them wrongly", tries(), found.len()));
     assert!(found.is_empty(), "{found:?}");
     assert!(answered > 0, "nothing was answered, so nothing was shown");
-    // The same tries by somebody who may see both hosts and their logs: what is looked for is found.
+    // The same tries with an account that may see both hosts and their logs: the search finds what it looks
+    // for.
     let (_, found) = at(&site.viewer, try_all(&site.place(), all, &methods, 7));
     assert!(found.iter().any(|one| one.contains(IN_LOGS)) && found.len() > 10, "{found:?}");
 }
@@ -256,7 +257,7 @@ fn requests_with_two_ends_are_refused_at_the_door() {
         assert!(all.starts_with("HTTP/1.1 400 ") && all.contains("connection: close"), "{request:?} {all}");
         assert_eq!(all.matches("HTTP/1.1 ").count(), 1, "{request:?} {all}");
     }
-    // The control: one that has a single end is asked who it is, and its connection stays.
+    // The control: a request with one length is asked for a login, and its connection stays open.
     let control = format!("{}{behind}", smuggled::control(path, body)).into_bytes();
     let statuses = at(&site.viewer, async {
         let mut visitor = place.connect().await;
@@ -265,11 +266,11 @@ fn requests_with_two_ends_are_refused_at_the_door() {
     assert_eq!(statuses, [401, 401]);
 }
 
-/// Connections that are slow, each in its way.
+/// Slow connections.
 async fn slow(place: &Place, from: &[IpAddr], count: usize) -> Vec<visitor::Slow> {
     let mut held = Vec::new();
     for number in 0..count {
-        // One in ten goes as far as a half of a request; the others say nothing.
+        // One in ten sends half a request; the others send nothing.
         held.extend(place.connect_slowly(from[number % from.len()], number % 10 == 0).await);
     }
     held
@@ -293,7 +294,7 @@ fn thousands_that_are_slow_keep_nobody_out() {
         let attack = scope.spawn(|| {
             at(&site.viewer, async {
                 let mut peak = 0;
-                // Whoever is cut off comes again at once.
+                // A connection that is closed is opened again at once.
                 let mut held = slow(&place, &from, count).await;
                 for round in 0..20 {
                     if round >= 3 && peak > 2_000 {
@@ -320,11 +321,11 @@ fn thousands_that_are_slow_keep_nobody_out() {
         times
     });
     assert!(good_times.count() > 3);
-    // One address cannot have as many: whoever shares it with them is kept out.
+    // One address cannot have as many: a client that shares it with them is refused.
     at(&site.viewer, async {
         let mut held = slow(&place, &from[..1], 2_300).await;
         for _ in 0..20 {
-            // Those that were cut off meanwhile made room.
+            // Those that were closed meanwhile made room.
             held.retain_mut(|one| !one.is_ended());
             held.extend(slow(&place, &from[..1], 2_300 - held.len()).await);
             if place.connect_slowly(from[0], true).await.is_none() {

@@ -1,6 +1,8 @@
-//! The way into the lab and out of it: as root and as any user, nothing left behind, and nothing passed over.
+//! Entering and leaving the lab: as root and as any user, without leftovers, and without silently skipped
+//! tests.
 //!
-//! Rule: what a story must find gone is first seen there. Not here: what hosts do in the lab (`lab_network`).
+//! Rule: what must be gone at the end is first verified to exist. Not here: what hosts do in the lab
+//! (`lab_network`).
 
 use anyhow::Result;
 use std::collections::BTreeSet;
@@ -12,29 +14,29 @@ use system_tests::lab;
 use system_tests::program;
 use system_tests::wait::{self, Seen};
 
-/// Longest wait for a lab to be there, or gone.
+/// Timeout for a lab to exist, or to be gone.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The folder in which the watched story leaves its marks, and what it shall do then.
+/// Environment variable: the folder in which the watched test writes its marks, and reads what to do then.
 const WATCHED: &str = "VISPERF_LAB_WATCHED";
 const WATCHED_STORY: &str = "lab_entry::a_lab_is_watched";
-/// A story that goes well wherever the lab can be entered.
+/// A test that passes wherever the lab can be entered.
 const GOOD_STORY: &str = "lab_network::a_partition_parts_groups_and_leaves_each_whole";
 
-/// The program of these tests, told to run one.
+/// The program of these tests, with the arguments to run one.
 fn story(name: &str) -> Command {
     let mut command = program::command(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--nocapture"]);
     command
 }
 
-/// Whether a command ends well, and what it said.
+/// Whether a command succeeds, and its output.
 fn told(command: &mut Command) -> (bool, String) {
     let output = command.output().unwrap();
     let texts = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     (output.status.success(), texts.concat())
 }
 
-/// What those below look at: a process in a host, and the names of the namespaces, in a folder.
+/// The watched test: it starts a process in a host, and writes the names of the namespaces into a folder.
 #[test]
 fn a_lab_is_watched() {
     let Some(lab) = lab::enter(WATCHED_STORY).unwrap() else { return };
@@ -56,7 +58,7 @@ fn a_lab_is_watched() {
     }
 }
 
-/// Numbers of the processes in one of these network namespaces.
+/// Pids of the processes in one of these network namespaces.
 fn processes_in(namespaces: &str) -> Vec<String> {
     let all = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok());
     let is_in = |path: &Path| {
@@ -79,7 +81,7 @@ fn assert_gone(namespaces: &str) {
         Ok(if left.is_empty() { Seen::Done(()) } else { Seen::NotYet(format!("left: {left:?}")) })
     })
     .unwrap();
-    // A namespace without a process is there only as long as it is mounted somewhere.
+    // A namespace without a process exists only while it is mounted somewhere.
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     let is_left = namespaces.lines().any(|namespace| !namespace.is_empty() && mounts.contains(namespace));
     assert!(!is_left && !mounts.contains(" - tmpfs lab "), "{namespaces}{mounts}");
@@ -109,7 +111,7 @@ fn everything_is_gone_when_a_lab_is_killed() {
         let Ok(marks) = std::fs::read_to_string(folder.path().join("marks")) else {
             return Ok(Seen::NotYet("no marks".into()));
         };
-        // The story itself and the one that sleeps in a host.
+        // The test itself and the process that sleeps in a host.
         Ok(if processes_in(&marks).len() >= 2 { Seen::Done(marks) } else { Seen::NotYet(marks) })
     })
     .unwrap();
@@ -138,7 +140,7 @@ fn a_program_that_is_missing_fails_the_story_and_is_named() {
 
 #[test]
 fn where_the_kernel_forbids_it_the_story_fails_and_names_the_setting() {
-    // In a user namespace of its own, whose limit of further ones is set to none, and without capabilities.
+    // In a new user namespace whose limit of nested ones is zero, and without capabilities.
     let script = "echo 0 > /proc/sys/user/max_user_namespaces && \
                   exec setpriv --bounding-set=-all --inh-caps=-all \"$0\" \"$@\"";
     let exe = std::env::current_exe().unwrap();
@@ -150,7 +152,7 @@ fn where_the_kernel_forbids_it_the_story_fails_and_names_the_setting() {
 
 #[test]
 fn an_ordinary_user_has_a_lab_too() {
-    // Copies in a folder that everyone can reach, wherever the tree is.
+    // Copies in a folder that every user can read, wherever the source tree is.
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let copy = |from: &Path, name: &str| {

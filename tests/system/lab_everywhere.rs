@@ -1,8 +1,8 @@
-//! What a grid tells of its domains, asked of each daemon: every query of a domain has the same answer wherever it enters, and
-//! every event of the real logs on its hosts is told once.
+//! Answers about domains, compared at every daemon of a grid: every query of a domain has the same answer
+//! wherever it enters, and every event of the real logs on its hosts is returned once.
 //!
-//! Rule: it is compared whole, but for times and loads, which change from one question to the next.
-//! Not here: the grid and what becomes of it (`lab_grid`), logs that grow and hosts that die (`lab_reports`).
+//! Rule: whole answers are compared, except times and loads, which change from one query to the next.
+//! Not here: the grid and its faults (`lab_grid`), growing logs and dying hosts (`lab_reports`).
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -12,14 +12,14 @@ use system_tests::lab::{Daemon, Host, Stopwatch};
 use system_tests::program::workspace;
 use system_tests::wait::Seen;
 
-/// Real logs, the filter of each, and how many events it makes of it: so many as its labels say.
+/// Real logs, the filter of each, and the number of its events, as its labels state.
 const LOGS: [(&str, &str, usize); 4] = [
     ("slurm/15.08.7-linux/slurmctld.log", "slurmctld", 281),
     ("gridengine/8.1.9-alpha/accounting", "gridengine-accounting", 123),
     ("htcondor/23.9.6-cat/sub01.EventLog", "htcondor-eventlog", 352),
     ("gridftp/13.24-alpha/se01.transfer.log", "gridftp-transfer", 103),
 ];
-/// Most events of a page.
+/// Most events in a page.
 const PAGE: usize = 10_000;
 
 fn of(host: &str) -> (&'static str, &'static str, usize) {
@@ -27,7 +27,7 @@ fn of(host: &str) -> (&'static str, &'static str, usize) {
     LOGS[number % LOGS.len()]
 }
 
-/// What makes a host's sensor follow its real log.
+/// Options that make a host's sensor follow its real log.
 pub(super) fn tails(host: &Host) -> Vec<String> {
     let (file, filter, _) = of(host.name());
     let log = workspace().join("log-filters/logs").join(file);
@@ -43,7 +43,7 @@ fn rows<'a>(answer: &'a Value, name: &str) -> Result<impl Iterator<Item = &'a Va
     Ok(answer[name].as_array().with_context(|| format!("{name} in {answer}"))?.iter())
 }
 
-/// The ids of all events, in their order, and of how many each host is the source.
+/// The ids of all events, in order, and the number of events of each host.
 fn events(daemon: &Daemon, domain: &str) -> Result<(Vec<String>, BTreeMap<String, usize>)> {
     let (mut ids, mut hosts, mut cursor) = (Vec::new(), BTreeMap::new(), String::new());
     loop {
@@ -60,7 +60,7 @@ fn events(daemon: &Daemon, domain: &str) -> Result<(Vec<String>, BTreeMap<String
     }
 }
 
-/// What a daemon tells of a domain.
+/// A daemon's answers about a domain.
 #[derive(Debug, PartialEq, Eq)]
 struct Told {
     hosts: Vec<String>,
@@ -91,8 +91,9 @@ fn told(daemon: &Daemon, domain: &str) -> Result<Told> {
     })
 }
 
-/// Waits until all daemons tell the same of the domain of these members, with all that their logs say, once each.
-#[allow(clippy::print_stdout)] // A story's output is what is read when it fails.
+/// Wait until all daemons return the same about the domain of these members, with every event of their logs
+/// once.
+#[allow(clippy::print_stdout)] // A test's output is read when it fails.
 pub(super) fn same(daemons: &[&Daemon], domain: &str, members: &[Daemon]) {
     let names = members.iter().map(|daemon| daemon.host().name().to_owned());
     let expected: BTreeMap<String, usize> = names.map(|host| (host.clone(), of(&host).2)).collect();

@@ -1,5 +1,5 @@
-//! How long a client of a domain waits when the representative is lost: killed, cut off without a word, or made to stand
-//! still, again and again, some seconds apart.
+//! Time that a client of a domain waits when the representative is lost: killed, cut off without notice, or
+//! paused, again and again, some seconds apart.
 //!
 //! Rule: the client is outside the daemons. Each 100 ms it asks any member but the lost one, however lately that one came
 //! back itself, for the domain's summary; what it waits is the time from the fault to the moment from which no question
@@ -21,13 +21,13 @@ use system_tests::logs::Writer;
 use system_tests::random::Random;
 use system_tests::wait::now;
 
-/// A reader gets at most the events of so long again after a fail-over.
+/// After a fail-over a reader gets at most the events of this time span again.
 const AGAIN_MAX: Duration = Duration::from_secs(5);
-/// Longest that a client may wait (90 of 100 trials wait far less).
+/// Longest time that a client may wait (90 of 100 trials wait far less).
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// A fault after which the domain has no representative for so long fails the story.
+/// A fault after which the domain has no representative for this long fails the test.
 const LOST_MAX: Duration = Duration::from_secs(30);
-/// Faults where `VISPERF_TRIALS` says nothing.
+/// Default number of faults (`VISPERF_TRIALS`).
 const TRIALS: usize = 9;
 
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ struct Stage {
     members: Members,
     client: Client,
     random: Random,
-    /// Of those that were killed.
+    /// False claims of sensors that were killed.
     false_claims: usize,
     _directory: Daemon,
 }
@@ -103,7 +103,7 @@ impl Stage {
         others.filter_map(|(_, daemon)| daemon.as_ref()).collect()
     }
 
-    /// Lose the representative for a while; how long the client waited, and what it saw.
+    /// Lose the representative for a while; returns how long the client waited, and its queries.
     fn lose(&mut self, fault: Fault, current: &str) -> (Duration, Vec<Asked>) {
         let lost = self
             .sensors
@@ -121,7 +121,7 @@ impl Stage {
         std::thread::sleep(period.saturating_sub(now() - start));
         loop {
             let asked = self.client.asked_since(start);
-            // What was asked last had its answer at once, and nothing waits: the trial is over.
+            // The last queries were answered at once, and none is waiting: the trial is over.
             let settled = asked.iter().rev().filter(|one| one.answered.is_some()).take(3);
             if settled.filter(|one| one.waited_until().is_none()).count() == 3
                 && !asked.iter().any(|one| one.waits(now()))
@@ -154,7 +154,7 @@ impl Stage {
     }
 }
 
-/// How often this one covered only itself and said that this is the whole domain.
+/// How often this daemon covered only itself and claimed the whole domain.
 fn false_claims(daemon: &Daemon) -> usize {
     let is_false = |line: &&str| {
         let has = |word: &str| line.split_whitespace().any(|found| found == word);
@@ -166,7 +166,7 @@ fn false_claims(daemon: &Daemon) -> usize {
     daemon.told().lines().filter(is_false).count()
 }
 
-/// What was waited for, and whom an answer named newly, in the order of asking.
+/// The queries that waited, and the answers that named another representative, in the order of sending.
 fn seen(asked: &[Asked], start: Instant) -> String {
     let mut text = String::new();
     let mut former = None;
@@ -187,14 +187,14 @@ fn number(name: &str, default: usize) -> usize {
     std::env::var(name).map_or(default, |text| text.parse().expect("expected a number"))
 }
 
-/// The times that the client waited, of each kind of fault and of all.
+/// Waiting times of the client, for each kind of fault and in total.
 #[derive(Default)]
 struct Times {
     of_kind: [Trials; 3],
     all: Trials,
 }
 
-#[allow(clippy::print_stdout)] // What a story measures is read in its output.
+#[allow(clippy::print_stdout)] // The measurements of a test are read in its output.
 fn lose_again_and_again(stage: &mut Stage, trials: usize) -> Times {
     let mut times = Times::default();
     let daemons: Vec<&Daemon> = stage.sensors.iter().flatten().collect();
@@ -205,7 +205,7 @@ fn lose_again_and_again(stage: &mut Stage, trials: usize) -> Times {
         if kinds.is_empty() {
             kinds = vec![0, 1, 2];
         }
-        // As many of each kind, in no order.
+        // Equal numbers of each kind, in random order.
         let at = usize::try_from(stage.random.below(kinds.len() as u64)).unwrap();
         let kind = kinds.swap_remove(at);
         let (time, asked) = stage.lose(KINDS[kind], &current);
@@ -231,11 +231,11 @@ fn lose_again_and_again(stage: &mut Stage, trials: usize) -> Times {
     times
 }
 
-#[allow(clippy::print_stdout)] // What a story measures is read in its output.
+#[allow(clippy::print_stdout)] // The measurements of a test are read in its output.
 fn fail_over(lab: &Lab, hosts: u16) {
     let (trials, seed) = (number("VISPERF_TRIALS", TRIALS), number("VISPERF_SEED", 1) as u64);
     let (mut stage, writers) = Stage::new(lab, hosts, seed);
-    // The first host had no others yet.
+    // Initially the first host had no other members.
     let alone_at_first = stage.false_claims();
     stage.members.are(&stage.others(usize::MAX));
     let follower = Follower::start(writers, stage.members.clone(), seed);

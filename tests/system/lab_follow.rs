@@ -1,7 +1,7 @@
-//! Viewers that follow at a proxy's door: one question inside for all, an account that is removed, a representative that dies.
+//! Viewers that follow at a proxy: they share one query inside, an account is removed, a representative dies.
 //!
-//! Rules: the real programs, on hosts of their own; who follows never comes in again. Figures are printed.
-//! Not here: who is slow (the tests of `rpc`), ten thousand of them (`benches/viewers.sh`).
+//! Rules: the real programs, each on its own host; a follower never logs in again. Figures are printed.
+//! Not here: slow followers (the tests of `rpc`), ten thousand of them (`benches/viewers.sh`).
 
 use super::lab_door::visitor::Place;
 use super::lab_door::{Site, at, tell};
@@ -14,10 +14,10 @@ use system_tests::lab::{self, Host, Stopwatch};
 
 const HOSTS: &str = "/d/UT-ICL/api/v1/domain.hosts";
 const EVERY: &str = "?follow=0.5";
-/// Longest wait for anything that is to come.
+/// Timeout for anything that is expected.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What comes to one who follows.
+/// What a follower receives.
 #[derive(Debug)]
 enum Told {
     Answer(u64, Value),
@@ -25,7 +25,7 @@ enum Told {
     End,
 }
 
-/// Follows at the door until the end, and tells what comes.
+/// Follow at the proxy until the end, and send what is received.
 async fn watch(place: &Place, (name, secret): (&str, &str), told: SyncSender<Told>) {
     let mut visitor = place.connect().await.with_account(name, secret);
     let begun = visitor.get(&format!("{HOSTS}{EVERY}")).await;
@@ -44,7 +44,7 @@ async fn watch(place: &Place, (name, secret): (&str, &str), told: SyncSender<Tol
                 None => Told::Fault(data["error"].take()),
                 Some(_) => Told::Answer(field("id: ").unwrap().parse().unwrap(), data["answer"].take()),
             };
-            // The story may have seen enough.
+            // The test may have seen enough.
             if told.send(one).is_err() {
                 return;
             }
@@ -67,7 +67,7 @@ impl Follower {
         }
     }
 
-    /// The next answer, and the faults before it.
+    /// The next answer, and the number of faults before it.
     fn answer(&self) -> (u64, Value, usize) {
         let mut faults = 0;
         loop {
@@ -80,7 +80,7 @@ impl Follower {
     }
 }
 
-/// The account of whoever follows is removed: it is told so and cut off.
+/// Remove a follower's account: it receives a fault and its stream is closed.
 fn is_cut_with_its_account(site: &Site, follower: &Follower) {
     let own = site.proxy.host.folder().join("proxy").display().to_string();
     visperf(&site.proxy.host, &["account", "remove", "bob", "--state", &own]).unwrap();
@@ -101,7 +101,7 @@ fn is_cut_with_its_account(site: &Site, follower: &Follower) {
     assert_eq!(site.figure("queries", "followers"), 1);
 }
 
-/// The representative dies: the same stream goes on with another's answers.
+/// Kill the representative: the same stream continues with another's answers.
 fn goes_on_with_another(site: &mut Site, representative: &str, follower: &Follower) {
     let which = site.sensors.iter().position(|daemon| daemon.host().name() == representative).unwrap();
     while follower.0.try_recv().is_ok() {}
@@ -160,7 +160,7 @@ fn who_follows_outlives_a_representative_and_not_its_account() {
         }
         let (last, answer, _) = of_ana.answer();
         assert!(answer["hosts"].as_array().is_some_and(|hosts| hosts.len() == 2), "{answer}");
-        // Beside what is followed the two looks at the figures are calls.
+        // Apart from the followed calls, the two queries of the counters are calls too.
         let asked = calls(&site) - before;
         assert!(asked <= last - first + 4, "{asked} calls for {} answers to two", last - first);
         assert_eq!(site.figure("queries", "followers"), 2);

@@ -1,10 +1,10 @@
-//! A translator that forgets connections after five seconds, a proxy that dies and one that hangs: whoever reads on sees each
-//! event once.
+//! A NAT that drops idle connections after five seconds, a proxy that dies and one that hangs: a reader that
+//! continues sees each event once.
 //!
-//! `VISPERF_CARRIED_SECS` says how long bytes are carried before, 10 unless set.
-//! Rules: the translator is nft's, and takes nothing of what it forgot; the proxy's host is cut off, not stopped; every line written
-//! inside meanwhile is asked for outside by the cursor alone.
-//! Not here: other translators (`lab_reach`), events between daemons (`lab_reports`).
+//! `VISPERF_CARRIED_SECS` sets how long traffic is carried before that, 10 by default.
+//! Rules: the NAT is nft's, and discards packets of dropped connections; the proxy's host is cut off, not
+//! stopped; every line written inside meanwhile is requested outside by the cursor only.
+//! Not here: other NATs (`lab_reach`), events between daemons (`lab_reports`).
 
 use super::lab_ladder::{Running, Site, tell};
 use serde_json::{Value, json};
@@ -16,15 +16,15 @@ use system_tests::ledger::Ledger;
 use system_tests::logs::{Growth, Writer};
 use system_tests::wait::{self, Seen};
 
-/// What the translator forgets that was idle so long, in seconds.
+/// Idle timeout of the NAT, in seconds.
 const FORGETS_SECS: u32 = 5;
-/// Longest time until a dead proxy is given up.
+/// Longest time until a connection to a dead proxy is closed.
 const DEAD_MAX: Duration = Duration::from_secs(15);
-/// What a busy machine may add to it.
+/// Extra time for a busy machine.
 const SLACK: Duration = Duration::from_secs(5);
-/// So many lines who reads on at once is never behind: what ten seconds bring.
+/// A reader that reads continuously never lags by more lines than this: ten seconds of the log.
 const BEHIND_MAX: usize = 500;
-/// Longest wait for anything else.
+/// Timeout for anything else.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 fn carried() -> Duration {
@@ -33,17 +33,17 @@ fn carried() -> Duration {
     Duration::from_secs(secs)
 }
 
-/// Reads events of the inside host as somebody outside does, by its cursor.
+/// Reads events of the inside host from outside, by its cursor.
 #[derive(Default)]
 struct Reader {
     cursor: String,
     ledger: Ledger,
-    /// Why the last page was not had, if it was not.
+    /// Error of the last page, if it failed.
     refused: Option<String>,
 }
 
 impl Reader {
-    /// One page, if there is an answer.
+    /// Read one page, if there is an answer.
     fn read(&mut self, site: &Site) {
         let host = site.inside.name();
         let params = json!({ "domain": "UT-ICL", "host": host, "cursor": self.cursor, "limit": 1000 });
@@ -64,7 +64,7 @@ impl Reader {
         }
     }
 
-    /// How the log and who reads it stand, for who looks why one of them does not go on.
+    /// State of the log and of the reader, for the message when one of them is stuck.
     fn stands(&self, site: &Site) -> String {
         let of = json!({ "domain": "UT-ICL", "host": site.inside.name() }).to_string();
         let files = site.ask("", &["call", "sensor.files", &of]);
@@ -91,7 +91,7 @@ fn figure(daemon: &Daemon, name: &str) -> u64 {
     daemon.figure("overlay", name).unwrap()
 }
 
-/// Until this daemon holds so many registrations; how long that took.
+/// Wait until this daemon has this many registrations; returns the time taken.
 fn registers(daemon: &Daemon, expected: u64) -> Duration {
     let look = || {
         let count = figure(daemon, "registrations");
@@ -100,7 +100,7 @@ fn registers(daemon: &Daemon, expected: u64) -> Duration {
     Stopwatch::start().until(PATIENCE, "the proxy given up, or found again", look).unwrap().0
 }
 
-/// Five hosts, of which one is behind a translator that forgets what says nothing.
+/// Set up five hosts, one of them behind a NAT that drops idle connections.
 fn behind(hosts: &[Host]) -> (Site, Running, Host) {
     let (five, translator) = hosts.split_at(5);
     let (site, inner) = (Site::prepare(five), translator[0].clone());
@@ -131,7 +131,7 @@ fn what_is_written_while_the_proxy_is_dead_is_read_on_without_loss() {
         sensor(&site.inside, &["--tail".to_owned(), format!("{}=slurmctld", log.display())]).unwrap();
     let mut reader = Reader::default();
     let first = reader.until(&site, 100, &[&daemon, &running.proxy]);
-    // Longer than is remembered: what keeps the connection known is its own words.
+    // Longer than the NAT's idle timeout: only the keepalive of the connection itself preserves it.
     let ended = figure(&daemon, "disconnected_total");
     let watch = Stopwatch::start();
     while watch.elapsed() < carried() {
@@ -146,7 +146,7 @@ fn what_is_written_while_the_proxy_is_dead_is_read_on_without_loss() {
         );
     }
     assert_eq!(figure(&daemon, "disconnected_total"), ended, "{}", daemon.told());
-    // The proxy's host loses its power: nothing closes its connections.
+    // The proxy's host loses power: nothing closes its connections.
     network.link_down(site.proxy.host.name()).unwrap();
     let noticed = registers(&daemon, 0);
     assert!(noticed <= DEAD_MAX + SLACK, "{noticed:?}");
@@ -154,7 +154,7 @@ fn what_is_written_while_the_proxy_is_dead_is_read_on_without_loss() {
     network.link_up(site.proxy.host.name()).unwrap();
     let proxy = site.proxy.start(std::slice::from_ref(&site.near), "").unwrap();
     let back = reader.until(&site, writer.written(), &[&daemon, &proxy]);
-    // It hangs: its host still takes what is sent, and nothing answers.
+    // It hangs: its host still acknowledges what is sent, and nothing answers.
     registers(&daemon, 1);
     proxy.pause().unwrap();
     let hung = registers(&daemon, 0);
@@ -174,7 +174,7 @@ fn what_is_written_while_the_proxy_is_dead_is_read_on_without_loss() {
     ));
     let verdict = reader.ledger.verdict(written);
     assert!(verdict.is_clean(), "{verdict}");
-    // The control: who does not keep the cursor sees events twice, and the account tells.
+    // The control: a reader without its cursor sees events twice, and the ledger detects it.
     reader.cursor = String::new();
     wait::until(PATIENCE, "one more page", || {
         reader.read(&site);

@@ -1,8 +1,8 @@
-//! A grid of three domains and three directories with the real program: made by the commands of `docs/domains.md`,
-//! asked everywhere, while directories and representatives die.
+//! A grid of three domains and three directories with the real program: set up by the commands of
+//! `docs/domains.md`, queried everywhere, while directories and representatives die.
 //!
-//! Rule: nothing but commands, and queries on each host's loopback.
-//! Not here: one domain alone (`lab_domain`), the directories' rules and their seeds (`directory/tests`).
+//! Rule: only commands, and queries on each host's loopback, are used.
+//! Not here: a single domain (`lab_domain`), the directories' rules and their seeds (`directory/tests`).
 
 use super::lab_everywhere;
 use serde_json::{Value, json};
@@ -12,19 +12,18 @@ use system_tests::lab::{self, Daemon, Host, Network, Stopwatch, Trials};
 use system_tests::query::Answer;
 use system_tests::wait::Seen;
 
-/// The domains, each with so many sensors.
+/// The domains, each with its number of sensors.
 const DOMAINS: [(&str, usize); 3] = [("UT-ICL", 5), ("CERN", 8), ("KISTI", 7)];
 
-/// Directories.
 const DIRECTORIES: usize = 3;
 
 /// Daemons of one grid.
 struct Grid {
     domains: Vec<Domain>,
     directories: Vec<Directory>,
-    /// Of each domain.
+    /// Sensors of each domain.
     sensors: Vec<Vec<Daemon>>,
-    /// Of each directory; none while it is dead.
+    /// Each directory; `None` while it is dead.
     servers: Vec<Option<Daemon>>,
 }
 
@@ -49,9 +48,9 @@ impl Grid {
         self.sensors.iter().flatten().chain(self.servers.iter().flatten())
     }
 
-    /// Waits until every daemon names the same representative for each domain, with all of its hosts; the
-    /// representatives.
-    #[allow(clippy::print_stdout)] // A story's output is what is read when it fails.
+    /// Wait until every daemon names the same representative for each domain, with all of its hosts; returns
+    /// the representatives.
+    #[allow(clippy::print_stdout)] // A test's output is read when it fails.
     fn agreed(&self) -> BTreeMap<String, String> {
         let look = || {
             let mut all = BTreeMap::new();
@@ -80,7 +79,7 @@ impl Grid {
         told.collect::<Vec<_>>().join("\n")
     }
 
-    /// Kill the domain's representative; its host.
+    /// Kill the domain's representative; returns its host.
     fn kill_representative(&mut self, at: usize, name: &str) -> Host {
         let sensors = &mut self.sensors[at];
         let place = sensors.iter().position(|daemon| daemon.host().name() == name).unwrap();
@@ -91,12 +90,12 @@ impl Grid {
     }
 }
 
-/// Who represents the domain as `daemon` has it, if all its hosts are there.
+/// The domain's representative according to `daemon`, if all its hosts are listed.
 fn representative(daemon: &Daemon, domain: &str, hosts: usize) -> Option<String> {
     let Ok(Answer::Result(answer)) = daemon.ask("domain.hosts", &json!({ "domain": domain })) else {
         return None;
     };
-    // One that is about to report has no sensor there yet.
+    // The row of a host that has not reported yet has no sensor.
     let reports = |row: &&Value| row["state"] == "live" && row["sensor"].is_string();
     let rows: Vec<&Value> = answer["hosts"].as_array()?.iter().filter(reports).collect();
     let represents = rows.iter().find(|row| row["role"] == "representative")?;
@@ -120,7 +119,7 @@ fn a_question_enters_anywhere_and_directories_may_die() {
         lab_everywhere::same(&daemons, domain, members);
     }
 
-    // A representative dies: whoever is asked, wherever, finds the next one.
+    // A representative dies: every daemon, wherever it is queried, finds the next one.
     let mut trials = Trials::default();
     for (at, (domain, hosts)) in DOMAINS.into_iter().enumerate() {
         let former = first[domain].clone();
@@ -138,7 +137,7 @@ fn a_question_enters_anywhere_and_directories_may_die() {
     println!("another domain is answered by the next representative after {trials}");
     let second = grid.agreed();
 
-    // One host's own files, asked of another domain's sensor.
+    // A host's own files, queried at sensors of other domains.
     let far = &grid.sensors[1][0];
     let own = far.result("sensor.filters", &json!({})).unwrap();
     let there = json!({ "domain": "CERN", "host": far.host().name() });
@@ -146,7 +145,7 @@ fn a_question_enters_anywhere_and_directories_may_die() {
         assert_eq!(daemon.result("sensor.filters", &there).unwrap(), own, "{}", daemon.host().name());
     }
 
-    // Two directories die, then all of them: who asked before still knows.
+    // Two directories die, then all of them: daemons that resolved the domains before still know them.
     for server in grid.servers.iter_mut().take(2) {
         server.take().unwrap().kill().unwrap();
     }
@@ -165,7 +164,7 @@ fn a_question_enters_anywhere_and_directories_may_die() {
         Stopwatch::start().until(AGREED, "what was known before", look).unwrap();
     }
 
-    // They come back, with what they knew, and the domains state themselves again.
+    // They come back with their stored state, and the domains state themselves again.
     let admitted: Vec<&Domain> = grid.domains.iter().collect();
     let started = grid.directories.iter().map(|it| Some(it.start(&grid.directories, &admitted).unwrap()));
     grid.servers = started.collect();

@@ -1,9 +1,11 @@
-//! The ladder of reach before real firewalls: a host inside, of which web traffic alone gets out, is asked from outside
-//! through the proxy's door, from cold, and each story says by which rung.
+//! The ladder of transports behind real firewalls: a host inside, from which only web traffic gets out, is
+//! queried from outside through the proxy, from a cold start, and each test checks which transport is used.
 //!
-//! Rules: the walls are nft's, in the hosts' own namespaces; what looks into connections is a program that speaks TLS and
-//! HTTP itself (`tests/clients/middlebox.py`); each story first shows that its wall holds.
-//! Not here: sites that name a way themselves (`lab_proxy`), the same without walls (`proxy/tests/tunnels`).
+//! Rules: the firewalls are nft's, in the hosts' own namespaces; connections are inspected by a program that
+//! speaks TLS and HTTP itself (`tests/clients/middlebox.py`); each test first verifies that its firewall is
+//! effective.
+//! Not here: sites that configure a transport themselves (`lab_proxy`), the same without firewalls
+//! (`proxy/tests/tunnels`).
 
 use serde_json::{Value, json};
 use std::net::{SocketAddr, TcpStream};
@@ -16,31 +18,31 @@ use system_tests::lab::{self, Daemon, Host, Stopwatch};
 use system_tests::program;
 use system_tests::wait::Seen;
 
-/// The port that firewalls let out.
+/// Port that firewalls let out.
 pub(super) const WEB: u16 = 443;
-/// Where what looks into connections listens.
+/// Port of the inspecting program.
 pub(super) const BOX: u16 = 8443;
-/// Longest wait for an answer from outside, from cold.
+/// Timeout for an answer from outside, from a cold start.
 const FIRST: Duration = Duration::from_secs(60);
-/// How long a connection may take that no firewall holds up.
+/// Connection timeout if no firewall interferes.
 const CONNECTS: Duration = Duration::from_millis(700);
 
-/// A directory and a proxy outside, one host inside, one between, and somebody who looks.
+/// A directory and a proxy outside, one host inside, one between, and a viewer's host.
 pub(super) struct Site {
-    /// As those outside reach it.
+    /// The directory as hosts outside reach it.
     pub(super) near: Directory,
-    /// As the host inside does: through the proxy.
+    /// The directory as the host inside reaches it: through the proxy.
     pub(super) directory: Directory,
     pub(super) proxy: Proxy,
     pub(super) domain: Domain,
     pub(super) inside: Host,
     pub(super) between: Host,
     pub(super) viewer: Host,
-    /// Options by which the viewer comes in at the door.
+    /// Options with which the viewer logs in at the proxy.
     login: Vec<String>,
 }
 
-/// What runs of it.
+/// Running daemons of the site.
 pub(super) struct Running {
     pub(super) directory: Daemon,
     pub(super) proxy: Daemon,
@@ -65,7 +67,7 @@ impl Site {
         Site { near, directory, proxy, domain, inside, between, viewer, login }
     }
 
-    /// Start what stands outside.
+    /// Start the daemons outside.
     pub(super) fn start_outside(&self) -> Running {
         let directory = self.directory.start(&[], &[&self.domain]).unwrap();
         let proxy = self.proxy.start(std::slice::from_ref(&self.near), "").unwrap();
@@ -79,7 +81,7 @@ impl Site {
         all.remove(0)
     }
 
-    /// `visperf WORDS… --via`, as the viewer types it.
+    /// Run `visperf WORDS… --via …` as the viewer.
     pub(super) fn ask(&self, place: &str, words: &[&str]) -> anyhow::Result<String> {
         let via = format!("{}{place}", self.proxy.url());
         let mut all: Vec<&str> = words.to_vec();
@@ -88,7 +90,8 @@ impl Site {
         visperf(&self.viewer, &all)
     }
 
-    /// From cold: until events of the inside host are told outside, and then until its processes come at 64 Hz.
+    /// Times from a cold start: until events of the inside host are returned outside, and then until its
+    /// processes arrive at 64 Hz.
     pub(super) fn reach(&self, running: &Running, sensor: &Daemon) -> [Duration; 2] {
         let mut watch = Stopwatch::start();
         let place = format!("/d/UT-ICL/{}", self.inside.name());
@@ -115,7 +118,7 @@ impl Site {
         [events, processes.unwrap().0]
     }
 
-    /// By which rung the inside host holds the proxy, as it says itself.
+    /// Transport of the inside host's connection to the proxy, as it reports itself.
     pub(super) fn rung(&self, sensor: &Daemon) -> String {
         let info = sensor.result("daemon.info", &json!({})).unwrap();
         let key = self.proxy.contact.split_once('@').map_or("", |(key, _)| key);
@@ -130,7 +133,7 @@ pub(super) fn reaches(from: &Host, to: &Host, port: u16) -> bool {
     from.run(|| Ok(TcpStream::connect_timeout(&at, CONNECTS)?)).is_ok()
 }
 
-/// The same where it does.
+/// Wait until the port can be reached.
 pub(super) fn reaches_at_last(from: &Host, to: &Host, port: u16) {
     let look =
         || Ok(if reaches(from, to, port) { Seen::Done(()) } else { Seen::NotYet("refused".to_owned()) });
@@ -139,12 +142,12 @@ pub(super) fn reaches_at_last(from: &Host, to: &Host, port: u16) {
         .unwrap();
 }
 
-#[allow(clippy::print_stdout)] // A story's output is what is read when it fails.
+#[allow(clippy::print_stdout)] // A test's output is read when it fails.
 pub(super) fn tell(line: &str) {
     println!("{line}");
 }
 
-/// What looks into connections, until it is dropped.
+/// Inspecting program, killed when it is dropped.
 pub(super) struct Middlebox {
     child: std::process::Child,
     said: std::path::PathBuf,
@@ -177,13 +180,13 @@ impl Middlebox {
 
 impl Drop for Middlebox {
     fn drop(&mut self) {
-        // It may have ended by itself, and then the story has failed.
+        // It may have ended by itself, and then the test has failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// One story: `kind` of what looks into connections, none where the port alone counts; the rung that must carry.
+/// Run one test: `kind` of inspection, `None` if only the port counts; `rung` is the expected transport.
 fn story(name: &str, kind: Option<&str>, rung: &str) -> Option<String> {
     let lab = lab::enter(name).unwrap()?;
     let network = lab.network(5).unwrap();

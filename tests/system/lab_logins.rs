@@ -1,8 +1,8 @@
-//! Logins at a running proxy that are no good: a thousand a second, and real ones that somebody recorded.
+//! Bad logins at a running proxy: a thousand a second, and replays of recorded real ones.
 //!
-//! Rules: what is recorded are the bytes that a real client sent, and they are sent again as they are; who means well is
-//! let in each time. Figures are printed. Each story is told once more where its protection cannot hold.
-//! Not here: captured logins under other counts, paths and channels (`proxy::login`), figures of time (`benches/`).
+//! Rules: the recordings are the bytes that a real client sent, and they are replayed unchanged; a legitimate
+//! client is admitted each time. Figures are printed. Each test is repeated where its protection cannot hold.
+//! Not here: captured logins with other counts, paths and channels (`proxy::login`), timings (`benches/`).
 
 use super::lab_door::visitor::Place;
 use super::lab_door::{Site, at, more_addresses, tell};
@@ -18,20 +18,20 @@ use system_tests::program;
 use system_tests::wait::{self, Seen};
 
 const PATH: &str = "/d/UT-ICL/h3/api/v1/sensor.metrics?name=node_load1";
-/// Longest wait for anything.
+/// Timeout for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Bad logins a second.
+/// Bad logins per second.
 const RATE: u32 = 1_000;
 
-/// How long the flood lasts.
+/// Duration of the flood.
 fn flood() -> Duration {
     let secs =
         std::env::var("VISPERF_FLOOD_SECS").map_or(6, |secs| secs.parse().expect("a number of seconds"));
     Duration::from_secs(secs)
 }
 
-/// Bad logins from all of these, under this name and names that are not there, until `done`; how many were answered, and how
-/// many let in.
+/// Send bad logins from all of these addresses, under this name and unknown names, until `done`; returns how
+/// many were answered, and how many admitted.
 async fn guess(place: &Place, from: &[IpAddr], done: &AtomicBool) -> (usize, usize) {
     let (mut answered, mut admitted) = (0, 0);
     let mut tick = tokio::time::interval(Duration::from_secs(1) / RATE);
@@ -83,7 +83,7 @@ fn a_flood_of_bad_logins_keeps_out_nobody_who_was_in() {
             assert_eq!(come(home), 200, "{}", site.daemon.told());
             times.add(asked.elapsed());
         }
-        // The control: where she never logged in, the guessing under her name keeps her out.
+        // The control: from an address where she never logged in, the guesses under her name lock her out.
         let newcomer = come(elsewhere);
         done.store(true, Ordering::Relaxed);
         assert_eq!(newcomer, 429, "nobody was guessed at");
@@ -99,7 +99,7 @@ fn a_flood_of_bad_logins_keeps_out_nobody_who_was_in() {
     wait::until(PATIENCE, "the newcomer let in when the flood is over", back).unwrap();
 }
 
-/// Hands on what comes, and keeps what those who connect said, each connection for itself.
+/// Forwards traffic, and records what clients sent, by connection.
 #[derive(Clone, Default)]
 struct Recorder {
     said: Arc<Mutex<Vec<Vec<u8>>>>,
@@ -107,7 +107,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    /// At `port` of this host, for what listens at `to`. It ends with the story.
+    /// Listen at `port` of this host and forward to `to`. It ends with the test.
     fn start(host: &Host, port: u16, to: SocketAddr) -> Recorder {
         let recorder = Recorder::default();
         let listening = host.run(|| Ok(TcpListener::bind(("0.0.0.0", port))?)).unwrap();
@@ -137,7 +137,7 @@ impl Recorder {
     }
 }
 
-/// Until either ends; both are closed then.
+/// Copy until either end closes; then close both.
 fn copy(mut from: TcpStream, mut to: TcpStream, keep: impl Fn(&[u8])) {
     let mut page = vec![0; 16 << 10];
     while let Ok(count @ 1..) = from.read(&mut page) {
@@ -150,12 +150,12 @@ fn copy(mut from: TcpStream, mut to: TcpStream, keep: impl Fn(&[u8])) {
     let _ = to.shutdown(std::net::Shutdown::Both);
 }
 
-/// Sends these bytes to whoever listens at `to`; what comes back within a second.
+/// Send these bytes to `to`; returns what is received within a second.
 fn send(host: &Host, to: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let sent = host.run(|| {
         let mut stream = TcpStream::connect(to)?;
         stream.set_read_timeout(Some(Duration::from_secs(1)))?;
-        // It may be closed in its midst.
+        // The connection may be closed in the middle.
         let _ = stream.write_all(bytes);
         let (mut all, mut page) = (Vec::new(), [0; 4096]);
         while let Ok(count @ 1..) = stream.read(&mut page) {
@@ -166,7 +166,7 @@ fn send(host: &Host, to: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     sent.unwrap()
 }
 
-/// The body of the answer that curl got.
+/// The body of the answer to curl.
 fn curl(host: &Host, words: &[&str]) -> String {
     let output = host
         .run(|| Ok(program::command("curl").args(["--silent", "--max-time", "20"]).args(words).output()?));
@@ -187,7 +187,7 @@ fn what_was_recorded_of_a_login_by_http_lets_nobody_in() {
     let certificate = site.proxy.certificate().display().to_string();
     let between = &network.hosts()[0];
 
-    // On the way: what TLS made of it.
+    // On the wire: the encrypted bytes.
     let recorder = Recorder::start(between, 8443, door);
     let name_of_proxy = site.proxy.host.ipv4().to_string();
     let url = format!("https://{name_of_proxy}:8443{PATH}");
@@ -203,7 +203,7 @@ fn what_was_recorded_of_a_login_by_http_lets_nobody_in() {
     }
     assert_eq!(site.figure("door", "admitted_total"), before);
 
-    // Within TLS: the request itself, as the client wrote it, from where it was and from elsewhere.
+    // Inside TLS: the request itself, as the client wrote it, from the same address and from another.
     let url = format!("{}{PATH}", site.proxy.url());
     let words = ["--verbose", "--digest", "--user", &login, "--cacert", &certificate, &url];
     let output = site.viewer.run(|| Ok(program::command("curl").args(words).output()?)).unwrap();
@@ -226,7 +226,7 @@ fn what_was_recorded_of_a_login_by_http_lets_nobody_in() {
     let site = site.start_again();
     assert_eq!(again(&site, &site.viewer), 401, "of the proxy before");
     assert_eq!(site.figure("door", "admitted_total"), 0);
-    // The control: a login is let in by the proxy as it stands.
+    // The control: a real login is admitted by the present proxy.
     let words =
         ["--digest", "--user", &login, "--cacert", &certificate, &format!("{}{PATH}", site.proxy.url())];
     site.until_answered(("ana", &login[4..]), PATH);
@@ -244,7 +244,7 @@ fn what_was_recorded_of_a_daemon_or_a_pass_lets_nobody_else_in() {
     let recorder = Recorder::start(between, 9318, overlay);
     let guests = |site: &Site| site.figure("overlay", "guests");
 
-    // A daemon that dials the proxy by way of who records: Noise, its certificate, its registration.
+    // A daemon that dials the proxy through the recorder: Noise, its certificate, its registration.
     let key = site.proxy.contact.split_once('@').unwrap().0.to_owned();
     site.sensors.pop().unwrap().stop().unwrap();
     let told = || guests(&site);
@@ -270,7 +270,7 @@ fn what_was_recorded_of_a_daemon_or_a_pass_lets_nobody_else_in() {
         assert!(told() <= before && site.figure("overlay", "registered") == 0, "{}", site.daemon.told());
     }
 
-    // A pass is what its name says: whoever holds it is let in, at this proxy, for its domain, for its hour.
+    // A pass is a bearer token: any holder is admitted, at this proxy, for its domain, until it expires.
     let head = &network.hosts()[2];
     let pass = |proxy: &str| {
         visperf(head, &["account", "pass", proxy, "--state", &state(head)]).unwrap().trim().to_owned()
@@ -295,7 +295,7 @@ fn what_was_recorded_of_a_daemon_or_a_pass_lets_nobody_else_in() {
     assert_ne!(elsewhere.status, 200, "{elsewhere:?}");
     let mut bent = own.clone().into_bytes();
     let at = bent.len() / 2;
-    // Capitals do not matter, so only another letter is another pass.
+    // The encoding ignores case, so only another letter makes another pass.
     bent[at] = if bent[at].eq_ignore_ascii_case(&b'a') { b'b' } else { b'a' };
     assert_eq!(show(&String::from_utf8(bent).unwrap(), PATH).status, 401);
 }

@@ -1,6 +1,6 @@
-//! The viewer outside a site, its map through the site's proxy: whoever has an account there sees it, and no other.
+//! The viewer outside a site, its map through the site's proxy: only a user with an account there sees it.
 //!
-//! Rule: all are the real programs, each on a host of its own. Not here: what a map shows (`viewer`).
+//! Rule: all are the real programs, each on its own host. Not here: what a map shows (`viewer`).
 
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +9,7 @@ use system_tests::lab::proxies::Site;
 use system_tests::wait::{self, Seen};
 use system_tests::{lab, program};
 
-/// Longest wait for a grid's first answer through a proxy.
+/// Timeout for a grid's first answer through a proxy.
 const FIRST: Duration = Duration::from_secs(60);
 
 #[test]
@@ -25,7 +25,7 @@ fn a_map_comes_through_a_proxy_to_who_has_an_account() {
     std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
     let _running = site.start("").unwrap();
     let via = format!("{}/d/UT-ICL", proxy.url());
-    // What the viewer tells, or complains of.
+    // The viewer's output, and its errors.
     let told = |account: &str| {
         let run = || {
             let mut viewer = program::command(program::viewer().unwrap());

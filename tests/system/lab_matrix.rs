@@ -1,10 +1,10 @@
-//! The test matrix of elections with the real program: a domain of twenty sensors and three directories under kills,
-//! loss, pauses, flapping links, splits and dead names.
+//! Test matrix of elections with the real program: a domain of twenty sensors and three directories under
+//! kills, loss, pauses, flapping links, partitions and unresolvable names.
 //!
-//! Rule: each story prints what it measured and holds what the row demands; how often and how long is set by
-//! `VISPERF_MATRIX`: unset for a share of it, `full` for the rows as they are written.
-//! Not here: the same rows on simulated time, thousands of times (`overlay/tests`), the controls that switch each
-//! mechanism off (there too).
+//! Rule: each test prints its measurements and asserts what the row demands; `VISPERF_MATRIX` sets how often
+//! and how long: unset for a part of it, `full` for the rows as they are written.
+//! Not here: the same rows on simulated time, thousands of times, and the controls that switch each mechanism
+//! off (`overlay/tests`).
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -14,10 +14,9 @@ use system_tests::lab::{self, Daemon, Delay, Host, Lab, Network, Stopwatch, Tria
 use system_tests::query::Answer;
 use system_tests::wait::Seen;
 
-/// Sensors of the domain.
+/// Number of sensors in the domain.
 const SENSORS: u16 = 20;
 
-/// Its name.
 const NAME: &str = "UT-ICL";
 
 fn is_full() -> bool {
@@ -32,7 +31,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// The first hosts are the directories'.
+    /// Start the daemons; the first hosts are the directories'.
     fn new(lab: &Lab, sensors: u16, directories: u16) -> Stage {
         let network = lab.network(sensors + directories).unwrap();
         let (dirs, hosts) = network.hosts().split_at(directories.into());
@@ -46,7 +45,7 @@ impl Stage {
         stage
     }
 
-    /// Waits until all sensors name one representative other than `former`.
+    /// Wait until all sensors name one representative other than `former`.
     fn agreed(&self, former: Option<&str>) -> (String, Duration) {
         agreed(&self.sensors, former).unwrap_or_else(|error| panic!("{error:#}"))
     }
@@ -55,7 +54,8 @@ impl Stage {
         self.sensors.iter().position(|daemon| daemon.host().name() == host).unwrap()
     }
 
-    /// Waits until every directory names, live, whom `asked` follows; that host, and how long it took.
+    /// Wait until every directory names, live, the representative that `asked` follows; returns that host,
+    /// and the time taken.
     fn registered(&self, asked: &Daemon) -> (String, Duration) {
         let look = || {
             let Some(followed) = represented(asked) else {
@@ -73,7 +73,7 @@ impl Stage {
         (host, took)
     }
 
-    /// What the sensors said of the domain.
+    /// Changes of the domain's state in the sensors' logs.
     fn told(&self) -> String {
         let told = |daemon: &Daemon| {
             let told = daemon.told();
@@ -86,7 +86,7 @@ impl Stage {
     /// How often each sensor followed another representative.
     fn changes(&self) -> Vec<u64> {
         let count = || self.sensors.iter().map(|daemon| figure(daemon, "changes_total")).collect::<Vec<_>>();
-        // A question is handed on to whoever represents the domain, also by one who has not noticed yet.
+        // A query is forwarded to the representative, even by a sensor that has not noticed the change yet.
         let look = || {
             let counted = count();
             wait(Duration::from_secs(1));
@@ -98,7 +98,7 @@ impl Stage {
     }
 }
 
-/// Whom a directory names, and whether it is live.
+/// The representative that a directory names, and its state.
 fn registered_at(server: &Daemon) -> String {
     match server.ask("directory.resolve", &json!({ "domain": NAME })) {
         Ok(Answer::Result(record)) => {
@@ -112,13 +112,13 @@ fn figure(daemon: &Daemon, name: &str) -> u64 {
     daemon.figure("election", name).unwrap()
 }
 
-/// Who represents the domain as `daemon` has it.
+/// The domain's representative according to `daemon`.
 fn represented(daemon: &Daemon) -> Option<String> {
     representatives(std::slice::from_ref(daemon), &json!({})).pop().flatten()
 }
 
 fn wait(time: Duration) {
-    // What is waited for is that nothing happens.
+    // The test waits to see that nothing happens.
     std::thread::sleep(time);
 }
 
@@ -128,7 +128,7 @@ fn r1_a_dead_representative_is_followed() {
     let mut stage = Stage::new(&lab, SENSORS, 1);
     let kills = if is_full() { 60 } else { 10 };
     let (mut serving, mut registering) = (Trials::default(), Trials::default());
-    // A second change after one death; a return to the domain's head of one that came back.
+    // Counts second changes after one death, and returns of the domain to a restarted representative.
     let (mut seconds, mut returns) = (0, 0);
     let (mut current, _) = stage.agreed(None);
     for _ in 0..kills {
@@ -203,7 +203,7 @@ fn r3_a_paused_representative_is_not_believed() {
         let survivor = stage.sensors.iter().find(|daemon| daemon.host().name() != current).unwrap();
         paused.resume().unwrap();
         let mut resumed = Stopwatch::start();
-        // It never insists on what it was while the others follow another one.
+        // It never insists on its former role while the others follow another one.
         let look = || match (represented(paused), represented(survivor)) {
             (Some(one), Some(other)) if one == other => Ok(Seen::Done(one)),
             named => Ok(Seen::NotYet(format!("it and another name {named:?}"))),

@@ -1,7 +1,7 @@
-//! What somebody mistypes who asks through a proxy is told at once: what was expected, what was found, what to do, and by the exit
-//! code of that kind of mistake.
+//! Typing errors of a user who queries through a proxy are reported at once: what was expected, what was
+//! found, what to do, with the exit code of that kind of error.
 //!
-//! Not here: what accounts may see (`lab_visits`, `lab_logins`).
+//! Not here: permissions of accounts (`lab_visits`, `lab_logins`).
 
 use super::lab_ladder::{Site, WEB, tell};
 use std::os::unix::fs::PermissionsExt as _;
@@ -31,7 +31,7 @@ impl Typist<'_> {
         output.unwrap()
     }
 
-    /// The command ends with this code, and says all of these.
+    /// Check that the command ends with this code, and prints all of these texts.
     fn check(&self, words: &[&str], secret: &Path, code: i32, expected: &[&str]) {
         let watch = Stopwatch::start();
         let output = self.run(words, secret);
@@ -99,7 +99,7 @@ fn what_is_mistyped_is_told_at_once() {
     }
     let told = gateway.told();
     assert!(!told.contains("a visitor came in"), "{told}");
-    // It is let in, though there is no one inside.
+    // The account is admitted, although no host inside answers.
     let output = typist.run(&["hosts", "--via", &right], &secret);
     assert!(!output.status.success());
     let told = gateway.told();

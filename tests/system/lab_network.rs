@@ -1,8 +1,8 @@
-//! The lab's network: hosts reach each other, each fault really works, and really heals.
+//! The lab's network: hosts reach each other, and each fault works and heals.
 //!
-//! Rule: a fault is measured by what hosts send each other, before it, under it and after it, so that neither
-//! a fault that does nothing nor a network that carries nothing passes.
-//! Not here: the way into the lab (`lab_entry`), daemons (`lab_daemons`).
+//! Rule: a fault is measured by what hosts send each other, before, during and after it, so that neither a
+//! fault without effect nor a network without traffic passes the test.
+//! Not here: entering the lab (`lab_entry`), daemons (`lab_daemons`).
 
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
@@ -14,40 +14,40 @@ use system_tests::lab::{self, Delay, Host, Network, Trials};
 use system_tests::random::Random;
 use system_tests::wait::{self, Seen};
 
-/// Longest wait for something to come that should come.
+/// Timeout for traffic that should arrive.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long nothing must come to say that nothing does.
+/// Time without traffic after which none is expected.
 const SILENCE: Duration = Duration::from_millis(400);
-/// How long what a busy machine disturbed is measured again.
+/// How long a measurement that a busy machine disturbed is repeated.
 const ANEW_MAX: Duration = Duration::from_secs(60);
-/// The port on which every host listens.
+/// Port on which every host listens.
 const PORT: u16 = 7000;
 const MS: Duration = Duration::from_millis(1);
 
-/// Whether one host can connect to another; `at` listens on the other.
+/// Whether one host can connect to another, which listens at `at`.
 fn connects(from: &Host, at: SocketAddr) -> bool {
     from.run(|| Ok(TcpStream::connect_timeout(&at, SILENCE)?)).is_ok()
 }
 
-/// The same where it can.
+/// Wait until one host can connect to another.
 fn connects_at_last(from: &Host, at: SocketAddr) {
     undisturbed(&format!("a connection of {} to {at}", from.name()), || (connects(from, at), ()));
 }
 
-/// A listener on each host.
+/// Open a listener on each host.
 fn listeners(network: &Network) -> Vec<TcpListener> {
     network.each(|host| host.run(|| Ok(TcpListener::bind((host.ipv4(), PORT))?))).unwrap()
 }
 
-/// Sends so many numbered packets; those that came, in the order in which they did, and how long each took.
+/// Send numbered packets; returns those received, in the order of arrival, with the delay of each.
 fn packets(from: &Host, to: &Host, count: usize) -> Result<Vec<(usize, Duration)>> {
     let receiver = to.run(|| Ok(UdpSocket::bind((to.ipv4(), 0))?))?;
     let at = receiver.local_addr()?;
     let sender = from.run(|| Ok(UdpSocket::bind((from.ipv4(), 0))?))?;
     receiver.set_read_timeout(Some(SILENCE))?;
-    // The sender may stand still for a while.
+    // The sender may be suspended for a while.
     let is_sent = AtomicBool::new(false);
-    // One ahead, so that none of those that count waits for the hosts to find each other.
+    // One packet ahead, so that none of the counted ones waits for address resolution.
     let _ = sender.send_to(&usize::MAX.to_be_bytes(), at);
     let _ = receiver.recv(&mut [0; 8]);
     let receive = || {
@@ -68,9 +68,9 @@ fn packets(from: &Host, to: &Host, count: usize) -> Result<Vec<(usize, Duration)
         let mut sent = Vec::new();
         for number in 0..count {
             sent.push(wait::now());
-            // An error of an earlier packet, which no one took, may be told with this one.
+            // A pending error of an earlier packet may be reported with this one.
             let _ = sender.send_to(&number.to_be_bytes(), at);
-            // A pace at which no buffer is full, and that packets of a jittery link overtake each other at.
+            // A pace at which no buffer fills, and at which packets of a jittery link overtake each other.
             std::thread::sleep(MS / 4);
         }
         is_sent.store(true, Ordering::Relaxed);
@@ -79,12 +79,12 @@ fn packets(from: &Host, to: &Host, count: usize) -> Result<Vec<(usize, Duration)
     })
 }
 
-/// How many of 100 packets came.
+/// Number of packets received of 100.
 fn of_100(network: &Network, from: &str, to: &str) -> usize {
     packets(network.host(from), network.host(to), 100).unwrap().len()
 }
 
-/// Sends bytes that only the seed knows by TCP; the time until all of them came, as they were sent.
+/// Send bytes from a seed by TCP; returns the time until all of them were received correctly.
 fn transfer(from: &Host, to: &Host, length: usize) -> Result<Duration> {
     let mut random = Random::new(length as u64);
     let bytes: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
@@ -125,7 +125,7 @@ fn hosts_reach_each_other_by_address_and_name() {
         let _listening = two.run(|| Ok(TcpListener::bind((address, PORT))?)).unwrap();
         connects_at_last(one, (IpAddr::from(address), PORT).into());
     }
-    // Loopback is each host's own.
+    // Each host has its own loopback.
     let _listening = two.run(|| Ok(TcpListener::bind(("127.0.0.1", PORT + 1))?)).unwrap();
     let loopback = SocketAddr::from(([127, 0, 0, 1], PORT + 1));
     connects_at_last(two, loopback);
@@ -146,7 +146,7 @@ fn what_is_cut_is_cut_both_ways_or_one_way_and_heals() {
         return;
     };
     let network = lab.network(3).unwrap();
-    // Where none are to come none does, ever.
+    // If no packets are expected, none may ever arrive.
     let both = |expected: (usize, usize)| {
         undisturbed("packets both ways", || {
             let came = (of_100(&network, "h1", "h2"), of_100(&network, "h2", "h1"));
@@ -181,7 +181,7 @@ fn a_partition_parts_groups_and_leaves_each_whole() {
     };
     let network = lab.network(5).unwrap();
     let _listeners = listeners(&network);
-    // Whom each host reaches.
+    // The hosts that each host reaches.
     let reached = |expected: &str| {
         let reached = network.each(|from| {
             let all = network.hosts().iter().filter(|to| connects(from, (to.ipv4(), PORT).into()));
@@ -217,7 +217,7 @@ fn losses_are_about_as_many_as_were_asked_for() {
     for (from, to) in [(one, two), (two, one)] {
         let lost = lost(from, to);
         println!("{} to {}: {lost} of 2000 lost", from.name(), to.name());
-        // One in ten, more or less by at most 4.5 standard deviations of that.
+        // One in ten, plus or minus 4.5 standard deviations.
         assert!((140..=260).contains(&lost), "{lost}");
     }
     network.loss("h2", 0).unwrap();
@@ -229,7 +229,7 @@ fn a_limited_link_takes_its_time() {
     let Some(lab) = lab::enter("lab_network::a_limited_link_takes_its_time").unwrap() else { return };
     let network = lab.network(2).unwrap();
     let (one, two) = (network.host("h1"), network.host("h2"));
-    // A megabit, each way.
+    // A megabit, in each direction.
     let within = |most: Duration, state: &str| {
         undisturbed(state, || {
             let times = [(one, two), (two, one)].map(|(from, to)| transfer(from, to, 125_000).unwrap());
@@ -239,15 +239,15 @@ fn a_limited_link_takes_its_time() {
     };
     within(MS * 600, "free");
     network.rate("h2", 1000).unwrap();
-    // A second, less what passes at a stroke, more for heads and repetitions.
+    // About a second: less the burst, plus headers and retransmissions.
     let limited = within(MS * 4000, "at 1 Mbit/s");
     assert!(limited.iter().all(|time| *time > MS * 700), "{limited:?}");
     network.full_rate("h2").unwrap();
     within(MS * 600, "free again");
 }
 
-/// What `measure` gives, once it is what it should be: a machine that is busy with something else makes things later, and then it
-/// is measured again.
+/// Repeat a measurement until it is as expected: a machine that is busy with other work delays everything,
+/// and then it is measured again.
 fn undisturbed<T>(what: &str, mut measure: impl FnMut() -> (bool, T)) -> T {
     let look = || match measure() {
         (true, found) => Ok(Seen::Done(found)),
@@ -256,7 +256,7 @@ fn undisturbed<T>(what: &str, mut measure: impl FnMut() -> (bool, T)) -> T {
     wait::until(ANEW_MAX, what, look).unwrap()
 }
 
-/// The spread of a flow's times, half of which are to be less than `most`.
+/// Distribution of a flow's times; the median must be less than `most`.
 fn median_within(most: Duration, what: &str, from: &Host, to: &Host) -> (Trials, usize, usize) {
     undisturbed(what, || {
         let found = measured(from, to);
@@ -264,8 +264,9 @@ fn median_within(most: Duration, what: &str, from: &Host, to: &Host) -> (Trials,
     })
 }
 
-/// What was measured of a flow, which is told: the spread of times, and how many came before one sent earlier.
-#[allow(clippy::print_stdout)] // A story's output is what is read when it fails.
+/// Measure a flow and print it: the distribution of times, the number of overtaken packets, and the number
+/// received.
+#[allow(clippy::print_stdout)] // A test's output is read when it fails.
 fn measured(from: &Host, to: &Host) -> (Trials, usize, usize) {
     let came = undisturbed("each packet", || {
         let came = packets(from, to, 400).unwrap();
@@ -317,7 +318,7 @@ fn a_late_link_delays_reorders_and_duplicates() {
     for (from, to) in [(one, two), (two, one)] {
         println!("a megabyte by TCP: {:?}", transfer(from, to, 1_000_000).unwrap());
     }
-    // The other faults reach a host with a late link too.
+    // The other faults also work on a host with a late link.
     network.cut_one_way("h1", "h2").unwrap();
     undisturbed("one way", || (of_100(&network, "h2", "h1") >= 100, ()));
     assert_eq!(of_100(&network, "h1", "h2"), 0);

@@ -1,8 +1,9 @@
-//! A proxy before a firewall, with the real program: who is inside only dials out, and is asked from outside all the same.
+//! A proxy outside a firewall, with the real program: hosts inside only dial out, and are nevertheless
+//! queried from outside.
 //!
-//! Rules: the firewalls are nft's, in the hosts' own namespaces, and each story first shows that its wall holds; nothing
-//! but the commands and lines of `docs/firewalls.md`.
-//! Not here: clients of other languages (`interop_proxy`), the proxy's rules (`proxy`).
+//! Rules: the firewalls are nft's, in the hosts' own namespaces, and each test first verifies that its
+//! firewall is effective; only the commands and lines of `docs/firewalls.md` are used.
+//! Not here: clients in other languages (`interop_proxy`), the proxy's rules (`proxy`).
 
 use serde_json::{Value, json};
 use std::net::{SocketAddr, TcpStream};
@@ -16,12 +17,12 @@ use system_tests::program;
 use system_tests::query::Answer;
 use system_tests::wait::Seen;
 
-/// Longest wait for a viewer's first answer through the proxy, from cold.
+/// Timeout for a viewer's first answer through the proxy, from a cold start.
 const FIRST: Duration = Duration::from_secs(60);
-/// How long a connection may take that no firewall holds up.
+/// Connection timeout if no firewall interferes.
 const CONNECTS: Duration = Duration::from_millis(700);
 
-/// Hosts: a directory and a proxy outside, two hosts of a domain inside, and somebody who looks.
+/// A directory and a proxy outside, two hosts of a domain inside, and a viewer's host.
 struct Site {
     directory: Directory,
     proxy: Proxy,
@@ -46,7 +47,7 @@ impl Site {
         Site { directory, proxy, domain, inside, viewer: viewer.clone(), secret }
     }
 
-    /// What the viewer's curl gets for `path`.
+    /// The answer to the viewer's curl for `path`.
     fn ask(&self, path: &str) -> Option<Value> {
         let login = format!("ana:{}", self.secret);
         let output = self.viewer.run(|| {
@@ -58,7 +59,7 @@ impl Site {
         serde_json::from_slice(&output.unwrap().stdout).ok()
     }
 
-    /// Waits until the viewer gets an answer that fits; how long that took.
+    /// Wait until the viewer gets a matching answer; returns the time taken.
     fn until(&self, path: &str, daemons: &[&Daemon], fits: impl Fn(&Value) -> bool) -> Duration {
         let look = || {
             Ok(match self.ask(path) {
@@ -77,7 +78,7 @@ fn reaches(from: &Host, to: &Host, port: u16) -> bool {
     from.run(|| Ok(TcpStream::connect_timeout(&at, CONNECTS)?)).is_ok()
 }
 
-/// Options of a sensor that keeps a registration with the proxy.
+/// Options of a sensor that registers with the proxy.
 fn via(proxy: &Proxy) -> Vec<String> {
     vec!["--via".to_owned(), proxy.contact.clone()]
 }
@@ -86,12 +87,12 @@ fn figure(daemon: &Daemon, name: &str) -> u64 {
     daemon.figure("overlay", name).unwrap()
 }
 
-#[allow(clippy::print_stdout)] // A story's output is what is read when it fails.
+#[allow(clippy::print_stdout)] // A test's output is read when it fails.
 fn tell(line: &str) {
     println!("{line}");
 }
 
-/// Subscribes to every process of an inside host, 64 times a second; how long the first took to come.
+/// Subscribe to every process of an inside host, 64 times a second; returns the time until the first entry.
 fn first_processes_at_64_hz(ask: impl Fn(&str, Value) -> Value) -> Duration {
     let subscribed = ask("sensor.subscribe", json!({ "domain": "UT-ICL", "host": "h4", "rate": 64 }));
     let id = &subscribed["subscription"];
@@ -112,11 +113,11 @@ fn a_site_that_takes_nothing_in_is_asked_through_the_proxy() {
     let stranger = Domain::create("CERN", std::slice::from_ref(&site.viewer)).unwrap();
     let directory = site.directory.start(&[], &[&site.domain, &stranger]).unwrap();
     let proxy = site.proxy.start(std::slice::from_ref(&site.directory), "").unwrap();
-    // The two inside reach each other; of what comes from elsewhere only answers pass.
+    // The two inside reach each other; from elsewhere only replies pass.
     for host in &site.inside {
         Wall::NoInbound { but: site.inside.iter().map(Host::ipv4).collect() }.put_up(host).unwrap();
     }
-    // Whichever of them represents the domain has to be reached.
+    // Either of them may be the representative, which must be reachable.
     let directories = std::slice::from_ref(&site.directory);
     let sensors = site.domain.start(directories, |_| via(&site.proxy)).unwrap();
     assert!(!reaches(&site.viewer, &site.inside[0], 7318), "the wall has a hole");
@@ -141,7 +142,7 @@ fn a_site_that_takes_nothing_in_is_asked_through_the_proxy() {
     }
     assert_eq!(figure(&sensors[0], "registrations"), 1, "{}", sensors[0].told());
 
-    // The command line comes in by the same door.
+    // The command line uses the same listener.
     let secret = site.viewer.folder().join("secret");
     std::fs::write(&secret, &site.secret).unwrap();
     std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
@@ -162,7 +163,7 @@ fn a_site_that_takes_nothing_in_is_asked_through_the_proxy() {
     });
     tell(&format!("processes of an inside host come at 64 Hz, the first within {} ms", took.as_millis()));
 
-    // A daemon of another place finds the domain by its name, through the proxy, which sees bytes alone.
+    // A daemon elsewhere finds the domain by its name, through the proxy, which sees only encrypted bytes.
     let far = stranger.start(directories, |_| Vec::new()).unwrap();
     let look = || {
         let answer = far[0].ask("domain.hosts", &json!({ "domain": "UT-ICL" }))?;
@@ -175,7 +176,7 @@ fn a_site_that_takes_nothing_in_is_asked_through_the_proxy() {
     tell(&format!("another domain's daemon gets an answer through the proxy after {} ms", took.as_millis()));
     assert!(figure(&proxy, "circuits_total") >= 1, "{}", proxy.told());
 
-    // The proxy dies: its registrations come back by themselves.
+    // The proxy dies: registrations with the new one are restored automatically.
     proxy.kill().unwrap();
     let proxy = site.proxy.start(directories, "").unwrap();
     let took = site.until("/d/UT-ICL/api/v1/domain.hosts", &[&proxy, &sensors[0]], hosts);
@@ -191,7 +192,7 @@ fn a_private_cluster_is_asked_through_its_head() {
     let directory = site.directory.start(&[], &[&site.domain]).unwrap();
     let proxy = site.proxy.start(std::slice::from_ref(&site.directory), "").unwrap();
     let [head, worker] = &site.inside;
-    // The worker has a private address, and no way but to the head, which passes nothing on.
+    // The worker has a private address, and a route only to the head, which forwards nothing.
     let private = Wall::private(head, worker).unwrap();
     std::fs::write(
         head.folder().join("sensor.toml"),
@@ -309,10 +310,10 @@ fn a_site_with_an_http_proxy_alone_is_asked_through_both() {
     tell(&format!("a site with an HTTP proxy alone is seen from outside after {} ms", took.as_millis()));
 }
 
-/// The port of a site's HTTP proxy.
+/// Port of a site's HTTP proxy.
 pub(super) const SQUID: u16 = 3128;
 
-/// A site's own HTTP proxy, until it is dropped.
+/// A site's own HTTP proxy, killed when it is dropped.
 pub(super) struct Squid(std::process::Child);
 
 impl Squid {
@@ -336,7 +337,7 @@ impl Squid {
 
 impl Drop for Squid {
     fn drop(&mut self) {
-        // It may have ended by itself, and then the story has failed.
+        // It may have ended by itself, and then the test has failed.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,9 +1,11 @@
-//! Two sites behind translators, which know each other through a proxy alone, come to speak directly; and where their translators
-//! do not let them, they go on through the proxy.
+//! Hole punching: two sites behind NATs, which know each other only through a proxy, establish a direct
+//! connection; if their NATs do not allow it, they continue through the proxy.
 //!
-//! Rules: translators are nft's, and take nothing in that was not asked for; each story first shows that neither host is
-//! reached from the other's site; a question is answered at the beginning and at the end, whatever came of it between.
-//! Not here: how a host comes to its proxy (`lab_reach`, `lab_ladder`), the same without translators (`overlay/tests/net`).
+//! Rules: the NATs are nft's, and let no unsolicited connections in; each test first verifies that neither
+//! host can be reached from the other site; a query is answered at the start and at the end, whatever happens
+//! between.
+//! Not here: how a host reaches its proxy (`lab_reach`, `lab_ladder`), the same without NATs
+//! (`overlay/tests/net`).
 
 use super::lab_ladder::{reaches, reaches_at_last, tell};
 use serde_json::{Value, json};
@@ -15,27 +17,28 @@ use system_tests::lab::{self, Daemon, Delay, Host, Network, Stopwatch};
 use system_tests::query::Answer;
 use system_tests::wait::Seen;
 
-/// Longest wait for what has to come.
+/// Timeout for anything that is expected.
 const LAST: Duration = Duration::from_secs(90);
 
-/// What a translator does with a connection that no one inside began.
+/// Reaction of a NAT to an unsolicited connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unasked {
     Dropped,
     Refused,
 }
 
-/// A directory and a proxy outside; two domains of one host, each behind a translator, of which one registers with the proxy.
+/// A directory and a proxy outside; two domains of one host, each behind a NAT; only one of them registers
+/// with the proxy.
 struct Sites {
     directory: Directory,
     proxy: Proxy,
     asked: Domain,
     asker: Domain,
-    /// Each with its translator before it.
+    /// Each host, after its NAT.
     inside: [(Host, Host); 2],
 }
 
-/// What runs of it.
+/// Running daemons of the sites.
 struct Running {
     directory: Daemon,
     proxy: Daemon,
@@ -54,8 +57,8 @@ impl Sites {
         Sites { directory, proxy, asked, asker, inside }
     }
 
-    /// Each behind its translator, `how` in the words of nft; to the first of them a port may be led in. What comes by itself is
-    /// dropped without a word, as homes and most sites have it, or else refused.
+    /// Put each host behind its NAT, with nft's statement `how`; a port may be forwarded to the first.
+    /// Unsolicited packets are dropped silently, as in homes and most sites, or refused.
     fn translate(&self, how: &str, led: Option<u16>, unasked: Unasked) {
         for (nth, (outer, inside)) in (0_u8..).zip(&self.inside) {
             let private = Wall::private_within(8 + nth, outer, inside).unwrap();
@@ -86,7 +89,7 @@ impl Running {
         [&self.asker, &self.asked, &self.proxy, &self.directory].map(Daemon::told).join("\n---\n")
     }
 
-    /// Whether a question of one site about the other is answered.
+    /// Whether a query of one site about the other is answered.
     fn answers(&self) -> Result<(), String> {
         let answer = self.asker.ask("domain.hosts", &json!({ "domain": "UT-ICL" }));
         let is_one = |answer: &Value| answer["hosts"].as_array().is_some_and(|hosts| hosts.len() == 1);
@@ -94,7 +97,7 @@ impl Running {
         if is_whole { Ok(()) } else { Err(format!("{answer:?}")) }
     }
 
-    /// Asks again and again until it is so, every answer being a good one; how long that took.
+    /// Repeat the query until the condition holds, requiring an answer each time; returns the time taken.
     fn until(&self, what: &str, is_so: impl Fn() -> bool) -> Duration {
         let look = || {
             self.answers().unwrap_or_else(|error| panic!("{what}: {error}\n{}", self.told()));
@@ -104,7 +107,8 @@ impl Running {
         found.unwrap_or_else(|error| panic!("{error:#}\n{}", self.told())).0
     }
 
-    /// The first answer, from cold; and neither is reached by what the other could dial.
+    /// Wait for the first answer, from a cold start, and verify that neither host can be reached at an
+    /// address the other could dial.
     fn begin(&self, sites: &Sites) {
         let look = || Ok(self.answers().map_or_else(Seen::NotYet, Seen::Done));
         let found = Stopwatch::start().until(LAST, "an answer from the other site", look);
@@ -120,7 +124,8 @@ impl Running {
         format!("asker: {}; asked: {}", of(&self.asker), of(&self.asked))
     }
 
-    /// Both come to speak directly, the circuit ends, and the proxy is needed no more.
+    /// Wait until both use a direct connection and the circuit ends, and verify that the proxy is no longer
+    /// needed.
     fn come_to_speak_directly(self) {
         let both = [&self.asker, &self.asked];
         let took = self.until("a direct connection", || both.iter().all(|it| figure(it, "by_punched") == 1));
@@ -155,7 +160,7 @@ fn two_sites_whose_translators_keep_ports_come_to_speak_directly() {
     running.come_to_speak_directly();
 }
 
-/// Both have to be under way before either arrives: who is told of it too early is refused.
+/// Both must dial before either packet arrives: a dial that starts too early is refused.
 #[test]
 fn two_sites_that_refuse_what_comes_too_early_meet_midway() {
     let name = "lab_punch::two_sites_that_refuse_what_comes_too_early_meet_midway";
@@ -192,7 +197,8 @@ fn two_sites_whose_translators_draw_ports_go_on_through_the_proxy() {
     running.answers().unwrap();
 }
 
-/// A port that an administrator leads in is found by the same dialling, though no one wrote it into `advertise`.
+/// A port that an administrator forwards is found by the same dialling, although it is not listed in
+/// `advertise`.
 #[test]
 fn a_port_that_is_led_in_is_found_too() {
     let name = "lab_punch::a_port_that_is_led_in_is_found_too";

@@ -1,9 +1,9 @@
-//! Five kinds of address translation times five firewalls: a host inside is asked from outside each time, from cold, and each
-//! says by which rung.
+//! Reachability: five kinds of NAT times five firewalls; a host inside is queried from outside each time,
+//! from a cold start, and each result states the transport.
 //!
-//! Rules: translators and firewalls are nft's; every way is tried by a sensor that was just started; none takes longer
-//! than [`FIRST_MAX`], and all are printed.
-//! Not here: each firewall looked at for itself (`lab_ladder`, `lab_proxy`).
+//! Rules: NATs and firewalls are nft's; every combination is tried by a sensor that was just started; none
+//! takes longer than [`FIRST_MAX`], and all are printed.
+//! Not here: tests of each firewall alone (`lab_ladder`, `lab_proxy`).
 
 use super::lab_ladder::{BOX, Middlebox, Running, Site, WEB, reaches, reaches_at_last, tell};
 use super::lab_proxy::{SQUID, Squid};
@@ -14,11 +14,11 @@ use system_tests::lab::walls::Wall;
 use system_tests::lab::{self, Daemon, Host, Stopwatch};
 use system_tests::wait::Seen;
 
-/// From the start of the sensor to its first answer outside, at most.
+/// Longest time from the start of the sensor to its first answer outside.
 const FIRST_MAX: Duration = Duration::from_secs(15);
-/// How often that is measured where it was not so.
+/// How often a failed measurement is tried.
 const TRIES: usize = 3;
-/// What a firewall forgets that was idle so long, in seconds.
+/// Idle timeout of the firewall, in seconds.
 const IDLE_SECS: u32 = 30;
 
 /// A firewall of the table.
@@ -54,7 +54,7 @@ impl Kind {
     }
 }
 
-/// All firewalls behind the translators that `translate` makes of two hosts for the one inside.
+/// Try all firewalls behind the NATs that `translate` sets up on two hosts for the one inside.
 fn table(name: &str, translate: impl Fn(&Host, &Host, &Host)) {
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let network = lab.network(7).unwrap();
@@ -77,7 +77,7 @@ fn table(name: &str, translate: impl Fn(&Host, &Host, &Host)) {
             if found == kind.rung() && took <= FIRST_MAX {
                 break;
             }
-            // The machine may have stood still: from cold, again.
+            // The machine may have been suspended: try again from a cold start.
             tell(&format!("{name} {kind:?}: carried by {found} after {} ms, tried anew", took.as_millis()));
             daemon.kill().unwrap();
             (took, found, daemon) = first_answer(&site, &running, kind);
@@ -97,7 +97,7 @@ fn table(name: &str, translate: impl Fn(&Host, &Host, &Host)) {
     }
 }
 
-/// Longer idle than is remembered, and no connection ended.
+/// Stay idle for longer than the firewall's timeout; no connection may end.
 fn stays(daemon: &Daemon) {
     let ended = || daemon.figure("overlay", "disconnected_total").unwrap();
     let (before, watch) = (ended(), Stopwatch::start());
@@ -109,7 +109,7 @@ fn stays(daemon: &Daemon) {
     waited.unwrap();
 }
 
-/// Starts the sensor, until it is asked from outside.
+/// Start the sensor, and wait until it is queried from outside.
 fn first_answer(site: &Site, running: &Running, kind: Kind) -> (Duration, String, Daemon) {
     let mut section = format!(
         "[overlay]\nvia = [{:?}]\ndirectories = [{:?}]\n",
@@ -142,7 +142,7 @@ fn first_answer(site: &Site, running: &Running, kind: Kind) -> (Duration, String
     (took, found, daemon)
 }
 
-/// One translator, in the words of nft; `port` of it is led in.
+/// One NAT, with nft's statement `how`; `port` of it is forwarded.
 fn by(how: &'static str, port: Option<u16>) -> impl Fn(&Host, &Host, &Host) {
     move |_, inner, inside| {
         let private = Wall::private(inner, inside).unwrap();

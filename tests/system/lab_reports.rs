@@ -1,9 +1,11 @@
-//! Real logs, tailed on every host of a domain, arrive at its representative once each, whoever that is and however
-//! often it is killed.
+//! Real logs, tailed on every host of a domain, arrive at its representative once each, whichever host that
+//! is and however often it is killed.
 //!
-//! Each host's log grows and is rotated while representatives are killed with SIGKILL. In the end the store of the
-//! last one is held against what was written; and one who read on from a cursor through all of it has missed nothing.
-//! Not here: how soon there is another representative (`lab_domain`), one sensor killed alone (`kill9`).
+//! Each host's log grows and is rotated while representatives are killed with SIGKILL. At the end the store
+//! of the last one is compared with what was written; and a reader that continued from its cursor throughout
+//! has missed nothing.
+//! Not here: how soon there is another representative (`lab_domain`), a single sensor that is killed
+//! (`kill9`).
 
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -16,40 +18,40 @@ use system_tests::ledger::Ledger;
 use system_tests::logs::{Growth, ROTATED_KEPT, Writer};
 use system_tests::wait::Seen;
 
-/// Hosts of the domain.
+/// Number of hosts in the domain.
 const HOSTS: u16 = 4;
 /// Kills of representatives.
 const KILLS: usize = 2;
-/// How each log grows: what five sensors of one machine, built for debugging, keep up with.
+/// Growth of each log: a rate that five sensors on one machine, built for debugging, can process.
 const GROWTH: Growth = Growth {
     lines_per_sec: 300,
     rotate_every: Duration::from_secs(3),
     ahead_max: 20_000,
     kept: ROTATED_KEPT,
 };
-/// Lines that every log gets after each kill before the next.
+/// Lines that every log gets between two kills.
 const LINES_BETWEEN: usize = 600;
-/// Longest wait for events to arrive.
+/// Timeout for events to arrive.
 const ARRIVED: Duration = Duration::from_secs(120);
-/// The same where it is known that they are not as they should be.
+/// The same if it is known that events are missing.
 const ARRIVED_IN_VAIN: Duration = Duration::from_secs(8);
 fn log(host: &Host) -> PathBuf {
     host.folder().join("logs/slurmctld.log")
 }
 
-/// What makes a host's sensor follow its log, from the beginning.
+/// Options that make a host's sensor follow its log, from the start.
 fn options(host: &Host) -> Vec<String> {
     vec!["--tail".to_owned(), format!("{}=slurmctld", log(host).display())]
 }
 
-/// How a story ended.
+/// Result of a run.
 struct Told {
     written: BTreeMap<String, usize>,
-    /// What the last representative holds.
+    /// Events stored by the last representative.
     stored: Account,
-    /// What one saw who read on all the time.
+    /// Events received by the reader that continued throughout.
     read: Account,
-    /// `domain.hosts` and the like, as each daemon answers.
+    /// `domain.hosts` and other answers of each daemon.
     answers: Vec<String>,
     notes: Vec<String>,
 }
@@ -76,13 +78,13 @@ impl Story {
         Story { daemons, writers, reader: Account::default(), current, notes: Vec::new() }
     }
 
-    /// Reads on until every log has so many lines more and all of them came out, once there are lines more.
+    /// Read until every log has this many more lines and all of them were received.
     fn grow(&mut self, lines: usize) {
         let aims: BTreeMap<String, usize> =
             self.writers.iter().map(|(host, writer)| (host.clone(), writer.written() + lines)).collect();
         let (daemons, reader, writers) = (&self.daemons, &mut self.reader, &self.writers);
         let look = || {
-            // Whoever represents the domain is asked by way of the others too.
+            // The representative is queried through the other members too.
             for daemon in daemons {
                 reader.read(daemon, true)?;
             }
@@ -101,7 +103,7 @@ impl Story {
         }
     }
 
-    /// Kills the representative while logs grow; its sensor is started again, on an empty state if it is to `forget`.
+    /// Kill the representative while logs grow; its sensor is restarted, with an empty state if `forget`.
     fn kill(&mut self, forget: bool) {
         let at = self.daemons.iter().position(|daemon| daemon.host().name() == self.current).unwrap();
         let dead = self.daemons.swap_remove(at);
@@ -128,7 +130,7 @@ impl Story {
                 reader.read(daemon, true)?;
             }
             let is_told = |daemon: &Daemon| {
-                // Where it does not answer for a moment it is asked again.
+                // If it does not answer for a moment, it is queried again.
                 let told = daemon.result("domain.summary", &json!({})).unwrap_or_default();
                 usize::try_from(told["events"].as_u64().unwrap_or(0)).unwrap_or(0)
             };
@@ -142,7 +144,7 @@ impl Story {
         if let Err(error) = Stopwatch::start().until(patience, "all events", look) {
             self.notes.push(format!("{error:#}"));
         }
-        // Between two questions a host may be silent for a moment.
+        // Between two queries a host may be silent for a moment.
         let alike = || {
             let answers: Vec<String> = daemons.iter().map(answers_of).collect();
             let is_alike = answers.iter().all(|answer| *answer == answers[0]);
@@ -159,7 +161,7 @@ impl Story {
     }
 }
 
-/// What does not change from one moment to the next in a daemon's answers for the domain.
+/// The stable parts of a daemon's answers for the domain.
 fn answers_of(daemon: &Daemon) -> String {
     let ask = |method: &str| daemon.result(method, &json!({ "limit": 10_000 }));
     let hosts = daemon.result("domain.hosts", &json!({})).unwrap();
@@ -206,7 +208,8 @@ fn every_line_arrives_once_however_often_the_representative_is_killed() {
     assert!(told.answers.iter().all(|answer| *answer == told.answers[0]), "{:#?}", told.answers);
 }
 
-/// The control: a representative that comes back without its state has lost what only it had, and it shows.
+/// The control: a representative that comes back without its state has lost events that only it had, and the
+/// test detects it.
 #[test]
 fn a_sensor_that_forgets_is_found_out() {
     let name = "lab_reports::a_sensor_that_forgets_is_found_out";

@@ -1,5 +1,5 @@
-//! What an operator reads of a grid in which something died: service discovery tells each host as its representative
-//! does, and daemons tell the same of domains, and what is wrong with them, when no directory is left.
+//! An operator's view of a grid in which daemons died: service discovery lists each host as its
+//! representative does, and daemons agree on domains, and report the problem, when no directory is left.
 //!
 //! Rule: one domain and one directory; what is asserted is what `docs/methods.md` and `docs/command-line.md` promise.
 //! Not here: the forms of answers (`directory/tests/integration/prometheus.rs`), many domains (`lab_grid`).
@@ -13,7 +13,7 @@ use system_tests::program;
 use system_tests::query::Answer;
 use system_tests::wait::Seen;
 
-/// How a member tells of each host.
+/// State of each host according to a member.
 fn said(member: &Daemon) -> anyhow::Result<BTreeMap<String, String>> {
     let hosts = member.result("domain.hosts", &json!({}))?;
     let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
@@ -21,7 +21,7 @@ fn said(member: &Daemon) -> anyhow::Result<BTreeMap<String, String>> {
     Ok(rows.map(|row| (text(row, "host"), text(row, "state"))).collect())
 }
 
-/// How a directory tells Prometheus of each host.
+/// State of each host in a directory's targets for Prometheus.
 fn states(directory: &Daemon) -> anyhow::Result<BTreeMap<String, String>> {
     let told = directory.result("directory.targets", &json!({ "domain": "UT-ICL" }))?;
     let text = |labels: &Value, name: &str| labels[name].as_str().unwrap_or_default().to_owned();
@@ -29,7 +29,8 @@ fn states(directory: &Daemon) -> anyhow::Result<BTreeMap<String, String>> {
     Ok(rows.map(|it| (text(it, "__meta_visperf_host"), text(it, "__meta_visperf_state"))).collect())
 }
 
-/// Waits until service discovery tells the states that a member tells, these among them; how long that took.
+/// Wait until service discovery returns the same states as a member, and `wanted` accepts them; returns the
+/// time taken.
 fn told(directory: &Daemon, member: &Daemon, wanted: impl Fn(&BTreeMap<String, String>) -> bool) -> Duration {
     let look = || {
         let (states, said) = (states(directory)?, said(member)?);
@@ -39,7 +40,7 @@ fn told(directory: &Daemon, member: &Daemon, wanted: impl Fn(&BTreeMap<String, S
     Stopwatch::start().until(AGREED, "states of all hosts", look).unwrap().0
 }
 
-/// The exit code of a command on a host, and what it said.
+/// Exit code of a command on a host, and its standard error.
 fn ended(host: &Host, arguments: &[&str]) -> (Option<i32>, String) {
     let output = host.run(|| Ok(program::command(program::visperf()?).args(arguments).output()?)).unwrap();
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
@@ -92,8 +93,9 @@ fn what_died_is_told_as_it_is() {
     nobody_takes_the_record(server, &members, &representative);
 }
 
-/// All directories die: the representative says what is wrong, and each daemon says of the domain the same by either question.
-#[allow(clippy::print_stdout)] // A story's output is what is read when it fails.
+/// Kill the last directory: the representative reports the problem, and each daemon returns the same about
+/// the domain in both queries.
+#[allow(clippy::print_stdout)] // A test's output is read when it fails.
 fn nobody_takes_the_record(server: Daemon, members: &[Daemon], representative: &str) {
     let first = members.iter().find(|daemon| daemon.host().name() == representative).unwrap();
     let health = || first.result("daemon.info", &json!({})).map(|info| info["health"].to_string());
@@ -101,7 +103,7 @@ fn nobody_takes_the_record(server: Daemon, members: &[Daemon], representative: &
     server.kill().unwrap();
     let look = || {
         let health = health()?;
-        // Its log says it at the registrar's next turn, which may be later than the answer to who asks.
+        // Its log reports it at the registrar's next poll, which may be later than the answer to a query.
         let is_told = health.contains("no directory has taken this domain's record for")
             && first.told().contains("no directory has taken this domain's record for");
         Ok(if is_told { Seen::Done(health) } else { Seen::NotYet(health) })

@@ -1,8 +1,9 @@
-//! Two adjacent versions in one domain: half of the hosts run the previous program, which `VISPERF_PREVIOUS` names.
+//! Two adjacent versions in one domain: half of the hosts run the previous program, which `VISPERF_PREVIOUS`
+//! names.
 //!
-//! Events of all hosts reach the representative once, whichever version represents the domain; every host answers for every
-//! other; the domain passes from one version to the other and back. Then the previous hosts are upgraded in their state
-//! folders, and rolled back.
+//! Events of all hosts reach the representative once, whichever version represents the domain; every host
+//! answers for every other; the role passes from one version to the other and back. Then the hosts of the
+//! previous version are upgraded in their state folders, and rolled back.
 //! Not here: stored files of older formats (`formats`), the package (`tests/guest`).
 
 use serde_json::{Value, json};
@@ -17,19 +18,19 @@ use system_tests::ledger::Ledger;
 use system_tests::wait::Seen;
 use system_tests::{logs, program};
 
-/// Hosts of the domain; every second one runs the previous version at first.
+/// Number of hosts in the domain; initially every second one runs the previous version.
 const HOSTS: u16 = 4;
 /// Lines that each log gets at each step.
 const LINES: usize = 50;
-/// Longest wait for events to arrive.
+/// Timeout for events to arrive.
 const ARRIVED: Duration = Duration::from_secs(120);
 
-/// Which program a host runs.
+/// Version of the program on a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
-    /// The one under test.
+    /// The version under test.
     Current,
-    /// The one before it.
+    /// The previous version.
     Previous,
 }
 
@@ -39,7 +40,7 @@ struct Story {
     daemons: Vec<Daemon>,
     written: BTreeMap<String, usize>,
     reader: Account,
-    /// The key of each host's sensor: with its state folder it stays the same.
+    /// Key of each host's sensor, which stays the same with its state folder.
     keys: BTreeMap<String, Value>,
 }
 
@@ -48,7 +49,7 @@ fn log(host: &Host) -> PathBuf {
 }
 
 impl Story {
-    /// A domain that the current version creates and half of the hosts join by the previous one.
+    /// Create a domain by the current version; half of the hosts join by the previous one.
     fn begin(network: &Network) -> Story {
         let programs = [program::visperf().unwrap().to_owned(), program::previous().unwrap()];
         let kinds = [Version::Current, Version::Previous].into_iter().cycle();
@@ -79,7 +80,7 @@ impl Story {
         }
     }
 
-    /// Start a host's sensor, in the state folder that it has.
+    /// Start a host's sensor, in its existing state folder.
     fn start(&mut self, host: &Host) {
         if !log(host).exists() {
             std::fs::write(log(host), "").unwrap();
@@ -94,7 +95,7 @@ impl Story {
     }
 
     /// Stop a host's sensor and start it by another version, in the same state folder.
-    #[allow(clippy::print_stdout)] // What a story measures is read in its output.
+    #[allow(clippy::print_stdout)] // The measurements of a test are read in its output.
     fn change(&mut self, host: &str, to: Version) {
         let daemon = self.take(host);
         let at = daemon.host().clone();
@@ -104,8 +105,9 @@ impl Story {
         println!("{host} runs {to:?}");
     }
 
-    /// All agree, every log grows, every event arrives, and each host answers for each other; who represents the domain.
-    #[allow(clippy::print_stdout)] // What a story measures is read in its output.
+    /// Check that all agree, every log grows, every event arrives, and each host answers for each other;
+    /// returns the representative.
+    #[allow(clippy::print_stdout)] // The measurements of a test are read in its output.
     fn check(&mut self) -> (String, Version) {
         let (current, _) = agreed(&self.daemons, None).unwrap();
         settled(&self.daemons).unwrap();
@@ -144,7 +146,8 @@ impl Story {
         }
     }
 
-    /// The same of each host, wherever it is asked; and each sensor is the one that it was.
+    /// Check that each host's answers are the same wherever it is queried, and that each sensor has its
+    /// original key.
     fn ask_all(&mut self) {
         for far in &self.daemons {
             let name = far.host().name();
@@ -166,8 +169,9 @@ impl Story {
         }
     }
 
-    /// End all daemons of the representative's version, itself last, so that the other version follows; then start them again.
-    #[allow(clippy::print_stdout)] // What a story measures is read in its output.
+    /// Kill all daemons of the representative's version, itself last, so that the other version takes over;
+    /// then restart them.
+    #[allow(clippy::print_stdout)] // The measurements of a test are read in its output.
     fn hand_over(&mut self) -> Version {
         let (current, kind) = self.check();
         let of_kind = |name: &String| self.versions[name] == kind && *name != current;
@@ -194,7 +198,7 @@ impl Story {
         follows
     }
 
-    #[allow(clippy::print_stdout)] // What a story measures is read in its output.
+    #[allow(clippy::print_stdout)] // The measurements of a test are read in its output.
     fn end(mut self) {
         self.check();
         let stored = Account::stored(&self.daemons[0]).unwrap();
@@ -226,7 +230,7 @@ fn two_adjacent_versions_share_a_domain_through_fail_over_upgrade_and_roll_back(
         story.change(host, Version::Current);
         story.check();
     }
-    // Back again, and the issuer, whose state folder the current version made.
+    // Roll back, also the issuer, whose state folder the current version created.
     for host in ["h4", "h1", "h2"] {
         story.change(host, Version::Previous);
         story.check();

@@ -1,7 +1,7 @@
-//! A member that may only look, or that is an operator's desk: it publishes nothing, is no host of the table, and yet is
-//! answered whatever it asks about its domain, with directories and without.
+//! A member that is only a viewer, or an operator's workstation: it publishes nothing, is not listed as a
+//! host, and yet all its queries about its domain are answered, with directories and without.
 //!
-//! Not here: who is not let in (`lab_admission`), what an operator's orders do (`lab_control`).
+//! Not here: refused admissions (`lab_admission`), an operator's commands (`lab_control`).
 
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use system_tests::lab::{self, Daemon, Host};
 use system_tests::query::Answer;
 use system_tests::wait::{self, Seen};
 
-/// Longest wait for a new member to be let in and answered.
+/// Timeout for a new member to be admitted and answered.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Let `desk` in as one who only looks, and start its sensor.
+/// Admit `desk` as a viewer, and start its sensor.
 fn visitor(issuer: &Host, desk: &Host) -> Daemon {
     let state_of_issuer = state(issuer);
     let words = ["token", "create", "--role", "viewer", "--json", "--state", &state_of_issuer];
@@ -23,7 +23,7 @@ fn visitor(issuer: &Host, desk: &Host) -> Daemon {
     sensor(desk, &[]).unwrap()
 }
 
-/// The names in the table of hosts, as this daemon tells it, once there are so many.
+/// Names of the domain's hosts according to this daemon, once there are this many.
 fn hosts(daemon: &Daemon, count: usize) -> Vec<String> {
     wait::until(PATIENCE, "the domain's hosts", || {
         let answer = daemon.ask("domain.hosts", &json!({}))?;
@@ -53,7 +53,7 @@ fn is_answered_and_has_no_part(name: &str, has_directory: bool) {
     settled(&daemons).unwrap();
     let looking = visitor(&members[0], desk);
     assert_eq!(hosts(&looking, 4).len(), 4, "{}", looking.told());
-    // Each of them, whichever the desk reaches.
+    // Each of them, whichever the viewer's host is connected to.
     for member in members {
         let look = || match looking.result("sensor.metrics", &json!({ "host": member.name() })) {
             Ok(told) if !told["metrics"].as_array().unwrap().is_empty() => Ok(Seen::Done(())),

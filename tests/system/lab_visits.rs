@@ -1,9 +1,10 @@
-//! Visitors of a proxy over the overlay: what they are told passes the proxy unread, through whatever gets out of where they
-//! sit, and only for as long as, and as far as, their account says so.
+//! Clients of a proxy over the overlay: the answers pass the proxy unread, through whatever transport works
+//! at their site, and only as long as, and as far as, their account permits.
 //!
-//! Rules: every command is as somebody types it; what the proxy holds in its memory is looked at, and the same search finds
-//! what came in at its door.
-//! Not here: those who come by HTTP (`lab_proxy`, `lab_door`), the ladder of hosts inside (`lab_ladder`).
+//! Rules: every command is as a user types it; the proxy's memory is searched, and the same search finds what
+//! came in at its HTTPS listener.
+//! Not here: clients over HTTP (`lab_proxy`, `lab_door`), the ladder of transports of hosts inside
+//! (`lab_ladder`).
 
 use super::lab_ladder::{BOX, Middlebox, Site, WEB, reaches, tell};
 use serde_json::{Value, json};
@@ -20,16 +21,17 @@ use system_tests::program;
 use system_tests::query::Answer;
 use system_tests::wait::Seen;
 
-/// Longest wait for an answer through all that has to be there first.
+/// Timeout for an answer that needs everything else to be up first.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// Well before a visitor would log in again by itself, and find out.
+/// Well before a client would log in again by itself, and find out.
 const PUT_OUT: Duration = Duration::from_secs(30);
-/// Where `visperf tunnel` listens.
+/// Address where `visperf tunnel` listens.
 const TUNNEL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7327);
-/// The name of a process that only the inside host has; the system cuts names at 15 bytes.
+/// Name of a process that only the inside host has; the system cuts names at 15 bytes.
 const HUSH: &str = "hush7c41e0b9d2";
 
-/// An account at `proxy`, its secret in a file of `viewer`: the options that lead through it.
+/// Create an account at `proxy`, with its secret in a file of `viewer`; returns the options to query through
+/// it.
 fn login(proxy: &Proxy, viewer: &Host, name: &str, granted: &[&str]) -> Vec<String> {
     let secret = proxy.account(name, granted).unwrap();
     let file = viewer.folder().join(format!("{name}.secret"));
@@ -40,7 +42,7 @@ fn login(proxy: &Proxy, viewer: &Host, name: &str, granted: &[&str]) -> Vec<Stri
     words.map(str::to_owned).to_vec()
 }
 
-/// `visperf WORDS…` on `host`.
+/// Run `visperf WORDS…` on `host`.
 fn type_in(host: &Host, words: &[&str], login: &[String]) -> anyhow::Result<String> {
     let output = host.run(|| Ok(command(host)?.args(words).args(login).output()?))?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -48,14 +50,14 @@ fn type_in(host: &Host, words: &[&str], login: &[String]) -> anyhow::Result<Stri
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// The program, which remembers domains in the host's own folder.
+/// The program, with its known domains in the host's own folder.
 fn command(host: &Host) -> anyhow::Result<Command> {
     let mut command = program::command(program::visperf()?);
     command.env("VISPERF_KNOWN_DOMAINS", host.folder().join("known_domains"));
     Ok(command)
 }
 
-/// Wait until this command is answered.
+/// Wait until this command succeeds; returns its output and the time taken.
 fn answered(host: &Host, words: &[&str], login: &[String], told: impl Fn() -> String) -> (String, Duration) {
     let look = || {
         Ok(match type_in(host, words, login) {
@@ -68,7 +70,7 @@ fn answered(host: &Host, words: &[&str], login: &[String], told: impl Fn() -> St
     (text, time)
 }
 
-/// Something that runs on a host until this is dropped.
+/// A process on a host, killed when it is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -78,19 +80,19 @@ impl Drop for Running {
     }
 }
 
-/// `visperf tunnel` on `host`.
+/// Start `visperf tunnel` on `host`.
 fn tunnel(host: &Host, login: &[String]) -> Running {
     let said = std::fs::File::create(host.folder().join("tunnel")).unwrap();
     let child = host.run(|| Ok(command(host)?.arg("tunnel").args(login).stderr(said).spawn()?));
     Running(child.unwrap())
 }
 
-/// What it has said.
+/// The tunnel's output so far.
 fn tunnel_said(host: &Host) -> String {
     std::fs::read_to_string(host.folder().join("tunnel")).unwrap()
 }
 
-/// Wait until `method` is answered there.
+/// Wait until `method` is answered through the tunnel.
 fn told(host: &Host, method: &str, params: &Value) -> (Value, Duration) {
     let look = || {
         Ok(match host.ask(TUNNEL, method, params) {
@@ -103,7 +105,7 @@ fn told(host: &Host, method: &str, params: &Value) -> (Value, Duration) {
     (value, time)
 }
 
-/// Whether `needle` stands anywhere in what a process may write.
+/// Whether `needle` is anywhere in the writable memory of a process.
 fn remembers(daemon: &Daemon, needle: &[u8]) -> bool {
     let maps = std::fs::read_to_string(format!("/proc/{}/maps", daemon.pid())).unwrap();
     let mut memory = std::fs::File::open(format!("/proc/{}/mem", daemon.pid())).unwrap();
@@ -113,7 +115,7 @@ fn remembers(daemon: &Daemon, needle: &[u8]) -> bool {
         let [from, until] = [from, until].map(|end| u64::from_str_radix(end, 16).unwrap());
         let mut bytes = vec![0; usize::try_from(until - from).unwrap()];
         let read = memory.seek(SeekFrom::Start(from)).and_then(|_| memory.read_exact(&mut bytes));
-        // A part that is gone meanwhile holds nothing.
+        // A mapping that is gone meanwhile contains nothing.
         read.is_ok() && bytes.windows(needle.len()).any(|window| window == needle)
     })
 }
@@ -146,7 +148,8 @@ fn what_a_visitor_is_told_passes_the_proxy_unread() {
     let (text, _) = answered(&site.viewer, &watching, &ana, all);
     assert!(text.contains(HUSH), "{text}");
     assert!(!remembers(&running.proxy, HUSH.as_bytes()), "the proxy has read what it carried");
-    // By its door it reads what it hands on, and the search finds that, in what was not written over yet.
+    // At its HTTPS listener the proxy reads what it forwards, and the search finds that, unless it was
+    // overwritten already.
     let look = || {
         let door = site.ask("/d/UT-ICL", &asking)?;
         anyhow::ensure!(door.contains(HUSH), "{door}");
@@ -156,8 +159,8 @@ fn what_a_visitor_is_told_passes_the_proxy_unread() {
     Stopwatch::start().until(PATIENCE, "the search to find what came in at the door", look).unwrap();
 }
 
-/// A visitor out of whose site `kind` alone gets, or one port where there is none, comes by `rung`: by whatever stands first
-/// where several may.
+/// A client whose site lets out only traffic of `kind`, or one port without it, uses the transport `rung`:
+/// whichever comes first if several are possible.
 fn from_behind(name: &str, kind: Option<&str>, rung: Option<&str>) {
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let network = lab.network(5).unwrap();
@@ -222,7 +225,7 @@ fn a_visitor_sees_what_its_account_says_and_no_longer_than_it_is_there() {
     let figures = login(&site.proxy, &site.viewer, "fay", &["--domain", "UT-ICL", "--calls", "figures"]);
     let elsewhere = login(&site.proxy, &site.viewer, "eve", &["--domain", "CERN"]);
     let running = site.start_outside();
-    // So that the proxy carries them, and can end that.
+    // The firewall makes the proxy carry these clients, so that it can end that.
     Wall::NoInbound { but: Vec::new() }.put_up(&site.inside).unwrap();
     let sensor = site.start_inside();
     let all = || [&sensor, &running.proxy, &running.directory].map(Daemon::told).join("\n---\n");

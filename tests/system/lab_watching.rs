@@ -1,8 +1,9 @@
-//! Who watches a domain goes on: when its representative dies, and when the proxy through which it is asked is restarted.
+//! Watching a domain continues: when its representative dies, and when the proxy through which it is queried
+//! is restarted.
 //!
-//! Rules: the commands as somebody types them, by the proxy's door, over the overlay, and at a directory; every event of whoever
-//! represents the domain comes once. What ends them is that their account is gone.
-//! Not here: who follows at the door by any program (`lab_follow`), who asks once (`lab_visits`).
+//! Rules: the commands as a user types them, at the proxy's HTTPS listener, over the overlay, and at a
+//! directory; every event of the representative arrives once. The commands end when their account is removed.
+//! Not here: following at the HTTPS listener by any program (`lab_follow`), single queries (`lab_visits`).
 
 use super::lab_ladder::{WEB, tell};
 use serde_json::{Value, json};
@@ -20,16 +21,16 @@ use system_tests::lab::{self, Daemon, Host, Stopwatch};
 use system_tests::program;
 use system_tests::wait::Seen;
 
-/// Longest wait for anything that is to come.
+/// Timeout for anything that is expected.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The faults' code of a command.
+/// Exit code of a command for a fault.
 const FAULT: i32 = 4;
 
 fn log(host: &Host) -> PathBuf {
     host.folder().join("slurmctld.log")
 }
 
-/// The logs of `host` tell that these jobs were submitted.
+/// Write submissions of these jobs to the log of `host`.
 fn submit(host: &Host, jobs: RangeInclusive<u32>) {
     let mut file = OpenOptions::new().append(true).create(true).open(log(host)).unwrap();
     for job in jobs {
@@ -38,7 +39,7 @@ fn submit(host: &Host, jobs: RangeInclusive<u32>) {
     }
 }
 
-/// A command that goes on.
+/// A running command that watches.
 struct Watcher {
     name: &'static str,
     child: Child,
@@ -66,7 +67,7 @@ impl Watcher {
         Watcher { name, child: child.unwrap(), folder }
     }
 
-    /// The jobs of the events that it printed, in their order.
+    /// The jobs of the events that it printed, in order.
     fn jobs(&self) -> Vec<u32> {
         let told = std::fs::read_to_string(self.folder.join("told")).unwrap();
         let whole = told.rfind('\n').map_or("", |end| &told[..end]);
@@ -78,7 +79,7 @@ impl Watcher {
         whole.lines().filter_map(job).collect()
     }
 
-    /// Wait until it said this so often.
+    /// Wait until it printed this text this many times.
     fn says(&self, words: &str, times: usize) {
         let look = || {
             let said = self.said();
@@ -99,7 +100,7 @@ impl Watcher {
     }
 }
 
-/// Wait until each has printed the events of jobs 1 to `last`, each once and in their order.
+/// Wait until each has printed the events of jobs 1 to `last`, each once and in order.
 fn all_told(watchers: &[Watcher], last: u32, told: impl Fn() -> String) -> Duration {
     let expected: Vec<u32> = (1..=last).collect();
     let look = || {
@@ -118,7 +119,7 @@ fn all_told(watchers: &[Watcher], last: u32, told: impl Fn() -> String) -> Durat
     time
 }
 
-/// Wait until as many subscribe at `daemon`.
+/// Wait until `daemon` has this many subscriptions.
 fn subscribed(daemon: &Daemon, many: usize, watchers: &[Watcher]) -> Duration {
     let look = || {
         let told = daemon.result("sensor.subscriptions", &json!({}))?;
@@ -130,7 +131,8 @@ fn subscribed(daemon: &Daemon, many: usize, watchers: &[Watcher]) -> Duration {
     found.unwrap_or_else(|error| panic!("{error:#}\n{}\n{}", all_said(), daemon.told())).0
 }
 
-/// The account `ana` at `proxy`, its secret in a file of `viewer`: the options that both ways in need.
+/// Create the account `ana` at `proxy`, with its secret in a file of `viewer`; returns the options for both
+/// routes.
 fn login(proxy: &Proxy, viewer: &Host) -> [Vec<String>; 2] {
     let file = viewer.folder().join("secret");
     std::fs::write(&file, proxy.account("ana", &["--domain", "UT-ICL"]).unwrap()).unwrap();
@@ -144,7 +146,7 @@ fn login(proxy: &Proxy, viewer: &Host) -> [Vec<String>; 2] {
     [door, overlay]
 }
 
-/// Wait until the domain is answered for at the door.
+/// Wait until the domain is answered for at the proxy.
 fn reach(viewer: &Host, login: &[String]) {
     let words: Vec<&str> = std::iter::once("hosts").chain(login.iter().map(String::as_str)).collect();
     let look = || {
@@ -154,7 +156,8 @@ fn reach(viewer: &Host, login: &[String]) {
     Stopwatch::start().until(PATIENCE, "the domain behind the door", look).unwrap();
 }
 
-/// Those who watch the domain that `sensor` represents, at the directory's host and through the proxy.
+/// Start commands that watch the domain represented by `sensor`, at the directory's host and through the
+/// proxy.
 fn start(sensor: &Daemon, [outside, viewer]: [&Host; 2], [door, overlay]: [&[String]; 2]) -> Vec<Watcher> {
     let watch = ["watch", "--kind", "event", "--event", "job_submit", "--json", "--rate", "10"];
     let follow = ["events", "--follow", "--cursor", "", "--json"];
@@ -170,7 +173,7 @@ fn start(sensor: &Daemon, [outside, viewer]: [&Host; 2], [door, overlay]: [&[Str
     watchers
 }
 
-/// Wait until `sensor` has read the event of this job.
+/// Wait until `sensor` has journalled the event of this job.
 fn journalled(sensor: &Daemon, job: &str) {
     let look = || {
         let told = sensor.result("sensor.events", &json!({ "last": true, "limit": 1 }))?;
@@ -204,7 +207,7 @@ fn who_watches_goes_on_though_the_proxy_is_started_anew_and_the_representative_d
         let tail = format!("{}=slurmctld", log(host).display());
         ["--via".to_owned(), proxy.contact.clone(), "--tail".to_owned(), tail].to_vec()
     };
-    // So that the proxy carries who comes over the overlay.
+    // The firewall makes the proxy carry the clients that come over the overlay.
     for member in members {
         let but = members.iter().map(Host::ipv4).collect();
         Wall::NoInbound { but }.put_up(member).unwrap();
@@ -218,7 +221,7 @@ fn who_watches_goes_on_though_the_proxy_is_started_anew_and_the_representative_d
     submit(daemons[at].host(), 1..=10);
     all_told(&watchers, 10, || gateway.told());
 
-    // What is told to a question that hangs at the representative, as the proxy dies, reaches no one.
+    // An answer to a query that waits at the representative while the proxy dies reaches no client.
     tunnel.says("UT-ICL answers this machine", 1);
     gateway.kill().unwrap();
     submit(daemons[at].host(), 11..=25);
@@ -239,7 +242,7 @@ fn who_watches_goes_on_though_the_proxy_is_started_anew_and_the_representative_d
     for watcher in &watchers[..3] {
         let said = watcher.said();
         assert!(said.contains("another sensor answers"), "{said}");
-        // The proxy was away, and the representative; each was told once.
+        // The proxy was away, and the representative; each was reported once.
         let waited = said.matches("waiting until it answers").count();
         assert!(waited <= 2, "{said}");
     }

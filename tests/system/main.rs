@@ -1,9 +1,9 @@
-//! The stories over the whole of visperf, in one test program: a file a story.
+//! System tests over the whole of visperf, in one test program: a file each.
 //!
-//! Rule: a story runs the real program as its users do; the rules of the house are stories too.
-//! Not here: what the stories share (`src/`).
+//! Rule: a test runs the real program as its users do; the architecture rules are tests too.
+//! Not here: the code that the tests share (`src/`).
 
-#![allow(clippy::unwrap_used)] // A story that cannot go on ends there, and says where.
+#![allow(clippy::unwrap_used)] // A test that cannot continue ends there, and shows where.
 
 mod architecture;
 mod deploy;

@@ -1,7 +1,7 @@
-//! A filter that is too slow for its log is put into quarantine, and the other logs go on.
+//! A filter that is too slow for its log is quarantined, and the other logs are still read.
 //!
-//! The filter here is accepted (it is small and regular) but makes the engine follow thousands of states in
-//! each byte. Not here: filters that are refused (`hostile_filters`), how slow is too slow (`sensor`).
+//! The filter here is accepted (it is small and regular) but makes the engine follow thousands of states for
+//! each byte. Not here: filters that are refused (`hostile_filters`), the threshold for slowness (`sensor`).
 
 use serde_json::{Value, json};
 use std::ffi::OsStr;
@@ -13,9 +13,9 @@ use system_tests::grid::Daemon;
 use system_tests::wait::{self, Seen};
 use system_tests::{logs, query};
 
-/// Longest wait for the sensor to find the filter out: it reads a stretch of the log first.
+/// Timeout for the sensor to detect the filter: it reads a part of the log first.
 const FOUND_OUT: Duration = Duration::from_secs(60);
-/// Lines of its log: enough for a stretch by which a filter is judged, few enough to be read in seconds.
+/// Lines of its log: enough for the part by which a filter is judged, few enough to be read in seconds.
 const LINES: usize = 20;
 /// Rules of the slow filter, and states that each of them follows.
 const RULES: usize = 16;
@@ -28,7 +28,7 @@ fn slow_filter() -> String {
     format!("[filter]\nname = \"slow\"\nproduct = \"Trial\"\n{rules}")
 }
 
-/// Lines of which no prefix tells whether a rule will fit.
+/// Lines where no prefix determines whether a rule will match.
 fn slow_lines() -> Vec<u8> {
     let mut random = system_tests::random::Random::new(3);
     let mut text = Vec::new();
@@ -60,7 +60,7 @@ fn start(folder: &Path) -> (Daemon, SocketAddr) {
     Daemon::start(&folder.join("state"), &arguments).unwrap()
 }
 
-/// The health of a log as `sensor.files` tells it, empty where all is well.
+/// Health of a log according to `sensor.files`, empty if there is no problem.
 fn health(address: SocketAddr, name: &str) -> anyhow::Result<String> {
     let files = query::result(address, "sensor.files", &json!({}))?;
     let files = files["files"].as_array().cloned().unwrap_or_default();
@@ -96,6 +96,6 @@ fn a_slow_filter_is_put_into_quarantine_and_other_logs_go_on() {
         Ok(if count >= 2 { Seen::Done(()) } else { Seen::NotYet(format!("found {count}")) })
     })
     .unwrap();
-    // The control: a filter of the usual speed, in the same sensor, is left alone.
+    // The control: a filter of normal speed, in the same sensor, is not quarantined.
     assert_eq!(health(address, "slurmctld.log").unwrap(), "");
 }

@@ -1,6 +1,7 @@
-//! A real Slurm runs a job that forks workers: the sensor names exactly its processes, and keeps what they did before it failed.
+//! A real Slurm runs a job that forks workers: the sensor lists exactly its processes, and records what they
+//! did before it failed.
 //!
-//! Needs Slurm's daemons and root; `tests/slurm/start.sh` starts them on loopback in a folder of the story.
+//! Needs Slurm's daemons and root; `tests/slurm/start.sh` starts them on loopback in a folder of the test.
 //! Not here: logs of other versions (the filters' tests), other schedulers (the sensor's tests).
 
 use serde_json::{Value, json};
@@ -12,11 +13,11 @@ use system_tests::program::{command, workspace};
 use system_tests::query;
 use system_tests::wait::{self, Seen};
 
-/// Longest wait for Slurm or the sensor to do something.
+/// Timeout for actions of Slurm or the sensor.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Workers of several kinds: ones that wait, one that computes, one without an environment, one that left its parent. Their
-/// numbers stand in `pids` with that of the script; when `go` is there the job fails.
+/// Job script with workers of several kinds: idle, computing, without an environment, and detached from its
+/// parent. Their pids are written to `pids` with that of the script; the job fails when `go` exists.
 const JOB: &str = r#"#!/bin/bash
 cd FOLDER
 echo $$ >> pids
@@ -65,7 +66,7 @@ fn ask(address: &Path, method: &str, params: &Value) -> Value {
     query::local_result(address, method, params).unwrap()
 }
 
-/// The numbers that the job wrote down, once they are all there.
+/// The pids that the job wrote, once they are all there.
 fn pids(folder: &Path) -> BTreeSet<u64> {
     wait::until(PATIENCE, "the job's workers", || {
         let text = std::fs::read_to_string(folder.join("pids")).unwrap_or_default();
@@ -75,7 +76,8 @@ fn pids(folder: &Path) -> BTreeSet<u64> {
     .unwrap()
 }
 
-/// The processes that are said to serve the job and to live. The job's script begins and ends a subshell now and then.
+/// The running processes that are listed for the job. The job's script starts short subshells from time to
+/// time.
 fn living(address: &Path, script: &BTreeSet<u64>) -> (BTreeSet<u64>, Value) {
     let answer = ask(address, "sensor.call_processes", &json!({"call": "slurm:1", "limit": 0}));
     let live = answer["processes"].as_array().unwrap().iter().filter(|process| process["ended"].is_null());
@@ -104,7 +106,7 @@ fn a_job_of_a_real_slurm_is_known_by_its_processes() {
     std::fs::write(&config, text).unwrap();
     let arguments = ["sensor".as_ref(), "--config".as_ref(), config.as_os_str()];
     let _daemon = Daemon::start(&folder.path().join("sensor"), &arguments).unwrap();
-    // As root: who serves the job is known from environments.
+    // As root: processes are assigned to the job by their environments.
     let address = &folder.path().join("sensor/sensor.sock");
     slurm.submit();
     let expected = pids(folder.path());
@@ -113,7 +115,7 @@ fn a_job_of_a_real_slurm_is_known_by_its_processes() {
         Ok(if live == expected { Seen::Done(()) } else { Seen::NotYet(format!("{expected:?}, {answer}")) })
     })
     .unwrap();
-    // It has to be of some age: what was more than a second before the end is asked for.
+    // It must have run for a while: samples from more than a second before the end are requested.
     let computing = computing(folder.path());
     wait::until(PATIENCE, "a worker that has computed for a while", || {
         let told = ask(address, "sensor.processes", &json!({"pid": computing, "limit": 1}));
@@ -126,14 +128,15 @@ fn a_job_of_a_real_slurm_is_known_by_its_processes() {
     let recording = ask(address, "sensor.recording", &asked);
     let at = recorded["time"].as_f64().unwrap();
     let samples = recording["samples"].as_array().unwrap();
-    // On a busy machine it does not get to run at each sweep; that every sweep is kept is held by the recorder's own tests.
+    // On a busy machine it does not run at each sweep; that every sweep is recorded is covered by the
+    // recorder's own tests.
     let earlier =
         |secs: f64| samples.iter().filter(|sample| sample["time"].as_f64().unwrap() < at - secs).count();
     assert!(
         earlier(0.0) > 4 && earlier(1.0) > 0,
         "of the worker that computes, before the job failed: {recording}"
     );
-    // What served the job is known when all of it is gone.
+    // The job's processes are still listed when all of it is gone.
     let params = json!({"call": "slurm:1", "pid": computing, "limit": 10});
     let after = ask(address, "sensor.call_processes", &params);
     assert!(after["total"].as_u64().unwrap() > 4, "{after}");
@@ -141,7 +144,7 @@ fn a_job_of_a_real_slurm_is_known_by_its_processes() {
     assert_eq!(after["processes"].as_array().unwrap().iter().filter(served).count(), expected.len());
 }
 
-/// The number of the worker that computes: the fifth that was written down.
+/// Pid of the computing worker: the fifth that was written.
 fn computing(folder: &Path) -> u64 {
     let text = std::fs::read_to_string(folder.join("pids")).unwrap();
     let by_name = |pid: &u64| {
@@ -152,7 +155,7 @@ fn computing(folder: &Path) -> u64 {
     pids.iter().copied().find(by_name).unwrap_or(pids[4])
 }
 
-/// Have the job fail; the recording that this causes, once it is over.
+/// Make the job fail; returns the recording that this triggers, once it is complete.
 fn fail_and_record(folder: &Path, address: &Path) -> Value {
     wait::until(PATIENCE, "three seconds in memory", || {
         let answer = ask(address, "sensor.recordings", &json!({}));

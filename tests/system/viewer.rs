@@ -1,7 +1,8 @@
-//! The viewer beside a sensor: the map has the calls that `visperf calls` prints, from the log as from the daemon.
+//! The viewer next to a sensor: the map has the calls that `visperf calls` prints, from the log as from the
+//! daemon.
 //!
-//! Rule: both are the real programs, over a real log of Slurm; what is compared is what each prints. Not here: what the
-//! window looks like (`viewer/tests`), a map through a proxy (`lab_map`).
+//! Rule: both are the real programs, over a real log of Slurm; their printed output is compared. Not here:
+//! the window's look (`viewer/tests`), a map through a proxy (`lab_map`).
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -13,11 +14,11 @@ use system_tests::grid::Daemon;
 use system_tests::wait::{self, Seen};
 use system_tests::{program, query};
 
-/// Longest wait for a sensor to read two logs of some hundred lines.
+/// Timeout for a sensor to read two logs of some hundred lines.
 const READ: Duration = Duration::from_secs(60);
 const LOGS: [&str; 2] = ["slurmctld.log", "jobcomp.log"];
 
-/// A call as both tell it: its state, outcome, user and hosts.
+/// Calls as both programs print them: state, outcome, user and hosts.
 type Calls = BTreeMap<String, [String; 4]>;
 
 fn logs() -> Vec<PathBuf> {
@@ -25,7 +26,7 @@ fn logs() -> Vec<PathBuf> {
     LOGS.map(|name| folder.join(name)).into()
 }
 
-/// A sensor that reads the logs from their beginning.
+/// Start a sensor that reads the logs from their start.
 fn sensor(folder: &Path) -> (Daemon, SocketAddr) {
     let tails = logs()
         .iter()
@@ -48,7 +49,7 @@ fn sensor(folder: &Path) -> (Daemon, SocketAddr) {
     (daemon, address)
 }
 
-/// What a program prints.
+/// Standard output of a program.
 fn printed(program: &Path, arguments: &[&str]) -> String {
     let output = program::command(program).args(arguments).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -67,7 +68,7 @@ fn calls<'a>(told: impl Iterator<Item = &'a Value>) -> Calls {
     told.map(call).collect()
 }
 
-/// What `visperf calls` prints.
+/// The calls that `visperf calls` prints.
 fn listed(address: SocketAddr, method: &[&str]) -> Calls {
     let address = address.to_string();
     let arguments = [&["calls", "--connect", &address, "--json", "--limit", "10000"], method].concat();
@@ -95,7 +96,7 @@ fn the_map_has_exactly_the_calls_that_are_listed() {
     assert_eq!(calls(from_logs["calls"].as_array().unwrap().iter()), listed_here);
     assert_eq!(from_logs["hosts"], json!(4));
 
-    // The domain knows of it when it is on the disk of who represents it.
+    // The domain knows a call once it is on the representative's disk.
     let connect = address.to_string();
     wait::until(READ, "a map of the daemon with the calls that it lists", || {
         let live = drawn(&["--connect", &connect]);

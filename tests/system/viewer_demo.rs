@@ -1,8 +1,8 @@
-//! The demo grid as somebody watches it: `visperf up --demo`, the viewer's window on a screen that is nowhere, keys and clicks; what
-//! the window shows and writes into files is what the daemon answers.
+//! The demo grid in the viewer: `visperf up --demo`, the viewer's window on a virtual screen, keys and
+//! clicks; what the window shows and writes into files is what the daemon answers.
 //!
-//! Needs Xvfb, xdotool and Mesa; `.ci/run` installs them and asks for the feature `desktop`. Not here: ending a process
-//! (`viewer_window`), for a demo that root started lets no one.
+//! Needs Xvfb, xdotool and Mesa; `.ci/run` installs them and enables the feature `desktop`. Not here: ending
+//! a process (`viewer_window`), which a demo started by root allows to no user.
 
 use super::viewer_picture::{picture, screen_of};
 use super::viewer_window::{PATIENCE, screen_with, viewer, xdotool};
@@ -15,17 +15,18 @@ use system_tests::grid::Daemon;
 use system_tests::wait::{self, Seen};
 use system_tests::{program, query};
 
-/// Where the list of hosts has their states, and how high the rows of its window are, in pixels.
+/// Position of the states in the list of hosts, and the height of the window's rows, in pixels.
 const STATES_X: usize = 32;
 const ROWS_FROM: usize = 62;
 const ROWS_UNTIL: usize = 680;
 const ROW: usize = 22;
-/// The map on the screen: from the left, from the top, to the right, to the bottom.
+/// Position of the map on the screen: left, top, right, bottom.
 const MAP: [usize; 4] = [222, 70, 1_276, 716];
-/// So much of the map may differ: borders are rounded by two different ways, and a host is as warm as it works.
+/// Share of the map that may differ: borders are rounded by two different methods, and a host's colour
+/// depends on its load.
 const DIFFERS_MAX: f64 = 0.004;
 
-/// The recorded clusters, played to their end, and where they are asked for.
+/// Start the demo, played to its end; returns its daemon and address.
 fn demo(folder: &Path) -> (Daemon, SocketAddr) {
     let arguments = ["up", "--demo", "--speed", "10000"].map(OsStr::new);
     let (daemon, address) = Daemon::start(&folder.join("state"), &arguments).unwrap();
@@ -48,7 +49,8 @@ fn all(address: SocketAddr, method: &str, list: &str, name: &str) -> BTreeSet<St
     items.iter().filter_map(|item| item[name].as_str().map(str::to_owned)).collect()
 }
 
-/// The hosts that report, and those that calls name too: the map has one of each name, whatever domain name follows it.
+/// Hosts that report, and those that calls name too: the map has one of each name, whatever domain name
+/// follows it.
 fn hosts(address: SocketAddr) -> (BTreeSet<String>, BTreeSet<String>) {
     let answer = query::result(address, "domain.hosts", &json!({})).unwrap();
     let monitored: BTreeSet<String> = answer["hosts"]
@@ -66,7 +68,7 @@ fn hosts(address: SocketAddr) -> (BTreeSet<String>, BTreeSet<String>) {
     (monitored, known)
 }
 
-/// Press a key until it has written a file of this kind; what stands in the file.
+/// Press a key until it has written a file of this kind; returns the file.
 fn written(display: &str, window: &str, folder: &Path, key: &str, ending: &str) -> PathBuf {
     let files = || {
         let entries = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
@@ -85,7 +87,7 @@ fn written(display: &str, window: &str, folder: &Path, key: &str, ending: &str) 
     .unwrap()
 }
 
-/// The rows of a table, by the names of its columns.
+/// Rows of a CSV file, by the names of its columns.
 fn rows(file: &Path) -> Vec<BTreeMap<String, String>> {
     let text = std::fs::read_to_string(file).unwrap();
     let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
@@ -93,7 +95,7 @@ fn rows(file: &Path) -> Vec<BTreeMap<String, String>> {
     lines.map(|line| columns.iter().cloned().zip(line).collect()).collect()
 }
 
-/// Marks of states in the list of hosts, by the row in which they stand.
+/// Vertical positions of the state marks in the list of hosts.
 fn states_seen(folder: &Path) -> Vec<usize> {
     let screen = screen_of(folder);
     let ground = screen.at(STATES_X, ROWS_UNTIL);
@@ -113,7 +115,7 @@ fn the_demo_is_seen_as_its_daemon_answers() {
     let connect = address.to_string();
     let (_viewer, window) = viewer(&display, folder.path(), &["--connect", &connect, "--dark"]);
 
-    // As many hosts as there are, counted on the screen.
+    // The number of hosts, counted on the screen.
     let marks = wait::until(PATIENCE, "the hosts on the screen", || {
         let seen = states_seen(folder.path());
         Ok(if seen.len() == known.len() {
@@ -124,7 +126,7 @@ fn the_demo_is_seen_as_its_daemon_answers() {
     })
     .unwrap();
 
-    // The map, as a picture that is drawn without a screen has it.
+    // The map, compared with a picture that is drawn without a screen.
     let file = folder.path().join("map.png");
     wait::until(PATIENCE, "the same map on the screen", || {
         let drawn = program::command(program::viewer().unwrap())
@@ -143,12 +145,12 @@ fn the_demo_is_seen_as_its_daemon_answers() {
     })
     .unwrap();
 
-    // Every call, as the window has it.
+    // Every call, as the window exports it.
     let told = rows(&written(&display, &window, folder.path(), "e", "csv"));
     let ids: BTreeSet<String> = told.iter().map(|row| row["call"].clone()).collect();
     assert_eq!((ids.len(), ids), (told.len(), all(address, "sensor.calls", "calls", "id")));
 
-    // A double click on the host that reports: its graphs, and what they are drawn from.
+    // A double click on the host that reports: its graphs, and the values from which they are drawn.
     let host = monitored.first().unwrap();
     let row = known.iter().position(|known| host.starts_with(known.as_str())).unwrap();
     let y = marks[row].to_string();
@@ -175,13 +177,13 @@ fn the_demo_is_seen_as_its_daemon_answers() {
     a_past_flock_is_written_without_a_window(&connect, address, daemon.pid(), folder.path());
 }
 
-/// No one has watched this flock: what is written of a time is what the sensor kept of it.
+/// This flock was never displayed: the export of a past time is what the sensor recorded.
 fn a_past_flock_is_written_without_a_window(connect: &str, address: SocketAddr, daemon: u32, folder: &Path) {
     let asked = json!({ "from": 0, "to": 0, "limit": 0 });
     let answer = query::result(address, "sensor.past_processes", &asked).unwrap();
     let span = |name: &str| answer["spans"][0][name].as_f64().unwrap();
     let (from, to) = (span("from"), span("to"));
-    // Memory goes on: what is in its newest half is there still when it is asked for.
+    // The memory window moves on: a time in its newest half is still there when it is requested.
     let at = format!("{:.1}", to - (to - from) / 4.0);
     let file = folder.join("past.csv");
     let arguments = ["--connect", connect, "--tab", "flock", "--at", &at, "--export"];

@@ -1,7 +1,7 @@
-//! What stands on a screen is what a picture shows: marks of the flock drawn by a graphics card (Mesa's, in software), and the
+//! Screen and picture compared: marks of the flock drawn by a graphics card (Mesa's, in software), and the
 //! same marks drawn without one.
 //!
-//! Needs Xvfb, xdotool and Mesa; `.ci/run` installs them and asks for the feature `desktop`.
+//! Needs Xvfb, xdotool and Mesa; `.ci/run` installs them and enables the feature `desktop`.
 
 use super::viewer_window::{PATIENCE, screen_with, viewer};
 use std::ffi::OsStr;
@@ -9,14 +9,14 @@ use std::path::Path;
 use system_tests::program;
 use system_tests::wait::{self, Seen};
 
-/// A moment of the invented hour, in seconds since 1970.
+/// A moment in the generated hour, in seconds since 1970.
 const AT: &str = "1774701100";
-/// Channels that differ by more than this are seen to differ.
+/// Difference of a channel that counts as visible.
 const SEEN: u8 = 64;
-/// So much of what is seen may differ: borders of marks, which are rounded by two different ways.
+/// Share of pixels that may visibly differ: borders of marks, which are rounded by two different methods.
 const DIFFERS_MAX: f64 = 0.002;
 
-/// Rows of three bytes for each pixel.
+/// An image: rows of three bytes for each pixel.
 #[derive(PartialEq)]
 pub(super) struct Pixels {
     width: usize,
@@ -24,7 +24,7 @@ pub(super) struct Pixels {
 }
 
 impl Pixels {
-    /// The share of pixels that are seen to differ; all of them where there are not as many.
+    /// The share of pixels that visibly differ; 1 for images of different sizes.
     #[allow(clippy::cast_precision_loss)]
     pub(super) fn differs(&self, other: &Pixels) -> f64 {
         if (self.width, self.bytes.len()) != (other.width, other.bytes.len()) {
@@ -35,19 +35,18 @@ impl Pixels {
         pairs.filter(is_other).count() as f64 / (self.bytes.len() / 3) as f64
     }
 
-    /// The colour of a pixel.
     pub(super) fn at(&self, x: usize, y: usize) -> [u8; 3] {
         let from = (y * self.width + x) * 3;
         [self.bytes[from], self.bytes[from + 1], self.bytes[from + 2]]
     }
 
-    /// What lies from `left` and `top` to `right` and `bottom`.
+    /// The part from `left` and `top` to `right` and `bottom`.
     pub(super) fn part(&self, [left, top, right, bottom]: [usize; 4]) -> Pixels {
         let row = |y: usize| &self.bytes[(y * self.width + left) * 3..(y * self.width + right) * 3];
         Pixels { width: right - left, bytes: (top..bottom).flat_map(row).copied().collect() }
     }
 
-    /// Pixels that have much of a colour.
+    /// Number of saturated pixels.
     pub(super) fn colored(&self) -> usize {
         let spread = |pixel: &[u8]| pixel.iter().max().unwrap() - pixel.iter().min().unwrap();
         self.bytes.chunks_exact(3).filter(|pixel| spread(pixel) > SEEN).count()
@@ -64,12 +63,13 @@ pub(super) fn picture(file: &Path) -> Pixels {
     Pixels { width: frame.width as usize, bytes }
 }
 
-/// What the screen shows, as Xvfb keeps it (an XWD file: X11's XWDFile.h).
+/// Content of the screen, as Xvfb stores it (an XWD file: X11's XWDFile.h).
 pub(super) fn screen_of(folder: &Path) -> Pixels {
     let file = std::fs::read(folder.join("Xvfb_screen0")).unwrap();
     let word = |at: usize| u32::from_be_bytes(file[at * 4..at * 4 + 4].try_into().unwrap()) as usize;
     let (head, width, height, row, colors) = (word(0), word(4), word(5), word(12), word(19));
-    // Blue, green, red and one that is free; the colours of its palette, twelve bytes each, are before.
+    // Pixels are blue, green, red and an unused byte; the palette, twelve bytes for each colour, comes before
+    // them.
     let rows = file[head + colors * 12..].chunks_exact(row).take(height);
     let bytes = rows
         .flat_map(|row| row[..width * 4].chunks_exact(4))

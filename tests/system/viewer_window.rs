@@ -1,7 +1,7 @@
-//! The viewer's window on a screen that is nowhere (Xvfb), worked by keys (xdotool): what is chosen there is kept, and
-//! there again at the next start; a process of the flock that is ended there has ended.
+//! The viewer's window on a virtual screen (Xvfb), operated by keys (xdotool): its settings are stored and
+//! restored at the next start; a process that is ended in the flock has ended.
 //!
-//! Needs Xvfb, xdotool and Mesa; `.ci/run` installs them and asks for the feature `desktop`.
+//! Needs Xvfb, xdotool and Mesa; `.ci/run` installs them and enables the feature `desktop`.
 
 use serde_json::{Value, json};
 use std::ffi::OsStr;
@@ -14,13 +14,13 @@ use system_tests::lab::Stopwatch;
 use system_tests::wait::{self, Seen};
 use system_tests::{program, query};
 
-/// Longest wait for a window, drawn without a graphics card on a busy machine, and for what a key does.
+/// Timeout for a window, drawn without a graphics card on a busy machine, and for the effect of a key.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A key of which nothing is kept after so long was lost: changes are kept each three seconds.
+/// A key without a stored effect after this time was lost: changes are stored every three seconds.
 const LOST_AFTER: Duration = Duration::from_secs(10);
 
-/// A process that is gone when the story is over.
+/// A process that is killed at the end of the test.
 pub(super) struct Running(Child);
 
 impl Drop for Running {
@@ -31,14 +31,14 @@ impl Drop for Running {
     }
 }
 
-/// A screen, and its name.
+/// Start a screen; returns its name too.
 fn screen() -> (Running, String) {
     screen_with(&[])
 }
 
-/// The same, with more arguments.
+/// As [`screen`], with more arguments.
 pub(super) fn screen_with(more: &[&OsStr]) -> (Running, String) {
-    // Without a reset: it would turn away who comes just when the only other one left.
+    // Without a reset, which would refuse a client that connects just when the only other one left.
     let arguments = ["-displayfd", "1", "-screen", "0", "1280x800x24", "-nolisten", "tcp", "-noreset"];
     let mut child = program::command("Xvfb")
         .args(arguments)
@@ -55,13 +55,13 @@ pub(super) fn screen_with(more: &[&OsStr]) -> (Running, String) {
     (running, format!(":{}", number.trim()))
 }
 
-/// The viewer with a log of Slurm, and its window.
+/// Start the viewer with a log of Slurm; returns its window too.
 fn replaying(display: &str, home: &Path) -> (Running, String) {
     let log = program::workspace().join("log-filters/logs/slurm/22.05.8-alpha/slurmctld.log");
     viewer(display, home, &["--replay", &log.display().to_string()])
 }
 
-/// The viewer, and its window.
+/// Start the viewer; returns its window too.
 pub(super) fn viewer(display: &str, home: &Path, arguments: &[&str]) -> (Running, String) {
     let child = program::command(program::viewer().unwrap())
         .args(arguments)
@@ -92,9 +92,9 @@ pub(super) fn xdotool(display: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Press a key until the settings that are kept are as wished: a window takes keys only when it is drawn, so one may be
-/// lost. Pressed again it does the contrary where it was not lost, but late, and is then pressed once more: in the end one
-/// fits, whatever was lost.
+/// Press a key until the stored settings match: a window handles keys only when it is drawn, so one may be
+/// lost. If a key was late and not lost, the second press undoes it, and it is pressed once more: in the end
+/// the settings match, whichever keys were lost.
 fn press_until(display: &str, window: &str, key: &str, file: &Path, fits: impl Fn(&Value) -> bool) {
     let kept = || {
         let text = std::fs::read_to_string(file).unwrap_or_default();
@@ -122,7 +122,7 @@ fn what_keys_choose_is_there_at_the_next_start() {
     let (_screen, display) = screen();
     let file = home.path().join("visperf/viewer.json");
     let (running, window) = replaying(&display, home.path());
-    // A first sign of life: the size of the window is kept.
+    // A first sign of life: the size of the window is stored.
     wait::until(PATIENCE, "kept settings", || {
         Ok(if file.is_file() { Seen::Done(()) } else { Seen::NotYet("there are none".to_owned()) })
     })
@@ -130,16 +130,16 @@ fn what_keys_choose_is_there_at_the_next_start() {
     press_until(&display, &window, "t", &file, |kept| kept["look"] == json!("light"));
     press_until(&display, &window, "h", &file, |kept| kept["hides_tree"] == json!(true));
     drop(running);
-    // The same keys undo it only if it was there.
+    // The same keys undo the settings only if they were restored.
     let (_running, window) = replaying(&display, home.path());
     press_until(&display, &window, "t", &file, |kept| kept["look"] == json!("dark"));
     press_until(&display, &window, "h", &file, |kept| kept["hides_tree"] == json!(false));
 }
 
-/// Whose processes may be ended: root's never are.
+/// User whose processes may be ended: root's never are.
 const NOBODY: u32 = 65_534;
 
-/// A sleeping process of somebody who is not root, and whose it is.
+/// Start a sleeping process of a user other than root; returns its uid too.
 fn sleeper() -> (Running, u32) {
     let own = rustix::process::geteuid();
     let mut command = program::command(if own.is_root() { "setpriv" } else { "sleep" });
@@ -151,7 +151,7 @@ fn sleeper() -> (Running, u32) {
     (Running(child), if own.is_root() { NOBODY } else { own.as_raw() })
 }
 
-/// A sensor that obeys orders to processes of this user, swept by `/proc`.
+/// Start a sensor that accepts commands for processes of this user, and reads processes from `/proc`.
 fn sensor(folder: &Path, uid: u32) -> (Daemon, std::net::SocketAddr) {
     let config = folder.join("visperf.toml");
     let text = format!("[sensor]\nprocess_source = 'procfs'\n[sensor.control]\nusers = ['{uid}']\n");
@@ -171,7 +171,7 @@ fn a_process_of_the_flock_is_ended_by_who_may() {
     let arguments = ["--connect", &connect, "--tab", "flock", "--search", &search];
     let (_viewer, window) = viewer(&display, folder.path(), &arguments);
     xdotool(&display, &["windowfocus", "--sync", &window]);
-    // The window asks only once the process is in its flock, and obeys Return only where it asks.
+    // The window asks only once the process is in its flock, and Return has an effect only there.
     wait::until(PATIENCE, "the process to end", || {
         xdotool(&display, &["key", "k"]);
         xdotool(&display, &["key", "Return"]);

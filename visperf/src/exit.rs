@@ -9,7 +9,8 @@ use std::fmt::Display;
 
 /// Something failed: a file, the system, an answer that cannot be read.
 const FAILED: u8 = 1;
-/// The command line is wrong (clap uses the same), or names an unknown filter, or a secret that cannot be used.
+/// The command line is wrong (clap uses the same code), names an unknown filter, or a secret that cannot be
+/// used.
 const USAGE: u8 = 2;
 /// No daemon answers.
 const UNREACHABLE: u8 = 3;

@@ -1,9 +1,9 @@
-//! What of a source file is code that runs: without its tests, comments and texts.
+//! Extraction of the code from a source file: without its tests, comments and texts.
 //!
-//! Pure. Rule: lines stay lines, so that a place found in the code is the place in the file.
+//! Pure. Rule: line numbers are preserved, so that a position in the code is the position in the file.
 //! Not here: any rule about the code (`sources`, `purity`).
 
-/// The file up to its tests, which stand at its end.
+/// The file up to its tests, which are at its end.
 pub(super) fn without_tests(text: &str) -> &str {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -16,7 +16,7 @@ pub(super) fn without_tests(text: &str) -> &str {
     text
 }
 
-/// The text with comments and the insides of text and character literals blanked.
+/// The text with comments and the contents of string and character literals blanked.
 pub(super) fn code(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());
@@ -35,7 +35,7 @@ pub(super) fn code(text: &str) -> String {
     out
 }
 
-/// Where the comment or literal that begins at `at` ends; `at` if none does.
+/// End of the comment or literal that starts at `at`; `at` itself if there is none.
 fn skipped(chars: &[char], at: usize) -> usize {
     let next = |ahead: usize| chars.get(at + ahead).copied().unwrap_or('\0');
     let in_word = at > 0 && (chars[at - 1].is_alphanumeric() || chars[at - 1] == '_');
@@ -57,7 +57,7 @@ fn quoted(chars: &[char], mut at: usize, quote: char) -> usize {
     (at + 1).min(chars.len())
 }
 
-/// Where the raw text that begins at `at` ends: `r"…"`, `r#"…"#`.
+/// End of the raw string that starts at `at`: `r"…"`, `r#"…"#`.
 fn raw(chars: &[char], at: usize) -> usize {
     let hashes = chars[at + 1..].iter().take_while(|char| **char == '#').count();
     if chars.get(at + 1 + hashes) != Some(&'"') {
@@ -72,7 +72,7 @@ fn find(chars: &[char], from: usize, what: &[char]) -> usize {
     rest.windows(what.len()).position(|found| found == what).map_or(chars.len(), |ahead| from + ahead)
 }
 
-/// The words of a path in code: `std :: fs` and `std::fs` are one, and a word is whole.
+/// Whether the code contains a path: `std :: fs` and `std::fs` are the same, and names match only as a whole.
 pub(super) fn names(code: &str, path: &str) -> bool {
     let bare: String = code.split("::").map(str::trim).collect::<Vec<_>>().join("::");
     let is_word = |char: char| char.is_alphanumeric() || char == '_';

@@ -1,13 +1,13 @@
-//! Who may depend on whom: the table of crates, and the libraries that one crate keeps to itself.
+//! Dependency rules: the table of crates, and the libraries that only certain crates may use.
 //!
-//! Rule: what `system_tests::crates` does not allow is forbidden; a crate that it does not know must be entered here,
-//! with a reason in `docs/decisions/`. Not here: dependencies of tests alone, which are free.
+//! Rule: what `system_tests::crates` does not allow is forbidden; a new crate must be entered there, with a
+//! reason in `docs/decisions/`. Not here: dependencies of tests, which are not restricted.
 
 use super::assert_none;
 use super::manifests::{Member, members};
 use system_tests::crates::TABLE;
 
-/// Libraries, by the beginning of their names, and the only crates that may name them.
+/// Libraries, by the start of their names, and the only crates that may name them.
 const KEPT: &[(&str, &[&str])] = &[
     ("libp2p", &["overlay"]),
     ("egui", &["viewer"]),
@@ -19,7 +19,7 @@ const KEPT: &[(&str, &[&str])] = &[
     ("xmlrpc", &["visperf", "system-tests"]),
 ];
 
-/// Packages whose folder has another name.
+/// Packages whose folder has a different name.
 const FOLDERS: &[(&str, &str)] = &[("tests", "system-tests")];
 
 fn problems(members: &[Member]) -> Vec<String> {
@@ -91,7 +91,7 @@ fn what_the_table_forbids_is_found() {
 
 #[test]
 fn the_table_has_no_circle() {
-    // Each crate uses only crates above it, so there is no way round.
+    // Each crate uses only crates above it in the table, so there is no cycle.
     for (at, (name, allowed)) in TABLE.iter().enumerate() {
         for used in *allowed {
             assert!(TABLE[..at].iter().any(|(known, _)| known == used), "{name} uses {used}");

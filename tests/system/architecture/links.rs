@@ -1,13 +1,13 @@
-//! The documents: every link that leads to a file of the tree leads to one that is there.
+//! Links in documents: every link to a file of the tree has an existing target.
 //!
-//! Rule: links in code are not followed, nor those that leave the tree.
-//! Not here: whether what is said there is true.
+//! Rule: links in code and links that leave the tree are not checked.
+//! Not here: whether the documents are correct.
 
 use super::{Text, assert_none, texts};
 use std::path::Path;
 use system_tests::program;
 
-/// Problems of one document, with `exists` telling whether a path from the root is there.
+/// Problems of one document; `exists` checks whether a path from the root exists.
 fn problems(document: &Text, exists: impl Fn(&Path) -> bool) -> Vec<String> {
     let folder = Path::new(&document.path).parent().unwrap_or(Path::new(""));
     let mut problems = Vec::new();
@@ -33,11 +33,11 @@ fn problems(document: &Text, exists: impl Fn(&Path) -> bool) -> Vec<String> {
     problems
 }
 
-/// What stands in the round brackets of `[text](target)`, outside of code.
+/// Targets of the links `[text](target)` in a line, outside of code.
 fn targets(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for (number, part) in line.split('`').enumerate() {
-        // `[`code`](target)`: the target stands after the code.
+        // `[`code`](target)`: the target follows the code.
         let outside = number % 2 == 0;
         let begins = part.match_indices("](").filter(|_| outside);
         found.extend(begins.filter_map(|(at, _)| part[at + 2..].split(')').next()));

@@ -1,21 +1,21 @@
-//! The manifests of the workspace: its members and what each depends on.
+//! Manifests of the workspace: its members and their dependencies.
 //!
-//! Rule: read as TOML, never by cargo, so that the check needs no registry and no lock.
-//! Not here: which dependencies are right (`dependencies`).
+//! Rule: they are parsed as TOML, never by cargo, so that the check needs no registry and no lock.
+//! Not here: which dependencies are allowed (`dependencies`).
 
 use super::Text;
 use system_tests::program;
 use toml::{Table, Value};
 
-/// One member of the workspace.
+/// A member of the workspace.
 #[derive(Clone, Debug)]
 pub(super) struct Member {
     pub(super) folder: String,
     pub(super) name: String,
-    /// Packages the built program is made of: dependencies of any target, and those of its build.
+    /// Packages that the built program consists of: dependencies of any target, and build dependencies.
     pub(super) dependencies: Vec<String>,
     pub(super) has_workspace_lints: bool,
-    /// What a plain `cargo run` runs, if the package says so.
+    /// Program that a plain `cargo run` starts, if the package states one.
     pub(super) default_run: Option<String>,
 }
 
@@ -42,12 +42,12 @@ impl Member {
     }
 }
 
-/// The package behind a key, which may rename it.
+/// Package of a dependency key, which may rename it.
 fn package(key: &str, value: &Value) -> String {
     value.get("package").and_then(Value::as_str).unwrap_or(key).to_owned()
 }
 
-/// The members that the root names.
+/// Members listed in the root manifest.
 pub(super) fn members() -> Vec<Member> {
     let root = program::workspace();
     let manifest: Table = std::fs::read_to_string(root.join("Cargo.toml")).unwrap().parse().unwrap();
@@ -83,7 +83,7 @@ fn dependencies_of_every_kind_of_table_are_read() {
     assert!(member.has_workspace_lints);
 }
 
-/// Several packages have programs: without this the first command of the README asks which is meant.
+/// Several packages have programs: without this the first command of the README would be ambiguous.
 #[test]
 fn a_plain_cargo_run_is_visperf() {
     let named: Vec<String> = members().into_iter().filter_map(|member| member.default_run).collect();

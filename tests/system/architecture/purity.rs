@@ -1,11 +1,12 @@
 //! Purity: a file that calls itself pure names no runtime, file, socket, process or clock.
 //!
-//! Rule: `wire` and `log-filters` are pure as a whole; elsewhere a file is as soon as its first comment says
-//! `Pure`. Addresses of `std::net` are values and allowed. Not here: what it may depend on (`dependencies`).
+//! Rule: `wire` and `log-filters` are pure as a whole; elsewhere a file is pure if its head comment contains
+//! `Pure`. Addresses of `std::net` are values and allowed. Not here: which crates it may depend on
+//! (`dependencies`).
 
 use super::{Text, assert_none, code, texts};
 
-/// What pure code may not name.
+/// Names that pure code may not use.
 const FORBIDDEN: &[&str] = &[
     "tokio",
     "std::fs",
@@ -27,7 +28,7 @@ const FORBIDDEN: &[&str] = &[
     "getrandom",
 ];
 
-/// What of `std::net` is a value and no socket.
+/// Types of `std::net` that are values and not sockets.
 const ADDRESSES: &[&str] =
     &["IpAddr", "Ipv4Addr", "Ipv6Addr", "SocketAddr", "SocketAddrV4", "SocketAddrV6", "AddrParseError"];
 
@@ -54,7 +55,7 @@ fn problems(files: &[Text]) -> Vec<String> {
     problems
 }
 
-/// `std::net`, where more than addresses is taken from it.
+/// `std::net`, if more than addresses is imported from it.
 fn socket(line: &str) -> Option<&'static str> {
     let (_, taken) = line.split_once("std::net")?;
     let words = taken.trim_start_matches("::").split(';').next().unwrap_or("");

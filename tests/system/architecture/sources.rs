@@ -1,18 +1,18 @@
-//! What every source file keeps: its length, its first comment, its name, its exports, no work left undone.
+//! Rules for source files: length, head comment, name, exports, no unfinished work.
 //!
-//! Rule: a file that needs an exception is divided instead.
+//! Rule: a file that would need an exception is split instead.
 //! Not here: purity (`purity`), functions that are too long (clippy).
 
 use super::{Text, assert_none, code, texts};
 
-/// Most lines of a file, its tests among them; of a file of tests too.
+/// Most lines of a file including its tests; also for files of tests.
 const LINES_MAX: usize = 500;
-/// Least lines of the first comment of a file that is part of a program.
+/// Fewest lines of the head comment of a file that is part of a program.
 const DOC_LINES_MIN: usize = 2;
-/// Names that say nothing.
+/// File names without meaning.
 const BANNED: &[&str] =
     &["util.rs", "utils.rs", "common.rs", "helper.rs", "helpers.rs", "misc.rs", "shared.rs"];
-/// Marks of work left undone, put together so that this file has none.
+/// Marks of unfinished work, concatenated so that this file contains none.
 const UNDONE: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
 const UNDONE_CODE: &[&str] = &[concat!("to", "do!"), concat!("unimple", "mented!"), concat!("#[", "ignore")];
 
@@ -48,12 +48,13 @@ fn problems(file: &Text) -> Vec<String> {
     problems
 }
 
-/// Whether the whole file is tests of one crate. The stories (`tests/src`, `tests/system`) are a crate.
+/// Whether the whole file consists of tests of one crate. The system tests (`tests/src`, `tests/system`) are
+/// a crate themselves.
 fn is_test(file: &Text) -> bool {
     file.path.contains("/tests/") || file.name() == "tests.rs"
 }
 
-/// The crate from which a line exports again, if it is another one.
+/// Crate from which a line re-exports, if it is another one.
 fn foreign_export<'a>(file: &str, line: &'a str) -> Option<&'a str> {
     let path = line.trim_start().strip_prefix("pub use ")?.trim_start_matches("::");
     let first = path.split(|char: char| !(char.is_alphanumeric() || char == '_')).next()?;

@@ -1,10 +1,10 @@
-//! Plain words: comments and documents have none of the words for which the field has a term.
+//! Plain words: comments and documents do not use the words for which the field has a better term.
 //!
-//! What stands in backticks or in a block of code is a name or the output of a program, and free.
+//! Text in backticks or in a code block is a name or the output of a program, and is not checked.
 
 use super::{Text, assert_none, texts};
 
-/// Words that are not used, and what is written in their place.
+/// Banned words, and their replacements.
 const BANNED: &[(&str, &str)] = &[
     ("told", "sent, reported, printed, shown"),
     ("tell", "send, report, print, show"),
@@ -19,7 +19,7 @@ const BANNED: &[(&str, &str)] = &[
     ("in vain", "without success"),
 ];
 
-/// Folders and documents that keep to it; those that are not here yet are rewritten one by one.
+/// Folders and documents that are checked; the others are rewritten one by one.
 const PLAIN: &[&str] = &[
     "client/",
     "daemon/",
@@ -48,18 +48,18 @@ const PLAIN: &[&str] = &[
     "docs/writing-a-filter.md",
 ];
 
-/// The part of a line that is prose.
+/// The prose of a line.
 fn prose(line: &str, is_code: bool) -> Option<&str> {
     if !is_code {
         return Some(line);
     }
     let at = line.find("//")?;
     let comment = line[at..].trim_start_matches(['/', '!']);
-    // A line of code may have an address in a text.
+    // A line of code may contain a URL in a text.
     (at == 0 || line[..at].ends_with([' ', ';', '{', ',', ')'])).then_some(comment)
 }
 
-/// The line without what stands in backticks or quotes.
+/// The line without text in backticks or quotes.
 fn without_names(line: &str) -> String {
     line.split('`')
         .step_by(2)

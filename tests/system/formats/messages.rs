@@ -1,6 +1,7 @@
-//! The samples that are messages: a line each, with the format, the version and the bytes in hexadecimal digits.
+//! Samples of messages: a line each, with the format, the version and the bytes in hexadecimal digits.
 //!
-//! What this program writes is compared byte by byte as well, so that no change of a message goes unnoticed.
+//! The messages that this program writes are also compared byte by byte, so that no change of a message goes
+//! unnoticed.
 
 use overlay::net::hello::Hello;
 use std::collections::BTreeMap;
@@ -17,13 +18,13 @@ use wire::version::{CARRIER, Format, HELLO, MODULE, REPORT};
 
 const NOW: Time = Time::from_micros(1_795_622_400_000_000);
 
-/// A question has no version of its own but that of its protocol.
+/// A question has no version except that of its protocol.
 const QUESTION: Format = Format { name: "question", first: 3, written: 3, newest: 3 };
 
-/// A message: its format, its version, what is special, whether this program writes it, and its check.
+/// A message: its format, version, variant, its encoder if this program writes it, and its check.
 type Message = (Format, u16, &'static str, Option<fn() -> Vec<u8>>, fn(&[u8]));
 
-/// Every one of them.
+/// All messages.
 pub(super) const SAMPLES: &[Message] = &[
     (HELLO, 1, "", Some(|| framed(&hello())), |bytes| assert_eq!(unframed::<Hello>(bytes), hello())),
     (HELLO, 1, "without-time", None, |bytes| {
@@ -109,7 +110,7 @@ fn unhex(text: &str) -> Vec<u8> {
     pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
 }
 
-/// Read every message of the file at `path`.
+/// Check every message in the file at `path`.
 pub(super) fn check(path: &Path) {
     let text = std::fs::read_to_string(path).unwrap();
     let lines = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.rsplit_once(' '));

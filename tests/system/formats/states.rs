@@ -1,4 +1,4 @@
-//! The samples that are state folders, and what is in them.
+//! Samples of state folders, and checks of their content.
 
 use super::Sample;
 use directory::snapshot::{self, Snapshot};
@@ -30,7 +30,7 @@ use wire::report::StoreKey;
 use wire::time::{Moment, Time};
 use wire::version::*;
 
-/// Every one of them.
+/// All state folders.
 pub(super) const SAMPLES: &[Sample] = &[
     ("issuer", ISSUER, issuer),
     ("issuer-numbered", ISSUER, issuer),
@@ -60,14 +60,15 @@ const ISSUER: &[(Format, u16)] = &[
 const ALONE: &[(Format, u16)] =
     &[(ORDERS, 1), (ORDER_SEQUENCE, 1), (OPERATOR, 1), (RECORDING, 1), (JOURNAL, 1)];
 
-/// Some minutes after the samples were made.
+/// Some minutes after the samples were created.
 const NOW: Time = Time::from_micros(1_795_622_400_000_000);
 
 fn domain(name: &str) -> DomainName {
     DomainName::try_from(name).unwrap()
 }
 
-/// The issuer of `UT-ICL` on `h1`, which let `h2` and `h3` in and revoked `h3`; it read five lines of a log, and knows `CERN`.
+/// State of the issuer of `UT-ICL` on `h1`, which admitted `h2` and `h3` and revoked `h3`; it read five lines
+/// of a log, and knows `CERN`.
 fn issuer(state: &Path) {
     let key = key_file::load(state).unwrap().unwrap();
     let membership = member_files::load_membership(state).unwrap().unwrap();
@@ -90,7 +91,7 @@ fn issuer(state: &Path) {
         Ok(()) | Err(Error::Refused(Refused::IssuerClock { .. })) => {}
         Err(error) => panic!("{error}"),
     }
-    // By the root key.
+    // Signed by the root key.
     let host = wire::id::HostName::try_from("ws1").unwrap();
     let roles = Roles::NONE.with(Role::Operator);
     files
@@ -117,7 +118,7 @@ fn issuer(state: &Path) {
     assert_eq!(jobs(&store(&state.join("sensor/domain"))), ["1", "2", "3", "4", "5"]);
 }
 
-/// `h2`, whose certificate was replaced by one that the root signed.
+/// State of `h2`, whose certificate was replaced by one that the root key signed.
 fn member(state: &Path) {
     let membership = member_files::load_membership(state).unwrap().unwrap();
     let own = membership.certificate().unwrap();
@@ -128,7 +129,7 @@ fn member(state: &Path) {
     assert!(!before.roles.has(Role::Operator), "{before:?}");
 }
 
-/// A sensor of no domain, which obeyed one signed command and recorded its processes.
+/// State of a sensor outside any domain, which executed one signed command and recorded its processes.
 fn alone(state: &Path) {
     assert_ne!(order_files::load_seen(state).unwrap(), order::Seen::default());
     let next = order_files::next_sequence(state, Time::default()).unwrap();
@@ -143,7 +144,7 @@ fn alone(state: &Path) {
     assert_eq!(recording.header.cause.note, "sample");
     assert_eq!(recording.damage, wire::recording::Damage::default());
     assert!(!recording.segments.is_empty() && recording.end.is_some());
-    // The line of the audit trail.
+    // The event of the audit trail.
     assert_eq!(journal(&state.join("sensor/journal")).len(), 1);
 }
 
@@ -162,7 +163,7 @@ fn accounts(state: &Path) {
     assert_eq!(accounts.get("ana").unwrap().grant.domains.to_string(), "UT-ICL");
 }
 
-/// Looks at nothing beside the events.
+/// Reads only the events of a journal.
 struct Events;
 
 impl Replay for Events {

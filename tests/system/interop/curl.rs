@@ -1,10 +1,10 @@
-//! What curl sees by JSON.
+//! curl as a client, over JSON.
 
 use super::{Sides, check};
 use serde_json::{Value, json};
 use system_tests::program;
 
-/// Posts parameters to a method; the answer, parsed with all digits kept.
+/// Post parameters to a method; returns the answer, parsed with all digits.
 fn call(address: &str, method: &str, params: &Value) -> Value {
     let output = program::command("curl")
         .args(["--silent", "--show-error", "--max-time", "30", "--data", &params.to_string()])

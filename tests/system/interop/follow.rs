@@ -1,4 +1,4 @@
-//! Answers that are followed, by curl, by Python's urllib and by the program itself, which prints until it is ended.
+//! Followed answers: by curl, by Python's urllib and by the program itself, which prints until it is ended.
 
 use super::Sides;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What the Rust crate `xmlrpc` sees.
+//! The Rust crate `xmlrpc` as a client.
 
 use super::{Sides, check};
 use serde_json::json;
@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use system_tests::query;
 use xmlrpc::{Request, Transport, Value};
 
-/// The crate leaves out its own HTTP here, as `visperf call` does; it writes and reads the XML.
+/// Transport of the crate over this test's HTTP, as in `visperf call`; the crate writes and reads the XML.
 struct Post(SocketAddr);
 
 impl Transport for Post {

@@ -1,10 +1,10 @@
-//! What the clients of Python, Perl, Ruby and Node see: scripts in `clients/` that each print one line of JSON.
+//! Clients in Python, Perl, Ruby and Node: scripts in `clients/` that each print one line of JSON.
 
 use super::{Sides, check};
 use std::path::PathBuf;
 use system_tests::program;
 
-/// Runs a script with the addresses of both servers; what it printed.
+/// Run a script with the addresses of both servers; returns its output.
 fn run(interpreter: &str, script: &str) -> serde_json::Value {
     let sides = Sides::start();
     let path = program::workspace().join("tests/clients").join(script);
@@ -20,7 +20,7 @@ fn run(interpreter: &str, script: &str) -> serde_json::Value {
     serde_json::from_str(&told).unwrap_or_else(|error| panic!("{script}: {error}: {told}{complaint}"))
 }
 
-/// Where `.ci/run` installs Node's package: `VISPERF_NODE_PATH`, else `target/clients`.
+/// Folder where `.ci/run` installs Node's package: `VISPERF_NODE_PATH`, else `target/clients`.
 fn node_path() -> PathBuf {
     let otherwise = || program::workspace().join("target/clients/node_modules").into_os_string();
     std::env::var_os("VISPERF_NODE_PATH").unwrap_or_else(otherwise).into()

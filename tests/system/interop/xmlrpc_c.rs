@@ -1,11 +1,11 @@
-//! What the command line client of xmlrpc-c sees. It prints values for people, and those are looked for.
+//! The command line client of xmlrpc-c. It prints values for people, and the test searches for them.
 //!
-//! It cannot send a structure; a method takes a JSON object in one text in its place.
+//! It cannot send a structure; a method accepts a JSON object as text instead.
 
 use super::{Sides, USERS, expected};
 use system_tests::program;
 
-/// Runs one call; what it printed, a result or a fault.
+/// Run one call; returns the printed result or fault.
 fn call(address: &str, method: &str, params: &[&str]) -> String {
     let output = program::command("xmlrpc")
         .args([&format!("{address}/RPC2"), method])
@@ -16,7 +16,7 @@ fn call(address: &str, method: &str, params: &[&str]) -> String {
     [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat()
 }
 
-/// Text as it prints it: bytes outside ASCII by their numbers.
+/// Text in the form in which it prints it: bytes outside ASCII as escapes.
 fn shown(text: &str) -> String {
     let byte = |byte: u8| match byte {
         0x20..0x7f => char::from(byte).to_string(),
@@ -25,7 +25,7 @@ fn shown(text: &str) -> String {
     text.bytes().map(byte).collect()
 }
 
-/// The value it printed for the last key of this name.
+/// The value printed for the last key of this name.
 fn value<'a>(told: &'a str, key: &str) -> &'a str {
     let key = format!("Key:   String: '{key}'");
     let (_, rest) = told.rsplit_once(&key).unwrap_or_else(|| panic!("xmlrpc-c: expected {key} in {told}"));

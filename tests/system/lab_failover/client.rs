@@ -1,6 +1,7 @@
-//! A client that asks the members of a domain, each 100 ms another, whatever becomes of the questions before.
+//! A client that queries the members of a domain, a random one every 100 ms, whether or not earlier queries
+//! were answered.
 //!
-//! Rule: each question has a thread, so that none waits for another. Not here: which members are asked.
+//! Rule: each query has its own thread, so that none waits for another. Not here: which members are queried.
 
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -13,23 +14,23 @@ use system_tests::query::{self, Answer};
 use system_tests::random::Random;
 use system_tests::wait::now;
 
-/// Between two questions.
+/// Interval between two queries.
 pub(super) const ASKED_EACH: Duration = Duration::from_millis(100);
-/// An answer that took no longer is none that was waited for.
+/// An answer within this time does not count as waiting.
 const PROMPT: Duration = Duration::from_millis(250);
 
-/// The members that are asked, shared by all that ask.
+/// The members to query, shared by all clients.
 #[derive(Clone, Default)]
 pub(super) struct Members(Arc<RwLock<Vec<(Host, SocketAddr)>>>);
 
 impl Members {
-    /// Only these are asked from now on.
+    /// Set the members to query from now on.
     pub(super) fn are(&self, members: &[&Daemon]) {
         let members = members.iter().map(|daemon| (daemon.host().clone(), daemon.address().unwrap()));
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = members.collect();
     }
 
-    /// One of them.
+    /// One of them, at random.
     pub(super) fn one(&self, random: &mut Random) -> Option<(Host, SocketAddr)> {
         let members = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let at = random.below(members.len().max(1) as u64);
@@ -37,48 +38,47 @@ impl Members {
     }
 }
 
-/// One question.
+/// A query.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
-    /// When.
     pub(super) at: Instant,
-    /// Which host.
+    /// The queried host.
     pub(super) whom: String,
-    /// When it was answered, with the representative or what came instead.
+    /// When it was answered, with the representative or the error.
     pub(super) answered: Option<(Instant, Result<String, String>)>,
 }
 
 impl Asked {
-    /// The representative that was named.
+    /// The representative in the answer.
     pub(super) fn named(&self) -> Option<&String> {
         self.answered.as_ref()?.1.as_ref().ok()
     }
 
-    /// Whether a fault or nothing came.
+    /// Whether a fault or an error was received.
     pub(super) fn failed(&self) -> bool {
         self.answered.as_ref().is_some_and(|(_, answer)| answer.is_err())
     }
 
-    /// Whether it still waits, longer than most wait.
+    /// Whether it is still waiting, for longer than [`PROMPT`].
     pub(super) fn waits(&self, now: Instant) -> bool {
         self.answered.is_none() && now - self.at > PROMPT
     }
 
-    /// Until when an answer was waited for, if it was.
+    /// When the answer came, if it was late or an error.
     pub(super) fn waited_until(&self) -> Option<Instant> {
         let (answered, answer) = self.answered.as_ref()?;
         (answer.is_err() || *answered - self.at > PROMPT).then_some(*answered)
     }
 }
 
-/// Asks members in turn at random.
+/// Queries random members.
 pub(super) struct Client {
     asked: Arc<Mutex<BTreeMap<u64, Asked>>>,
     ends: Arc<AtomicBool>,
 }
 
 impl Client {
-    /// Begins to ask.
+    /// Start to query.
     pub(super) fn start(members: Members, seed: u64) -> Client {
         let client = Client { asked: Arc::default(), ends: Arc::default() };
         let (asked, ends) = (Arc::clone(&client.asked), Arc::clone(&client.ends));
@@ -106,7 +106,7 @@ impl Client {
         client
     }
 
-    /// What was asked since `since`, in the order of asking; what was asked before is forgotten.
+    /// The queries since `since`, in the order of sending; earlier ones are dropped.
     pub(super) fn asked_since(&self, since: Instant) -> Vec<Asked> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.retain(|_, one| one.at >= since);

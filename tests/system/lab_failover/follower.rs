@@ -1,6 +1,7 @@
-//! One who reads the domain's events on from a cursor, by any member, while representatives come and go.
+//! A reader that reads the domain's events from a cursor, at any member, while representatives come and go.
 //!
-//! Rule: each host's log grows all the time; in the end every line has come, and it is counted which came again.
+//! Rule: each host's log grows all the time; at the end every line was received, and repeated events are
+//! counted.
 //! Not here: the account itself (`system_tests::account`).
 
 use super::client::Members;
@@ -15,7 +16,7 @@ use system_tests::lab::{Daemon, Host};
 use system_tests::logs::{Growth, ROTATED_KEPT, Writer};
 use system_tests::random::Random;
 
-/// Lines a second in each log.
+/// Lines per second in each log.
 pub(super) const LINES_PER_SEC: usize = 50;
 const GROWTH: Growth = Growth {
     lines_per_sec: LINES_PER_SEC,
@@ -23,21 +24,21 @@ const GROWTH: Growth = Growth {
     ahead_max: usize::MAX / 2,
     kept: ROTATED_KEPT,
 };
-/// Between two questions for events.
+/// Interval between two queries for events.
 const READ_EACH: Duration = Duration::from_millis(250);
-/// Longest wait for the last lines, in questions.
+/// Timeout for the last lines, in queries.
 const LAST_READS: usize = 240;
 
 fn log(host: &Host) -> PathBuf {
     host.folder().join("logs/slurmctld.log")
 }
 
-/// What makes a host's sensor follow its log, from the beginning.
+/// Options that make a host's sensor follow its log, from the start.
 pub(super) fn options(host: &Host) -> Vec<String> {
     vec!["--tail".to_owned(), format!("{}=slurmctld", log(host).display())]
 }
 
-/// Logs that grow, and who reads on.
+/// Growing logs, and the reader.
 pub(super) struct Follower {
     writers: BTreeMap<String, Writer>,
     reading: JoinHandle<Account>,
@@ -45,7 +46,7 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Makes the logs of these hosts, before their sensors start.
+    /// Create the logs of these hosts, before their sensors start.
     pub(super) fn logs(hosts: &[Host]) -> BTreeMap<String, Writer> {
         let writer = |host: &Host| {
             std::fs::create_dir_all(host.folder().join("logs")).unwrap();
@@ -54,7 +55,7 @@ impl Follower {
         hosts.iter().map(writer).collect()
     }
 
-    /// Begins to read, by any of `members`.
+    /// Start to read, at any of `members`.
     pub(super) fn start(writers: BTreeMap<String, Writer>, members: Members, seed: u64) -> Follower {
         let ends = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&ends);
@@ -72,7 +73,8 @@ impl Follower {
         Follower { writers, reading, ends }
     }
 
-    /// Stops the logs and reads to their ends, by `member`; how many lines were written on each host, and what came.
+    /// Stop the logs and read to their ends at `member`; returns the number of lines written on each host,
+    /// and the account.
     pub(super) fn end(self, member: &Daemon) -> (BTreeMap<String, usize>, Account) {
         let stop = |(host, writer): (String, Writer)| (host, writer.stop().unwrap());
         let written: BTreeMap<String, usize> = self.writers.into_iter().map(stop).collect();

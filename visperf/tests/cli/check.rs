@@ -1,9 +1,9 @@
-//! `visperf check` and the exit code of `visperf hosts`, against a daemon of canned answers.
+//! `visperf check` and the exit code of `visperf hosts`, with a daemon that returns canned answers.
 
 use crate::program::{Home, Ran};
 use crate::server::{Daemon, Events};
 
-/// One line and this code.
+/// Assert one line of output, and this code.
 #[track_caller]
 fn check(ran: &Ran, code: i32, line: &str) {
     assert_eq!(ran.code, code, "{ran:#?}");
@@ -40,7 +40,7 @@ fn each_check_is_one_line_and_the_code_of_its_state() {
     let near = "METRIC UNKNOWN - no metric node_bgi_total is known; did you mean node_big_total?\n";
     check(&run(&["metric", "node_bgi_total"]), 3, near);
     check(&run(&["metric", "nothing"]), 3, "METRIC UNKNOWN - no metric nothing is known\n");
-    // This daemon has no summary, and no such range or check.
+    // This daemon has no summary; the range and the check are invalid.
     check(&run(&["domain"]), 3, "VISPERF UNKNOWN - the daemon answered: no method");
     check(&run(&["hosts", "--warning", "many"]), 3, "VISPERF UNKNOWN - invalid value 'many'");
     check(&run(&["everything"]), 3, "VISPERF UNKNOWN - ");

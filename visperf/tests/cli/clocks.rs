@@ -1,6 +1,6 @@
-//! Domains whose hosts' clocks are wrong for a while: real daemons, each with a calendar that the test moves.
+//! Domains whose hosts have wrong clocks for a while: real daemons, each with a calendar that the test moves.
 //!
-//! The calendar is moved by a library that is preloaded (`moved_clock.c`), so the programs are those that users run.
+//! The calendar is moved by a preloaded library (`moved_clock.c`), so the programs are those that users run.
 
 use crate::program::{Home, Ran};
 use serde_json::Value;
@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Far longer than anything takes: a daemon looks at its certificate every ten seconds, and after a failure every 30.
+/// Far longer than anything takes: a daemon checks its certificate every ten seconds, and after a failure
+/// every 30.
 const LONG: Duration = Duration::from_secs(180);
 
-/// More than half of a certificate's life and the share by which hosts are spread: every daemon renews.
+/// More than half of a certificate's lifetime plus the spread between hosts: every daemon renews.
 const AHEAD_SECS: i64 = 17 * 86_400;
 
-/// The library that moves calendars, built with the system's compiler.
+/// Build the library that moves calendars, with the system's compiler.
 fn library(home: &Home) -> PathBuf {
     let made = home.path().join("moved_clock.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/moved_clock.c");
@@ -56,7 +57,7 @@ impl<'a> Host<'a> {
         command
     }
 
-    /// A command with this host's calendar and folder.
+    /// Run a command with this host's calendar and folder.
     fn run(&self, arguments: &[&str]) -> Ran {
         Ran::from(self.command(&[arguments, &["--state", self.name]].concat()).output().unwrap())
     }
@@ -86,13 +87,13 @@ impl<'a> Host<'a> {
         std::fs::read_to_string(self.home.path().join(format!("{}.log", self.name))).unwrap()
     }
 
-    /// The number of its certificate, and when that was issued.
+    /// Serial number of its certificate, and when it was issued.
     fn certificate(&self) -> (u64, f64) {
         let told = self.run(&["key", "--json"]).ok().json().remove(0);
         (told["serial"].as_u64().unwrap(), told["issued"].as_f64().unwrap())
     }
 
-    /// What its daemon says of the hosts of the domain: those that are alive, and what is wrong.
+    /// The domain's hosts according to its daemon: the live ones, and all output with problems.
     fn hosts(&self) -> (Vec<String>, String) {
         let ran = self.run(&["hosts", "--json"]);
         let live = |host: &&Value| host["state"] == "live";
@@ -109,7 +110,7 @@ impl Drop for Host<'_> {
     }
 }
 
-/// Wait until it is so; the panic shows what is found instead.
+/// Wait for success; the panic shows the last error.
 #[track_caller]
 fn until<T>(mut look: impl FnMut() -> Result<T, String>) -> T {
     let end = Instant::now() + LONG;
@@ -124,7 +125,7 @@ fn until<T>(mut look: impl FnMut() -> Result<T, String>) -> T {
     }
 }
 
-/// A domain of three hosts that know each other; the first is its issuer.
+/// Create a domain of three hosts that know each other; the first is its issuer.
 fn domain(home: &Home) -> [Host<'_>; 3] {
     let library = library(home);
     let mut hosts = ["head", "wn01", "wn02"].map(|name| Host::new(home, &library, name));
@@ -140,7 +141,7 @@ fn domain(home: &Home) -> [Host<'_>; 3] {
     hosts
 }
 
-/// Each of these has these alive.
+/// Wait until each of `hosts` lists exactly these as live.
 #[track_caller]
 fn alive(hosts: &[Host<'_>], names: &[&str]) {
     for host in hosts {
@@ -151,7 +152,7 @@ fn alive(hosts: &[Host<'_>], names: &[&str]) {
     }
 }
 
-/// All of them are alive, and nothing is wrong with a clock.
+/// Wait until all hosts are live, and none reports a problem with a clock.
 #[track_caller]
 fn whole(hosts: &[Host<'_>]) {
     alive(hosts, &["head", "wn01", "wn02"]);
@@ -179,7 +180,7 @@ fn while_clocks_are_wrong_nothing_is_signed_and_the_domain_is_whole_when_they_ar
             if is_refused { Ok(()) } else { Err(log) }
         });
     };
-    // The issuer alone: it says so itself, with both times.
+    // The issuer alone is wrong: it reports that itself, with both times.
     hosts[0].move_by(AHEAD_SECS);
     not_renewed(&hosts[0]);
     let told = until(|| match hosts[0].hosts().1 {
@@ -191,7 +192,7 @@ fn while_clocks_are_wrong_nothing_is_signed_and_the_domain_is_whole_when_they_ar
     assert!(info.contains("the clock of this host is wrong") && info.contains("confirm-clock"), "{info}");
     hosts[0].move_by(0);
     whole(&hosts);
-    // All of them: none can know better but by how long it ran.
+    // All hosts are wrong: only their uptime shows it.
     hosts.iter().for_each(|host| host.move_by(AHEAD_SECS));
     hosts.iter().for_each(not_renewed);
     hosts.iter().for_each(|host| host.move_by(0));
@@ -214,7 +215,7 @@ fn a_certificate_from_the_future_is_not_shown_before_it_holds_and_is_replaced() 
     hosts[0].run(&["domain", "confirm-clock"]).ok().prints(&["signs by this clock for a day"]);
     let wrong = [0, 1].map(|at| renewed(&hosts[at], before[at].0));
     assert!(wrong[1].1 > before[1].1 + 16.0 * 86_400.0, "{wrong:?}");
-    // Without the issuer the one before is all that wn01 can show, after a restart too.
+    // Without the issuer the previous certificate is all that wn01 can present, after a restart too.
     hosts[0].stop();
     hosts[1].stop();
     hosts[..2].iter().for_each(|host| host.move_by(0));

@@ -1,7 +1,7 @@
-//! The contract of the query interface: what a daemon says of its methods is what the documents say.
+//! Contract of the query interface: a daemon's description of its methods equals the documents.
 //!
-//! `docs/openapi.json` is the daemon's document; the marked parts of `docs/methods.md` are written from it. With VISPERF_UPDATE_DOCS set
-//! both are written again instead of compared.
+//! `docs/openapi.json` is the daemon's document; the marked parts of `docs/methods.md` are generated from it.
+//! With VISPERF_UPDATE_DOCS set both are written instead of compared.
 
 use crate::program::Home;
 use crate::reference;
@@ -25,7 +25,7 @@ fn document(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name)
 }
 
-/// The file holds this; or it is written.
+/// Compare the file with the expected text, or write it.
 #[track_caller]
 fn hold(name: &str, expected: &str) {
     let path = document(name);

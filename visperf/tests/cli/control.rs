@@ -1,4 +1,4 @@
-//! Orders to processes from the command line: what is obeyed, refused, asked and told as an event.
+//! Commands to processes from the command line: executed, refused, confirmed, and recorded as events.
 
 use crate::program::{DEADLINE, Home, Ran};
 use rustix::process::{Pid, Signal};
@@ -6,10 +6,10 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-/// Whose processes are controlled where the tests run as root.
+/// User whose processes are controlled if the tests run as root.
 const NOBODY: u32 = 65_534;
 
-/// A sleeping process that nothing of the sensor's started.
+/// A sleeping process that is not a child of the sensor.
 struct Sleeper(u32);
 
 impl Sleeper {
@@ -39,7 +39,7 @@ impl Drop for Sleeper {
     }
 }
 
-/// A sensor with a state folder `own`, ended with the guard.
+/// A sensor with a state folder `own`, killed when it is dropped.
 pub(crate) struct Sensor<'a> {
     home: &'a Home,
     child: Child,
@@ -58,7 +58,7 @@ impl Sensor<'_> {
         sensor
     }
 
-    /// Run a command that asks it.
+    /// Run a command that queries it.
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
         self.home.run(&[arguments, &["--state", "own"]].concat())
     }
@@ -75,7 +75,7 @@ impl Sensor<'_> {
         }
     }
 
-    /// The process, once a sweep has seen it.
+    /// Wait until a sweep has seen the process; returns its row.
     fn sees(&self, sleeper: &Sleeper) -> serde_json::Value {
         self.until("a sweep sees it", |sensor| {
             sensor.run(&["processes", "--pid", &sleeper.pid(), "--json"]).ok().json().pop()
@@ -105,7 +105,8 @@ fn root_a_process_is_ended_by_who_started_the_daemon_and_that_is_an_event() {
     let seen = sensor.sees(&sleeper);
     let start = seen["start_ns"].as_u64().unwrap();
     let pid = sleeper.pid();
-    // No one is there to be asked; another process of that number is meant; there is no such process.
+    // There is no terminal to ask for confirmation; the pid belongs to another process; there is no such
+    // process.
     sensor.run(&["kill", "localhost", &pid]).with_code(2).notes(&["--yes"]);
     let other = (start + 1).to_string();
     let ran = sensor.run(&["kill", "localhost", &pid, "--yes", "--start-ns", &other]);
@@ -161,7 +162,7 @@ fn root_a_machine_by_itself_lets_its_user_end_its_users_processes() {
     let (sensor, sleeper) = (Sensor::start(&home, &["up"]), Sleeper::start());
     sensor.sees(&sleeper);
     let ran = sensor.run(&["kill", "localhost", &sleeper.pid(), "--yes"]);
-    // Of root nothing is ended, and root ends nothing of others by it.
+    // Processes of root are never ended, and root cannot end those of others with this sensor.
     let is_root = rustix::process::geteuid().is_root();
     ran.with_code(if is_root { 1 } else { 0 });
     match is_root {

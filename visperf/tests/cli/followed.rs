@@ -1,4 +1,4 @@
-//! `visperf events --follow` over a daemon that comes and goes.
+//! `visperf events --follow` with a daemon that comes and goes.
 
 use crate::program::{DEADLINE, Home};
 use crate::server::{Daemon, Events, event};
@@ -8,7 +8,7 @@ use std::process::Child;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-/// The lines of a pipe, as they come.
+/// The lines of a pipe, as they arrive.
 pub(crate) fn lines(pipe: impl std::io::Read + Send + 'static) -> Receiver<String> {
     let (give, take) = sync_channel(10_000);
     std::thread::spawn(move || {
@@ -32,7 +32,7 @@ fn expected(range: std::ops::Range<usize>) -> Vec<String> {
     range.map(|number| format!("e-{number}")).collect()
 }
 
-/// Send it what Ctrl-C sends.
+/// Send the signal of Ctrl-C.
 pub(crate) fn interrupt(child: &Child) {
     send(child, Signal::INT);
 }
@@ -53,7 +53,7 @@ fn ctrl_c_tells_a_cursor_before_any_event_came_and_other_signals_end_nothing() {
         let mut child = home.command(&["events", "--follow", "--connect", &address]).spawn().unwrap();
         let (out, notes) = (lines(child.stdout.take().unwrap()), lines(child.stderr.take().unwrap()));
         daemon.asked_to_wait.recv_timeout(DEADLINE).expect("it waits for the next event");
-        // A stopped program comes back from waiting with an interrupted call, and must wait again.
+        // A stopped program returns from waiting with an interrupted call, and must wait again.
         send(&child, Signal::STOP);
         send(&child, Signal::CONT);
         if round == 4 {
@@ -111,7 +111,8 @@ fn following_begins_with_the_next_event_and_stops_at_its_limit() {
     let daemon = Daemon::start("127.0.0.1:0", &events);
     let home = Home::new();
     let address = daemon.connect();
-    // It must have asked before the next event comes: until it has, feed it one after the other.
+    // The program must have sent its first query before the next event; until then, add one event after
+    // another.
     let mut child = home
         .command(&["events", "--follow", "--json", "--limit", "2", "--connect", &address])
         .spawn()

@@ -1,4 +1,5 @@
-//! Domains from the command line: created, joined, listed, revoked, certified; every line to type next is exact.
+//! Domains from the command line: created, joined, listed, revoked, certified; every suggested command is
+//! exact.
 
 use crate::program::{DEADLINE, Home, Ran};
 use overlay::identity::token;
@@ -10,14 +11,14 @@ pub(crate) fn created(home: &Home) {
     home.run(&["domain", "create", "UT-ICL", "--state", "head", "--host", "head01"]).ok();
 }
 
-/// A token, its line as printed.
+/// Create a token; returns its line as printed.
 fn token_line(home: &Home, more: &[&str]) -> String {
     let arguments = [&["token", "create", "--state", "head"], more].concat();
     let line = home.run(&arguments).ok().out;
     line.trim().strip_prefix("visperf join ").unwrap_or_else(|| panic!("{line}")).to_owned()
 }
 
-/// `visperf sensor` of the host where the domain was created; dropped, it dies.
+/// `visperf sensor` of the host where the domain was created; killed when it is dropped.
 pub(crate) struct IssuerDaemon {
     pub(crate) address: String,
     child: Child,
@@ -31,7 +32,7 @@ impl IssuerDaemon {
         let child = home.command(&arguments).spawn().unwrap();
         let daemon = IssuerDaemon { address: free.to_string(), child };
         let until = Instant::now() + DEADLINE;
-        // It writes this once it serves.
+        // It writes this file once it serves.
         while !home.path().join("head/listen").exists() {
             assert!(Instant::now() < until, "it does not start");
             std::thread::yield_now();

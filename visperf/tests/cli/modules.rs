@@ -1,4 +1,4 @@
-//! Modules from the command line: listed with what went wrong, stopped, started and reloaded.
+//! Modules from the command line: listed with their errors, stopped, started and reloaded.
 
 use crate::control::Sensor;
 use crate::program::Home;
@@ -46,7 +46,7 @@ fn modules_are_listed_stopped_started_and_refused() {
         let metrics = sensor.run(&["metrics", "module.good.*", "--local", "--json"]);
         (metrics.code == 0 && metrics.json().first()?["value"] == 41).then_some(())
     });
-    // Whoever is on this host may ask, but only root and the sensor's user have the key.
+    // Every user of this host may query, but only root and the sensor's user have the key.
     for key in [None, Some("key=0")] {
         let words: Vec<&str> =
             ["call", "sensor.change_module", "name=good", "act=stop"].into_iter().chain(key).collect();

@@ -1,18 +1,18 @@
-//! The page that leads through writing a filter, followed command by command: what it shows is what comes.
+//! The tutorial on writing a filter, followed command by command: its commands print what it shows.
 //!
-//! A line `…` of the page stands for any lines, a line that ends in ` …` for any rest.
+//! A line `…` of the page matches any lines, a line that ends in ` …` any rest.
 
 use crate::program::Home;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Each fenced block: its mark and its text.
+/// Each fenced block: its info string and its text.
 fn blocks(page: &str) -> Vec<(&str, &str)> {
     let inside = page.split("\n```").skip(1).step_by(2);
     inside.map(|block| block.split_once('\n').unwrap_or((block, ""))).collect()
 }
 
-/// Do what a block of the page says; the commands run.
+/// Execute a block of the page; returns the number of commands.
 fn follow(home: &Home, mark: &str, text: &str, pieces: &mut usize) -> usize {
     match mark.split_once(' ') {
         Some(("toml", file)) => {
@@ -37,7 +37,7 @@ fn follow(home: &Home, mark: &str, text: &str, pieces: &mut usize) -> usize {
     }
 }
 
-/// Run a command of the page and compare what it prints.
+/// Run a command of the page and compare its output.
 fn compare(home: &Home, told: &str) {
     let (line, expected) = told.split_once('\n').unwrap_or((told, ""));
     let program = PathBuf::from(env!("CARGO_BIN_EXE_visperf"));

@@ -1,4 +1,4 @@
-//! Runs of the program, with a home of their own.
+//! Runs of the program, each in a temporary home folder.
 
 use rustix::process::{Pid, Signal};
 use std::io::Write as _;
@@ -10,10 +10,10 @@ use std::time::Duration;
 /// Far longer than any run takes.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A folder to run in; nothing of the tester's own settings is seen.
+/// Home folder of a run, without the tester's own settings.
 pub(crate) struct Home(tempfile::TempDir);
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -38,7 +38,7 @@ impl Home {
         path
     }
 
-    /// The program with arguments, not started.
+    /// Command to run the program with arguments, not started.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_visperf"));
         command.args(arguments).current_dir(self.path()).env_clear();
@@ -60,7 +60,7 @@ impl Home {
     }
 }
 
-/// Wait for its end; one that does not end by itself is killed and told.
+/// Wait for its end; a program that does not end by itself is killed and reported.
 #[track_caller]
 fn ended(child: Child, arguments: &[&str]) -> Ran {
     let pid = Pid::from_child(&child);
@@ -86,20 +86,20 @@ impl From<Output> for Ran {
 }
 
 impl Ran {
-    /// It ended with 0.
+    /// Assert the exit code 0.
     #[track_caller]
     pub(crate) fn ok(self) -> Ran {
         self.with_code(0)
     }
 
-    /// It ended with this code.
+    /// Assert this exit code.
     #[track_caller]
     pub(crate) fn with_code(self, code: i32) -> Ran {
         assert_eq!(self.code, code, "{self:#?}");
         self
     }
 
-    /// The output holds each of these.
+    /// Assert that the output contains each of these.
     #[track_caller]
     pub(crate) fn prints(self, parts: &[&str]) -> Ran {
         for part in parts {
@@ -108,7 +108,7 @@ impl Ran {
         self
     }
 
-    /// The notes hold each of these.
+    /// Assert that the notes contain each of these.
     #[track_caller]
     pub(crate) fn notes(self, parts: &[&str]) -> Ran {
         for part in parts {
@@ -117,7 +117,7 @@ impl Ran {
         self
     }
 
-    /// The output as JSON, a value a line.
+    /// The output as JSON, one value a line.
     #[track_caller]
     pub(crate) fn json(&self) -> Vec<serde_json::Value> {
         self.out.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()

@@ -1,4 +1,4 @@
-//! The queries, against a daemon of canned answers.
+//! The query commands, with a daemon that returns canned answers.
 
 use crate::program::{Home, Ran};
 use crate::server::{Daemon, Events, event};
@@ -194,7 +194,7 @@ fn documents_name_the_port_where_daemons_answer() {
             for (at, _) in text.match_indices("127.0.0.1:") {
                 let address: String =
                     text[at..].chars().take_while(|c| c.is_ascii_digit() || ".:".contains(*c)).collect();
-                // Packaged daemons listen beside each other: the ports between theirs are the overlay's.
+                // Packaged daemons listen next to each other: the ports between theirs are the overlay's.
                 let ports_after: &[u16] = match path.file_name().and_then(|name| name.to_str()) {
                     Some("visperf-directory.service") => &[2],
                     Some("visperf-proxy.service") => &[6],
@@ -301,7 +301,7 @@ fn a_connection_that_was_closed_while_idle_is_made_anew() {
     assert!(asked[0].contains(r#""cursor":"""#) && asked[1].contains(r#""cursor":"1""#), "{asked:?}");
 }
 
-/// Answer one request as if more could follow, then close; the request's body.
+/// Answer one request as if more could follow, then close; returns the request's body.
 fn answer_once(listener: &TcpListener, page: &str) -> String {
     let (mut stream, _) = listener.accept().unwrap();
     let mut request = BufReader::new(stream.try_clone().unwrap());

@@ -1,7 +1,7 @@
-//! The reference of the methods as Markdown, from the OpenAPI document.
+//! Reference of the methods as Markdown, generated from the OpenAPI document.
 //!
-//! Pure. A page has, for each method, a part between `<!-- method NAME -->` and `<!-- end -->`, and one of all types between
-//! `<!-- types -->` and `<!-- end -->`; what is beside them is written by hand.
+//! Pure. A page has, for each method, a part between `<!-- method NAME -->` and `<!-- end -->`, and one with
+//! all types between `<!-- types -->` and `<!-- end -->`; the rest is written by hand.
 
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -9,14 +9,14 @@ use std::fmt::Write as _;
 
 const END: &str = "<!-- end -->";
 const TYPES: &str = "#/components/schemas/";
-/// What many methods take, which the page says once: the beginning of what is said of it.
+/// Parameters of many methods, which the page describes once: the start of their descriptions.
 const OF_MANY: [&str; 3] =
     ["of this domain; the daemon's own", "of this host; the daemon's own", "How integers are sent"];
 
-/// The page with its marked parts as the document has them.
+/// The page with its marked parts replaced from the document.
 ///
 /// # Errors
-/// If a method has no part, or a part is of no method.
+/// If a method has no part, or a part has no method.
 pub(crate) fn written_anew(page: &str, openapi: &Value) -> Result<String, String> {
     let methods = openapi["paths"].as_object().ok_or("no paths")?;
     let mut missing: BTreeSet<&str> =
@@ -135,7 +135,7 @@ fn all_types(types: &Value) -> String {
     out
 }
 
-/// What a value is, in a few words.
+/// Short description of a value's type.
 fn kind(schema: &Value, types: &Value) -> String {
     let variants: Vec<String> =
         schema["anyOf"].as_array().into_iter().flatten().map(|one| kind(one, types)).collect();
@@ -175,7 +175,7 @@ fn kind(schema: &Value, types: &Value) -> String {
     }
 }
 
-/// To the heading of a type, which no method's heading is.
+/// Link to the heading of a type, which never equals a method's heading.
 fn link(name: &str) -> String {
     format!("[{name}](#type-{})", name.to_lowercase())
 }
@@ -187,7 +187,7 @@ fn whole(schema: &Value) -> String {
     }
 }
 
-/// Where one of several, the first that says what there is.
+/// The schema of an optional value: the first variant that is not null.
 fn present(schema: &Value) -> &Value {
     let variants = schema["anyOf"].as_array().into_iter().flatten();
     let mut present = variants.filter(|variant| variant["type"] != "null");
@@ -199,7 +199,7 @@ fn first_type(schema: &Value) -> &str {
     schema["type"].as_str().or_else(|| several.into_iter().find(|one| *one != "null")).unwrap_or_default()
 }
 
-/// The words of a choice, each with its meaning.
+/// The words of an enumeration, each with its meaning.
 fn words(schema: &Value) -> Vec<(&str, &str)> {
     let words = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let meanings = schema["x-enum-descriptions"].as_array().into_iter().flatten();
@@ -219,7 +219,7 @@ fn text<'a>(schema: &'a Value, name: &str) -> &'a str {
     schema[name].as_str().unwrap_or_default()
 }
 
-/// As it stands in a table.
+/// Text escaped for a table cell.
 fn cell(text: &str) -> String {
     text.replace("\n\n", " ").replace('|', "\\|")
 }

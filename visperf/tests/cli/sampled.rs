@@ -1,4 +1,4 @@
-//! Processes as the command line tells them of a sensor that samples this host.
+//! Processes on the command line, from a sensor that samples this host.
 
 use crate::control::Sensor;
 use crate::followed::{interrupt, lines};
@@ -57,7 +57,7 @@ fn who_needs_more_cpu_time_than_the_budget_is_told_how_to_give_it() {
     sensor.run(&["watch", "--rate", "10", "--cpu-ms", "500", "--samples", "2"]).ok();
 }
 
-/// The completion log of three jobs that ended in three ways.
+/// Completion log of three jobs with three different outcomes.
 fn three_jobs() -> String {
     let job = |number: u32, state: &str, exit: &str| {
         format!(

@@ -1,4 +1,4 @@
-//! A daemon of canned answers, on the real RPC server.
+//! A daemon that returns canned answers, on the real RPC server.
 
 use rpc::codec::value::Value;
 use rpc::dispatch::method::{Declaration, Registry};
@@ -19,17 +19,17 @@ use wire::call::State;
 use wire::event::{Kind, Outcome};
 use wire::time::Time;
 
-/// The name of a call wider than its column.
+/// Name of a call, wider than its column.
 pub(crate) const LONG_CALL: &str =
     "gridftp:se02//srv/gridftp/se02/incoming/of/a/long/path/rep.16629.dat@4-36179";
 
-/// The events a daemon holds; a cursor is a number of them.
+/// Events of a daemon; a cursor is a number of them.
 pub(crate) type Events = Arc<Mutex<Vec<Event>>>;
 
 /// A daemon that runs until it is dropped.
 pub(crate) struct Daemon {
     pub(crate) address: SocketAddr,
-    /// One for each time a caller waits for an event.
+    /// One message for each time a client waits for an event.
     pub(crate) asked_to_wait: Receiver<()>,
     shutdown: CancellationToken,
     thread: Option<JoinHandle<()>>,
@@ -42,7 +42,7 @@ impl Daemon {
         Daemon::with(address, registry(events, waits), asked_to_wait)
     }
 
-    /// A directory, which says of itself what it is and no more.
+    /// A directory, which only describes itself.
     pub(crate) fn directory() -> Daemon {
         let mut registry = Registry::new();
         let info = Value::object([("kind", Value::from("directory"))]);
@@ -52,7 +52,7 @@ impl Daemon {
         Daemon::with("127.0.0.1:0", registry, sync_channel(1).1)
     }
 
-    /// A sensor with five calls, of which an answer has two at most; a cursor is the number of those that were given.
+    /// A sensor with five calls, at most two in one answer; a cursor is the number of those already returned.
     pub(crate) fn paged() -> Daemon {
         const ALL: usize = 5;
         const PAGE: usize = 2;
@@ -109,7 +109,6 @@ impl Drop for Daemon {
     }
 }
 
-/// An event with this number.
 pub(crate) fn event(number: usize) -> Event {
     let time = Time::from_micros(1_795_178_489_500_000).plus(Duration::from_secs(number as u64)).into();
     Event {

@@ -1,4 +1,4 @@
-//! Daemons started by the program: what is refused or told before they run, and the demo from end to end.
+//! Daemons started by the program: what is refused or reported before they run, and the demo from end to end.
 
 use crate::followed::{interrupt, lines};
 use crate::program::{DEADLINE, Home};
@@ -9,7 +9,7 @@ use std::time::Instant;
 
 pub(crate) const UP: [&str; 5] = ["up", "--listen", "127.0.0.1:0", "--state", "own"];
 
-/// A daemon that was started, and what it prints.
+/// A started daemon, and its output.
 pub(crate) struct Started {
     child: Child,
     out: Receiver<String>,
@@ -24,11 +24,11 @@ impl Started {
         Started { child, out, notes }
     }
 
-    /// The next line that holds this.
+    /// The next line that contains this.
     #[track_caller]
     pub(crate) fn line(&self, part: &str) -> String {
         let mut before = Vec::new();
-        // A daemon always has something to say: the deadline is for all of it.
+        // A daemon prints all the time, so the deadline applies to all lines together.
         let until = Instant::now() + DEADLINE;
         while let Ok(line) = self.out.recv_timeout(until.saturating_duration_since(Instant::now())) {
             if line.contains(part) {
@@ -40,7 +40,7 @@ impl Started {
         panic!("{part:?} does not come after {before:#?} and the notes {notes:#?}")
     }
 
-    /// End it by Ctrl-C; what it had still to say.
+    /// End it by Ctrl-C; returns its remaining notes.
     pub(crate) fn end(mut self) -> Vec<String> {
         interrupt(&self.child);
         assert_eq!(self.child.wait().unwrap().code(), Some(0));

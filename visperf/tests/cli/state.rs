@@ -1,4 +1,5 @@
-//! State folders: links laid in them are not followed, those that others can write are refused, and one that is removed is noticed.
+//! State folders: symbolic links in them are not followed, those that other users can write to are refused,
+//! and a removed one is noticed.
 
 use crate::followed::interrupt;
 use crate::program::{DEADLINE, Home, Ran};
@@ -17,11 +18,11 @@ const DAEMONS: [&[&str]; 4] = [
     &["proxy", "--config", "proxy.toml", "--listen", "127.0.0.1:0", "--state", "own"],
 ];
 
-/// What a short run does not write, or removes at its end.
+/// Files that a short run does not write, or removes at its end.
 const MORE: [&str; 6] =
     ["listen", "reached-at", "election", "domains", "directory/directory.snapshot", "directory/admitted"];
 
-/// A home with what the daemon of these arguments needs, and its state folder as a run of it leaves it.
+/// A home with the files that the daemon of these arguments needs, and its state folder as a run leaves it.
 fn home_of(arguments: &[&str]) -> Home {
     let home = Home::new();
     for (name, part) in [
@@ -57,7 +58,7 @@ fn run_once(home: &Home, arguments: &[&str]) -> Ran {
     Ran::from(child.wait_with_output().unwrap())
 }
 
-/// Whether it answers; it ended otherwise.
+/// Whether it answers; false if it ended.
 fn is_up(home: &Home, child: &mut Child) -> bool {
     let listen = home.path().join("own/listen");
     let until = Instant::now() + DEADLINE;
@@ -73,7 +74,7 @@ fn is_up(home: &Home, child: &mut Child) -> bool {
     }
 }
 
-/// Every file below a folder, and its content; folders have none.
+/// Every file and folder below a folder; files with their content.
 fn all(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     let mut found = BTreeMap::new();
     let mut waiting = vec![folder.to_owned()];
@@ -118,7 +119,7 @@ fn no_daemon_follows_a_link_laid_in_its_state_folder() {
         for name in names {
             copy(&clean, &at("own"));
             let (own, outside) = (at("own").join(&name), at("outside"));
-            // What the link leads to is what the daemon would read there, so that only the link is in its way.
+            // The link's target is what the daemon would read there, so that only the link itself is wrong.
             match own.exists() {
                 true => std::fs::rename(&own, &outside).unwrap(),
                 false => std::fs::write(&outside, "untouched").unwrap(),
@@ -226,7 +227,7 @@ fn a_state_folder_that_is_removed_under_a_daemon_is_in_its_health_and_log() {
 fn a_journal_of_another_version_ends_the_sensor_with_its_folder_and_the_command_that_moves_it_away() {
     let home = home_of(DAEMONS[1]);
     let folder = home.path().join("own/sensor/journal");
-    // A head as a later version may write it: the fields that are known, and a version that is not.
+    // A head as a later version may write it: the known fields, and an unknown version.
     let head = (1_u8, 9_u64, 1_u32, 0_u64, None::<u64>, 0_u64, 9_u16);
     let mut bytes = Vec::new();
     wire::codec::encode(&(0_u32, head), &mut bytes).unwrap();

@@ -1,4 +1,4 @@
-//! What comes to a terminal: tables that fit it, colours unless they are not wanted.
+//! Output on a terminal: tables that fit it, colours unless they are turned off.
 
 use crate::program::{DEADLINE, Home};
 use crate::server::{Daemon, Events, LONG_CALL, event};
@@ -12,7 +12,7 @@ use wire::api::Named;
 use wire::api::events::{Attribute, Event};
 use wire::event::Outcome;
 
-/// What a run prints on a terminal with so many columns.
+/// Output of a run on a terminal with this many columns.
 fn on_terminal(columns: u16, arguments: &[&str], variable: Option<(&str, &str)>) -> String {
     let events = Events::default();
     events.lock().unwrap().extend((0..3).map(event).chain([long_event()]));
@@ -34,7 +34,7 @@ fn on_terminal(columns: u16, arguments: &[&str], variable: Option<(&str, &str)>)
     let (give, take) = sync_channel(1);
     std::thread::spawn(move || {
         let mut printed = Vec::new();
-        // Where no one holds the terminal any more, reading fails.
+        // Reading fails once no process has the terminal open.
         let _ended = File::from(controller).read_to_end(&mut printed);
         give.send(String::from_utf8(printed).unwrap())
     });
@@ -64,7 +64,7 @@ fn tables_fit_the_terminal_unless_told_to_be_wide() {
     }
 }
 
-/// An event with more to tell than a line has room for.
+/// An event with more attributes than fit on a line.
 fn long_event() -> Event {
     let texts = ["queue", "name", "code", "memory", "account", "partition", "reason"];
     let attributes = texts.map(|text| (text.into(), Attribute::Text(format!("{text} of it").into())));

@@ -1,4 +1,4 @@
-//! Tokens of the type replace by the command line: made, used by real daemons, listed, revoked.
+//! Replace tokens on the command line: created, used by real daemons, listed, revoked.
 
 use crate::membership::{IssuerDaemon, created};
 use crate::program::Home;

@@ -1,4 +1,4 @@
-//! `visperf top` on a real terminal and printed: the terminal is given back as it was, however it ends.
+//! `visperf top` on a real terminal and printed: the terminal is restored, however the program ends.
 
 use crate::program::{DEADLINE, Home};
 use crate::server::{Daemon, Events};
@@ -13,18 +13,18 @@ use std::process::{Child, ExitStatus};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Instant;
 
-/// The program on a terminal of its own.
+/// The program on its own terminal.
 struct OnTerminal {
     child: Child,
-    /// What a person types on and looks at.
+    /// The user's end of the terminal.
     controller: File,
-    /// What the program has.
+    /// The program's end of the terminal.
     terminal: OwnedFd,
     printed: Receiver<Vec<u8>>,
     seen: Vec<u8>,
 }
 
-/// The program on a terminal of its own, with the two ends of that.
+/// Start the program on its own terminal; returns both ends.
 fn started(home: &Home, arguments: &[&str]) -> (Child, File, OwnedFd) {
     let controller =
         rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
@@ -74,7 +74,7 @@ impl OnTerminal {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            // What it has still to say must find room.
+            // Its remaining output must be read.
             self.seen.extend(self.printed.try_iter().flatten());
             assert!(Instant::now() < until, "it does not end");
             std::thread::yield_now();
@@ -94,7 +94,7 @@ fn the_terminal_is_given_back_after_a_key_and_after_a_signal() {
     let (home, daemon) = (Home::new(), Daemon::start("127.0.0.1:0", &Events::default()));
     for (key, signal) in [("q", None), ("\u{3}", None), ("", Some(Signal::TERM)), ("", Some(Signal::HUP))] {
         let mut top = OnTerminal::start(&home, &["top", "--connect", &daemon.connect()]);
-        // As it is without it.
+        // Settings of the terminal without the program.
         let before = {
             let other = OnTerminal::start(&home, &["--version"]);
             rustix::termios::tcgetattr(&other.terminal).unwrap()
@@ -115,7 +115,7 @@ fn the_terminal_is_given_back_after_a_key_and_after_a_signal() {
     }
 }
 
-/// Keys that are pasted, or typed while the screen is drawn, come in one piece.
+/// Keys that are pasted, or typed while the screen is drawn, arrive together.
 #[test]
 fn keys_that_come_together_are_taken_together() {
     let (home, daemon) = (Home::new(), Daemon::start("127.0.0.1:0", &Events::default()));
@@ -129,7 +129,7 @@ fn keys_that_come_together_are_taken_together() {
     assert!(took < std::time::Duration::from_secs(6), "{took:?} for 122 keys");
 }
 
-/// Of a terminal that is no one's in particular no signal tells that it is gone.
+/// If the terminal is not a controlling terminal, no signal reports that it is gone.
 #[test]
 fn it_ends_with_its_terminal() {
     let (home, daemon) = (Home::new(), Daemon::start("127.0.0.1:0", &Events::default()));
@@ -176,7 +176,7 @@ fn without_a_terminal_it_prints_what_it_is_told_to() {
     let (home, daemon) = (Home::new(), Daemon::start("127.0.0.1:0", &Events::default()));
     let address = daemon.connect();
     home.run(&["top", "--connect", &address]).with_code(2).notes(&["needs a terminal", "--once"]);
-    // This daemon has a host and no processes: that costs its rows, not the whole.
+    // This daemon has a host and no processes: only its rows are missing, the rest is printed.
     home.run(&["top", "--once", "--connect", &address]).ok().notes(&["wn01 of d: no method"]);
     home.run(&["top", "--once", "--rounds", "2"]).with_code(2);
 }

@@ -1,4 +1,4 @@
-//! Users of one host and a sensor that runs as root: each sees what `/proc` would show to it.
+//! Users of one host and a sensor that runs as root: each sees what `/proc` would show to that user.
 
 use crate::control::Sensor;
 use crate::program::{Home, Ran};
@@ -8,7 +8,7 @@ use std::process::Command;
 
 const NOBODY: &str = "65534";
 
-/// Of these rows, how many are root's and how many of those have I/O counters.
+/// Number of root's processes in the output, and how many of them have I/O counters.
 fn of_root(mut command: Command) -> (usize, usize) {
     let ran = Ran::from(command.output().unwrap()).ok();
     let rows: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -17,7 +17,7 @@ fn of_root(mut command: Command) -> (usize, usize) {
 }
 
 #[test]
-fn root_the_io_counters_of_root_are_roots_on_the_socket_and_on_loopback() {
+fn the_io_counters_of_root_are_roots_on_the_socket_and_on_loopback() {
     // Only root may become another user, and not where that was taken from it.
     let nothing = Command::new("true");
     if !rustix::process::geteuid().is_root() || !as_nobody(&nothing).status().unwrap().success() {

@@ -1,8 +1,8 @@
 //! `visperf check`: a plugin for Nagios, Icinga and other programs that run Nagios plugins.
 //!
-//! Shell. Rule: standard output has one line, and the exit code is the state: 0 OK, 1 warning, 2 critical, 3 unknown,
-//! also for a wrong command line and for a daemon that does not answer.
-//! Not here: what the answers mean (`subjects`), the line (`report`), ranges (`range`).
+//! Shell. Rule: standard output has one line, and the exit code is the state: 0 OK, 1 warning, 2 critical, 3
+//! unknown, also for a wrong command line and for a daemon that does not answer.
+//! Not here: the meaning of the answers (`subjects`), the line (`report`), ranges (`range`).
 
 mod range;
 mod report;

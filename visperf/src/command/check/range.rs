@@ -1,6 +1,7 @@
 //! Threshold ranges of the Monitoring Plugins guidelines: `10`, `10:`, `~:10`, `10:20`, `@10:20`.
 //!
-//! Pure. A value outside the range raises the alert; with `@` a value inside, ends included. Not here: options (`super`).
+//! Pure. A value outside the range raises the alert; with `@` a value inside, ends included. Not here:
+//! options (`super`).
 
 use std::fmt;
 use std::str::FromStr;

@@ -3,7 +3,8 @@
 //! ```text
 //! HOSTS CRITICAL - 1 of 3 hosts does not report: wn02 | 'live'=2;;;0;3 'last_seen'=1;;0;0;3
 //! ```
-//! Pure. Rule: the worst state decides; one line whatever the names contain, with `|` before the performance data alone.
+//! Pure. Rule: the worst state decides; one line whatever the names contain, with `|` before the performance
+//! data alone.
 //! Not here: what is checked (`subjects`).
 
 use super::range::Range;
