@@ -41,7 +41,7 @@ mod c_library {
     #[allow(unsafe_code)] // No library has this call.
     pub(super) fn keep_little() {
         for (option, value) in [(libc::M_ARENA_MAX, ARENAS), (libc::M_MMAP_THRESHOLD, MAPPED_FROM_BYTES)] {
-            // SAFETY: it takes two numbers, and may be called at any time; it returns 0 for an unknown option.
+            // SAFETY: takes two numbers and may be called at any time; it returns 0 for unknown options.
             unsafe { libc::mallopt(option, value) };
         }
     }

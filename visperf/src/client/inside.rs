@@ -2,7 +2,7 @@
 //! here to the domain's representative.
 //!
 //! ```text
-//! command ─ HTTP, a pair of sockets ─▶ rpc ─▶ overlay::visit ═ TLS or Noise, through the proxy ═▶ representative
+//! command ─ HTTP, a pair of sockets ─▶ rpc ─▶ overlay::visit ═ TLS or Noise, via the proxy ═▶ representative
 //! ```
 //! Rules: every method goes to the representative; the domain and host named on the command line are added to
 //! each call, as behind a proxy's listener; the pair of sockets is private to this process.
