@@ -201,7 +201,7 @@ fn which(program: &str) -> PathBuf {
 }
 
 #[test]
-fn threads_that_ended_count() {
+fn root_threads_that_ended_count() {
     // Four threads work and end one after the other; the first only waits.
     let work = "import threading,time,sys\ndef work():\n e=time.thread_time()+.05\n while time.thread_time()<e: pass\n\
                 for _ in range(4):\n t=threading.Thread(target=work); t.start(); t.join()\nsys.stdin.read()";

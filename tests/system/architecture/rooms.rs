@@ -6,7 +6,30 @@ use super::{Text, assert_none, code, texts};
 
 /// Layers of a crate, the highest first: folders, or files beside them (`run` is `run.rs` and `run/`). A
 /// file that is not named is below all of them, `lib.rs` too.
-const ROOMS: &[(&str, &[&str])] = &[("rpc", &["http", "stream", "dispatch", "codec"])];
+const ROOMS: &[(&str, &[&str])] = &[
+    ("rpc", &["http", "stream", "dispatch", "codec"]),
+    (
+        "sensor",
+        &[
+            "run",
+            "query",
+            "filters",
+            "config",
+            "module",
+            "control",
+            "recorder",
+            "channel",
+            "serving",
+            "report",
+            "representative",
+            "tail",
+            "journal",
+            "process",
+            "sample",
+            "segments",
+        ],
+    ),
+];
 
 /// Imports of a higher layer, and folders that have no place.
 fn problems(name: &str, order: &[&str], files: &[Text]) -> Vec<String> {
@@ -16,9 +39,9 @@ fn problems(name: &str, order: &[&str], files: &[Text]) -> Vec<String> {
         let Some(path) = file.path.strip_prefix(&source) else { continue };
         let place = |layer: &str| order.iter().position(|known| *known == layer);
         let floor = match path.split_once('/') {
-            Some((folder, _)) => order.iter().position(|known| *known == folder),
+            Some((folder, _)) => place(folder),
             // Beside the folders.
-            None => Some(order.len()),
+            None => Some(path.strip_suffix(".rs").and_then(place).unwrap_or(order.len())),
         };
         let Some(floor) = floor else {
             problems.push(format!("{}: expected a folder of {order:?}", file.path));

@@ -17,7 +17,7 @@ fn of_root(mut command: Command) -> (usize, usize) {
 }
 
 #[test]
-fn the_io_counters_of_root_are_roots_on_the_socket_and_on_loopback() {
+fn root_the_io_counters_of_root_are_roots_on_the_socket_and_on_loopback() {
     // Only root may become another user, and not where that was taken from it.
     let nothing = Command::new("true");
     if !rustix::process::geteuid().is_root() || !as_nobody(&nothing).status().unwrap().success() {

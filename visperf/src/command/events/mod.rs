@@ -41,8 +41,7 @@ const SEEN_MAX: usize = 100_000;
 /// The cursor behind the newest event.
 const NEWEST: &str = "end";
 /// Pauses between tries to reach a daemon again: short at first, for most restarts take a second.
-const AGAIN_FIRST: Duration = Duration::from_millis(250);
-const AGAIN_MOST: Duration = Duration::from_secs(5);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5));
 
 /// Print the events of the domain, oldest first; with --limit the newest so many; with --follow also those to come
 ///
