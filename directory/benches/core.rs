@@ -1,8 +1,9 @@
-//! What a directory of ten thousand domains costs: statements taken, look-ups answered, another directory fed.
+//! Cost of a directory of ten thousand domains: accepting statements, answering look-ups, feeding another
+//! directory.
 //!
-//! Prints the CPU time of an operation of the core, without signatures and streams; what ten thousand domains
-//! renewing each 5 seconds and 20,000 look-ups a second come to on one core; the memory of the table; and the
-//! bytes between two directories, at rest and while all renew.
+//! Prints the CPU time per operation of the core, without signatures and streams; the load of one core by ten
+//! thousand domains that renew every 5 seconds and 20,000 look-ups per second; the memory of the table; and
+//! the bytes between two directories, at rest and while all domains renew.
 #![allow(clippy::print_stdout, clippy::disallowed_methods, clippy::cast_precision_loss)]
 
 use directory::admission::{Admission, List};
@@ -84,14 +85,14 @@ fn directory(key: u8, other: u8) -> (PeerKey, Replicas) {
     (PeerKey([key; 32]), replicas.expect("one"))
 }
 
-/// Memory of this process in bytes.
+/// Resident memory of this process in bytes.
 fn rss() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");
     line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
-/// Nanoseconds each of `count` runs of `act`.
+/// Nanoseconds per run, averaged over `count` runs of `act`.
 fn each(count: u32, mut act: impl FnMut(u32)) -> f64 {
     let start = Instant::now();
     (0..count).for_each(&mut act);
@@ -108,7 +109,7 @@ struct Traffic {
     spent: Duration,
 }
 
-/// Two directories, and the bytes of what they say to each other.
+/// Two directories, and the number of bytes they exchange.
 struct Pair {
     directories: [(PeerKey, Replicas); 2],
     now: Moment,
@@ -120,7 +121,7 @@ fn len<T: serde::Serialize>(value: &T) -> u64 {
 }
 
 impl Pair {
-    /// Let everything be said that is to be said, without delay.
+    /// Deliver all messages without delay until none is left.
     fn settle(&mut self) {
         loop {
             let mut quiet = true;
@@ -256,14 +257,14 @@ fn between_two() {
     pair.directories[0].1.handle_timeout(Moment::default());
     while pair.directories[0].1.poll_output().is_some() {}
     pair.traffic = Traffic::default();
-    // The second one has nothing: its first digests bring all.
+    // The second directory is empty: its first digests fetch everything.
     pair.timeout(Moment(Duration::from_millis(10)));
     pair.report("an empty directory learns all");
     pair.timeout(Moment(Duration::from_secs(6)));
     pair.traffic = Traffic::default();
     pair.timeout(Moment(Duration::from_secs(12)));
     pair.report("at rest, one digest each way");
-    // All renew within five seconds, in steps of the time for which hints are gathered.
+    // All domains renew within five seconds, in steps of the delay for which hints are gathered.
     for step in 0..100_u32 {
         pair.now = Moment(Duration::from_millis(12_500 + u64::from(step) * 50));
         state(&mut pair, 2, step * 100..step * 100 + 100);

@@ -1,11 +1,11 @@
-//! Which domains a directory takes statements of: names with the root keys behind them, and how often.
+//! Admission list and rate limiter of a directory: the domains from which it accepts statements.
 //!
-//! Pure. A name is free to anybody, a key is not: the operator lists both. The list of the configuration and
-//! the list that commands keep in a file count together. An admitted domain may state itself so often and no
-//! more, so that one gone wild costs the others nothing.
+//! Pure. A domain name alone proves nothing, so the operator lists each name with its root key. The list in
+//! the configuration and the list that commands write to a file apply together. Statements of one domain are
+//! limited in rate, so a faulty domain cannot slow down the others.
 //!
 //! ```text
-//! # what the file says, a line each
+//! # the file: one domain per line
 //! UT-ICL 12D3KooWD3eckifWpRn9wQpMG9R9hX3sD158z7EqHWmweQAJU5SA
 //! ```
 //! Not here: reading and writing the file (`admitted_file`), signatures (`overlay::identity`).
@@ -16,72 +16,72 @@ use std::time::Duration;
 use wire::id::{DomainName, PeerKey};
 use wire::time::Moment;
 
-/// Most root keys of one name: one, and another while an operator changes it.
+/// Most root keys of one name: the key in use, and a second one while an operator replaces it.
 pub const ROOTS_MAX: usize = 4;
 
-/// Statements of one domain that may come at once: a split in four, each changing its record a few times.
+/// Burst of statements allowed for one domain: a domain split in four, each part changing its record a few
+/// times.
 pub const BURST: u32 = 20;
 
-/// How often one more may come: ten times the renewals of one representative.
+/// Interval at which one more statement is allowed: ten times the renewal rate of one representative.
 pub const STATEMENT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Longest list, in bytes: [`crate::registry::DOMAINS_MAX`] lines of usual names.
 pub const LIST_LEN_MAX_BYTES: usize = 16 << 20;
 
-/// Names and their root keys.
+/// Domain names, each with its root keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct List(BTreeMap<DomainName, Vec<PeerKey>>);
 
-/// What is wrong in a list.
+/// Error in a list of admitted domains.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Not a name and a key.
+    /// The line is not a name and a key.
     #[error("line {line}: {found:?}; expected the domain's name, a space and its root key")]
     Line {
-        /// Counted from 1.
+        /// Line number, counted from 1.
         line: usize,
-        /// Its beginning.
+        /// Start of the line.
         found: String,
     },
-    /// The name is none.
+    /// The domain name is invalid.
     #[error("line {line}: {error}")]
     Name {
-        /// Counted from 1.
+        /// Line number, counted from 1.
         line: usize,
-        /// What is wrong with it.
         error: wire::id::Error,
     },
-    /// The key is none.
+    /// The root key is invalid.
     #[error("line {line}: {error}")]
     Key {
-        /// Counted from 1.
+        /// Line number, counted from 1.
         line: usize,
-        /// What is wrong with it.
         error: wire::id::NoPeerKey,
     },
-    /// More keys than a name may have.
+    /// More than [`ROOTS_MAX`] keys for one name.
     #[error("{domain} would have more than {ROOTS_MAX} root keys; remove one that is not used any more")]
     Roots {
-        /// The domain.
+        /// Domain with too many keys.
         domain: DomainName,
     },
-    /// More names than a directory holds.
+    /// More names than [`crate::registry::DOMAINS_MAX`].
     #[error("more than {} domains; run another directory for the others", crate::registry::DOMAINS_MAX)]
     Domains,
-    /// Longer than [`LIST_LEN_MAX_BYTES`].
+    /// The list is longer than [`LIST_LEN_MAX_BYTES`].
     #[error("the list has {len_bytes} bytes; expected at most {LIST_LEN_MAX_BYTES}")]
     TooLong {
-        /// Its length.
+        /// Length of the list in bytes.
         len_bytes: usize,
     },
 }
 
 impl List {
-    /// Read what [`List::to_text`] or a person wrote: `NAME KEY` on a line, `#` before a remark.
+    /// Parse the output of [`List::to_text`] or a hand-written list: `NAME KEY` per line, `#` starts a
+    /// comment.
     ///
     /// # Errors
-    /// With the first line that is wrong.
+    /// The first invalid line.
     pub fn parse(text: &str) -> Result<List, Error> {
         if text.len() > LIST_LEN_MAX_BYTES {
             return Err(Error::TooLong { len_bytes: text.len() });
@@ -103,7 +103,7 @@ impl List {
         Ok(list)
     }
 
-    /// As a file holds it.
+    /// The list as text, in the format that [`List::parse`] reads.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = String::from("# Domains that this directory admits, each with its root key.\n");
@@ -113,10 +113,10 @@ impl List {
         text
     }
 
-    /// Admit `domain` under `root`; whether that was new.
+    /// Add `domain` with the root key `root`. Returns whether the pair is new.
     ///
     /// # Errors
-    /// If there are too many keys or names.
+    /// If the name would have too many keys, or the list too many names.
     pub fn add(&mut self, domain: DomainName, root: PeerKey) -> Result<bool, Error> {
         if self.0.len() >= crate::registry::DOMAINS_MAX && !self.0.contains_key(&domain) {
             return Err(Error::Domains);
@@ -132,7 +132,8 @@ impl List {
         Ok(true)
     }
 
-    /// Admit `domain` no longer, or no longer under `root`; whether it was.
+    /// Remove the root key `root` of `domain`, or the whole domain if `root` is `None`. Returns whether
+    /// anything was removed.
     pub fn remove(&mut self, domain: &DomainName, root: Option<PeerKey>) -> bool {
         let Some(roots) = self.0.get_mut(domain) else { return false };
         let before = roots.len();
@@ -144,7 +145,7 @@ impl List {
         removed
     }
 
-    /// Every name and key, by name.
+    /// All names and keys, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&DomainName, PeerKey)> {
         self.0.iter().flat_map(|(name, roots)| roots.iter().map(move |&root| (name, root)))
     }
@@ -154,55 +155,53 @@ impl List {
     }
 }
 
-/// Why a statement is not even looked at.
+/// Why a statement is rejected before it is examined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// The name is not listed.
+    /// The domain is not in the list.
     #[error(
         "{domain} is not admitted here; its operator has to ask the directory's to admit it with root {root}"
     )]
     Unknown {
-        /// The domain.
         domain: DomainName,
-        /// Under which it came.
+        /// Root key with which the statement came.
         root: PeerKey,
     },
-    /// The name is listed with another key.
+    /// The list has the domain with another root key.
     #[error(
         "{domain} came under root {root}, but is admitted here under another; another domain uses its name"
     )]
     Root {
-        /// The domain.
         domain: DomainName,
-        /// Under which it came.
+        /// Root key with which the statement came.
         root: PeerKey,
     },
-    /// Too many statements.
+    /// The domain exceeds its rate limit.
     #[error("{domain} states itself more than {BURST} times at once; expected once each {} ms at most", STATEMENT_INTERVAL.as_millis())]
     TooOften {
-        /// The domain.
+        /// Domain that sends too often.
         domain: DomainName,
     },
 }
 
-/// What happened to the statements of one domain since the start; all only grow.
+/// Counters of the statements of one domain since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Looked at.
+    /// Statements that passed both checks.
     pub admitted_total: u64,
-    /// Came under another root.
+    /// Statements that came with another root key.
     pub foreign_total: u64,
-    /// Came too often.
+    /// Statements that exceeded the rate limit.
     pub too_often_total: u64,
 }
 
-/// Decides which statements are looked at.
+/// Decides which statements are examined.
 #[derive(Debug, Default)]
 pub struct Admission {
     configured: List,
     kept: List,
-    /// By admitted name only, so no longer than the lists.
+    /// Only admitted names get an entry, so the map is bounded by the lists.
     meters: BTreeMap<DomainName, Meter>,
     unknown_total: u64,
 }
@@ -210,18 +209,18 @@ pub struct Admission {
 #[derive(Debug, Default)]
 struct Meter {
     counts: Counts,
-    /// When the allowance is whole again.
+    /// When the whole burst is available again.
     whole_at: Moment,
 }
 
 impl Admission {
-    /// Admit what the configuration lists, and what a file of commands lists.
+    /// Admit the domains of the configuration and those of the file that commands write.
     #[must_use]
     pub fn new(configured: List, kept: List) -> Admission {
         Admission { configured, kept, ..Admission::default() }
     }
 
-    /// The file changed; the domains that are not admitted any more.
+    /// Replace the list of the file. Returns the domains that are no longer admitted.
     pub fn replace_kept(&mut self, kept: List) -> Vec<DomainName> {
         let before = std::mem::replace(&mut self.kept, kept);
         let mut gone: Vec<DomainName> = before.0.into_keys().collect();
@@ -232,7 +231,7 @@ impl Admission {
         gone
     }
 
-    /// Every admitted name and key, by name, after `after`.
+    /// All admitted names and keys after the name `after`, sorted by name.
     pub fn domains(&self, after: Option<&DomainName>) -> impl Iterator<Item = (&DomainName, PeerKey)> {
         let mut all: Vec<_> = self.configured.iter().chain(self.kept.iter()).collect();
         all.retain(|(name, _)| after.is_none_or(|after| *name > after));
@@ -241,10 +240,10 @@ impl Admission {
         all.into_iter()
     }
 
-    /// Whether `domain` is admitted under `root`.
+    /// Check that `domain` is admitted under `root`, without counting.
     ///
     /// # Errors
-    /// If it is not.
+    /// If the domain or the root key is not listed.
     pub fn check(&self, domain: &DomainName, root: PeerKey) -> Result<(), Refused> {
         let mut roots = self.roots(domain).peekable();
         if roots.peek().is_none() {
@@ -256,16 +255,16 @@ impl Admission {
         Err(Refused::Root { domain: domain.clone(), root })
     }
 
-    /// Whether `domain` is admitted at all, so that it is worth asking for.
+    /// Whether `domain` is admitted under any root key, so that fetching it makes sense.
     #[must_use]
     pub fn knows(&self, domain: &DomainName) -> bool {
         self.roots(domain).next().is_some()
     }
 
-    /// Let one statement of `domain` under `root` pass, and count it.
+    /// Check and count one statement of `domain` under `root`.
     ///
     /// # Errors
-    /// If it is not admitted, or comes too often.
+    /// If the domain is not admitted, or exceeds its rate limit.
     pub fn admit(&mut self, domain: &DomainName, root: PeerKey, now: Moment) -> Result<(), Refused> {
         let checked = self.check(domain, root);
         if let Err(Refused::Unknown { .. }) = checked {
@@ -290,13 +289,13 @@ impl Admission {
         Ok(())
     }
 
-    /// What happened to the statements of `domain`.
+    /// Counters of `domain`.
     #[must_use]
     pub fn counts(&self, domain: &DomainName) -> Counts {
         self.meters.get(domain).map(|meter| meter.counts).unwrap_or_default()
     }
 
-    /// Statements of domains that are not admitted.
+    /// Number of statements from domains that are not admitted.
     #[must_use]
     pub fn unknown_total(&self) -> u64 {
         self.unknown_total

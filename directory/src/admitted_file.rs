@@ -1,8 +1,8 @@
-//! The file in which commands keep the domains that a directory admits; read again when it changed.
+//! File with the domains that commands admit; the directory reloads it when it changes.
 //!
-//! Rule: it is written whole beside the old one and then takes its name, so a reader sees the old or the new
-//! one; a list that cannot be read leaves the former one in force.
-//! Not here: what the lines mean (`admission`).
+//! Rule: a new version is written to a temporary file and renamed over the old one, so a reader sees either
+//! version whole. If the file cannot be read, the previous list stays in force.
+//! Not here: the format of the lines (`admission`).
 
 use crate::admission::{self, List};
 use daemon::state_file;
@@ -12,37 +12,34 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// The file's name in the state directory.
+/// Name of the file in the state folder.
 pub const FILE_NAME: &str = "admitted";
 
 /// Why the list could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The system refused.
+    /// The operating system returned an error.
     #[error("cannot {action} {}: {error}", path.display())]
     File {
-        /// What was tried.
+        /// Failed operation.
         action: &'static str,
-        /// On which file.
         path: PathBuf,
-        /// What the system said.
         error: io::Error,
     },
-    /// A line is wrong.
+    /// The file has an invalid line.
     #[error("{}: {error}", path.display())]
     List {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
         error: admission::Error,
     },
 }
 
-/// The list in the folder `state`; an empty one if there is none.
+/// Read the list in the folder `state`. Returns an empty list if there is no file.
 ///
 /// # Errors
-/// If the system refuses, or a line is wrong.
+/// If the file cannot be read, or a line is invalid.
 pub fn read(state: &Path) -> Result<List, Error> {
     let path = state.join(FILE_NAME);
     let text = state_file::read(&path, admission::LIST_LEN_MAX_BYTES as u64)
@@ -51,24 +48,24 @@ pub fn read(state: &Path) -> Result<List, Error> {
     List::parse(&text).map_err(|error| Error::List { path, error })
 }
 
-/// Write the list in the folder `state`, whole or not at all.
+/// Write the list to the folder `state`, completely or not at all.
 ///
 /// # Errors
-/// If the system refuses; the former one is then as before.
+/// If the file cannot be written; the previous file is then unchanged.
 pub fn write(state: &Path, list: &List) -> Result<(), Error> {
     let path = state.join(FILE_NAME);
     let written = whole_file::replace(&path, list.to_text().as_bytes());
     written.map_err(|error| Error::File { action: "write", path, error })
 }
 
-/// Looks whether the file is another than before.
+/// Watches whether the file was replaced.
 #[derive(Debug)]
 pub(crate) struct Watch {
     state: PathBuf,
     seen: Option<Stamp>,
 }
 
-/// What differs when a file was replaced.
+/// Inode, length and modification time: they differ after the file was replaced.
 type Stamp = (u64, u64, i64, i64);
 
 impl Watch {
@@ -77,7 +74,7 @@ impl Watch {
         Ok((Watch { state: state.to_owned(), seen }, read(state)?))
     }
 
-    /// The list, if the file changed. One that is wrong is reported once.
+    /// The new list if the file changed since the last call. An invalid file is reported once.
     pub(crate) fn look(&mut self) -> Result<Option<List>, Error> {
         let found = stamp(&self.state)?;
         if found == self.seen {

@@ -1,7 +1,7 @@
-//! A question on `/visperf/directory/1` becomes a look at the table, and what it finds an answer.
+//! Answers to questions on `/visperf/directory/1`, from the lease table.
 //!
-//! Rule: signatures are checked by [`Open`] before the table is locked, never while it is. What cannot be opened
-//! is refused to its sender, and nothing is learnt from it.
+//! Rule: [`Open`] checks the signatures before the table is locked, never while it is locked. An item that
+//! fails the check is refused to its sender and changes nothing.
 //! Not here: streams; what a valid chain is (`overlay::identity`, behind [`Open`]).
 
 use crate::handle::{Found, Handle, Known};
@@ -19,32 +19,33 @@ use wire::replication::{
 /// Longest reason of a refusal, in bytes: a sentence with a name and a key or two.
 const REASON_LEN_MAX_BYTES: usize = 1000;
 
-/// Checks what was signed: the signatures, the chains, their times, who may say it, who is denied.
+/// Verifier of signed items: the signatures, the certificate chain, its validity times, the signer's rights,
+/// the revocations.
 pub trait Open {
-    /// Why something is not believed, in words for a person.
+    /// Reason why an item is rejected, as text for a person.
     type Refused: fmt::Display;
 
-    /// What a statement says, if it holds.
+    /// Verify a statement and return its content.
     ///
     /// # Errors
-    /// If it does not.
+    /// If the verification fails.
     fn statement(&self, statement: Statement) -> Result<Opened, Self::Refused>;
 
-    /// What a leave says, if it holds.
+    /// Verify a leave and return its content.
     ///
     /// # Errors
-    /// If it does not.
+    /// If the verification fails.
     fn farewell(&self, farewell: Farewell) -> Result<OpenedLeave, Self::Refused>;
 
-    /// What a list of denied says, if it holds.
+    /// Verify a revocation list and return its content.
     ///
     /// # Errors
-    /// If it does not.
+    /// If the verification fails.
     fn denial(&self, denial: Denial) -> Result<OpenedDenial, Self::Refused>;
 }
 
 impl Handle {
-    /// The answer to `question` of `from`, whose key the connection proved.
+    /// Answer `question` from the peer `from`; the connection has proved the key of `from`.
     pub fn answer(&self, from: PeerKey, question: Question, open: &impl Open) -> Answer {
         match question {
             Question::State(statement) => Answer::Stated(match open.statement(*statement) {
@@ -73,7 +74,8 @@ impl Handle {
                 let mut domains = self.admitted(after.as_ref(), ADMITTED_TOLD_MAX + 1);
                 let more = domains.len() > ADMITTED_TOLD_MAX;
                 domains.truncate(ADMITTED_TOLD_MAX);
-                // A page ends between names: the second root of one would be passed over with it.
+                // End the page between two names: the next page starts after the last name, so a second root
+                // of it would be skipped.
                 if more && let Some((last, _)) = domains.last().cloned() {
                     domains.retain(|(name, _)| *name != last);
                 }
@@ -87,7 +89,8 @@ impl Handle {
         }
     }
 
-    /// What another directory answered to question `id`. How many of its items could not be believed.
+    /// Process the answer of another directory to question `id`. Returns how many of its items failed the
+    /// verification.
     pub fn take_answer(&self, from: PeerKey, id: u64, answer: Answer, open: &impl Open) -> usize {
         let Answer::Replica(answer) = answer else {
             self.handle_failure(from, id);
@@ -134,7 +137,8 @@ impl Handle {
                     let partial = found.partial.iter().filter_map(told).collect();
                     Resolved::Known { primary: Box::new(primary), partial }
                 }
-                // A representative of this process says nothing that another host could check.
+                // A record of a representative in this process has no signature that another host could
+                // check.
                 None => Resolved::Unknown,
             },
         }
@@ -209,7 +213,7 @@ mod tests {
         }
     }
 
-    /// Believes everything but what is said under the root of zeros.
+    /// Accepts everything except what is signed under the all-zero root.
     struct Believing;
 
     impl Open for Believing {

@@ -1,15 +1,15 @@
-//! The digest of a table: a thousand sums, each of the domains that fall into one bucket.
+//! Digest of the table: a thousand sums, one per bucket of domains.
 //!
-//! Pure. Two tables that hold the same numbers have the same sums in whatever order they learnt them; a sum is
-//! kept up to date by what changed, so a digest costs the same whatever is held.
-//! Not here: what a sum is made of (`entry`), what is done where two differ (`replicate`).
+//! Pure. Two tables with the same numbers have the same sums, in whatever order the numbers arrived. Each
+//! change updates one sum, so a digest costs the same for any size of table.
+//! Not here: what a domain adds to its sum (`entry`), what happens where two digests differ (`replicate`).
 
 use std::collections::BTreeSet;
 use wire::id::DomainName;
 use wire::replication::BUCKETS;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The sums, and which domains are behind each.
+/// The sums, and the domains in each bucket.
 #[derive(Debug)]
 pub(crate) struct Buckets {
     sums: Vec<u64>,
@@ -25,7 +25,8 @@ impl Buckets {
         &self.sums
     }
 
-    /// What `domain` adds to its sum was `before` and is `after`; zero for one that has nothing to hand on.
+    /// Replace the contribution `before` of `domain` to its sum by `after`. Zero means that there is nothing
+    /// to replicate.
     pub(crate) fn change(&mut self, domain: &DomainName, before: u64, after: u64) {
         if before == after {
             return;
@@ -39,14 +40,14 @@ impl Buckets {
         }
     }
 
-    /// The names in bucket `at`, counted round, if its sum is not the one in `sums`.
+    /// The names in bucket `at` (modulo the number of buckets) if its sum differs from the one in `sums`.
     pub(crate) fn differing(&self, at: usize, sums: &[u64]) -> Option<&BTreeSet<DomainName>> {
         let at = at % BUCKETS;
         (sums.get(at) != Some(&self.sums[at])).then_some(&self.names[at])
     }
 }
 
-#[allow(clippy::cast_possible_truncation)] // The rest of a division by a thousand.
+#[allow(clippy::cast_possible_truncation)] // The remainder of a division by a thousand.
 fn bucket(domain: &DomainName) -> usize {
     (xxh3_64(domain.as_str().as_bytes()) % BUCKETS as u64) as usize
 }

@@ -1,7 +1,7 @@
-//! How a directory behaves: the `[directory]` section of the configuration file, and what follows.
+//! Configuration of a directory: the `[directory]` section of the configuration file.
 //!
 //! Rule: [`RawConfig`] mirrors the file and nothing else; a [`Config`] is valid by construction.
-//! Not here: where it listens and where its state is (flags and the composing program say so).
+//! Not here: the listening address and the state folder (command line flags and the composing program).
 
 use crate::admission::{self, List};
 use serde::Deserialize;
@@ -9,33 +9,28 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::id::DomainName;
 
-/// Default interval between saves of the table: what a crash loses is stated again within
-/// [`crate::registry::RENEWAL_INTERVAL`], so this only bounds the loss of last-seen records.
+/// Default interval between saves of the table. Live records lost in a crash are stated again within
+/// [`crate::registry::RENEWAL_INTERVAL`], so the interval only bounds the loss of last-seen records.
 pub const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Bounds of the interval: no storm of writes, and no day without one.
+/// Bounds of the interval in seconds: at most one write per second, at least one per day.
 pub const SNAPSHOT_SECS_ALLOWED: std::ops::RangeInclusive<f64> = 1.0..=86_400.0;
 
-/// The section as written.
+/// The section as it is in the file, unchecked.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawConfig {
-    /// Seconds between two snapshots.
     pub snapshot_secs: Option<f64>,
-    /// Most domains held.
     pub domains_max: Option<usize>,
-    /// Domains whose signed statements are taken, each with its root key.
+    /// Domains whose signed statements are accepted, each with its root key.
     pub domains: Option<BTreeMap<String, String>>,
 }
 
-/// How a directory behaves.
+/// Checked configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Time between two snapshots.
     pub snapshot_interval: Duration,
-    /// Most domains held.
     pub domains_max: usize,
-    /// Domains admitted by the configuration.
     pub domains: List,
 }
 
@@ -49,53 +44,51 @@ impl Default for Config {
     }
 }
 
-/// A value that cannot be meant. [`Error::way`] leads to it, so that the line can be shown.
+/// Invalid value. [`Error::way`] is its path in the section, so that the line can be shown.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// `snapshot_secs` outside [`SNAPSHOT_SECS_ALLOWED`].
+    /// `snapshot_secs` is outside [`SNAPSHOT_SECS_ALLOWED`].
     #[error("{found} seconds between snapshots; expected 1 to 86400")]
     SnapshotSecs {
-        /// As written.
+        /// The value in the file.
         found: f64,
     },
-    /// `domains_max` outside 1 to [`crate::registry::DOMAINS_MAX`].
+    /// `domains_max` is outside 1 to [`crate::registry::DOMAINS_MAX`].
     #[error("{found} domains at most; expected 1 to {}", crate::registry::DOMAINS_MAX)]
     DomainsMax {
-        /// As written.
+        /// The value in the file.
         found: usize,
     },
-    /// A name in `domains` that is none.
+    /// A domain name in `domains` is invalid.
     #[error("{error}")]
     Domain {
-        /// As written.
+        /// The name as it is in the file.
         domain: String,
-        /// What is wrong with it.
         error: wire::id::Error,
     },
-    /// A key in `domains` that is none.
+    /// A root key in `domains` is invalid.
     #[error("root of {domain}: {error}")]
     Root {
-        /// Whose.
+        /// Domain with the invalid root key.
         domain: String,
-        /// What is wrong with it.
         error: wire::id::NoPeerKey,
     },
-    /// A key that another name has too.
+    /// Two domains have the same root key.
     #[error("{domain} has the root key of {other}; expected one of its own: is one of them pasted twice?")]
     SameRoot {
-        /// The later one.
+        /// The later of the two domains.
         domain: String,
-        /// Whose key it is as well.
+        /// The earlier of the two domains.
         other: DomainName,
     },
-    /// Too many of them.
+    /// `domains` has too many entries.
     #[error(transparent)]
     Domains(admission::Error),
 }
 
 impl Error {
-    /// The way to the value in the section.
+    /// Path to the value in the section.
     #[must_use]
     pub fn way(&self) -> Vec<&str> {
         match self {
@@ -110,10 +103,10 @@ impl Error {
 }
 
 impl Config {
-    /// The checked form of a section.
+    /// Check a section.
     ///
     /// # Errors
-    /// Every value that cannot be meant.
+    /// All invalid values.
     pub fn new(raw: RawConfig) -> Result<Config, Vec<Error>> {
         let (mut config, mut errors) = (Config::default(), Vec::new());
         match raw.snapshot_secs {

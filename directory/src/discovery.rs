@@ -1,12 +1,13 @@
-//! Service discovery for Prometheus: every host of every domain, as its `http_sd_configs` reads it.
+//! Service discovery for Prometheus: every host of every domain, in the format of its `http_sd_configs`.
 //!
 //! ```text
 //! GET /sd/prometheus?port=9100   [{"targets": ["n1:9100"], "labels": {"__meta_visperf_domain": "UT-ICL", …}}, …]
 //! ```
-//! A target is a host's name and the port that was asked for, because what is scraped there is not visperf's:
-//! node_exporter's port by default. Labels say what is known of the host, for relabelling.
-//! Hosts are those that representatives name in their records, and those that [`Hosts`] lists for a domain.
-//! Rule: a host's state is its representative's word, and no host is live by the word of a record that is not.
+//! A target is a host name and the requested port, because the scraped exporter is not part of visperf; the
+//! default is node_exporter's port. Labels describe the host, for relabelling.
+//! Hosts come from the records of the representatives, and from [`Hosts`], which lists the hosts of a domain.
+//! Rule: the representative decides the state of a host, but a host is live only if the record of its
+//! representative is live.
 
 use crate::handle::{Found, Handle, Known};
 use crate::methods;
@@ -23,23 +24,23 @@ use wire::api::directory::{TargetGroup, TargetsParams};
 use wire::id::{DomainName, HostName};
 use wire::registration::Coverage;
 
-/// The path for Prometheus.
+/// Path of the HTTP resource.
 pub const PATH: &str = "/sd/prometheus";
 
-/// Most hosts in one answer: some 10 MB. More are asked for domain by domain.
+/// Most hosts in one answer, about 10 MB. A client with more hosts requests one domain at a time.
 const TARGETS_MAX: usize = 40_000;
 
-/// The hosts of several domains, as far as they could be learned, each with how it is.
+/// The hosts of several domains with their state, as far as they are known.
 pub type Listed = BTreeMap<DomainName, Vec<(HostName, HostState)>>;
 
-/// How a host is, in the words of `domain.hosts`.
+/// State of a host, as `domain.hosts` reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostState {
-    /// It reports.
+    /// The host reports.
     Live,
-    /// It should report and does not.
+    /// The host should report and does not.
     LastSeen,
-    /// It said that it stops.
+    /// The host announced that it stops.
     Left,
 }
 
@@ -54,13 +55,13 @@ impl HostState {
         }
     }
 
-    /// What a word of [`HostState::as_str`] says; none of another word.
+    /// Parse the text of [`HostState::as_str`]. Returns `None` for any other text.
     #[must_use]
     pub fn of_word(word: &str) -> Option<HostState> {
         [HostState::Live, HostState::LastSeen, HostState::Left].into_iter().find(|it| it.as_str() == word)
     }
 
-    /// How a host is of which a record in this state is all that is known.
+    /// State of a host for which only the state of a record is known.
     fn of_record(state: State) -> HostState {
         match state {
             State::Live => HostState::Live,
@@ -68,7 +69,7 @@ impl HostState {
         }
     }
 
-    /// How a host is whose representative said this, and stated the record that is in this state.
+    /// State of a host that its representative reports as `self` and whose record is in `state`.
     fn in_record(self, state: State) -> HostState {
         match self {
             HostState::Live => HostState::of_record(state),
@@ -80,12 +81,12 @@ impl HostState {
 type Listing = Pin<Box<dyn Future<Output = Listed> + Send>>;
 type List = dyn Fn(Vec<Found>) -> Listing + Send + Sync;
 
-/// Lists the hosts of domains, as far as the composing program can learn them.
+/// Source of the hosts of domains, provided by the composing program.
 #[derive(Clone)]
 pub struct Hosts(Arc<List>);
 
 impl Hosts {
-    /// What `list` says of the domains that it is given, soon: a client waits for it.
+    /// Use `list` to look up the hosts of the given domains. It must return soon, because a client waits.
     pub fn new<F>(list: impl Fn(Vec<Found>) -> F + Send + Sync + 'static) -> Hosts
     where
         F: Future<Output = Listed> + Send + 'static,
@@ -93,7 +94,7 @@ impl Hosts {
         Hosts(Arc::new(move |found| Box::pin(list(found))))
     }
 
-    /// None but those that records name.
+    /// No source: only hosts named in records are listed.
     #[must_use]
     pub fn none() -> Hosts {
         Hosts::new(|_| std::future::ready(Listed::new()))
@@ -106,10 +107,10 @@ impl fmt::Debug for Hosts {
     }
 }
 
-/// Add the method `directory.targets` and its path.
+/// Register the method `directory.targets` and its path.
 ///
 /// # Errors
-/// If a method or a path of the same name is there already.
+/// If a method or a path of the same name is already registered.
 pub fn add(
     registry: &mut Registry,
     handle: &Handle,
@@ -123,7 +124,6 @@ pub fn add(
     registry.add_path(PATH, TargetsParams::METHOD)
 }
 
-/// What is known of a host.
 struct Target {
     role: &'static str,
     state: HostState,
@@ -157,10 +157,10 @@ async fn targets(handle: &Handle, hosts: &Hosts, params: TargetsParams) -> Resul
     Ok(groups)
 }
 
-/// The domain that was named, if it is there; one that left has no hosts.
+/// Look up the requested domain. A domain that has left has no hosts.
 ///
 /// # Errors
-/// If it is not known, so that Prometheus keeps the targets that it has and a name that is mistyped is seen.
+/// If the domain is not known: Prometheus then keeps its present targets, and a mistyped name is noticed.
 fn of_one(handle: &Handle, domain: &DomainName) -> Result<Vec<Found>, Fault> {
     match handle.look_up(domain) {
         Known::Found(found) => Ok(vec![*found]),
@@ -170,8 +170,8 @@ fn of_one(handle: &Handle, domain: &DomainName) -> Result<Vec<Found>, Fault> {
     }
 }
 
-/// Every host of a domain once: what the primary says of it goes before what others say, but for hosts that report to
-/// another representative.
+/// Every host of a domain, once. The primary's report has priority, except for hosts that report to another
+/// representative.
 fn of_domain(found: &Found, listed: Vec<(HostName, HostState)>) -> BTreeMap<HostName, Target> {
     let mut targets = BTreeMap::new();
     for told in std::iter::once(found).chain(&found.partial) {
@@ -197,7 +197,7 @@ fn of_domain(found: &Found, listed: Vec<(HostName, HostState)>) -> BTreeMap<Host
     targets
 }
 
-/// The hosts that report to a representative, where its record names them.
+/// The hosts that report to a representative, if its record names them.
 fn named(told: &Found) -> &[HostName] {
     match told.record.reach.as_ref().map(|reach| &reach.coverage) {
         Some(Coverage::Part { hosts, .. }) => hosts,

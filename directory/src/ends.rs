@@ -1,8 +1,9 @@
-//! What of the table ends next: leases, the keeping of leaves, and which domain is longest gone.
+//! Expiry indexes of the table: the next lease to end, the next leave to drop, the domain that is gone
+//! longest.
 //!
-//! Pure. Invariant: a domain is in these orders exactly as its entry says; code that changes an entry takes it
-//! out before and puts it in again after.
-//! Not here: the entries, and what is done when something ends (`registry`).
+//! Pure. Invariant: the indexes agree with the entry of each domain; code that changes an entry removes it
+//! from the indexes before and inserts it again after.
+//! Not here: the entries, and what happens at an expiry (`registry`).
 
 use crate::entry::{Entry, Held};
 use crate::registry::LEAVE_KEPT;
@@ -10,20 +11,20 @@ use std::collections::BTreeSet;
 use wire::id::{DomainName, PeerKey};
 use wire::time::Moment;
 
-/// The orders.
+/// The three indexes.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
-    /// Live statements by the end of their lease.
+    /// Live statements, sorted by the end of their lease.
     leases: BTreeSet<(Moment, DomainName, PeerKey)>,
-    /// Domains without a live statement, longest gone first; milliseconds on the directory's clock, below zero
-    /// for one restored from before that clock began.
+    /// Domains without a live statement, longest gone first. The time is in milliseconds on the directory's
+    /// clock, and negative for a domain restored from before that clock started.
     gone: BTreeSet<(i64, DomainName)>,
-    /// Signed leaves by the end of the time that they are kept.
+    /// Signed leaves, sorted by the end of their retention.
     leaves: BTreeSet<(Moment, DomainName)>,
 }
 
 impl Ends {
-    /// Put a domain in, as its entry says.
+    /// Insert a domain with the times of its entry.
     pub(crate) fn put_in(&mut self, domain: &DomainName, entry: &Entry) {
         for slot in entry.slots() {
             if let Held::Until(until) = slot.held {
@@ -38,7 +39,7 @@ impl Ends {
         }
     }
 
-    /// Take it out, by the same entry.
+    /// Remove a domain; `entry` must be unchanged since it was inserted.
     pub(crate) fn take_out(&mut self, domain: &DomainName, entry: &Entry) {
         for slot in entry.slots() {
             if let Held::Until(until) = slot.held {
@@ -51,22 +52,22 @@ impl Ends {
         }
     }
 
-    /// A domain with a lease that is over at `now`.
+    /// A domain with a lease that has ended at `now`.
     pub(crate) fn lease_over(&self, now: Moment) -> Option<DomainName> {
         self.leases.first().filter(|(until, ..)| *until <= now).map(|(_, domain, _)| domain.clone())
     }
 
-    /// A domain whose leave need not be kept any more at `now`.
+    /// A domain with a signed leave whose retention has ended at `now`.
     pub(crate) fn leave_over(&self, now: Moment) -> Option<DomainName> {
         self.leaves.first().filter(|(until, _)| *until <= now).map(|(_, domain)| domain.clone())
     }
 
-    /// The domain that is longest gone.
+    /// The domain that has been gone for the longest time.
     pub(crate) fn longest_gone(&self) -> Option<DomainName> {
         self.gone.first().map(|(_, domain)| domain.clone())
     }
 
-    /// When the next lease, or the keeping of the next leave, ends.
+    /// The next end of a lease or of the retention of a leave.
     pub(crate) fn next(&self) -> Option<Moment> {
         let lease = self.leases.first().map(|(until, ..)| *until);
         let leave = self.leaves.first().map(|(until, _)| *until);
@@ -74,7 +75,7 @@ impl Ends {
     }
 }
 
-/// Until when a signed leave is kept; `None` if there is none.
+/// End of the retention of the signed leave; `None` if there is no signed leave.
 fn leave_until(entry: &Entry) -> Option<Moment> {
     let left = entry.left.as_ref().filter(|left| left.signed.is_some())?;
     Some(left.heard.plus(LEAVE_KEPT.saturating_sub(left.age_before)))

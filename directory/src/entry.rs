@@ -1,9 +1,9 @@
-//! What is held of one domain: its representatives' statements, its leave, its lists of denied.
+//! State of one domain: its representatives' statements, its leave, its revocation lists.
 //!
-//! Pure. Rule: each rule here gives the same result in whatever order the same statements arrive, so that
-//! directories become equal: of each representative its highest number, of all at most [`SLOTS_MAX`] highest,
-//! nothing at or below a leave. A statement below the highest is kept while its own lease lives; then its
-//! number alone stays as a mark, so that it never comes back.
+//! Pure. Rule: the result does not depend on the order in which the same statements arrive, so that
+//! directories converge. An entry stores the highest number of each representative, at most the [`SLOTS_MAX`]
+//! highest in all, and nothing at or below a leave. A statement below the highest is stored until its own
+//! lease ends; then only its number stays as a mark, so that it is not accepted again.
 
 use crate::opened::{Opened, OpenedDenial, OpenedLeave};
 use crate::registry::{Answer, State};
@@ -14,30 +14,30 @@ use wire::replication::{Detail, Number};
 use wire::time::Moment;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Most representatives of a domain that are kept at a time: a split in four is rare, and one in more is reported
-/// by its largest.
+/// Most representatives of a domain stored at a time. A split in four is rare; in a split in more, the
+/// representatives with the highest numbers report.
 pub const SLOTS_MAX: usize = 4;
 
-/// Most numbers of former representatives kept, the highest: they matter while one may still be live elsewhere,
-/// which is a lease long.
+/// Most numbers of previous representatives stored, highest first. They matter while such a statement may
+/// still be live in another directory, which is for one lease.
 pub const MARKS_MAX: usize = 8;
 
-/// What ends a statement.
+/// Lease of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// Live until then.
+    /// Live until this moment.
     Until(Moment),
-    /// No longer; never [`State::Live`].
+    /// Ended; never [`State::Live`].
     Gone(State),
 }
 
-/// A representative's highest statement.
+/// Highest statement of one representative.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
     pub(crate) opened: Opened,
     /// When it was accepted, or read from the snapshot.
     pub(crate) heard: Moment,
-    /// Its age at `heard`: zero for what the representative itself stated.
+    /// Its age at `heard`: zero for a statement received from the representative itself.
     pub(crate) age_before: Duration,
     pub(crate) held: Held,
 }
@@ -61,7 +61,7 @@ impl Slot {
     }
 }
 
-/// A leave: its number for ever, what was signed for a week.
+/// A leave: its number is stored for ever, the signed form for a week.
 #[derive(Clone, Debug)]
 pub(crate) struct Left {
     pub(crate) number: Number,
@@ -78,15 +78,15 @@ impl Left {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Entry {
-    /// The highest number first. The first stays when its lease ended; the others do not.
+    /// Highest number first. The first one stays after its lease ended, the others do not.
     slots: Vec<Slot>,
     marks: Vec<Number>,
     pub(crate) left: Option<Left>,
-    /// At most one by the root and one by the issuer.
+    /// At most one signed by the root and one by the issuer.
     denials: Vec<OpenedDenial>,
-    /// When nothing of it was live any more, in milliseconds on this clock.
+    /// When the last statement of the domain ended, in milliseconds on this clock.
     pub(crate) gone_since: i64,
-    /// What it adds to the digest now.
+    /// Present contribution of the domain to the digest.
     pub(crate) summed: u64,
 }
 
@@ -107,13 +107,13 @@ impl Entry {
         self.slots.iter().any(|slot| matches!(slot.held, Held::Until(_)))
     }
 
-    /// The highest number known of the domain.
+    /// Highest number known for the domain.
     pub(crate) fn highest(&self) -> Option<Number> {
         let held = self.slots.first().map(|slot| slot.opened.number());
         held.max(self.left.as_ref().map(|left| left.number))
     }
 
-    /// Whether the statement may be put, and as what.
+    /// Check whether the statement may be stored, and with what outcome.
     pub(crate) fn admit(&self, opened: &Opened) -> Result<Accepted, Refused> {
         let number = opened.number();
         let domain = || opened.record().domain.clone();
@@ -157,7 +157,7 @@ impl Entry {
         })
     }
 
-    /// Put what [`Entry::admit`] let in.
+    /// Store a statement that [`Entry::admit`] accepted.
     pub(crate) fn put(&mut self, slot: Slot) {
         let number = slot.opened.number();
         self.slots.retain(|held| held.opened.peer() != number.peer);
@@ -171,7 +171,7 @@ impl Entry {
         }
     }
 
-    /// End the leases that are over; whether that of the first one was among them.
+    /// End the leases that are over at `now`. Returns whether the first statement's lease was among them.
     pub(crate) fn expire(&mut self, now: Moment) -> bool {
         let mut first_ended = false;
         for (at, slot) in self.slots.iter_mut().enumerate() {
@@ -187,11 +187,11 @@ impl Entry {
         first_ended
     }
 
-    /// Whether a leave is new. One below what its maker stated later is taken too: it ends nothing then, and
-    /// directories that heard the two in another order are equal all the same.
+    /// Whether a leave is new. A leave below a later statement of its maker is accepted, too: it then ends
+    /// nothing, and directories that received the two in another order still converge.
     ///
     /// # Errors
-    /// With the leave that is held, if that is higher.
+    /// The number of the stored leave, if it is higher.
     pub(crate) fn admit_leave(&self, number: Number) -> Result<bool, Number> {
         match self.left.as_ref().map(|left| left.number) {
             Some(held) if held > number => Err(held),
@@ -205,7 +205,7 @@ impl Entry {
         self.left = Some(left);
     }
 
-    /// Whether a list of denied is newer than the one held of the same kind of signer.
+    /// Whether a revocation list is newer than the stored one of the same kind of signer (root or issuer).
     pub(crate) fn is_newer_denial(&self, number: wire::replication::DenialNumber) -> bool {
         let held =
             self.denials.iter().find(|held| held.number.delegation.is_some() == number.delegation.is_some());
@@ -219,7 +219,7 @@ impl Entry {
         self.denials.sort_by_key(|held| held.number);
     }
 
-    /// Keep a number so that nothing at or below it of the same representative is accepted again.
+    /// Store a number, so that no statement of the same representative at or below it is accepted again.
     pub(crate) fn remember(&mut self, number: Number) {
         if let Some(mark) = self.marks.iter_mut().find(|mark| mark.peer == number.peer) {
             *mark = number.max(*mark);
@@ -230,7 +230,7 @@ impl Entry {
         self.marks.truncate(MARKS_MAX);
     }
 
-    /// The highest statement, and beside it those that are live and answer for hosts it lacks.
+    /// The highest statement, with the live statements that cover hosts missing from it.
     pub(crate) fn answer(&self, now: Moment) -> Option<Answer<'_>> {
         let (first, others) = self.slots.split_first()?;
         let mut answer = first.answer(now);
@@ -242,7 +242,7 @@ impl Entry {
         Some(answer)
     }
 
-    /// What other directories are asked to hold, by number; none if there is nothing to hand on.
+    /// Summary by numbers of what other directories should hold; `None` if there is nothing to replicate.
     pub(crate) fn detail(&self, domain: &DomainName) -> Option<Detail> {
         let signed = self.slots.iter().filter(|slot| slot.opened.statement().is_some());
         let detail = Detail {
@@ -255,7 +255,7 @@ impl Entry {
         (!is_empty).then_some(detail)
     }
 
-    /// Whether another directory that holds `detail` has anything that may be put here.
+    /// Whether a directory that holds `detail` has anything that could be stored here.
     pub(crate) fn lacks(&self, detail: &Detail) -> bool {
         let left = self.left.as_ref().map(|left| left.number);
         let newer = |number: &Number| {
@@ -274,7 +274,7 @@ impl Entry {
             || detail.denials.iter().any(|&number| self.is_newer_denial(number))
     }
 
-    /// What it adds to the digest; zero if there is nothing to hand on.
+    /// Contribution to the digest; zero if there is nothing to replicate.
     pub(crate) fn sum(&self, domain: &DomainName) -> u64 {
         let Some(detail) = self.detail(domain) else { return 0 };
         let mut sum = 0_u64;
@@ -303,11 +303,11 @@ impl Entry {
             });
             add(3, &[&delegation, &denial.number.to_le_bytes()]);
         }
-        // Zero says that there is nothing, so what there is must not come to it.
+        // Zero means nothing to replicate, so a real sum must not be zero.
         sum.max(1)
     }
 
-    /// Of all but the first only what is live stays.
+    /// Drop all ended statements except the first.
     fn settle(&mut self) {
         let mut at = 1;
         while at < self.slots.len() {
@@ -339,7 +339,7 @@ mod tests {
         Moment(Duration::from_secs(secs))
     }
 
-    /// Terms answered now: the first, and those beside it.
+    /// The terms answered now: the first, and those of the partial answers.
     fn told(registry: &Registry, secs: u64) -> (u64, State, Vec<u64>) {
         let answer = registry.resolve(&domain("a"), at(secs)).expect("held");
         (answer.record.term, answer.state, answer.partial.iter().map(|part| part.record.term).collect())

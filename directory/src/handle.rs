@@ -1,8 +1,8 @@
-//! The one table of this process, shared by the tasks that register, resolve and save.
+//! Shared handle to the one table of this process, for the tasks that register, resolve and save.
 //!
-//! A short lock behind sync methods: no call waits for another longer than one look at the table, and
-//! none holds the lock over an await, a file or a signature. Not here: the rules of the table (`registry`) and
-//! of replication (`replicate`), the form of answers (`answers`, `methods`).
+//! A mutex behind synchronous methods: no call holds the lock for longer than one access to the table, or
+//! across an await, a file access or a signature check. Not here: the rules of the table (`registry`) and of
+//! replication (`replicate`), the form of answers (`answers`, `methods`).
 
 use crate::admission::List;
 use crate::opened::{Opened, OpenedDenial, OpenedItem, OpenedLeave};
@@ -22,9 +22,9 @@ use wire::time::{Moment, Time};
 
 /// The two clocks a directory needs.
 pub trait Clock: Send + Sync {
-    /// Time since a fixed start, suspension included; never goes back.
+    /// Time since a fixed start, including suspension; it never goes back.
     fn now(&self) -> Moment;
-    /// The calendar, used in snapshots and answers, never compared with another host's.
+    /// Calendar time for snapshots and answers; it is never compared with another host's.
     fn calendar(&self) -> Time;
 }
 
@@ -34,33 +34,32 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Moment {
-        // The boot-time clock, because a lease must not outlive a suspended machine's sleep.
+        // The boot-time clock, because a lease must not survive the sleep of a suspended machine.
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         let secs = u64::try_from(now.tv_sec).unwrap_or(0);
         let nanos = u32::try_from(now.tv_nsec).unwrap_or(0);
         Moment(Duration::new(secs, nanos))
     }
 
-    #[allow(clippy::disallowed_methods)] // The shell that reads the clock for the pure parts.
+    #[allow(clippy::disallowed_methods)] // This is the shell that reads the clock for the pure parts.
     fn calendar(&self) -> Time {
         std::time::SystemTime::now().into()
     }
 }
 
-/// What the directory says about a domain.
+/// Result of a look-up: the record of a domain and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The newest statement of its representative.
+    /// Newest record of the representative.
     pub record: Record,
-    /// What it was opened from; none for a representative of this process.
+    /// Signed form of the record; `None` for a representative of this process.
     pub statement: Option<Arc<Statement>>,
-    /// Whether it still holds.
     pub state: State,
-    /// Time since it was accepted.
+    /// Time since the record was accepted.
     pub age: Duration,
-    /// Time until the lease ends; zero unless live.
+    /// Time until the lease ends; zero unless the record is live.
     pub lease_remaining: Duration,
-    /// Live representatives that answer for hosts which this one lacks, the highest term first.
+    /// Live representatives that answer for hosts missing from this record, highest term first.
     pub partial: Vec<Found>,
 }
 
@@ -73,40 +72,40 @@ impl From<Answer<'_>> for Found {
     }
 }
 
-/// What is known of a name.
+/// What the directory knows about a domain name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// It has, or had, a representative.
+    /// The domain has, or had, a representative.
     Found(Box<Found>),
-    /// Its representative said at this number, so long ago, that it is no more.
+    /// The domain left: the number of the leave, and its age.
     Left(Number, Duration),
-    /// Nothing, and there is nothing to learn.
+    /// Unknown to this directory and, as far as it can know, to the others.
     Nothing,
-    /// Nothing yet: the directory has started lately, and has not heard of another.
+    /// Unknown so far: the directory has just started and has not finished asking the others.
     NothingYet,
 }
 
-/// The directory's table, to be cloned freely; every clone is the same table.
+/// The directory's table. Clones are cheap and share the same table.
 #[derive(Clone)]
 pub struct Handle(Arc<Shared>);
 
 struct Shared {
     replicas: Mutex<Replicas>,
     clock: Box<dyn Clock>,
-    /// Notified when something is to be sent, or is due earlier than it was.
+    /// Notified when there is output, or when the next timeout is earlier than before.
     woken: Notify,
-    /// Grows when the list of admitted domains changes.
+    /// Incremented when the list of admitted domains changes.
     admitted: watch::Sender<u64>,
 }
 
 impl Handle {
-    /// Share `registry`, judged by `clock`: a directory that is alone and takes statements of its own process.
+    /// Share `registry` with the time of `clock`: a single directory for representatives of its own process.
     #[must_use]
     pub fn new(registry: Registry, clock: impl Clock + 'static) -> Handle {
         Handle::among(Replicas::alone(registry), clock)
     }
 
-    /// Share a directory that has others beside it, or takes signed statements.
+    /// Share a directory that has peers, or accepts signed statements.
     #[must_use]
     pub fn among(replicas: Replicas, clock: impl Clock + 'static) -> Handle {
         let (clock, admitted) = (Box::new(clock), watch::channel(0).0);
@@ -114,43 +113,44 @@ impl Handle {
         Handle(Arc::new(shared))
     }
 
-    /// A representative of this process states its record. See [`Registry::register`].
+    /// Register the record of a representative of this process. See [`Registry::register`].
     ///
     /// # Errors
-    /// If it is refused; the table is then as before.
+    /// If the record is refused; the table is then unchanged.
     pub fn register(&self, record: Record) -> Result<Accepted, Refused> {
         let now = self.now();
         self.table().registry_mut().register(Opened::own(record), now)
     }
 
-    /// A representative states a signed record on the connection of `from`. See [`Replicas::state`].
+    /// Process a signed record that a representative sent on the connection of `from`. See
+    /// [`Replicas::state`].
     ///
     /// # Errors
-    /// If it is refused; the table is then as before.
+    /// If the record is refused; the table is then unchanged.
     pub fn state(&self, from: PeerKey, opened: Opened) -> Result<Accepted, replicate::Refused> {
         self.and_wake(|replicas, now| replicas.state(from, opened, now))
     }
 
-    /// A representative says that its domain is no more. See [`Replicas::leave`].
+    /// Process the leave of a domain, sent by its representative. See [`Replicas::leave`].
     ///
     /// # Errors
-    /// If it is refused; the table is then as before.
+    /// If the leave is refused; the table is then unchanged.
     pub fn leave(&self, from: PeerKey, left: OpenedLeave) -> Result<bool, replicate::Refused> {
         self.and_wake(|replicas, now| replicas.leave(from, left, now))
     }
 
-    /// Takes a revocation list. See [`Replicas::deny`].
+    /// Process a revocation list. See [`Replicas::deny`].
     ///
     /// # Errors
-    /// If it is refused; the table is then as before.
+    /// If the list is refused; the table is then unchanged.
     pub fn deny(&self, denial: OpenedDenial) -> Result<bool, replicate::Refused> {
         self.and_wake(|replicas, now| replicas.deny(denial, now))
     }
 
-    /// Another directory asks. See [`Replicas::handle_question`].
+    /// Answer a question of another directory. See [`Replicas::handle_question`].
     ///
     /// # Errors
-    /// If it is not among the configured ones.
+    /// If the other directory is not configured as a peer.
     pub fn handle_question(
         &self,
         from: PeerKey,
@@ -159,34 +159,34 @@ impl Handle {
         self.and_wake(|replicas, now| replicas.handle_question(from, question, now))
     }
 
-    /// Another directory answered. See [`Replicas::handle_answer`].
+    /// Process the answer of another directory. See [`Replicas::handle_answer`].
     pub fn handle_answer(&self, from: PeerKey, id: u64, answer: ReplicaAnswer<OpenedItem>) {
         self.and_wake(|replicas, now| replicas.handle_answer(from, id, answer, now));
     }
 
-    /// A question to another directory is not answered. See [`Replicas::handle_failure`].
+    /// Process the failure of a question to another directory. See [`Replicas::handle_failure`].
     pub fn handle_failure(&self, from: PeerKey, id: u64) {
         self.table().handle_failure(from, id);
     }
 
-    /// Another directory can be reached again. See [`Replicas::handle_connected`].
+    /// Process the connection of another directory. See [`Replicas::handle_connected`].
     pub fn handle_connected(&self, peer: PeerKey) {
         self.and_wake(|replicas, now| replicas.handle_connected(peer, now));
     }
 
-    /// The list of admitted domains that commands keep has changed. See [`Replicas::admit`].
+    /// Replace the list of admitted domains that commands write. See [`Replicas::admit`].
     pub fn admit(&self, kept: List) {
         self.table().admit(kept);
         self.0.admitted.send_modify(|changes| *changes += 1);
     }
 
-    /// Notifies of each change of the list of admitted domains; [`Handle::admitted`] returns it.
+    /// Subscribe to changes of the list of admitted domains; [`Handle::admitted`] returns the list.
     #[must_use]
     pub fn admissions(&self) -> watch::Receiver<u64> {
         self.0.admitted.subscribe()
     }
 
-    /// Every admitted domain and root, by name, after `after`; at most `most`.
+    /// The first `most` admitted domains and roots after the name `after`, sorted by name.
     #[must_use]
     pub fn admitted(&self, after: Option<&DomainName>, most: usize) -> Vec<(DomainName, PeerKey)> {
         let table = self.table();
@@ -194,14 +194,14 @@ impl Handle {
         domains.map(|(domain, root)| (domain.clone(), root)).collect()
     }
 
-    /// What is held of `domain`.
+    /// The record of `domain` and its state.
     #[must_use]
     pub fn resolve(&self, domain: &DomainName) -> Option<Found> {
         let now = self.now();
         self.table().registry().resolve(domain, now).map(Found::from)
     }
 
-    /// What is known of `domain`.
+    /// Look up `domain`, including whether it left or may still be learnt.
     #[must_use]
     pub fn look_up(&self, domain: &DomainName) -> Known {
         let now = self.now();
@@ -216,45 +216,45 @@ impl Handle {
         }
     }
 
-    /// The highest number known of `domain`.
+    /// Highest number known for `domain`.
     #[must_use]
     pub fn highest(&self, domain: &DomainName) -> Option<Number> {
         self.table().registry().highest(domain)
     }
 
-    /// The newest lists of denied of `domain`, at most one by its root and one by its issuer.
+    /// Newest revocation lists of `domain`: at most one of its root and one of its issuer.
     #[must_use]
     pub fn denials(&self, domain: &DomainName) -> Vec<Denial> {
         let table = self.table();
         table.registry().denials(domain).iter().map(|denial| Denial::clone(&denial.denial)).collect()
     }
 
-    /// Everything held, by domain; at most [`crate::registry::DOMAINS_MAX`].
+    /// All records, sorted by domain; at most [`crate::registry::DOMAINS_MAX`].
     #[must_use]
     pub fn domains(&self) -> Vec<Found> {
         self.domains_where(|_| true, usize::MAX)
     }
 
-    /// The first `most` of what is held and fits, by domain.
+    /// The first `most` records that match `fits`, sorted by domain.
     pub fn domains_where(&self, fits: impl Fn(&Answer<'_>) -> bool, most: usize) -> Vec<Found> {
         let now = self.now();
         self.table().registry().domains(now).filter(fits).take(most).map(Found::from).collect()
     }
 
-    /// The first `most` names held, in order.
+    /// The first `most` domain names, sorted.
     #[must_use]
     pub fn names(&self, most: usize) -> Vec<DomainName> {
         let now = self.now();
         self.table().registry().domains(now).take(most).map(|held| held.record.domain.clone()).collect()
     }
 
-    /// What happened since the start.
+    /// Counters since the start.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.table().registry().counts()
     }
 
-    /// Let time pass: what is to be done now, and how long until it is to be asked again at the latest.
+    /// Process what is due now. Returns the outputs, and the longest time until the next call.
     pub fn poll(&self) -> (Vec<Output>, Option<Duration>) {
         let now = self.now();
         let mut table = self.table();
@@ -263,7 +263,7 @@ impl Handle {
         (outputs, table.poll_timeout().map(|at| at.since(now)))
     }
 
-    /// Waits until there may be something to do before the time that [`Handle::poll`] returned.
+    /// Wait until there may be work before the time that [`Handle::poll`] returned.
     pub async fn woken(&self) {
         self.0.woken.notified().await;
     }
@@ -272,7 +272,7 @@ impl Handle {
         self.table().registry().revision()
     }
 
-    /// Everything held, as a file keeps it for the next start.
+    /// The content of the table, to be saved for the next start.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let now = self.now();
@@ -295,7 +295,8 @@ impl Handle {
     }
 
     fn table(&self) -> MutexGuard<'_, Replicas> {
-        // The table is consistent between its methods, and none of them panics half way.
+        // A poisoned lock is safe: the table is consistent between its methods, and none of them panics half
+        // way.
         self.0.replicas.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

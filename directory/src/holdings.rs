@@ -1,8 +1,8 @@
-//! The table as another directory sees it: what is held by number, what is missing here, what is handed on.
+//! The table as another directory sees it: its summary by numbers, what it lacks, what it replicates.
 //!
-//! Pure. Rule: what another directory brings holds at most for what was left of it there; the same number
-//! brought again changes nothing; a statement of this process is never sent.
-//! Not here: when directories ask each other (`replicate`).
+//! Pure. Rule: an item from another directory is valid for at most its remaining time there; the same number
+//! received again changes nothing; a statement of this process is never sent.
+//! Not here: when directories exchange items (`replicate`).
 
 use crate::opened::{Opened, OpenedDenial, OpenedItem};
 use crate::registry::{Registry, Source};
@@ -16,14 +16,14 @@ use wire::time::Moment;
 pub(crate) const BUCKETS_U16: u16 = BUCKETS as u16;
 
 impl Registry {
-    /// The sums that another directory compares with its own.
+    /// The digest, which another directory compares with its own.
     #[must_use]
     pub fn sums(&self) -> &[u64] {
         self.buckets.sums()
     }
 
-    /// What is held where `sums` differ, looking at `buckets` of them from bucket `start` on; and how many were
-    /// looked at before there were `most` domains.
+    /// Details of the domains in buckets where `sums` differ, for `buckets` buckets from bucket `start`.
+    /// Returns them with the number of buckets examined before the limit of `most` domains.
     #[must_use]
     pub fn details(&self, start: u16, buckets: u16, sums: &[u64], most: usize) -> (Vec<Detail>, u16) {
         let mut details = Vec::new();
@@ -35,13 +35,14 @@ impl Registry {
             if details.len() + names.len() > most && !details.is_empty() {
                 return (details, step);
             }
-            // A bucket holds a hundredth of what an answer does; only names made for it would fill one.
+            // A bucket holds about a hundredth of what fits in an answer; only names chosen on purpose could
+            // fill one.
             details.extend(names.iter().filter_map(|name| self.detail(name)).take(most));
         }
         (details, buckets)
     }
 
-    /// What other directories are asked to hold of `domain`.
+    /// Summary of `domain` for other directories.
     #[must_use]
     pub fn detail(&self, domain: &DomainName) -> Option<Detail> {
         self.entries.get(domain)?.detail(domain)
@@ -56,7 +57,7 @@ impl Registry {
         }
     }
 
-    /// All that is handed on of `domain`, with what is left of it at `now`.
+    /// All items of `domain` to replicate, with their remaining time at `now`.
     #[must_use]
     pub fn items(&self, domain: &DomainName, now: Moment) -> Vec<OpenedItem> {
         let Some(entry) = self.entries.get(domain) else { return Vec::new() };
@@ -75,11 +76,12 @@ impl Registry {
         statements.chain(farewell).chain(denials).collect()
     }
 
-    /// Take in what another directory handed on, `elapsed` after it was asked at the latest. Whether anything
-    /// changed.
+    /// Merge an item from another directory that was requested at most `elapsed` ago. Returns whether
+    /// anything changed.
     ///
     /// # Errors
-    /// As [`Registry::register`] and [`Registry::leave`]; being behind what is held is no error here.
+    /// As [`Registry::register`] and [`Registry::leave`]; an item that is behind the table is not an error
+    /// here.
     pub fn merge(&mut self, item: OpenedItem, elapsed: Duration, now: Moment) -> Result<bool, Refused> {
         self.expire(now);
         let revision = self.revision();
@@ -103,10 +105,10 @@ impl Registry {
         Ok(changed)
     }
 
-    /// Keep a list of denied if it is newer than the one held; whether it was.
+    /// Store a revocation list if it is newer than the stored one. Returns whether it was.
     ///
     /// # Errors
-    /// If the domain is new and there is no place.
+    /// If the domain is new and the table is full.
     pub fn deny(&mut self, denial: OpenedDenial) -> Result<bool, Refused> {
         let domain = denial.domain.clone();
         match self.entries.get(&domain) {
@@ -118,21 +120,21 @@ impl Registry {
         Ok(true)
     }
 
-    /// The newest lists of denied of `domain`: its root's and its issuer's, as far as there are any.
+    /// Newest revocation lists of `domain`: at most one of its root and one of its issuer.
     #[must_use]
     pub fn denials(&self, domain: &DomainName) -> &[OpenedDenial] {
         self.entries.get(domain).map_or(&[], |entry| entry.denials())
     }
 
-    /// Another directory brought what this table does not take.
+    /// Count an item from another directory that the table refused.
     pub(crate) fn count_refused(&mut self) {
         self.counts.refused_total += 1;
     }
 
-    /// Take in a record from a snapshot, `age` old: last seen, never live.
+    /// Insert a record from a snapshot, `age` old, as last seen and never live.
     ///
     /// # Errors
-    /// As [`Registry::register`]; a live one is kept.
+    /// As [`Registry::register`]; a live record in the table stays.
     pub fn restore(&mut self, opened: Opened, age: Duration, now: Moment) -> Result<(), Refused> {
         self.expire(now);
         self.take(opened, Source { age, lease: None })

@@ -1,7 +1,7 @@
-//! What a directory takes from representatives themselves: admitted, from their own connection, in time.
+//! Intake of statements from representatives: admitted, on their own connection, in time.
 //!
-//! Pure. Rule: only here does a lease begin, by a number that its representative has not said before; where this
-//! directory was paused while a statement waited, that time is taken off.
+//! Pure. Rule: a lease starts only here, with a number that its representative has not used before. If this
+//! directory was paused while a statement waited, the pause is subtracted from its lease.
 //! Not here: what other directories bring (`replicate`), the table (`registry`).
 
 use crate::opened::{Opened, OpenedDenial, OpenedLeave};
@@ -11,14 +11,15 @@ use std::time::Duration;
 use wire::id::{DomainName, PeerKey};
 use wire::time::Moment;
 
-/// Away for longer than this beyond a tick: paused, or far too busy. A statement may have waited as long.
+/// A gap longer than this after a tick means that the process was paused or overloaded. A statement may have
+/// waited as long.
 const AWAY: Duration = Duration::from_secs(1);
 
-/// What waited is looked at within this time after coming back.
+/// Statements that waited during a pause are processed within this time after it.
 const CATCH_UP: Duration = Duration::from_secs(1);
 
 impl Replicas {
-    /// A representative states its record on the connection of `from`.
+    /// Process the record that a representative sent on the connection of `from`.
     ///
     /// # Errors
     /// If it is not admitted or the table refuses it.
@@ -35,7 +36,7 @@ impl Replicas {
         Ok(accepted)
     }
 
-    /// A representative says that its domain is no more; whether that was new.
+    /// Process the leave of a domain, sent by its representative. Returns whether it is new.
     ///
     /// # Errors
     /// As [`Replicas::state`].
@@ -50,7 +51,7 @@ impl Replicas {
         Ok(is_new)
     }
 
-    /// Takes a revocation list; whether it was new. Any peer may send it.
+    /// Process a revocation list. Returns whether it is new. Any peer may send it.
     ///
     /// # Errors
     /// As [`Replicas::state`].
@@ -64,7 +65,8 @@ impl Replicas {
         Ok(is_new)
     }
 
-    /// How long a statement that is looked at now may have waited: as long as this directory was away.
+    /// Check the clock for a pause. Returns how long a statement processed now may have waited: as long as
+    /// the pause.
     pub(crate) fn look_at_clock(&mut self, now: Moment) -> Duration {
         if let Some(ticked) = self.ticked {
             let away = now.since(ticked);

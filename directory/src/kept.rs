@@ -1,7 +1,8 @@
-//! What outlives a directory's process, domain by domain, and how it comes back.
+//! Saved state of each domain, and how it is restored.
 //!
-//! Pure. Rule: what comes back is last seen, never live, until its representative states a new number; what was
-//! refused before is refused after: the numbers of former representatives and of leaves come back too.
+//! Pure. Rule: a restored record is last seen, never live, until its representative states a new number. What
+//! was refused before the restart is refused after it: the numbers of previous representatives and of leaves
+//! are restored, too.
 //! Not here: the file (`snapshot`).
 
 use crate::entry::Left;
@@ -17,45 +18,42 @@ use wire::registration::Record;
 use wire::replication::{Farewell, Number};
 use wire::time::Moment;
 
-/// One domain.
+/// Saved state of one domain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
-    /// Its name.
     pub domain: DomainName,
-    /// The highest statement.
     pub primary: Option<KeptStatement>,
-    /// Numbers of other representatives, not to be taken again.
+    /// Numbers of other representatives, which are not accepted again.
     pub marks: Vec<Number>,
-    /// Its leave.
+    /// Leave of the domain.
     pub left: Option<KeptLeave>,
-    /// Its lists of denied.
+    /// Revocation lists of the domain.
     pub denials: Vec<Denial>,
 }
 
-/// A statement and how long ago it was made when the snapshot was taken.
+/// Saved statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptStatement {
-    /// What it says.
     pub record: Record,
-    /// What it was opened from; none for one of this process.
+    /// Signed form; `None` for a record of this process.
     pub statement: Option<Statement>,
-    /// Its age then.
+    /// Age when the snapshot was taken.
     pub age: Duration,
 }
 
-/// A leave and how long ago it was made when the snapshot was taken.
+/// Saved leave.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptLeave {
-    /// Nothing up to it is taken again.
+    /// No number up to this one is accepted again.
     pub number: Number,
-    /// What was signed, while it is handed on.
+    /// Signed form, while it is still replicated.
     pub farewell: Option<Farewell>,
-    /// Its age then.
+    /// Age when the snapshot was taken.
     pub age: Duration,
 }
 
 impl Registry {
-    /// Everything to keep at `now`, by domain.
+    /// Saved state of every domain at `now`, sorted by domain.
     pub fn to_keep(&self, now: Moment) -> impl Iterator<Item = Kept> {
         let now = self.latest.max(now);
         self.entries.iter().map(move |(domain, entry)| {
@@ -80,10 +78,10 @@ impl Registry {
         })
     }
 
-    /// Take back what was kept, `since` ago, into a table that has heard nothing yet of the domain.
+    /// Restore the state of a domain, saved `since` ago, into a table that has no entry for it yet.
     ///
     /// # Errors
-    /// If there is no place, or it cannot be what was kept; the rest of the domain is then left out.
+    /// If the table is full, or the saved state is impossible; the rest of the domain is then skipped.
     pub fn take_back(&mut self, kept: Kept, since: Duration, now: Moment) -> Result<(), Refused> {
         self.expire(now);
         let Kept { domain, primary, marks, left, denials } = kept;
@@ -106,7 +104,7 @@ impl Registry {
             None => Opened::own(record),
             Some(statement) => match Opened::signed(record, statement) {
                 Ok(opened) => opened,
-                // Never written so; what is not whole is as if it were not there.
+                // This program never writes such a statement; ignore it.
                 Err(_) => return Ok(()),
             },
         };
@@ -130,7 +128,8 @@ impl Registry {
     }
 }
 
-/// The list was checked before it was kept, and the folder is the directory's own.
+/// Rebuild a revocation list without verification: it was verified before it was saved, and the folder
+/// belongs to the directory.
 fn open_denial(denial: Denial) -> Option<OpenedDenial> {
     let list = denial.list.unverified().ok()?;
     let delegation = match &denial.delegation {

@@ -1,12 +1,12 @@
-//! The monitor directory service: a domain's name in, where its representative answers out.
+//! Monitor directory service: resolves the name of a domain to the address of its representative.
 //!
-//! It keeps soft state: a representative states its record again and again, and what is not stated
-//! again is no longer *live* but *last seen*. One to seven directories hold the same.
+//! The state is soft: a representative states its record periodically, and a record that is not renewed
+//! changes from *live* to *last seen*. One to seven directories replicate the same state.
 //!
-//! [`registry`], [`verdict`], [`entry`] and [`oddity`] decide what is held, [`replicate`] what one
-//! directory among several sends and asks, [`admission`] from which peers anything is taken (all pure). [`kept`] and
-//! [`snapshot`] keep the table over a restart, [`handle`] shares the one table between tasks, [`methods`] answers queries,
-//! [`discovery`] gives Prometheus the hosts, [`run`] is the task that expires and saves.
+//! [`registry`], [`verdict`], [`entry`] and [`oddity`] decide what is stored, [`replicate`] what a directory
+//! exchanges with its peers, [`admission`] which domains are accepted (all pure). [`kept`] and [`snapshot`]
+//! save the table across a restart, [`handle`] shares the table between tasks, [`methods`] answers queries,
+//! [`discovery`] lists the hosts for Prometheus, [`run`] is the task that expires and saves.
 
 pub mod admission;
 pub mod admitted_file;

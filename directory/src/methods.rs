@@ -1,7 +1,7 @@
-//! The questions a directory answers, by XML-RPC and JSON: `directory.resolve` and `directory.domains`, and
+//! Query methods of a directory, by XML-RPC and JSON: `directory.resolve` and `directory.domains`, and
 //! `directory.targets` of [`crate::discovery`].
 //!
-//! Not here: how a call arrives (`rpc`); registration (in process by [`crate::handle`]).
+//! Not here: the transport of a call (`rpc`); registration (in process by [`crate::handle`]).
 
 use crate::discovery::Hosts;
 use crate::handle::{Found, Handle, Known};
@@ -15,21 +15,21 @@ use wire::api::directory::{self as api, Domain, Domains, DomainsParams, ResolveP
 use wire::id::DomainName;
 use wire::registration::{Coverage, Reach};
 
-/// Most domains named in the answer about an unknown one.
+/// Most domains listed in the error for an unknown domain.
 const KNOWN_TOLD_MAX: usize = 10;
 
-/// Add the directory's methods, answered from `handle`.
+/// Register the directory's methods, answered from `handle`.
 ///
 /// # Errors
-/// If a method of the same name is there already.
+/// If a method of the same name is already registered.
 pub fn add(registry: &mut Registry, handle: &Handle) -> Result<(), rpc::dispatch::method::Error> {
     add_with_hosts(registry, handle, Hosts::none())
 }
 
-/// Likewise, where the composing program knows the hosts of some domains, for service discovery.
+/// As [`add`], with a source of the hosts of some domains, for service discovery.
 ///
 /// # Errors
-/// If a method of the same name is there already.
+/// If a method of the same name is already registered.
 pub fn add_with_hosts(
     registry: &mut Registry,
     handle: &Handle,
@@ -43,15 +43,15 @@ pub fn add_with_hosts(
     crate::discovery::add(registry, handle, hosts)
 }
 
-/// The domain of this name.
+/// Parse `name` as a domain name.
 ///
 /// # Errors
-/// If it is no name of a domain.
+/// If it is not a valid domain name.
 pub fn named(name: &str) -> Result<DomainName, Fault> {
     DomainName::try_from(name).map_err(|error| Fault::invalid_params(format!("domain {name:?}: {error}")))
 }
 
-/// The fault of a domain that left so long ago.
+/// Fault for a domain that left `age` ago.
 #[must_use]
 pub fn left(domain: &DomainName, age: Duration) -> Fault {
     let secs = age.as_secs();
@@ -67,7 +67,7 @@ fn resolve(handle: &Handle, domain: &DomainName) -> Result<Domain, Fault> {
     }
 }
 
-/// The fault of a domain of which a directory that has just started may still hear.
+/// Fault for a domain that a directory may still learn, because it has just started.
 #[must_use]
 pub fn not_yet(domain: &DomainName) -> Fault {
     Fault::new(
@@ -78,7 +78,7 @@ pub fn not_yet(domain: &DomainName) -> Fault {
     )
 }
 
-/// The fault of a domain that this directory does not know.
+/// Fault for a domain that this directory does not know.
 #[must_use]
 pub fn unknown(handle: &Handle, domain: &DomainName) -> Fault {
     match known_words(handle.names(KNOWN_TOLD_MAX + 1)) {
@@ -89,7 +89,8 @@ pub fn unknown(handle: &Handle, domain: &DomainName) -> Fault {
     }
 }
 
-/// Which domains are known, for a client that named another: `known are A, B and more; …`. None where there are none.
+/// Text that lists the known domains, for a client that named another: `known are A, B and more; …`. `None`
+/// without domains.
 pub fn known_words(names: impl IntoIterator<Item = DomainName>) -> Option<String> {
     let mut known: Vec<String> =
         names.into_iter().take(KNOWN_TOLD_MAX + 1).map(|name| name.to_string()).collect();
@@ -113,7 +114,7 @@ fn domains(handle: &Handle, wanted: &DomainsParams) -> Domains {
     Domains { domains: found.iter().take(limit).map(record).collect(), more: found.len() > limit }
 }
 
-/// What `directory.resolve` gives.
+/// Answer of `directory.resolve`.
 #[must_use]
 pub fn record(found: &Found) -> Domain {
     let Found { record, state, age, lease_remaining, partial, .. } = found;
@@ -157,7 +158,7 @@ fn with_reach(domain: Domain, reach: &Reach) -> Domain {
     }
 }
 
-/// Seconds with milliseconds: the rest would be noise.
+/// Seconds, rounded to milliseconds.
 #[allow(clippy::cast_precision_loss)] // Far below 2^53 milliseconds.
 fn secs(span: Duration) -> f64 {
     span.as_millis() as f64 / 1e3

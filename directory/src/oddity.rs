@@ -1,6 +1,6 @@
-//! What a record must be before the table looks at it: possible, and short.
+//! Sanity checks of a record, before the table processes it: its values are possible and short.
 //!
-//! Pure. Not here: whether it is newer than what is held, whether its sender may state it.
+//! Pure. Not here: whether the record is newer than the stored one, whether its sender may state it.
 
 use wire::registration::{Coverage, PART_HOSTS_MAX, REACH_ADDRESSES_MAX, Reach, Record};
 use wire::replication::Number;
@@ -11,56 +11,54 @@ pub const ADDRESSES_MAX: usize = 8;
 /// Longest address, in bytes.
 pub const ADDRESS_LEN_MAX_BYTES: usize = 128;
 
-/// Highest term and sequence accepted. A record at the end of the range could never be followed by
-/// another, so one forged record would hold its domain for ever; at this bound there is room left for
-/// the operator to correct it.
+/// Highest term and sequence accepted. No record could follow one at the end of the `u64` range, so a single
+/// forged record would block its domain for ever; above this bound the operator still has room to correct it.
 pub const NUMBER_MAX: u64 = 1 << 62;
 
-/// What cannot be right in a record.
+/// Invalid value in a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Odd {
-    /// Port 0.
+    /// The port is 0.
     #[error("port is 0; expected 1 to 65535")]
     Port,
     /// No address, or too many.
     #[error("{found} addresses; expected 1 to {ADDRESSES_MAX}")]
     AddressCount {
-        /// How many.
+        /// Number of addresses.
         found: usize,
     },
-    /// An address that is not one.
+    /// An address is not a valid URL.
     #[error("address {found:?}; expected http://HOST:PORT of at most {ADDRESS_LEN_MAX_BYTES} bytes")]
     Address {
-        /// Its beginning.
+        /// Start of the address.
         found: String,
     },
-    /// No address in the overlay, or too many.
+    /// No overlay address, or too many.
     #[error("{found} addresses in the overlay; expected 1 to {REACH_ADDRESSES_MAX}")]
     ReachCount {
-        /// How many.
+        /// Number of overlay addresses.
         found: usize,
     },
-    /// A part of a domain with too many hosts by name.
+    /// A part of a domain names too many hosts.
     #[error("{found} hosts by name; expected at most {PART_HOSTS_MAX} and the number of all")]
     HostCount {
-        /// How many.
+        /// Number of host names.
         found: usize,
     },
-    /// A term or sequence that leaves no room for a later one.
+    /// A term or sequence above [`NUMBER_MAX`].
     #[error("{what} {found}; expected at most {NUMBER_MAX}")]
     Number {
         /// `term` or `sequence`.
         what: &'static str,
-        /// Stated.
         found: u64,
     },
 }
 
-/// Whether the record is possible.
+/// Check that the values of a record are possible.
 ///
 /// # Errors
-/// With the first thing that cannot be right.
+/// The first invalid value.
 pub fn check(record: &Record) -> Result<(), Odd> {
     if record.port == 0 {
         return Err(Odd::Port);
@@ -79,10 +77,10 @@ pub fn check(record: &Record) -> Result<(), Odd> {
     check_numbers(record.term, record.sequence)
 }
 
-/// Whether the number of a leave leaves room for a later one.
+/// Check that the number of a leave leaves room for a later one.
 ///
 /// # Errors
-/// With the part that does not.
+/// The first part of it that is too high.
 pub fn check_number(number: Number) -> Result<(), Odd> {
     check_numbers(number.term, number.sequence)
 }
@@ -108,7 +106,8 @@ fn check_reach(reach: &Reach) -> Result<(), Odd> {
     }
 }
 
-/// `http://HOST:PORT`; the host a name, an IPv4 address or an IPv6 address in brackets.
+/// Whether `address` is `http://HOST:PORT`, where the host is a name, an IPv4 address or an IPv6 address in
+/// brackets.
 fn is_address(address: &str) -> bool {
     let Some((host, port)) = address.strip_prefix("http://").and_then(|rest| rest.rsplit_once(':')) else {
         return false;

@@ -1,8 +1,8 @@
-//! What was signed and has been checked: a value, and beside it the statement that is handed on unchanged.
+//! Verified items: the content, together with the signed form that is replicated unchanged.
 //!
-//! Pure. Rule: having one of these says that the shell checked the signatures and the chain
+//! Pure. Rule: a value of these types means that the shell verified the signatures and the chain
 //! (`overlay::identity`); the table only compares numbers. A record that this process made for itself has no
-//! statement, and is never handed to another directory.
+//! signed form, and is never sent to another directory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,35 +11,35 @@ use wire::id::{DomainName, PeerKey};
 use wire::registration::{Coverage, Record};
 use wire::replication::{DenialNumber, Farewell, Item, Leave, Number};
 
-/// The key of a representative that has none: it runs in this process.
+/// Placeholder key of a representative without a key, because it runs in this process.
 pub const OWN_PROCESS: PeerKey = PeerKey([0; 32]);
 
-/// A record and what it was opened from.
+/// A record and its signed form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
     record: Record,
     statement: Option<Arc<Statement>>,
 }
 
-/// A signed record does not say whose it is.
+/// A signed record does not name the key of its representative.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the signed record of {domain} does not name its representative's key; expected where it answers")]
 pub struct NoReach {
-    /// The domain.
+    /// Domain of the record.
     pub domain: DomainName,
 }
 
 impl Opened {
-    /// A record of a representative in this process.
+    /// Wrap a record of a representative in this process.
     #[must_use]
     pub fn own(record: Record) -> Opened {
         Opened { record, statement: None }
     }
 
-    /// A record that was checked to be what `statement` holds.
+    /// Wrap a record that was verified to be the content of `statement`.
     ///
     /// # Errors
-    /// If it does not name its representative's key.
+    /// If the record does not name its representative's key.
     pub fn signed(record: Record, statement: Statement) -> Result<Opened, NoReach> {
         if record.reach.is_none() {
             return Err(NoReach { domain: record.domain });
@@ -47,36 +47,35 @@ impl Opened {
         Ok(Opened { record, statement: Some(Arc::new(statement)) })
     }
 
-    /// What it says.
     #[must_use]
     pub fn record(&self) -> &Record {
         &self.record
     }
 
-    /// What is handed on; none for one of this process.
+    /// Signed form; `None` for a record of this process.
     #[must_use]
     pub fn statement(&self) -> Option<&Arc<Statement>> {
         self.statement.as_ref()
     }
 
-    /// Its number among the statements of its domain.
+    /// Number of the record among the statements of its domain.
     #[must_use]
     pub fn number(&self) -> Number {
         let Record { term, sequence, .. } = self.record;
         Number { term, peer: self.peer(), sequence }
     }
 
-    /// Whose it is.
+    /// Key of the representative.
     #[must_use]
     pub fn peer(&self) -> PeerKey {
         self.record.reach.as_ref().map_or(OWN_PROCESS, |reach| reach.peer)
     }
 
-    /// Whether this one answers for hosts that `primary` does not.
+    /// Whether this record covers hosts that `primary` does not.
     pub(crate) fn has_more_than(&self, primary: &Opened) -> bool {
         let Some(Coverage::Part { hosts: known, .. }) = primary.coverage() else { return false };
         match self.coverage() {
-            // A list that was cut may hold anything.
+            // A truncated list may contain any host.
             Some(Coverage::Part { hosts, hosts_total }) => {
                 (*hosts_total as usize) > hosts.len() || hosts.iter().any(|host| !known.contains(host))
             }
@@ -89,38 +88,37 @@ impl Opened {
     }
 }
 
-/// A leave and what it was opened from.
+/// A leave and its signed form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenedLeave {
-    /// What it says.
     pub leave: Leave,
-    /// What is handed on.
+    /// Signed form, which is replicated.
     pub farewell: Arc<Farewell>,
 }
 
 impl OpenedLeave {
-    /// Its number among the statements of its domain.
+    /// Number of the leave among the statements of its domain.
     #[must_use]
     pub fn number(&self) -> Number {
         Number { term: self.leave.term, peer: self.leave.peer, sequence: self.leave.sequence }
     }
 }
 
-/// A list of denied, whose it is, and what it was opened from.
+/// A revocation list, its domain and its signed form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenedDenial {
-    /// The domain.
     pub domain: DomainName,
-    /// Its root key.
+    /// Root key of the domain.
     pub root: PeerKey,
-    /// Which of two lists is the newer.
+    /// Number that orders the lists of one signer.
     pub number: DenialNumber,
-    /// What is handed on.
+    /// Signed form, which is replicated.
     pub denial: Arc<Denial>,
 }
 
 impl OpenedDenial {
-    /// A list that was checked to be what `denial` holds, signed under `delegation` if not by the root.
+    /// Wrap a list that was verified to be the content of `denial`, signed under `delegation` or else by the
+    /// root.
     #[must_use]
     pub fn new(list: &DenyList, delegation: Option<&Delegation>, denial: Denial) -> OpenedDenial {
         OpenedDenial {
@@ -135,31 +133,27 @@ impl OpenedDenial {
     }
 }
 
-/// An item of another directory, opened and checked.
+/// A verified item of another directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenedItem {
-    /// A record.
     Statement {
-        /// What was opened.
         opened: Opened,
         /// Time since it was stated to a directory.
         age: Duration,
-        /// What is left of its lease.
+        /// Remaining time of its lease.
         remaining: Duration,
     },
-    /// A leave.
     Farewell {
-        /// What was opened.
         left: OpenedLeave,
         /// Time since it was stated to a directory.
         age: Duration,
     },
-    /// A list of denied.
+    /// A revocation list.
     Denial(OpenedDenial),
 }
 
 impl OpenedItem {
-    /// Its domain, and the root it is signed under; none for a record of this process.
+    /// Domain of the item, and the root under which it is signed; no root for a record of this process.
     #[must_use]
     pub fn domain_and_root(&self) -> (&DomainName, Option<PeerKey>) {
         match self {
@@ -171,7 +165,7 @@ impl OpenedItem {
         }
     }
 
-    /// As it travels; none for a record of this process.
+    /// The item in its wire form; `None` for a record of this process.
     #[must_use]
     pub fn to_wire(&self) -> Option<Item> {
         Some(match self {
@@ -186,9 +180,9 @@ impl OpenedItem {
         })
     }
 
-    /// About how many bytes it takes on the way.
+    /// Approximate length on the wire, in bytes.
     pub(crate) fn len_bytes(&self) -> usize {
-        // Of the chain, the certificate and the delegation with their keys and signatures.
+        // The certificate and the delegation of the chain, with their keys and signatures.
         const CHAIN_LEN_BYTES: usize = 700;
         CHAIN_LEN_BYTES
             + match self {

@@ -1,7 +1,7 @@
-//! What one directory keeps of another: the questions that are open, and what is still to be asked for.
+//! State of one peer directory: the open questions, and the domains still to be fetched.
 //!
-//! Pure. Bounded: a few open questions of each kind, and no more wanted domains than a table holds.
-//! Not here: what the answers do (`replicate`).
+//! Pure. Bounded: a few open questions of each kind, and at most `WANTED_MAX` domains to fetch. Not here:
+//! the processing of the answers (`replicate`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,16 +9,15 @@ use wire::id::{DomainName, PeerKey};
 use wire::replication::Detail;
 use wire::time::Moment;
 
-/// Most questions for items open at a time: the answers are long, and one may be late.
+/// Most open fetches: the answers are long, and one may be late.
 const FETCHES_MAX: usize = 4;
 
-/// Most hints unanswered at a time: beyond it the other cannot keep up, and its next digest has it all.
+/// Most unanswered hints: beyond this the peer cannot keep up, and its next digest covers everything.
 const HINTS_MAX: usize = 16;
 
-/// Most domains wanted at a time; the others differ again in the next digest.
+/// Most domains to fetch; the remaining ones differ again in the next digest.
 const WANTED_MAX: usize = 20_000;
 
-/// An open question.
 #[derive(Clone, Debug)]
 pub(crate) enum Ask {
     Digest {
@@ -29,7 +28,7 @@ pub(crate) enum Ask {
     Hints {
         at: Moment,
     },
-    /// What was wanted, by domain.
+    /// `details`: the domains to fetch, sorted by name.
     Fetch {
         at: Moment,
         details: Vec<Detail>,
@@ -37,7 +36,6 @@ pub(crate) enum Ask {
 }
 
 impl Ask {
-    /// When it was asked.
     pub(crate) fn at(&self) -> Moment {
         match self {
             Ask::Digest { at, .. } | Ask::Hints { at } | Ask::Fetch { at, .. } => *at,
@@ -45,19 +43,19 @@ impl Ask {
     }
 }
 
-/// Another directory.
+/// A peer directory.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) key: PeerKey,
     pub(crate) digest_at: Moment,
     pub(crate) asks: BTreeMap<u64, Ask>,
-    /// What it has, by its word, and this directory lacks.
+    /// Domains to fetch: the peer announced something that this directory lacks.
     pub(crate) wanted: BTreeMap<DomainName, Detail>,
-    /// Whether its last digest answer came, and all since was answered.
+    /// Whether the last digest was answered and no question failed since.
     pub(crate) heard: bool,
-    /// Where the round of digests goes on: from this bucket so many; none once it is through.
+    /// Rest of a digest round: the next bucket and the number of buckets; `None` after the last part.
     pub(crate) rest: Option<(u16, u16)>,
-    /// Whether it said that it has settled itself.
+    /// Whether the peer reported that it has settled.
     pub(crate) settled: bool,
 }
 
@@ -97,7 +95,7 @@ impl Peer {
         })
     }
 
-    /// Drop the questions older than `timeout`; whether there was one.
+    /// Drop the questions older than `timeout`. Returns whether there were any.
     pub(crate) fn give_up(&mut self, now: Moment, timeout: Duration) -> bool {
         let before = self.asks.len();
         self.asks.retain(|_, ask| now.since(ask.at()) < timeout);

@@ -1,12 +1,12 @@
-//! The lease table of the directory: which representative answers for a domain, and until when.
+//! Lease table of the directory: which representative answers for a domain, and until when.
 //!
-//! Pure: it keeps no clock; callers pass `now`, a moment on a clock that never goes back.
-//! Invariants: of everything accepted for a domain the highest number is answered first; terms never go down; a
-//! lease is started only by a higher number of the same representative, and never extended by saying it again or
-//! by another directory; an expired record stays and is shown as last seen, until the table needs its place;
-//! nothing at or below a leave is taken again.
-//! Not here: the rules within one domain (`entry`), the orders in which things end (`ends`), what other directories ask and bring (`holdings`),
-//! persistence (`snapshot`), who may register (`admission`).
+//! Pure: it has no clock; callers pass `now`, a moment on a clock that never goes back.
+//! Invariants: the statement with the highest number of a domain is answered first; terms never go down; only
+//! a higher number of the same representative starts a lease, and neither a repeated statement nor another
+//! directory extends it; an expired record stays as last seen until the table needs its place; nothing at or
+//! below a leave is accepted again.
+//! Not here: the rules within one domain (`entry`), the expiry indexes (`ends`), the exchange with other
+//! directories (`holdings`), persistence (`snapshot`), admission (`admission`).
 
 use crate::buckets::Buckets;
 use crate::ends::Ends;
@@ -22,31 +22,31 @@ use wire::registration::Record;
 use wire::replication::Number;
 use wire::time::Moment;
 
-/// How long a statement holds: three renewals may be lost before a domain counts as gone.
+/// Duration of a lease: a domain counts as gone after three lost renewals.
 pub const LEASE: Duration = Duration::from_secs(15);
 
-/// How often a representative states its record again.
+/// Interval at which a representative states its record again.
 pub const RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long a signed leave is kept and handed on; its number is refused for longer.
+/// How long a signed leave is stored and replicated; its number is refused for longer.
 pub const LEAVE_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Most domains held: far above any grid, and about 100 MiB when every record is as long as it may be.
+/// Most domains in the table: far above any grid, and about 100 MiB if every record has its maximum length.
 pub const DOMAINS_MAX: usize = 100_000;
 
-/// Whether a domain's representative is known to be there.
+/// State of the representative of a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
-    /// Its lease holds.
+    /// Its lease is valid.
     Live,
     /// Its lease ended.
     Expired,
-    /// Read from a snapshot and not stated since: whether it is there is not known.
+    /// Read from a snapshot and not renewed since: whether the representative runs is not known.
     Restored,
 }
 
 impl State {
-    /// The word for it in answers: what is not live is last seen.
+    /// The state as answers report it: everything that is not live is last seen.
     #[must_use]
     pub const fn word(self) -> DomainState {
         match self {
@@ -56,24 +56,23 @@ impl State {
     }
 }
 
-/// What the table says about a domain.
+/// Result of a look-up of a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer<'a> {
-    /// The newest statement.
+    /// Newest record.
     pub record: &'a Record,
-    /// Whether it still holds.
     pub state: State,
-    /// Time since it was accepted.
+    /// Time since the record was accepted.
     pub age: Duration,
-    /// Time until the lease ends; zero unless live.
+    /// Time until the lease ends; zero unless the record is live.
     pub lease_remaining: Duration,
-    /// With what it was opened from.
+    /// The record with its signed form.
     pub opened: &'a Opened,
-    /// Live representatives with lower numbers that answer for hosts which this one lacks, highest first.
+    /// Live representatives with lower numbers that answer for hosts missing from this record, highest first.
     pub partial: Vec<Answer<'a>>,
 }
 
-/// What happened since the start; all only grow.
+/// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Domains that were new or came back.
@@ -86,13 +85,12 @@ pub struct Counts {
     pub expired_total: u64,
     /// Last-seen records dropped because the table was full.
     pub dropped_total: u64,
-    /// Statements, leaves and lists that other directories brought.
+    /// Statements, leaves and revocation lists merged from other directories.
     pub merged_total: u64,
-    /// Domains that left.
     pub left_total: u64,
 }
 
-/// The table. See the rules at the head of this file.
+/// Lease table. See the invariants at the head of this file.
 #[derive(Debug)]
 pub struct Registry {
     domains_max: usize,
@@ -100,13 +98,13 @@ pub struct Registry {
     ends: Ends,
     pub(crate) buckets: Buckets,
     pub(crate) counts: Counts,
-    /// The latest `now` ever passed: a clock that goes back must not lengthen a lease.
+    /// The latest `now` passed so far: a clock that goes back must not lengthen a lease.
     pub(crate) latest: Moment,
-    /// Grows whenever what a snapshot holds has changed.
+    /// Incremented whenever the content of a snapshot has changed.
     revision: u64,
 }
 
-/// How old a statement is, and how long it holds from now on; it does not for one from a disk.
+/// Age of a statement, and its lease from now on; no lease for a statement from a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
     pub(crate) age: Duration,
@@ -114,7 +112,7 @@ pub(crate) struct Source {
 }
 
 impl Registry {
-    /// An empty table for up to `domains_max` domains ([`DOMAINS_MAX`] outside tests).
+    /// Create an empty table for up to `domains_max` domains ([`DOMAINS_MAX`] outside tests).
     #[must_use]
     pub fn new(domains_max: usize) -> Registry {
         Registry {
@@ -128,17 +126,17 @@ impl Registry {
         }
     }
 
-    /// A representative states its record: registers the domain or renews its lease until [`LEASE`] from
-    /// `now`.
+    /// Register the record of a representative, or renew its lease until [`LEASE`] from `now`.
     ///
     /// # Errors
-    /// If the record is behind what is held or left, contradicts it, is odd, or there is no place for it. The
-    /// table is then as before, but for the count of refusals.
+    /// If the record is behind the stored one or a leave, contradicts the stored one, is invalid, or the
+    /// table is full. The table is then unchanged, except for the counter of refusals.
     pub fn register(&mut self, opened: Opened, now: Moment) -> Result<Accepted, Refused> {
         self.register_waited(opened, Duration::ZERO, now)
     }
 
-    /// Likewise, where the statement may have waited so long to be looked at: that is taken off its lease.
+    /// As [`Registry::register`], for a statement that may have waited for `waited`, which is subtracted from
+    /// its lease.
     ///
     /// # Errors
     /// As [`Registry::register`].
@@ -159,11 +157,11 @@ impl Registry {
         Ok(taken)
     }
 
-    /// A representative says that its domain is no more: nothing of it up to this number is answered again.
-    /// Whether that was new.
+    /// Process the leave of a domain: no statement up to its number is answered again. Returns whether the
+    /// leave is new.
     ///
     /// # Errors
-    /// If a higher leave is held, or there is no place.
+    /// If a higher leave is stored, or the table is full.
     pub fn leave(&mut self, left: OpenedLeave, age: Duration, now: Moment) -> Result<bool, Refused> {
         self.expire(now);
         let number = left.number();
@@ -190,8 +188,8 @@ impl Registry {
         Ok(true)
     }
 
-    /// End every lease that is over at `now`; the domains whose first representative's lease ended, longest
-    /// gone first.
+    /// End every lease that is over at `now`. Returns the domains whose first representative's lease ended,
+    /// longest gone first.
     pub fn expire(&mut self, now: Moment) -> Vec<DomainName> {
         self.latest = self.latest.max(now);
         let now = self.latest;
@@ -212,20 +210,19 @@ impl Registry {
         ended
     }
 
-    /// When the next lease, or the keeping of the next leave, ends: the moment for the next
-    /// [`Registry::expire`].
+    /// The next end of a lease or of the retention of a leave: when to call [`Registry::expire`] next.
     #[must_use]
     pub fn next_expiry(&self) -> Option<Moment> {
         self.ends.next()
     }
 
-    /// What is held of `domain`.
+    /// The record of `domain` and its state.
     #[must_use]
     pub fn resolve(&self, domain: &DomainName, now: Moment) -> Option<Answer<'_>> {
         self.entries.get(domain).and_then(|entry| entry.answer(self.latest.max(now)))
     }
 
-    /// At which number and how long ago `domain` left, if nothing newer was stated since.
+    /// The number and the age of the leave of `domain`, if no newer statement followed.
     #[must_use]
     pub fn left(&self, domain: &DomainName, now: Moment) -> Option<(Number, Duration)> {
         let entry = self.entries.get(domain).filter(|entry| entry.slots().is_empty())?;
@@ -233,31 +230,31 @@ impl Registry {
         Some((left.number, left.age(self.latest.max(now))))
     }
 
-    /// The highest number known of `domain`.
+    /// Highest number known for `domain`.
     #[must_use]
     pub fn highest(&self, domain: &DomainName) -> Option<Number> {
         self.entries.get(domain).and_then(Entry::highest)
     }
 
-    /// Every domain that has or had a representative, by name.
+    /// Every domain that has or had a representative, sorted by name.
     pub fn domains(&self, now: Moment) -> impl Iterator<Item = Answer<'_>> {
         let now = self.latest.max(now);
         self.entries.values().filter_map(move |entry| entry.answer(now))
     }
 
-    /// What happened since the start.
+    /// Counters since the start.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// A number that differs whenever there is something new to save.
+    /// Revision of the content: it differs whenever there is something new to save.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Forget all of `domain`: it is not admitted any more.
+    /// Remove everything of `domain`, because it is no longer admitted.
     pub fn forget(&mut self, domain: &DomainName) {
         if let Some(entry) = self.entries.remove(domain) {
             self.ends.take_out(domain, &entry);
@@ -266,7 +263,7 @@ impl Registry {
         }
     }
 
-    /// Take in a statement from any source; the caller counts.
+    /// Process a statement from any source; the caller updates the counters.
     pub(crate) fn take(&mut self, opened: Opened, source: Source) -> Result<Accepted, Refused> {
         let domain = opened.record().domain.clone();
         oddity::check(opened.record()).map_err(|odd| Refused::Odd { domain: domain.clone(), odd })?;
@@ -277,7 +274,7 @@ impl Registry {
                 Accepted::Registered
             }
         };
-        // A representative that is live keeps its lease: saying it again, or a disk, changes nothing.
+        // A live representative keeps its lease: a repeated statement or a snapshot changes nothing.
         let from_disk = source.lease.is_none();
         if accepted == Accepted::Unchanged || from_disk && accepted != Accepted::Registered {
             return Ok(Accepted::Unchanged);
@@ -297,7 +294,7 @@ impl Registry {
         Ok(accepted)
     }
 
-    /// A place for a domain that is not held, in that of the one longest gone if need be.
+    /// Ensure a place for `domain`: if the table is full, drop the domain that is gone longest.
     pub(crate) fn make_place(&mut self, domain: &DomainName) -> Result<(), Refused> {
         if self.entries.len() >= self.domains_max {
             let Some(oldest) = self.ends.longest_gone() else {
@@ -309,7 +306,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Change what is held of `domain`, which is made if need be; there is something new to save.
+    /// Change the entry of `domain`, created if missing, and update the indexes, the digest and the revision.
     pub(crate) fn change<T>(&mut self, domain: &DomainName, change: impl FnOnce(&mut Entry) -> T) -> T {
         self.revision += 1;
         self.change_quietly(domain, change)

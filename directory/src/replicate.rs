@@ -1,16 +1,17 @@
-//! One directory among one to seven: what it takes from representatives, sends to the others and asks of them.
+//! Replication between one to seven directories: what one accepts from representatives and exchanges with its
+//! peers.
 //!
 //! ```text
 //! representative -> this   statement                 this -> others   hints (at most 50 ms later)
 //! other -> this            fetch of what it lacks    this -> other    items with what is left of their leases
-//! each 5 s, to each other  digest; it answers what it holds where sums differ; what is missing here is fetched
+//! each 5 s, to each other  digest; the answer lists what differs; what is missing here is fetched
 //! ```
 //! Pure: callers pass `now`, verified statements and a seed, and send what [`Replicas::poll_output`] returns.
-//! Invariants: only a representative's own new number begins a lease; what another directory brings ends no later
-//! than there, for all the time since it was asked is taken off; so is the time for which this directory was paused
-//! while a statement waited. Every table of this file is bounded.
-//! Not here: what representatives state (`intake`), the table (`registry`, `holdings`), signatures and streams (the
-//! shell).
+//! Invariants: only a new number from the representative itself starts a lease. An item from another
+//! directory ends no later than there: the whole time since the request is subtracted, and so is the time for
+//! which this directory was paused while a statement waited. Every collection in this file is bounded.
+//! Not here: statements of representatives (`intake`), the table (`registry`, `holdings`), signatures and
+//! streams (the shell).
 
 use crate::admission::{self, Admission};
 use crate::holdings::BUCKETS_U16;
@@ -27,40 +28,39 @@ use wire::replication::{
 use wire::time::Moment;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Most other directories: with seven each holds all, and each statement already travels six times.
+/// Most peer directories: each of the seven stores everything, and each statement already travels six times.
 pub const PEERS_MAX: usize = 6;
 
-/// How often each other directory is sent a digest, give or take a tenth.
+/// Interval at which each peer is sent a digest, with a jitter of a tenth.
 pub const DIGEST_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long changes are gathered before the others are notified: many statements share a message, and no one waits
-/// a noticeable time.
+/// How long changes are gathered before the peers are notified: many statements share a message, and the
+/// delay is not noticeable.
 pub const HINT_DELAY: Duration = Duration::from_millis(50);
 
-/// After so long an answer is not waited for any more.
+/// Timeout of an answer.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// After so long a directory that heard of no other answers by what it has: by then every living representative
-/// has stated itself twice.
+/// Time after which a directory that reached no peer answers from its own table: by then every living
+/// representative has stated its record twice.
 pub const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often a directory looks at its clock at least, so that it knows when it was away.
+/// Longest interval between two looks at the clock, so that a pause of the process is noticed.
 pub const TICK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What the shell has to do.
+/// Actions for the shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Ask another directory; the answer goes to [`Replicas::handle_answer`] with this number, and
-    /// [`Replicas::handle_failure`] is called if there is none.
+    /// Send a question to another directory. Pass the answer to [`Replicas::handle_answer`] with this number,
+    /// or call [`Replicas::handle_failure`] if there is none.
     Ask {
-        /// Which directory.
+        /// Key of the other directory.
         to: PeerKey,
-        /// Which question.
+        /// Number of the question.
         id: u64,
-        /// What.
         question: ReplicaQuestion,
     },
-    /// A lease ended, for the log.
+    /// The lease of this domain ended; for the log.
     Ended(DomainName),
 }
 
@@ -68,18 +68,18 @@ pub enum Output {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// A representative states its own record on its own connection, and no other peer for it.
+    /// A record must come on the connection of the representative that signed it.
     #[error("a statement of {signer} came from {from}; expected it from its signer alone")]
     NotOwn {
-        /// Who sent it.
+        /// Peer that sent the record.
         from: PeerKey,
-        /// Whose it is.
+        /// Representative that signed the record.
         signer: PeerKey,
     },
-    /// Not admitted, or too often.
+    /// The domain is not admitted, or exceeds its rate limit.
     #[error(transparent)]
     Admission(#[from] admission::Refused),
-    /// The table refuses it.
+    /// The table refuses the statement.
     #[error(transparent)]
     Registry(#[from] verdict::Refused),
     /// Only configured directories may ask for replicas.
@@ -87,42 +87,43 @@ pub enum Refused {
         "{from} is no directory that this one knows; list it among the peers of the other's configuration"
     )]
     NotAPeer {
-        /// Who asked.
+        /// Peer that asked.
         from: PeerKey,
     },
 }
 
-/// More other directories than there may be.
+/// More peer directories than [`PEERS_MAX`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{found} other directories; expected at most {PEERS_MAX}")]
 pub struct TooManyPeers {
-    /// How many.
+    /// Number of peers.
     pub found: usize,
 }
 
-/// A table and its place among the other directories.
+/// The table and its replication with the peer directories.
 #[derive(Debug)]
 pub struct Replicas {
     pub(crate) registry: Registry,
     pub(crate) admission: Admission,
     pub(crate) peers: Vec<Peer>,
-    /// Domains that changed by their representatives' word, which the others do not know yet.
+    /// Domains changed by their representatives; the peers are not notified yet.
     pub(crate) changed: BTreeSet<DomainName>,
     pub(crate) hint_at: Option<Moment>,
     outputs: VecDeque<Output>,
     asked_total: u64,
     seed: u64,
     drawn: u64,
-    /// When the clock was last looked at; none before the first time.
+    /// When the clock was last read; `None` before the first time.
     pub(crate) ticked: Option<Moment>,
-    /// How long this directory was away lately, and until when statements may have waited for that time.
+    /// Length of the last pause, and until when statements may have waited through it.
     pub(crate) away: Option<(Duration, Moment)>,
-    /// Until when, at the latest, what is not held may yet be learnt; `None` once settled.
+    /// When the directory settles at the latest: until then an unknown domain may still be learnt. `None`
+    /// once settled.
     settles_at: Option<Moment>,
 }
 
 impl Replicas {
-    /// A directory that is alone and takes only statements of its own process: settled at once.
+    /// A directory without peers that accepts only statements of its own process: settled at once.
     #[must_use]
     pub fn alone(registry: Registry) -> Replicas {
         Replicas {
@@ -141,8 +142,8 @@ impl Replicas {
         }
     }
 
-    /// A directory that starts at `now` among `peers`, with what the snapshot held in `registry`. `seed` decides
-    /// when it asks which directory.
+    /// A directory that starts at `now` with `peers`, and with the snapshot's content in `registry`. `seed`
+    /// randomizes the digest schedule.
     ///
     /// # Errors
     /// If there are too many peers.
@@ -159,45 +160,45 @@ impl Replicas {
         let settles_at = Some(now.plus(SETTLE_TIMEOUT));
         let ticked = Some(now);
         let mut replicas = Replicas { admission, seed, settles_at, ticked, ..Replicas::alone(registry) };
-        // At once: the sooner the others are asked, the sooner this one can answer.
+        // At once: the sooner the peers answer, the sooner this directory can.
         replicas.peers = peers.iter().map(|&key| Peer::new(key, now)).collect();
         Ok(replicas)
     }
 
-    /// The table.
     #[must_use]
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// The table, for statements of this process and what a snapshot held.
+    /// The table, for statements of this process and for the content of a snapshot.
     pub fn registry_mut(&mut self) -> &mut Registry {
         &mut self.registry
     }
 
-    /// Who is admitted.
+    /// Admission list and rate limits.
     #[must_use]
     pub fn admission(&self) -> &Admission {
         &self.admission
     }
 
-    /// The list kept by commands changed. What is admitted no longer is forgotten.
+    /// Replace the list that commands write. Domains that are no longer admitted are removed.
     pub fn admit(&mut self, kept: admission::List) {
         for domain in self.admission.replace_kept(kept) {
             self.registry.forget(&domain);
         }
     }
 
-    /// Whether what is not held is unknown everywhere, as far as can be known; until then it is unknown **yet**.
+    /// Whether an unknown domain is unknown to all directories, as far as this one can know; before that it
+    /// is unknown **yet**.
     #[must_use]
     pub fn is_settled(&self, now: Moment) -> bool {
         self.settles_at.is_none_or(|at| at <= now)
     }
 
-    /// Another directory asks; what to answer.
+    /// Answer a question of another directory.
     ///
     /// # Errors
-    /// If it is not among the configured ones.
+    /// If the other directory is not configured as a peer.
     pub fn handle_question(
         &mut self,
         from: PeerKey,
@@ -222,7 +223,7 @@ impl Replicas {
         })
     }
 
-    /// Another directory answered question `id`. What came too late is as if it had not come.
+    /// Process the answer of another directory to question `id`. An answer after the timeout is ignored.
     pub fn handle_answer(&mut self, from: PeerKey, id: u64, answer: ReplicaAnswer<OpenedItem>, now: Moment) {
         let Some(at) = self.peers.iter().position(|peer| peer.key == from) else { return };
         let Some(ask) = self.peers[at].asks.remove(&id) else { return };
@@ -234,7 +235,7 @@ impl Replicas {
             ) => {
                 self.want(at, details);
                 let peer = &mut self.peers[at];
-                // At least one, so that a round ends whatever the other says.
+                // At least one, so that a round ends whatever the peer answers.
                 let seen = seen.max(1);
                 peer.rest = (seen < buckets).then(|| ((start + seen) % BUCKETS_U16, buckets - seen));
                 peer.settled = settled;
@@ -247,31 +248,32 @@ impl Replicas {
                 let looked_at = usize::try_from(looked_at).unwrap_or(usize::MAX).max(1);
                 details.into_iter().skip(looked_at).for_each(|detail| self.peers[at].want(detail));
             }
-            // An answer to something else: as if there were none.
+            // The answer is of another kind than the question; ignore it.
             (Ask::Digest { .. } | Ask::Fetch { .. } | Ask::Hints { .. }, _) => {}
         }
-        // What one directory was asked for is not asked of another meanwhile; now it may have to be.
+        // A domain is fetched from one peer at a time; now another peer may have to be asked.
         (0..self.peers.len()).for_each(|at| self.fetch(at, now));
         self.finish_round(at, now);
     }
 
-    /// Question `id` to `from` is not answered: the connection closed, or the answer cannot be believed.
+    /// Process the failure of question `id` to `from`: the connection closed, or the answer cannot be
+    /// trusted.
     pub fn handle_failure(&mut self, from: PeerKey, id: u64) {
         if let Some(peer) = self.peers.iter_mut().find(|peer| peer.key == from) {
             peer.asks.remove(&id);
-            // What it was asked for will differ in the next digest.
+            // The requested domains will differ again in the next digest.
             peer.heard = false;
         }
     }
 
-    /// Another directory can be reached again: it is asked at once.
+    /// Process the connection of another directory: a digest is due at once.
     pub fn handle_connected(&mut self, peer: PeerKey, now: Moment) {
         if let Some(peer) = self.peers.iter_mut().find(|known| known.key == peer) {
             peer.digest_at = now;
         }
     }
 
-    /// Time has passed: leases end, answers are given up, digests and hints are due.
+    /// Process the time `now`: expire leases and open questions, send the digests and hints that are due.
     pub fn handle_timeout(&mut self, now: Moment) {
         self.look_at_clock(now);
         for domain in self.registry.expire(now) {
@@ -297,7 +299,7 @@ impl Replicas {
         }
     }
 
-    /// When [`Replicas::handle_timeout`] is to be called next.
+    /// When to call [`Replicas::handle_timeout`] next.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Moment> {
         let peers = self.peers.iter().flat_map(|peer| {
@@ -309,19 +311,19 @@ impl Replicas {
         own.into_iter().flatten().chain(peers).min()
     }
 
-    /// What to do next; `None` if nothing is left.
+    /// The next action; `None` if there is none.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// Whether [`Replicas::poll_output`] has something.
+    /// Whether [`Replicas::poll_output`] has an action.
     #[must_use]
     pub fn has_output(&self) -> bool {
         !self.outputs.is_empty()
     }
 
     fn ended(&mut self, domain: DomainName) {
-        // Sent to no one if the shell does not ask: no more than the domains held.
+        // Bounded in case the shell never polls: no more than the domains in the table.
         if self.outputs.len() < crate::registry::DOMAINS_MAX {
             self.outputs.push_back(Output::Ended(domain));
         }
@@ -358,7 +360,7 @@ impl Replicas {
         self.outputs.push_back(Output::Ask { to: peer.key, id, question });
     }
 
-    /// Note what that directory has and this one lacks.
+    /// Note what that peer has and this directory lacks.
     fn want(&mut self, at: usize, details: Vec<Detail>) {
         for detail in details.into_iter().take(DETAILS_MAX) {
             let admitted = self.admission.knows(&detail.domain);
@@ -368,7 +370,7 @@ impl Replicas {
         }
     }
 
-    /// Ask for what is wanted, as far as questions may be open.
+    /// Request the missing domains, up to the limit of open questions.
     fn fetch(&mut self, at: usize, now: Moment) {
         while self.peers[at].may_fetch() && !self.peers[at].wanted.is_empty() {
             let mut details = Vec::new();
@@ -376,7 +378,7 @@ impl Replicas {
             while details.len() < FETCH_MAX
                 && let Some((domain, detail)) = self.peers[at].wanted.pop_first()
             {
-                // Another directory may be giving it already, but perhaps an older one.
+                // A fetch from another peer may bring it, but perhaps an older version.
                 if self.peers.iter().any(|peer| peer.is_fetching(&domain)) {
                     later.insert(domain, detail);
                 } else if self.registry.lacks(&detail) {
@@ -413,12 +415,13 @@ impl Replicas {
             return;
         }
         if self.registry.merge(item, elapsed, now).is_err() {
-            // Another directory took it, this one does not: it shows in the counts.
+            // Another directory accepted the item and this one does not: the counter shows it.
             self.registry.count_refused();
         }
     }
 
-    /// Everything in a digest is here: go on if there was more, and know that nothing is missing if not.
+    /// If a part of a digest is completely processed, request the next part, or note after the last one that
+    /// nothing is missing.
     fn finish_round(&mut self, at: usize, now: Moment) {
         let peer = &mut self.peers[at];
         let is_busy = !peer.wanted.is_empty()
@@ -434,7 +437,7 @@ impl Replicas {
         }
     }
 
-    /// The time to the next digest: not the same for all, so that they do not fall together.
+    /// Time to the next digest, with jitter, so that the digests to the peers do not coincide.
     fn next_interval(&mut self) -> Duration {
         let tenth = u64::try_from(DIGEST_INTERVAL.as_millis()).expect("short") / 10;
         DIGEST_INTERVAL - Duration::from_millis(tenth) + Duration::from_millis(self.draw() % (2 * tenth))

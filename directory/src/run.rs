@@ -1,8 +1,8 @@
-//! The directory's own task: reads the snapshot, ends leases in time, asks the other directories, saves, and
-//! saves again at the end.
+//! Task of the directory: reads the snapshot, ends leases in time, sends questions to the peers, saves
+//! periodically and at the end.
 //!
-//! Wiring only. Not here: the listener (the composing program serves [`crate::methods`]), the streams to other
-//! directories (the receiver of [`Output::Ask`] sends it and hands back the answer).
+//! Wiring only. Not here: the listener (the composing program serves [`crate::methods`]), the streams to
+//! other directories (the receiver of [`Output::Ask`] sends the question and returns the answer).
 
 use crate::admission::Admission;
 use crate::admitted_file::{self, Watch};
@@ -23,64 +23,64 @@ use wire::id::PeerKey;
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 const SLEEP_MIN: Duration = Duration::from_millis(20);
 
-/// How often the file of admitted domains is looked at.
+/// Interval at which the file of admitted domains is checked.
 const ADMITTED_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Why a directory could not start or end well.
+/// Why a directory failed to start or to end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The snapshot could not be read (the system refused) or written.
+    /// The snapshot could not be read (error of the operating system) or written.
     #[error(transparent)]
     Snapshot(#[from] snapshot::Error),
     /// The file of admitted domains could not be read.
     #[error(transparent)]
     Admitted(#[from] admitted_file::Error),
-    /// More other directories than there may be.
+    /// More peer directories than allowed.
     #[error(transparent)]
     Peers(#[from] TooManyPeers),
 }
 
-/// The other directories.
+/// Peer directories.
 #[derive(Clone, Debug, Default)]
 pub struct Beside {
-    /// Their keys; at most [`crate::replicate::PEERS_MAX`].
+    /// Keys of the peers; at most [`crate::replicate::PEERS_MAX`].
     pub peers: Vec<PeerKey>,
-    /// What decides when which is asked; a random number.
+    /// Random number that spreads the questions to the peers over time.
     pub seed: u64,
 }
 
-/// A directory that is ready to run: its table holds what the snapshot held.
+/// A directory that is ready to run, with the table restored from the snapshot.
 #[derive(Debug)]
 pub struct Directory {
     config: Config,
     path: PathBuf,
     handle: Handle,
-    /// Whether a snapshot had to be moved aside at the start.
+    /// Number of snapshots that had to be moved aside at the start.
     unreadable_total: u64,
     saved: u64,
-    /// The file of admitted domains; none where only this process registers.
+    /// File of admitted domains; `None` if only this process registers.
     admitted: Option<Watch>,
 }
 
 impl Directory {
-    /// Read the snapshot in the folder `state`, which must exist: a directory for representatives of this
-    /// process. A snapshot that is damaged or of another version is moved aside, reported and counted, and the
-    /// table starts empty.
+    /// Read the snapshot in the folder `state`, which must exist, for a directory with representatives of
+    /// this process. A snapshot that is damaged or of another version is moved aside, logged and counted, and
+    /// the table starts empty.
     ///
     /// # Errors
-    /// If the file is there but the system refuses to read or move it.
+    /// If the file exists but cannot be read or moved.
     pub fn open(config: Config, state: &Path, clock: impl Clock + 'static) -> Result<Directory, Error> {
         let (registry, unreadable_total) = restored(&config, state, &clock)?;
         let handle = Handle::new(registry, clock);
         Ok(Directory::ready(config, state, handle, unreadable_total, None))
     }
 
-    /// Likewise, for signed statements of admitted domains, with other directories beside it.
+    /// As [`Directory::open`], for signed statements of admitted domains, and with peer directories.
     ///
     /// # Errors
-    /// As [`Directory::open`]; if the list of admitted domains in `state` cannot be read; if there are too many
-    /// other directories.
+    /// As [`Directory::open`]; if the list of admitted domains in `state` cannot be read; if there are too
+    /// many peers.
     pub fn open_among(
         config: Config,
         state: &Path,
@@ -113,22 +113,22 @@ impl Directory {
         self.handle.clone()
     }
 
-    /// How many snapshots could not be read at the start: 0 or 1.
+    /// Number of snapshots that could not be read at the start: 0 or 1.
     #[must_use]
     pub fn unreadable_total(&self) -> u64 {
         self.unreadable_total
     }
 
-    /// End leases and save until `shutdown` fires, then save once more. A directory without others beside it.
+    /// Expire leases and save until `shutdown` fires, then save once more. For a directory without peers.
     ///
     /// # Errors
-    /// If the last snapshot cannot be written. One that fails before is logged and tried again.
+    /// If the last snapshot cannot be written. An earlier failure is logged, and saving is retried.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), Error> {
         let (asks, _nobody) = mpsc::channel(1);
         self.run_among(asks, shutdown).await
     }
 
-    /// Likewise, and put every [`Output::Ask`] into `asks`; while that is full, questions fail.
+    /// As [`Directory::run`], and send every [`Output::Ask`] to `asks`; while that is full, questions fail.
     ///
     /// # Errors
     /// As [`Directory::run`].
@@ -160,7 +160,7 @@ impl Directory {
         self.save().await
     }
 
-    /// Do what is due; how long to sleep then.
+    /// Do what is due. Returns how long to sleep then.
     fn act(&self, asks: &mpsc::Sender<Output>) -> Duration {
         let (outputs, next) = self.handle.poll();
         for output in outputs {
@@ -195,7 +195,7 @@ impl Directory {
         }
         let snapshot = self.handle.snapshot();
         let path = self.path.clone();
-        // Writing waits for the disk, and nothing else on this thread should.
+        // Writing waits for the disk, so it must not block this thread.
         let written = tokio::task::spawn_blocking(move || snapshot.write(&path)).await;
         written.expect("writing a snapshot does not panic")?;
         self.saved = revision;
@@ -203,7 +203,7 @@ impl Directory {
     }
 }
 
-/// The table that the snapshot in `state` held, and how many snapshots could not be read.
+/// Restore the table from the snapshot in `state`. Returns it with the number of unreadable snapshots.
 fn restored(config: &Config, state: &Path, clock: &impl Clock) -> Result<(Registry, u64), Error> {
     let path = state.join(snapshot::FILE_NAME);
     let mut registry = Registry::new(config.domains_max);

@@ -1,12 +1,13 @@
-//! The directory among daemons: answers `/visperf/directory/1`, and asks the other directories.
+//! Overlay service of the directory: answers `/visperf/directory/1` and sends the questions to the peer
+//! directories.
 //!
 //! ```text
 //! any admitted daemon ── question ──▶ may it ask that? ──▶ Handle::answer ──▶ answer
 //! run_among ── Output::Ask ──▶ the other directory ── answer ──▶ Handle::take_answer
 //! ```
-//! Rules: who may ask what is decided here, what is believed by the gate and never under the table's lock; the
-//! gate lets in the domains that the list of admitted names at that moment.
-//! Not here: leases, saving and the list's file (`run`), connections (`overlay::net`).
+//! Rules: this file decides which peer may ask what. The gatekeeper verifies signed items, never under the
+//! table's lock; it admits the domains that are in the list of admitted domains at that moment.
+//! Not here: leases, saving and the file of the list (`run`), connections (`overlay::net`).
 
 use crate::answers::Open;
 use crate::handle::Handle;
@@ -30,36 +31,34 @@ use wire::id::{DomainName, PeerKey};
 use wire::join::Directory;
 use wire::replication::{Answer, Farewell, Question as Asked, ReplicaQuestion};
 
-/// Questions to other directories that may wait or be open: each is sent a few at a time.
+/// Questions to peer directories that may be queued or open: each peer is sent a few at a time.
 pub const ASKS_MAX: usize = 8 * PEERS_MAX;
 
-/// An answer is given up a little before the core would.
+/// Timeout of a question, a little shorter than the timeout of the core.
 const DEADLINE: Duration = Duration::from_millis(3500);
 
-/// A directory that talks to other daemons.
+/// A directory that communicates with other daemons.
 #[derive(Debug)]
 pub struct Service {
-    /// The table.
     pub directory: Handle,
-    /// The overlay.
     pub net: Net,
-    /// Who is let in. It knows the keys of `others`.
+    /// Authenticates peers. It knows the keys of `others`.
     pub gate: Arc<Gatekeeper>,
-    /// The questions of [`Protocol::Directory`].
+    /// Received questions of [`Protocol::Directory`].
     pub questions: mpsc::Receiver<Question>,
-    /// Who comes and goes.
     pub peers: broadcast::Receiver<PeerEvent>,
-    /// What [`crate::run::Directory::run_among`] wants asked; a channel of [`ASKS_MAX`].
+    /// Questions that [`crate::run::Directory::run_among`] sends; a channel of capacity [`ASKS_MAX`].
     pub asks: mpsc::Receiver<Output>,
-    /// The other directories.
+    /// Peer directories.
     pub others: Vec<Directory>,
-    /// Whether this daemon is a member of a domain too: then the admitted domains may read, as those of any
-    /// other directory, and are no members of its own.
+    /// Whether this daemon is also a member of a domain. The admitted domains may then read, as from any
+    /// other directory, but do not become members of its domain.
     pub is_member: bool,
 }
 
 impl Service {
-    /// Let in the domains that the list names now. To be called before the overlay runs; [`Service::run`] goes on with it.
+    /// Admit the domains that are in the list now. Call it before the overlay runs; [`Service::run`] then
+    /// follows the list.
     pub fn follow_list(&self) {
         let admitted = roots(&self.directory);
         let (me, is_member) = (self.net.me(), self.is_member);
@@ -75,7 +74,7 @@ impl Service {
         }
     }
 
-    /// Answer and ask until `shutdown`.
+    /// Answer and send questions until `shutdown` fires.
     pub async fn run(mut self, shutdown: CancellationToken) {
         self.follow_list();
         for other in &self.others {
@@ -116,11 +115,11 @@ impl Service {
                 }
             },
         };
-        // The asker may have gone.
+        // The peer that asked may be gone.
         let _ = reply.send(answer);
     }
 
-    /// Whether `principal` may ask this; the connection showed that it still holds.
+    /// Whether `principal` may ask this; the connection showed that its certificate is still valid.
     fn may(&self, principal: Option<&Principal>, asked: &Asked) -> Result<(), String> {
         let principal = principal.ok_or("show a certificate first")?;
         match asked {
@@ -140,7 +139,7 @@ impl Service {
         asking.spawn(async move {
             match exchange(&net, to, question).await {
                 Ok(answer) => {
-                    // Hundreds of signatures may have to be checked.
+                    // The answer may contain hundreds of signatures to verify.
                     let taking = tokio::task::spawn_blocking(move || {
                         directory.take_answer(to, id, answer, &Opening { gate: &gate, from: to })
                     });
@@ -160,7 +159,7 @@ impl Service {
         });
     }
 
-    /// `None`: some were missed.
+    /// Process a connection event; `None` means that events were missed.
     fn handle_peer(&self, event: Option<PeerEvent>) {
         match event {
             Some(PeerEvent::Ready(principal, _)) if principal.directory => {
@@ -182,7 +181,7 @@ async fn next_peer(peers: &mut broadcast::Receiver<PeerEvent>) -> Option<PeerEve
     match peers.recv().await {
         Ok(event) => Some(event),
         Err(broadcast::error::RecvError::Lagged(_)) => None,
-        // The hub has ended; shutdown follows.
+        // The overlay has ended; shutdown follows.
         Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
     }
 }
@@ -195,7 +194,7 @@ async fn exchange(net: &Net, to: PeerKey, question: ReplicaQuestion) -> Result<A
     postcard::from_bytes(&answer).map_err(|error| format!("its answer cannot be read: {error}"))
 }
 
-/// The admitted domains, each with the root that is believed.
+/// The admitted domains, each with its trusted root.
 fn roots(directory: &Handle) -> BTreeMap<DomainName, PeerKey> {
     let mut roots = BTreeMap::new();
     for (domain, root) in directory.admitted(None, usize::MAX) {
@@ -211,7 +210,7 @@ fn roots(directory: &Handle) -> BTreeMap<DomainName, PeerKey> {
     roots
 }
 
-/// Checks what `from` handed over by what the gate believes.
+/// Verifies items from `from` with the roots and revocations of the gatekeeper.
 struct Opening<'a> {
     gate: &'a Gatekeeper,
     from: PeerKey,

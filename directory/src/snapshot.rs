@@ -1,10 +1,10 @@
-//! The table on disk: what a directory knew, for its next start.
+//! Snapshot of the table on disk, for the next start of the directory.
 //!
-//! A file of frames ([`wire::codec`]): a head, chunks of records, an end with their number. It is
-//! written whole beside the old one and then takes its name, so a crash leaves the old or the new one.
-//! What is read is *last seen*, never live: leases do not outlive the process.
-//! Rule: a file that is damaged or of another version is never guessed at; it is moved aside for a
-//! person to look at, and the directory starts empty.
+//! A file of frames ([`wire::codec`]): a header, chunks of records, a trailer with their number. It is
+//! written to a temporary file and renamed, so a crash leaves the old or the new one. Restored records are
+//! *last seen*, never live: leases do not outlive the process.
+//! Rule: a file that is damaged or of another version is not interpreted; it is moved aside for inspection,
+//! and the directory starts empty.
 
 use crate::kept::Kept;
 use crate::registry::{DOMAINS_MAX, Registry};
@@ -18,24 +18,24 @@ use wire::codec;
 use wire::time::{Moment, Time};
 use wire::version::DIRECTORY_SNAPSHOT;
 
-/// The file's name in the state directory.
+/// Name of the file in the state folder.
 pub const FILE_NAME: &str = "directory.snapshot";
 
-/// What the file begins with, so that another file of frames is not taken for a snapshot.
+/// Start of the file, so that another file of frames is not mistaken for a snapshot.
 const PURPOSE: &str = "visperf directory";
 
-/// Domains in a frame: a frame stays below its bound even where each has a long list of denied.
+/// Domains in a frame: even with long revocation lists a frame stays below its length limit.
 const CHUNK_LEN: usize = 4;
 
-/// How much is read at once.
+/// Length of one read in bytes.
 const READ_LEN_BYTES: usize = 64 << 10;
 
 /// The table at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// When it was taken, by this host's calendar clock.
+    /// When it was taken, by the calendar clock of this host.
     pub taken: Time,
-    /// Everything held.
+    /// Saved state of every domain.
     pub kept: Vec<Kept>,
 }
 
@@ -50,44 +50,43 @@ enum Part {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The system refused.
+    /// The operating system returned an error.
     #[error("cannot {action} {}: {error}", path.display())]
     File {
-        /// What was tried.
+        /// Failed operation.
         action: &'static str,
-        /// On which file.
         path: PathBuf,
-        /// What the system said.
         error: io::Error,
     },
-    /// Not what this program wrote.
+    /// The file was not written by this program.
     #[error("{} is not a whole snapshot of version {}: {reason}", path.display(), DIRECTORY_SNAPSHOT.expected())]
     Unreadable {
-        /// Which file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         reason: String,
     },
 }
 
 impl Snapshot {
-    /// Everything `registry` holds at `now`, which is `taken` by the calendar.
+    /// Save the content of `registry` at `now`; `taken` is the same moment in calendar time.
     #[must_use]
     pub fn of(registry: &Registry, now: Moment, taken: Time) -> Snapshot {
         Snapshot { taken, kept: registry.to_keep(now).collect() }
     }
 
-    /// Put it into `registry` as last seen, at `now`, which is `calendar`; how many domains were refused.
+    /// Restore into `registry` as last seen, at `now`, which is `calendar` in calendar time. Returns how many
+    /// domains were refused.
     pub fn take_back(self, registry: &mut Registry, now: Moment, calendar: Time) -> usize {
-        // The calendar is the only clock that both runs share. It is shown, not compared between hosts.
+        // The calendar is the only clock that both runs share. The age is displayed, not compared between
+        // hosts.
         let since = calendar.since(self.taken);
         self.kept.into_iter().filter_map(|kept| registry.take_back(kept, since, now).err()).count()
     }
 
-    /// Write it to `path`, whole or not at all; on disk when this returns.
+    /// Write the snapshot to `path`, completely or not at all; it is on disk when this returns.
     ///
     /// # Errors
-    /// If the system refuses; the old file is then as before.
+    /// If the file cannot be written; the previous file is then unchanged.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let written = whole_file::replace_with(path, |file| self.write_frames(file));
         written.map_err(|error| Error::File { action: "write", path: path.to_owned(), error })
@@ -116,7 +115,7 @@ impl Snapshot {
     /// Read the snapshot at `path`; `None` if there is none.
     ///
     /// # Errors
-    /// If it cannot be read, or is not a whole snapshot of this version.
+    /// If it cannot be read, or is not a complete snapshot of this version.
     pub fn read(path: &Path) -> Result<Option<Snapshot>, Error> {
         let file = match state_file::open_to_read(path) {
             Ok(file) => file,
@@ -155,11 +154,10 @@ impl Snapshot {
     }
 }
 
-/// Give the file at `path` another name, for a person to look at, in the place of an earlier one; the
-/// new name.
+/// Rename the file at `path` for inspection, replacing an earlier one. Returns the new name.
 ///
 /// # Errors
-/// If the system refuses; the file is then where it was.
+/// If the file cannot be renamed; it is then unchanged.
 pub fn move_aside(path: &Path) -> Result<PathBuf, Error> {
     let mut aside = path.as_os_str().to_owned();
     aside.push(".unreadable");
@@ -170,7 +168,7 @@ pub fn move_aside(path: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// The frames of a file, one after the other; holds no more than one of them.
+/// Reader of the frames of a file, one at a time in memory.
 struct Frames<'p> {
     file: File,
     path: &'p Path,

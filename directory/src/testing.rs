@@ -1,4 +1,4 @@
-//! Statements for the tests of this crate: not signed, as the table does not look at signatures.
+//! Statements for the tests of this crate: not signed, because the table does not check signatures.
 //!
 //! Only compiled for tests. Not here: real certificates (`overlay::identity`'s own tests).
 
@@ -26,7 +26,7 @@ pub(crate) fn part(hosts: &[&str]) -> Coverage {
     Coverage::Part { hosts_total: hosts.len().try_into().expect("few"), hosts }
 }
 
-/// What a representative in this process states.
+/// A record of a representative in this process.
 pub(crate) fn own_record(name: &str, term: u64, sequence: u64) -> Record {
     Record {
         domain: domain(name),
@@ -75,7 +75,7 @@ pub(crate) fn leave(name: &str, peer: u8, term: u64, sequence: u64) -> OpenedLea
     OpenedLeave { leave, farewell: Arc::new(Farewell { leave: sealed, chain: chain(name, peer) }) }
 }
 
-/// The domain's list number `number`, by the root or under delegation `delegation`.
+/// A revocation list with number `number`, signed by the root or under delegation `delegation`.
 pub(crate) fn denial(name: &str, delegation: Option<u32>, number: u64) -> OpenedDenial {
     let list = DenyList { domain: domain(name), root: ROOT, number, stated: Time::default(), denied: vec![] };
     let sealed = Sealed::new(&list, ROOT, |_| [0; 64]).expect("short");
