@@ -1,11 +1,11 @@
-//! Whether the time of a refused login shows if there is an account of that name: 100,000 of each, in turns drawn by lot,
-//! compared by Welch's t (above 4.5 they differ).
+//! Timing of a refused login: whether it shows if an account of that name exists. 100,000 samples of each
+//! kind, in random order, compared by Welch's t-test (a value above 4.5 means that they differ).
 //!
-//! `cargo bench -p proxy --bench names [SAMPLES]`. Each sample is a name drawn from two hundred, so that it is not two names that
-//! are compared. Beside the question two rows that must come out as they do: accounts and others that are there as well (no
-//! difference), and two hashes (a difference that this measurement has to see).
-//! Rule: the slowest twentieth is left out of both, where the machine did something else.
-//! Not here: the way over the network, which varies by more than all of this.
+//! `cargo bench -p proxy --bench names [SAMPLES]`. Each sample draws one of two hundred names, so that the
+//! test does not compare just two names. Two control rows check the measurement: two sets of accounts (no
+//! difference), and two hashes (a difference that it must detect).
+//! Rule: the slowest twentieth of both sets is dropped, because the machine was busy with something else.
+//! Not here: the network, whose jitter is larger than all of this.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used, clippy::cast_precision_loss)]
 
@@ -22,9 +22,9 @@ use wire::time::Moment;
 
 /// Default number of samples of each kind.
 const SAMPLES: usize = 100_000;
-/// Logins before those that count.
+/// Logins before the measurement starts.
 const WARM_UP: usize = 2_000;
-/// So long after the one before comes each, so that none is held up.
+/// Time between two logins, long enough that none is delayed by the rate limit.
 const BETWEEN: Duration = Duration::from_secs(60);
 
 fn account(name: &str) -> Account {
@@ -48,7 +48,7 @@ struct Bench {
 impl Bench {
     fn new() -> Bench {
         let mut accounts = Accounts::new("visperf").unwrap();
-        // Of a few hundred, so that finding one takes some steps.
+        // A few hundred accounts, so that a look-up takes several steps.
         (0..400).for_each(|number| accounts.add(account(&format!("user{number:03}"))).unwrap());
         Bench {
             login: Login::new(&accounts, [9; 32]),
@@ -57,12 +57,12 @@ impl Bench {
         }
     }
 
-    /// Logins by a wrong secret, under the names of these numbers.
+    /// Logins with a wrong secret, for the names with these numbers.
     fn all_wrong(&mut self, numbers: impl Iterator<Item = u32>, offer: Offer) -> Vec<(String, Offer)> {
         numbers.map(|number| self.wrong(&format!("user{number:03}"), offer)).collect()
     }
 
-    /// A login under this name by a wrong secret.
+    /// A login as `name` with a wrong secret.
     fn wrong(&mut self, name: &str, offer: Offer) -> (String, Offer) {
         let Verdict::Challenge(fields, _) =
             self.login.handle_attempt(attempt(None, offer), [0; RANDOM_LEN_BYTES], self.now)
@@ -75,7 +75,7 @@ impl Bench {
         (client.authorization("POST", "/d/UT-ICL/RPC2", "cnonce").unwrap(), offer)
     }
 
-    /// Nanoseconds that refusing it takes.
+    /// Nanoseconds that the refusal takes.
     fn time(&mut self, wrong: &(String, Offer)) -> f64 {
         self.now = self.now.plus(BETWEEN);
         let mut random = [0; RANDOM_LEN_BYTES];
@@ -129,7 +129,7 @@ impl Moments {
         Moments { count, mean, variance }
     }
 
-    /// Of the square of Welch's denominator.
+    /// Contribution to the square of the denominator of Welch's t.
     fn share(&self) -> f64 {
         self.variance / self.count
     }

@@ -1,8 +1,8 @@
-//! Permissions of an account: by HTTP at the door, or as a visitor at a host inside.
+//! Permissions of an account, for calls by HTTP at the proxy and for the calls of a visitor at a host inside.
 //!
-//! Rules: what is not granted is refused, for every call; each account has so many calls for one domain in work and no more, so
-//! that one script leaves room for others.
-//! Not here: who it is (`login`), what is granted (`grant`).
+//! Rules: every call is checked, and refused unless it is granted. The concurrent calls of each account for
+//! one domain are limited, so that one script cannot block the others.
+//! Not here: authentication (`login`), the rules of a grant (`grant`).
 
 use crate::door::lock;
 use crate::figures::Figures;
@@ -16,25 +16,25 @@ use wire::fault;
 use wire::id::DomainName;
 use wire::query::Account;
 
-/// Calls in work of one account for one domain, which all wait for the one daemon that represents it: a sixteenth of what a
-/// proxy may have open there (`overlay::contacts::ASKED_MAX`).
+/// Concurrent calls of one account for one domain. They all wait for the one representative of the domain;
+/// the limit is a sixteenth of the queries that a proxy may have open there (`overlay::contacts::ASKED_MAX`).
 pub const IN_WORK_FOR_DOMAIN_MAX: usize = 8;
 
-/// Calls in work of the visitors of one account, who come over connections of their own: a sixteenth of what a daemon answers
-/// others at a time.
+/// Concurrent calls of the visitors of one account, who use several connections: a sixteenth of the queries
+/// that a daemon answers at a time.
 pub const IN_WORK_OF_VISITORS_MAX: usize = 32;
 
-/// How many each has in work, of those that have any.
+/// Number of concurrent calls per key, without the keys that have none.
 pub type InWork<K> = Arc<Mutex<BTreeMap<K, usize>>>;
 
-/// One in work, until it is dropped.
+/// Permit for one call; dropping it releases the slot.
 pub(crate) struct Seat<K: Ord> {
     key: K,
     in_work: InWork<K>,
 }
 
 impl<K: Ord + Clone> Seat<K> {
-    /// One more of `key`, unless there are `most`.
+    /// Take a permit for `key`, unless `most` are taken.
     pub(crate) fn take(in_work: &InWork<K>, key: K, most: usize) -> Option<Seat<K>> {
         let mut counts = lock(in_work);
         let count = counts.entry(key.clone()).or_insert(0);
@@ -58,24 +58,23 @@ impl<K: Ord> Drop for Seat<K> {
     }
 }
 
-/// What a visitor may call.
+/// Permissions of one visitor.
 pub struct Visit {
-    /// The account, and where that is kept if not here.
+    /// Name of the account; for an account of another proxy, with that proxy.
     pub name: String,
-    /// What it was granted.
+    /// Domains, hosts and methods granted to the account.
     pub grant: Arc<Grant>,
-    /// What it may be trusted with.
     pub rights: Rights,
-    /// Calls in work of each account for each domain.
+    /// Concurrent calls of each account for each domain.
     pub for_domain: InWork<(String, DomainName)>,
-    /// Of these at most so many at a time.
+    /// Limit of `for_domain` for one account and domain.
     pub in_work_max: usize,
-    /// Where it is counted.
+    /// Counters of the proxy.
     pub figures: Arc<Figures>,
 }
 
 impl Visit {
-    /// A place among the calls for `domain`, if the call is for one's representative.
+    /// Take a permit for `domain`, if a representative answers the call.
     fn wait_at(&self, class: Class, domain: Option<&str>) -> Result<Permit, Fault> {
         let domain = domain.and_then(|name| DomainName::try_from(name).ok());
         let (Some(domain), false) = (domain, matches!(class, Class::Grid | Class::Proxy)) else {
@@ -97,7 +96,7 @@ impl Visit {
     }
 }
 
-/// The account identified by `what` among those of `of`, as it is sent to the daemons that are asked.
+/// Derive the account identifier that is sent to the queried daemons, from the text `what` with the key `of`.
 #[must_use]
 pub fn account(of: &[u8], what: &[u8]) -> Account {
     let tag = Algorithm::Sha256.tag(of, &[what]);
@@ -112,19 +111,21 @@ impl Permissions for Visit {
         let Visit { name, grant, rights, .. } = self;
         grant.check(*rights, asked).map_err(|refused| {
             self.figures.forbidden_total.add();
-            // Counted only: a client without permission asks often, and must not fill a disk.
+            // Logged at debug level only: a client without permission may retry often, and must not fill a
+            // disk.
             tracing::debug!(target: "audit", account = name, method, %refused, "refused a call");
             Fault::new(fault::FORBIDDEN, refused.to_string())
         })?;
         self.wait_at(Class::of_call(asked), asked.domain)
     }
 
-    /// Who may see less than before is another one: what it subscribed to then is not its own any more.
+    /// The identifier changes when the permissions change: earlier subscriptions then no longer belong to the
+    /// account.
     fn account(&self) -> Option<Account> {
         let Grant { domains, hosts, classes } = &*self.grant;
         let classes: Vec<&str> = classes.iter().map(|class| class.word()).collect();
         let (domains, hosts) = (domains.to_string(), hosts.to_string());
-        // No part holds a line end.
+        // No part contains a newline.
         let told = [&self.name, self.rights.word(), &domains, &hosts, &classes.join(",")].join("\n");
         Some(account(b"account", told.as_bytes()))
     }

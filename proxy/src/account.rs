@@ -1,13 +1,13 @@
-//! The accounts of a proxy: names, what proves them, what they may see; and the text in which a file keeps them.
+//! Accounts of a proxy: names, password hashes, permissions; and the text format of the account file.
 //!
 //! ```text
 //! visperf-accounts 1 realm=visperf
 //! ana rights=viewer domains=UT-ICL hosts=* calls=figures,logs,grid sha-256=<64 digits>
 //! old rights=viewer domains=* hosts=* calls=figures md5=<32 digits>
 //! ```
-//! Pure. Rules: a text is taken whole or refused with the number of the line, never with what stands in it, for that may
-//! be a secret; an account has MD5 only where its operator marked it as legacy.
-//! Not here: the file (`account_file`), secrets in clear, which are shown once and kept nowhere.
+//! Pure. Rules: a text is accepted completely or refused with the line number, never with the content of the
+//! line, because that may be a secret. An account has an MD5 hash only if its operator marked it as legacy.
+//! Not here: the file (`account_file`), secrets in clear text, which are shown once and never stored.
 
 use crate::grant::{Chosen, Class, Grant, NAMES_MAX, Rights};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ use std::str::FromStr;
 use tunnel::digest::Ha1;
 use tunnel::hash::Algorithm;
 
-/// Most accounts of a proxy: a grid's users; some 2 MiB.
+/// Most accounts of a proxy: the users of a grid; some 2 MiB.
 pub const ACCOUNTS_MAX: usize = 10_000;
 
 /// Longest name of an account, in bytes.
@@ -25,45 +25,44 @@ pub const NAME_LEN_MAX_BYTES: usize = 64;
 /// Longest realm, in bytes.
 pub const REALM_LEN_MAX_BYTES: usize = 64;
 
-/// Default realm of a file.
+/// Default realm of an account file.
 pub const REALM_DEFAULT: &str = "visperf";
 
 const FIRST_WORDS: &str = "visperf-accounts 1 realm=";
 
-/// Why accounts are refused.
+/// Why an account or an account file is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A line of a file.
+    /// A line of the file is invalid.
     #[error("line {line}: expected {expected}, found something else")]
     Line {
-        /// Its number, from 1.
+        /// Line number, counted from 1.
         line: usize,
-        /// What was expected.
+        /// What was expected in the line.
         expected: &'static str,
     },
-    /// A name that none can have.
+    /// The account name is invalid.
     #[error("expected a name of 1 to {NAME_LEN_MAX_BYTES} letters, digits and . _ - @ +, found another text")]
     Name,
-    /// A realm that none can have.
+    /// The realm is invalid.
     #[error(
         "expected a realm of 1 to {REALM_LEN_MAX_BYTES} letters, digits and . _ - @ +, found another text"
     )]
     Realm,
-    /// Too many of them.
+    /// More than [`ACCOUNTS_MAX`] accounts.
     #[error("expected at most {ACCOUNTS_MAX} accounts, found more")]
     Full,
-    /// Twice.
+    /// Two accounts have this name.
     #[error("expected each account once, found {0} again")]
     Twice(Name),
 }
 
-/// Name of an account: it stands in files, logs and header fields as it is.
+/// Name of an account. Its characters are safe in files, logs and header fields.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name(String);
 
 impl Name {
-    /// The whole.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -89,7 +88,7 @@ fn is_plain(text: &str, most: usize) -> bool {
     (1..=most).contains(&text.len()) && text.bytes().all(is_letter)
 }
 
-/// What proves an account; at least one of them is there.
+/// Password hashes of an account; at least one is present.
 #[derive(Clone, Debug)]
 pub struct Proofs {
     sha256: Option<Ha1>,
@@ -97,20 +96,20 @@ pub struct Proofs {
 }
 
 impl Proofs {
-    /// Of a secret; by MD5 too, where the account is a legacy one.
+    /// Hash `secret` by SHA-256, and also by MD5 for a legacy account.
     #[must_use]
     pub fn of(name: &Name, realm: &str, secret: &str, is_legacy: bool) -> Proofs {
         let by = |algorithm| Ha1::of(algorithm, name.as_str(), realm, secret);
         Proofs { sha256: Some(by(Algorithm::Sha256)), md5: is_legacy.then(|| by(Algorithm::Md5)) }
     }
 
-    /// Of an account taken over with its MD5 hash alone.
+    /// For an imported account with only an MD5 hash.
     #[must_use]
     pub fn of_md5(ha1: Ha1) -> Proofs {
         Proofs { sha256: None, md5: Some(ha1) }
     }
 
-    /// What proves it by this hash, if that may.
+    /// The hash of this algorithm, if the account has it.
     #[must_use]
     pub fn by(&self, algorithm: Algorithm) -> Option<&Ha1> {
         match algorithm {
@@ -120,20 +119,17 @@ impl Proofs {
     }
 }
 
-/// One account.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// Its name.
     pub name: Name,
-    /// What it may be trusted with.
+    /// Highest rights of the account.
     pub rights: Rights,
-    /// What it may see.
+    /// Domains, hosts and methods granted to the account.
     pub grant: Grant,
-    /// What proves it.
     pub proofs: Proofs,
 }
 
-/// All of a proxy.
+/// All accounts of a proxy, and their realm.
 #[derive(Clone, Debug)]
 pub struct Accounts {
     realm: String,
@@ -141,10 +137,10 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// None, of this realm.
+    /// No accounts, in the realm `realm`.
     ///
     /// # Errors
-    /// If no realm can be called so.
+    /// If the realm is invalid.
     pub fn new(realm: &str) -> Result<Accounts, Error> {
         if !is_plain(realm, REALM_LEN_MAX_BYTES) {
             return Err(Error::Realm);
@@ -152,27 +148,27 @@ impl Accounts {
         Ok(Accounts { realm: realm.to_owned(), by_name: BTreeMap::new() })
     }
 
-    /// The realm for which the proofs were made.
+    /// Realm in which the secrets were hashed.
     #[must_use]
     pub fn realm(&self) -> &str {
         &self.realm
     }
 
-    /// The account of that name.
+    /// Look up an account by its name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Account> {
         self.by_name.get(&name.parse::<Name>().ok()?)
     }
 
-    /// All, by name.
+    /// All accounts, sorted by name.
     pub fn all(&self) -> impl Iterator<Item = &Account> {
         self.by_name.values()
     }
 
-    /// One more.
+    /// Add an account.
     ///
     /// # Errors
-    /// If there are too many, or one of that name; nothing has changed then.
+    /// If there are too many accounts, or one of that name exists; nothing has changed then.
     pub fn add(&mut self, account: Account) -> Result<(), Error> {
         if self.by_name.contains_key(&account.name) {
             return Err(Error::Twice(account.name));
@@ -184,12 +180,12 @@ impl Accounts {
         Ok(())
     }
 
-    /// One less; whether it was there.
+    /// Remove an account. Returns whether it existed.
     pub fn remove(&mut self, name: &Name) -> bool {
         self.by_name.remove(name).is_some()
     }
 
-    /// As a file keeps them.
+    /// The accounts as text, in the format of the account file.
     #[must_use]
     pub fn write(&self) -> String {
         let mut text = format!("{FIRST_WORDS}{}\n", self.realm);
@@ -210,10 +206,10 @@ impl Accounts {
         text
     }
 
-    /// From the text of a file.
+    /// Parse the text of an account file.
     ///
     /// # Errors
-    /// If a line is not one of those that [`Accounts::write`] writes.
+    /// If a line is not in the format of [`Accounts::write`].
     pub fn read(text: &str) -> Result<Accounts, Error> {
         let mut lines = text.lines().enumerate();
         let first = lines.next().and_then(|(_, line)| line.strip_prefix(FIRST_WORDS));
@@ -226,7 +222,7 @@ impl Accounts {
     }
 }
 
-/// An account of a line; the error is what was expected.
+/// Parse a line; the error is what was expected.
 fn account(line: &str) -> Result<Account, &'static str> {
     let mut words = line.split_ascii_whitespace();
     let name = words.next().and_then(|word| word.parse().ok()).ok_or("a name first")?;
@@ -260,7 +256,7 @@ fn account(line: &str) -> Result<Account, &'static str> {
     Ok(Account { name, rights, grant: Grant { domains, hosts, classes }, proofs: Proofs { sha256, md5 } })
 }
 
-/// All (`*`), or names separated by commas.
+/// Parse `*` (all), or names separated by commas.
 fn chosen<T: Ord + for<'a> TryFrom<&'a str>>(text: &str) -> Option<Chosen<T>> {
     if text == "*" {
         return Some(Chosen::All);

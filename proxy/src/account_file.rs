@@ -1,48 +1,48 @@
-//! The file of accounts: mode 0600, of the user who runs the proxy, replaced whole.
+//! Account file of the proxy: mode 0600, owned by the user that runs the proxy, replaced atomically.
 //!
-//! Rule: what others may read or write is refused with what to type; two commands that change it follow each other.
+//! Rule: a file that other users may read or write is refused, and the error says what to type. A lock
+//! serializes the commands that change the file.
 //! Not here: what is in it (`account`), the checks of private files (`overlay::identity::safe_file`).
 
 use crate::account::{self, Accounts};
 use overlay::identity::safe_file;
 use std::path::{Path, PathBuf};
 
-/// The folder of the proxy within the state folder.
+/// Folder of the proxy in the state folder.
 pub const FOLDER: &str = "proxy";
 
-/// The file in it.
+/// Name of the account file in that folder.
 pub const FILE_NAME: &str = "accounts";
 
 /// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// It cannot be read or kept, or others may.
+    /// The file cannot be read or written, or other users may access it.
     #[error(transparent)]
     File(#[from] safe_file::Error),
-    /// What is in it.
+    /// The content is invalid.
     #[error("{}: {error}; mend the line, or move the file away and add the accounts again", path.display())]
     Content {
-        /// Which file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// First error in the file.
         error: account::Error,
     },
-    /// What was to be put into it.
+    /// The requested change is invalid.
     #[error(transparent)]
     Change(#[from] account::Error),
 }
 
-/// Where the file of the proxy with this state folder is.
+/// Path of the account file of the proxy with this state folder.
 #[must_use]
 pub fn path(state: &Path) -> PathBuf {
     state.join(FOLDER).join(FILE_NAME)
 }
 
-/// What the file holds; `None` if there is none.
+/// Read the accounts; `None` if there is no file.
 ///
 /// # Errors
-/// If it cannot be used.
+/// If the file cannot be used.
 pub fn read(state: &Path) -> Result<Option<Accounts>, Error> {
     let path = path(state);
     let Some(bytes) = safe_file::read(&path)? else { return Ok(None) };
@@ -52,10 +52,10 @@ pub fn read(state: &Path) -> Result<Option<Accounts>, Error> {
     Accounts::read(text).map(Some).map_err(content)
 }
 
-/// Change what the file holds; one that is not there begins with `realm`.
+/// Change the accounts in the file. A new file gets the realm `realm`.
 ///
 /// # Errors
-/// If it cannot be used, or `change` refuses; the file is as it was then.
+/// If the file cannot be used, or `change` fails; the file is then unchanged.
 pub fn change<T>(
     state: &Path,
     realm: &str,

@@ -1,8 +1,9 @@
-//! How often a login may fail: for each account, for each source, and for those who logged in from where they are.
+//! Rate limiter of failed logins: per account, per source, and per pair of both for the account's owner.
 //!
-//! Pure; callers pass `now`. Rules: only failures count; no one is locked out for good: a bucket fills again by itself.
-//! An account that logged in from a source lately is not held up by others' failures there, nor by failures elsewhere
-//! under its name, so that guessing does not keep the owner out; it has a bucket of its own.
+//! Pure; callers pass `now`. Rules: only failures count; a lock-out always ends, because a bucket refills by
+//! itself. If an account logged in from a source lately, the pair has a bucket of its own. Failures of other
+//! accounts at that source, and failures under that name elsewhere, then do not delay it: guessing a password
+//! does not lock the owner out.
 //! Not here: whether a login fails (`login`).
 
 use overlay::identity::throttle::{Rate, Throttle};
@@ -11,25 +12,26 @@ use std::net::IpAddr;
 use std::time::Duration;
 use wire::time::Moment;
 
-/// Failures of one source: a person who mistypes, a script that is set up.
+/// Limit of failures from one source: a person who mistypes, a script that is being set up.
 pub const EACH_SOURCE: Rate = Rate { burst: 20, interval: Duration::from_secs(2) };
 
-/// Failures under one name, from wherever.
+/// Limit of failures under one name, from all sources.
 pub const EACH_ACCOUNT: Rate = Rate { burst: 50, interval: Duration::from_secs(5) };
 
-/// Failures under one name from where its owner is.
+/// Limit of failures under one name from a source where its owner logged in lately.
 pub const AT_HOME: Rate = Rate { burst: 20, interval: Duration::from_secs(1) };
 
-/// Failures in all are not limited: a flood from many places must not hold up everybody, and a check costs microseconds.
+/// The total of failures is not limited: a flood from many sources must not lock everyone out, and a check
+/// costs microseconds.
 const IN_ALL: Rate = Rate { burst: u32::MAX, interval: Duration::from_nanos(1) };
 
-/// For so long a source is where the owner is.
+/// How long a source counts as the owner's after a successful login.
 pub const HOME_FOR: Duration = Duration::from_secs(3600);
 
-/// Most pairs of account and source that are remembered as where its owner is.
+/// Most pairs of account and source stored as the owner's.
 pub const HOMES_MAX: usize = 20_000;
 
-/// What counts as one source.
+/// Unit of a source: an IPv4 address, or the network of an IPv6 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Source(IpAddr);
 
@@ -39,7 +41,7 @@ impl From<IpAddr> for Source {
     }
 }
 
-/// Failures so far.
+/// Counters of failed logins.
 #[derive(Debug)]
 pub struct Attempts {
     by_source: Throttle<Source>,
@@ -63,7 +65,7 @@ impl Attempts {
     /// Whether a client may try to log in as `account` now.
     ///
     /// # Errors
-    /// How long to wait.
+    /// The time to wait.
     pub fn check(&self, account: &str, source: Source, now: Moment) -> Result<(), Duration> {
         let pair = (account.to_owned(), source);
         let wait = if self.is_home(&pair, now) {
@@ -74,7 +76,7 @@ impl Attempts {
         if wait.is_zero() { Ok(()) } else { Err(wait) }
     }
 
-    /// It failed.
+    /// Record a failed login.
     pub fn handle_failure(&mut self, account: &str, source: Source, now: Moment) {
         let pair = (account.to_owned(), source);
         if self.is_home(&pair, now) {
@@ -85,7 +87,7 @@ impl Attempts {
         }
     }
 
-    /// It went well.
+    /// Record a successful login.
     pub fn handle_success(&mut self, account: &str, source: Source, now: Moment) {
         let pair = (account.to_owned(), source);
         if self.homes.len() >= HOMES_MAX && !self.homes.contains_key(&pair) {

@@ -1,9 +1,10 @@
-//! The certificate by which the door encrypts: given, or made and stored here; read again while the proxy runs.
+//! TLS certificate of the proxy's listener: configured, or generated and stored here; reloaded while the
+//! proxy runs.
 //!
-//! Rules: a certificate and a key that do not belong together are refused, and the ones in use stay; a key that anybody
-//! may read is refused. One made here is known by its fingerprint, which is printed: clients are given the file, or
-//! check the fingerprint, for no authority stands for it.
-//! Not here: HTTP, and who comes in.
+//! Rules: a certificate and a key that do not match are refused, and the ones in use stay; a key that other
+//! users may read is refused. A generated certificate is self-signed, so clients receive the file or check
+//! the printed fingerprint.
+//! Not here: HTTP and authentication.
 
 use daemon::{state_file, state_folder};
 use data_encoding::HEXUPPER;
@@ -22,84 +23,76 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::{self, ServerConfig, crypto, sign};
 
-/// Name of the certificate made here, in the proxy's folder.
+/// File of the generated certificate, in the proxy's folder.
 pub const CERTIFICATE_FILE: &str = "certificate.pem";
 
-/// Name of its key.
+/// File of the key of the generated certificate.
 pub const KEY_FILE: &str = "key.pem";
 
-/// Why there is no certificate to be used.
+/// Why there is no usable certificate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file of the operator's.
+    /// A configured file cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Read {
-        /// Which.
+        /// Path of the certificate or the key.
         path: PathBuf,
-        /// What the system said.
         error: io::Error,
     },
-    /// It holds something else.
+    /// The file is not the expected PEM.
     #[error("{}: expected {expected} in PEM, found none that can be read: {error}", path.display())]
     Pem {
-        /// Which.
         path: PathBuf,
-        /// What was expected.
+        /// Expected content of the file.
         expected: &'static str,
-        /// What is wrong.
         error: pem::Error,
     },
-    /// Anybody may read it.
+    /// Other users may read the key.
     #[error("{}: expected a key that others may not read, found mode {mode:04o}; type `chmod o-rwx {}`", path.display(), path.display())]
     Mode {
-        /// Which.
         path: PathBuf,
-        /// Its permissions.
+        /// Permissions of the file.
         mode: u32,
     },
-    /// They do not belong together, or are of a kind that is not spoken.
+    /// Certificate and key do not match, or their kind is not supported.
     #[error("{} and its key cannot be used: {error}", path.display())]
     Use {
-        /// The certificate.
+        /// Path of the certificate.
         path: PathBuf,
-        /// What is wrong.
         error: rustls::Error,
     },
-    /// A name that no certificate can have.
+    /// One of the names is not valid in a certificate.
     #[error("a certificate for {names:?} cannot be made: {error}; give names of hosts or addresses")]
     Make {
-        /// Which.
+        /// Requested names.
         names: Vec<String>,
-        /// What is wrong.
         error: rcgen::Error,
     },
-    /// The file of one made here.
+    /// A file of the generated certificate cannot be read or written.
     #[error(transparent)]
     Keep(#[from] safe_file::Error),
 }
 
-/// Where a certificate comes from.
+/// Source of the certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Two files of the operator's.
+    /// Two configured files.
     Given {
-        /// The chain, its own first.
+        /// Certificate chain, the own certificate first.
         certificate: PathBuf,
-        /// The key.
         key: PathBuf,
     },
-    /// Made here if it is not there yet.
+    /// Generated here if it does not exist.
     Own {
-        /// The proxy's folder.
         folder: PathBuf,
-        /// Names and addresses by which clients reach it.
+        /// Names and addresses by which clients reach the proxy.
         names: Vec<String>,
     },
 }
 
 impl Origin {
-    /// The file of the certificate.
+    /// Path of the certificate.
     #[must_use]
     pub fn certificate(&self) -> PathBuf {
         match self {
@@ -108,7 +101,7 @@ impl Origin {
         }
     }
 
-    /// The file of its key.
+    /// Path of the key.
     #[must_use]
     pub fn key(&self) -> PathBuf {
         match self {
@@ -117,7 +110,7 @@ impl Origin {
         }
     }
 
-    /// One that an operator names may be a link: programs that renew certificates lay links.
+    /// A configured file may be a symbolic link: programs that renew certificates use links.
     fn file(&self, path: &Path) -> Result<File, Error> {
         let opened = match self {
             Origin::Given { .. } => File::open(path),
@@ -178,10 +171,10 @@ impl fmt::Debug for Certificate {
 }
 
 impl Certificate {
-    /// Read it, and make it before if it is to be made here.
+    /// Load the certificate, generating it first if needed.
     ///
     /// # Errors
-    /// If it cannot be used.
+    /// If the certificate cannot be used.
     pub fn open(origin: Origin) -> Result<Arc<Certificate>, Error> {
         if let Origin::Own { folder, names } = &origin
             && !(origin.certificate().exists() && origin.key().exists())
@@ -192,16 +185,15 @@ impl Certificate {
         Ok(Arc::new(Certificate { origin, current }))
     }
 
-    /// Where it comes from.
     #[must_use]
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// Read the files again; whether they hold another certificate, which is in use from now on.
+    /// Reload the files. Returns whether they contain another certificate, which is then used from now on.
     ///
     /// # Errors
-    /// If what they hold cannot be used; what was in use is so still.
+    /// If the files cannot be used; the certificate in use stays.
     pub fn reread(&self) -> Result<bool, Error> {
         let fresh = self.origin.read()?;
         let is_other = fresh.cert != self.current().cert;
@@ -218,10 +210,10 @@ impl Certificate {
         pairs.join(":")
     }
 
-    /// What encrypts connections by it: TLS 1.2 and 1.3, HTTP/1.1 inside.
+    /// TLS acceptor with this certificate: TLS 1.2 and 1.3, HTTP/1.1 by ALPN.
     ///
     /// # Panics
-    /// Never: the versions are those that the library has.
+    /// Never: the TLS library supports these versions.
     #[must_use]
     pub fn acceptor(self: &Arc<Certificate>) -> TlsAcceptor {
         let provider = Arc::new(crypto::ring::default_provider());

@@ -1,7 +1,7 @@
-//! How a proxy behaves: the `[proxy]` section of the configuration file.
+//! Configuration of a proxy: the `[proxy]` section of the configuration file.
 //!
-//! Rules: [`RawConfig`] mirrors the file and nothing else; a [`Config`] is valid by construction. Plain HTTP is for
-//! loopback alone: what others send beyond it is encrypted, whatever the section says.
+//! Rules: [`RawConfig`] mirrors the file and nothing else; a [`Config`] is valid by construction. Plain HTTP
+//! is allowed on loopback only: beyond it every connection is encrypted, whatever the section says.
 //! Not here: accounts (`account_file`), the overlay (`overlay::config`).
 
 use rpc::http::config::Listen;
@@ -10,23 +10,24 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use tunnel::PORT;
 
-/// Default address of the door: for a web server of the same host that stands before it, and to try.
+/// Default address of the listener: loopback, for a web server in front of it on the same host, and for
+/// tests.
 pub const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
 
-/// Most names of a certificate made here.
+/// Most names of a generated certificate.
 pub const NAMES_MAX: usize = 16;
 
-/// The section as written.
+/// The section as it is in the file, unchecked.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawConfig {
-    /// Where the door is.
+    /// Address of the listener.
     pub listen: Option<String>,
-    /// A certificate in PEM, its chain behind it.
+    /// Certificate chain in PEM.
     pub certificate: Option<PathBuf>,
-    /// Its key in PEM.
+    /// Key in PEM.
     pub key: Option<PathBuf>,
-    /// Of a certificate made here: the names and addresses by which clients reach the proxy.
+    /// For a generated certificate: names and addresses by which clients reach the proxy.
     pub names: Option<Vec<String>>,
     /// Whether connections are encrypted.
     pub tls: Option<bool>,
@@ -34,76 +35,73 @@ pub struct RawConfig {
     pub md5: Option<bool>,
 }
 
-/// Which certificate encrypts.
+/// Encryption of the listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tls {
-    /// None: the door is on loopback.
+    /// No encryption; the listener is on loopback.
     Plain,
-    /// These files.
+    /// Configured certificate.
     Given {
-        /// The chain.
+        /// Certificate chain in PEM.
         certificate: PathBuf,
-        /// The key.
         key: PathBuf,
     },
-    /// One made here.
+    /// Generated certificate.
     Own {
-        /// Names beside the host's own.
+        /// Names in addition to the host's own.
         names: Vec<String>,
     },
 }
 
-/// How a proxy behaves.
+/// Checked configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Where the door is.
     pub listen: Listen,
-    /// How it is encrypted.
     pub tls: Tls,
     /// Whether MD5 is offered.
     pub takes_md5: bool,
 }
 
-/// A value that cannot be meant. [`Error::way`] leads to it, so that the line can be shown.
+/// Invalid value. [`Error::way`] is its path in the section, so that the line can be shown.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// `listen` is no address.
+    /// `listen` is not an address.
     #[error("{0}")]
     Listen(rpc::http::config::Error),
-    /// One of the two files alone.
+    /// Only one of `certificate` and `key` is set.
     #[error("expected certificate and key together, found one of them")]
     Half {
-        /// Which is there.
+        /// The one that is set.
         found: &'static str,
     },
-    /// Too many or unusable names.
+    /// Too many or invalid names.
     #[error("expected 1 to {NAMES_MAX} names or addresses of hosts, found {found}")]
     Names {
-        /// How many.
+        /// Number of names.
         found: usize,
     },
-    /// Names for a certificate that is given.
+    /// Names together with a configured certificate.
     #[error(
         "expected no names beside certificate and key, found {found}: a certificate that is given says its own"
     )]
     NamesOfGiven {
-        /// How many.
+        /// Number of names.
         found: usize,
     },
     /// Plain HTTP beyond loopback.
     #[error("expected encryption beyond loopback, found tls = false and listen = {listen}; leave tls out")]
     Plain {
-        /// Where.
+        /// Configured address.
         listen: Listen,
     },
-    /// A certificate and no encryption.
+    /// A certificate is configured, but encryption is off.
     #[error("expected no certificate, key or names where tls = false, found one")]
     Unused,
 }
 
 impl Error {
-    /// The way to the value in the section.
+    /// Path to the value in the section.
     #[must_use]
     pub fn way(&self) -> Vec<&str> {
         match self {
@@ -122,10 +120,10 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The checked form of a section.
+    /// Check a section.
     ///
     /// # Errors
-    /// Every value that cannot be meant.
+    /// All invalid values.
     pub fn new(raw: RawConfig) -> Result<Config, Vec<Error>> {
         let mut errors = Vec::new();
         let listen = raw.listen.map_or(Ok(LISTEN_DEFAULT.into()), |text| text.parse());
@@ -165,10 +163,10 @@ impl Config {
         if errors.is_empty() { Ok(config) } else { Err(errors) }
     }
 
-    /// The same with another address, as a flag gives it.
+    /// The same configuration with the address of a command line flag.
     ///
     /// # Errors
-    /// If it lies beyond loopback and the section says that nothing is encrypted.
+    /// If the address is beyond loopback and the section turns encryption off.
     pub fn at(self, listen: Listen, is_plain: bool) -> Result<Config, Error> {
         if is_plain && !listen.is_loopback() {
             return Err(Error::Plain { listen });

@@ -1,8 +1,9 @@
-//! The door of a proxy: what [`login`](crate::login::Login) decides, with a clock, dice and counts.
+//! Authorizer of a proxy's listener: runs the decisions of [`login`](crate::login::Login) with a clock,
+//! random numbers and counters.
 //!
-//! Rules: the lock is held for one decision, never across an await; each account has so many requests in work and no
-//! more, and fewer of them for one domain, so that one script leaves room for others; nothing of a secret or a header
-//! field is logged.
+//! Rules: the lock is held for one decision, never across an await. The concurrent requests of each account
+//! are limited in all and per domain, so that one script cannot block the others. Secrets and header fields
+//! are never logged.
 //! Not here: HTTP (`rpc`), the decisions (`login`, `place`, `grant`).
 
 use crate::access::{IN_WORK_FOR_DOMAIN_MAX, InWork, Seat, Visit};
@@ -26,34 +27,33 @@ use tunnel::hash::Algorithm;
 use wire::fault;
 use wire::id::{DomainName, HostName};
 
-/// Requests in work of one account: a page of figures of a domain's hosts at once.
+/// Concurrent requests of one account: a page that queries all hosts of a domain at once.
 pub const IN_WORK_MAX: usize = 64;
 
-/// Knows the members of domains by the passes that they show.
+/// Verifier of the passes with which members of domains authenticate.
 pub trait Passes: Send + Sync {
-    /// Who signed the pass.
+    /// Return the member that signed the pass.
     ///
     /// # Errors
-    /// Why it is rejected, as text for the client.
+    /// Why the pass is rejected, as text for the client.
     fn member(&self, pass: &str) -> Result<Member, String>;
 }
 
 /// A member of a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its domain, which is what it may see.
+    /// Domain of the member; it may see only this domain.
     pub domain: DomainName,
-    /// Its host.
     pub host: HostName,
 }
 
-/// The door. Cheap to share.
+/// Authorizer. Clones share their state.
 pub struct Door {
     passes: Option<Arc<dyn Passes>>,
     login: Arc<Mutex<Login>>,
-    /// Requests in work of each account that has any.
+    /// Concurrent requests of each account.
     in_work: InWork<String>,
-    /// Calls in work of each account for each domain.
+    /// Concurrent calls of each account for each domain.
     for_domain: InWork<(String, DomainName)>,
     figures: Arc<Figures>,
     visitors: Visitors,
@@ -62,10 +62,10 @@ pub struct Door {
 }
 
 impl Door {
-    /// A door for `accounts`; nonces are good for `channel` alone, and MD5 is offered where it is taken.
+    /// An authorizer for `accounts`. Nonces are valid for `channel` only; MD5 is offered if it is enabled.
     ///
     /// # Errors
-    /// If the system gives no random numbers.
+    /// If the system provides no random numbers.
     pub fn new(
         accounts: &Accounts,
         channel: Vec<u8>,
@@ -86,7 +86,7 @@ impl Door {
         }))
     }
 
-    /// These are the accounts from now on.
+    /// Replace the accounts.
     pub fn set_accounts(&self, accounts: &Accounts) {
         lock(&self.login).set_accounts(accounts);
         self.figures.reread_total.add();
@@ -104,13 +104,12 @@ impl Door {
         self.takes_md5
     }
 
-    /// What it counts.
     #[must_use]
     pub fn figures(&self) -> &Arc<Figures> {
         &self.figures
     }
 
-    /// The figures, and what is held now, by name.
+    /// The counters and current table sizes, by name.
     #[must_use]
     pub fn told(&self) -> Vec<(&'static str, u64)> {
         let mut told = self.figures.told();
@@ -152,7 +151,7 @@ impl Door {
         match visitor.by {
             By::Digest(Algorithm::Md5) => self.figures.admitted_md5_total.add(),
             By::Pass => self.figures.admitted_by_pass_total.add(),
-            // These come in by `enter`.
+            // Visitors over the overlay log in by `enter`.
             By::Digest(Algorithm::Sha256) | By::Raw(_) => {}
         }
         let (for_domain, figures) = (Arc::clone(&self.for_domain), Arc::clone(&self.figures));
@@ -169,7 +168,7 @@ impl Door {
         Decision::Admitted(Admitted { path: place.rest, scope, fields, permit: Box::new(seat) })
     }
 
-    /// A client shows a pass.
+    /// Authenticate a client by its pass.
     fn show(&self, passes: &Arc<dyn Passes>, pass: &str, source: IpAddr, place: Option<Place>) -> Decision {
         let now = clock::now();
         if let Err(wait) = lock(&self.login).check_pass(source, now) {
@@ -257,7 +256,7 @@ fn no_place(fields: Vec<(&'static str, String)>) -> Decision {
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is behind it is changed by single steps, each whole.
+    // Every change behind the lock is complete in one step, so a poisoned lock is safe.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -309,7 +308,8 @@ mod tests {
         check(&accounts("secret", &[Class::Figures], false), Err("class logs"));
     }
 
-    /// What each subscribed to is its own inside (`sensor.take` by its number), and no longer when it may see less.
+    /// An account's subscriptions inside (`sensor.take` by number) belong to it alone, and no longer after
+    /// its permissions are reduced.
     #[test]
     fn each_account_is_another_one_to_those_inside_and_so_is_one_that_may_see_less() {
         let door = door(false);
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(ana(), before);
     }
 
-    /// Believes one word.
+    /// Accepts one fixed pass.
     struct Word;
 
     impl Passes for Word {

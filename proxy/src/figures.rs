@@ -1,15 +1,14 @@
-//! What a proxy counts of those who come to its door.
+//! Counters of a proxy: logins and calls at its listener, and visitors over the overlay.
 //!
-//! Rule: counters only grow, and have the name under which `daemon.info` has them.
+//! Rule: counters only grow, and have the names that `daemon.info` reports.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One of them.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// One more.
+    /// Increment the counter.
     pub fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -19,37 +18,37 @@ impl Count {
     }
 }
 
-/// All of them.
+/// All counters of a proxy.
 #[derive(Debug, Default)]
 pub struct Figures {
-    /// Requests let in.
+    /// Requests that were authenticated.
     pub admitted_total: Count,
-    /// Of these, by MD5.
+    /// Requests authenticated by MD5.
     pub admitted_md5_total: Count,
-    /// Of these, by a member's pass.
+    /// Requests authenticated by a member's pass.
     pub admitted_by_pass_total: Count,
-    /// Visitors let in over the overlay.
+    /// Visitors admitted over the overlay.
     pub entered_total: Count,
-    /// Visitors that were not: a wrong secret, too many of one account.
+    /// Visitors rejected: a wrong secret, or too many of one account.
     pub entered_refused_total: Count,
-    /// Visitors put out since their account was changed or removed.
+    /// Visitors disconnected because their account was changed or removed.
     pub put_out_total: Count,
-    /// Requests that were asked to prove themselves, each first one among them.
+    /// Requests answered with a challenge, including the first request of each client.
     pub challenged_total: Count,
-    /// Requests held up after too many failures.
+    /// Requests delayed after too many failures.
     pub held_up_total: Count,
-    /// Requests whose credentials could not be read in one way only.
+    /// Requests with malformed or ambiguous credentials.
     pub unreadable_total: Count,
     /// Calls that the account may not make.
     pub forbidden_total: Count,
-    /// Requests of accounts that had as many in work as they may.
+    /// Requests refused because their account reached its limit of concurrent requests.
     pub busy_total: Count,
-    /// Times that accounts or certificate were read again while it ran.
+    /// Reloads of accounts or certificate while the proxy ran.
     pub reread_total: Count,
 }
 
 impl Figures {
-    /// Each by its name.
+    /// The counters by name.
     #[must_use]
     pub fn told(&self) -> Vec<(&'static str, u64)> {
         vec![

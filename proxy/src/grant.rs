@@ -1,27 +1,28 @@
-//! What an account may see: which domains, which of their hosts, which kinds of methods.
+//! Grant of an account: the domains, hosts and kinds of methods that it may see.
 //!
 //! | class    | methods                                                                     | needs    |
 //! | -------- | --------------------------------------------------------------------------- | -------- |
-//! | figures  | those of `sensor.*` and `domain.*` that show samples, hosts, processes alone | viewer   |
+//! | figures  | methods of `sensor.*` and `domain.*` that show only samples, hosts, processes | viewer   |
 //! | logs     | those that show what logs say too: events, calls, recordings, the summary   | viewer   |
 //! | grid     | `directory.*`                                                               | viewer   |
 //! | proxy    | `daemon.*` of the proxy itself                                              | operator |
 //! | steering | whatever changes something, and whatever is not known here                  | operator |
 //!
-//! Pure. Rules: what is not granted is refused; it is looked at for every call, each of a multicall too; a method is of
-//! figures or logs only if it is named here, so that a new one opens nothing by default; an account of
-//! some domains learns of no others; an account that logged in by MD5 alone is a viewer at most, whatever the account says.
-//! Not here: who it is (`login`).
+//! Pure. Rules: every call is checked, including each call of a multicall, and refused unless it is granted.
+//! A method is in class figures or logs only if it is listed here, so a new method is not granted by default.
+//! An account for some domains learns of no others. An account that logged in by MD5 has at most the rights
+//! of a viewer.
+//! Not here: authentication (`login`).
 
 use rpc::dispatch::permissions::CallTarget;
 use std::collections::BTreeSet;
 use std::fmt;
 use wire::id::{DomainName, HostName};
 
-/// Most names that one account lists.
+/// Most names in one list of an account.
 pub const NAMES_MAX: usize = 64;
 
-/// The methods of class figures.
+/// Methods of class figures.
 const FIGURES: [&str; 11] = [
     "sensor.metrics",
     "sensor.processes",
@@ -36,11 +37,12 @@ const FIGURES: [&str; 11] = [
     "domain.metrics",
 ];
 
-/// What methods of class figures may be asked for by a parameter `kind`; of any other kind they are of class logs.
+/// Values of the parameter `kind` for which a method of class figures stays in it; with any other kind the
+/// call is of class logs.
 const KINDS_OF_FIGURES: [&str; 2] = ["process", "host"];
 
-/// The methods of class logs. Recordings keep events beside samples; the summary names users and what they called; what a
-/// module failed of may hold what it received.
+/// Methods of class logs. Recordings contain events as well as samples; the summary names users and their
+/// calls; the error of a module may contain data that it received.
 const LOGS: [&str; 12] = [
     "sensor.events",
     "sensor.calls",
@@ -56,83 +58,81 @@ const LOGS: [&str; 12] = [
     "domain.summary",
 ];
 
-/// Knows the hosts of a domain.
+/// The method that knows the hosts of a domain.
 const TARGETS: &str = "directory.targets";
 
-/// What kind of thing a method does.
+/// Class of a method: what kind of data it reads, or that it changes something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// Reads samples, and nothing of what logs say.
+    /// Reads samples, and no data from logs.
     Figures,
-    /// Reads what logs say.
+    /// Reads data from logs.
     Logs,
-    /// Reads which domains there are.
+    /// Reads the list of domains.
     Grid,
-    /// Reads how the proxy is.
+    /// Reads the state of the proxy.
     Proxy,
     /// Changes something.
     Steering,
 }
 
-/// The most rights of a client.
+/// Highest rights of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rights {
-    /// To look.
+    /// Read only.
     Viewer,
-    /// To see the proxy itself too, and to change.
+    /// Read, including the state of the proxy, and change.
     Operator,
 }
 
-/// All, or those named.
+/// All items, or a list of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Chosen<T> {
-    /// All there are.
     All,
-    /// These.
     These(BTreeSet<T>),
 }
 
 /// What an account may see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// Of which domains.
+    /// Granted domains.
     pub domains: Chosen<DomainName>,
-    /// Of which of their hosts; what is about no single host needs all.
+    /// Granted hosts of these domains; a query about no single host needs all.
     pub hosts: Chosen<HostName>,
-    /// By which methods.
+    /// Granted classes of methods.
     pub classes: BTreeSet<Class>,
 }
 
-/// Why a call is refused. What is not granted and what is not there get the same answer.
+/// Why a call is refused. A call that is not granted and one for something that does not exist get the same
+/// answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// Of another class.
+    /// The method is of a class that is not granted.
     #[error(
         "this account may not call {method}, which is of class {class}; its operator grants it with --calls"
     )]
     Class {
-        /// Which.
         method: String,
-        /// Its class.
+        /// Class of the method.
         class: Class,
     },
-    /// Beyond its rights.
+    /// The method needs higher rights.
     #[error("{method} needs the rights of an operator, and this login has those of a viewer")]
     Rights {
-        /// Which.
+        /// The refused method.
         method: String,
     },
-    /// Another domain, or none where one is needed.
+    /// The domain is not granted, or none is given where one is needed.
     #[error("this account may not see that domain; its operator grants it with --domain")]
     Domain,
-    /// No domain unless all are granted.
+    /// No domain is given, and not all domains are granted.
     #[error(
         "this account may see single domains alone; name one of them as the parameter domain, of directory.resolve or \
          directory.targets"
     )]
     Unnamed,
-    /// Another host, or none where one is needed.
+    /// The host is not granted, or none is given where one is needed.
     #[error(
         "this account may see single hosts alone; name one of them as /d/DOMAIN/HOST or as the parameter host"
     )]
@@ -140,13 +140,12 @@ pub enum Refused {
 }
 
 impl Class {
-    /// All of them.
     pub const ALL: [Class; 5] = [Class::Figures, Class::Logs, Class::Grid, Class::Proxy, Class::Steering];
 
-    /// The default of an account.
+    /// Default classes of an account.
     pub const USUAL: [Class; 3] = [Class::Figures, Class::Logs, Class::Grid];
 
-    /// Its word.
+    /// Keyword of the class in account files.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -158,7 +157,7 @@ impl Class {
         }
     }
 
-    /// That of a method.
+    /// Class of a method.
     #[must_use]
     pub fn of(method: &str, is_reading: bool) -> Class {
         let (part, name) = method.split_once('.').unwrap_or((method, ""));
@@ -172,7 +171,7 @@ impl Class {
         }
     }
 
-    /// That of a call: who subscribes to events or calls reads what logs say.
+    /// Class of a call: subscribing to events or calls reads data from logs.
     #[must_use]
     pub fn of_call(asked: CallTarget<'_>) -> Class {
         match (Class::of(asked.method, asked.is_reading), asked.kind) {
@@ -196,7 +195,7 @@ impl fmt::Display for Class {
 }
 
 impl Rights {
-    /// Their word.
+    /// Keyword in account files.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -207,7 +206,6 @@ impl Rights {
 }
 
 impl<T: Ord> Chosen<T> {
-    /// Whether it is among them.
     #[must_use]
     pub fn holds(&self, one: &T) -> bool {
         match self {
@@ -230,10 +228,10 @@ impl<T: fmt::Display> fmt::Display for Chosen<T> {
 }
 
 impl Grant {
-    /// Whether a client with these rights may make the call.
+    /// Check whether a client with these rights may make the call.
     ///
     /// # Errors
-    /// Why not.
+    /// Why the call is refused.
     pub fn check(&self, rights: Rights, asked: CallTarget<'_>) -> Result<(), Refused> {
         let class = Class::of_call(asked);
         let method = || asked.method.to_owned();
@@ -272,7 +270,7 @@ impl Grant {
     }
 }
 
-/// A call as tests ask it: only one that records is more than reading.
+/// A call for the tests: only one that records changes something.
 #[cfg(test)]
 pub(crate) fn asked<'a>(method: &'a str, domain: Option<&'a str>, host: Option<&'a str>) -> CallTarget<'a> {
     CallTarget { method, is_reading: !method.ends_with("record"), domain, host, kind: None }

@@ -1,8 +1,9 @@
-//! The hatch of a proxy's door: daemons inside that get out by web traffic alone come in where visitors do.
+//! HTTP upgrades at the proxy's listener: daemons inside a firewall that allows only web traffic connect here
+//! to the overlay.
 //!
-//! Rule: nothing is decided here: who they are is proved to the overlay, by Noise within what is carried and the
-//! certificate on it.
-//! Not here: the table of what is carried (`overlay::net::carried::tunnels`), HTTP (`rpc`).
+//! Rule: no authentication here. The peers authenticate to the overlay, by Noise inside the tunnel and by
+//! their certificate.
+//! Not here: the table of tunnels (`overlay::net::carried::tunnels`), HTTP (`rpc`).
 
 use overlay::net::carried::tunnels::{FIRST_BYTE, Tunnels, UPGRADE_BEGINS};
 use rpc::http::upgrade::{Duplex, Upgrade, UpgradeAnswer, UpgradeRequest, Work};
@@ -10,11 +11,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpStream;
 
-/// What comes in by the door, and is for the overlay.
+/// Forwards tunnel requests of the listener to the overlay.
 pub struct Inlet(Arc<Tunnels>);
 
 impl Inlet {
-    /// For `tunnels`.
     #[must_use]
     pub fn new(tunnels: Arc<Tunnels>) -> Inlet {
         Inlet(tunnels)

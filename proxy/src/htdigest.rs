@@ -1,50 +1,49 @@
-//! Accounts of other programs: the files that Apache's `htdigest` writes, `name:realm:MD5` a line.
+//! Import of accounts from the files of Apache's `htdigest`, one `name:realm:MD5` per line.
 //!
-//! Pure. Rule: such an account has MD5 and nothing else, so it is a viewer, and only where MD5 is switched on; secrets
-//! of people are guessed more easily than those that this program makes.
-//! Not here: what it may see (the caller says).
+//! Pure. Rule: an imported account has only an MD5 hash, so it is a viewer, and only where MD5 is enabled.
+//! Secrets chosen by people are easier to guess than those that this program generates.
+//! Not here: the permissions of the accounts (the caller decides).
 
 use crate::account::{self, Name};
 use tunnel::digest::Ha1;
 use tunnel::hash::Algorithm;
 
-/// Longest file, in bytes: as many accounts as there may be, of the longest lines.
+/// Longest file, in bytes: the maximum number of accounts, with the longest lines.
 pub const LEN_MAX_BYTES: u64 = (account::ACCOUNTS_MAX * 256) as u64;
 
 /// Why a line is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Not of the form.
+    /// The line is not of the form `name:realm:MD5`.
     #[error("line {line}: expected NAME:REALM:DIGITS with 32 hexadecimal digits, found something else")]
     Form {
-        /// Its number, from 1.
+        /// Line number, counted from 1.
         line: usize,
     },
-    /// Of another realm, for which the digits are of no use.
+    /// The account is of another realm, for which its hash is useless.
     #[error(
         "line {line}: expected realm {expected}, found another; digits of one realm prove nothing in another"
     )]
     Realm {
-        /// Its number, from 1.
+        /// Line number, counted from 1.
         line: usize,
-        /// The realm of the accounts here.
+        /// Realm of the accounts of this proxy.
         expected: String,
     },
-    /// A name that no account here can have.
+    /// The name is not valid for an account.
     #[error("line {line}: {error}")]
     Name {
-        /// Its number, from 1.
+        /// Line number, counted from 1.
         line: usize,
-        /// What is wrong.
         error: account::Error,
     },
 }
 
-/// The accounts of a file, which must all be of `realm`.
+/// Parse a file; all its accounts must be of `realm`.
 ///
 /// # Errors
-/// The first line that cannot be used.
+/// The first invalid line.
 pub fn read(text: &str, realm: &str) -> Result<Vec<(Name, Ha1)>, Error> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines.map(|(at, line)| one(at + 1, line, realm)).collect()
@@ -71,7 +70,7 @@ mod tests {
 
     #[test]
     fn lines_of_htdigest_are_read() {
-        // As `htdigest` writes it for Mufasa, "Circle Of Life".
+        // The output of `htdigest` for Mufasa, "Circle Of Life".
         let text = "Mufasa:testrealm@host.com:939e7578ed9e3c518a452acee763bce9\n\n";
         let read = read(text, "testrealm@host.com").expect("readable");
         let expected = Ha1::of(Algorithm::Md5, "Mufasa", "testrealm@host.com", "Circle Of Life");

@@ -1,8 +1,8 @@
-//! Permissions of a client that logged in by HTTP, checked again for its streams.
+//! Permissions of a client that logged in by HTTP, checked again while its streams run.
 //!
-//! Rules: what goes on is looked at by what is granted now, to the name and by the proof with which it came in; nothing of a secret
-//! is logged.
-//! Not here: who comes in (`door`, `login`), what one call may (`access`, `grant`).
+//! Rules: a running stream is checked against the present grant of the account, which must still have the
+//! hash by which the client logged in. Secrets are never logged.
+//! Not here: authentication (`door`, `login`), the check of one call (`access`, `grant`).
 
 use crate::access::Visit;
 use crate::door::{Passes, lock};
@@ -17,26 +17,26 @@ use wire::fault;
 use wire::query::Account;
 use wire::time::Moment;
 
-/// How often the pass of a stream is checked again: it costs a signature.
+/// Interval at which the pass of a stream is verified again: a verification costs a signature check.
 const PASS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How a client was authenticated.
 pub(crate) enum Shown {
-    /// It proved this, of an account.
+    /// By the secret of an account, with this hash.
     Proof(Ha1),
-    /// A member's pass.
+    /// By a member's pass.
     Pass(Pass),
 }
 
-/// A pass that was good when it was shown.
+/// A pass that was valid when the client logged in.
 pub(crate) struct Pass {
     passes: Arc<dyn Passes>,
     text: String,
-    /// When it was looked at.
+    /// When it was last verified.
     looked: Mutex<Moment>,
 }
 
-/// A visit that may last.
+/// Permissions of a client that may hold streams.
 pub(crate) struct Lasting {
     pub(crate) visit: Visit,
     pub(crate) shown: Shown,
@@ -74,7 +74,7 @@ impl Permissions for Lasting {
 }
 
 impl Pass {
-    /// Found good just now.
+    /// A pass that was verified just now.
     pub(crate) fn new(passes: Arc<dyn Passes>, text: String, now: Moment) -> Pass {
         Pass { passes, text, looked: Mutex::new(now) }
     }

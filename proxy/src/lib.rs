@@ -1,13 +1,14 @@
-//! The monitor proxy (visPerf, section 3.4): lets those outside a firewall ask daemons inside, and no others.
+//! Monitor proxy (visPerf, section 3.4): lets authorized clients outside a firewall query daemons inside.
 //!
 //! ```text
-//! any HTTP client ─▶ door (rpc: framing, deadlines, TLS) ─▶ login: who is it? (Digest) ─▶ place: what is it for?
-//!      ─▶ grant: may it? ─▶ the composing program: domain ─▶ directory ─▶ representative ─▶ host
+//! any HTTP client ─▶ door (rpc: framing, deadlines, TLS) ─▶ login: authentication (Digest) ─▶ place: which domain, host?
+//!      ─▶ grant: permissions ─▶ the composing program: domain ─▶ directory ─▶ representative ─▶ host
 //! daemons inside, by web traffic ─▶ door ─▶ upgrade ─▶ overlay
-//! visitors over the overlay ─▶ visitors: who is it? (challenge and response) ─▶ a visa, by which hosts inside let them ask
+//! visitors over the overlay ─▶ visitors: authentication (challenge and response) ─▶ a visa, accepted by the hosts inside
 //! ```
 //! Decisions are pure (`account`, `grant`, `nonces`, `attempts`, `login`, `place`); `door` is the shell that has a clock.
-//! Rule: a client that is not let in learns nothing: not whether an account is there, nor which domains and hosts are.
+//! Rule: a client that is not authenticated learns nothing: neither which accounts, nor which domains and
+//! hosts exist.
 //! Not here: HTTP itself (`rpc`), reaching a domain (`overlay` and the composing program), the hashes (`tunnel`).
 
 pub mod access;

@@ -1,12 +1,13 @@
-//! Who a request comes from, by HTTP Digest (RFC 7616): the server's side as a pure core.
+//! Authentication of a request by HTTP Digest (RFC 7616): the server's side as a pure core.
 //!
 //! ```text
 //! Attempt ─▶ too many failures? ─▶ readable? ─▶ proved? ─▶ nonce live and count new? ─▶ In, or Challenge, or Wait
 //! ```
-//! Pure; callers pass `now` and random bytes. Rules: a name that is not there costs the same work as one that is, and is
-//! answered alike; `stale` is sent only to a client that proved the account; a nonce is spent only by such a client; an account
-//! without MD5 is never let in by MD5, and who comes by MD5 is a viewer at most.
-//! Not here: header fields (`tunnel::digest`), what who came in may do (`grant`).
+//! Pure; callers pass `now` and random bytes. Rules: an unknown name costs the same work as a known one, and
+//! gets the same answer; `stale` is sent only to a client that proved the account; only such a client can use
+//! up a nonce; an account without an MD5 hash is never accepted by MD5, and a client that used MD5 has at
+//! most the rights of a viewer.
+//! Not here: header fields (`tunnel::digest`), permissions (`grant`).
 
 pub mod raw;
 
@@ -22,14 +23,14 @@ use tunnel::digest::header::{Challenge, Credentials, Info};
 use tunnel::hash::Algorithm;
 use wire::time::Moment;
 
-/// Which hashes a request is offered.
+/// Hashes offered in a challenge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// SHA-256 alone.
+    /// Only SHA-256.
     Sha256,
     /// SHA-256 first, then MD5.
     Both,
-    /// MD5 alone, for clients that answer the first challenge only and know no other.
+    /// Only MD5, for clients that answer only the first challenge and know no other hash.
     Md5,
 }
 
@@ -43,72 +44,70 @@ impl Offer {
     }
 }
 
-/// What is known of a request before its body.
+/// A request before its body is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
-    /// Its method of HTTP.
+    /// HTTP method.
     pub method: &'a str,
-    /// What it asks for, as it was sent: path and query.
+    /// Path and query as they were sent.
     pub target: &'a str,
-    /// The field `Authorization`.
     pub authorization: Option<&'a str>,
-    /// From where.
+    /// Address of the client.
     pub source: IpAddr,
-    /// What nonces are bound to beside the source: the listener, as scheme and address.
+    /// What a nonce is bound to besides the source: the listener, as scheme and address.
     pub channel: &'a [u8],
-    /// Which hashes it may use.
     pub offer: Offer,
 }
 
-/// A client that was let in.
+/// An authenticated client.
 #[derive(Clone, Debug)]
 pub struct Visitor {
-    /// Its name: of an account, or `DOMAIN/HOST` of a member.
+    /// Name of the account, or `DOMAIN/HOST` of a member.
     pub name: String,
-    /// What it may see.
+    /// Domains, hosts and methods granted to the account.
     pub grant: Arc<Grant>,
-    /// What it may be trusted with: not more than the account, and not more than how it came allows.
+    /// Rights: limited by the account and by the kind of authentication.
     pub rights: Rights,
-    /// How it proved itself.
+    /// Kind of authentication.
     pub by: By,
-    /// What it proved, where that was an account.
+    /// Hash that the client proved; `None` for a member.
     pub proof: Option<Ha1>,
 }
 
-/// How a client was authenticated.
+/// Kind of authentication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// By Digest, with this hash.
+    /// HTTP Digest with this hash.
     Digest(Algorithm),
-    /// By a member's pass.
+    /// A member's pass.
     Pass,
-    /// Over the overlay, with this hash.
+    /// Challenge and response over the overlay, with this hash.
     Raw(Algorithm),
 }
 
-/// What is to be done with a request.
+/// Outcome of a request.
 #[derive(Clone, Debug)]
 pub enum Verdict {
-    /// It is let in; the answer carries this field `Authentication-Info`.
+    /// Accepted; the answer carries this value of `Authentication-Info`.
     In(Visitor, String),
-    /// It has to prove itself: the fields `WWW-Authenticate`, and why in words.
+    /// Challenged: the values of `WWW-Authenticate`, and the reason as text.
     Challenge(Vec<String>, &'static str),
-    /// It failed too often and has to wait.
+    /// Too many failures: wait this long.
     Wait(Duration),
-    /// What it sent cannot be read in one way only.
+    /// The credentials are malformed or ambiguous.
     Unreadable(String),
 }
 
-/// Who is known.
+/// Index of the accounts.
 #[derive(Debug)]
 struct Known {
     realm: String,
     by_name: std::collections::BTreeMap<String, Arc<Account>>,
-    /// Worked through for a name that is not there.
+    /// Dummy hashes, checked for an unknown name to take the same time.
     nobody: [Ha1; 2],
 }
 
-/// The core.
+/// State of the authentication.
 #[derive(Debug)]
 pub struct Login {
     known: Known,
@@ -118,7 +117,7 @@ pub struct Login {
 }
 
 impl Login {
-    /// For these accounts; `secret` is drawn at each start.
+    /// For these accounts; `secret` is random at each start.
     #[must_use]
     pub fn new(accounts: &Accounts, secret: [u8; 32]) -> Login {
         Login {
@@ -129,12 +128,12 @@ impl Login {
         }
     }
 
-    /// These are the accounts from now on. Who was let in before proves itself again with its next request.
+    /// Replace the accounts. Clients authenticate against them with their next request.
     pub fn set_accounts(&mut self, accounts: &Accounts) {
         self.known = Known::new(accounts);
     }
 
-    /// What is to be done with a request.
+    /// Decide about a request.
     pub fn handle_attempt(
         &mut self,
         attempt: Attempt<'_>,
@@ -151,7 +150,7 @@ impl Login {
             Some(Ok(Some(credentials))) => credentials,
             Some(Err(error)) => return Verdict::Unreadable(error.to_string()),
         };
-        // What is no account's name is counted under none: `passes_of` has names of its own there.
+        // A name that is not valid for an account is not counted: `passes_of` uses such names for passes.
         if let Err(error) = credentials.username.parse::<Name>() {
             return Verdict::Unreadable(error.to_string());
         }
@@ -176,7 +175,8 @@ impl Login {
         if self.nonces.spend(nonce, count, now).is_err() {
             return self.stale(attempt, random, now);
         }
-        // Not before: an attacker that captured a login has no right of the owner's where it sends that again.
+        // Only after the nonce was checked: an attacker that replays a captured login must not gain the
+        // owner's bucket.
         self.attempts.handle_success(&credentials.username, source, now);
         let next = Nonces::is_old(nonce, now).then(|| self.nonces.issue(random, &bound, now));
         let algorithm = credentials.algorithm;
@@ -194,8 +194,8 @@ impl Login {
         Verdict::In(Visitor { name, grant, rights, by: By::Digest(algorithm), proof }, info.write())
     }
 
-    /// What the account of this name may see now; none if a client that proved this would not be let in any more, for it is gone or
-    /// has another secret.
+    /// Present grant of an account; `None` if a client that proved `proof` would no longer be accepted,
+    /// because the account was removed or has another secret.
     #[must_use]
     pub fn granted(&self, name: &str, proof: &Ha1) -> Option<(&Grant, Rights)> {
         let account = self.known.by_name.get(name)?;
@@ -203,15 +203,15 @@ impl Login {
         (now.secret_hex() == proof.secret_hex()).then_some((&account.grant, account.rights))
     }
 
-    /// Whether a client at `source` may show a pass now.
+    /// Whether a client at `source` may present a pass now.
     ///
     /// # Errors
-    /// How long to wait.
+    /// The time to wait.
     pub fn check_pass(&self, source: IpAddr, now: Moment) -> Result<(), Duration> {
         self.attempts.check(&passes_of(source), Source::from(source), now)
     }
 
-    /// Records whether a pass shown from `source` was good.
+    /// Record whether a pass presented from `source` was valid.
     pub fn count_pass(&mut self, source: IpAddr, is_good: bool, now: Moment) {
         let name = passes_of(source);
         match is_good {
@@ -220,7 +220,7 @@ impl Login {
         }
     }
 
-    /// How many nonces are kept.
+    /// Number of stored nonces.
     #[must_use]
     pub fn nonces_len(&self) -> usize {
         self.nonces.used_len()
@@ -269,26 +269,26 @@ impl Known {
         Known { realm, by_name, nobody }
     }
 
-    /// The account that `credentials` prove, by a hash that was offered and that it has.
+    /// The account that `credentials` prove, by a hash that was offered and that the account has.
     fn prove(&self, attempt: &Attempt<'_>, credentials: &Credentials) -> Option<Arc<Account>> {
         let algorithm = credentials.algorithm;
         let account = self.by_name.get(&credentials.username);
         let proof = account.and_then(|account| account.proofs.by(algorithm));
         let nobody = &self.nobody[usize::from(algorithm == Algorithm::Md5)];
-        // The same work for a name that is not there, and for one that has no such proof.
+        // The same work for an unknown name, and for an account without this hash.
         let is_proved = proof.unwrap_or(nobody).is_proved_by(attempt.method, credentials);
         let may = attempt.offer.algorithms().contains(&algorithm) && credentials.realm == self.realm;
         (is_proved && proof.is_some() && may).then(|| account.cloned()).flatten()
     }
 }
 
-/// The name under which passes shown at a source are counted; no account can have it. A pass cannot be guessed, so others'
-/// failures elsewhere say nothing about it.
+/// The name under which passes from a source are counted; no account can have it. A pass cannot be guessed,
+/// so failures from other sources say nothing about it.
 fn passes_of(source: IpAddr) -> String {
     format!("(pass {source})")
 }
 
-/// A nonce is bound to the listener and to where its client is.
+/// A nonce is bound to the listener and to the source.
 fn bound(attempt: Attempt<'_>) -> Vec<u8> {
     let source = match attempt.source.to_canonical() {
         IpAddr::V4(address) => address.octets().to_vec(),

@@ -1,14 +1,15 @@
-//! The nonces of HTTP Digest: made, known again without a table, used up once for each count.
+//! Nonces of HTTP Digest: created and verified without a table, each count usable once.
 //!
 //! ```text
 //! nonce = base64url(issued µs, 8 bytes ‖ random, 12 ‖ HMAC-SHA-256(boot secret, both ‖ channel), first 16)
 //! ```
-//! Pure; callers pass `now`, the random part and the channel: what the nonce is bound to beside its realm.
-//! Rules: a nonce of another proxy, another start, another channel or older than [`LIFE`] is of no use; of one that is
-//! used each count is taken once, in a window of [`WINDOW`] (clients send several requests at once, and browsers
-//! reorder them). Only used nonces are kept; when there is no room the oldest are given up together with every nonce of
-//! their age, so that making room never lets a captured login in again.
-//! Not here: whether a response is right (`login`).
+//! Pure; callers pass `now`, the random part and the channel: what the nonce is bound to besides its realm.
+//! Rules: a nonce of another proxy, another start or another channel, or one older than [`LIFE`], is invalid.
+//! Each count of a used nonce is accepted once, in a window of [`WINDOW`] (clients send several requests at
+//! once, and browsers reorder them). Only used nonces are stored. When the table is full, the oldest are
+//! dropped and every nonce of their age becomes invalid, so that dropping never makes a captured login valid
+//! again.
+//! Not here: whether a response is correct (`login`).
 
 use data_encoding::BASE64URL_NOPAD;
 use std::collections::BTreeMap;
@@ -16,50 +17,50 @@ use std::time::Duration;
 use tunnel::hash::{Algorithm, Tag};
 use wire::time::Moment;
 
-/// A nonce is good for so long.
+/// Lifetime of a nonce.
 pub const LIFE: Duration = Duration::from_secs(60);
 
-/// From that age on the client is given the next one with its answer.
+/// Age from which the client receives the next nonce with its answer.
 pub const RENEWED_FROM: Duration = Duration::from_secs(30);
 
-/// So many counts below the highest are still taken, each once.
+/// Counts this far below the highest are still accepted, each once.
 pub const WINDOW: u32 = 64;
 
-/// Most used nonces: a thousand new clients each second for a minute; some 4 MiB.
+/// Most used nonces: a thousand new clients per second for a minute; some 4 MiB.
 pub const USED_MAX: usize = 60_000;
 
-/// Random bytes of a nonce.
+/// Length of the random part of a nonce.
 pub const RANDOM_LEN_BYTES: usize = 12;
 
 const ISSUED_LEN_BYTES: usize = 8;
 const MADE_LEN_BYTES: usize = ISSUED_LEN_BYTES + RANDOM_LEN_BYTES;
 const TAG_LEN_BYTES: usize = 16;
 
-/// What a nonce turned out to be.
+/// Result of checking a nonce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// Issued here, for this channel, and young enough.
+    /// Issued here, for this channel, and not expired.
     Live(Nonce),
-    /// Not issued here since the start, or for another channel, or too old.
+    /// Not issued here since the start, or for another channel, or expired.
     OfNoUse,
 }
 
-/// A nonce that may be spent.
+/// A valid nonce, which may be used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Nonce {
     issued: Moment,
     random: [u8; RANDOM_LEN_BYTES],
 }
 
-/// That count was used, or lies below the window.
+/// The count was used, or is below the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replayed;
 
-/// Counts taken of one nonce.
+/// Used counts of one nonce.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     highest: u32,
-    /// Bit `n`: the count `highest - n` was taken.
+    /// Bit `n`: the count `highest - n` was used.
     taken: u64,
 }
 
@@ -81,22 +82,22 @@ impl Counts {
     }
 }
 
-/// The nonces of one start of a proxy.
+/// Nonces of one run of a proxy.
 pub struct Nonces {
     secret: [u8; 32],
     used: BTreeMap<Nonce, Counts>,
-    /// What was issued until then is of no use any more, used or not.
+    /// Nonces issued up to this time are invalid, used or not.
     given_up: Option<Moment>,
 }
 
 impl Nonces {
-    /// None yet; `secret` is drawn at each start.
+    /// No used nonces; `secret` is random at each start.
     #[must_use]
     pub fn new(secret: [u8; 32]) -> Nonces {
         Nonces { secret, used: BTreeMap::new(), given_up: None }
     }
 
-    /// A new one, bound to `channel`.
+    /// Create a nonce bound to `channel`.
     #[must_use]
     pub fn issue(&self, random: [u8; RANDOM_LEN_BYTES], channel: &[u8], now: Moment) -> String {
         let mut bytes = made(Nonce { issued: now, random });
@@ -105,22 +106,23 @@ impl Nonces {
         BASE64URL_NOPAD.encode(&bytes)
     }
 
-    /// What a client's nonce is.
+    /// Check the nonce of a client.
     #[must_use]
     pub fn look(&self, text: &str, channel: &[u8], now: Moment) -> Seen {
         self.read(text, channel, now).map_or(Seen::OfNoUse, Seen::Live)
     }
 
-    /// Whether it is time to give the client another one.
+    /// Whether the client should receive a new nonce.
     #[must_use]
     pub fn is_old(nonce: Nonce, now: Moment) -> bool {
         now.since(nonce.issued) >= RENEWED_FROM
     }
 
-    /// Use `nonce` for the `count`th time. Only for a client that proved to know the account: no other fills the table.
+    /// Use up `count` of `nonce`. Call it only for a client that proved the account, so that no other client
+    /// fills the table.
     ///
     /// # Errors
-    /// If that count was used.
+    /// If the count was already used.
     pub fn spend(&mut self, nonce: Nonce, count: u32, now: Moment) -> Result<(), Replayed> {
         if self.is_given_up(nonce) {
             return Err(Replayed);
@@ -134,7 +136,7 @@ impl Nonces {
         self.used.entry(nonce).or_default().take(count)
     }
 
-    /// How many are kept.
+    /// Number of stored nonces.
     #[must_use]
     pub fn used_len(&self) -> usize {
         self.used.len()

@@ -1,31 +1,31 @@
-//! Which domain and host a path is for, and what of it is left.
+//! Parsing of a request path: the domain and the host that it names, and the rest.
 //!
 //! ```text
 //! /d/DOMAIN/RPC2            XML-RPC of a domain: its representative answers
-//! /d/DOMAIN/HOST/RPC2       of one of its hosts
+//! /d/DOMAIN/HOST/RPC2       XML-RPC of one of its hosts
 //! /d/DOMAIN/api/v1/METHOD   the same by JSON
 //! /RPC2, /api/v1/METHOD     the proxy itself, and any domain by the parameter `domain`
-//! /md5…                     any of these, with MD5 alone offered
+//! /md5…                     any of these, with only MD5 offered
 //! ```
-//! Pure. Rule: names are names, never addresses; what is no name is no path.
-//! Not here: whether there is such a domain, and who may see it.
+//! Pure. Rule: a domain or host is given by name, never by address; an invalid name makes the path invalid.
+//! Not here: whether the domain exists, and which account may see it.
 
 use wire::id::{DomainName, HostName};
 
-/// What a path is for.
+/// Target of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Whether MD5 alone is to be offered.
+    /// Whether only MD5 is offered.
     pub is_md5: bool,
-    /// Of which domain.
+    /// Domain in the path.
     pub domain: Option<DomainName>,
-    /// Of which of its hosts.
+    /// Host of that domain in the path.
     pub host: Option<HostName>,
-    /// The path as a daemon has it: `/RPC2`, `/api/v1/METHOD`.
+    /// The path as a daemon serves it: `/RPC2`, `/api/v1/METHOD`.
     pub rest: String,
 }
 
-/// The place of a path; `None` if it can be none.
+/// Parse a path; `None` if it is invalid.
 #[must_use]
 pub fn of(path: &str) -> Option<Place> {
     let (is_md5, path) = match path.strip_prefix("/md5") {

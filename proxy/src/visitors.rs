@@ -1,8 +1,8 @@
-//! Visitors that came in over the overlay: their logins, how many each account has, and who has to go.
+//! Visitors over the overlay: their logins, the limits per account, and their removal.
 //!
-//! Rules: the lock is held for one step, never across an await; an account has so many visitors and no more; a visitor
-//! whose account is removed or changed is disconnected within a second.
-//! Not here: whether a login proves anything (`login::raw`), connections and visas (the daemon).
+//! Rules: the lock is held for one step, never across an await; the visitors of an account are limited; a
+//! visitor whose account is removed or changed is disconnected within a second.
+//! Not here: the check of a login (`login::raw`), connections and visas (the daemon).
 
 use crate::door::{Door, lock};
 use crate::grant::{Chosen, Class, Grant, Rights};
@@ -16,13 +16,13 @@ use wire::entering::{Hash, NONCE_LEN_BYTES, Reply, Visa};
 use wire::id::PeerKey;
 use wire::time::Time;
 
-/// Most visitors of one account at a time: a group's screens and scripts.
+/// Most visitors of one account: the screens and scripts of a group.
 pub const OF_ACCOUNT_MAX: usize = 64;
 
-/// Most of all accounts: half of the connections that a daemon may have.
+/// Most visitors of all accounts: half of the connections that a daemon may have.
 pub const IN_ALL_MAX: usize = 512;
 
-/// Those that are inside, by their keys.
+/// Admitted visitors, by their keys.
 #[derive(Debug, Default)]
 pub struct Visitors(Mutex<BTreeMap<PeerKey, Entered>>);
 
@@ -30,28 +30,28 @@ pub struct Visitors(Mutex<BTreeMap<PeerKey, Entered>>);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The login.
+    /// The login failed.
     #[error(transparent)]
     Login(#[from] Refused),
-    /// The account has as many as it may.
+    /// The account has reached its limit of visitors.
     #[error("expected at most {OF_ACCOUNT_MAX} visitors of one account at a time, found more")]
     Full,
-    /// The proxy has.
+    /// The proxy has reached its limit of visitors.
     #[error("busy: this proxy has {IN_ALL_MAX} visitors, the most that it may; try again later")]
     Crowded,
-    /// MD5 is not taken here.
+    /// MD5 is not enabled.
     #[error("this proxy takes no MD5; its operator allows it with `md5 = true`")]
     NoMd5,
-    /// The system gives no random numbers.
+    /// The system provides no random numbers.
     #[error("the proxy has no random numbers now; try again")]
     NoDice,
 }
 
 impl Door {
-    /// `visitor` says which account it is of; what it is challenged with.
+    /// Process the name of the account of `visitor`. Returns its challenge.
     ///
     /// # Errors
-    /// If it is not even challenged.
+    /// If the visitor is not challenged.
     pub fn begin(
         &self,
         visitor: PeerKey,
@@ -71,10 +71,10 @@ impl Door {
         Ok(Reply::Challenge { realm: realm.to_owned(), nonce: random })
     }
 
-    /// It proves it: it is inside from then on, until [`Door::forget`] finds it gone.
+    /// Process the answer of a visitor: it is admitted from then on, until [`Door::forget`] removes it.
     ///
     /// # Errors
-    /// Why it is not.
+    /// Why the visitor is rejected.
     pub fn prove(&self, ends: Ends, proof: &[u8]) -> Result<Entered, Error> {
         let entered = self.prove_and_count(ends, proof);
         match &entered {
@@ -99,13 +99,13 @@ impl Door {
         Ok(entered)
     }
 
-    /// Whether a visitor is inside.
+    /// Whether a visitor is admitted.
     #[must_use]
     pub fn is_inside(&self, visitor: PeerKey) -> bool {
         lock(&self.visitors().0).contains_key(&visitor)
     }
 
-    /// Only those that are connected are inside; the others, with the names of their accounts.
+    /// Remove the visitors that are no longer connected. Returns them, with the names of their accounts.
     pub fn forget(&self, is_connected: impl Fn(PeerKey) -> bool) -> Vec<(PeerKey, String)> {
         let mut inside = lock(&self.visitors().0);
         let gone: Vec<_> = inside.iter().filter(|(visitor, _)| !is_connected(**visitor)).collect();
@@ -115,7 +115,7 @@ impl Door {
         gone
     }
 
-    /// Those whose account was removed or changed: they are inside no longer.
+    /// Remove the visitors whose account was removed or changed. Returns them.
     #[must_use]
     pub fn put_out(&self) -> Vec<PeerKey> {
         let login = lock(self.login());
@@ -129,14 +129,14 @@ impl Door {
         gone
     }
 
-    /// How many are inside.
+    /// Number of admitted visitors.
     #[must_use]
     pub fn visitors_len(&self) -> usize {
         lock(&self.visitors().0).len()
     }
 }
 
-/// What the account of a visitor allows, as the visa says it, from `now` on.
+/// The visa of a visitor, valid from `now` on: what its account may see.
 #[must_use]
 pub fn visa(entered: &Entered, visitor: PeerKey, now: Time, life: Duration) -> Visa {
     let Grant { domains, hosts, classes } = &*entered.visitor.grant;
@@ -152,7 +152,7 @@ pub fn visa(entered: &Entered, visitor: PeerKey, now: Time, life: Duration) -> V
     }
 }
 
-/// The same as a grant. A class that this program does not know gives nothing.
+/// The grant and rights in a visa. A class that is unknown to this program grants nothing.
 #[must_use]
 pub fn granted(visa: &Visa) -> (Grant, Rights) {
     let known = |word: &String| Class::ALL.into_iter().find(|class| class.word() == word);

@@ -1,7 +1,7 @@
-//! Takes up changed accounts and certificates while the proxy runs.
+//! Reloads changed accounts and certificates while the proxy runs.
 //!
-//! Rule: what cannot be used is reported once and changes nothing; what is in use stays.
-//! Not here: what is in the files.
+//! Rule: a file that cannot be used is reported once and changes nothing; the data in use stay.
+//! Not here: the content of the files.
 
 use crate::account_file;
 use crate::certificate::{Certificate, Origin};
@@ -11,22 +11,22 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
 
-/// How often the files are looked at: an account that was removed is out within it.
+/// Interval at which the files are checked: a removed account is rejected within it.
 pub const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is looked at.
+/// State of the checks.
 pub struct Watch {
     state: PathBuf,
     door: Arc<Door>,
     certificate: Option<Arc<Certificate>>,
     accounts_seen: Option<Mark>,
-    /// The last error of accounts that could not be read, so that it is reported once.
+    /// The last error of the account file, so that it is reported once.
     accounts_told: Option<String>,
     certificate_seen: [Option<Mark>; 2],
     certificate_told: Option<String>,
 }
 
-/// What distinguishes a changed file from the one before: replaced files are other inodes.
+/// Identity of a file version: a replaced file has another inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mark {
     inode: u64,
@@ -41,8 +41,8 @@ fn mark(path: &Path) -> Option<Mark> {
 }
 
 impl Watch {
-    /// Of the proxy with this state folder. The first look reads everything again: what changed after it was read at the
-    /// start, and before the watch began, is not missed.
+    /// Watch the files of the proxy with this state folder. The first check reloads everything, so a change
+    /// between the start and the first check is not missed.
     #[must_use]
     pub fn new(state: &Path, door: Arc<Door>, certificate: Option<Arc<Certificate>>) -> Watch {
         Watch {
@@ -56,7 +56,7 @@ impl Watch {
         }
     }
 
-    /// Look until `shutdown`.
+    /// Check periodically until `shutdown` fires.
     pub async fn run(mut self, shutdown: CancellationToken) {
         let mut look = tokio::time::interval(LOOK_INTERVAL);
         loop {
@@ -64,7 +64,7 @@ impl Watch {
                 () = shutdown.cancelled() => return,
                 _ = look.tick() => {}
             }
-            // A file may lie on a disk that does not answer.
+            // A file may be on a disk that does not respond.
             let looked = tokio::task::spawn_blocking(move || {
                 self.look();
                 self
@@ -77,8 +77,8 @@ impl Watch {
         }
     }
 
-    /// Look once; a look that finds nothing new costs three questions to the system. What could not be read is looked at again
-    /// by the next one: an account that was removed must not stay because the system was short of something for a moment.
+    /// Check once; without a change it costs three system calls. A file that could not be read is tried again
+    /// at the next check: a removed account must not stay because the system lacked a resource for a moment.
     pub fn look(&mut self) {
         self.look_at_accounts();
         self.look_at_certificate();
@@ -163,7 +163,7 @@ mod tests {
         door.told().into_iter().collect::<BTreeMap<_, _>>()["reread_total"]
     }
 
-    /// One that knows no accounts.
+    /// A proxy without accounts.
     fn door() -> Arc<Door> {
         Door::new(&Accounts::new("visperf").expect("a realm"), Vec::new(), false, None).expect("dice")
     }
@@ -191,7 +191,8 @@ mod tests {
         account_file::change(state.path(), "visperf", |all| all.add(account())).expect("added");
         let mut watch = Watch::new(state.path(), Arc::clone(&door), None);
         let (path, aside) = (account_file::path(state.path()), state.path().join("aside"));
-        // In its place a folder of the same look: it cannot be read, as a file when descriptors are short.
+        // Replace it by a folder with the same metadata: it cannot be read, like a file when descriptors run
+        // out.
         std::fs::rename(&path, &aside).expect("moved");
         std::fs::create_dir(&path).expect("made");
         watch.look();

@@ -1,6 +1,7 @@
-//! Questions of HTTP on kept connections: to a sensor itself, to what leads there, or to a proxy's door by TLS and Digest.
+//! HTTP requests on persistent connections: to a sensor itself, to a tunnel to it, or to a proxy's listener
+//! with TLS and Digest.
 //!
-//! Rule: the same requests, and the same reading of their answers, whatever is between. Not here: what is between.
+//! Rule: the same requests and the same parsing of answers for every path. Not here: the path.
 
 use crate::measure::{STREAMS, WARM, cpu_secs, middle_and_slow};
 use crate::visitor::{Place, Visitor};
@@ -11,10 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// An account has so many calls in work for one domain (`proxy::door`): connections are spread over several.
+/// Connections per account. The proxy limits the concurrent calls of an account for one domain
+/// (`proxy::door`), so the connections are spread over several accounts.
 const EACH_ACCOUNT: usize = 8;
 
-/// What to ask, and by which account: accounts `NAME:SECRET`, none of a sensor itself.
+/// Server to query and accounts `NAME:SECRET`; a sensor itself needs none.
 pub(crate) struct Asked {
     place: Place,
     accounts: Vec<(String, String)>,
@@ -39,7 +41,7 @@ impl Asked {
         }
     }
 
-    /// The row of `name`: `small` asked on one connection, `large` on one and on 32.
+    /// Print the row of `name`: requests for `small` on one connection, for `large` on one and on 32.
     pub(crate) async fn measure(&self, name: &str, [small, large]: [&str; 2], secs: f64, pids: &[&str]) {
         let span = Duration::from_secs_f64(secs);
         let mut one = self.connect(0).await;
@@ -61,7 +63,7 @@ impl Asked {
         );
     }
 
-    /// MB a second, and seconds of processor time for a GB.
+    /// MB per second, and seconds of CPU time per GB.
     async fn bulk(&self, path: &str, connections: usize, span: Duration, pids: &[&str]) -> [f64; 2] {
         let counted = Arc::new(AtomicU64::new(0));
         let mut asking = JoinSet::new();

@@ -1,20 +1,20 @@
-//! What carrying bytes through a proxy costs: answers to small questions, and many bytes on one stream and on 32.
+//! Cost of carrying bytes through a proxy: small queries and answers, and bulk data on one stream and on 32.
 //!
 //! ```text
 //! tunnel target                            answers by TCP alone; prints HOST:PORT
 //! tunnel inside KEY DOOR                   a daemon inside, registered with the proxy of that key; prints KEY
 //! tunnel gate NAME WALL SECONDS [PID…]     a proxy; prints KEY DOOR OVERLAY, asks each daemon that connects, prints a row
 //! tunnel gate - WALL                       a proxy that carries alone, until it is stopped
-//! tunnel circuit NAME KEY VIA SECONDS [PID…]    asks the daemon of that key through VIA, KEY@HOST:PORT
-//! tunnel tcp NAME HOST:PORT SECONDS [PID…]      asks what answers there: the target, or what leads to it
+//! tunnel circuit NAME KEY VIA SECONDS [PID…]    queries the daemon of that key through VIA, KEY@HOST:PORT
+//! tunnel tcp NAME HOST:PORT SECONDS [PID…]      queries what answers there: the target, or a tunnel to it
 //! tunnel http NAME HOST:PORT SMALL LARGE SECONDS [PID…]    asks by HTTP for these two paths; at a proxy's door with
 //!                                          CERTIFICATE and ACCOUNTS (NAME:SECRET,…) from the environment
 //! ```
-//! Rule: overlay, door and relay are those of the daemons, each in a process of its own; WALL (`none`, `tls`, `web`) takes
-//! away what a firewall would, so that the rung is known. A row's processor time is that of this process and of PID….
-//! Started by `benches/tunnel.sh`, beside other programs that carry the same bytes.
+//! Rule: overlay, listener and relay are those of the daemons, each in its own process; WALL (`none`, `tls`,
+//! `web`) blocks what a firewall would, which decides the transport. The CPU time of a row is that of this
+//! process and of PID…. Started by `benches/tunnel.sh`, next to other programs that carry the same bytes.
 #![allow(clippy::print_stdout, dead_code, unreachable_pub)]
-#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // A bench ends where it cannot go on, and reads clocks.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // A benchmark panics on an error, and reads clocks.
 
 mod door;
 #[path = "../../tests/tunnels/ends.rs"]
@@ -36,12 +36,12 @@ use tokio::net::{TcpListener, TcpStream};
 use wire::address::Address;
 use wire::id::PeerKey;
 
-/// Longest wait for a stream.
+/// Timeout of opening a stream.
 const OPENS: Duration = Duration::from_secs(15);
 
 #[tokio::main]
 async fn main() {
-    // `cargo bench` adds a word of its own.
+    // `cargo bench` adds the argument `--bench`.
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
@@ -73,7 +73,7 @@ async fn main() {
     }
 }
 
-/// Answers by TCP alone.
+/// Server that answers over plain TCP.
 async fn target() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("{}", listener.local_addr().unwrap());
@@ -83,7 +83,7 @@ async fn target() {
     }
 }
 
-/// A daemon inside that answers on every stream.
+/// A daemon inside the firewall that answers on every stream.
 async fn inside(proxy: PeerKey, door: SocketAddr) {
     let mut end = End::inside(2, proxy, door);
     println!("{}", end.key());
@@ -108,11 +108,11 @@ async fn gate(wall: &str) -> Gate {
     gate
 }
 
-/// As a proxy asks a daemon inside for its visitors.
+/// Query a daemon inside as a proxy does for its visitors.
 async fn ask_inside(name: &str, wall: &str, secs: &str, pids: &[&str]) {
     let gate = gate(wall).await;
     let mut line = String::new();
-    // The number of the process inside, which is started when it is known where the proxy is.
+    // The process id of the daemon inside, which is started after the proxy's address is known.
     std::io::stdin().read_line(&mut line).unwrap();
     let pids: Vec<&str> = pids.iter().copied().chain(line.split_whitespace()).collect();
     ends::until("somebody inside", || !gate.end.handle.ready().is_empty()).await;
@@ -120,7 +120,7 @@ async fn ask_inside(name: &str, wall: &str, secs: &str, pids: &[&str]) {
     ask(name, &gate.end.handle, peer, secs, &pids).await;
 }
 
-/// As a daemon of another place asks one inside.
+/// Query a daemon inside as a daemon of another site does.
 async fn ask_through(name: &str, key: PeerKey, via: &str, secs: &str, pids: &[&str]) {
     let end = End::start(3, Config::new(Vec::new()));
     end.handle.keep(Target::Peer(key), vec![Address::try_from(via).unwrap()]).await;
@@ -133,7 +133,7 @@ async fn ask(name: &str, handle: &Handle, peer: PeerKey, secs: &str, pids: &[&st
     Row::measure(name, open, secs.parse().unwrap(), pids).await;
 }
 
-/// What the ends do with questions: give them back.
+/// Answer a query by sending it back.
 fn answer(event: Event) {
     if let Event::Question(question) = event {
         let _ = question.reply.send(Answer::Done(question.body));

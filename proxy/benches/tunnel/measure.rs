@@ -1,30 +1,30 @@
-//! One row: how long small questions take, how many bytes come, and what processor time that is.
+//! One row of the table: latency of small queries, throughput, and CPU time.
 //!
 //! ```text
 //! question: 1 KiB, its first 8 bytes the length of the answer ──▶ that many bytes
 //! ```
-//! Rule: the same exchange on whatever bytes go over; bytes that came are counted, not those that were sent.
-//! Not here: what carries them.
+//! Rule: the same exchange over every kind of stream; received bytes are counted, not sent bytes.
+//! Not here: the stream itself.
 
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-/// A question, and the answer to a small one.
+/// Length of a query, and of the answer to a small one.
 const SMALL_LEN_BYTES: usize = 1024;
-/// One answer of many bytes: as long as it takes.
+/// Length of one bulk answer: longer than the measurement.
 const BULK_LEN_BYTES: u64 = 1 << 40;
-/// Written and read at a time.
+/// Bytes per write and read.
 const PAGE_LEN_BYTES: usize = 64 << 10;
-/// Between two small questions.
+/// Interval between two small queries.
 const QUESTION_EVERY: Duration = Duration::from_millis(1);
-/// Streams at a time in the last figure.
+/// Concurrent streams in the last figure.
 pub(crate) const STREAMS: usize = 32;
-/// Nothing is counted before: windows grow, keys are drawn.
+/// Warm-up time, not measured: windows grow, keys are exchanged.
 pub(crate) const WARM: Duration = Duration::from_millis(500);
 
-/// Answers until the other end goes.
+/// Answer queries until the other end closes.
 pub(crate) async fn answer_on<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) {
     let page = vec![0x5a; PAGE_LEN_BYTES];
     let mut question = [0; SMALL_LEN_BYTES];
@@ -50,11 +50,10 @@ async fn question<S: AsyncWrite + Unpin>(stream: &mut S, answer_len_bytes: u64) 
     stream.flush().await.unwrap();
 }
 
-/// What was found.
 pub(crate) struct Row;
 
 impl Row {
-    /// Opens streams by `open`, measures each figure for `secs`, and prints the row.
+    /// Open streams with `open`, measure each figure for `secs`, and print the row.
     pub(crate) async fn measure<S>(name: &str, open: impl AsyncFn() -> S, secs: f64, pids: &[&str])
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -74,7 +73,8 @@ impl Row {
     }
 }
 
-/// Microseconds of the middle and of the slowest hundredth of small questions, a thousand a second.
+/// Median and 99th percentile of the latency of small queries in microseconds, at a thousand queries per
+/// second.
 async fn small<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, span: Duration) -> [f64; 2] {
     let mut times = Vec::new();
     let mut page = [0; SMALL_LEN_BYTES];
@@ -93,7 +93,7 @@ async fn small<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, span: Duration)
     middle_and_slow(times)
 }
 
-/// What half of them did not exceed, and 99 in a hundred.
+/// Median and 99th percentile.
 pub(crate) fn middle_and_slow(mut times: Vec<f64>) -> [f64; 2] {
     times.sort_by(f64::total_cmp);
     [50, 99].map(|percent| times[times.len() * percent / 100])
@@ -104,7 +104,7 @@ struct Bulk {
     cpu_secs_per_gb: f64,
 }
 
-/// Bytes of endless answers on all of these at once.
+/// Read bulk answers on all streams at once.
 async fn bulk<S>(streams: Vec<S>, span: Duration, pids: &[&str]) -> Bulk
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -131,12 +131,12 @@ where
     Bulk { mb_per_sec: bytes / secs / 1e6, cpu_secs_per_gb: cpu / bytes * 1e9 }
 }
 
-/// Processor time of this process and of these, user and system.
+/// CPU time of this process and of `pids`, user and system, in seconds.
 pub(crate) fn cpu_secs(pids: &[&str]) -> f64 {
     let of = |pid: &str| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
-        // Clock ticks, a hundred a second on every Linux.
+        // Clock ticks, a hundred per second on every Linux.
         (fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap()) / 100.0
     };
     of("self") + pids.iter().map(|pid| of(pid)).sum::<f64>()

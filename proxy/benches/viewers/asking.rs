@@ -1,13 +1,13 @@
-//! Viewers that ask again and again, each time with a login.
+//! Viewers that poll, with a login for each request.
 
 use super::{Kind, Plan, Seen};
 use crate::visitor::Visitor;
 use std::time::{Duration, Instant};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-/// What a slow one takes in a second.
+/// Bytes that a slow viewer reads per second.
 const SLOWLY_BYTES: usize = 4 << 10;
-/// Longest time that a healthy one waits for an answer.
+/// Timeout of a healthy viewer's request.
 const GIVES_UP: Duration = Duration::from_secs(20);
 
 impl Plan {
@@ -15,7 +15,7 @@ impl Plan {
         while self.end().is_none() {
             sleep(Duration::from_millis(50)).await;
         }
-        // They do not all ask at one moment.
+        // Spread the viewers over the interval.
         sleep(self.every.mul_f64((number % 97) as f64 / 97.0)).await;
         match kind {
             Kind::Healthy => self.ask_well(number, visitor).await,
@@ -32,7 +32,7 @@ impl Plan {
             Kind::Stalled => {
                 visitor.get(&self.path).await;
                 let request = visitor.request(&self.path, "");
-                // Asked and never read, until the other end has enough of it.
+                // Sends requests and never reads, until the server closes the connection.
                 self.until_cut(visitor, &request, self.every).await
             }
         }

@@ -1,26 +1,25 @@
-//! Viewers that follow: one login, then the answers as they come.
+//! Viewers that follow: one login, then a stream of answers.
 
 use super::{Kind, Plan, Seen};
 use crate::visitor::Visitor;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::time::{sleep, timeout};
 
-/// What a slow one takes in a second: not half of what comes.
+/// Bytes that a slow viewer reads per second: less than half of what is sent.
 const SLOWLY_BYTES: usize = 512;
-/// How long a read waits before it is looked whether it is over.
+/// Timeout of a read, after which the end of the run is checked.
 const LOOKS: Duration = Duration::from_secs(1);
-/// Reconnection delay of a stream: this long, and up to five times that, each another.
+/// Shortest reconnection delay of a stream; the longest is five times that.
 const COMES_BACK: Duration = Duration::from_secs(1);
 
-/// The events of one stream, as their bytes come.
+/// Parser of the events of one stream.
 #[derive(Default)]
 struct Events(Vec<u8>);
 
-/// One of them.
 struct Event {
     is_fault: bool,
     skipped: u64,
-    /// When its answer was there, in seconds since 1970.
+    /// When the answer was ready, in seconds since 1970.
     time: f64,
 }
 
@@ -87,7 +86,7 @@ impl Plan {
         seen
     }
 
-    /// Logs in and begins to follow.
+    /// Log in and start to follow.
     pub(crate) async fn begin(&self, visitor: &mut Visitor) -> bool {
         let path = format!("{}?follow={}", self.path, self.every.as_secs_f64());
         visitor.get(&path).await.status == 200

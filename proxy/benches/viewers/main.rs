@@ -1,18 +1,20 @@
-//! Viewers of a domain at a proxy's door: most are quick, some read slowly, some read nothing at all.
+//! Viewers of a domain at a proxy: most are fast, some read slowly, some read nothing at all.
 //!
 //! ```text
 //! viewers ask|follow HOST:PORT CERTIFICATE ACCOUNTS PATH HZ SECONDS HEALTHY SLOW STALLED FROM GO
 //! ```
-//! ACCOUNTS is a file of lines `NAME:SECRET`, of which each serves sixteen. Each viewer has a connection of its own, from the
-//! address 127.0.0.FROM, and asks for PATH so often, or follows it. One that asks and is slow takes 4 KiB a second of what comes,
-//! one that follows and is slow 512 bytes; one that is stalled takes nothing, and of both the system keeps some KiB. `ready` is
-//! printed once all are connected; it begins when the file GO is there. At the end one line: answers, faults and failures, the
-//! middle and slowest of the healthy ones' times in ms (from asking to the answer, or from when the answer was made to when it was
-//! read), the longest time without an answer of one in a hundred of them in ms, how many stalled ones were cut off and after how
-//! long at most, the answers that were skipped and reported so, and connections of others that ended. Several run beside each other,
-//! as a process has so many descriptors and no more. Started by `benches/viewers.sh`.
+//! ACCOUNTS is a file of lines `NAME:SECRET`; sixteen viewers share each account. Each viewer has its own
+//! connection from the address 127.0.0.FROM, and requests PATH at the given rate or follows it. A slow viewer
+//! that polls reads 4 KiB per second, a slow one that follows 512 bytes; a stalled one reads nothing, and for
+//! both the kernel buffers a few KiB. `ready` is printed once all are connected; the run starts when the file
+//! GO exists. At the end it prints one line: answers, faults and failures; the median and maximum of the
+//! healthy viewers' times in ms (from the request to the answer, or from the creation of the answer to its
+//! reading); the longest time without an answer in ms (99th percentile); how many stalled viewers were
+//! disconnected and after how long at most; the answers that were skipped and reported as such; and other
+//! connections that ended. Several processes run in parallel, because the descriptors per process are
+//! limited. Started by `benches/viewers.sh`.
 #![allow(clippy::print_stdout)]
-#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // A bench ends where it cannot go on, and reads clocks.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // A benchmark panics on an error, and reads clocks.
 
 mod asking;
 mod following;
@@ -27,11 +29,11 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use visitor::{Place, Visitor};
 
-/// Viewers of one account: fewer than its requests in work at a time.
+/// Viewers per account: fewer than its limit of concurrent requests.
 const OF_ACCOUNT: usize = 16;
-/// Connected at a time: as people come, not as an attack does.
+/// Concurrent connection attempts: like people, not like an attack.
 const CONNECTING: usize = 64;
-/// What the system keeps here for one that is slow.
+/// Kernel receive buffer of a slow viewer.
 const NARROW_BYTES: u32 = 4 << 10;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,7 +49,7 @@ enum Way {
     Follow,
 }
 
-/// What one saw.
+/// Results of one viewer.
 #[derive(Default)]
 pub(crate) struct Seen {
     times: Vec<f64>,
@@ -79,7 +81,7 @@ impl Plan {
         visitor.with_account(name, secret)
     }
 
-    /// When it is over; nothing before it began.
+    /// End of the run; `None` before it has started.
     fn end(&self) -> Option<Instant> {
         self.began.get().map(|began| *began + self.span)
     }
@@ -88,7 +90,7 @@ impl Plan {
         self.end().is_some_and(|end| Instant::now() >= end)
     }
 
-    /// Sends these bytes from time to time and reads nothing, until the other end has enough of it.
+    /// Send `bytes` periodically and read nothing, until the server closes the connection.
     async fn until_cut(&self, mut visitor: Visitor, bytes: &[u8], every: Duration) -> Seen {
         let began = Instant::now();
         let sending = async {
@@ -115,7 +117,7 @@ async fn main() {
         |line: &str| line.split_once(':').map(|(name, secret)| (name.to_owned(), secret.to_owned()));
     let from: u8 = from.parse().unwrap();
     let mut accounts: Vec<_> = text.lines().filter_map(account).collect();
-    // Each process has others first.
+    // Each process starts with other accounts.
     let first = usize::from(from) * 131 % accounts.len();
     accounts.rotate_left(first);
     let plan = Plan {

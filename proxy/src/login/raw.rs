@@ -1,12 +1,12 @@
-//! Who a visitor is that comes in over the overlay, without HTTP: challenge and response (`tunnel::challenge`).
+//! Authentication of a visitor over the overlay, without HTTP: challenge and response (`tunnel::challenge`).
 //!
 //! ```text
 //! begin (name, hash, random) ─▶ challenge (random) ─▶ prove (tag) ─▶ too many failures? ─▶ proved? ─▶ In
 //! ```
-//! Pure; callers pass `now` and random bytes. Rules: a challenge is good for one try within [`ANSWER_TIME`], by the key that it
-//! was given to; a name that is not there costs the same work as one that is, and gets the same answer; failures count as those
-//! of HTTP do, in the same buckets.
-//! Not here: what travels (`wire::entering`), the visa (`overlay::identity::visa`).
+//! Pure; callers pass `now` and random bytes. Rules: a challenge is valid for one answer within
+//! [`ANSWER_TIME`], from the key that received it; an unknown name costs the same work as a known one, and
+//! gets the same answer; failures count in the same buckets as those by HTTP.
+//! Not here: the wire format (`wire::entering`), the visa (`overlay::identity::visa`).
 
 use super::{By, Login, Visitor};
 use crate::account::{Account, Name};
@@ -23,10 +23,10 @@ use wire::entering::NONCE_LEN_BYTES;
 use wire::id::PeerKey;
 use wire::time::Moment;
 
-/// How long a visitor has for its answer: a link around the world and a busy machine.
+/// Timeout of the answer: a round trip around the world and a busy machine.
 pub const ANSWER_TIME: Duration = Duration::from_secs(10);
 
-/// Most challenges that wait for an answer: as many as connections that may be half open, and again.
+/// Most open challenges: twice the limit of half-open connections.
 pub const WAITING_MAX: usize = 1024;
 
 /// A challenge that waits for its answer.
@@ -39,58 +39,57 @@ struct Challenge {
     given: Moment,
 }
 
-/// Those that wait, by the key of who has to answer.
+/// Open challenges, by the key of the visitor.
 #[derive(Debug, Default)]
 pub(super) struct Challenges(BTreeMap<PeerKey, Challenge>);
 
-/// Why a visitor is not let in.
+/// Why a visitor is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// The name of no account.
+    /// The name is not valid for an account.
     #[error("expected the name of an account, of letters, digits and . _ - @ +, found another text")]
     Name,
-    /// There was no challenge, or too long ago.
+    /// There was no challenge, or it timed out.
     #[error("expected an answer to a challenge of the last {} s, found none; log in again", ANSWER_TIME.as_secs())]
     Late,
-    /// Not proved, or not there.
+    /// The answer is wrong, or the account does not exist.
     #[error("name or secret is wrong")]
     Wrong,
-    /// It failed too often.
+    /// Too many failures: wait this long.
     #[error("too many logins failed; try again in {} s", .0.as_secs() + 1)]
     Wait(Duration),
-    /// Others wait already.
+    /// Too many challenges of other visitors are open.
     #[error("busy: too many log in at this moment; try again")]
     Busy,
 }
 
-/// A client that was let in.
+/// An authenticated visitor.
 #[derive(Clone, Debug)]
 pub struct Entered {
-    /// Who.
     pub visitor: Visitor,
-    /// What proved it.
+    /// Hash of the secret that the visitor proved.
     pub secret: Ha1,
-    /// The proof that this proxy knows it too.
+    /// Proof that this proxy knows the secret, too.
     pub tag: Tag,
 }
 
-/// Two ends of a connection, by the keys that they proved to each other.
+/// Two ends of a connection, by the keys that they authenticated to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
-    /// Who wants to come in.
+    /// Key of the visitor.
     pub visitor: PeerKey,
-    /// This proxy.
+    /// Key of this proxy.
     pub proxy: PeerKey,
-    /// From where the visitor comes.
+    /// Address of the visitor.
     pub source: IpAddr,
 }
 
 impl Login {
-    /// A visitor says who it is; `random` is what it is challenged with, in the realm that is returned.
+    /// Process the name of a visitor and challenge it with `random`. Returns the realm.
     ///
     /// # Errors
-    /// If it is not even challenged.
+    /// If the name is invalid, or too many challenges are open.
     pub fn handle_begin(
         &mut self,
         visitor: PeerKey,
@@ -111,10 +110,10 @@ impl Login {
         Ok(&self.known.realm)
     }
 
-    /// It answers.
+    /// Process the answer of a visitor.
     ///
     /// # Errors
-    /// Why it is not let in.
+    /// Why the visitor is rejected.
     pub fn handle_proof(&mut self, ends: Ends, proof: &[u8], now: Moment) -> Result<Entered, Refused> {
         let given = self.challenges.0.remove(&ends.visitor).ok_or(Refused::Late)?;
         if now.since(given.given) >= ANSWER_TIME {
@@ -138,7 +137,8 @@ impl Login {
         Ok(Entered { visitor, secret, tag })
     }
 
-    /// Whether it would still be let in as it was: its account is there, with the same secret, grant and rights.
+    /// Whether a visitor would still be accepted unchanged: its account exists, with the same secret and
+    /// grant, and no lower rights.
     #[must_use]
     pub fn stands(&self, Entered { visitor, secret, .. }: &Entered) -> bool {
         self.granted(&visitor.name, secret)
@@ -147,11 +147,11 @@ impl Login {
 }
 
 impl super::Known {
-    /// The account that `proof` proves, and this end's proof in return.
+    /// The account that `proof` proves, and the proof of this end.
     fn prove_raw(&self, ends: &Ends, given: &Challenge, proof: &[u8]) -> Option<(Arc<Account>, Ha1, Tag)> {
         let account = self.by_name.get(&given.account);
         let known = account.and_then(|account| account.proofs.by(given.algorithm));
-        // The same work for a name that is not there, and for one that has no such proof.
+        // The same work for an unknown name, and for an account without this hash.
         let secret: &Ha1 = known.unwrap_or(&self.nobody[usize::from(given.algorithm == Algorithm::Md5)]);
         let key = secret.secret_hex().as_bytes();
         let exchange = Exchange {
@@ -200,13 +200,13 @@ mod tests {
         Ends { visitor, proxy: PROXY, source: [10, 0, 0, 1].into() }
     }
 
-    /// What both sides prove that they know the secret over.
+    /// Text over which both ends prove that they know the secret.
     fn exchange<'a>(algorithm: Algorithm, asker: &'a str, binding: &'a [u8]) -> Exchange<'a> {
         let (asker_nonce, holder_nonce) = (&ASKER, &HOLDER);
         Exchange { algorithm, asker, holder: "visperf", asker_nonce, holder_nonce, binding }
     }
 
-    /// The answer of a client with this secret, for these keys of itself and the proxy.
+    /// Answer of a client with this secret, for its key and the proxy's.
     fn tag(algorithm: Algorithm, name: &str, secret: &str, keys: (PeerKey, PeerKey)) -> Vec<u8> {
         let ha1 = Ha1::of(algorithm, name, "visperf", secret);
         let binding = binding(&keys.0.0, &keys.1.0);
@@ -236,15 +236,15 @@ mod tests {
         check(sha, "ana", &right[..31], Some(Refused::Wrong));
         check(sha, "ana", &tag(sha, "ana", "guess", (VISITOR, PROXY)), Some(Refused::Wrong));
         check(sha, "eve", &tag(sha, "eve", "secret", (VISITOR, PROXY)), Some(Refused::Wrong));
-        // Who sits in between has keys of its own.
+        // An attacker in the middle has keys of its own.
         check(sha, "ana", &tag(sha, "ana", "secret", (PeerKey([9; 32]), PROXY)), Some(Refused::Wrong));
         check(sha, "ana", &tag(sha, "ana", "secret", (VISITOR, PeerKey([9; 32]))), Some(Refused::Wrong));
-        // The account is not marked for it.
+        // The account is not marked for MD5.
         let md5 = Algorithm::Md5;
         check(md5, "ana", &tag(md5, "ana", "secret", (VISITOR, PROXY)), Some(Refused::Wrong));
     }
 
-    /// Everybody knows what it is hashed of.
+    /// The input of the dummy hashes is public.
     #[test]
     fn nobody_is_let_in_by_what_stands_for_those_that_are_not_there() {
         for (name, algorithm) in

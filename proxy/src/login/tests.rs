@@ -1,4 +1,4 @@
-//! Logins that are let in, and all those that are not: replayed, stripped, from elsewhere, too many.
+//! Accepted logins, and all kinds of rejected ones: replayed, downgraded, from another source, too many.
 
 use super::*;
 use crate::account::{Name, Proofs};
@@ -83,7 +83,7 @@ fn a_right_secret_is_let_in_and_the_answer_proves_the_server() {
         };
         assert_eq!((visitor.rights, visitor.by), (Rights::Operator, By::Digest(Algorithm::Sha256)));
         assert_eq!(client.handle_answer(Some(&info)), Ok(()));
-        // The nonce is renewed on the way.
+        // The nonce is renewed meanwhile.
         world.now = world.now.plus(Duration::from_secs(40));
     }
 }
@@ -113,12 +113,12 @@ fn captured_logins_are_not_let_in_again() {
         let attempt = Attempt { target: &target, ..attempt(Some(&said), Offer::Both) };
         let verdict = world.attempt(attempt);
         assert!(matches!(verdict, Verdict::Challenge(..)), "{number}: {said}: {verdict:?}");
-        // What is tested is that it is not let in, not that it has to wait.
+        // Test the rejection, not the rate limit.
         world.login.attempts = Attempts::default();
         tried += 1;
     }
     assert_eq!(tried, 10_000);
-    // By another listener, from another host, and after a new start.
+    // By another listener, from another host, and after a restart.
     let fresh = authorize(&mut client);
     let elsewhere = Attempt { channel: b"another door", ..attempt(Some(&fresh), Offer::Both) };
     assert!(!matches!(world.attempt(elsewhere), Verdict::In(..)));
@@ -154,7 +154,7 @@ fn md5_lets_in_marked_accounts_where_it_is_offered_as_viewers() {
     let old = said(&mut world, "old", Offer::Both);
     let Verdict::In(visitor, _) = world.attempt(attempt(Some(&old), Offer::Both)) else { panic!("not in") };
     assert_eq!((visitor.rights, visitor.by), (Rights::Operator, By::Digest(Algorithm::Sha256)));
-    // SHA-256 struck out on the way: an account that has it alone is not let in by less.
+    // SHA-256 was removed in transit: an account without an MD5 hash is not accepted by MD5.
     let ana = said(&mut world, "ana", Offer::Md5);
     assert!(!world.is_in(&ana, Offer::Md5));
     let old = said(&mut world, "old", Offer::Md5);

@@ -1,4 +1,4 @@
-//! The two ends of the tests, the wall between them, and a line that can be cut.
+//! Test fixtures: the two ends of a tunnel, the firewall between them, and a line that can be cut.
 
 #[path = "../../../overlay/tests/integration/net/principal.rs"]
 mod principal;
@@ -29,15 +29,15 @@ use tokio_util::sync::CancellationToken;
 use wire::id::PeerKey;
 use wire::join::Directory;
 
-/// Longest wait for anything.
+/// Timeout of every wait.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// Waits until it is so.
+/// Wait until the condition is true.
 pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     until_within(WAIT_MAX, what, is_so).await;
 }
 
-/// The same, for as long as `most`.
+/// Wait until the condition is true, for at most `most`.
 pub(crate) async fn until_within(most: Duration, what: &str, is_so: impl Fn() -> bool) {
     let mut look = tokio::time::interval(Duration::from_millis(10));
     let looking = async {
@@ -48,7 +48,7 @@ pub(crate) async fn until_within(most: Duration, what: &str, is_so: impl Fn() ->
     tokio::time::timeout(most, looking).await.unwrap_or_else(|_| panic!("expected {what} within {most:?}"));
 }
 
-/// Everybody is welcome.
+/// Accepts every peer.
 struct Anybody;
 
 impl Admission for Anybody {
@@ -65,7 +65,6 @@ impl Admission for Anybody {
     }
 }
 
-/// A daemon.
 pub(crate) struct End {
     pub(crate) handle: Handle,
     events: Option<mpsc::Receiver<Event>>,
@@ -84,7 +83,7 @@ impl End {
         End { handle, events: Some(events), answering: JoinSet::new(), shutdown, running }
     }
 
-    /// One that keeps a registration with the proxy of this key, whose door is at `door`.
+    /// A daemon inside, registered with the proxy of this key, whose listener is at `door`.
     pub(crate) fn inside(number: u8, proxy: PeerKey, door: SocketAddr) -> End {
         let via = vec![Directory { key: proxy, addresses: vec![door.into()] }];
         End::start(number, Config { via, ..Config::new(Vec::new()) })
@@ -113,12 +112,12 @@ impl End {
         tokio::time::timeout(WAIT_MAX, waiting).await.expect("they agree in time");
     }
 
-    /// What it receives of the overlay, for tests that look themselves.
+    /// Take the receiver of overlay events, for tests that read it themselves.
     pub(crate) fn take_events(&mut self) -> mpsc::Receiver<Event> {
         self.events.take().expect("nobody else reads them")
     }
 
-    /// From now on questions are given back.
+    /// From now on, answer queries by sending them back.
     pub(crate) fn answer_queries(&mut self) {
         let mut events = self.take_events();
         self.answering.spawn(async move {
@@ -134,14 +133,14 @@ impl End {
     }
 }
 
-/// What does not get through to the door.
+/// What the firewall blocks on the path to the listener.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wall {
     pub(crate) stops_plain: bool,
     pub(crate) stops_upgrade: bool,
 }
 
-/// The hatch behind a wall.
+/// Upgrade handler behind a firewall.
 struct Walled(Inlet, Wall);
 
 impl Upgrade for Walled {
@@ -171,7 +170,7 @@ impl Upgrade for Walled {
     }
 }
 
-/// A proxy with its door.
+/// A proxy with its listener.
 pub(crate) struct Gate {
     pub(crate) end: End,
     pub(crate) door: SocketAddr,
@@ -212,10 +211,10 @@ impl Gate {
     }
 }
 
-/// A line between the two that can be cut.
+/// A line between the two ends that can be cut.
 pub(crate) struct Between {
     pub(crate) address: SocketAddr,
-    /// Bytes that went towards the door.
+    /// Bytes sent towards the listener.
     pub(crate) passed: Arc<AtomicU64>,
     lines: Arc<Mutex<JoinSet<()>>>,
     _accepting: JoinSet<()>,
@@ -238,7 +237,7 @@ impl Between {
         Between { address, passed, lines, _accepting: accepting }
     }
 
-    /// Cut all that goes over it. It can be connected to again.
+    /// Cut all connections of the line. New connections are possible.
     pub(crate) async fn cut(&self) {
         self.lines.lock().await.shutdown().await;
     }

@@ -1,5 +1,5 @@
-//! A daemon inside, a proxy with its door, and what lies between them: by which rung they find each other, and what is
-//! left of a connection when its path is cut. Real sockets on loopback.
+//! A daemon inside, a proxy with its listener, and the network between them: which transport they use, and
+//! what happens to a connection when its path is cut. Real sockets on loopback.
 
 mod ends;
 
@@ -16,8 +16,8 @@ use tunnel::sessions::SESSIONS_OF_SOURCE_MAX;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A daemon inside that knows nothing but the door's address reaches the proxy by `rung`, is registered there, and both
-/// ask each other.
+/// A daemon inside that knows only the listener's address reaches the proxy by the transport `rung`, is
+/// registered there, and both query each other.
 async fn check(wall: Wall, rung: Rung) {
     let mut gate = Gate::open(1, wall).await;
     gate.end.answer_queries();
@@ -54,7 +54,7 @@ async fn a_wall_that_passes_no_upgrade_is_passed_by_polling() {
     check(Wall { stops_plain: true, stops_upgrade: true }, Rung::Polling).await;
 }
 
-/// Cut every connection in the midst of questions: the connection above them never ends.
+/// Cut every connection during queries: the connection above them never ends.
 async fn check_cut(wall: Wall, rung: Rung) {
     let mut gate = Gate::open(3, wall).await;
     gate.end.answer_queries();
@@ -66,7 +66,7 @@ async fn check_cut(wall: Wall, rung: Rung) {
         let page = vec![number; 300_000];
         let asking = inside.handle.ask(gate.key(), Protocol::Query, &page, DEADLINE);
         let cutting = async {
-            // A part of the question has passed.
+            // A part of the query has passed.
             let from = between.passed.load(Ordering::Relaxed);
             until("a part of it", || between.passed.load(Ordering::Relaxed) >= from + 50_000).await;
             between.cut().await;
@@ -139,7 +139,7 @@ async fn what_is_no_tunnel_is_told_so() {
     assert_eq!(ask(true, &known, "", b"no frame").await.status, 400);
 }
 
-/// What the proxies of these tests do with questions: give them back.
+/// Answer a query by sending it back, as the proxies of these tests do.
 fn answer(event: Event) {
     if let Event::Question(question) = event {
         let _ = question.reply.send(Answer::Done(question.body));

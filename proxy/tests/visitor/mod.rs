@@ -1,10 +1,10 @@
-//! A visitor of a proxy's door, or of what leads to a sensor: HTTP/1.1 on a kept connection, written here byte by byte so
-//! that a test can say what no library would.
+//! HTTP client of a proxy's listener, or of a path to a sensor: HTTP/1.1 on a persistent connection, written
+//! byte by byte so that a test can send what no library would send.
 //!
-//! Rules: who has an account logs in with each request, and believes no answer that does not prove the account; nothing of an
-//! answer is thrown away. Included by tests and benches that ask as visitors do.
-//! Not here: the way of the program itself (`visperf --via`).
-#![allow(dead_code, unreachable_pub)] // each uses a part of it
+//! Rules: a client with an account logs in with each request, and rejects an answer that does not prove the
+//! account; no byte of an answer is dropped. Included by tests and benches.
+//! Not here: the client of the program itself (`visperf --via`).
+#![allow(dead_code, unreachable_pub)] // each test uses a part of it
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)] // a failure here is a failed test
 
 use std::net::SocketAddr;
@@ -19,20 +19,19 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 use tunnel::digest::client::{Client, Login};
 
-/// Bytes both ways, whatever is below.
+/// Byte stream in both directions.
 pub trait Bytes: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Bytes for S {}
 
-/// Where to ask.
+/// Server to query.
 #[derive(Clone)]
 pub struct Place {
     at: SocketAddr,
-    /// The name asked for, `HOST:PORT`.
+    /// Value of the header field `Host`, `HOST:PORT`.
     host: String,
     tls: Option<TlsConnector>,
 }
 
-/// An answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
@@ -40,24 +39,24 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-/// A visitor and its connection.
+/// A client and its connection.
 pub struct Visitor {
     stream: Box<dyn Bytes>,
     host: String,
     client: Option<Client>,
     count: u64,
     buffer: Vec<u8>,
-    /// What came behind the last answer.
+    /// Bytes received after the last answer.
     behind: Vec<u8>,
 }
 
 impl Place {
-    /// Over TCP alone.
+    /// Server over plain TCP.
     pub fn plain(at: SocketAddr) -> Place {
         Place { at, host: at.to_string(), tls: None }
     }
 
-    /// Over TLS, checked against this certificate; `name` is in it.
+    /// Server over TLS, verified with this certificate, which contains `name`.
     pub fn encrypted(at: SocketAddr, name: &str, certificate: &Path) -> Place {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_file(certificate).unwrap()).unwrap();
@@ -67,19 +66,20 @@ impl Place {
         Place { at, host: format!("{name}:{}", at.port()), tls: Some(TlsConnector::from(Arc::new(config))) }
     }
 
-    /// A connection without an account.
+    /// Connect without an account.
     pub async fn connect(&self) -> Visitor {
         self.over(TcpStream::connect(self.at).await.unwrap()).await
     }
 
-    /// The same from this address of the machine's own.
+    /// Connect without an account from a local address.
     pub async fn connect_from(&self, from: std::net::IpAddr) -> Visitor {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::new(from, 0)).unwrap();
         self.over(socket.connect(self.at).await.unwrap()).await
     }
 
-    /// The same, and the system keeps little here of what was not read yet, as asked for (socket(7), `SO_RCVBUF`).
+    /// Connect as [`Place::connect_from`], with a kernel receive buffer of `keeps_bytes` (socket(7),
+    /// `SO_RCVBUF`).
     pub async fn connect_narrowly(&self, from: std::net::IpAddr, keeps_bytes: u32) -> Visitor {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(keeps_bytes).unwrap();
@@ -105,12 +105,12 @@ impl Place {
     }
 }
 
-/// A connection on which little comes, or nothing.
+/// A connection on which little or nothing is sent.
 pub struct Slow(Box<dyn Bytes>);
 
 impl Place {
-    /// Connects from this address and then says nothing; or half of a request, within TLS, if it `speaks`. None if it is
-    /// not let in so far.
+    /// Connect from this address and then send nothing, or half of a request within TLS if it `speaks`.
+    /// `None` if the connection is refused.
     pub async fn connect_slowly(&self, from: std::net::IpAddr, speaks: bool) -> Option<Slow> {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::new(from, 0)).unwrap();
@@ -126,7 +126,7 @@ impl Place {
 }
 
 impl Slow {
-    /// Whether the other end gave it up.
+    /// Whether the server has closed the connection.
     pub fn is_ended(&mut self) -> bool {
         let mut byte = [0];
         let mut into = tokio::io::ReadBuf::new(&mut byte);
@@ -136,19 +136,19 @@ impl Slow {
 }
 
 impl Visitor {
-    /// Logs in by this account from now on.
+    /// Log in by this account from now on.
     #[must_use]
     pub fn with_account(self, name: &str, secret: &str) -> Visitor {
         let login = Login { name: name.to_owned(), secret: secret.to_owned(), allows_md5: false };
         Visitor { client: Some(Client::new(login)), ..self }
     }
 
-    /// What is answered to a GET of `path`, after a login where one is asked for.
+    /// The answer to a GET of `path`, after a login if one is requested.
     pub async fn get(&mut self, path: &str) -> Answer {
         self.get_counting(path, &AtomicU64::new(0)).await
     }
 
-    /// The same; the bytes of the body are counted as they come.
+    /// The same; counts the bytes of the body as they arrive.
     pub async fn get_counting(&mut self, path: &str, counted: &AtomicU64) -> Answer {
         let mut has_answered = false;
         loop {
@@ -171,12 +171,12 @@ impl Visitor {
         }
     }
 
-    /// The bytes of a GET with this field, if any, as `get` sends them.
+    /// The bytes of a GET with this header field, if any, as `get` sends them.
     pub fn request(&self, path: &str, field: &str) -> Vec<u8> {
         format!("GET {path} HTTP/1.1\r\nHost: {}\r\n{field}\r\n", self.host).into_bytes()
     }
 
-    /// Sends these bytes, whatever they are, and reads one answer.
+    /// Send these bytes unchanged, and read one answer.
     pub async fn exchange(&mut self, bytes: &[u8]) -> Answer {
         self.exchange_counting(bytes, &AtomicU64::new(0)).await
     }
@@ -210,8 +210,8 @@ impl Visitor {
         count > 0
     }
 
-    /// What came behind the last answer, or comes now, as it is, so many bytes at most; nothing where the other end has closed.
-    /// A caller that stops waiting for it loses none of it.
+    /// The next bytes after the last answer, at most `most`; empty if the server has closed the connection.
+    /// Cancelling the wait loses no bytes.
     pub async fn some(&mut self, most: usize) -> Vec<u8> {
         if !self.behind.is_empty() {
             let rest = self.behind.split_off(most.min(self.behind.len()));
@@ -222,28 +222,28 @@ impl Visitor {
         self.buffer[..count].to_vec()
     }
 
-    /// Sends these bytes and waits for nothing.
+    /// Send these bytes without waiting for an answer.
     pub async fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).await.unwrap();
         self.stream.flush().await.unwrap();
     }
 
-    /// Sends these bytes; false when the other end has closed.
+    /// Send these bytes. Returns false if the server has closed the connection.
     pub async fn try_send(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).await.is_ok() && self.stream.flush().await.is_ok()
     }
 
-    /// Everything that comes until the other end closes.
+    /// Read until the server closes the connection.
     pub async fn rest(&mut self) -> Vec<u8> {
         let mut all = Vec::new();
-        // A connection that is reset has ended too.
+        // A connection that was reset has ended, too.
         let _ = self.stream.read_to_end(&mut all).await;
         all
     }
 }
 
 impl Answer {
-    /// The values of the fields of this name, written small as the door writes them.
+    /// The values of the header fields of this name, in lower case as the proxy writes them.
     pub fn fields(&self, name: &str) -> Vec<&str> {
         let of = |line: &'_ str| line.split_once(": ").filter(|(found, _)| *found == name).is_some();
         self.head.lines().filter(|line| of(line)).map(|line| &line[name.len() + 2..]).collect()
