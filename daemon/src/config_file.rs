@@ -1,9 +1,9 @@
-//! Configuration files: TOML text into a typed value, or an error that points at the place.
+//! Configuration files: parses TOML text into a typed value, or reports an error with its position.
 //!
-//! Rule: an error names the file, the line and the column, what was found and what was expected, and
-//! for an unknown key the keys that are known. The value's type should refuse unknown keys
-//! (`#[serde(deny_unknown_fields)]`). Not here: what the values mean (each daemon's `config`); for its
-//! complaints there is [`ConfigError::at_key`].
+//! Rule: an error names the file, the line and the column, what was found and what was expected, and for an
+//! unknown key the known keys. The value's type should refuse unknown keys (`#[serde(deny_unknown_fields)]`).
+//! Not here: the meaning of the values (each daemon's `config`), which reports its errors by
+//! [`ConfigError::at_key`].
 
 mod all;
 
@@ -17,11 +17,11 @@ use std::ops::Range;
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
-/// Longest file, in bytes: far above any real one, low enough that a device or a log named by mistake
-/// does not fill the memory.
+/// Longest file, in bytes: far above any real one, low enough that a device or a log named by mistake does
+/// not fill the memory.
 pub const FILE_LEN_MAX_BYTES: usize = 1 << 20;
 
-/// A configuration that cannot be used, and where.
+/// Error in a configuration file, with its position.
 #[derive(Debug)]
 pub struct ConfigError(Box<Report>);
 
@@ -39,9 +39,9 @@ struct Report {
 }
 
 impl ConfigError {
-    /// A complaint about the value of a key that was well formed: `keys` is the way to it, such as
-    /// `["sensor", "listen"]`, with the numbers from 0 of what stands in arrays: `["sensor", "tail", "2", "path"]`.
-    /// Points at the file as a whole if there is no such key.
+    /// An error about the value of a well-formed key: `keys` is the path to it, such as
+    /// `["sensor", "listen"]`; elements of arrays are given by their index from 0:
+    /// `["sensor", "tail", "2", "path"]`. The error points at the whole file if there is no such key.
     #[must_use]
     pub fn at_key(path: &Path, text: &str, keys: &[&str], message: &str, hint: &str) -> ConfigError {
         let span = span_of_key(text, keys);
@@ -51,13 +51,13 @@ impl ConfigError {
         ConfigError::new(path, text, span, message, hint.to_owned())
     }
 
-    /// Where in the text it is, in bytes from its beginning; what concerns the file as a whole comes first.
+    /// Position of the error, in bytes from the start of the text; 0 for an error about the whole file.
     #[must_use]
     pub fn offset(&self) -> usize {
         self.0.span.map_or(0, |span| span.offset())
     }
 
-    /// What to do about it.
+    /// Advice on how to correct the error.
     #[must_use]
     pub fn hint(&self) -> &str {
         &self.0.hint
@@ -103,7 +103,7 @@ impl Diagnostic for ConfigError {
     }
 }
 
-/// Read the file at `path`; its text goes to [`load`].
+/// Read the file at `path`, for [`load`].
 ///
 /// # Errors
 /// If it cannot be read, is not UTF-8 or is longer than [`FILE_LEN_MAX_BYTES`].
@@ -129,7 +129,7 @@ pub fn read(path: &Path) -> Result<String, ConfigError> {
     })
 }
 
-/// Turn the text of the file at `path` into a `T`. The path is only named, not read.
+/// Parse the text of the file at `path` into a `T`. The path is only used in errors.
 ///
 /// # Errors
 /// If the text is not TOML or not a `T`.
@@ -144,7 +144,7 @@ fn refusal(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
     ConfigError::new(path, text, span, message, hint)
 }
 
-/// What to print and what to advise for a message of the TOML reader.
+/// Translate a message of the TOML parser into an error text and a hint.
 fn explain(message: &str, found: &str) -> (String, String) {
     let known = backticked(message);
     if message.starts_with("unknown field") {
@@ -156,7 +156,7 @@ fn explain(message: &str, found: &str) -> (String, String) {
         return (message, format!("{advice}the known keys here are: {listed}"));
     }
     if let Some(expected) = message.strip_prefix("expected ") {
-        // In the words of the section itself.
+        // The section's own type wrote this message.
         return (format!("{message}, found {}", first_line(found)), format!("write {expected}"));
     }
     if let Some(rest) = message.strip_prefix("missing field ") {
@@ -185,7 +185,7 @@ fn explain(message: &str, found: &str) -> (String, String) {
     (message, hint.to_owned())
 }
 
-/// What the TOML reader calls the value that it found, in the words of people who write such files.
+/// Translate the parser's name of the found value into words of the configuration's author.
 fn found_words(met: &str) -> String {
     match met.split_once(' ') {
         Some(("string", text)) => format!("the text {text}"),
@@ -198,7 +198,7 @@ fn found_words(met: &str) -> String {
     }
 }
 
-/// What it expected, likewise.
+/// Translate the parser's name of the expected value likewise.
 fn expected_words(expected: &str) -> String {
     let up_to = |most: u32| format!("a whole number from 0 to {most}");
     match expected {
@@ -212,14 +212,14 @@ fn expected_words(expected: &str) -> String {
         "a string" => "a text in quotes".to_owned(),
         "a sequence" => "a list in brackets".to_owned(),
         "a map" => "a table".to_owned(),
-        // Words of a choice, and nothing that names a type of the program.
+        // A list of alternatives; do not show names of Rust types.
         other if other.contains("enum ") || other.contains("variant") => "one of the known words".to_owned(),
         other if other.contains("struct ") => "a table".to_owned(),
         other => other.replace('`', "'"),
     }
 }
 
-/// The words that a serde message sets in backticks.
+/// The texts in backticks in a message of serde.
 fn backticked(message: &str) -> Vec<&str> {
     message.split('`').skip(1).step_by(2).collect()
 }
@@ -243,13 +243,13 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// A span cut to its first line, so that a mistake about a whole table points at its head.
+/// Cut a span to its first line, so that an error about a whole table points at its header.
 fn narrow(text: &str, span: Range<usize>) -> Range<usize> {
     let end = text.get(span.clone()).and_then(|part| part.find('\n')).map_or(span.end, |n| span.start + n);
     span.start..end
 }
 
-/// Both from 1; columns count characters.
+/// Line and column, both from 1; columns count characters.
 fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);

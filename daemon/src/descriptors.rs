@@ -1,11 +1,11 @@
-//! How many files and connections this process may have open: as many as it is allowed, not as few as it was given.
+//! Limit of open files and connections of this process, raised at the start as far as allowed.
 //!
-//! Rule: what was given is raised to what is allowed (getrlimit(2)), once, at the start; programs that wait by select(2)
-//! need less, and no daemon does. Not here: how many of them each part takes.
+//! Rule: the soft limit is raised to the hard limit (getrlimit(2)), once, at the start; only programs that
+//! wait by select(2) need a low limit, and no daemon does. Not here: the share of each part.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raise the limit as far as it may be; how many there may be then. `u64::MAX` where there is no limit.
+/// Raise the limit as far as allowed. Returns the new limit; `u64::MAX` if there is none.
 pub fn raise() -> u64 {
     let given = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: given.maximum, maximum: given.maximum };

@@ -1,7 +1,8 @@
-//! What every visperf daemon needs to run: shutdown, telemetry, configuration files, descriptors, the state folder.
+//! Common parts of every visperf daemon: shutdown, telemetry, configuration files, descriptors, the state
+//! folder.
 //!
-//! Rule: plumbing only. It knows no daemon's state, opens no socket and spawns no task that its
-//! caller does not hold. Not here: what the sections of the file mean (each daemon's `config`).
+//! Rule: infrastructure only. The crate knows no daemon's state, opens no socket and spawns no task that its
+//! caller does not own. Not here: the meaning of the sections of the file (each daemon's `config`).
 
 pub mod config_file;
 pub mod descriptors;

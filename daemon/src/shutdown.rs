@@ -1,8 +1,9 @@
-//! How a daemon ends: a token that says so, and the wait for its tasks.
+//! Shutdown of a daemon: a cancellation token, and the wait for its tasks.
 //!
-//! Rule: the first SIGINT or SIGTERM fires the token and every task finishes what it holds; the second
-//! one exits at once, from the signal's handler, and [`END_AFTER`] the first the process exits in any case: neither depends on
-//! a thread that may be held up. A task that ends by itself, fails or panics ends the daemon too: none is optional.
+//! Rule: the first SIGINT or SIGTERM cancels the token, and every task finishes its work; the second one
+//! exits at once, from the signal handler; [`END_AFTER`] the first the process exits in any case: neither
+//! depends on a thread that may be blocked. A task that ends by itself, fails or panics also ends the daemon:
+//! no task is optional.
 //! Not here: what a task has to save before it ends (each task knows).
 
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -17,8 +18,8 @@ use std::time::Duration;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// How long tasks may take to finish after the token fired: long enough to write a checkpoint to a slow
-/// disk. What is not written then is read again at the next start.
+/// How long tasks may take to finish after the token is cancelled: long enough to write a checkpoint to a
+/// slow disk. What is not written then is read again at the next start.
 pub const GRACE: Duration = Duration::from_secs(4);
 
 /// How long after the first signal the process exits, whatever its threads do.
@@ -27,73 +28,73 @@ pub const END_AFTER: Duration = Duration::from_millis(4_700);
 /// Exit status after the second signal: that of a program ended by SIGINT.
 pub const EXIT_CODE_FORCED: i32 = 130;
 
-/// Exit status of a process whose threads were still at work [`END_AFTER`] the first signal.
+/// Exit status of a process with tasks still running [`END_AFTER`] the first signal.
 pub const EXIT_CODE_STUCK: i32 = 1;
 
-/// What a task fails with.
+/// Error of a task.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a daemon ended other than as asked.
+/// Why a daemon ended unexpectedly.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A task failed.
+    /// A task returned an error.
     #[error("task {task} failed: {failure}")]
     Failed {
-        /// Its name.
+        /// Name of the task.
         task: &'static str,
-        /// With what.
         failure: Failure,
     },
     /// A task panicked.
     #[error("task {task} panicked: {message}")]
     Panicked {
-        /// Its name.
+        /// Name of the task.
         task: &'static str,
-        /// What it said.
+        /// Panic message.
         message: String,
     },
-    /// A task ended unasked.
+    /// A task ended before the shutdown.
     #[error("task {task} ended by itself; it should run until shutdown")]
     Left {
-        /// Its name.
+        /// Name of the task.
         task: &'static str,
     },
-    /// Tasks were still at work when the grace period was over; they were aborted.
+    /// Tasks were still running when the grace period was over; they were aborted.
     #[error("still at work {} s after shutdown, aborted: {}", grace.as_secs_f32(), tasks.join(", "))]
     Stuck {
-        /// Their names.
+        /// Names of the tasks.
         tasks: Vec<&'static str>,
-        /// How long they were given.
+        /// Length of the grace period.
         grace: Duration,
     },
 }
 
-/// The two signals that end a daemon, caught from the moment this exists.
+/// Handlers of the two signals that end a daemon, installed when this is created.
 pub struct Signals(signal_hook::iterator::Signals);
 
-/// That the signals are obeyed. Dropped, the first one has no effect any more.
+/// Guard of the thread that waits for the first signal. After it is dropped, the first signal has no effect.
 pub struct Obeying(Handle);
 
 impl Signals {
-    /// Catch SIGINT and SIGTERM from now on.
+    /// Install the handlers of SIGINT and SIGTERM.
     ///
     /// # Errors
-    /// If the system refuses the handlers.
+    /// If the operating system refuses the handlers.
     pub fn catch() -> io::Result<Signals> {
         let has_come = Arc::new(AtomicBool::new(false));
         for number in [SIGINT, SIGTERM] {
-            // In this order: the first signal finds the flag unset and sets it.
+            // The order matters: the first signal must find the flag unset, and then set it.
             flag::register_conditional_shutdown(number, EXIT_CODE_FORCED, Arc::clone(&has_come))?;
             flag::register(number, Arc::clone(&has_come))?;
         }
         signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map(Signals)
     }
 
-    /// Fire `shutdown` at the first signal, on a thread of its own: those of the daemon may be held up.
+    /// Cancel `shutdown` at the first signal, on a dedicated thread, because the daemon's threads may be
+    /// blocked.
     ///
     /// # Errors
-    /// If there is no thread to be had.
+    /// If the thread cannot be created.
     pub fn obey(mut self, shutdown: CancellationToken) -> io::Result<Obeying> {
         let handle = self.0.handle();
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
@@ -102,7 +103,7 @@ impl Signals {
             tracing::info!(signal = name, "shutting down; the same again ends the program at once");
             shutdown.cancel();
             std::thread::sleep(END_AFTER);
-            // Nothing can be done about a standard error that is gone.
+            // If standard error is closed, nothing can be done.
             let secs = END_AFTER.as_secs_f32();
             let _ = writeln!(io::stderr(), "visperf: still at work {secs} s after {name}, exiting");
             std::process::exit(EXIT_CODE_STUCK);
@@ -126,13 +127,13 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// No tasks yet; they are to end when `shutdown` fires.
+    /// Create an empty set of tasks, which end when `shutdown` is cancelled.
     #[must_use]
     pub fn new(shutdown: CancellationToken) -> Tasks {
         Tasks { shutdown, set: JoinSet::new(), names: BTreeMap::new() }
     }
 
-    /// Run a task that ends when the token fires.
+    /// Spawn a task that ends when the token is cancelled.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -145,7 +146,7 @@ impl Tasks {
         self.names.insert(id, name);
     }
 
-    /// As [`Tasks::spawn`], of a task in which nothing can go wrong but its own defects.
+    /// As [`Tasks::spawn`], for a task that cannot fail except by a panic.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -156,15 +157,15 @@ impl Tasks {
         });
     }
 
-    /// Wait until the token fires or a task ends without being asked, which fires the token; then give
-    /// the rest `grace` to finish and abort what has not.
+    /// Wait until the token is cancelled or a task ends early, which cancels the token; then give the
+    /// remaining tasks `grace` to finish, and abort the others.
     ///
     /// # Errors
-    /// The first thing that went wrong; later ones are logged. No task is left in any case.
+    /// The first error; later ones are logged. No task is left running in any case.
     pub async fn run(mut self, grace: Duration) -> Result<(), Error> {
         let shutdown = self.shutdown.clone();
         let first = tokio::select! {
-            // A task that ended because the token fired must not be taken for one that left by itself.
+            // A task that ended because the token was cancelled must not count as one that ended early.
             biased;
             () = shutdown.cancelled() => Ok(()),
             Some(ended) = self.set.join_next_with_id() => {
@@ -227,7 +228,7 @@ impl Tasks {
     }
 }
 
-/// Whether the tasks have been asked to end.
+/// Whether the shutdown was requested.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Yes,

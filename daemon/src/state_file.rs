@@ -1,8 +1,9 @@
-//! Files of a state folder: opened without following links.
+//! Files of a state folder, opened without following symbolic links.
 //!
-//! Rule: only a regular file is opened. A link, a pipe or a device in its place is refused, and the target of a link is not touched:
-//! another user may have laid it there to make a daemon of root overwrite a file.
-//! Not here: the folder itself (`state_folder`), files that an operator names, which may be links, and what is in the files.
+//! Rule: only a regular file is opened. A link, a pipe or a device in its place is refused, and the target of
+//! a link is not touched: another user may have created it to make a daemon of root overwrite a file.
+//! Not here: the folder itself (`state_folder`); files that an operator names, which may be links; the
+//! content of the files.
 
 use rustix::fs::{Mode, OFlags, openat};
 use std::fs::{File, OpenOptions};
@@ -11,12 +12,12 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Open a file of a state folder as `options` say, which may create it; they are given the flags that refuse a link.
+/// Open or create a file of a state folder with `options`, to which the flags that refuse a link are added.
 ///
 /// # Errors
-/// As [`OpenOptions::open`]; with [`io::ErrorKind::InvalidInput`] if there is something else than a regular file.
+/// As [`OpenOptions::open`]; [`io::ErrorKind::InvalidInput`] if it is not a regular file.
 pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    // Without NONBLOCK a pipe would block the daemon; for a regular file it means nothing.
+    // Without NONBLOCK, opening a pipe would block the daemon; for a regular file it has no effect.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let opened = options.custom_flags(flags.bits().cast_signed()).open(path);
     opened.map_err(explained).and_then(regular)
@@ -30,7 +31,8 @@ pub fn open_to_read(path: &Path) -> io::Result<File> {
     open(path, OpenOptions::new().read(true))
 }
 
-/// Read a file of a state folder, at most `len_max` bytes and one more, which shows that it is too long; `None` if there is none.
+/// Read a file of a state folder, at most `len_max` bytes and one more, which shows that it is too long;
+/// `None` if there is no file.
 ///
 /// # Errors
 /// As [`open`], or if it cannot be read.
@@ -44,16 +46,16 @@ pub fn read(path: &Path, len_max: u64) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Open the folder `path` so that files below it can be opened whatever happens to the path.
+/// Open the folder `path`, so that files below it can be opened even if the path changes.
 ///
 /// # Errors
-/// If the system refuses, or it is no folder.
+/// If it cannot be opened or is not a folder.
 pub fn open_folder(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
-/// Open the file `name` below an open folder for reading: no part of the name may be a link.
+/// Open the file `name` below an open folder for reading: no component of the name may be a link.
 ///
 /// # Errors
 /// As [`open`].
@@ -69,7 +71,7 @@ pub fn open_below(folder: &OwnedFd, name: &Path) -> io::Result<File> {
     regular(File::from(at))
 }
 
-/// ELOOP is what the system answers to NOFOLLOW and a link; its own text speaks of many links.
+/// The kernel returns ELOOP for NOFOLLOW and a link; the text of that error speaks of many links.
 fn explained(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => {

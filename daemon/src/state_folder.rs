@@ -1,8 +1,9 @@
-//! State folder of a daemon: made, checked at the start, and watched.
+//! State folder of a daemon: created, checked at the start, and watched.
 //!
-//! Rules: a folder that others can write, or that belongs to another user, is refused: its owner could replace every file in it.
-//! The folder that an operator names may be a link, which is resolved once; a folder below it may not.
-//! Not here: the files in it (`state_file`), where it is by default.
+//! Rules: a folder that other users can write, or that belongs to another user, is refused, because its files
+//! could be replaced. The folder that an operator names may be a symbolic link, which is resolved once; a
+//! folder below it may not.
+//! Not here: the files in it (`state_file`), its default path.
 
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -16,42 +17,38 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The system refused.
+    /// The operating system returned an error.
     #[error("cannot {action} the state folder {}: {error}", path.display())]
     System {
-        /// What was tried.
+        /// Failed operation.
         action: &'static str,
-        /// On which folder.
         path: PathBuf,
-        /// What the system answered.
         error: io::Error,
     },
-    /// It is something else.
+    /// The path is not a folder.
     #[error("{}: expected a folder, found {found}; find out how it came there, and remove it", path.display())]
     Kind {
-        /// Which path.
         path: PathBuf,
-        /// What is there.
+        /// What is at the path.
         found: &'static str,
     },
-    /// Its owner could replace what is in it.
+    /// The folder belongs to another user.
     #[error("the state folder {} belongs to user {found}, expected user {expected}, who runs this, or root; {}",
         path.display(), owner_hint(path, *found, *expected))]
     Owner {
-        /// Which folder.
         path: PathBuf,
-        /// Its owner.
+        /// User id of the owner.
         found: u32,
-        /// The user of this process.
+        /// User id of this process.
         expected: u32,
     },
-    /// Others could replace what is in it.
+    /// Other users can write to the folder.
     #[error("the state folder {} has mode {mode:04o}, expected one that group and others cannot write: they could have \
         replaced the files in it; look at what is in it, then type `chmod go-w {}`", path.display(), path.display())]
     Mode {
-        /// Which folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// Its permissions.
+        /// Permissions of the folder.
         mode: u32,
     },
 }
@@ -72,29 +69,31 @@ fn owner_hint(path: &Path, found: u32, expected: u32) -> String {
     }
 }
 
-/// Make the state folder, for its owner only, if it is not there, and check it; its path without links.
+/// Create the state folder, accessible to its owner only, if it does not exist, and check it. Returns its
+/// path without links.
 ///
 /// # Errors
-/// If it cannot be made or is not to be used.
+/// If it cannot be created or must not be used.
 pub fn prepare(path: &Path) -> Result<PathBuf, Error> {
     make(path)?;
     check(path)
 }
 
-/// Check a state folder that is there; its path without links.
+/// Check an existing state folder. Returns its path without links.
 ///
 /// # Errors
-/// If it is not to be used.
+/// If it must not be used.
 pub fn check(path: &Path) -> Result<PathBuf, Error> {
     let resolved = path.canonicalize().map_err(system("look at", path))?;
     check_itself(&resolved)?;
     Ok(resolved)
 }
 
-/// Make a folder below the state folder, for its owner only, if it is not there, and check it: it may not be a link.
+/// Create a folder below the state folder, accessible to its owner only, if it does not exist, and check it:
+/// it may not be a link.
 ///
 /// # Errors
-/// If it cannot be made or is not to be used.
+/// If it cannot be created or must not be used.
 pub fn prepare_below(path: &Path) -> Result<(), Error> {
     match check_itself(path) {
         Err(Error::System { error, .. }) if error.kind() == io::ErrorKind::NotFound => {}
@@ -125,7 +124,7 @@ fn check_rights(path: &Path, found: u32, expected: u32, mode: u32) -> Result<(),
     if found != expected && found != 0 {
         return Err(Error::Owner { path: path.to_owned(), found, expected });
     }
-    // A sticky folder is refused, too: others cannot replace files there, but lay new ones.
+    // A sticky folder is refused, too: other users cannot replace files in it, but can create new ones.
     if mode & 0o022 != 0 {
         return Err(Error::Mode { path: path.to_owned(), mode: mode & 0o7777 });
     }
@@ -137,14 +136,15 @@ fn system(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error 
     move |error| Error::System { action, path, error }
 }
 
-/// Paths that must stay what they were: a running daemon notices by them that its state folder was removed or replaced.
+/// Paths that must not change: a running daemon detects by them that its state folder was removed or
+/// replaced.
 #[derive(Debug)]
 pub struct Landmarks(Vec<Landmark>);
 
 #[derive(Debug)]
 struct Landmark {
     path: PathBuf,
-    /// Held open, so that the file system gives its inode to no other file meanwhile.
+    /// Held open, so that the file system does not reuse its inode meanwhile.
     opened: OwnedFd,
 }
 
@@ -152,7 +152,7 @@ struct Landmark {
 type Identity = (u64, u64);
 
 impl Landmarks {
-    /// Those of the paths that are there now: folders, and files that are never replaced.
+    /// Record the existing paths among these: folders, and files that are never replaced.
     #[must_use]
     pub fn of(paths: impl IntoIterator<Item = PathBuf>) -> Landmarks {
         let found = |path: PathBuf| {
@@ -163,7 +163,7 @@ impl Landmarks {
         Landmarks(paths.into_iter().filter_map(found).collect())
     }
 
-    /// The first path that is not what it was, and why in a few words.
+    /// The first path that has changed, and the reason as short text.
     #[must_use]
     pub fn missing(&self) -> Option<(&Path, String)> {
         self.0.iter().find_map(|landmark| {

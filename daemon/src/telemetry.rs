@@ -1,7 +1,7 @@
-//! The log of a daemon: tracing events, on standard error.
+//! Log of a daemon: tracing events, on standard error.
 //!
-//! Rule: standard output belongs to a command's answer, so nothing is ever written there. What is logged
-//! is chosen by [`FILTER_VARIABLE`] or, where it is unset, by the program.
+//! Rule: standard output is reserved for the output of a command, so the log never uses it.
+//! [`FILTER_VARIABLE`] selects what is logged or, where it is unset, the program.
 //! Not here: metrics about the daemon (they are samples like any other).
 
 use std::io;
@@ -14,13 +14,13 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// Environment variable that chooses the log levels, such as `info,sensor=debug`.
 pub const FILTER_VARIABLE: &str = "VISPERF_LOG";
 
-/// How each event is written.
+/// Output format of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
-    /// A line for people.
+    /// One line of text per event.
     #[default]
     Human,
-    /// A JSON object a line, for a log collector.
+    /// One JSON object per line, for a log collector.
     Json,
 }
 
@@ -28,29 +28,29 @@ pub enum Form {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The filter cannot be read.
+    /// The filter is invalid.
     #[error(
         "{origin} is {text:?}; expected a level (error, warn, info, debug, trace, off) or a list such as \
          info,sensor=debug ({reason})"
     )]
     Filter {
-        /// Who gave it: the variable's name, or the program.
+        /// Origin of the filter: the variable's name, or the program.
         origin: &'static str,
-        /// What was given.
+        /// Text of the filter.
         text: String,
-        /// What the parser says.
+        /// Error of the parser.
         reason: String,
     },
-    /// This process has telemetry already.
+    /// Telemetry was already started in this process.
     #[error("telemetry was started twice in this process")]
     Started,
 }
 
-/// Write the events of this process to standard error from now on. [`FILTER_VARIABLE`] decides which;
-/// where it is unset or empty, `default_filter` does.
+/// Start to log the events of this process to standard error. [`FILTER_VARIABLE`] is the filter; where it is
+/// unset or empty, `default_filter` is.
 ///
 /// # Errors
-/// If the filter cannot be read or telemetry has been started before; nothing has changed then.
+/// If the filter is invalid or telemetry was already started; nothing has changed then.
 pub fn start(form: Form, default_filter: &str) -> Result<(), Error> {
     let (origin, text) = match std::env::var(FILTER_VARIABLE) {
         Ok(text) if !text.trim().is_empty() => (FILTER_VARIABLE, text),
@@ -66,7 +66,7 @@ pub fn start(form: Form, default_filter: &str) -> Result<(), Error> {
 
 fn filter(origin: &'static str, text: &str) -> Result<EnvFilter, Error> {
     let refused = |reason: String| Error::Filter { origin, text: text.to_owned(), reason };
-    // The parser takes a misspelt level for the name of a part of the program, of which then everything is logged.
+    // The parser takes a misspelt level for the name of a target, which then logs everything.
     let is_level = |word: &str| word.parse::<tracing_subscriber::filter::LevelFilter>().is_ok();
     let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
     if let Some(word) = words.clone().find(|word| !word.contains(['=', '[', ':']) && !is_level(word)) {
@@ -81,7 +81,8 @@ fn human<W>(filter: EnvFilter, writer: W) -> impl Subscriber + Send + Sync
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    // No colours: the reader is as often journald as a terminal, and log text may hold escape codes.
+    // No colours: the log is as often read by journald as on a terminal, and log text may contain escape
+    // codes.
     let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer);
     tracing_subscriber::registry().with(filter).with(lines)
 }

@@ -1,5 +1,5 @@
-//! Real signals to a real process: the test starts itself again as a daemon with one task that drains
-//! when asked to, and signals that.
+//! Real signals to a real process: the test starts itself again as a daemon with one task that drains at
+//! shutdown, and sends signals to that.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 const ROLE: &str = "VISPERF_TEST_ROLE";
 
-/// Not a test of its own: what the child runs. Without the variable it does nothing.
+/// Not a test itself: the code of the child process. Without the variable it does nothing.
 #[test]
 fn child() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -26,7 +26,7 @@ fn child() {
             println!("draining");
             match role.as_str() {
                 "slow" => std::future::pending::<()>().await,
-                // Holds up a thread of the runtime, and its end.
+                // Blocks a thread of the runtime, and so its shutdown.
                 "held" => std::thread::park(),
                 _ => {}
             }
@@ -75,7 +75,7 @@ fn a_thread_that_is_held_up_does_not_keep_the_process() {
     assert!(text.contains("still at work 4.7 s after SIGTERM"), "{text}");
 }
 
-#[allow(clippy::disallowed_methods)] // Only a process of its own can be sent a signal that ends it.
+#[allow(clippy::disallowed_methods)] // Only a separate process can be sent a signal that ends it.
 fn start(role: &str) -> (Child, BufReader<ChildStdout>) {
     let mut child = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child", "--nocapture"])

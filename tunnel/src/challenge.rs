@@ -1,4 +1,5 @@
-//! Challenge and response without HTTP: both ends prove that they know one secret, inside an encrypted connection.
+//! Challenge and response without HTTP: both ends prove that they know a secret, inside an encrypted
+//! connection.
 //!
 //! ```text
 //! asker  ── name, 32 random bytes ──▶ holder
@@ -8,13 +9,14 @@
 //!
 //! tag = HMAC(secret, role label ‖ algorithm ‖ both random parts ‖ both names ‖ binding)
 //! ```
-//! The asker proves first: a holder that did would give any asker something to guess the secret by.
+//! The asker proves first: a holder that proved first would give any asker material to guess the secret
+//! offline.
 //!
-//! Pure; callers pass the random parts and the binding: what belongs to this one encrypted connection alone ([`binding`]).
-//! Rules: every part is preceded by its length, so that no two lists of parts give one
-//! text; the two roles have labels of their own, so that what one end said proves nothing when it is sent back to it;
-//! a tag of MD5 never stands for one of SHA-256.
-//! Not here: who has which secret, and what it gives (`proxy`).
+//! Pure; callers pass the random parts and the binding: data that is unique to this encrypted connection
+//! ([`binding`]). Rules: every part is prefixed with its length, so that two different lists of parts never
+//! give the same text; the two roles have different labels, so that a proof sent back to its sender proves
+//! nothing; a tag of MD5 is never accepted for one of SHA-256.
+//! Not here: the accounts with their secrets and permissions (`proxy`).
 
 use crate::hash::{Algorithm, Tag};
 use wire::entering::NONCE_LEN_BYTES;
@@ -22,9 +24,10 @@ use wire::entering::NONCE_LEN_BYTES;
 /// Longest name, in bytes.
 pub const NAME_LEN_MAX_BYTES: usize = 128;
 
-/// What ties a proof to one encrypted connection: the keys that its two ends proved to each other in its handshake, by TLS or Noise.
-/// A hash of that handshake would do the same; libp2p gives none. It holds as much where the asker's
-/// key is drawn for this connection: no other connection has both keys, and an attacker in between has keys of its own.
+/// Channel binding: ties a proof to one encrypted connection by the keys that its two ends authenticated in
+/// the handshake of TLS or Noise. A hash of the handshake would do the same, but libp2p exposes none. The
+/// binding holds even if the asker's key is generated for this connection: no other connection has both keys,
+/// and an attacker in the middle has keys of its own.
 #[must_use]
 pub fn binding(asker: &[u8; 32], holder: &[u8; 32]) -> [u8; 64] {
     let mut both = [0; 64];
@@ -33,12 +36,12 @@ pub fn binding(asker: &[u8; 32], holder: &[u8; 32]) -> [u8; 64] {
     both
 }
 
-/// Which end proves.
+/// End that gives the proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Who connected.
+    /// The end that connected.
     Asker,
-    /// Who keeps the accounts.
+    /// The end that stores the accounts.
     Holder,
 }
 
@@ -51,20 +54,20 @@ impl Role {
     }
 }
 
-/// What both ends know before they prove anything.
+/// Inputs that both ends know before they prove anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange<'a> {
-    /// By which hash: what the account is marked for, not what a client requested.
+    /// Hash of the account, as its operator marked it, not as a client requested it.
     pub algorithm: Algorithm,
-    /// The account's name.
+    /// Name of the account.
     pub asker: &'a str,
-    /// The name of who keeps the accounts: its realm.
+    /// Name of the holder: its realm.
     pub holder: &'a str,
-    /// What the asker drew.
+    /// Random bytes of the asker.
     pub asker_nonce: &'a [u8; NONCE_LEN_BYTES],
-    /// What the holder drew.
+    /// Random bytes of the holder.
     pub holder_nonce: &'a [u8; NONCE_LEN_BYTES],
-    /// What only this encrypted connection has.
+    /// Channel binding: data that only this encrypted connection has.
     pub binding: &'a [u8],
 }
 
@@ -72,25 +75,25 @@ pub struct Exchange<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Both drew the same: one sends back what the other said.
+    /// Both nonces are equal: one end reflects the other's messages.
     #[error("expected a random part of the other end's own, found this end's")]
     Reflected,
-    /// A name beyond [`NAME_LEN_MAX_BYTES`].
+    /// A name is longer than [`NAME_LEN_MAX_BYTES`].
     #[error("expected names of at most {NAME_LEN_MAX_BYTES} bytes, found a longer one")]
     Name,
-    /// Nothing ties it to the connection.
+    /// The binding is empty.
     #[error("expected what binds it to the connection, found nothing")]
     Unbound,
-    /// Another secret, another connection, or another role.
+    /// The secret, the connection or the role is another one.
     #[error("the other end did not prove that it knows the secret")]
     Unproved,
 }
 
 impl Exchange<'_> {
-    /// The proof of one end.
+    /// Compute the proof of one end.
     ///
     /// # Errors
-    /// If the exchange itself is unsound.
+    /// If the exchange is unsound.
     pub fn prove(&self, secret: &[u8], role: Role) -> Result<Tag, Error> {
         if self.asker_nonce == self.holder_nonce {
             return Err(Error::Reflected);
@@ -116,10 +119,10 @@ impl Exchange<'_> {
         Ok(self.algorithm.tag(secret, &framed))
     }
 
-    /// Whether `proof` is the one that the end in `role` gives; it takes as long whether it is or not.
+    /// Check the proof of the end in `role`, in constant time.
     ///
     /// # Errors
-    /// If it is not.
+    /// If the proof is wrong or the exchange is unsound.
     pub fn check(&self, secret: &[u8], role: Role, proof: &[u8]) -> Result<(), Error> {
         if self.prove(secret, role)?.fits(proof) { Ok(()) } else { Err(Error::Unproved) }
     }

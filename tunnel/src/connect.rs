@@ -1,56 +1,57 @@
-//! HTTP CONNECT (RFC 9110, section 9.3.6): asking a site's own proxy for a connection to the outside.
+//! HTTP CONNECT (RFC 9110, section 9.3.6): requests a connection to the outside from a site's own HTTP proxy.
 //!
 //! ```text
-//! CONNECT proxy.example:443 HTTP/1.1 ──▶ 2xx: from here on the connection is to proxy.example
+//! CONNECT proxy.example:443 HTTP/1.1 ──▶ 2xx: the connection now leads to proxy.example
 //!                                    ◀── 407, Proxy-Authenticate: Digest … or Basic …
-//! the same with Proxy-Authorization  ──▶ on a connection of its own, for the first may have been closed
+//! the same with Proxy-Authorization  ──▶ on a new connection, because the first may have been closed
 //! ```
 //! Pure; callers pass a fresh client nonce with each request, and the head of each answer.
-//! Rules: a login is sent to who asked for one, and no oftener than [`REQUESTS_MAX`]; Digest goes before Basic. What is
-//! sent by Basic can be read on the way to that proxy: that is the site's own choice, and nothing of ours rests on it.
-//! Not here: sockets; what is said on the connection afterwards.
+//! Rules: credentials are sent only after the HTTP proxy requests them, in at most [`REQUESTS_MAX`] requests;
+//! Digest is preferred to Basic. Basic credentials can be read in transit: the site chose that, and the
+//! security of visperf does not depend on them.
+//! Not here: sockets; the protocol on the connection afterwards.
 
 use crate::digest::client::{Client, Error as DigestError, Login};
 use crate::digest::header::of_scheme;
 use data_encoding::BASE64;
 
-/// Most requests for one connection: without a login, with one, and again by a new nonce.
+/// Most requests for one connection: without credentials, with them, and again with a new nonce.
 pub const REQUESTS_MAX: usize = 3;
 
-/// Longest head of an answer that is read, in bytes.
+/// Longest header of an answer that is read, in bytes.
 pub const HEAD_LEN_MAX_BYTES: usize = 16 << 10;
 
-/// Why there is no connection.
+/// Why the connection failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What answers speaks something else.
+    /// The answer is not HTTP.
     #[error("expected the answer of an HTTP proxy, found something else")]
     Form,
-    /// It wants to know who asks.
+    /// The HTTP proxy requires a login, and none is configured.
     #[error("the HTTP proxy asks for a login, and none is configured")]
     NoLogin,
-    /// The login is wrong.
+    /// The HTTP proxy rejects the login.
     #[error("the HTTP proxy does not take the login")]
     Refused,
-    /// It asks for a login of another kind.
+    /// The HTTP proxy requires an unsupported kind of login.
     #[error("the HTTP proxy asks for a login that is neither Digest nor Basic")]
     Scheme,
-    /// It does not connect there.
+    /// The HTTP proxy answered with this status.
     #[error("the HTTP proxy answered with status {0}")]
     Status(u16),
 }
 
-/// What to do next.
+/// Next step of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// What follows on this connection is the other end's.
+    /// The connection is established; the following bytes come from the target.
     Through,
-    /// Ask again, on another connection.
+    /// Send the next request, on another connection.
     Again,
 }
 
-/// One connection that is asked for.
+/// State of one CONNECT.
 #[derive(Debug)]
 pub struct Connect {
     target: String,
@@ -66,13 +67,13 @@ enum By {
 }
 
 impl Connect {
-    /// To `target`, `HOST:PORT`.
+    /// Connect to `target`, `HOST:PORT`.
     #[must_use]
     pub fn new(target: String, login: Option<Login>) -> Connect {
         Connect { target, login, by: By::Nothing }
     }
 
-    /// The next request.
+    /// The next request, as text.
     pub fn request(&mut self, cnonce: &str) -> String {
         let target = &self.target;
         let said = match (&mut self.by, &self.login) {
@@ -87,7 +88,7 @@ impl Connect {
         format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{said}\r\n")
     }
 
-    /// The head of the answer came, up to its empty line.
+    /// Process the header of an answer, up to its empty line.
     ///
     /// # Errors
     /// If a retry cannot succeed.

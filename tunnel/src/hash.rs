@@ -1,8 +1,10 @@
-//! The hashes by which a secret is proved, plain and keyed: SHA-256, and MD5 for accounts that have nothing else.
+//! Hash functions for proofs of a secret, plain and keyed: SHA-256, and MD5 for accounts that have nothing
+//! else.
 //!
-//! Pure. Rule: MD5 is never used as a keyed hash by putting a secret in front of data; keyed is HMAC (RFC 2104), for
-//! both. Its collisions do not touch HMAC or Digest, but nothing new should rest on it (RFC 6151).
-//! Not here: what is hashed (`digest`, `challenge`).
+//! Pure. Rule: keyed hashes are HMAC (RFC 2104), for both functions; MD5 is never keyed by prepending the
+//! secret to the data. Collisions of MD5 do not affect HMAC or Digest, but new uses should avoid it (RFC
+//! 6151).
+//! Not here: the hashed data (`digest`, `challenge`).
 
 use data_encoding::HEXLOWER;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -11,34 +13,33 @@ use sha2::{Digest as _, Sha256};
 use std::fmt;
 use subtle::ConstantTimeEq as _;
 
-/// Which hash.
+/// Hash function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
-    /// The weaker: for accounts taken over from older systems.
+    /// Weak; for accounts imported from older systems.
     Md5,
-    /// The usual one.
+    /// The default.
     Sha256,
 }
 
-/// What a keyed hash gives. Comparing two takes as long whatever they hold.
+/// Result of a keyed hash. Comparison takes constant time.
 #[derive(Clone)]
 pub struct Tag(Vec<u8>);
 
 impl Tag {
-    /// As it travels.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Its first `len_bytes` (RFC 2104, section 5).
+    /// Truncate to the first `len_bytes` (RFC 2104, section 5).
     #[must_use]
     pub fn cut(mut self, len_bytes: usize) -> Tag {
         self.0.truncate(len_bytes);
         self
     }
 
-    /// Whether `other` is the same, in a time that depends on its length alone.
+    /// Whether `other` is equal, in a time that depends only on its length.
     #[must_use]
     pub fn fits(&self, other: &[u8]) -> bool {
         self.0.as_slice().ct_eq(other).into()
@@ -52,7 +53,7 @@ impl fmt::Debug for Tag {
 }
 
 impl Algorithm {
-    /// Its name in HTTP Digest (RFC 7616, section 6.1).
+    /// Name of the algorithm in HTTP Digest (RFC 7616, section 6.1).
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -61,7 +62,7 @@ impl Algorithm {
         }
     }
 
-    /// The one of that name, in whatever case.
+    /// Look up an algorithm by its name, ignoring case.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Algorithm> {
         [Algorithm::Md5, Algorithm::Sha256].into_iter().find(|known| known.name().eq_ignore_ascii_case(name))
@@ -76,7 +77,7 @@ impl Algorithm {
         }
     }
 
-    /// The hash of `parts`, one after the other, in lower-case hexadecimal digits.
+    /// Hash the concatenated `parts`, as lower-case hexadecimal digits.
     #[must_use]
     pub fn hash_hex(self, parts: &[&str]) -> String {
         match self {
@@ -93,7 +94,7 @@ impl Algorithm {
         }
     }
 
-    /// The keyed hash (HMAC, RFC 2104) of `parts`, one after the other.
+    /// Keyed hash (HMAC, RFC 2104) of the concatenated `parts`.
     #[must_use]
     pub fn tag(self, key: &[u8], parts: &[&[u8]]) -> Tag {
         match self {

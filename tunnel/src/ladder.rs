@@ -1,58 +1,61 @@
-//! Which way to a proxy is tried, and when: a ladder of rungs, the one that worked before first.
+//! Schedule of the transports to a proxy: a ladder that starts the transport that worked before first.
 //!
 //! ```text
-//! nothing known    direct at once · WebSocket after 1 s · polling after 3 s     whichever stands first is used
+//! nothing known    direct at once · WebSocket after 1 s · polling after 3 s     the first that connects is used
 //! polling worked   polling at once · direct after 1 s · WebSocket after 2 s
 //! ```
-//! Pure; callers pass the time. Every rung is tried within [`SPREAD_MAX`], so that a cold start ends in time. Invariant: what
-//! is remembered is bounded, and forgotten after [`REMEMBERED_FOR`], so that a better way is found again.
-//! Not here: dialling; the site's own HTTP proxy, which stands under each rung where there is one (`connect`).
+//! Pure; callers pass the time. Every transport is started within [`SPREAD_MAX`], which bounds a cold start.
+//! Invariant: the memory is bounded, and entries expire after [`REMEMBERED_FOR`], so that a better transport
+//! is found again.
+//! Not here: dialling; the site's own HTTP proxy, which can be below each transport (`connect`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::time::Moment;
 
-/// Between two rungs: a round trip around the world and a handshake, so that the better one wins where it works.
+/// Delay between two transports: a round trip around the world and a handshake, so that the better one wins
+/// where it works.
 const STEP: Duration = Duration::from_secs(1);
 
-/// Before requests and answers are tried: they cost the proxy most.
+/// Delay of polling: it costs the proxy most.
 const BEFORE_POLLING: Duration = Duration::from_secs(3);
 
-/// The last rung is started within so long.
+/// The last transport is started within this time.
 pub const SPREAD_MAX: Duration = Duration::from_secs(4);
 
-/// How long a way that worked goes first.
+/// How long the transport that worked goes first.
 pub const REMEMBERED_FOR: Duration = Duration::from_secs(600);
 
-/// Most places of which that is remembered: as many as are dialled.
+/// Most destinations with a remembered transport: as many as are dialled.
 pub const REMEMBERED_MAX: usize = 256;
 
-/// How a connection is made.
+/// Transport of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rung {
-    /// TCP to the other end.
+    /// Direct TCP.
     Direct,
-    /// The same where only both ends' dialling at one moment leads through what stands before them; a circuit comes before it.
+    /// TCP by simultaneous open through NATs and firewalls at both ends, coordinated over an existing
+    /// circuit.
     Punched,
-    /// A circuit through a proxy, with which a connection stands by another rung.
+    /// A circuit through a proxy.
     Circuit,
-    /// A WebSocket within HTTPS.
+    /// A WebSocket over HTTPS.
     WebSocket,
     /// TCP through the site's own HTTP proxy.
     Connect,
-    /// Requests and answers of HTTPS.
+    /// Polling by HTTPS requests and answers.
     Polling,
 }
 
 impl Rung {
-    /// All of them, in the order of the ladder.
+    /// All transports, in the order of the ladder.
     pub const ALL: [Rung; 6] =
         [Rung::Direct, Rung::Punched, Rung::Circuit, Rung::WebSocket, Rung::Connect, Rung::Polling];
 
-    /// Those that lead to a proxy itself.
+    /// The transports to a proxy itself.
     pub const TO_PROXY: [Rung; 3] = [Rung::Direct, Rung::WebSocket, Rung::Polling];
 
-    /// For people and figures.
+    /// Name in outputs and counters.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -65,7 +68,7 @@ impl Rung {
         }
     }
 
-    /// How long it is put off where nothing is known.
+    /// Delay if nothing is known about the destination.
     const fn usual(self) -> Duration {
         match self {
             Rung::Direct | Rung::Punched | Rung::Circuit | Rung::Connect => Duration::ZERO,
@@ -81,14 +84,14 @@ struct Worked {
     at: Moment,
 }
 
-/// What worked, of each place.
+/// Transports that worked, by destination.
 #[derive(Debug, Default)]
 pub struct Ladder {
     worked: BTreeMap<String, Worked>,
 }
 
 impl Ladder {
-    /// How long to put `rung` to `place` off.
+    /// Delay before `rung` is tried to `place`.
     #[must_use]
     pub fn delay(&self, place: &str, rung: Rung, now: Moment) -> Duration {
         match self.best(place, now) {
@@ -98,14 +101,14 @@ impl Ladder {
         }
     }
 
-    /// What worked last at `place`, and not too long ago.
+    /// The transport that worked last to `place`, unless it has expired.
     #[must_use]
     pub fn best(&self, place: &str, now: Moment) -> Option<Rung> {
         let worked = self.worked.get(place)?;
         (now.since(worked.at) < REMEMBERED_FOR).then_some(worked.rung)
     }
 
-    /// A connection to `place` stands by `rung`.
+    /// Record a connection to `place` by `rung`.
     pub fn handle_standing(&mut self, place: &str, rung: Rung, now: Moment) {
         if !self.worked.contains_key(place) && self.worked.len() >= REMEMBERED_MAX {
             let oldest =
@@ -124,7 +127,7 @@ mod tests {
         Moment(Duration::from_secs(secs))
     }
 
-    /// The rungs to a proxy in the order in which they are started.
+    /// The transports to a proxy in the order in which they are started.
     fn order(ladder: &Ladder, now: Moment) -> Vec<Rung> {
         let mut all = Rung::TO_PROXY.to_vec();
         all.sort_by_key(|rung| ladder.delay("p:443", *rung, now));

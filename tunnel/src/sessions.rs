@@ -1,20 +1,21 @@
-//! Sessions of a proxy: how many carriers in all and of each source, found again by their tokens.
+//! Table of the carriers of a proxy: limits in all and per source, look-up by token.
 //!
-//! Pure; callers draw the tokens and say when a carrier ended. Invariant: each that was admitted leaves once; a source
-//! without carriers takes no space. Rule: a client that knows a token may resume its session, from any address: networks change
-//! those, and what is carried is encrypted for its two ends.
+//! Pure; callers generate the tokens and report when a carrier ended. Invariant: each admitted carrier is
+//! removed exactly once; a source without carriers takes no space. Rule: a client that knows a token may
+//! resume its carrier from any address: networks change addresses, and the carried bytes are encrypted end to
+//! end.
 //! Not here: the carriers (`carrier`), the sockets.
 
 use crate::carrier::frame::{Refused, Token};
 use std::collections::BTreeMap;
 
-/// Most carriers at a time: as many as there may be registrations, each with two windows of 1 MiB at worst.
+/// Most carriers: as many as registrations, each with two windows of 1 MiB in the worst case.
 pub const SESSIONS_MAX: usize = 1024;
 
-/// Most of one source: a whole site may sit behind one address.
+/// Most carriers of one source: a whole site may share one address.
 pub const SESSIONS_OF_SOURCE_MAX: usize = 256;
 
-/// The table; `S` is a source, `T` what is kept of each carrier.
+/// The table; `S` is a source, `T` the data stored for each carrier.
 #[derive(Debug)]
 pub struct Sessions<S, T> {
     open: BTreeMap<Token, (S, T)>,
@@ -29,10 +30,10 @@ impl<S: Ord, T> Default for Sessions<S, T> {
 }
 
 impl<S: Ord + Clone, T> Sessions<S, T> {
-    /// Whether one more of `source` may be opened: asked before anything is done for it.
+    /// Check whether `source` may open another carrier, before any work is done for it.
     ///
     /// # Errors
-    /// If there are as many as may be, in all or of it; that is counted.
+    /// If the limit in all or of the source is reached; the refusal is counted.
     pub fn check(&mut self, source: &S) -> Result<(), Refused> {
         let of_source = self.sources.get(source).copied().unwrap_or(0);
         if self.open.len() < SESSIONS_MAX && of_source < SESSIONS_OF_SOURCE_MAX {
@@ -42,10 +43,10 @@ impl<S: Ord + Clone, T> Sessions<S, T> {
         Err(Refused::Full)
     }
 
-    /// One more.
+    /// Insert a carrier.
     ///
     /// # Errors
-    /// As [`Sessions::check`]; or if the token is taken, which dice do not do.
+    /// As [`Sessions::check`]; or if the token is in use, which does not happen with random tokens.
     pub fn open(&mut self, token: Token, source: S, kept: T) -> Result<(), Refused> {
         self.check(&source)?;
         if self.open.contains_key(&token) {
@@ -56,15 +57,15 @@ impl<S: Ord + Clone, T> Sessions<S, T> {
         Ok(())
     }
 
-    /// What is kept of the carrier that `token` names.
+    /// The data stored for the carrier with this token.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such carrier.
     pub fn find(&self, token: Token) -> Result<&T, Refused> {
         self.open.get(&token).map(|(_, kept)| kept).ok_or(Refused::Unknown)
     }
 
-    /// It ended.
+    /// Remove a carrier that ended. Returns its data.
     pub fn close(&mut self, token: Token) -> Option<T> {
         let (source, kept) = self.open.remove(&token)?;
         if let Some(count) = self.sources.get_mut(&source) {
@@ -76,19 +77,18 @@ impl<S: Ord + Clone, T> Sessions<S, T> {
         Some(kept)
     }
 
-    /// How many there are.
+    /// Number of carriers.
     #[must_use]
     pub fn len(&self) -> usize {
         self.open.len()
     }
 
-    /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// How many were refused because there was no place.
+    /// Number of refusals because a limit was reached.
     #[must_use]
     pub fn refused_total(&self) -> u64 {
         self.refused_total

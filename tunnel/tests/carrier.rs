@@ -1,4 +1,5 @@
-//! Two carriers over a path that loses, doubles, swaps and cuts, and over an idle day; time is a number.
+//! Two carriers over a path that loses, duplicates, reorders and cuts, and over an idle day, in simulated
+//! time.
 
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -6,28 +7,28 @@ use std::time::Duration;
 use tunnel::carrier::{Carrier, KEEP_ALIVE, RESUME_MAX, WINDOW_BYTES};
 use wire::time::Moment;
 
-/// What happens next.
+/// Next event of the simulation.
 #[derive(Clone, Debug)]
 enum Step {
-    /// An end writes so many bytes.
+    /// An end writes this many bytes.
     Write(usize, usize),
-    /// An end's reader takes so many.
+    /// An end reads this many bytes.
     Read(usize, usize),
-    /// An end gives the path a piece of so many bytes at most.
+    /// An end gives the path a piece of at most this many bytes.
     Say(usize, usize),
-    /// The first piece that an end said arrives.
+    /// The oldest piece of an end arrives.
     Hear(usize),
     /// It is lost.
     Lose(usize),
-    /// It arrives, and stays under way.
+    /// It arrives, and a copy stays in transit.
     Double(usize),
-    /// It changes places with the next one.
+    /// It swaps places with the next one.
     Swap(usize),
-    /// The path is cut, and what is under way is lost.
+    /// The path is cut, and everything in transit is lost.
     Cut,
-    /// Another one carries it on.
+    /// Another path resumes the carrier.
     Resume,
-    /// So many milliseconds pass.
+    /// This many milliseconds pass.
     Pass(u64),
 }
 
@@ -47,7 +48,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The byte of that number in the stream of an end.
+/// The byte at this offset in the stream of an end.
 fn byte(end: usize, number: u64) -> u8 {
     (number.wrapping_mul(31).wrapping_add(number >> 8).wrapping_add(end as u64 * 7) % 251) as u8
 }
@@ -55,10 +56,10 @@ fn byte(end: usize, number: u64) -> u8 {
 struct Link {
     now: Moment,
     ends: [Carrier; 2],
-    /// What each end said, under way.
+    /// Pieces of each end in transit.
     said: [VecDeque<Vec<u8>>; 2],
     written: [u64; 2],
-    /// What each end's reader took.
+    /// Bytes read by each end.
     taken: [u64; 2],
     cut_since: Moment,
 }
@@ -118,7 +119,7 @@ impl Link {
             let was_carried = self.ends[at].is_carried();
             self.ends[at].handle_timeout(self.now);
             if was_carried && !self.ends[at].is_carried() {
-                // The shell sees the same at both ends.
+                // The shell sees the same error at both ends.
                 self.cut();
                 self.resume();
             }
@@ -161,7 +162,7 @@ impl Link {
         }
     }
 
-    /// From now on nothing is lost: until both have everything.
+    /// From now on nothing is lost: run until both ends have everything.
     fn settle(&mut self) {
         self.resume();
         for _ in 0..10_000 {
@@ -237,7 +238,7 @@ fn idle_tunnels_stand_for_a_day_and_say_little() {
 fn an_idle_path_that_dies_is_noticed_and_carried_on() {
     let mut link = Link::new();
     link.write(0, 10_000);
-    // What either says is lost from here on.
+    // Everything that either end sends is lost from here on.
     let mut noticed = None;
     while noticed.is_none() {
         let next = link.ends.iter().filter_map(Carrier::poll_timeout).min().expect("something is due");

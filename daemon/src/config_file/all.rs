@@ -1,9 +1,9 @@
-//! Every mistake of a configuration file, where its reader stops at the first.
+//! Reports all errors of a configuration file, although its parser stops at the first.
 //!
-//! Pure. What is refused is left out of the table and the rest is read again, until nothing is refused: so each
-//! mistake is reported with its place, and what is right can be looked at further. A key that must be there and was
-//! left out so is filled in, lest it be called missing.
-//! Not here: mistakes of syntax, after which nothing is certain: only the first of them is reported.
+//! Pure. An entry with an error is removed and the rest is parsed again, until no error is left: so each
+//! error is reported with its position, and the valid entries can be checked further. A required key that was
+//! removed in this way is filled in, so that it is not reported as missing.
+//! Not here: syntax errors. After one nothing is certain, so only the first is reported.
 
 use super::{ConfigError, load, refusal};
 use serde::de::DeserializeOwned;
@@ -13,24 +13,23 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-/// Most mistakes that are reported at a time.
+/// Most errors reported for one file.
 const MISTAKES_MAX: usize = 64;
 
-/// Placeholder for a text that is missing or cannot be used; a path, so that it may stand for one.
+/// Placeholder for a text that is missing or invalid; an absolute path, so that it is also valid as a path.
 const STAND_IN: &str = "/";
 
-/// The place of what is not in the text.
+/// Position of an entry that is not in the text.
 const NOWHERE: Range<usize> = usize::MAX..usize::MAX;
 
-/// A step from a table or list to what is in it.
+/// A step from a table or array to one of its elements.
 #[derive(Clone, Debug)]
 enum Step {
     Key(String),
     Number(usize),
 }
 
-/// As [`load`], with every mistake that can be found. The value is that of what is right, if anything can be made
-/// of it.
+/// As [`load`], but returns all errors that can be found, and the value of the valid entries if there is one.
 #[must_use]
 pub fn load_all<T: DeserializeOwned>(path: &Path, text: &str) -> (Option<T>, Vec<ConfigError>) {
     let Ok(root) = DeTable::parse(text) else {
@@ -63,7 +62,7 @@ pub fn load_all<T: DeserializeOwned>(path: &Path, text: &str) -> (Option<T>, Vec
     (None, mistakes)
 }
 
-/// Take the smallest entry in which a place lies out of its table. Returns the table's place and the key.
+/// Remove the smallest entry that contains the position. Returns the position of its table, and its key.
 fn leave_out(root: &mut Spanned<DeValue<'_>>, place: &Range<usize>) -> Option<(Range<usize>, String)> {
     let mut smallest: Option<(usize, Range<usize>, Vec<Step>, String)> = None;
     for_tables(root, &mut Vec::new(), &mut |table, at, way| {
@@ -81,7 +80,7 @@ fn leave_out(root: &mut Spanned<DeValue<'_>>, place: &Range<usize>) -> Option<(R
     Some((at, key))
 }
 
-/// Give the table at a place a key that it lacks. Returns whether there is such a table.
+/// Insert a missing key into the table at a position. Returns whether there is such a table.
 fn fill_in(root: &mut Spanned<DeValue<'_>>, place: &Range<usize>, key: String) -> bool {
     let mut found = None;
     for_tables(root, &mut Vec::new(), &mut |_, at, way| {
@@ -94,7 +93,7 @@ fn fill_in(root: &mut Spanned<DeValue<'_>>, place: &Range<usize>, key: String) -
     table.insert(Spanned::new(NOWHERE, Cow::Owned(key)), Spanned::new(NOWHERE, value)).is_none()
 }
 
-/// Show every table of a value, with its place and the way to it.
+/// Call `show` for every table in a value, with its position and its path.
 fn for_tables(
     value: &Spanned<DeValue<'_>>,
     way: &mut Vec<Step>,
@@ -116,7 +115,7 @@ fn for_tables(
     }
 }
 
-/// The table at the end of a way.
+/// The table at a path.
 fn table_mut<'a, 'i>(value: &'a mut Spanned<DeValue<'i>>, way: &[Step]) -> Option<&'a mut DeTable<'i>> {
     let mut value = value.get_mut();
     for step in way {

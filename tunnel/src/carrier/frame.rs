@@ -1,32 +1,32 @@
-//! What the two ends of a carrier say, as bytes: an opening, and then frames one after the other in whatever pieces the
-//! path takes.
+//! Wire format of a carrier: an opening, and then frames in sequence, split into pieces of any size by the
+//! path.
 //!
 //! ```text
-//! opening  16, version, token or zeros, received     who carries on, and from where
-//! answer   17, version, token, received              or 18, why not
+//! opening  16, version, token or zeros, received     from the dialling end: which carrier, how far it has received
+//! answer   17, version, token, received              or 18 and the reason of the refusal
 //! data      1, offset, length, bytes                 numbers are big-endian: 8 bytes, lengths 4
 //! ack       2, received, taken
 //! close     3, offset of the end
 //! ```
-//! Pure. Rules: a frame says how long it is before anything is made of it; what is too long, unknown or cut is an error and
-//! ends the path, not the carrier.
-//! Not here: what follows from a frame (`carrier`).
+//! Pure. Rules: the length of a frame is checked before it is parsed; a frame that is too long, unknown or
+//! truncated is an error and closes the path, not the carrier.
+//! Not here: the effect of a frame (`carrier`).
 
 use wire::version::CARRIER;
 
-/// Version of the exchange.
+/// Version of the protocol.
 pub const VERSION: u8 = CARRIER.written.to_le_bytes()[0];
 
-/// Most bytes in one frame of data, so that an acknowledgement is never far behind.
+/// Most bytes in one data frame, so that an acknowledgement is never delayed for long.
 pub const DATA_LEN_MAX_BYTES: usize = 64 << 10;
 
 /// Length of an opening and of its answer, in bytes.
 pub const OPENING_LEN_BYTES: usize = 26;
 
-/// Length of the head of a frame of data, in bytes.
+/// Length of the header of a data frame, in bytes.
 pub const DATA_HEAD_LEN_BYTES: usize = 13;
 
-/// Length of a token, in bytes: too long to guess.
+/// Length of a token, in bytes: long enough that it cannot be guessed.
 pub const TOKEN_LEN_BYTES: usize = 16;
 
 const DATA: u8 = 1;
@@ -36,7 +36,7 @@ const OPEN: u8 = 16;
 const OPENED: u8 = 17;
 const REFUSED: u8 = 18;
 
-/// What names a carrier at the end that was dialled; a client that knows it may resume it.
+/// Identifier of a carrier at the end that was dialled; a client that knows it may resume the carrier.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub [u8; TOKEN_LEN_BYTES]);
 
@@ -46,50 +46,48 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// Why bytes are no frames.
+/// Why bytes are not a valid frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The bytes end within one.
+    /// The bytes end within a frame.
     #[error("expected a whole frame, found a part of one")]
     Cut,
-    /// Of no kind.
+    /// Unknown kind of frame.
     #[error("expected a frame of data, an acknowledgement or an end, found kind {0}")]
     Kind(u8),
-    /// More than [`DATA_LEN_MAX_BYTES`], or nothing.
+    /// The length is zero or above [`DATA_LEN_MAX_BYTES`].
     #[error("expected 1 to {DATA_LEN_MAX_BYTES} bytes of data in a frame, found {0}")]
     Length(u32),
-    /// Of another version.
+    /// Another version of the protocol.
     #[error("expected version {expected} of a carrier, found {0}", expected = CARRIER.expected())]
     Version(u8),
 }
 
-/// One frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
     /// Bytes of the stream.
     Data {
-        /// How many came before them.
+        /// Offset of the first byte in the stream.
         offset: u64,
-        /// The bytes.
         bytes: &'a [u8],
     },
-    /// How far the other end is.
+    /// Position of the receiver.
     Ack {
-        /// It has every byte before this one.
+        /// All bytes below this offset were received.
         received: u64,
-        /// Its reader has taken every byte before this one.
+        /// All bytes below this offset were read by the application.
         taken: u64,
     },
-    /// Nothing follows.
+    /// End of the stream.
     Close {
-        /// How many bytes there were in all.
+        /// Length of the stream in bytes.
         offset: u64,
     },
 }
 
 impl Frame<'_> {
-    /// Write it behind what is there.
+    /// Append the frame to `into`.
     pub fn write(&self, into: &mut Vec<u8>) {
         match *self {
             Frame::Data { offset, bytes } => {
@@ -112,21 +110,21 @@ impl Frame<'_> {
     }
 }
 
-/// The frames in a piece that a path brought.
+/// Parser of the frames in one piece from a path.
 #[derive(Clone, Debug)]
 pub struct Frames<'a>(&'a [u8]);
 
 impl<'a> Frames<'a> {
-    /// Of these bytes.
+    /// Parse the frames in `bytes`.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Frames<'a> {
         Frames(bytes)
     }
 
-    /// The next; none after the last.
+    /// The next frame; `None` after the last.
     ///
     /// # Errors
-    /// If what follows is no frame.
+    /// If the next bytes are not a valid frame.
     pub fn next_frame(&mut self) -> Result<Option<Frame<'a>>, Error> {
         let Some((&kind, rest)) = self.0.split_first() else { return Ok(None) };
         self.0 = rest;
@@ -160,17 +158,17 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// Why a carrier is not opened or not carried on.
+/// Why a carrier is not opened or not resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// There are as many as there may be.
+    /// The table of carriers is full.
     #[error("the proxy carries as many streams as it may, in all or of this address; try again later")]
     Full,
-    /// No carrier of that token, or not from there.
+    /// There is no carrier with this token.
     #[error("the proxy no longer knows the stream that was to be carried on")]
     Unknown,
-    /// What was said is no opening.
+    /// The message is not an opening.
     #[error("the proxy did not understand the opening of a stream; are both of one version?")]
     Form,
 }
@@ -179,40 +177,40 @@ impl Refused {
     const ALL: [(u8, Refused); 3] = [(1, Refused::Full), (2, Refused::Unknown), (3, Refused::Form)];
 }
 
-/// What who dials says first on each path.
+/// First message of the dialling end on each path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opening {
-    /// The carrier to carry on; none for a new one.
+    /// Carrier to resume; `None` for a new one.
     pub token: Option<Token>,
-    /// This end has every byte before this one.
+    /// All bytes below this offset were received by the dialling end.
     pub received: u64,
 }
 
-/// What is answered to that.
+/// Answer to an opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opened {
-    /// Go on.
+    /// Accepted.
     Here {
-        /// By which it can be carried on.
+        /// Token with which the carrier can be resumed.
         token: Token,
-        /// The other end has every byte before this one.
+        /// All bytes below this offset were received by the answering end.
         received: u64,
     },
-    /// No.
+    /// Rejected.
     Refused(Refused),
 }
 
 impl Opening {
-    /// As it travels.
+    /// Encode the opening.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         greeting(OPEN, self.token.unwrap_or(Token([0; TOKEN_LEN_BYTES])), self.received)
     }
 
-    /// From what came.
+    /// Decode an opening.
     ///
     /// # Errors
-    /// If that is none.
+    /// If the bytes are not a valid opening.
     pub fn read(bytes: &[u8]) -> Result<Opening, Error> {
         let (kind, token, received) = read_greeting(bytes)?;
         if kind != OPEN {
@@ -224,7 +222,7 @@ impl Opening {
 }
 
 impl Opened {
-    /// As it travels.
+    /// Encode the answer.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         match self {
@@ -237,10 +235,10 @@ impl Opened {
         }
     }
 
-    /// From what came.
+    /// Decode an answer.
     ///
     /// # Errors
-    /// If that is none.
+    /// If the bytes are not a valid answer.
     pub fn read(bytes: &[u8]) -> Result<Opened, Error> {
         let (kind, token, number) = read_greeting(bytes)?;
         match kind {

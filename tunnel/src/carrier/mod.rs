@@ -1,17 +1,19 @@
-//! A byte stream that outlives what carries it: one path ends, another carries it on, and no byte is lost or doubled.
+//! Resumable byte stream: when the path under it fails, another path resumes it without lost or duplicate
+//! bytes.
 //!
 //! ```text
 //! one end                               the other
 //! opening: token, received ──▶          (a WebSocket, or requests and answers of HTTP)
-//!          ◀── answer: token, received  each goes on from what the other has
+//!          ◀── answer: token, received  each end resumes at the offset of the other
 //! data 0 "abc", data 3 "de" ──▶
 //!          ◀── ack: received 5, taken 3
 //! ```
-//! Pure: callers bring bytes, the time and the paths. Every byte has a number. Rules: what the other end has not said that it
-//! has is kept, at most [`WINDOW_BYTES`]; no more is sent than its reader left room for; what comes twice is passed over,
-//! what leaves a gap is dropped and sent again; a path that says nothing for [`SILENCE_MAX`] is given up, a carrier without
-//! a path ends after [`RESUME_MAX`].
-//! Not here: who may open one (the listening end's table), and secrets: what it carries is encrypted already.
+//! Pure: callers supply bytes, the time and the paths. Every byte has an offset. Rules: bytes are buffered
+//! until the other end has acknowledged them, at most [`WINDOW_BYTES`]; a sender never exceeds the room of
+//! the receiver; repeated bytes are skipped, bytes after a gap are dropped and sent again; a path without
+//! traffic for [`SILENCE_MAX`] is abandoned; a carrier without a path ends after [`RESUME_MAX`].
+//! Not here: the check of who may open a carrier (the listening end's table), encryption: the carried bytes
+//! are already encrypted.
 
 pub mod frame;
 
@@ -20,112 +22,113 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use wire::time::Moment;
 
-/// Most bytes under way in one direction, kept until the other end has them: 10 MB/s where an answer takes 100 ms.
+/// Most unacknowledged bytes in one direction: enough for 10 MB/s with a round trip of 100 ms.
 pub const WINDOW_BYTES: usize = 1 << 20;
 
-/// So many bytes that came or were taken are acknowledged at once.
+/// Received or read bytes after which an acknowledgement is sent at once.
 const ACK_EVERY_BYTES: u64 = WINDOW_BYTES as u64 / 8;
 
-/// Fewer are acknowledged after so long, or with what is sent anyway.
+/// Delay of the acknowledgement of fewer bytes, unless data is sent earlier.
 const ACK_AFTER: Duration = Duration::from_secs(1);
 
-/// An end that was silent for so long sends a keepalive: less than firewalls forget a connection after, 30 s and more.
+/// Interval of keepalives from an idle end: shorter than the connection timeout of firewalls, which is 30 s
+/// and more.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(3);
 
-/// A path on which nothing came for so long is given up: two words of the other end were missed.
-/// There is time then to go on by another before the connection above is given up for its silence, after 13 s.
+/// A path is abandoned when nothing was received for this long: two keepalives of the other end were missed.
+/// Another path can then resume before the connection above is closed for its silence, after 13 s.
 pub const SILENCE_MAX: Duration = Duration::from_secs(7);
 
-/// How long a carrier waits for another path: longer than pings let the connection above stay silent, so that those
-/// decide.
+/// How long a carrier waits for another path: longer than the timeout of the connection above, so that that
+/// timeout decides.
 pub const RESUME_MAX: Duration = Duration::from_secs(20);
 
-/// How long the other end may take to say that it has what was written before the end: an end that keeps a path up and sends nothing
-/// of the end must not keep a place.
+/// Timeout of the other end's acknowledgement after a close: an end that keeps a path open without
+/// acknowledging must not occupy a slot.
 pub const CLOSE_MAX: Duration = Duration::from_secs(5);
 
-/// What was not acknowledged for so long is sent again; longer than [`ACK_AFTER`] and a slow path's way.
+/// Unacknowledged bytes are sent again after this time; longer than [`ACK_AFTER`] and a slow path's delay.
 const RESEND_AFTER: Duration = Duration::from_secs(6);
 
 /// Why a carrier ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum End {
-    /// An end closed it, and all that it had written came over.
+    /// One end closed it, and all bytes that it had written were received.
     #[error("the other end closed the stream")]
     Closed,
     /// No path carried it for [`RESUME_MAX`].
     #[error("nothing carried the stream for {} s", RESUME_MAX.as_secs())]
     Lost,
-    /// It was given up from outside.
+    /// It was aborted by the caller, or by the timeout [`CLOSE_MAX`].
     #[error("the stream was given up")]
     GivenUp,
 }
 
-/// Why a path cannot go on. The carrier can, by another.
+/// Why a path cannot be used any more. The carrier can resume on another path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What came is no frame.
+    /// The path delivered an invalid frame.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// It acknowledges what was never sent, or takes back what it acknowledged.
+    /// The other end acknowledges bytes that were never sent.
     #[error("expected an acknowledgement between {from} and {to}, found {found}")]
     Cursor {
-        /// What was acknowledged last.
+        /// Offset acknowledged so far.
         from: u64,
-        /// What was written.
+        /// End of what was written.
         to: u64,
-        /// What came.
+        /// Offset in the frame.
         found: u64,
     },
-    /// More than there is room for.
+    /// The other end sent more than the window allows.
     #[error("expected at most {WINDOW_BYTES} unread bytes, found more")]
     Flood,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Path {
-    /// It is carried.
+    /// A path is attached.
     Here,
-    /// It is not, since then.
+    /// No path since this time.
     Gone(Moment),
 }
 
-/// One end.
+/// One end of a carrier.
 #[derive(Debug)]
 pub struct Carrier {
-    /// Written, and not acknowledged: from `acked` on.
+    /// Bytes written and not acknowledged, from offset `acked`.
     kept: VecDeque<u8>,
     acked: u64,
-    /// Given to the path up to here.
+    /// Bytes below this offset were given to the path.
     sent: u64,
-    /// The other end's reader took everything before this.
+    /// Bytes below this offset were read by the application at the other end.
     taken_there: u64,
-    /// Came, and was not taken: up to `received`.
+    /// Bytes received and not yet read, up to offset `received`.
     arrived: VecDeque<u8>,
     received: u64,
-    /// The last values of `received` and of what was taken that were sent to the other end.
+    /// The values of `received` and `taken()` in the last acknowledgement.
     told: (u64, u64),
-    /// When it became worth telling.
+    /// When they first differed from the last acknowledgement.
     untold_since: Option<Moment>,
     /// A gap or a repeated part came: send the position of this end now.
     must_ack: bool,
     path: Path,
     heard: Moment,
     spoke: Moment,
-    /// When something was acknowledged last, or began to be under way.
+    /// When an acknowledgement last made progress, or the first unacknowledged byte was written.
     moved: Moment,
-    /// This end writes no more. The end has a number too, so that it comes over as surely as a byte.
+    /// When this end was closed. The close has an offset of its own, so it is acknowledged like a byte.
     closing_since: Option<Moment>,
     is_end_acked: bool,
-    /// The other end's end came over.
+    /// The close of the other end was received.
     is_closed_there: bool,
     end: Option<End>,
 }
 
 impl Carrier {
-    /// A new one, which no path carries yet.
+    /// Create a carrier without a path.
     #[must_use]
     pub fn new(now: Moment) -> Carrier {
         Carrier {
@@ -149,25 +152,25 @@ impl Carrier {
         }
     }
 
-    /// Every byte before this one is here: where the other end goes on from on a new path.
+    /// All bytes below this offset were received: the other end resumes there on a new path.
     #[must_use]
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// Why it ended, if it has.
+    /// Why the carrier ended; `None` while it is open.
     #[must_use]
     pub fn end(&self) -> Option<End> {
         self.end
     }
 
-    /// Whether a path carries it.
+    /// Whether a path is attached.
     #[must_use]
     pub fn is_carried(&self) -> bool {
         self.path == Path::Here
     }
 
-    /// Bytes that may be written now.
+    /// Number of bytes that may be written now.
     #[must_use]
     pub fn room(&self) -> usize {
         if self.closing_since.is_some() || self.end.is_some() { 0 } else { WINDOW_BYTES - self.kept.len() }
@@ -179,7 +182,7 @@ impl Carrier {
         self.kept.is_empty()
     }
 
-    /// Write what there is room for; how much that was.
+    /// Write as many bytes as there is room for. Returns their number.
     pub fn write(&mut self, bytes: &[u8], now: Moment) -> usize {
         let count = bytes.len().min(self.room());
         if self.kept.is_empty() && count > 0 {
@@ -189,19 +192,19 @@ impl Carrier {
         count
     }
 
-    /// Bytes that came and were not taken.
+    /// Number of bytes received and not yet read.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.arrived.len()
     }
 
-    /// Whether nothing comes any more.
+    /// Whether nothing is left to read, now or later.
     #[must_use]
     pub fn is_read_out(&self) -> bool {
         self.arrived.is_empty() && (self.is_closed_there || self.end.is_some())
     }
 
-    /// Take what came, as much as fits; how much that was.
+    /// Read received bytes, as many as fit. Returns their number.
     pub fn read(&mut self, into: &mut [u8], now: Moment) -> usize {
         let (first, second) = self.arrived.as_slices();
         let from_first = first.len().min(into.len());
@@ -216,21 +219,22 @@ impl Carrier {
         count
     }
 
-    /// Write no more. It ends when all that was written has come over, or after [`CLOSE_MAX`].
+    /// Close this end for writing. The carrier ends when all written bytes are acknowledged, or after
+    /// [`CLOSE_MAX`].
     pub fn close(&mut self, now: Moment) {
         self.closing_since.get_or_insert(now);
     }
 
-    /// End it now, whatever is under way.
+    /// Abort the carrier; unacknowledged bytes are lost.
     pub fn give_up(&mut self) {
         self.end.get_or_insert(End::GivenUp);
         self.kept.clear();
     }
 
-    /// A path carries it from now on, in place of one before; the other end has every byte before `received`.
+    /// Attach a path, replacing any earlier one. The other end has received all bytes below `received`.
     ///
     /// # Errors
-    /// If it cannot have: it is another carrier's other end.
+    /// If `received` is impossible: the other end belongs to another carrier.
     pub fn handle_attached(&mut self, received: u64, now: Moment) -> Result<(), Error> {
         self.acknowledge(received, now)?;
         self.sent = received.max(self.acked);
@@ -240,7 +244,8 @@ impl Carrier {
         Ok(())
     }
 
-    /// The other end asks for what comes behind `received`, by a path that answers such questions alone.
+    /// Process a poll of the other end for the bytes from `received` on, on a path that only answers
+    /// requests.
     ///
     /// # Errors
     /// As [`Carrier::handle_attached`].
@@ -252,23 +257,23 @@ impl Carrier {
         Ok(())
     }
 
-    /// What was given to the path last did not come over: it is given to it again.
+    /// The last piece given to the path was not delivered; send it again.
     pub fn handle_unsaid(&mut self) {
         self.sent = self.acked;
         self.must_ack = true;
     }
 
-    /// The path ended.
+    /// Detach the path, because it ended.
     pub fn handle_detached(&mut self, now: Moment) {
         if self.path == Path::Here {
             self.path = Path::Gone(now);
         }
     }
 
-    /// A piece came.
+    /// Process a piece from the path.
     ///
     /// # Errors
-    /// If it is not what the other end may say; the frames before the wrong one were heard, and the path is of no more use.
+    /// If a frame is invalid; the frames before it were processed, and the path must be closed.
     pub fn handle_bytes(&mut self, bytes: &[u8], now: Moment) -> Result<(), Error> {
         self.heard = now;
         let mut frames = Frames::new(bytes);
@@ -289,7 +294,7 @@ impl Carrier {
             }
         }
         if self.is_closed_there || self.is_end_acked {
-            // No one reads what this end still writes.
+            // The other end no longer reads what this end writes.
             self.end.get_or_insert(End::Closed);
         }
         Ok(())
@@ -318,7 +323,7 @@ impl Carrier {
         }
         let fresh = received.saturating_sub(self.acked);
         if fresh == 0 {
-            // An older word, overtaken by a newer one.
+            // An older acknowledgement, overtaken by a newer one.
             return Ok(());
         }
         let bytes = usize::try_from(fresh).map_or(self.kept.len(), |fresh| fresh.min(self.kept.len()));
@@ -330,12 +335,12 @@ impl Carrier {
         Ok(())
     }
 
-    /// The number behind what was written.
+    /// The offset after all that was written, including the close.
     fn total(&self) -> u64 {
         self.acked.saturating_add(self.kept.len() as u64).saturating_add(u64::from(self.has_end_to_come()))
     }
 
-    /// Whether the end itself is not acknowledged.
+    /// Whether the close is still unacknowledged.
     fn has_end_to_come(&self) -> bool {
         self.closing_since.is_some() && !self.is_end_acked
     }
@@ -344,13 +349,13 @@ impl Carrier {
         self.received - self.arrived.len() as u64
     }
 
-    /// Bytes that may be given to the path now.
+    /// Number of bytes that may be given to the path now.
     fn sendable(&self) -> usize {
         let to = (self.acked + self.kept.len() as u64).min(self.taken_there + WINDOW_BYTES as u64);
         usize::try_from(to.saturating_sub(self.sent)).unwrap_or(0)
     }
 
-    /// Everything written was given to the path, the end was not.
+    /// Whether the close is the next thing to send.
     fn is_end_due(&self) -> bool {
         self.end.is_none() && self.has_end_to_come() && self.sent == self.acked + self.kept.len() as u64
     }
@@ -363,7 +368,7 @@ impl Carrier {
             || now.since(self.spoke) >= KEEP_ALIVE
     }
 
-    /// The next piece for the path, of at most `most_bytes`, which is more than the head of a frame.
+    /// The next piece for the path, of at most `most_bytes`, which must exceed the header of a frame.
     pub fn poll_output(&mut self, most_bytes: usize, now: Moment) -> Option<Vec<u8>> {
         if self.path != Path::Here {
             return None;
@@ -390,7 +395,7 @@ impl Carrier {
         Some(piece)
     }
 
-    /// One frame of data with at most `room` bytes.
+    /// Append one data frame with at most `room` bytes.
     fn send(&mut self, piece: &mut Vec<u8>, room: usize) {
         let from = usize::try_from(self.sent - self.acked).expect("no more than is kept");
         let (first, second) = self.kept.as_slices();
@@ -401,7 +406,7 @@ impl Carrier {
         self.sent += count as u64;
     }
 
-    /// When [`Carrier::handle_timeout`] or [`Carrier::poll_output`] has something to do although nothing came.
+    /// When to call [`Carrier::handle_timeout`] or [`Carrier::poll_output`] next if nothing is received.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Moment> {
         let close = self.closing_since.filter(|_| self.end.is_none()).map(|since| since.plus(CLOSE_MAX));
@@ -415,7 +420,7 @@ impl Carrier {
         [Some(since), Some(self.spoke.plus(KEEP_ALIVE)), ack, resend, close].into_iter().flatten().min()
     }
 
-    /// Time passed.
+    /// Process the time `now`: abandon a silent path, send again, end the carrier after its timeouts.
     pub fn handle_timeout(&mut self, now: Moment) {
         if self.end.is_none() && self.closing_since.is_some_and(|since| now.since(since) >= CLOSE_MAX) {
             self.give_up();

@@ -1,4 +1,4 @@
-//! What two ends do on a path that is whole, one that is cut, and one that is silent.
+//! Two ends on an intact path, a path that is cut, and a path that is silent.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn at(millis: u64) -> Moment {
     Moment(Duration::from_millis(millis))
 }
 
-/// Two ends, carried.
+/// Two ends with a path attached.
 fn pair() -> (Carrier, Carrier) {
     let (mut one, mut other) = (Carrier::new(at(0)), Carrier::new(at(0)));
     one.handle_attached(0, at(0)).expect("nothing was sent");

@@ -1,26 +1,29 @@
-//! The client's side of HTTP Digest: which challenge is answered, and whether the answer to that is the server's.
+//! Client side of HTTP Digest: chooses the challenge to answer, and verifies that the answer comes from the
+//! server.
 //!
 //! Pure; callers pass a fresh client nonce with each request.
-//! Rules: the strongest hash offered is answered, and a server that once offered SHA-256 is never answered by MD5 again
-//! (an attacker on the way may have removed it); an answer counts only if it proves that the server knows the account.
-//! Not here: sending anything.
+//! Rules: the client answers the challenge with the strongest hash. A server that once offered SHA-256 is
+//! never answered by MD5 again (an attacker in transit may have removed the offer). An answer is accepted
+//! only if it proves that the server knows the account.
+//! Not here: sending.
 
 use super::header::{Challenge, Credentials, Info};
 use super::{Ha1, Spoken};
 use crate::hash::Algorithm;
 use std::fmt;
 
-/// Requests sent at most for one question: to be challenged, to answer, and to answer again by a new nonce.
+/// Most requests sent for one query: the first is challenged, the second answers, and two more may answer a
+/// new nonce.
 pub const SENT_MAX: usize = 4;
 
-/// Why a server is not answered, or not believed.
+/// Why a challenge is not answered, or an answer not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nothing that can be answered.
+    /// No challenge is supported.
     #[error("expected a Digest challenge with qop=auth and SHA-256 or MD5, found none")]
     NoChallenge,
-    /// It offered better before.
+    /// The server offered a stronger hash before.
     #[error(
         "expected SHA-256, which this server offered before, found MD5 alone; somebody may stand in between"
     )]
@@ -28,22 +31,20 @@ pub enum Error {
     /// The user does not allow MD5.
     #[error("expected SHA-256, found MD5 alone; allow MD5 for this account if it is meant")]
     Md5,
-    /// The secret is not the one of the account.
+    /// The secret is wrong.
     #[error("name or secret is wrong, or the account is not there")]
     Refused,
-    /// The proof is wrong or missing.
+    /// The server's proof is wrong or missing.
     #[error("the server did not prove that it knows the account; it may be another than it says")]
     Unproved,
 }
 
-/// The claimed account.
+/// Account name and secret of the user.
 #[derive(Clone)]
 pub struct Login {
-    /// The account's name.
     pub name: String,
-    /// Its secret.
     pub secret: String,
-    /// Whether MD5 will do where nothing else is offered.
+    /// Whether MD5 is allowed if the server offers nothing else.
     pub allows_md5: bool,
 }
 
@@ -53,32 +54,32 @@ impl fmt::Debug for Login {
     }
 }
 
-/// The parts of a server's answer that are about who asks.
+/// Parts of a server's answer that concern authentication.
 #[derive(Clone, Copy, Debug)]
 pub struct Answered<'a> {
-    /// The status.
+    /// HTTP status code.
     pub status: u16,
-    /// Each field `WWW-Authenticate`.
+    /// Values of all fields `WWW-Authenticate`.
     pub challenges: &'a [String],
-    /// The field `Authentication-Info`.
+    /// Value of the field `Authentication-Info`.
     pub info: Option<&'a str>,
 }
 
-/// What follows from an answer.
+/// Next step after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// The server wants another login: the request is sent again.
+    /// The server requests a login: send the request again.
     Again,
-    /// It is what was asked for, or a refusal of it.
+    /// The answer is final: the result, or a refusal.
     Taken,
 }
 
-/// One client of one server.
+/// Authentication state of one client with one server.
 #[derive(Debug)]
 pub struct Client {
     login: Login,
     current: Option<Current>,
-    /// The strongest that the server offered so far.
+    /// Strongest hash that the server has offered.
     strongest: Option<Algorithm>,
 }
 
@@ -88,39 +89,39 @@ struct Current {
     realm: String,
     nonce: String,
     count: u32,
-    /// Said in the last request; its answer has to fit.
+    /// Count, client nonce and path of the last request; its answer must repeat them.
     said: Option<(String, String, String)>,
 }
 
 impl Client {
-    /// A client that has not been challenged yet.
+    /// A client without a challenge.
     #[must_use]
     pub fn new(login: Login) -> Client {
         Client { login, current: None, strongest: None }
     }
 
-    /// The server answered the request with number `sent` (from 0) of one question, in which [`Client::authorization`] was
-    /// sent.
+    /// Process the server's answer to request number `sent` (from 0) of one query; the request carried the
+    /// value of [`Client::authorization`].
     ///
     /// # Errors
-    /// If another login is wanted that cannot be given, or what is let in does not prove that the server knows the account:
-    /// [`Error::Unproved`] then, and only then.
+    /// If the requested login is not possible, or a successful answer does not prove that the server knows
+    /// the account: then, and only then, [`Error::Unproved`].
     pub fn handle(&mut self, answered: Answered<'_>, sent: usize) -> Result<Next, Error> {
         if answered.status == 401 && sent + 1 < SENT_MAX {
             self.handle_challenge(answered.challenges.iter().map(String::as_str))?;
             return Ok(Next::Again);
         }
-        // A refusal may stand without a proof; what is let in may not, and a proof that is there is checked.
+        // A refusal may come without a proof, a success may not; a proof that is present is always checked.
         if answered.info.is_some() || answered.status == 200 {
             self.handle_answer(answered.info)?;
         }
         Ok(Next::Taken)
     }
 
-    /// The server answered 401 with these fields `WWW-Authenticate`.
+    /// Process the fields `WWW-Authenticate` of an answer with status 401.
     ///
     /// # Errors
-    /// If none is to be answered: a retry cannot succeed.
+    /// If no challenge can be answered: a retry cannot succeed.
     pub fn handle_challenge<'a>(&mut self, fields: impl Iterator<Item = &'a str>) -> Result<(), Error> {
         let readable = fields.filter_map(|field| Challenge::read(field).ok().flatten());
         let best = readable.max_by_key(|challenge| challenge.algorithm).ok_or(Error::NoChallenge)?;
@@ -131,7 +132,7 @@ impl Client {
             return Err(Error::Md5);
         }
         self.strongest = Some(best.algorithm);
-        // What was proved already and refused all the same will not do the next time either.
+        // A correct answer that was rejected will be rejected again.
         let was_answered = self.current.as_ref().is_some_and(|current| current.said.is_some());
         if was_answered && !best.is_stale {
             return Err(Error::Refused);
@@ -141,18 +142,19 @@ impl Client {
         Ok(())
     }
 
-    /// A client of the same server and account that has not been challenged yet.
+    /// A client of the same server and account, without a challenge.
     #[must_use]
     pub fn another(&self) -> Client {
         Client { login: self.login.clone(), current: None, strongest: self.strongest }
     }
 
-    /// Forgets the server's nonce, so that the next request is challenged again; what the server can do best is not forgotten.
+    /// Forget the server's nonce, so that the next request is challenged again. The strongest hash is
+    /// remembered.
     pub fn forget(&mut self) {
         self.current = None;
     }
 
-    /// The value of `Authorization` for the next request; none before the first challenge.
+    /// Value of `Authorization` for the next request; `None` before the first challenge.
     pub fn authorization(&mut self, method: &str, uri: &str, cnonce: &str) -> Option<String> {
         let current = self.current.as_mut()?;
         current.count += 1;
@@ -172,10 +174,10 @@ impl Client {
         Some(credentials.write())
     }
 
-    /// The server let the last request in and sent this field `Authentication-Info`.
+    /// Process the field `Authentication-Info` of a successful answer.
     ///
     /// # Errors
-    /// If it does not prove that it knows the account.
+    /// If the field does not prove that the server knows the account.
     pub fn handle_answer(&mut self, field: Option<&str>) -> Result<(), Error> {
         let current = self.current.as_mut().ok_or(Error::Unproved)?;
         let (nc, cnonce, uri) = current.said.take().ok_or(Error::Unproved)?;

@@ -1,68 +1,67 @@
-//! The header fields of HTTP Digest (RFC 7616, section 3), read from strangers and written.
+//! Header fields of HTTP Digest (RFC 7616, section 3): parsing of untrusted input, and writing.
 //!
-//! Pure. Rules: a field is read whole or refused, each name once; nothing of it is kept beyond its limit.
-//! Not here: what proves anything (the module above).
+//! Pure. Rules: a field is parsed completely or refused, and each name may occur once; no more than its limit
+//! is stored.
+//! Not here: the verification of a proof (the module above).
 
 use super::Spoken;
 use crate::hash::Algorithm;
 use wire::harmless::is_harmless;
 
-/// Longest field that is read, in bytes: a name, a realm, two nonces and a path with a query fit.
+/// Longest field, in bytes: enough for a name, a realm, two nonces and a path with a query.
 pub const FIELD_LEN_MAX_BYTES: usize = 12 << 10;
 
-/// Most parts of a field: the RFCs know a dozen.
+/// Most parameters of a field: the RFCs define a dozen.
 pub const PARTS_MAX: usize = 24;
 
 /// Why a field is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Not `Digest name=value, name="value" …`.
+    /// Not of the form `Digest name=value, name="value" …`.
     #[error("expected Digest with parts name=value, separated by commas, found something else")]
     Form,
-    /// Larger than its limit.
+    /// Longer than its limit.
     #[error("expected at most {FIELD_LEN_MAX_BYTES} bytes and {PARTS_MAX} parts, found more")]
     TooLong,
-    /// One name twice: what it means would depend on who reads it.
+    /// A name occurs twice: its meaning would depend on the parser.
     #[error("expected each part once, found {0} twice")]
     Twice(String),
-    /// A part that is needed.
+    /// A required parameter is missing.
     #[error("expected {0}, found none")]
     Missing(&'static str),
-    /// A part that cannot be what it should.
+    /// A parameter has an invalid value.
     #[error("expected {expected}, found another value")]
     Value {
-        /// What was expected.
+        /// Expected value.
         expected: &'static str,
     },
 }
 
-/// What a client sends in `Authorization`.
+/// Content of the field `Authorization`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
-    /// Who it says it is.
+    /// Name of the account.
     pub username: String,
-    /// For which realm.
     pub realm: String,
-    /// The server's nonce.
     pub nonce: String,
-    /// What it asks for.
+    /// Request target: path and query.
     pub uri: String,
-    /// Its proof, hexadecimal digits.
+    /// Proof of the client, in hexadecimal digits.
     pub response: String,
-    /// By which hash; MD5 where none is named.
+    /// Hash; MD5 if the client names none.
     pub algorithm: Algorithm,
-    /// Its own nonce.
+    /// Nonce of the client.
     pub cnonce: String,
-    /// How often it used the server's, as sent.
+    /// How often the client used the server's nonce, as sent.
     pub nc: String,
 }
 
 impl Credentials {
-    /// Read the whole value of an `Authorization` field; `None` if it is of another scheme than Digest.
+    /// Parse the value of an `Authorization` field; `None` if its scheme is not Digest.
     ///
     /// # Errors
-    /// If it is Digest and cannot be read in one way only.
+    /// If it is Digest and malformed or ambiguous.
     pub fn read(value: &str) -> Result<Option<Credentials>, Error> {
         let Some(rest) = of_scheme(value, "Digest") else { return Ok(None) };
         let mut parts = Parts::read(rest)?;
@@ -91,7 +90,7 @@ impl Credentials {
         Ok(Some(credentials))
     }
 
-    /// What was said by both.
+    /// The parts of the response that are not secret.
     #[must_use]
     pub fn spoken(&self) -> Spoken<'_> {
         Spoken { nonce: &self.nonce, nc: &self.nc, cnonce: &self.cnonce, uri: &self.uri }
@@ -107,7 +106,7 @@ impl Credentials {
         count.ok_or(Error::Value { expected: "nc of eight hexadecimal digits" })
     }
 
-    /// The value of the field.
+    /// Value of the header field.
     #[must_use]
     pub fn write(&self) -> String {
         format!(
@@ -124,25 +123,24 @@ impl Credentials {
     }
 }
 
-/// What a server sends in one `WWW-Authenticate`.
+/// Content of one field `WWW-Authenticate`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Challenge {
-    /// Whose accounts.
+    /// Realm of the accounts.
     pub realm: String,
-    /// To be used in the answer.
+    /// Nonce for the client's answer.
     pub nonce: String,
-    /// By which hash.
     pub algorithm: Algorithm,
-    /// The last answer was right, only its nonce is used up: the same secret will do.
+    /// The last answer was correct but its nonce expired: the same secret can be used again.
     pub is_stale: bool,
 }
 
 impl Challenge {
-    /// Read the value of one field that holds one challenge; `None` if a client that knows this crate cannot answer it:
-    /// of another scheme or hash, or without qop=auth.
+    /// Parse the value of one field with one challenge; `None` if this crate cannot answer it: another scheme
+    /// or hash, or without qop=auth.
     ///
     /// # Errors
-    /// If it is Digest and cannot be read in one way only.
+    /// If it is Digest and malformed or ambiguous.
     pub fn read(value: &str) -> Result<Option<Challenge>, Error> {
         let Some(rest) = of_scheme(value, "Digest") else { return Ok(None) };
         let mut parts = Parts::read(rest)?;
@@ -155,7 +153,7 @@ impl Challenge {
         Ok(Some(Challenge { realm: parts.need("realm")?, nonce: parts.need("nonce")?, algorithm, is_stale }))
     }
 
-    /// The value of the field.
+    /// Value of the header field.
     #[must_use]
     pub fn write(&self) -> String {
         let stale = if self.is_stale { ", stale=true" } else { "" };
@@ -168,24 +166,24 @@ impl Challenge {
     }
 }
 
-/// What a server sends in `Authentication-Info` (RFC 7616, section 3.5).
+/// Content of the field `Authentication-Info` (RFC 7616, section 3.5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Info {
-    /// Its proof.
+    /// Proof of the server.
     pub rspauth: String,
-    /// The client's nonce and count, sent back.
+    /// Nonce of the client, repeated.
     pub cnonce: String,
-    /// See `cnonce`.
+    /// Count of the client, repeated.
     pub nc: String,
-    /// To be used from now on.
+    /// Nonce for the following requests.
     pub nextnonce: Option<String>,
 }
 
 impl Info {
-    /// Read the value of the field.
+    /// Parse the value of the field.
     ///
     /// # Errors
-    /// If it cannot be read in one way only.
+    /// If it is malformed or ambiguous.
     pub fn read(value: &str) -> Result<Info, Error> {
         let mut parts = Parts::read(value)?;
         Ok(Info {
@@ -196,7 +194,7 @@ impl Info {
         })
     }
 
-    /// The value of the field.
+    /// Value of the header field.
     #[must_use]
     pub fn write(&self) -> String {
         let next = self.nextnonce.as_ref().map(|nonce| format!(", nextnonce={}", quoted(nonce)));
@@ -210,7 +208,7 @@ impl Info {
     }
 }
 
-/// What follows the name of the scheme, if it is this one.
+/// The rest of `value` after the name of the scheme; `None` if it is another scheme.
 #[must_use]
 pub fn of_scheme<'a>(value: &'a str, scheme: &str) -> Option<&'a str> {
     let (name, rest) = value.trim_start().split_once(' ')?;
@@ -221,7 +219,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// The parts of one field, each name once, in lower case.
+/// Parameters of one field, by unique names in lower case.
 struct Parts(Vec<(String, String)>);
 
 impl Parts {
@@ -266,7 +264,7 @@ impl Parts {
     }
 }
 
-/// A token or a quoted text (RFC 9110, section 5.6.4), and what follows it.
+/// Parse a token or a quoted string (RFC 9110, section 5.6.4). Returns it with the rest.
 fn value(text: &str) -> Result<(String, &str), Error> {
     let Some(inside) = text.strip_prefix('"') else {
         let end = text.find([',', ' ', '\t']).unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! HTTP Digest (RFC 7616) as values: what proves a secret to a server, and a server to its client.
+//! HTTP Digest (RFC 7616): proofs of a secret from client to server, and from server to client.
 //!
 //! ```text
 //! client ── GET /d/UT-ICL/RPC2 ──▶ server
@@ -6,13 +6,13 @@
 //!        ── Authorization: Digest username, nonce, nc, cnonce, uri, response ──▶
 //!        ◀── 200, Authentication-Info: rspauth, nextnonce ──
 //!
-//! HA1      = H(username:realm:secret)             what a server keeps; as good as the secret
+//! HA1      = H(username:realm:secret)             stored by the server; as good as the secret
 //! response = H(HA1:nonce:nc:cnonce:auth:H(method:uri))
 //! rspauth  = H(HA1:nonce:nc:cnonce:auth:H(:uri))  proves that the server knows HA1 too
 //! ```
-//! Pure. Rule: qop=auth only. What a request says without it (RFC 2069) could be replayed for ever, auth-int would
-//! have to hold a whole body, and the -sess forms and userhash are spoken by hardly any client.
-//! Not here: which nonces were issued and spent, who has an account (`proxy`).
+//! Pure. Rule: qop=auth only. A request without it (RFC 2069) could be replayed for ever, auth-int requires
+//! buffering a whole body, and hardly any client supports the -sess variants and userhash.
+//! Not here: issued and used nonces, and accounts (`proxy`).
 
 pub mod client;
 pub mod header;
@@ -23,7 +23,7 @@ use header::Credentials;
 use std::fmt;
 use subtle::ConstantTimeEq as _;
 
-/// The hash of name, realm and secret: it is as good as the secret for its realm, and is never shown.
+/// Hash of name, realm and secret. It is as good as the secret for its realm, and is never logged.
 #[derive(Clone)]
 pub struct Ha1 {
     algorithm: Algorithm,
@@ -31,13 +31,13 @@ pub struct Ha1 {
 }
 
 impl Ha1 {
-    /// Of a name and a secret in a realm (RFC 7616, section 3.4.2).
+    /// Hash a name and a secret in a realm (RFC 7616, section 3.4.2).
     #[must_use]
     pub fn of(algorithm: Algorithm, name: &str, realm: &str, secret: &str) -> Ha1 {
         Ha1 { algorithm, hex: algorithm.hash_hex(&[name, ":", realm, ":", secret]) }
     }
 
-    /// From the digits in which files keep it; `None` if it is none of this algorithm.
+    /// Parse the hexadecimal digits from an account file; `None` if they are not a hash of this algorithm.
     #[must_use]
     pub fn from_hex(algorithm: Algorithm, text: &str) -> Option<Ha1> {
         let bytes = HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()?;
@@ -45,31 +45,30 @@ impl Ha1 {
         fits.then(|| Ha1 { algorithm, hex: text.to_ascii_lowercase() })
     }
 
-    /// By which hash.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    /// The digits themselves, for the private file that keeps them and nothing else.
+    /// The hexadecimal digits, for the private account file only.
     #[must_use]
     pub fn secret_hex(&self) -> &str {
         &self.hex
     }
 
-    /// What a client that knows this answers.
+    /// Response of a client.
     #[must_use]
     pub fn response(&self, method: &str, spoken: Spoken<'_>) -> String {
         self.prove(method, spoken)
     }
 
-    /// What a server that knows this answers to that (RFC 7616, section 3.5): as a response without a method.
+    /// Response of a server (RFC 7616, section 3.5): like a client's, without a method.
     #[must_use]
     pub fn rspauth(&self, spoken: Spoken<'_>) -> String {
         self.prove("", spoken)
     }
 
-    /// Whether `credentials` prove this for a request of `method`. It takes as long whether they do or not.
+    /// Whether `credentials` prove this hash for a request of `method`, in constant time.
     #[must_use]
     pub fn is_proved_by(&self, method: &str, credentials: &Credentials) -> bool {
         let expected = self.response(method, credentials.spoken());
@@ -90,16 +89,16 @@ impl fmt::Debug for Ha1 {
     }
 }
 
-/// What both sides said, as it was said: the parts of a response that are no secret.
+/// Inputs of a response that are not secret, as they were sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spoken<'a> {
-    /// The server's.
+    /// Nonce of the server.
     pub nonce: &'a str,
-    /// How often the client used that nonce, eight hexadecimal digits as they were sent.
+    /// How often the client used that nonce: eight hexadecimal digits as they were sent.
     pub nc: &'a str,
-    /// The client's nonce.
+    /// Nonce of the client.
     pub cnonce: &'a str,
-    /// What was asked for: path and query.
+    /// Request target: path and query.
     pub uri: &'a str,
 }
 

@@ -1,4 +1,4 @@
-//! What of header fields is read, and what is refused.
+//! Header fields that are accepted, and header fields that are refused.
 
 use super::*;
 use proptest::prelude::*;
@@ -96,7 +96,7 @@ proptest! {
         let _ = Info::read(&text);
     }
 
-    // Separators of lines and paragraphs are refused as controls are.
+    // Line and paragraph separators are refused like control characters.
     #[test]
     fn what_was_written_is_read(name in "[^\\p{C}\\p{Zl}\\p{Zp}]{1,20}", nonce in "[!-~]{1,40}", count in 1_u32..) {
         let credentials = Credentials {
