@@ -1,6 +1,7 @@
-//! The same client for programs without a runtime: each call waits in its thread.
+//! Blocking client for programs without a runtime: each call blocks its thread.
 //!
-//! Shell: a runtime of one thread for each client, which runs while a call waits. Not to be used within another runtime.
+//! Shell: each client has a runtime of one thread, which runs while a call waits. Do not use it within
+//! another runtime.
 
 use crate::client::Answer;
 use crate::error::Error;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use wire::api::Request;
 
-/// A daemon to ask; see [`crate::Client`].
+/// Blocking client of a daemon; see [`crate::Client`].
 pub struct Client {
     client: crate::Client,
     runtime: Option<Runtime>,
@@ -113,7 +114,7 @@ impl Client {
     }
 }
 
-/// Made when it is first needed.
+/// Create the runtime when it is first needed.
 fn runtime(made: &mut Option<Runtime>) -> Result<&Runtime, Error> {
     if made.is_none() {
         let built = Builder::new_current_thread().enable_io().enable_time().build();
@@ -122,7 +123,7 @@ fn runtime(made: &mut Option<Runtime>) -> Result<&Runtime, Error> {
     made.as_ref().ok_or_else(|| Error::Unreachable("cannot start".to_owned()))
 }
 
-/// The answers of one method; see [`follow::Stream`].
+/// Stream of the answers of one method; see [`follow::Stream`].
 #[derive(Debug)]
 pub struct Stream<'a> {
     stream: follow::Stream,
@@ -138,7 +139,7 @@ impl Stream<'_> {
         self.runtime.block_on(self.stream.next_item())
     }
 
-    /// The address that answers.
+    /// Address of the daemon.
     #[must_use]
     pub fn address(&self) -> String {
         self.stream.address()

@@ -1,8 +1,8 @@
-//! A daemon to ask: calls with types over one connection that is kept open.
+//! Client of a daemon: typed calls over one persistent connection.
 //!
-//! Shell. Rules: a connection that the daemon closed while it was idle is made again, once, where nothing of an answer had come; an
-//! order, which must not be carried out twice, is never sent twice.
-//! Not here: the parameters and answers as JSON (`typed`), one exchange (`exchange`), answers that go on (`follow`).
+//! Shell. Rules: if the daemon closed the idle connection, a request is retried once on a new connection,
+//! unless a part of an answer was received; an order, which must not be executed twice, is never sent twice.
+//! Not here: the parameters and answers as JSON (`typed`), one exchange (`exchange`), streams (`follow`).
 
 use crate::connect::{Connect, Connected};
 use crate::error::Error;
@@ -22,27 +22,27 @@ use tunnel::digest::client::{Next, SENT_MAX};
 use wire::api::Request;
 use wire::backoff::Backoff;
 
-/// Pauses between the attempts of [`Client::call_until`].
+/// First and longest pause between the attempts of [`Client::call_until`].
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(8));
 
-/// Longest time for connecting, with all addresses that are tried.
+/// Timeout of connecting, for all addresses together.
 const CONNECT_MAX: Duration = Duration::from_secs(60);
 
-/// Called with the address of the daemon and how much longer it is waited for.
+/// Called with the address of the daemon and the remaining waiting time.
 type OnWait = Arc<dyn Fn(&str, Duration) + Send + Sync>;
 
-/// A daemon to ask, one request at a time; [`Client::another`] asks beside it.
+/// Client of a daemon, for one request at a time; [`Client::another`] makes requests in parallel.
 pub struct Client {
     connect: Arc<dyn Connect>,
     connection: Option<Connection>,
-    /// The account, where a proxy is asked.
+    /// Account at a proxy; `None` for a daemon.
     account: Option<Account>,
-    /// What every path begins with.
+    /// Prefix of every path.
     prefix: String,
     patience: Patience,
     on_wait: Option<OnWait>,
     body_max: usize,
-    /// Whether what is sent now must not be sent twice.
+    /// Whether the present request must not be sent twice.
     is_order: bool,
 }
 
@@ -52,17 +52,17 @@ impl fmt::Debug for Client {
     }
 }
 
-/// An answer of HTTP.
+/// HTTP response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The status.
+    /// HTTP status code.
     pub status: u16,
-    /// The body.
+    /// Body of the response.
     pub body: Vec<u8>,
 }
 
 impl Client {
-    /// A client of the daemon that `connect` leads to; it connects with the first call.
+    /// Create a client of the daemon that `connect` reaches; it connects with the first call.
     pub fn new(connect: impl Connect + 'static) -> Client {
         Client {
             connect: Arc::new(connect),
@@ -76,7 +76,8 @@ impl Client {
         }
     }
 
-    /// The same at a proxy: every request logs in by HTTP Digest, and every path begins with `prefix` (`/d/DOMAIN`).
+    /// Use a proxy: every request logs in by HTTP Digest, and every path gets the prefix `prefix`
+    /// (`/d/DOMAIN`).
     #[must_use]
     pub fn logging_in(mut self, login: Login, prefix: impl Into<String>) -> Client {
         self.account = Some(Account::new(login));
@@ -84,26 +85,26 @@ impl Client {
         self
     }
 
-    /// Calls `on_wait` where an answer takes longer than [`Patience::notice_after`].
+    /// Set the function that is called when an answer takes longer than [`Patience::notice_after`].
     #[must_use]
     pub fn on_wait(mut self, on_wait: impl Fn(&str, Duration) + Send + Sync + 'static) -> Client {
         self.on_wait = Some(Arc::new(on_wait));
         self
     }
 
-    /// Refuses answers of more than so many bytes; 64 MiB unless set.
+    /// Set the longest accepted answer in bytes; 64 MiB by default.
     #[must_use]
     pub fn answers_up_to(mut self, bytes: usize) -> Client {
         self.body_max = bytes;
         self
     }
 
-    /// How long answers are waited for from now on.
+    /// Set the timeouts of answers.
     pub fn set_patience(&mut self, patience: Patience) {
         self.patience = patience;
     }
 
-    /// A client of the same daemon with a connection of its own.
+    /// A client of the same daemon with its own connection.
     #[must_use]
     pub fn another(&self) -> Client {
         Client {
@@ -118,17 +119,17 @@ impl Client {
         }
     }
 
-    /// The address of the connection that stands, or the one that would be tried first.
+    /// Address of the open connection, or else the one that would be tried first.
     #[must_use]
     pub fn address(&self) -> String {
         let standing = self.connection.as_ref().map(|connection| connection.address.clone());
         standing.unwrap_or_else(|| self.connect.address())
     }
 
-    /// Calls a method.
+    /// Call a method.
     ///
     /// # Errors
-    /// See [`Error`]. After one the next call connects again where that is needed.
+    /// See [`Error`]. After an error the next call connects again if needed.
     pub async fn call<R: Request>(&mut self, request: &R, about: &About) -> Result<R::Answer, Error> {
         let answer = self.post_json(R::METHOD, &typed::params(request, about)).await?;
         if answer.status != 200 {
@@ -137,7 +138,7 @@ impl Client {
         typed::answer::<R>(&answer.body).map_err(|error| self.other_form::<R>(&error))
     }
 
-    /// The same, with the answer as it came too.
+    /// Call a method. Returns the answer also as raw JSON.
     ///
     /// # Errors
     /// As [`Client::call`].
@@ -150,10 +151,10 @@ impl Client {
         typed::answered::<R>(raw).map_err(|error| self.other_form::<R>(&error))
     }
 
-    /// Calls a method again and again, with growing pauses, until it is answered; for `most` at the longest.
+    /// Call a method repeatedly, with growing pauses, until it is answered or `most` is over.
     ///
     /// # Errors
-    /// The last error, where time is up or no waiting mends it.
+    /// The last error, if the time is over or a retry cannot help.
     pub async fn call_until<R: Request>(
         &mut self,
         request: &R,
@@ -177,11 +178,12 @@ impl Client {
         })
     }
 
-    /// Calls a method that must not be carried out twice: over a connection of its own, and never sent again after it was sent.
+    /// Call a method that must not be executed twice: on a new connection, and without retry after it was
+    /// sent.
     ///
     /// # Errors
-    /// See [`Error`]. The order may have been carried out all the same where it is [`Error::Lost`], [`Error::Late`] or
-    /// [`Error::Answer`].
+    /// See [`Error`]. After [`Error::Lost`], [`Error::Late`] or [`Error::Answer`] the order may have been
+    /// executed.
     pub async fn order<R: Request>(&mut self, request: &R, about: &About) -> Result<R::Answer, Error> {
         self.connection = None;
         self.is_order = true;
@@ -190,7 +192,8 @@ impl Client {
         answer
     }
 
-    /// Calls a method whose name and parameters are not known to this program.
+    /// Call a method by name, with parameters and answer as JSON, for methods that this program does not
+    /// know.
     ///
     /// # Errors
     /// As [`Client::call`].
@@ -199,10 +202,10 @@ impl Client {
         self.read(&answer)
     }
 
-    /// Sends a body by POST, and takes the answer whatever its status.
+    /// Send a body by POST. Returns the response whatever its status.
     ///
     /// # Errors
-    /// As [`Client::call`], but for faults.
+    /// As [`Client::call`], except faults.
     pub async fn post(&mut self, path: &str, content_type: &str, body: Bytes) -> Result<Answer, Error> {
         let sent = self.send(&Method::POST, path, (content_type, body)).await?;
         match sent {
@@ -220,17 +223,17 @@ impl Client {
         self.post(&format!("/api/v1/{method}"), "application/json", params.to_string().into()).await
     }
 
-    /// Asks by GET, for answers that go on.
+    /// Send a GET whose response is a stream.
     pub(crate) async fn get(&mut self, path: &str) -> Result<(Connection, Received), Error> {
         self.send(&Method::GET, path, ("", Bytes::new())).await
     }
 
-    /// Keeps a connection for the next request.
+    /// Store a connection for the next request.
     pub(crate) fn keep(&mut self, connection: Connection) {
         self.connection = Some(connection);
     }
 
-    /// Sends a request, as often as a login needs.
+    /// Send a request, repeatedly if a login requires it.
     async fn send(
         &mut self,
         method: &Method,
@@ -255,12 +258,12 @@ impl Client {
         Err(Error::Answer { address: self.address(), found })
     }
 
-    /// Sends once, on the connection that stands or a new one.
+    /// Send once, on the open connection or a new one.
     async fn exchange(&mut self, outgoing: &Outgoing<'_>) -> Result<(Connection, Received), Error> {
         if let Some(mut kept) = self.connection.take() {
             match self.exchange_on(&mut kept, outgoing).await {
                 Err(Failed::Unsent) => {}
-                // Closed while idle: nothing of this request was answered, so it may be sent again.
+                // Closed while idle: no part of an answer was received, so the request may be sent again.
                 Err(Failed::Closed) if !self.is_order => {}
                 Err(Failed::Closed) => return Err(kept.closed_at_once()),
                 Err(Failed::Error(error)) => return Err(error),
@@ -290,7 +293,7 @@ impl Client {
         self.noticed(&address, patience.all(&address, exchanged)).await?
     }
 
-    /// What is waited for; a program that wants to say so is called in between.
+    /// Wait for `what`, and call the function of [`Client::on_wait`] when it takes long.
     async fn noticed<T>(&self, address: &str, what: impl Future<Output = T>) -> T {
         let (Some(after), Some(on_wait)) = (self.patience.notice_after, &self.on_wait) else {
             return what.await;
@@ -303,7 +306,7 @@ impl Client {
         what.await
     }
 
-    /// What an answer says.
+    /// Parse the body of a response.
     pub(crate) fn read(&self, answer: &Answer) -> Result<Value, Error> {
         let Answer { status, body } = answer;
         let value: Value = serde_json::from_slice(body)

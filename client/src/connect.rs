@@ -1,7 +1,7 @@
-//! How a client connects: a trait, and the two ways that need nothing else, TCP and a local socket.
+//! Connecting to a daemon: a trait, and its two implementations, TCP and a local socket.
 //!
-//! Shell. Programs with a way of their own (through a proxy, to the first of several addresses) implement [`Connect`].
-//! Not here: TLS and what a proxy is known by (`door`), HTTP (`exchange`).
+//! Shell. Programs with another route (through a proxy, to the first of several addresses) implement
+//! [`Connect`]. Not here: TLS and the certificate of a proxy (`door`), HTTP (`exchange`).
 
 use crate::door::{Tls, certificate_refused};
 use crate::error::Error;
@@ -14,21 +14,21 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
-/// How long connecting to one address may take.
+/// Timeout of connecting to one address.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 
-/// Bytes both ways.
+/// Byte stream in both directions.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// A connection that stands.
+/// An open connection.
 pub struct Connected {
-    /// The bytes.
+    /// Stream of the connection.
     pub stream: Box<dyn Stream>,
-    /// The other end, as the user knows it: in messages.
+    /// Address of the other end as the user knows it, for messages.
     pub address: String,
-    /// What the field `Host` of each request says.
+    /// Value of the header field `Host`.
     pub host: String,
 }
 
@@ -38,22 +38,22 @@ impl fmt::Debug for Connected {
     }
 }
 
-/// A connection that is being made.
+/// Future of a connection attempt.
 pub type Connecting<'a> = Pin<Box<dyn Future<Output = Result<Connected, Error>> + Send + 'a>>;
 
-/// Makes connections to a daemon; a client asks for one when it has none.
+/// Opens connections to a daemon; a client requests one when it has none.
 pub trait Connect: Send + Sync {
-    /// Connect. What is encrypted is so when this returns.
+    /// Connect, including the encryption.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] where nothing answers, [`Error::Mistake`] where what the user gave cannot be used.
+    /// [`Error::Unreachable`] if nothing answers, [`Error::Mistake`] if the user's input is invalid.
     fn connect(&self) -> Connecting<'_>;
 
-    /// The address that is tried first: in messages, before a connection stands.
+    /// The address that is tried first, for messages before a connection is open.
     fn address(&self) -> String;
 }
 
-/// A daemon by `HOST:PORT`.
+/// A daemon at `HOST:PORT`.
 #[derive(Clone, Debug)]
 pub struct Tcp(pub String);
 
@@ -71,7 +71,7 @@ impl Connect for Tcp {
     }
 }
 
-/// A daemon by the path of its local socket; it learns which user asks.
+/// A daemon at the path of its local socket; the kernel reports the user to it.
 #[derive(Clone, Debug)]
 pub struct Local(pub PathBuf);
 
@@ -90,21 +90,21 @@ impl Connect for Local {
     }
 }
 
-/// A local socket as an address, as people write it.
+/// A local socket as a URL.
 fn address_of(path: &Path) -> String {
     format!("unix:{}", path.display())
 }
 
-/// What a connection to the local socket at `path` is.
+/// Wrap a connection to the local socket at `path`.
 #[must_use]
 pub fn local(path: &Path, stream: UnixStream) -> Connected {
     Connected { stream: Box::new(stream), address: address_of(path), host: "localhost".to_owned() }
 }
 
-/// Connects to the first of the addresses of `HOST:PORT` that answers, and encrypts where `tls` says what the other end is known by.
+/// Connect to the first address of `HOST:PORT` that answers, and encrypt the connection if `tls` is given.
 ///
 /// # Errors
-/// What the system says of the last address; what is wrong with a certificate ([`reason`] says what to do).
+/// The error of the last address; a certificate error, for which [`reason`] says what to do.
 pub async fn tcp(address: &str, tls: Option<&Tls>) -> io::Result<Connected> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for socket in tokio::net::lookup_host(address).await? {
@@ -129,7 +129,7 @@ async fn over(address: &str, stream: TcpStream, tls: Option<&Tls>) -> io::Result
     Ok(Connected { stream, address: address.to_owned(), host: address.to_owned() })
 }
 
-/// Why there is no connection, and what to do where that is a certificate.
+/// Text of the error, and what to do about a certificate error.
 #[must_use]
 pub fn reason(error: &io::Error) -> String {
     certificate_refused(error).unwrap_or_else(|| error.to_string())

@@ -1,7 +1,7 @@
-//! The HTTP door of a proxy, for clients outside: where it is, and what it is known by.
+//! HTTP listener of a proxy (its door), as a client outside sees it: its address and its certificate.
 //!
-//! Rule: what is sent beyond this machine is encrypted, and never to a proxy whose certificate does not fit.
-//! Not here: logging in there (`login`), what daemons inside speak with a proxy (`overlay::net`).
+//! Rule: a connection beyond this host is encrypted, and is refused if the proxy's certificate is not valid.
+//! Not here: logging in there (`login`), the protocol between a proxy and daemons inside (`overlay::net`).
 
 use std::fmt;
 use std::io;
@@ -16,23 +16,23 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore, crypto};
 use tunnel::PORT;
 
-/// Authorities that the system trusts, where Debian and its kin keep them.
+/// Certificate authorities trusted by the system, at the path of Debian and its derivatives.
 const SYSTEM_AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
-/// Where a proxy is, as people write it: `HOST:PORT`, and what stands behind it.
+/// Address of a proxy, as users write it: `HOST:PORT` and an optional path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Door {
-    /// Its name or address, an IPv6 one without brackets.
+    /// Host name or address; an IPv6 address without brackets.
     pub host: String,
-    /// Its port.
+    /// TCP port.
     pub port: u16,
-    /// Whether TLS is spoken; always so beyond this machine.
+    /// Whether TLS is used; always true beyond this host.
     pub is_encrypted: bool,
-    /// The path behind it, without a slash at its end: `/d/UT-ICL`, or nothing.
+    /// Path after the address, without a trailing slash: `/d/UT-ICL`, or empty.
     pub behind: String,
 }
 
 impl fmt::Display for Door {
-    /// `HOST:PORT` alone.
+    /// Only `HOST:PORT`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.host.parse::<Ipv6Addr>() {
             Ok(address) => write!(f, "[{address}]:{}", self.port),
@@ -42,10 +42,10 @@ impl fmt::Display for Door {
 }
 
 impl Door {
-    /// A door as people write it, a scheme before it or not; `check_behind` says whether that path may stand there.
+    /// Parse an address with an optional scheme; `check_behind` decides whether the path is allowed.
     ///
     /// # Errors
-    /// If it is none; the text says what was expected. What `check_behind` says.
+    /// If it is invalid; the text says what was expected. The error of `check_behind`.
     pub fn parse(text: &str, check_behind: impl FnOnce(&str) -> Result<(), String>) -> Result<Door, String> {
         let refuse = || format!("expected HOST:PORT such as proxy.example:{PORT}, found {text:?}");
         let (is_plain, rest) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
@@ -73,11 +73,11 @@ impl Door {
         Ok(Door { host, port, is_encrypted: !is_plain, behind: behind.to_owned() })
     }
 
-    /// By what it is known: `certificate`, a file in PEM, else the authorities that the system trusts. None where
-    /// nothing is encrypted.
+    /// Trust anchors for the proxy: the PEM file `certificate`, or else the authorities of the system. `None`
+    /// without encryption.
     ///
     /// # Errors
-    /// If there is nothing by which to know it, or its name cannot be one.
+    /// If there are no trust anchors, or the name is invalid.
     pub fn tls(&self, certificate: Option<&Path>) -> Result<Option<Tls>, String> {
         if !self.is_encrypted {
             return Ok(None);
@@ -102,7 +102,7 @@ fn roots(certificate: Option<&Path>) -> Result<RootCertStore, String> {
     if added == 0 { Err(refuse(&"there is no certificate in it")) } else { Ok(roots) }
 }
 
-/// What to do about a proxy's certificate that does not fit, where `error` is that; the text says what is wrong.
+/// Text about an invalid certificate of a proxy and what to do; `None` if `error` is something else.
 #[must_use]
 pub fn certificate_refused(error: &io::Error) -> Option<String> {
     let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
@@ -120,12 +120,12 @@ pub fn certificate_refused(error: &io::Error) -> Option<String> {
     })
 }
 
-/// Whether no trusted certificate stands for it.
+/// Whether no trusted certificate has signed it.
 fn is_of_unknown_issuer(refused: &CertificateError) -> bool {
     matches!(refused, CertificateError::UnknownIssuer | CertificateError::BadSignature)
 }
 
-/// By what a proxy is known, and under which name.
+/// Trust anchors and the expected name of a proxy.
 #[derive(Clone, Debug)]
 pub struct Tls {
     config: Arc<ClientConfig>,
@@ -133,7 +133,7 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Encrypts a connection; the other end is the one that was meant, or this fails.
+    /// Encrypt a connection; fails if the certificate is not valid for the expected name.
     pub(crate) async fn over(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         TlsConnector::from(Arc::clone(&self.config)).connect(self.name.clone(), stream).await
     }

@@ -1,30 +1,30 @@
-//! Why a call has no answer.
+//! Errors of a call.
 //!
 //! Pure. Not here: what to do about it (`recovery`), the codes of faults (`wire::fault`).
 
 use std::time::Duration;
 
-/// Why a call has no answer.
+/// Error of a call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// No daemon could be connected to, so nothing was sent. The text says what was tried and what to do.
+    /// No daemon could be reached, so nothing was sent. The text says what was tried and what to do.
     #[error("{0}")]
     Unreachable(String),
-    /// What the caller gave cannot be used: an address, a file, a parameter.
+    /// The caller's input is invalid: an address, a file, a parameter.
     #[error("{0}")]
     Mistake(String),
-    /// The connection broke before the answer was complete. The daemon may have done what was asked.
+    /// The connection broke before the answer was complete. The daemon may have executed the request.
     #[error("the daemon at {address} did not answer: {what}")]
     Lost {
-        /// Where the daemon is.
+        /// Address of the daemon.
         address: String,
         /// What happened to the connection.
         what: String,
     },
-    /// No answer came in time. The daemon may have done what was asked.
+    /// No answer came in time. The daemon may have executed the request.
     #[error("the daemon at {address} did not answer: no answer within {} s", .after.as_secs_f64())]
     Late {
-        /// Where the daemon is.
+        /// Address of the daemon.
         address: String,
         /// How long the client waited.
         after: Duration,
@@ -37,18 +37,18 @@ pub enum Error {
         /// What the daemon expected, what it found and what to do.
         message: String,
     },
-    /// What answered is not a visperf daemon, or one of a version that this client cannot read.
+    /// The answer is not from a visperf daemon, or from a version that this client cannot read.
     #[error("expected the answer of a visperf daemon from {address}, found {found}")]
     Answer {
-        /// Where it is.
+        /// Address of the server.
         address: String,
-        /// What came.
+        /// What was received.
         found: String,
     },
 }
 
 impl Error {
-    /// Its first line, without the code of a fault: for a message that is one line.
+    /// First line of the error, without the code of a fault: for a message of one line.
     #[must_use]
     pub fn first_line(&self) -> String {
         let text = match self {

@@ -1,7 +1,7 @@
-//! One connection of HTTP/1.1, and one request with its answer on it, over hyper.
+//! HTTP/1.1 connection, and one request with its response on it, over hyper.
 //!
-//! Shell. Rule: head and body of an answer are bounded. Not here: how a connection is made (`connect`), when one is made again
-//! (`client`).
+//! Shell. Rule: header and body of a response are bounded. Not here: opening a connection (`connect`),
+//! reconnecting (`client`).
 
 use crate::connect::{Connected, Stream};
 use crate::error::Error;
@@ -22,16 +22,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Largest body of an answer unless the program sets another, in bytes: twice what a daemon answers at most.
+/// Default limit of a response body in bytes: twice the longest answer of a daemon.
 pub(crate) const BODY_LEN_MAX_BYTES: usize = 64 << 20;
-/// Largest head of an answer, in bytes; ours have some hundred.
+/// Longest header of a response in bytes; those of a daemon have some hundred.
 const HEAD_LEN_MAX_BYTES: usize = 64 << 10;
-/// So much of what the other end sent first is shown where it is not HTTP.
+/// Number of the first received bytes shown in an error if the other end does not speak HTTP.
 const SHOWN_LEN_BYTES: usize = 40;
-/// What stands in `User-Agent`.
+/// Value of `User-Agent`.
 const AGENT: &str = concat!("visperf/", env!("CARGO_PKG_VERSION"));
 
-/// A request.
 #[derive(Clone, Debug)]
 pub(crate) struct Outgoing<'a> {
     pub(crate) method: &'a Method,
@@ -41,13 +40,13 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) body: Bytes,
 }
 
-/// The head of an answer, and its body where that is complete.
+/// Header of a response, and its body if that is complete.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
-    /// Each field `WWW-Authenticate`.
+    /// Values of all fields `WWW-Authenticate`.
     pub(crate) challenges: Vec<String>,
-    /// The field `Authentication-Info` (RFC 7615).
+    /// Value of the field `Authentication-Info` (RFC 7615).
     pub(crate) info: Option<String>,
     pub(crate) body: Vec<u8>,
 }
@@ -64,23 +63,22 @@ impl Reply {
     }
 }
 
-/// An answer.
 #[derive(Debug)]
 pub(crate) enum Received {
-    /// A complete one.
+    /// A complete response.
     Whole(Reply),
-    /// The head of server-sent events, and their body.
+    /// Header of server-sent events, and their body.
     Events(Reply, Incoming),
 }
 
-/// Why there is no answer.
 #[derive(Debug)]
 pub(crate) enum Failed {
     /// The connection was closed before the request was sent.
     Unsent,
-    /// The connection was closed after the request was sent, before anything of an answer came: it was idle for too long.
+    /// The connection was closed after the request was sent, before any byte of an answer: it had been idle
+    /// for too long.
     Closed,
-    /// The error that the caller gets.
+    /// The error for the caller.
     Error(Error),
 }
 
@@ -90,7 +88,6 @@ impl From<Error> for Failed {
     }
 }
 
-/// A connection.
 pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     pub(crate) address: String,
@@ -98,7 +95,7 @@ pub(crate) struct Connection {
     /// Largest body of an answer, in bytes.
     pub(crate) body_max: usize,
     first: First,
-    /// Whether nothing was asked on it.
+    /// Whether no request was sent on it yet.
     is_fresh: bool,
 }
 
@@ -109,26 +106,26 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// On this connection, which a task of the present runtime serves until its end.
+    /// Start HTTP on the connection; a task of the present runtime drives it until its end.
     pub(crate) async fn new(connected: Connected, body_max: usize) -> Result<Connection, Error> {
         let Connected { stream, address, host } = connected;
         let first = First::default();
         let stream = TokioIo::new(Noted { stream, first: first.clone() });
         let made = http1::Builder::new().max_buf_size(HEAD_LEN_MAX_BYTES).handshake(stream).await;
         let (sender, serving) = made.map_err(|error| error_of(&address, &error, &first))?;
-        // An error of the connection reaches the request that it concerns.
+        // An error of the connection is also returned by the request that it affects.
         tokio::spawn(serving);
         Ok(Connection { sender, address, host, body_max, first, is_fresh: true })
     }
 
-    /// Sends a request and reads its answer; of server-sent events the head.
+    /// Send a request and read its response; of server-sent events only the header.
     pub(crate) async fn exchange(
         &mut self,
         outgoing: &Outgoing<'_>,
         patience: &Patience,
     ) -> Result<Received, Failed> {
         let request = self.request(outgoing)?;
-        // A fresh connection takes a request at once, before it reads what a busy daemon says unasked.
+        // A new connection accepts a request at once, before hyper reads the early answer of a busy daemon.
         if !std::mem::take(&mut self.is_fresh) {
             self.first.forget();
             if patience.unless_silent(&self.address, self.sender.ready()).await?.is_err() {
@@ -169,7 +166,7 @@ impl Connection {
         request.map_err(|error| Error::Mistake(format!("{}: {error}", outgoing.path)))
     }
 
-    /// The next part of a body, within the longest silence; none at its end.
+    /// The next part of a body, or an error after too long a silence; `None` at its end.
     pub(crate) async fn part(
         &self,
         body: &mut Incoming,
@@ -187,7 +184,7 @@ impl Connection {
         }
     }
 
-    /// A whole body.
+    /// Read a whole body.
     async fn whole(&self, mut body: Incoming, patience: &Patience) -> Result<Vec<u8>, Error> {
         let len = body.size_hint().exact().unwrap_or_default();
         let len = usize::try_from(len).ok().filter(|len| *len <= self.body_max);
@@ -202,13 +199,13 @@ impl Connection {
         Ok(whole)
     }
 
-    /// Why a connection that was just made is closed.
+    /// Error of a connection that was closed right after it was opened.
     pub(crate) fn closed_at_once(&self) -> Error {
         let first = self.first.shown();
         let what = match first.strip_prefix("HTTP/1.") {
             None if first.is_empty() => "it closed the connection".to_owned(),
             None => return self.unexpected(not_http(&first)),
-            // A daemon that has no room for another connection says so before it is asked.
+            // A daemon at its limit of connections reports that before it receives a request.
             Some(_) => format!("it closed the connection unasked: {first}"),
         };
         Error::Lost { address: self.address.clone(), what }
@@ -218,7 +215,7 @@ impl Connection {
         self.unexpected(format!("an answer of more than {} bytes", self.body_max))
     }
 
-    /// What answers is no daemon of ours.
+    /// Error of an answer that does not come from a visperf daemon.
     pub(crate) fn unexpected(&self, found: String) -> Error {
         Error::Answer { address: self.address.clone(), found }
     }
@@ -229,13 +226,13 @@ fn is_events(head: &HeaderMap) -> bool {
     kind.to_ascii_lowercase().starts_with("text/event-stream")
 }
 
-/// The fields of this name, in order.
+/// Values of the fields of this name, in order.
 fn fields(head: &HeaderMap, name: &HeaderName) -> Vec<String> {
     let fields = head.get_all(name).iter();
     fields.filter_map(|field| field.to_str().ok().map(str::to_owned)).collect()
 }
 
-/// Whether the connection ended before the answer began.
+/// Whether the connection ended before the answer started.
 fn was_closed(error: &hyper::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     let is_reset = |kind| matches!(kind, BrokenPipe | ConnectionReset | ConnectionAborted | UnexpectedEof);
@@ -245,7 +242,7 @@ fn was_closed(error: &hyper::Error) -> bool {
         || system(error).is_some_and(|error| is_reset(error.kind()))
 }
 
-/// What the system said, where that is the reason.
+/// The error of the operating system, if that is the cause.
 fn system(error: &hyper::Error) -> Option<&io::Error> {
     let mut source = error.source();
     while let Some(error) = source {
@@ -279,7 +276,7 @@ fn error_of(address: &str, error: &hyper::Error, first: &First) -> Error {
     Error::Lost { address, what }
 }
 
-/// Whether the body is not as HTTP/1.1 has it.
+/// Whether the body violates HTTP/1.1.
 fn is_malformed(error: &io::Error) -> bool {
     let is_tls = error.get_ref().is_some_and(|inner| inner.is::<tokio_rustls::rustls::Error>());
     matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) && !is_tls
@@ -289,10 +286,10 @@ fn not_http(first: &str) -> String {
     format!("{first:?}, which is not HTTP/1.1")
 }
 
-/// What is said of a connection that ended too early.
+/// Text of the error of a connection that ended too early.
 const CUT: &str = "the connection was closed before the answer was complete";
 
-/// What the other end sent first.
+/// The first bytes received.
 #[derive(Clone, Debug, Default)]
 struct First(Arc<Mutex<Vec<u8>>>);
 
@@ -307,14 +304,14 @@ impl First {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Its first line.
+    /// The first line of them.
     fn shown(&self) -> String {
         let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&noted).lines().next().unwrap_or_default().to_owned()
     }
 }
 
-/// A stream whose first bytes are noted.
+/// A stream that records the first bytes received.
 struct Noted {
     stream: Box<dyn Stream>,
     first: First,

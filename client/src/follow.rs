@@ -1,10 +1,11 @@
-//! Answers of a reading method as they change: server-sent events, followed for as long as wanted.
+//! Follows a read method: a stream of its answers by server-sent events, with reconnection.
 //!
 //! ```text
-//! GET /api/v1/METHOD?…&follow=SECONDS ──▶ answer, answer, … ── lost ──▶ pause ──▶ the same, from the last cursor on
+//! GET /api/v1/METHOD?…&follow=SECONDS ──▶ answer, answer, … ── lost ──▶ pause ──▶ reconnect at the last cursor
 //! ```
-//! Shell. Rules: a daemon that answered once is come back to, after growing pauses; an answer with a cursor says where to go on; a
-//! stream that is silent for longer than its comments are apart is lost.
+//! Shell. Rules: once a daemon has answered, the client reconnects after growing pauses; the cursor in an
+//! answer is the position at which to resume; a stream that is silent for longer than the interval of its
+//! keepalive comments is lost.
 
 use crate::client::{Answer, Client};
 use crate::error::Error;
@@ -19,61 +20,63 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 use wire::backoff::Backoff;
 
-/// The fault of a cursor that a daemon does not know.
+/// Fault code for a cursor that a daemon does not know.
 const INVALID_PARAMS: i64 = wire::fault::INVALID_PARAMS as i64;
-/// Longest silence: daemons send a comment after 15 s.
+/// Longest silence; daemons send a comment after 15 s.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
-/// After how long to come back, unless the daemon says another time.
+/// Reconnection delay, unless the daemon sends another one.
 const RETRY: Duration = Duration::from_secs(2);
-/// Longest pause before another attempt.
+/// Longest reconnection delay.
 const RETRY_MAX: Duration = Duration::from_secs(8);
-/// What a daemon may say instead of [`RETRY`].
+/// Accepted range of a delay sent by the daemon instead of [`RETRY`].
 const RETRY_SAID: RangeInclusive<Duration> = Duration::from_millis(250)..=Duration::from_secs(60);
 
-/// What comes on a stream.
+/// Item of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
-    /// An answer.
+    /// An answer of the method.
     Answer {
-        /// The answer of the method.
+        /// The answer as JSON.
         answer: Value,
-        /// How many answers were left out before this one, because they were not taken in time.
+        /// Number of answers skipped before this one, because the client was slow.
         skipped: u64,
     },
-    /// A fault in place of an answer; answers may follow.
+    /// A fault instead of an answer; answers may follow.
     Fault {
         /// One of the codes of [`wire::fault`].
         code: i64,
         /// The daemon's message.
         message: String,
     },
-    /// The connection was lost; the stream connects again by itself.
+    /// The connection was lost; the stream reconnects by itself.
     Lost(Error),
-    /// The daemon answers again.
+    /// The connection was restored.
     Again,
-    /// The daemon answers again, and does not know the cursor: it has another store. The stream starts over.
+    /// The connection was restored, but the daemon does not know the cursor, because it has another store.
+    /// The stream restarts from the original parameters.
     Restarted,
 }
 
-/// The answers of one method, until it is dropped.
+/// Stream of the answers of one method; dropping it ends it.
 #[derive(Debug)]
 pub struct Stream {
     client: Client,
     method: String,
     params: Map<String, Value>,
-    /// What was asked for at first, where a cursor stands in `params` by now.
+    /// The original parameters, if `params` now contains a cursor.
     original: Option<Map<String, Value>>,
     every_secs: String,
     events: Option<Events>,
-    /// Pauses before the next attempt, where the daemon was lost.
+    /// Backoff of the reconnection, while the connection is lost.
     lost: Option<Retries>,
 }
 
 impl Client {
-    /// Follows a method that only reads, with these named parameters: an answer each `every_secs` seconds at most, when it changed.
+    /// Follow a read method with these named parameters: at most one answer per `every_secs` seconds, only
+    /// when it changed.
     ///
     /// # Errors
-    /// As [`Client::call`]; [`Error::Mistake`] where a parameter cannot stand in a query.
+    /// As [`Client::call`]; [`Error::Mistake`] for a parameter that cannot be written in a query string.
     pub async fn follow(
         self,
         method: &str,
@@ -89,10 +92,10 @@ impl Client {
 }
 
 impl Stream {
-    /// What comes next; it waits as long as that takes.
+    /// Wait for the next item.
     ///
     /// # Errors
-    /// What no waiting mends; the stream is at its end then.
+    /// An error that a retry cannot help; the stream is then at its end.
     pub async fn next_item(&mut self) -> Result<Item, Error> {
         let Some(events) = &mut self.events else {
             return self.reconnect().await;
@@ -113,7 +116,7 @@ impl Stream {
         Ok(item)
     }
 
-    /// The address of the daemon.
+    /// Address of the daemon.
     #[must_use]
     pub fn address(&self) -> String {
         let standing = self.events.as_ref().map(|events| events.connection.address.clone());
@@ -169,7 +172,8 @@ impl Stream {
         if let Some(cursor @ Value::String(_)) = cursor {
             self.original.get_or_insert_with(|| self.params.clone());
             self.params.insert("cursor".to_owned(), cursor.clone());
-            // The cursor stands behind the last events; a span before now would be another one by then.
+            // The cursor is after the last received events; a span relative to the present time would now
+            // mean another one.
             for name in ["last", "since"] {
                 self.params.remove(name);
             }
@@ -177,25 +181,25 @@ impl Stream {
     }
 }
 
-/// The events on one connection.
+/// Parser of the events of one connection.
 #[derive(Debug)]
 struct Events {
     connection: Connection,
     body: Incoming,
     unread: BytesMut,
-    /// After how long to come back when it ends, as the daemon says.
+    /// Reconnection delay sent by the daemon.
     retry: Duration,
 }
 
 impl Events {
-    /// The next item; none where the daemon ended them.
+    /// The next item; `None` when the daemon ended the stream.
     async fn next(&mut self) -> Result<Option<Item>, Error> {
         loop {
             let Some(line) = self.line().await? else { return Ok(None) };
             if let Some(millis) = line.strip_prefix("retry: ").and_then(|text| text.parse().ok()) {
                 self.retry = Duration::from_millis(millis);
             }
-            // Each event is one line of data, which says itself what it is.
+            // Each event is one line of data, which contains its type.
             if let Some(data) = line.strip_prefix("data: ") {
                 let shown = || data.chars().take(80).collect::<String>();
                 let unreadable =
@@ -205,7 +209,7 @@ impl Events {
         }
     }
 
-    /// The next line without its end; none at the end of all.
+    /// The next line without its newline; `None` at the end of the stream.
     async fn line(&mut self) -> Result<Option<String>, Error> {
         let mut looked_at = 0;
         loop {

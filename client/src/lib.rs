@@ -1,4 +1,4 @@
-//! The client of the query interface of visperf's daemons: calls whose parameters and answers have types, and answers that go on.
+//! Client of the query interface of visperf's daemons: typed calls, and streams of answers.
 //!
 //! ```no_run
 //! use client::connect::Tcp;
@@ -17,12 +17,12 @@
 //! ```
 //!
 //! ```text
-//! blocking ─▶ client, follow ─▶ exchange (hyper) ─▶ connect: Tcp | Local | what a program brings
+//! blocking ─▶ client, follow ─▶ exchange (hyper) ─▶ connect: Tcp | Local | a program's own
 //!                  typed            login (Digest)           door (TLS)
 //! ```
-//! Programs without a runtime use [`blocking::Client`]. A daemon behind a proxy is asked with [`Client::logging_in`] and a
-//! [`door::Door`]; another way to it is a [`connect::Connect`] of the program's own.
-//! Not here: the types of the methods (`wire::api`), which daemon a user means (the programs).
+//! Programs without a runtime use [`blocking::Client`]. For a daemon behind a proxy use
+//! [`Client::logging_in`] and a [`door::Door`]; for any other route implement [`connect::Connect`].
+//! Not here: the types of the methods (`wire::api`), the choice of the daemon (the programs).
 
 #![warn(missing_docs)]
 

@@ -1,8 +1,8 @@
-//! Logging in at a proxy by HTTP Digest (RFC 7616), request by request.
+//! Login at a proxy by HTTP Digest (RFC 7616), for each request.
 //!
-//! Shell: the system's random numbers. Rules: the body of a question is sent only after the proxy has asked who asks, and an
-//! answer counts only if it proves that the proxy knows the account.
-//! Not here: what Digest says (`tunnel::digest`).
+//! Shell: the system's random numbers. Rules: the body of a request is sent only after the proxy has
+//! requested a login, and an answer is accepted only if it proves that the proxy knows the account.
+//! Not here: the protocol of Digest (`tunnel::digest`).
 
 use crate::error::Error;
 use crate::exchange::Reply;
@@ -11,14 +11,14 @@ use std::fmt;
 use tunnel::digest::client::{self, Answered, Next};
 use wire::fault;
 
-/// An account at a proxy.
+/// Credentials of an account at a proxy.
 #[derive(Clone)]
 pub struct Login {
-    /// The account's name.
+    /// Name of the account.
     pub name: String,
-    /// Its secret.
+    /// Secret of the account.
     pub secret: String,
-    /// Whether MD5 is answered where the proxy offers nothing better.
+    /// Whether MD5 is allowed if the proxy offers nothing better.
     pub allows_md5: bool,
 }
 
@@ -28,13 +28,13 @@ impl fmt::Debug for Login {
     }
 }
 
-/// Random bytes of a client's nonce.
+/// Length of a client's nonce in random bytes.
 const CNONCE_LEN_BYTES: usize = 16;
 
-/// What a proxy may answer to who has not logged in: who are you, and that there is no room.
+/// Statuses that a proxy may return before a login: login required, rate limit, no room.
 const BEFORE_LOGIN: [u16; 3] = [401, 429, 503];
 
-/// One account at one proxy.
+/// Login state of one account at one proxy.
 #[derive(Debug)]
 pub(crate) struct Account {
     digest: client::Client,
@@ -48,17 +48,17 @@ impl Account {
         Account { digest: client::Client::new(login), is_challenged: false }
     }
 
-    /// The same account, for another connection; what the proxy can do best is known of both.
+    /// The same account for another connection; both know the strongest hash that the proxy offered.
     pub(crate) fn another(&self) -> Account {
         Account { digest: self.digest.another(), is_challenged: false }
     }
 
-    /// Whether the proxy has asked who asks.
+    /// Whether the proxy has requested a login.
     pub(crate) fn is_challenged(&self) -> bool {
         self.is_challenged
     }
 
-    /// The value of `Authorization` of the next request; none before the first challenge.
+    /// Value of `Authorization` for the next request; `None` before the first challenge.
     pub(crate) fn authorization(&mut self, method: &str, path: &str) -> Result<Option<String>, Error> {
         let mut drawn = [0; CNONCE_LEN_BYTES];
         getrandom::fill(&mut drawn)
@@ -66,7 +66,7 @@ impl Account {
         Ok(self.digest.authorization(method, path, &HEXLOWER.encode(&drawn)))
     }
 
-    /// What follows from the answer to the request with number `sent`, from 0, of one question.
+    /// Process the response to request number `sent` (from 0) of one query.
     pub(crate) fn handle(&mut self, reply: &Reply, sent: usize) -> Result<Next, Error> {
         let answered =
             Answered { status: reply.status, challenges: &reply.challenges, info: reply.info.as_deref() };
@@ -76,7 +76,7 @@ impl Account {
         self.is_challenged |= reply.status == 401;
         self.digest.handle(answered, sent).map_err(|error| {
             if error != client::Error::Unproved {
-                // A login that was refused begins again with the next question.
+                // A rejected login starts again with the next query.
                 self.digest.forget();
                 self.is_challenged = false;
             }

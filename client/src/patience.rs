@@ -1,4 +1,4 @@
-//! How long an answer is waited for.
+//! Timeouts of an answer.
 //!
 //! Shell: the timers of the runtime.
 
@@ -6,25 +6,26 @@ use crate::error::Error;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long an answer is waited for.
+/// Timeouts of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// The longest time from the request to the end of its answer. Connecting comes before it, and takes 60 s at most.
+    /// Longest time from the request to the end of its answer. Connecting is not included, and takes 60 s at
+    /// most.
     pub most: Duration,
-    /// The longest time in which nothing of the answer comes.
+    /// Longest time without a byte of the answer.
     pub silence: Duration,
-    /// After how long the function set by [`crate::Client::on_wait`] is called; never where there is no value.
+    /// Delay before the function set by [`crate::Client::on_wait`] is called; `None` never calls it.
     pub notice_after: Option<Duration>,
 }
 
 impl Patience {
-    /// At most so long in all.
+    /// At most `most` in all.
     #[must_use]
     pub const fn of(most: Duration) -> Patience {
         Patience { most, silence: most, notice_after: None }
     }
 
-    /// The next thing that comes, unless it takes longer than `silence`.
+    /// Wait for the next part, at most `silence`.
     pub(crate) async fn unless_silent<T>(
         &self,
         address: &str,
@@ -33,7 +34,7 @@ impl Patience {
         timeout(self.silence, what).await.map_err(|_| Patience::late(address, self.silence))
     }
 
-    /// All of it, unless it takes longer than `most`.
+    /// Wait for the whole answer, at most `most`.
     pub(crate) async fn all<T>(
         &self,
         address: &str,
@@ -48,7 +49,7 @@ impl Patience {
 }
 
 impl Default for Patience {
-    /// 40 s: a daemon gives up after 30 s itself.
+    /// 40 s: longer than the timeout of the daemon itself, 30 s.
     fn default() -> Patience {
         Patience::of(Duration::from_secs(40))
     }

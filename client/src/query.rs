@@ -1,4 +1,4 @@
-//! Parameters in the query of an address.
+//! Query string of a URL, from the parameters of a call.
 //!
 //! Pure.
 
@@ -6,10 +6,10 @@ use crate::error::Error;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
-/// The parameters as `name=value&name=value`; a list is its name several times.
+/// Encode the parameters as `name=value&name=value`; a list repeats its name.
 ///
 /// # Errors
-/// [`Error::Mistake`] for what a query cannot have: a structure, a list of lists.
+/// [`Error::Mistake`] for a structure or a list of lists, which a query string cannot contain.
 pub fn encoded(params: &Map<String, Value>) -> Result<String, Error> {
     let mut query = String::new();
     for (name, value) in params {
@@ -34,7 +34,7 @@ pub fn encoded(params: &Map<String, Value>) -> Result<String, Error> {
     Ok(query)
 }
 
-/// RFC 3986, section 2: all but unreserved characters as `%XX`.
+/// Percent-encoding (RFC 3986, section 2): all but unreserved characters as `%XX`.
 fn percent(text: &str) -> String {
     text.bytes().fold(String::new(), |mut out, byte| {
         match byte {

@@ -1,29 +1,30 @@
-//! What a program that runs for long does after an error: wait and ask again, start over, or end.
+//! Recovery of a long-running program after an error: retry, restart, or end.
 //!
-//! Pure. Rules: a daemon that answered once is waited for, however long it is away; what no waiting mends ends the program: missing
-//! rights, an unknown method, wrong parameters, an answer that is not a daemon's. A daemon that never answered is not waited for.
-//! Not here: sending anything (`client`).
+//! Pure. Rules: after a daemon has answered once, the program waits for it without limit; an error that a
+//! retry cannot help ends the program: missing permissions, an unknown method, wrong parameters, an answer
+//! that is not a daemon's. The program does not wait for a daemon that never answered.
+//! Not here: sending (`client`).
 
 use crate::error::Error;
 use std::time::Duration;
 use wire::backoff::Backoff;
 use wire::fault;
 
-/// Faults that pass without anybody's help, also before the first answer.
+/// Faults that are temporary, also before the first answer.
 const PASSING: [i32; 3] = [fault::TIMEOUT, fault::BUSY, fault::UNAVAILABLE];
 
-/// What follows from an error.
+/// Next step after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// Ask the same again after a pause.
+    /// Send the same request again after a pause.
     Wait,
     /// The daemon does not know the subscription: it is another daemon, or it was restarted. Start over.
     Restart,
-    /// End: asking again gives the same error.
+    /// End: a retry gives the same error.
     End,
 }
 
-/// What follows from `error`, where a daemon answered before or not.
+/// Next step after `error`; `was_reached` is whether a daemon answered before.
 #[must_use]
 pub fn of(error: &Error, was_reached: bool) -> Recovery {
     match error {
@@ -34,7 +35,7 @@ pub fn of(error: &Error, was_reached: bool) -> Recovery {
     }
 }
 
-/// The same, of a fault by its code.
+/// Next step after a fault with this code.
 #[must_use]
 pub fn of_fault(code: i64, was_reached: bool) -> Recovery {
     let code = i32::try_from(code).unwrap_or_default();
@@ -49,8 +50,8 @@ pub fn of_fault(code: i64, was_reached: bool) -> Recovery {
     }
 }
 
-/// Attempts in a row that failed, and the pauses after them: each up to a quarter shorter at random, so that many clients of one
-/// daemon do not reconnect at the same moment.
+/// Exponential backoff: each pause is twice the one before, up to a maximum, and shortened at random by up to
+/// a quarter, so that many clients of one daemon do not retry at the same moment.
 #[derive(Clone, Debug)]
 pub struct Retries {
     schedule: Backoff,
@@ -58,20 +59,20 @@ pub struct Retries {
 }
 
 impl Retries {
-    /// Starts with no failure.
+    /// Pauses from `first`, which is at least a millisecond, to `most`.
     #[must_use]
     pub const fn new(schedule: Backoff) -> Retries {
         Retries { schedule, failures: 0 }
     }
 
-    /// An attempt failed: returns how long to wait before the next one.
+    /// Length of the next pause.
     pub fn pause(&mut self) -> Duration {
         let pause = self.schedule.pause(self.failures);
         self.failures = self.failures.saturating_add(1);
         pause.mul_f64(1.0 - fastrand::f64() / 4.0)
     }
 
-    /// An attempt succeeded: the next pause is the first one again.
+    /// An attempt succeeded: start again with the first pause.
     pub const fn reset(&mut self) {
         self.failures = 0;
     }
@@ -98,7 +99,7 @@ mod tests {
         check(&fault(fault::UNAVAILABLE), Recovery::Wait, Recovery::Wait);
         check(&fault(fault::TIMEOUT), Recovery::Wait, Recovery::Wait);
         check(&fault(fault::BUSY), Recovery::Wait, Recovery::Wait);
-        // Another host represents the domain now; or the domain has no representative for a moment.
+        // Another host represents the domain now, or the domain has no representative at the moment.
         check(&fault(fault::NOT_FOUND), Recovery::End, Recovery::Restart);
         check(&fault(fault::INTERNAL), Recovery::End, Recovery::Wait);
         for code in [fault::FORBIDDEN, fault::REFUSED, fault::INVALID_PARAMS, fault::METHOD_NOT_FOUND] {

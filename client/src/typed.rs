@@ -1,7 +1,7 @@
-//! The parameters and the answer of a call, as JSON.
+//! Parameters and answers of calls, converted between types and JSON.
 //!
-//! Pure. Rule: parameters that have their defaults are not sent, and names of the version before are sent and taken for the present ones, so
-//! that a daemon of that version understands and is understood.
+//! Pure. Rule: parameters with their default values are not sent. The field names of the previous version are
+//! also sent and accepted, for compatibility with daemons of that version.
 //! Not here: the types (`wire::api`).
 
 use serde::Deserialize;
@@ -9,28 +9,28 @@ use serde::de::DeserializeOwned;
 use serde_json::{Error, Map, Value};
 use wire::api::{Renamed, Request};
 
-/// Members whose own members have names that others chose.
+/// Members whose own member names are user data, not field names.
 const NAMES_OF_OTHERS: [&str; 2] = ["attributes", "labels"];
 
-/// The domain and the host that a call is about; the daemon's own unless given.
+/// Domain and host that a call is about; the daemon's own unless given.
 #[derive(Clone, Debug, Default)]
 pub struct About {
-    /// The domain.
+    /// Name of the domain.
     pub domain: Option<String>,
-    /// The host.
+    /// Name of the host.
     pub host: Option<String>,
 }
 
-/// An answer.
+/// An answer in both forms.
 #[derive(Debug)]
 pub struct Answered<A> {
-    /// As it came, with what a later version may have added.
+    /// The raw JSON, with any fields of a later version.
     pub raw: Value,
-    /// As the method's type has it.
+    /// The typed answer.
     pub typed: A,
 }
 
-/// The parameters of a call, for the body of its request.
+/// Parameters of a call as JSON, for the body of its request.
 #[must_use]
 pub fn params<R: Request>(request: &R, about: &About) -> Value {
     let fields = |request: &R| match serde_json::to_value(request) {
@@ -42,7 +42,7 @@ pub fn params<R: Request>(request: &R, about: &About) -> Value {
     params.retain(|_, value| !value.is_null());
     let mut few = params.clone();
     few.retain(|name, value| defaults.get(name) != Some(value));
-    // One that every call must give is given though it is the type's default.
+    // A required parameter is sent even if it has the default value of its type.
     if R::deserialize(Value::Object(few.clone())).is_ok() {
         params = few;
     }
@@ -59,7 +59,7 @@ pub fn params<R: Request>(request: &R, about: &About) -> Value {
     Value::Object(params)
 }
 
-/// The answer to a call, of the body of its response.
+/// Parse the body of a response.
 ///
 /// # Errors
 /// If it is not of the method's type.
@@ -70,7 +70,7 @@ pub fn answer<R: Request>(body: &[u8]) -> Result<R::Answer, Error> {
     }
 }
 
-/// The same, with the answer as it came.
+/// Convert an answer. Keeps the raw JSON, too.
 ///
 /// # Errors
 /// As [`answer`].
@@ -87,7 +87,7 @@ fn read<A: DeserializeOwned>(mut answer: Value, renamed: &[Renamed]) -> Result<A
     A::deserialize(answer)
 }
 
-/// Gives fields that have only a former name their present one, and leaves the former ones out.
+/// Rename fields that have only their previous name, and remove the other previous names.
 fn rename(value: &mut Value, renamed: &[Renamed]) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| rename(item, renamed)),

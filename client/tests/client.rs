@@ -1,4 +1,4 @@
-//! The client against other ends that answer as they like: bodies in every form, ends at every point, silence, TLS, streams.
+//! The client with servers that misbehave: bodies in every form, ends at every point, silence, TLS, streams.
 #![allow(clippy::unwrap_used)]
 
 use client::connect::{Connect, Connected, Connecting, Local, Tcp, reason, tcp};
@@ -17,22 +17,23 @@ use wire::api::control::ControlParams;
 use wire::api::daemon::InfoParams;
 use wire::fault::FORBIDDEN;
 
-/// What is done with one request.
+/// What the server does with one request.
 #[derive(Clone, Copy)]
 enum Does {
-    /// It is answered so.
+    /// Answer.
     Answer(&'static str),
-    /// It is answered so, and the connection is closed.
+    /// Answer and close the connection.
     Cut(&'static str),
-    /// The connection is closed.
+    /// Close the connection.
     Close,
-    /// Nothing.
+    /// Never answer.
     Wait,
 }
 
 use Does::{Answer, Close, Cut, Wait};
 
-/// Another end that does this on each connection, request by request; the paths that were asked for.
+/// A server that does this on each connection, request by request. Returns its address and the requested
+/// paths.
 async fn daemon(
     connections: Vec<Vec<Does>>,
 ) -> (String, Arc<AtomicUsize>, tokio::sync::mpsc::Receiver<String>) {
@@ -66,7 +67,7 @@ async fn daemon(
     (address, asked, seen)
 }
 
-/// Reads a request; the path that it asks for.
+/// Read a request. Returns its path.
 async fn request(stream: &mut BufReader<TcpStream>) -> Option<String> {
     let (mut path, mut len) = (None, 0);
     loop {
@@ -264,7 +265,8 @@ const CHALLENGE: Does = Answer(
 
 #[tokio::test]
 async fn an_order_is_not_sent_again_over_the_connection_that_asked_who_asks() {
-    // The connection is kept after the challenge, and closed when the order with its login had come whole.
+    // The connection stays open after the challenge, and is closed after the order with its login was
+    // received.
     let (address, asked, _) = daemon(vec![vec![CHALLENGE, Close], vec![CHALLENGE, WELL]]).await;
     let mut client = logging_in(&address);
     let error = client.order(&ControlParams::default(), &About::default()).await.unwrap_err();
@@ -293,7 +295,7 @@ async fn a_daemon_that_is_busy_is_asked_again_until_it_answers_or_time_is_up() {
     let (address, asked, _) = daemon(vec![vec![BUSY, BUSY, WELL, BUSY, BUSY]]).await;
     let mut client = client(&address);
     let info = client.call_until(&InfoParams {}, &About::default(), Duration::from_secs(30)).await;
-    // An empty answer is not of the type, which no waiting mends; it was the third that said so.
+    // An empty answer is not of the type, and a retry cannot help; the third response was empty.
     assert!(matches!(info, Ok(_) | Err(Error::Answer { .. })), "{info:?}");
     assert_eq!(asked.load(Ordering::SeqCst), 3);
     let refused = client.call_until(&InfoParams {}, &About::default(), Duration::from_millis(100)).await;
@@ -302,7 +304,7 @@ async fn a_daemon_that_is_busy_is_asked_again_until_it_answers_or_time_is_up() {
 
 #[tokio::test]
 async fn a_port_without_a_daemon_is_unreachable() {
-    // Port 1 of loopback: nothing answers there.
+    // Port 1 of loopback: nothing listens there.
     let error = client("127.0.0.1:1").call(&InfoParams {}, &About::default()).await.unwrap_err();
     assert!(matches!(&error, Error::Unreachable(why) if why.contains("127.0.0.1:1")), "{error}");
     let missing = Client::new(Local("/nowhere/socket".into())).call(&InfoParams {}, &About::default()).await;
@@ -341,7 +343,7 @@ async fn a_program_learns_of_waiting() {
     assert_eq!(noticed.recv().await, Some((address, most - after)));
 }
 
-/// Over TLS, to an address that is not the door's own.
+/// Over TLS, to an address that is not in the listener's certificate.
 struct Encrypted(String, Tls);
 
 impl Connect for Encrypted {
@@ -357,7 +359,7 @@ impl Connect for Encrypted {
     }
 }
 
-/// A door at this port that is known by the certificate in this PEM.
+/// A listener at this port with the certificate in this PEM.
 fn door(port: u16, pem: &str) -> Tls {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), pem).unwrap();
