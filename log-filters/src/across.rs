@@ -1,10 +1,10 @@
-//! Values that the logs of one product remember for each other.
+//! Values shared between the logs of one product.
 //!
-//! Pure. Rule: of a name that several logs remember under one key the value of the latest record holds, of two
-//! of one time the greater text; so the order in which the logs were read does not matter. Each log's values are
-//! bounded by themselves and go when the log is no longer read.
-//! Invariant: at most `KEYS_MAX` keys and `LEN_MAX_BYTES` of a log, and `LOGS_MAX` logs of a product.
-//! Not here: what a log remembers for itself (`memory`).
+//! Pure. Rule: if several logs store a value of one name under one key, the value of the latest record is
+//! used, and of records with equal times the greater text; so the order in which logs are read does not
+//! matter. The values of each log have their own limits, and are dropped when the log is no longer read.
+//! Invariant: at most `KEYS_MAX` keys and `LEN_MAX_BYTES` per log, and `LOGS_MAX` logs per product.
+//! Not here: values that a log stores for itself (`memory`).
 
 use crate::found::Change;
 use compact_str::CompactString;
@@ -12,17 +12,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wire::time::Time;
 
-/// Most keys that one log remembers for the others: servers and sessions, not jobs of a year.
+/// Most keys that one log shares: enough for servers and sessions, not for the jobs of a year.
 pub(crate) const KEYS_MAX: usize = 4_096;
-/// Most bytes of them, keys and values.
+/// Most bytes of the keys and values that one log shares.
 const LEN_MAX_BYTES: usize = 512 << 10;
-/// Most logs of one product that remember something for the others.
+/// Most logs of one product that share values.
 const LOGS_MAX: usize = 64;
 
-/// A value with the time of its record.
+/// Name and value, with the time of their record.
 type Dated = (CompactString, CompactString, Option<Time>);
 
-/// What the logs of all products remember across logs; a clone is another handle on the same values.
+/// Shared values of all products. A clone is another handle to the same values.
 #[derive(Clone, Debug, Default)]
 pub struct AcrossLogs {
     inner: Arc<Mutex<Inner>>,
@@ -34,7 +34,7 @@ struct Inner {
     products: BTreeMap<CompactString, BTreeMap<u64, Values>>,
 }
 
-/// What one log remembers for the others.
+/// Values shared by one log.
 #[derive(Debug, Default)]
 struct Values {
     entries: HashMap<CompactString, (Vec<Dated>, u64)>,
@@ -43,7 +43,7 @@ struct Values {
     len_bytes: usize,
 }
 
-/// One log's place among those of its product.
+/// Handle of one log to the shared values of its product.
 #[derive(Debug)]
 pub(crate) struct Log {
     all: AcrossLogs,
@@ -57,7 +57,7 @@ impl AcrossLogs {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a log of the product whose calls have this scope.
+    /// Create the handle of a log of the product whose calls have this scope.
     pub(crate) fn log(&self, scope: CompactString) -> Log {
         let mut inner = self.lock();
         inner.next_log += 1;
@@ -66,12 +66,12 @@ impl AcrossLogs {
 }
 
 impl Log {
-    /// How many keys were dropped for want of room.
+    /// Number of keys dropped because a limit was reached.
     pub(crate) fn forgotten(&self) -> u64 {
         self.forgotten
     }
 
-    /// Add values to a key.
+    /// Store values under a key.
     pub(crate) fn remember(
         &mut self,
         key: CompactString,
@@ -87,14 +87,14 @@ impl Log {
         self.forgotten += logs.entry(self.number).or_default().remember(key, values, time);
     }
 
-    /// Drop what this log remembers under a key; whether there was something.
+    /// Drop the values that this log shares under a key. Returns whether there were any.
     pub(crate) fn forget(&mut self, key: &str) -> bool {
         let mut inner = self.all.lock();
         let values = inner.products.get_mut(&self.scope).and_then(|logs| logs.get_mut(&self.number));
         values.is_some_and(|values| values.forget(key))
     }
 
-    /// The value that holds of each of `names` under a key.
+    /// Look up `names` under a key, in all logs of the product.
     pub(crate) fn recall(&self, key: &str, names: &[CompactString]) -> Vec<(CompactString, CompactString)> {
         let inner = self.all.lock();
         let Some(logs) = inner.products.get(&self.scope) else { return Vec::new() };
@@ -108,7 +108,7 @@ impl Log {
         names.iter().filter_map(latest).collect()
     }
 
-    /// Changes that make a new log remember the same, oldest key first.
+    /// Changes that restore the shared values of this log, oldest key first.
     pub(crate) fn changes(&self) -> Vec<Change> {
         let inner = self.all.lock();
         let values = inner.products.get(&self.scope).and_then(|logs| logs.get(&self.number));
@@ -138,7 +138,7 @@ impl Drop for Log {
 }
 
 impl Values {
-    /// Add values to a key; how many keys had to go.
+    /// Store values under a key. Returns how many keys were dropped for it.
     fn remember(
         &mut self,
         key: CompactString,
@@ -172,7 +172,7 @@ impl Values {
         is_known
     }
 
-    /// Take a key out, with its values.
+    /// Remove a key, and return its values.
     fn take(&mut self, key: &str) -> Vec<Dated> {
         let Some((dated, turn)) = self.entries.remove(key) else { return Vec::new() };
         self.by_turn.remove(&turn);

@@ -1,7 +1,7 @@
-//! When a call started, in its present try.
+//! Start time of a call, in its present run.
 //!
-//! Pure. Rule: a log that reports the start together with the end knows better than one at the start.
-//! Not here: whether a start is of this try (`progress`), starts that follow from other events (`implied`).
+//! Pure. Rule: a start reported together with the end is preferred to one reported when it happened.
+//! Not here: whether a start belongs to this run (`progress`), starts implied by other events (`implied`).
 
 use crate::told::{Told, set_time};
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,11 @@ use std::cmp::Ordering;
 use wire::call::Authority;
 use wire::time::Time;
 
-/// The start of a call as far as it is known.
+/// Start of a call, as far as it is known.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Beginning {
     at: Option<Told<Time>>,
-    /// The log that reported it together with the end.
+    /// Authority of the log that reported it together with the end.
     by_end: Option<Authority>,
 }
 
@@ -22,21 +22,21 @@ impl Beginning {
         self.at.as_ref().map(|at| at.value)
     }
 
-    /// A start for want of any that was reported.
+    /// Set an inferred start, unless one is known.
     pub(crate) fn suppose(&mut self, at: Option<Time>) {
         if self.at.is_none() {
             self.at = at.map(Told::supposed);
         }
     }
 
-    /// Take in a start that was reported when it happened.
+    /// Process a start that was reported when it happened.
     pub(crate) fn tell(&mut self, at: Time, by: Authority) {
         if self.by_end < Some(by) {
             set_time(&mut self.at, at, by);
         }
     }
 
-    /// Take in a start that was reported together with the end.
+    /// Process a start that was reported together with the end.
     pub(crate) fn tell_by_end(&mut self, at: Time, by: Authority) {
         if self.by_end > Some(by) {
             return;
@@ -53,7 +53,7 @@ impl Beginning {
         self.by_end = Some(by);
     }
 
-    /// Take in what was reported of the start of another call, that is the same.
+    /// Merge the start of another call that is the same.
     pub(crate) fn absorb(&mut self, other: &Beginning) {
         match other.by_end.cmp(&self.by_end) {
             Ordering::Greater => self.clone_from(other),
@@ -76,7 +76,7 @@ mod tests {
         Time::from_micros(at * 1_000_000)
     }
 
-    /// Starts at 10 s and 11 s, the second reported together with the end, read and met in either order.
+    /// Starts at 10 s and 11 s, the second reported together with the end; read and merged in either order.
     fn check(when_it_was: Authority, at_the_end: Authority, expected: i64) {
         let told = |order: [bool; 2]| {
             let mut beginning = Beginning::default();

@@ -1,7 +1,8 @@
-//! The moments that time stamps mean, in a zone and seen from when they were read.
+//! Resolves time stamps to moments, with a time zone and the time of reading.
 //!
-//! Pure: the time of reading and the zone are given. Rule: a stamp without a year or a date means the last such
-//! moment before it was read, give or take clocks that differ. Not here: reading the digits (`timestamp`).
+//! Pure: the time of reading and the zone are parameters. Rule: a stamp without a year or a date means the
+//! last such moment before it was read, with a tolerance for differing clocks. Not here: parsing the digits
+//! (`timestamp`).
 
 use crate::timestamp::Stamp;
 use jiff::civil;
@@ -11,10 +12,10 @@ use wire::time::Time;
 const QUARTER_SECS: i64 = 900;
 const DAY_MICROS: i64 = 86_400_000_000;
 
-/// The zone of a name: `UTC`, `+02:00` or `Europe/Rome`.
+/// Parse the name of a zone: `UTC`, `+02:00` or `Europe/Rome`.
 ///
 /// # Errors
-/// Says what was expected.
+/// The text of what was expected.
 pub fn zone(name: &str) -> Result<TimeZone, String> {
     let offset = || {
         let (sign, rest) = match name.as_bytes().first()? {
@@ -37,22 +38,23 @@ pub fn zone(name: &str) -> Result<TimeZone, String> {
     }
 }
 
-/// Finds the moment a stamp means: knows the zone of stamps that print none.
+/// Resolver of stamps, with the zone for stamps that print none.
 #[derive(Clone, Debug)]
 pub struct Clock {
     zone: TimeZone,
-    /// The last quarter of an hour asked for, and its offset: zones change their offset at such borders only.
+    /// The last quarter of an hour looked up, and its offset: zones change their offset only at such
+    /// boundaries.
     cached: Option<(i64, i64)>,
 }
 
 impl Clock {
-    /// A clock in `zone`.
+    /// A resolver for `zone`.
     #[must_use]
     pub fn new(zone: TimeZone) -> Clock {
         Clock { zone, cached: None }
     }
 
-    /// The moment of `stamp`, read at `seen`; `None` if there is no such date.
+    /// The moment of `stamp`, read at `seen`; `None` if the date does not exist.
     pub fn resolve(&mut self, stamp: &Stamp, seen: Time) -> Option<Time> {
         if let Some(micros) = stamp.epoch_micros {
             return Some(Time::from_micros(micros));
@@ -114,8 +116,8 @@ impl Clock {
         {
             return Some(offset);
         }
-        // The civil time read as if it were UTC gives the fields back; a time that the zone skips or
-        // has twice is taken as jiff's "compatible" does (RFC 5545 section 3.3.5).
+        // The civil time read as UTC gives the fields; a time that the zone skips or repeats is resolved as
+        // jiff's "compatible" does (RFC 5545 section 3.3.5).
         let as_utc = jiff::Timestamp::from_second(quarter * QUARTER_SECS).ok()?;
         let civil = jiff::tz::Offset::UTC.to_datetime(as_utc);
         let at = self.zone.to_ambiguous_timestamp(civil).compatible().ok()?;

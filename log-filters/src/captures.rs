@@ -1,9 +1,9 @@
-//! Where the captures of a pattern lie that fits: only those that a rule asks for.
+//! Positions of the captures of a matching pattern, restricted to those that a rule uses.
 //!
-//! Pure. The set of a filter's patterns has already said which fits, so nothing is searched twice here. A
-//! pattern bound to the start of the line is walked once from there: by a one-pass automaton where each byte
-//! leaves one choice, else by a bounded backtracker; groups no one asks for are not followed. Other patterns,
-//! and texts too long for the backtracker, go to the general engine.
+//! Pure. The filter's pattern set has already decided which pattern matches, so nothing is searched twice
+//! here. A pattern anchored at the line's start is matched once from there: by a one-pass automaton if each
+//! byte leaves one choice, otherwise by a bounded backtracker; unused groups are not tracked. Other patterns,
+//! and texts too long for the backtracker, use the general engine.
 
 use crate::pattern;
 use regex::bytes::Regex;
@@ -14,14 +14,14 @@ use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::{Anchored, Input, MatchKind};
 use regex_syntax::hir::{Capture, Hir, HirKind, Look};
 
-/// Largest one-pass automaton of a pattern, in bytes: a whole record of 15 captures needs the half.
+/// Largest one-pass automaton of a pattern, in bytes: a whole record of 15 captures needs half of it.
 const ONE_PASS_LEN_MAX_BYTES: usize = 512 << 10;
-/// Largest one-pass automata of a filter together, in bytes; patterns beyond walk with the backtracker.
+/// Largest one-pass automata of a filter together, in bytes; further patterns use the backtracker.
 pub(crate) const ONE_PASS_ALL_LEN_MAX_BYTES: usize = 4 << 20;
-/// Most memory a backtracker notes its way in, in bytes: a pattern of 500 states over a line of 4 KiB.
+/// Most memory of a backtracker for visited states, in bytes: a pattern of 500 states over a line of 4 KiB.
 const VISITED_LEN_MAX_BYTES: usize = 256 << 10;
 
-/// The wanted captures of one pattern.
+/// Captures of one pattern that the rule uses.
 #[derive(Debug)]
 pub(crate) struct Captures {
     walk: Walk,
@@ -37,13 +37,13 @@ enum Walk {
     General,
 }
 
-/// Memory that captures are found in; one for all patterns of an engine.
+/// Scratch memory of the matching; one for all patterns of an engine.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     slots: Vec<Option<NonMaxUsize>>,
     backtrack: Option<backtrack::Cache>,
     one_pass: Option<onepass::Cache>,
-    /// Where the wanted captures lie, by slot of the rule.
+    /// Positions of the captures, by slot of the rule.
     pub(crate) spans: Spans,
 }
 
@@ -51,9 +51,9 @@ pub(crate) struct Scratch {
 pub(crate) type Spans = Vec<Option<(usize, usize)>>;
 
 impl Captures {
-    /// Prepare to find the groups called `names` of `source`, which compiled to `regex`.
+    /// Prepare to find the groups `names` of `source`, which was compiled to `regex`.
     ///
-    /// `room` is what is left for one-pass automata, in bytes.
+    /// `room` is the remaining memory for one-pass automata, in bytes.
     pub(crate) fn new(source: &str, regex: Regex, names: &[String], room: &mut usize) -> Captures {
         let mut kept = Vec::new();
         let walk = walk(source, names, &mut kept, room);
@@ -68,7 +68,8 @@ impl Captures {
         Captures { walk, regex, groups }
     }
 
-    /// Find the captures in `text` and put them into `scratch.spans`; whether the pattern fits.
+    /// Match `text` and store the positions of the captures in `scratch.spans`. Returns whether the pattern
+    /// matches.
     pub(crate) fn find(&self, text: &[u8], scratch: &mut Scratch) -> bool {
         scratch.spans.clear();
         if self.groups.is_empty() {
@@ -107,7 +108,7 @@ impl Captures {
     }
 }
 
-/// The quickest way through `source`; `kept` are the names of its groups, in their order.
+/// Choose the fastest matcher for `source`; `kept` receives the names of its groups, in order.
 fn walk(source: &str, names: &[String], kept: &mut Vec<String>, room: &mut usize) -> Walk {
     if names.is_empty() {
         return Walk::General;
@@ -139,7 +140,7 @@ fn walk(source: &str, names: &[String], kept: &mut Vec<String>, room: &mut usize
     }
 }
 
-/// The pattern with only the wanted groups; its depth is bounded by the parser.
+/// The pattern with only the groups `names`; its depth is bounded by the parser.
 fn prune(hir: &Hir, names: &[String], kept: &mut Vec<String>) -> Hir {
     match hir.kind() {
         HirKind::Capture(capture) => match capture.name.as_deref().filter(|name| is_wanted(name, names)) {
@@ -176,7 +177,7 @@ mod tests {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let captures = Captures::new(source, regex.clone(), &names, &mut ONE_PASS_ALL_LEN_MAX_BYTES.clone());
         let mut scratch = Scratch::default();
-        // Twice, and after another pattern: nothing of an earlier search may be left.
+        // Twice, and after another pattern: no state of an earlier search may be left.
         let fits = captures.find(text.as_bytes(), &mut scratch);
         assert!(captures.find(text.as_bytes(), &mut scratch) == fits);
         let expected = regex.captures(text.as_bytes());

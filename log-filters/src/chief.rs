@@ -1,38 +1,39 @@
-//! By which of its names a call goes, and its id.
+//! Primary name of a call, which its id is made of.
 //!
-//! Pure. Rule: it does not hang on which event was heard first: the event that knew most of the call's names has the
-//! better first one. Not here: which calls there are, and which ids are taken (`join`).
+//! Pure. Rule: the result does not depend on the order of events: the first name of the event with the most
+//! names is preferred. Not here: the calls, and the ids in use (`join`).
 
 use crate::sameness::better_job;
 use compact_str::{CompactString, format_compact};
 use serde::{Deserialize, Serialize};
 
-/// Which of a call's names its id is made of. Small: every call has one.
+/// Index of the primary name among a call's names. Small, because every call has one.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Chief {
-    /// Its place among the names of the call.
+    /// Index in the names of the call.
     at: u16,
-    /// How many names the event knew that had it as its first.
+    /// Number of names of the event that had it as its first name.
     of: u8,
 }
 
 impl Chief {
-    /// The name, of a call that has these.
+    /// The primary name, given the names of the call.
     pub(crate) fn name(self, names: &[CompactString]) -> &CompactString {
         &names[usize::from(self.at)]
     }
 
-    /// Whether it can be that of a call with these names.
+    /// Whether the index is valid for these names.
     pub(crate) fn is_of(self, names: &[CompactString]) -> bool {
         usize::from(self.at) < names.len()
     }
 
-    /// Take the better one, this or that of an event with the names `told`; `names` are the call's, those with them.
+    /// Process an event with the names `told`, and keep the better primary name; `names` are all names of the
+    /// call.
     pub(crate) fn hear(&mut self, names: &[CompactString], told: &[CompactString]) {
         self.prefer(names, &told[0], u8::try_from(told.len()).unwrap_or(u8::MAX));
     }
 
-    /// Take the better one, this or that of another call with the names `theirs`, that is the same.
+    /// Merge the primary name of another call with the names `theirs`, which is the same call.
     pub(crate) fn absorb(&mut self, names: &[CompactString], other: Chief, theirs: &[CompactString]) {
         self.prefer(names, other.name(theirs), other.of);
     }
@@ -45,12 +46,12 @@ impl Chief {
     }
 }
 
-/// The id of the call of this name that is its so many'th life.
+/// Id of the call number `life` with this name; numbers start at 1.
 pub(crate) fn id(name: &CompactString, life: u64) -> CompactString {
     if life == 1 { name.clone() } else { format_compact!("{name}#{life}") }
 }
 
-/// The number of the life that an id means, if it is one of this name.
+/// Parse an id of this name. Returns the number of the call.
 pub(crate) fn life(name: &str, id: &str) -> Option<u64> {
     let rest = id.strip_prefix(name)?;
     if rest.is_empty() { Some(1) } else { rest.strip_prefix('#')?.parse().ok() }

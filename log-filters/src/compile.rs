@@ -1,6 +1,6 @@
-//! From a filter's text to a compiled [`Filter`]: everything is checked here, once.
+//! Compiler from a filter's text to a [`Filter`]: everything is checked here, once.
 //!
-//! Pure. Rule: an error names the place of what is wrong, and nothing of a refused filter is used.
+//! Pure. Rule: an error names the position of the mistake, and no part of a refused filter is used.
 
 use crate::calendar::zone;
 use crate::captures::ONE_PASS_ALL_LEN_MAX_BYTES;
@@ -34,7 +34,7 @@ const FORMATS_MAX: usize = 32;
 /// Most forms of records of several lines: each is tried on every line.
 const RECORDS_MAX: usize = 16;
 
-/// The text at hand, for errors.
+/// Text of the filter, for the positions of errors.
 pub(crate) struct Place<'a> {
     pub(crate) file: &'a str,
     pub(crate) text: &'a str,
@@ -103,7 +103,7 @@ fn calls(place: &Place<'_>, raw: &Definition) -> Result<Option<Calls>, Error> {
     call_keys(place, calls.get_ref(), None, calls.span(), &mut |name: &str| known.of_calls(name)).map(Some)
 }
 
-/// Compile what a filter knows first lines by.
+/// Compile a filter's patterns of first lines.
 pub(crate) fn first_lines(file: &str, text: &str) -> Result<Option<Set>, Error> {
     let place = Place { file, text };
     let sources = definition(&place)?.files.first_lines;
@@ -115,13 +115,13 @@ pub(crate) fn first_lines(file: &str, text: &str) -> Result<Option<Set>, Error> 
     Set::new(&plain).map(Some).map_err(|message| place.error(first.span(), message))
 }
 
-/// A filter's tests.
+/// Compile a filter's tests.
 pub(crate) fn tests(file: &str, text: &str) -> Result<Vec<Test>, Error> {
     let place = Place { file, text };
     crate::test_lines::compile(&place_error(&place), &definition(&place)?.test)
 }
 
-/// All of a filter but its rules, what it knows first lines by, and its tests.
+/// Compile a filter except its rules, its patterns of first lines, and its tests.
 pub(crate) fn without_program(file: &str, text: &str) -> Result<Filter, Error> {
     let place = Place { file, text };
     let raw = definition(&place)?;
@@ -176,7 +176,7 @@ fn check_head(place: &Place<'_>, raw: &Definition) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuse more of a thing than its limit, at the first that is too many.
+/// Check the number of items against each limit; the error is at the first item that exceeds it.
 fn check_counts(place: &Place<'_>, raw: &Definition) -> Result<(), Error> {
     let (files, time) = (&raw.files, &raw.time);
     for (texts, limit, what) in [

@@ -1,6 +1,6 @@
-//! From a filter's rules, as written, to what the engine runs: patterns, captures, expressions.
+//! Compiler from a filter's rules to patterns, captures and expressions.
 //!
-//! Pure. Rule: an error names the place of what is wrong. Not here: the rest of a filter (`compile`).
+//! Pure. Rule: an error names the position of the mistake. Not here: the rest of a filter (`compile`).
 
 use crate::captures::Captures;
 use crate::compile::Place;
@@ -15,11 +15,11 @@ use toml::Spanned;
 use wire::call::Naming;
 use wire::event::{Kind, Outcome};
 
-/// Most regexes of a filter, the alternatives of its rules counted: four a rule.
+/// Most regexes of a filter, including the alternatives of its rules: four per rule.
 const PATTERNS_MAX: usize = 1_024;
-/// How deep expressions may stand in expressions: those shipped need four, and each level is a call at run time.
+/// Deepest nesting of expressions: the shipped ones need four, and each level is a call at run time.
 const EXPRESSION_DEPTH_MAX: usize = 16;
-/// Most names of values that a rule recalls from other logs.
+/// Most value names that a rule recalls from other logs.
 const ACROSS_NAMES_MAX: usize = 16;
 /// Most attributes of an event.
 const ATTRIBUTES_MAX: usize = 128;
@@ -45,7 +45,7 @@ pub(crate) fn rule_set(place: &Place<'_>, raw: &Definition) -> Result<(Set, Vec<
         return Err(place.error(raw.rule[rule].get_ref().matches.span(), message));
     }
     let set = Set::new(&all).map_err(|message| {
-        // The one at fault explains itself better than the set does.
+        // The failing pattern's own error is clearer than the set's.
         let fault = all.iter().zip(&owners).find_map(|(source, &(rule, _))| {
             let message = pattern::compile(source).err()?;
             Some(place.error(raw.rule[rule].get_ref().matches.span(), message))
@@ -55,7 +55,7 @@ pub(crate) fn rule_set(place: &Place<'_>, raw: &Definition) -> Result<(Set, Vec<
     Ok((set, owners))
 }
 
-/// The regexes of all `unless` together have the room of all `match` together.
+/// The limit for the regexes of all `unless` together is that of all `match` together.
 pub(crate) fn check_unless(place: &Place<'_>, raw: &Definition) -> Result<(), Error> {
     let all: Vec<&Spanned<String>> =
         raw.rule.iter().filter_map(|rule| rule.get_ref().unless.as_ref()).collect();
@@ -188,7 +188,7 @@ fn outcomes() -> String {
     words.join(", ")
 }
 
-/// Every plain text that the expression can give must be one of the words.
+/// Check that every constant text that the expression can give is one of the keywords.
 fn check_words(
     expression: &Spanned<raw::Expression>,
     what: &str,
@@ -221,7 +221,7 @@ pub(crate) fn call_keys(
     span: Range<usize>,
     slot: &mut Slot<'_>,
 ) -> Result<Calls, Error> {
-    // Here the event is made, and its fields may be named.
+    // The event is complete here, so expressions may refer to its fields.
     let mut slot = |name: &str| if name.starts_with('.') { Ok(0) } else { slot(name) };
     let mut one = |raw: &raw::Expression| {
         compile_expression(raw, &mut slot).map_err(|message| place.error(span.clone(), message))
@@ -263,7 +263,7 @@ fn optional(
     raw.map(|raw| spanned_expression(place, raw, slot)).transpose()
 }
 
-/// The names of values that a rule recalls from the other logs of the product.
+/// Value names that a rule recalls from the other logs of the product.
 fn across_names(raw: &raw::Rule) -> &[String] {
     match raw.recall.as_ref().map(Spanned::get_ref) {
         Some(raw::Recall::Several(keys)) => &keys.across_logs,
@@ -271,7 +271,7 @@ fn across_names(raw: &raw::Rule) -> &[String] {
     }
 }
 
-/// The keys that a rule recalls, in their order.
+/// Keys that a rule recalls, in order.
 fn recall_keys(
     place: &Place<'_>,
     raw: Option<&Spanned<raw::Recall>>,

@@ -1,7 +1,7 @@
-//! A filter's file as written: its tables and keys.
+//! Serde types of a filter's file: its tables and keys.
 //!
-//! Pure. This mirrors the file and nothing more; `compile` makes it a [`crate::filter::Filter`].
-//! Unknown keys are errors. Places in the text are kept where an error may point at them.
+//! Pure. The types mirror the file and nothing more; `compile` converts them to a [`crate::filter::Filter`].
+//! Unknown keys are errors. Values that an error may point at have their position in the text.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -148,8 +148,8 @@ pub(crate) struct Rule {
     pub(crate) call: Option<Spanned<CallKeys>>,
 }
 
-/// The keys of a rule that describe an event; serde cannot flatten and refuse unknown keys at once, so
-/// they stand in [`Rule`] again.
+/// Keys of a rule that describe an event. serde cannot both flatten and refuse unknown keys, so [`Rule`]
+/// repeats them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Telling {
@@ -168,7 +168,7 @@ pub(crate) struct Telling {
     pub(crate) call: Option<Spanned<CallKeys>>,
 }
 
-/// Those keys, wherever they stand.
+/// The keys of [`Telling`], borrowed from either type.
 pub(crate) struct TellingRef<'a> {
     pub(crate) event: Option<&'a Spanned<Expression>>,
     pub(crate) job: Option<&'a Spanned<Expression>>,
@@ -247,7 +247,7 @@ pub(crate) enum Patterns {
     Several(Vec<String>),
 }
 
-/// Expressions by name, in the order of the names.
+/// Expressions by name, sorted by name.
 pub(crate) type Table = BTreeMap<String, Spanned<Expression>>;
 
 #[derive(Clone, Debug, Deserialize)]

@@ -1,8 +1,8 @@
-//! How a call ended: when, with which outcome, by which code or signal.
+//! End of a call: time, outcome, exit code and signal.
 //!
-//! Pure. Rule: an end that is only supposed holds until one is reported, or the call goes on; of those reported the
-//! better authority's holds, then the one that says more. Not here: whether the end is of this try (`progress`),
-//! ends that follow from other events (`implied`).
+//! Pure. Rule: an inferred end is used until one is reported or the call continues. Of the reported ends, the
+//! one from the better authority is used, then the more specific one. Not here: whether the end belongs to
+//! this run (`progress`), ends implied by other events (`implied`).
 
 use crate::told::{Told, set_time};
 use compact_str::CompactString;
@@ -11,19 +11,19 @@ use wire::call::{Authority, Call};
 use wire::event::{Content, Outcome, Value};
 use wire::time::Time;
 
-/// A job that was asked to end may be reported to have ended so much before that.
+/// The end of a job may be logged this long before the request to cancel it.
 const ASKED_LATE_MICROS: i64 = 1_000_000;
 
-/// The end of a call as far as it is known.
+/// End of a call, as far as it is known.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Ending {
     at: Option<Told<Time>>,
     outcome: Option<Told<Outcome>>,
-    /// The outcome was only concluded by its log: that of another log replaces it.
+    /// The log only inferred the outcome: an outcome from another log replaces it.
     is_presumed: bool,
     code: CompactString,
     signal: CompactString,
-    /// It ended for good; a wish to cancel a waiting job is not yet that.
+    /// The end was reported; the request to cancel a waiting job alone does not set this.
     is_final: bool,
 }
 
@@ -32,7 +32,8 @@ impl Ending {
         self.at.as_ref().map(|at| at.value)
     }
 
-    /// The outcome of a call which was asked to be cancelled at that time: a signal that follows is that request.
+    /// Outcome of a call for which cancellation was requested at `cancel_asked`: an end by signal after that
+    /// counts as cancelled.
     pub(crate) fn outcome(&self, cancel_asked: Option<Time>) -> Option<Outcome> {
         let known = self.outcome.as_ref().map(|outcome| outcome.value);
         let asked = cancel_asked
@@ -44,7 +45,7 @@ impl Ending {
         }
     }
 
-    /// Whether it was cancelled, and did not only end after it was asked to.
+    /// Whether the outcome is cancelled, as reported or inferred, whatever was requested.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.outcome.as_ref().is_some_and(|outcome| outcome.value == Outcome::Cancelled)
     }
@@ -61,27 +62,27 @@ impl Ending {
         self.is_final
     }
 
-    /// Take it that the call ended so, though no one reported it.
+    /// Set an inferred end.
     pub(crate) fn suppose(&mut self, at: Time, outcome: Outcome) {
         self.at = Some(Told::supposed(at));
         self.outcome = Some(Told::supposed(outcome));
     }
 
-    /// An outcome for want of any that was reported.
+    /// Set an inferred outcome, unless one is known.
     pub(crate) fn suppose_outcome(&mut self, outcome: Option<Outcome>) {
         if self.outcome.is_none() {
             self.outcome = outcome.map(Told::supposed);
         }
     }
 
-    /// Forget an end that was only supposed.
+    /// Drop the end if it is only inferred.
     pub(crate) fn forget_supposed(&mut self) {
         if !self.is_final {
             *self = Ending::default();
         }
     }
 
-    /// Take in an event that ends a call.
+    /// Process an event that ends the call.
     pub(crate) fn tell(&mut self, content: &Content, by: Authority) {
         self.forget_supposed();
         self.is_final = true;
@@ -92,7 +93,7 @@ impl Ending {
         self.tell_outcome((outcome, !text("presumed").is_empty()), text("code"), text("signal"), by);
     }
 
-    /// Take in how a part of the call ended, that is known no longer.
+    /// Merge the end of a part of the call that is being dropped.
     pub(crate) fn outlive(&mut self, part: &Call) {
         match (&mut self.at, part.ended) {
             (Some(at), Some(ended)) => at.value = at.value.max(ended),
@@ -102,7 +103,7 @@ impl Ending {
         self.suppose_outcome(part.outcome);
     }
 
-    /// Take in what was reported of the end of another call, that is the same.
+    /// Merge the end of another call that is the same.
     pub(crate) fn absorb(&mut self, other: &Ending) {
         self.is_final |= other.is_final;
         if let Some(Told { value, by: Some(by) }) = other.at {
@@ -132,7 +133,7 @@ impl Ending {
     }
 }
 
-/// How much an outcome says.
+/// How specific an outcome is.
 fn specific(outcome: Outcome) -> u8 {
     match outcome {
         Outcome::Finished => 0,

@@ -1,9 +1,9 @@
-//! The engine: one filter over one log.
+//! Engine: runs one filter over one log.
 //!
-//! Pure: lines, their offsets and the time of reading go in, events come out. Invariant: an engine made
-//! again, given the [`Change`]s of another and then the lines from [`Engine::resume_offset`] on, finds what
-//! the other would have found; so the sensor can stop anywhere.
-//! Not here: cutting bytes into lines (`sensor::tail`), joining events to calls ([`crate::join`]).
+//! Pure: lines, their offsets and the time of reading are the input, events are the output. Invariant: a new
+//! engine that receives the [`Change`]s of another and then the lines from [`Engine::resume_offset`] on finds
+//! what the other would have found; so the sensor can stop anywhere.
+//! Not here: splitting bytes into lines (`sensor::tail`), joining events to calls ([`crate::join`]).
 
 use crate::across::{AcrossLogs, Log};
 use crate::calendar::Clock;
@@ -19,44 +19,44 @@ use jiff::tz::TimeZone;
 use std::sync::Arc;
 use wire::time::Time;
 
-/// Longest record of several lines, in bytes; a longer one is closed there.
+/// Longest record of several lines, in bytes; a longer one is ended there.
 pub const RECORD_LEN_MAX_BYTES: usize = 1 << 20;
 
-/// Longest line that names columns, in bytes: all columns of sacct are a tenth of it.
+/// Longest header line, in bytes: all columns of sacct are a tenth of it.
 const HEADER_LEN_MAX_BYTES: usize = 16 << 10;
 
-/// Most lines that no rule took that are kept for [`Engine::take_unknown`] between two calls.
+/// Most unmatched records stored for [`Engine::take_unknown`] between two calls.
 const UNKNOWN_KEPT_MAX: usize = 65_536;
 
-/// Where a log comes from.
+/// Origin of a log.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// The file's name, without folders.
+    /// File name without folders.
     pub file_name: String,
-    /// The host whose log it is, where neither the file's name nor a line reports.
+    /// Host of the log, unless the file name or a line names another.
     pub host: String,
-    /// The operator's label for the cluster, empty if there is one only.
+    /// Label of the cluster set by the operator; empty if there is only one.
     pub cluster: String,
-    /// The zone of stamps that print none.
+    /// Time zone of stamps that print none.
     pub zone: TimeZone,
 }
 
-/// What an engine did so far.
+/// Counters of an engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Lines given to it.
+    /// Lines processed.
     pub lines: u64,
-    /// Records that a rule took.
+    /// Records matched by a rule.
     pub taken: u64,
-    /// Records that no rule took.
+    /// Records matched by no rule.
     pub unknown: u64,
     /// Events found.
     pub events: u64,
-    /// Keys forgotten for want of room.
+    /// Keys dropped because a limit was reached.
     pub forgotten: u64,
 }
 
-/// A record of several lines that is not complete.
+/// An incomplete record of several lines.
 struct Pending {
     record: usize,
     offset: u64,
@@ -65,48 +65,48 @@ struct Pending {
     lines: usize,
 }
 
-/// One filter at work on one log.
+/// State of one filter running on one log.
 pub struct Engine {
     pub(crate) filter: Arc<Filter>,
     pub(crate) parts: Vec<(CompactString, CompactString)>,
     pub(crate) scope: CompactString,
     pub(crate) clock: Clock,
     pub(crate) memory: Memory,
-    /// What the logs of the product remember for each other.
+    /// Values shared with the other logs of the product.
     pub(crate) across: Log,
-    /// The line that names the columns, and their names.
+    /// The header line, with the names of the columns.
     header: Vec<u8>,
     pub(crate) columns: Vec<Vec<u8>>,
     pub(crate) changes: Vec<Change>,
     pub(crate) last: Last,
-    /// The last time that changes have reported.
+    /// The last time stamp contained in the emitted changes.
     told_last: Option<Time>,
     pub(crate) scratch: Scratch,
     pub(crate) counters: Counters,
-    /// Bytes of attributes that the record at hand gave so far.
+    /// Bytes of attributes in the events of the present record.
     pub(crate) told_bytes: usize,
     pub(crate) taken_by: Vec<u64>,
     pending: Option<Pending>,
     unknown: Option<Vec<(u64, Vec<u8>)>>,
 }
 
-/// The last time read from the log.
+/// Last time stamp read from the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Last {
     None,
-    /// A stamp and when it was read, which a stamp without a year needs.
+    /// A stamp and its time of reading, which resolves a stamp without a year.
     Stamp(Stamp, Time),
     Known(Time),
 }
 
 impl Engine {
-    /// An engine at the start of a log.
+    /// Create an engine at the start of a log.
     #[must_use]
     pub fn new(filter: Arc<Filter>, source: &Source) -> Engine {
         Engine::among(filter, source, &AcrossLogs::default())
     }
 
-    /// An engine at the start of a log that is read beside others; what rules remember across logs is in `logs`.
+    /// Create an engine at the start of a log, with the values shared between logs in `logs`.
     #[must_use]
     pub fn among(filter: Arc<Filter>, source: &Source, logs: &AcrossLogs) -> Engine {
         let zone = filter.zone.clone().unwrap_or_else(|| source.zone.clone());
@@ -135,34 +135,34 @@ impl Engine {
         }
     }
 
-    /// The filter it runs.
+    /// The filter that the engine runs.
     #[must_use]
     pub fn filter(&self) -> &Arc<Filter> {
         &self.filter
     }
 
-    /// What it did so far.
+    /// Counters so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
         Counters { forgotten: self.memory.forgotten() + self.across.forgotten(), ..self.counters }
     }
 
-    /// For each rule the line of the filter's file where it begins, and how many records it took.
+    /// For each rule, its first line in the filter's file and the number of records that it matched.
     pub fn rule_counts(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         self.filter.program().rules.iter().map(|rule| rule.line).zip(self.taken_by.iter().copied())
     }
 
-    /// From now on keep the records that no rule took, for [`Engine::take_unknown`].
+    /// From now on, store unmatched records for [`Engine::take_unknown`].
     pub fn keep_unknown(&mut self) {
         self.unknown.get_or_insert_default();
     }
 
-    /// Records that no rule took, with their offsets; the stamp is cut off.
+    /// Unmatched records with their offsets, without their stamps.
     pub fn take_unknown(&mut self) -> Vec<(u64, Vec<u8>)> {
         self.unknown.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Give it a line (without its end) that begins at `offset` and was read at `seen`.
+    /// Process a line (without its newline) that starts at `offset` and was read at `seen`.
     pub fn line(&mut self, line: &[u8], offset: u64, seen: Time, out: &mut Vec<Found>) {
         self.counters.lines += 1;
         let (stamp, rest) = self.cut_stamp(line);
@@ -182,14 +182,15 @@ impl Engine {
         }
     }
 
-    /// There are no more lines for now: a record that waits for its end is closed.
+    /// Process a pause of the log: a record that waits for further lines is ended.
     pub fn idle(&mut self, seen: Time, out: &mut Vec<Found>) {
         if let Some(pending) = self.pending.take() {
             self.record(&pending.text, pending.stamp, pending.offset, seen, out);
         }
     }
 
-    /// Where a record that waits for its end begins: after a stop, lines must be given again from there.
+    /// Offset of a record that waits for further lines: after a restart, lines must be processed again from
+    /// there.
     #[must_use]
     pub fn resume_offset(&self) -> Option<u64> {
         self.pending.as_ref().map(|pending| pending.offset)
@@ -205,7 +206,7 @@ impl Engine {
         }
     }
 
-    /// Take over a change of another engine on the same log.
+    /// Apply a change of another engine on the same log.
     pub fn apply(&mut self, change: Change) {
         match change {
             Change::Remember { key, values, offset, time } => self.memory.remember(key, values, offset, time),
@@ -224,7 +225,7 @@ impl Engine {
         }
     }
 
-    /// Changes that bring a new engine where this one is.
+    /// Changes that bring a new engine to the state of this one.
     #[must_use]
     pub fn snapshot(&self) -> Vec<Change> {
         let mut changes: Vec<_> = self.memory.changes().collect();
@@ -242,13 +243,13 @@ impl Engine {
         changes
     }
 
-    /// From this line on the columns have these names.
+    /// Set the names of the columns for the following lines.
     fn set_header(&mut self, line: Vec<u8>) {
         self.columns = fields::columns(&self.filter.cutting, &line);
         self.header = line;
     }
 
-    /// Whether the record names the columns; then they are those.
+    /// Whether the record is a header line; if so, it becomes the present one.
     fn is_header(&mut self, text: &[u8]) -> bool {
         let is_header = text.len() <= HEADER_LEN_MAX_BYTES
             && self.filter.header.as_ref().is_some_and(|header| header.is_match(text));
@@ -259,10 +260,10 @@ impl Engine {
         is_header
     }
 
-    /// The last time read from the log, if any; from here on as a moment.
+    /// The last time stamp read from the log, if any, resolved once.
     pub(crate) fn last_time(&mut self) -> Option<Time> {
         if let Last::Stamp(stamp, seen) = self.last {
-            // A date that does not exist is no time.
+            // A date that does not exist counts as no time.
             self.last = self.clock.resolve(&stamp, seen).map_or(Last::None, Last::Known);
         }
         match self.last {
@@ -281,7 +282,7 @@ impl Engine {
         (None, line)
     }
 
-    /// Whether the line belongs to the pending record; one that it does not belong to is closed.
+    /// Whether the line belongs to the pending record; if it does not, that record is ended.
     fn goes_on(&mut self, rest: &[u8], starts_another: bool, seen: Time, out: &mut Vec<Found>) -> bool {
         let Some(pending) = &mut self.pending else { return false };
         let record = &self.filter.records[pending.record];
@@ -328,7 +329,7 @@ impl Engine {
     }
 }
 
-/// Named parts of the file's name, and what is known besides.
+/// Named parts of the file name, and the standard parts.
 fn parts(filter: &Filter, source: &Source) -> Vec<(CompactString, CompactString)> {
     let mut parts: Vec<(CompactString, CompactString)> = Vec::new();
     if let Some(regex) = &filter.parts

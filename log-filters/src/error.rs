@@ -1,19 +1,19 @@
-//! Why a filter was refused: which file, line and column, what was found, what to do.
+//! Error of a refused filter: file, line and column, what was found, what to do.
 //!
 //! Pure.
 
 use std::fmt;
 
-/// A refused filter.
+/// Error in a filter file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// The filter file, as given.
+    /// Path of the filter file, as given.
     pub file: String,
-    /// Line, from 1.
+    /// Line, counted from 1.
     pub line: usize,
-    /// Column, from 1, in characters.
+    /// Column, counted from 1, in characters.
     pub column: usize,
-    /// What is wrong, and what was expected.
+    /// Description of the error, with what was expected.
     pub message: String,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Error {
-    /// An error at a byte of the filter's text.
+    /// Error at a byte offset of the filter's text.
     pub(crate) fn at(file: &str, text: &str, byte: usize, message: String) -> Error {
         let before = text.get(..byte.min(text.len())).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);

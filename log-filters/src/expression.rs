@@ -1,7 +1,7 @@
-//! Expressions: how captures, fields and remembered values become the fields of an event.
+//! Expressions: compute the fields of an event from captures, fields and remembered values.
 //!
-//! Pure. An expression is compiled once, with names of captures turned into numbers, and worked out for
-//! each record without looking up a name in a table larger than the rule.
+//! Pure. An expression is compiled once, with capture names resolved to slots, and evaluated for each record
+//! without looking up a name in a table larger than the rule.
 
 use crate::fields::{Field, Record};
 use crate::operation::{Operation, VALUE_LEN_MAX_BYTES, Value, number};
@@ -24,19 +24,19 @@ pub(crate) enum Piece {
     Reference { source: Reference, operations: Vec<Step> },
 }
 
-/// What is done with a reference's value.
+/// One step of the evaluation of a reference.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Plain(Operation),
     With(Relation, Reference),
 }
 
-/// What `${…}` names.
+/// Target of `${…}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reference {
     /// A capture, by its slot in the rule's list of names.
     Capture(usize),
-    /// A field, from 1.
+    /// A field, counted from 1.
     Field(usize),
     Pair(CompactString),
     Recalled(CompactString),
@@ -51,7 +51,7 @@ pub(crate) enum Key {
     Begins(Vec<u8>),
     Ends(Vec<u8>),
     Holds(Vec<u8>),
-    /// Whole numbers from one to another, both included.
+    /// Whole numbers in a range, both ends included.
     Range(i64, i64),
 }
 
@@ -103,11 +103,11 @@ impl Key {
     }
 }
 
-/// What an expression is worked out over.
+/// Input of the evaluation.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a, 't> {
     pub(crate) record: &'a Record<'t>,
-    /// Where the captures lie, by slot.
+    /// Positions of the captures, by slot.
     pub(crate) spans: &'a [Option<(usize, usize)>],
     pub(crate) recalled: &'a [(CompactString, CompactString)],
     pub(crate) parts: &'a [(CompactString, CompactString)],
@@ -115,7 +115,7 @@ pub(crate) struct Context<'a, 't> {
 }
 
 impl Expression {
-    /// The value in this context.
+    /// Evaluate the expression.
     pub(crate) fn value<'a>(&'a self, context: &Context<'a, '_>) -> Value<'a> {
         match self {
             Expression::Template(pieces) => template(pieces, context),
@@ -138,7 +138,7 @@ impl Expression {
         }
     }
 
-    /// The value as text; empty for nothing; a list joined by commas; bad UTF-8 replaced.
+    /// The value as text: empty for nothing; a list joined by commas; invalid UTF-8 replaced.
     pub(crate) fn text(&self, context: &Context<'_, '_>) -> CompactString {
         match self.value(context) {
             Value::Nothing => CompactString::default(),
@@ -162,7 +162,7 @@ impl Expression {
     }
 }
 
-/// Text as events hold it: at most [`VALUE_LEN_MAX_BYTES`], bad UTF-8 replaced.
+/// Text of an event: at most [`VALUE_LEN_MAX_BYTES`], invalid UTF-8 replaced.
 pub(crate) fn compact(bytes: &[u8]) -> CompactString {
     let bytes = &bytes[..bytes.len().min(VALUE_LEN_MAX_BYTES)];
     match std::str::from_utf8(bytes) {
@@ -258,8 +258,7 @@ fn own<'a>(name: &str, content: Option<&'a Content>) -> Value<'a> {
     if text.is_empty() { Value::Nothing } else { Value::Text(Cow::Borrowed(text.as_bytes())) }
 }
 
-/// Read a template's text. `slot` gives the slot of a capture's name, or why there is none; it is asked about every
-/// reference, the sign before it.
+/// Parse a template. `slot` resolves a reference, including its sign, to a slot or returns why it is invalid.
 pub(crate) fn parse(
     text: &str,
     slot: &mut dyn FnMut(&str) -> Result<usize, String>,
@@ -306,7 +305,7 @@ fn parse_reference(
     Ok(Piece::Reference { source, operations })
 }
 
-/// What a name means, its sign before it; `inner` is the whole reference, for messages.
+/// Parse a reference name with its sign; `inner` is the whole reference, for messages.
 fn parse_source(
     name: &str,
     inner: &str,

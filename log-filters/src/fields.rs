@@ -1,41 +1,41 @@
-//! Cutting a record into fields and into `KEY=VALUE` pairs.
+//! Splits a record into fields and into `KEY=VALUE` pairs.
 //!
-//! Pure. Nothing is copied but what a quote or a backslash makes different.
+//! Pure. Text is copied only where quotes or backslashes change it.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-/// How a filter's records are cut (`[fields]` of the format).
+/// How a filter's records are split (`[fields]` of the format).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cutting {
     pub(crate) separator: Option<u8>,
     pub(crate) quote: Option<u8>,
-    /// Numbers of fields that count the fields after them, from 1, ascending.
+    /// Numbers of fields that contain the count of the fields after them, from 1, ascending.
     pub(crate) counted: Vec<usize>,
     pub(crate) pairs: bool,
-    /// Whether a line of the log names the columns.
+    /// Whether the log has header lines with the names of the columns.
     pub(crate) has_header: bool,
 }
 
-/// One field: a text, or several where a count stood before them.
+/// One field: a text, or several after a count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Field<'a> {
     One(Cow<'a, [u8]>),
     Several(Vec<Cow<'a, [u8]>>),
 }
 
-/// Most fields of a record: a hostile line of separators must not cost more than its own size many times over.
+/// Most fields of a record: a hostile line of separators must not cost many times its own size.
 const FIELDS_MAX: usize = 8_192;
 
-/// A record's text, cut only when it is needed, and then once.
+/// Text of a record, split once and only when needed.
 #[derive(Debug)]
 pub(crate) struct Record<'a> {
     cutting: &'a Cutting,
-    /// Names of the columns, where the log has them.
+    /// Names of the columns, if the log has them.
     columns: &'a [Vec<u8>],
     text: &'a [u8],
     fields: OnceCell<Vec<Field<'a>>>,
-    /// Where the `=` stand.
+    /// Positions of the `=`.
     equals: OnceCell<Vec<usize>>,
 }
 
@@ -44,12 +44,12 @@ impl<'a> Record<'a> {
         Record { cutting, columns: &[], text, fields: OnceCell::new(), equals: OnceCell::new() }
     }
 
-    /// A record whose columns have names.
+    /// A record with named columns.
     pub(crate) fn with_columns(cutting: &'a Cutting, columns: &'a [Vec<u8>], text: &'a [u8]) -> Record<'a> {
         Record { columns, ..Record::new(cutting, text) }
     }
 
-    /// Whether it has a field for each column, no more and no less.
+    /// Whether the number of fields equals the number of columns.
     pub(crate) fn fits_columns(&self) -> bool {
         let fields = self.fields.get_or_init(|| cut(self.cutting, self.text));
         !self.columns.is_empty() && fields.len() == self.columns.len()
@@ -59,7 +59,7 @@ impl<'a> Record<'a> {
         self.text
     }
 
-    /// A field, from 1.
+    /// A field by its number, from 1.
     pub(crate) fn field(&self, number: usize) -> Option<&Field<'a>> {
         self.fields.get_or_init(|| cut(self.cutting, self.text)).get(number.checked_sub(1)?)
     }
@@ -72,7 +72,7 @@ impl<'a> Record<'a> {
         let equals = self.equals.get_or_init(|| memchr::memchr_iter(b'=', self.text).collect());
         let last = *key.last()?;
         let at = equals.iter().position(|&equals| {
-            // Most are distinguished by this byte.
+            // The last byte of the key rules out most candidates.
             if equals == 0 || self.text[equals - 1] != last {
                 return false;
             }
@@ -110,7 +110,8 @@ pub(crate) fn columns(cutting: &Cutting, line: &[u8]) -> Vec<Vec<u8>> {
     cut(cutting, line).into_iter().map(name).collect()
 }
 
-/// Where the blank before the next ` KEY=` stands, or the end of the line; `equals` are those after `start`.
+/// Position of the blank before the next ` KEY=`, or the end of the line; `equals` are the positions after
+/// `start`.
 fn next_key(text: &[u8], start: usize, equals: &[usize]) -> usize {
     let before_key = |&equals: &usize| {
         let value = &text[start..equals];
@@ -129,7 +130,7 @@ fn is_key(key: &[u8]) -> bool {
     key.first().is_some_and(u8::is_ascii_alphabetic) && key.iter().all(|&b| is_in_key(b))
 }
 
-/// Cut `text` into its fields.
+/// Split `text` into its fields.
 fn cut<'a>(cutting: &Cutting, text: &'a [u8]) -> Vec<Field<'a>> {
     let Some(separator) = cutting.separator else { return Vec::new() };
     let mut plain = Plain { text, at: Some(0), separator, quote: cutting.quote }.take(FIELDS_MAX);
@@ -181,7 +182,7 @@ impl<'a> Iterator for Plain<'a> {
     }
 }
 
-/// The text within quotes at the start of `text`, and how long it is with them.
+/// Parse a quoted text at the start of `text`. Returns it with its length including the quotes.
 fn quoted(text: &[u8], quote: u8) -> (Cow<'_, [u8]>, usize) {
     let mut owned: Option<Vec<u8>> = None;
     let (mut kept, mut at) = (1, 1);
@@ -193,7 +194,7 @@ fn quoted(text: &[u8], quote: u8) -> (Cow<'_, [u8]>, usize) {
             _ => next == Some(quote),
         };
         if is_escape {
-            // The first of the two is left out.
+            // The first of two quotes is skipped.
             owned.get_or_insert_default().extend_from_slice(&text[kept..at]);
             kept = at + 1;
             at += 2;
@@ -270,7 +271,7 @@ mod tests {
         }
     }
 
-    /// What `quoted` must find, byte by byte.
+    /// Reference implementation of `quoted`, byte by byte.
     fn quoted_plainly(text: &[u8], quote: u8) -> (Vec<u8>, usize) {
         let (mut inner, mut at) = (Vec::new(), 1);
         while at < text.len() {
@@ -295,7 +296,7 @@ mod tests {
         (inner, text.len())
     }
 
-    /// What a pair's value must be, found by looking at every place.
+    /// Reference implementation of a pair's value, checking every position.
     fn pair_plainly(text: &[u8], key: &[u8]) -> Option<Vec<u8>> {
         let is_separator = |b: u8| matches!(b, b' ' | b'\t' | b',' | b';' | b'\n');
         let at = (0..text.len()).find(|&at| {

@@ -1,7 +1,6 @@
-//! A filter, checked and compiled: valid by construction.
+//! Filter, checked and compiled: valid by construction.
 //!
-//! Pure. Not here: reading the file's text (`definition`), making this of it (`compile`), running it
-//! (`engine`).
+//! Pure. Not here: parsing the file's text (`definition`), compiling it (`compile`), running it (`engine`).
 
 use crate::captures::Captures;
 use crate::error::Error;
@@ -20,7 +19,7 @@ use wire::call::{Authority, Naming};
 /// Most rules of a filter.
 pub const RULES_MAX: usize = 256;
 
-/// Most further events of a rule: one line reports of a handful at most.
+/// Most additional events of a rule: a line reports a handful at most.
 pub(crate) const ALSO_MAX: usize = 16;
 
 /// Most keys that a rule recalls: a job, its session, its host and one more.
@@ -29,7 +28,7 @@ pub(crate) const RECALL_KEYS_MAX: usize = 4;
 /// Longest filter file, in bytes: 256 rules of ordinary size are a tenth of it.
 pub const FILE_LEN_MAX_BYTES: usize = 1 << 20;
 
-/// Why what a filter's text says can be compiled once more.
+/// Why a filter's text can be compiled again without an error.
 const READ_BEFORE: &str =
     "a filter of a user is compiled whole when it is read, and a test compiles all shipped ones";
 
@@ -52,22 +51,22 @@ pub struct Filter {
     pub(crate) formats: Vec<Format>,
     pub(crate) zone: Option<TimeZone>,
     pub(crate) cutting: Cutting,
-    /// What a line looks like that names the columns.
+    /// Pattern of a header line.
     pub(crate) header: Option<Regex>,
     pub(crate) records: Vec<Record>,
     pub(crate) calls: Option<Calls>,
-    /// The file's name, for errors of the rules.
+    /// Name of the file, for errors in the rules.
     pub(crate) file: String,
     pub(crate) rule_count: usize,
     pub(crate) program: OnceLock<Program>,
     pub(crate) test_count: usize,
 }
 
-/// What the rules compiled to.
+/// The compiled rules.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) set: Set,
-    /// For each pattern of `set`, its rule and which alternative of it.
+    /// For each pattern of `set`, its rule and the number of the alternative.
     pub(crate) patterns: Vec<(usize, usize)>,
     pub(crate) rules: Vec<Rule>,
 }
@@ -81,9 +80,9 @@ pub(crate) struct Record {
 
 #[derive(Debug)]
 pub(crate) enum Until {
-    /// Lines that fit belong to it.
+    /// Matching lines belong to the record.
     Continues(Regex),
-    /// Up to a line that fits.
+    /// The record ends with a matching line.
     Ends(Regex),
 }
 
@@ -92,34 +91,34 @@ pub(crate) struct Calls {
     pub(crate) names: Vec<Expression>,
     pub(crate) naming: Naming,
     pub(crate) parent: Option<Expression>,
-    /// Kinds that also report the call's start or end, by themselves.
+    /// Kinds of events that imply the call's start or end.
     pub(crate) implies: Implies,
 }
 
-/// What follows from an event where no log reports it outright.
+/// Starts and ends implied by other events, for logs that do not report them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Implies {
-    /// A call whose host was chosen runs.
+    /// A call is running once its host was selected.
     pub(crate) selected_is_started: bool,
-    /// A call that was requested to end is over.
+    /// A call is over once its cancellation was requested.
     pub(crate) cancelled_is_ended: bool,
-    /// A call whose step is over is over.
+    /// A call is over once its step is over.
     pub(crate) step_end_is_end: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct Rule {
-    /// Where the captures lie, for each of its patterns.
+    /// Captures of each of its patterns.
     pub(crate) alternatives: Vec<Captures>,
     pub(crate) unless: Option<Regex>,
     pub(crate) remember: Option<Remember>,
     pub(crate) recall: Vec<Expression>,
-    /// Names of values under those keys that other logs of the product may remember.
+    /// Value names that other logs of the product may store under those keys.
     pub(crate) recall_across: Vec<CompactString>,
     pub(crate) forget: Option<Expression>,
     pub(crate) origin_recalled: bool,
     pub(crate) tellings: Vec<Telling>,
-    /// Where the rule begins in the file, line from 1.
+    /// First line of the rule in the file, from 1.
     pub(crate) line: usize,
 }
 
@@ -127,11 +126,11 @@ pub(crate) struct Rule {
 pub(crate) struct Remember {
     pub(crate) key: Expression,
     pub(crate) values: Vec<(CompactString, Expression)>,
-    /// Whether it is for all logs of the product.
+    /// Whether the values are shared with all logs of the product.
     pub(crate) across_logs: bool,
 }
 
-/// How one event is made.
+/// How to make one event.
 #[derive(Debug, Default)]
 pub(crate) struct Telling {
     pub(crate) event: Option<Expression>,
@@ -150,7 +149,7 @@ pub(crate) struct Telling {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) enum CallChoice {
-    /// As `[calls]` says.
+    /// The filter's `[calls]`.
     #[default]
     Filter,
     Never,
@@ -158,85 +157,85 @@ pub(crate) enum CallChoice {
 }
 
 impl Filter {
-    /// Read, check and compile a filter's text. `file` is named in errors.
+    /// Parse, check and compile a filter's text. `file` is named in errors.
     ///
     /// # Errors
-    /// The first thing wrong with it, with line and column.
+    /// The first error, with line and column.
     pub fn parse(file: &str, text: &str) -> Result<Filter, Error> {
         crate::compile::filter(file, text)
     }
 
-    /// The same for a filter that comes with the program: its rules are compiled when the first log asks
-    /// for them, since most hosts have logs of one product only.
+    /// As [`Filter::parse`], for a shipped filter: its rules are compiled when the first log needs them,
+    /// because most hosts have logs of only one product.
     pub(crate) fn parse_shipped(file: &str, text: &str) -> Result<Filter, Error> {
         crate::compile::without_program(file, text)
     }
 
-    /// What its rules compiled to.
+    /// The compiled rules.
     pub(crate) fn program(&self) -> &Program {
         self.program.get_or_init(|| crate::compile::program(&self.file, &self.text).expect(READ_BEFORE))
     }
 
-    /// What it knows first lines by; compiled when the first file asks, for most names say enough.
+    /// Patterns of first lines, compiled when a file first needs them: usually the file name decides.
     pub(crate) fn first_lines(&self) -> Option<&Set> {
         let compiled = || crate::compile::first_lines(&self.file, &self.text).expect(READ_BEFORE);
         self.first_lines.get_or_init(compiled).as_ref()
     }
 
-    /// Its tests, read again: only those who run them need them.
+    /// The tests, parsed when needed: only test runs use them.
     pub(crate) fn test_lines(&self) -> Vec<Test> {
         crate::compile::tests(&self.file, &self.text).expect(READ_BEFORE)
     }
 
-    /// Its name.
+    /// Name of the filter.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The product whose logs it reads.
+    /// Product whose logs the filter reads.
     #[must_use]
     pub fn product(&self) -> &str {
         &self.product
     }
 
-    /// One sentence on it.
+    /// Description in one sentence.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// The versions it is known to read.
+    /// Versions of the product that it is known to read.
     #[must_use]
     pub fn versions(&self) -> &str {
         &self.versions
     }
 
-    /// Its file's text.
+    /// Text of its file.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Globs of file names it reads.
+    /// Globs of the file names that it reads.
     #[must_use]
     pub fn name_globs(&self) -> &[String] {
         &self.name_globs
     }
 
-    /// Globs of full paths where the product keeps the log.
+    /// Globs of the full paths where the product stores the log.
     #[must_use]
     pub fn paths(&self) -> &[String] {
         &self.paths
     }
 
-    /// How many rules it has.
+    /// Number of rules.
     #[must_use]
     pub fn rules(&self) -> usize {
         self.rule_count
     }
 
-    /// How many embedded tests it has.
+    /// Number of embedded tests.
     #[must_use]
     pub fn tests(&self) -> usize {
         self.test_count

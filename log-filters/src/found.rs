@@ -1,6 +1,6 @@
-//! What the engine finds in a log, and what it must remember between lines.
+//! Output of the engine: events found, and changes of the values it remembers between lines.
 //!
-//! Pure. Both are kept on disk by the sensor, so a change here is a change of format.
+//! Pure. The sensor stores both on disk, so a change here is a change of format.
 
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
@@ -11,58 +11,59 @@ use wire::time::Time;
 /// One event found in a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
-    /// Where its record begins in the file, in bytes.
+    /// Offset of its record in the file, in bytes.
     pub offset: u64,
-    /// Which of the events of that record, from 0; from 32,768 for those that a later line reported of it.
+    /// Number of the event within the record, from 0; from 32,768 for events that a later line reported about
+    /// it.
     pub number: u16,
-    /// The event proper.
+    /// Content of the event.
     pub content: Content,
-    /// How it is joined with others; `None` for events of no call (a host that went down).
+    /// Keys that join it with other events; `None` for events of no call (a host that went down).
     pub keys: Option<Keys>,
 }
 
-/// A change of what the engine remembers between lines. Applying all changes in order to a new engine
-/// gives an engine that goes on as the old one would have.
+/// Change of the values that the engine remembers between lines. Applying all changes in order to a new
+/// engine gives an engine that continues as the old one would have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
-    /// Remember values under a key, beside those it has.
+    /// Store values under a key, in addition to those it has.
     Remember {
-        /// Under which key.
+        /// Key of the values.
         key: CompactString,
-        /// What.
+        /// Names and values.
         values: Vec<(CompactString, CompactString)>,
-        /// Where the record that gave it begins, in bytes.
+        /// Offset of the record that gave them, in bytes.
         offset: u64,
-        /// That record's time.
+        /// Time of that record.
         time: Option<Time>,
     },
-    /// Forget a key.
+    /// Drop a key and its values.
     Forget {
-        /// Which key.
+        /// Key to drop.
         key: CompactString,
     },
-    /// The last time read from the log: lines without one take it.
+    /// The last time stamp read from the log: lines without one use it.
     Stamp {
-        /// That time.
+        /// Resolved time.
         time: Time,
     },
-    /// Remember values under a key for the other logs of the product.
+    /// Store values under a key for the other logs of the product.
     RememberAcross {
-        /// Under which key.
+        /// Key of the values.
         key: CompactString,
-        /// What.
+        /// Names and values.
         values: Vec<(CompactString, CompactString)>,
-        /// The time of the record that gave it.
+        /// Time of the record that gave them.
         time: Option<Time>,
     },
-    /// Forget what this log remembers under a key for the others.
+    /// Drop the values that this log shares under a key.
     ForgetAcross {
-        /// Which key.
+        /// Key to drop.
         key: CompactString,
     },
-    /// The line that names the columns of the lines after it.
+    /// Header line with the names of the columns of the lines after it.
     Header {
-        /// That line.
+        /// Text of the header line.
         line: Vec<u8>,
     },
 }

@@ -1,21 +1,22 @@
-//! What follows for a call from events that do not report its start or end outright: a controller prints its
-//! choice of a host but no start, and who wants a job gone but not that it went.
+//! Start and end of a call implied by other events: a controller logs its choice of a host but no start, and
+//! the request to cancel a job but not its end.
 //!
-//! Pure. Rule: this is the weakest word; it holds only while no log reports the call's start or end itself, and
-//! is never mixed with what logs report. Not here: which filter says so (`tell`), what else a call has (`progress`).
+//! Pure. Rule: an implied time has the lowest priority: it is used only while no log reports the call's start
+//! or end itself, and is never mixed with reported times. Not here: which filter implies what (`tell`), the
+//! rest of a call (`progress`).
 
 use serde::{Deserialize, Serialize};
 use wire::call::Authority;
 use wire::event::{Content, Kind, Outcome};
 use wire::time::Time;
 
-/// The start and end of a call as far as they follow from other events.
+/// Start and end of a call, as implied by other events.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Implied {
-    /// A chosen host means that the call runs there.
+    /// The selection of a host means that the call runs there.
     by_choice: bool,
     end: Option<End>,
-    /// The last event after which the call was still wanted or at work.
+    /// Time of the last event that shows the call selected or running.
     goes_on: Option<Time>,
 }
 
@@ -24,12 +25,12 @@ struct End {
     at: Time,
     outcome: Outcome,
     by: Authority,
-    /// It is the end of a step, and of the call only if that runs.
+    /// The end of a step, which ends the call only if it is running.
     is_step: bool,
 }
 
 impl Implied {
-    /// Take an event in; `last_requeue` is when the call was last put back, as far as known.
+    /// Process an event; `last_requeue` is the last known time at which the call was requeued.
     #[expect(clippy::wildcard_enum_match_arm, reason = "other kinds imply nothing")]
     pub(crate) fn apply(&mut self, content: &Content, by: Authority, last_requeue: Option<Time>) {
         let outcome = match content.kind {
@@ -47,7 +48,7 @@ impl Implied {
         }
     }
 
-    /// The better authority's end holds; of one authority the first since the call was put back.
+    /// Keep the end of the better authority; of one authority the first since the last requeue.
     fn add_end(&mut self, end: End, last_requeue: Option<Time>) {
         let earlier_try = |end: &End| last_requeue.is_some_and(|requeue| end.at < requeue);
         let replaces = match &self.end {
@@ -64,7 +65,7 @@ impl Implied {
         }
     }
 
-    /// Whether the call was at work after this.
+    /// Whether a later event shows that the call continued.
     fn is_refuted(&self, end: &End) -> bool {
         self.goes_on.is_some_and(|at| at > end.at)
     }
@@ -77,13 +78,13 @@ impl Implied {
         }
     }
 
-    /// When it started, if its choice at this time means so.
+    /// Start time, if the selection of a host at `selected` implies it.
     pub(crate) fn started(&self, selected: Option<Time>) -> Option<Time> {
         selected.filter(|_| self.by_choice)
     }
 
-    /// When and how it ended, unless it went on after that. A host is done with a job a moment after that was put
-    /// back, which `last_requeue` reports: where it did not begin since, it waits.
+    /// Time and outcome of the implied end, unless the call continued after it. A host ends a step a moment
+    /// after `last_requeue`: if the call has not started since, it waits.
     pub(crate) fn ended(&self, last_requeue: Option<Time>) -> Option<(Time, Outcome)> {
         let waits = last_requeue.is_some_and(|requeue| self.goes_on <= Some(requeue));
         let holds = |end: &End| !(self.is_refuted(end) || end.is_step && waits);
@@ -95,7 +96,7 @@ impl Implied {
 mod tests {
     use super::*;
 
-    /// Events of these kinds and seconds, `true` where the event's time is also the call's start or end.
+    /// Events of these kinds and seconds; `true` if the event's time is also the call's start or end.
     fn told(events: &[(Kind, i64, bool)], by: Authority) -> Implied {
         let mut implied = Implied::default();
         for &(kind, at, implies) in events {

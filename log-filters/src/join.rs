@@ -1,10 +1,10 @@
-//! Joining events to calls: which job, transfer or request an event belongs to.
+//! Joins events to calls: finds the job, transfer or request that an event belongs to.
 //!
-//! Pure. Rules: a repeated or late event does not make a second call; a number used again after its call
-//! is over does; where logs differ, accounting is believed before the scheduler, the scheduler before a
-//! host. At most a given number of calls is kept; of the opener of most (`shares`) those over longest go
-//! first, and are counted.
-//! Not here: what an event changes in its call (`progress`).
+//! Pure. Rules: a repeated or late event does not create a second call, but a number reused after its call is
+//! over does. Where logs differ, accounting is preferred to the scheduler, the scheduler to a host. The
+//! number of stored calls is limited: when the limit is reached, the sensor that opened most calls (`shares`)
+//! loses its oldest finished one, and the loss is counted.
+//! Not here: how an event changes its call (`progress`).
 
 use crate::chief::{self, Chief};
 use crate::found::Found;
@@ -25,53 +25,53 @@ mod wholes;
 
 use shares::Shares;
 
-/// Calls kept by default: some hours of a busy cluster, in about 20 MB.
+/// Default limit of stored calls: some hours of a busy cluster, in about 20 MB.
 pub const CALLS_DEFAULT: usize = 20_000;
-/// How many of the oldest calls are looked at for one that is over, when room is needed.
+/// How many of the oldest calls are searched for a finished one when room is needed.
 const OLDEST_LOOKED_AT: usize = 64;
-/// Clocks of two daemons may differ, and accounting prints whole seconds.
+/// Tolerance for the clocks of two daemons, and for accounting in whole seconds.
 const CLOCKS_DIFFER_MICROS: i64 = 1_000_000;
-/// How long after its end a call may be reported to start again by a log that comes late.
+/// How long after its end a late log may report the call's start.
 const LATE_START_MICROS: i64 = 60_000_000;
-/// How long after its end logs may still report of it: a host that does not let go of its processes.
+/// How long after its end logs may still report about a call: a host may be slow to end its processes.
 const LATE_END_MICROS: i64 = 1_800_000_000;
-/// Of a number that was used again and again, how many of the latest calls a late event is looked for among.
+/// How many of the latest calls of a reused number are searched for a late event.
 const LIVES_LOOKED_AT: usize = 64;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Entry {
-    /// Whose event opened it.
+    /// Sensor whose event opened it.
     owner: SensorKey,
     names: Vec<CompactString>,
-    /// Which of them its id is made of.
+    /// Index of the name that its id is made of.
     chief: Chief,
-    /// Former ids: its own, and of calls that turned out to be this one.
+    /// Previous ids: its own, and those of calls merged into it.
     absorbed: Vec<CompactString>,
     parent: Option<CompactString>,
-    /// Whether the parent is no more than its parts.
+    /// Whether the parent consists only of its parts.
     is_part: bool,
     progress: Progress,
-    /// Which kinds each file has reported of it, for shared names.
+    /// Kinds that each file has reported, for shared names.
     told: Told,
-    /// How it stands among the calls of its shared names, if it has any.
+    /// Its place among the calls of its shared names, if it has any.
     #[serde(skip)]
     standing: Option<Box<Standing>>,
 }
 
-/// All calls of a sensor, and their names.
+/// All calls of a sensor, indexed by names and ids.
 #[derive(Clone, Debug)]
 pub struct Joiner {
-    /// Boxed, since the nodes of a tree that grows at its end stay half empty.
+    /// Boxed, because the nodes of a tree that grows at its end stay half empty.
     entries: BTreeMap<u64, Box<Entry>>,
-    /// Calls by name, the oldest first.
+    /// Calls by name, oldest first.
     by_name: HashMap<CompactString, Lives>,
     shared: Shared,
-    /// Parts by the name of their parent, which is no more than they are.
+    /// Parts by the name of their parent, for parents that consist only of parts.
     parts: HashMap<CompactString, VecDeque<u64>>,
     by_id: HashMap<CompactString, u64>,
     shares: Shares,
     next: u64,
-    /// The record of the last event: its file, place and chief name, and the call it went to.
+    /// Record of the last event: its file, offset and primary name, and the call it was joined to.
     last_record: Option<(Generation, u64, CompactString, u64)>,
     calls_max: usize,
     dropped: u64,
@@ -84,7 +84,7 @@ impl Default for Joiner {
 }
 
 impl Joiner {
-    /// A joiner that keeps at most `calls_max` calls.
+    /// Create a joiner that stores at most `calls_max` calls.
     #[must_use]
     pub fn new(calls_max: usize) -> Joiner {
         Joiner {
@@ -101,7 +101,7 @@ impl Joiner {
         }
     }
 
-    /// Join an event to its call: the call's name, empty if the event has none.
+    /// Join an event to its call. Returns the call's id, empty if the event belongs to no call.
     pub fn join(&mut self, found: &Found, id: Id) -> CompactString {
         let Some(keys) = &found.keys else { return CompactString::default() };
         let names: Vec<CompactString> = keys.names.iter().map(|name| scoped(keys, name)).collect();
@@ -128,7 +128,7 @@ impl Joiner {
         call_id
     }
 
-    /// Note which call this one is a part of, where it is not the same as that.
+    /// Set the parent of a call, unless it is the call itself.
     fn add_parent(&mut self, slot: u64, keys: &Keys, names: &[CompactString]) {
         let Some(parent) = &keys.parent else { return };
         let entry = self.entries.get_mut(&slot).expect("the caller has it");
@@ -146,19 +146,19 @@ impl Joiner {
         entry.parent = Some(parent);
     }
 
-    /// The call of this id, or that it became; else the latest that has this name.
+    /// The call with this id or previous id; else the latest with this name.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<Call> {
         self.slot(id).map(|slot| self.shown(slot))
     }
 
-    /// The present id of the call that has or had this one.
+    /// Present id of the call that has or had this one.
     #[must_use]
     pub fn present_id(&self, id: &str) -> Option<&CompactString> {
         self.by_id.get(id).map(|slot| &self.entries[slot].progress.id)
     }
 
-    /// Every id under which events of this call are known.
+    /// All ids under which events of this call are known.
     #[must_use]
     pub fn ids(&self, id: &str) -> Vec<CompactString> {
         let Some(entry) = self.slot(id).map(|slot| &self.entries[&slot]) else { return Vec::new() };
@@ -170,19 +170,19 @@ impl Joiner {
         self.entries.keys().map(|&slot| self.shown(slot))
     }
 
-    /// How many calls are kept.
+    /// Number of stored calls.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether none is kept.
+    /// Whether no call is stored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// How many calls were dropped for want of room.
+    /// Number of calls dropped because the limit was reached.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped
@@ -192,10 +192,11 @@ impl Joiner {
         self.by_id.get(id).copied().or_else(|| self.by_name.get(id)?.last())
     }
 
-    /// The call of the event's names, if it is not one that begins here.
+    /// The call with the event's names; `None` if the event opens a new one.
     ///
-    /// Each name gives one of its lives. A call that bears a name of which another life was taken is an earlier
-    /// or later life under all its names; what is left are calls known by different names that turn out to be one.
+    /// Each name selects one of its calls. A call is skipped if it also has a name that selected another one:
+    /// then it is an earlier or later use of all its names. The remaining calls were known by different names
+    /// and are now merged.
     fn unique(&mut self, found: &Found, names: &[CompactString]) -> Option<u64> {
         if let [only] = names {
             return self.life_of(only, found);
@@ -217,8 +218,8 @@ impl Joiner {
         }
     }
 
-    /// Which of the calls of a name the event is of: the latest, or the one that was over when that began;
-    /// none if the event begins another.
+    /// The call of a name that the event belongs to: the latest, or the one that was still open at the
+    /// event's time if the latest started after it; `None` if the event opens a new one.
     fn life_of(&self, name: &CompactString, found: &Found) -> Option<u64> {
         let lives = self.by_name.get(name)?;
         let last = lives.last()?;
@@ -237,7 +238,8 @@ impl Joiner {
         Some(lives.latest(LIVES_LOOKED_AT).find(was_open).unwrap_or(last))
     }
 
-    /// Whether the event hands in a whole of the same number once more: its end is only its parts'.
+    /// Whether the event submits a new array (or other call with parts) under a reused number: such a call
+    /// has no end of its own.
     fn is_whole_anew(&self, slot: u64, found: &Found) -> bool {
         let content = &found.content;
         if content.kind != Kind::JobSubmit || self.parts.is_empty() {
@@ -274,7 +276,7 @@ impl Joiner {
         slot
     }
 
-    /// An id for a new call of this name: the name, and from its second life on the number of the life.
+    /// An unused id for a new call of this name: the name, with `#` and a number from the second call on.
     fn free_id(&self, name: &CompactString) -> CompactString {
         let lives = self.by_name.get(name).into_iter().flat_map(|lives| lives.latest(LIVES_LOOKED_AT));
         let last = lives.filter_map(|slot| chief::life(name, &self.entries[&slot].progress.id)).max();
@@ -288,8 +290,8 @@ impl Joiner {
         }
     }
 
-    /// Call it by the chief name of the event that knew most of its names, whichever was heard first: an array's
-    /// task is `9_7` also where `9` was all that its submission reported. Former ids stay known.
+    /// Update the id to the primary name, in whatever order the events were received: an array task is `9_7`
+    /// even if its submission reported only `9`. Previous ids stay known.
     fn rename(&mut self, slot: u64, names: &[CompactString]) {
         let entry = self.entries.get_mut(&slot).expect("the caller has it");
         entry.chief.hear(&entry.names, names);
@@ -298,7 +300,7 @@ impl Joiner {
             return;
         }
         let name = name.clone();
-        // A call of the better name may have been merged into one that was heard of earlier.
+        // A call with the better name may have been merged into one that became known earlier.
         let former = entry.absorbed.iter().find(|id| chief::life(&name, id).is_some()).cloned();
         let id = former.unwrap_or_else(|| self.free_id(&name));
         self.by_id.insert(id.clone(), slot);
@@ -314,7 +316,7 @@ impl Joiner {
             if entry.names.contains(name) {
                 continue;
             }
-            // Filed again under all names by the caller.
+            // The caller files it again under all names.
             if let Some(former) = entry.standing.take() {
                 self.shared.unfile(&entry.names, slot, &former);
             }
@@ -323,7 +325,7 @@ impl Joiner {
         }
     }
 
-    /// Make one call of several: the oldest takes the others in.
+    /// Merge several calls into the oldest.
     fn merge(&mut self, slots: &[u64]) -> u64 {
         let into = slots[0];
         for &slot in &slots[1..] {
@@ -347,7 +349,8 @@ impl Joiner {
         into
     }
 
-    /// Whether it may go: a whole stays until its parts are gone, and is then over as they were.
+    /// Whether the call may be dropped: a call with parts stays until they are gone, and then has their
+    /// outcome.
     fn is_over(&self, slot: u64) -> bool {
         self.entries[&slot].progress.state() == State::Ended && self.parts(slot).next().is_none()
     }
@@ -377,7 +380,7 @@ impl Joiner {
         if let Some(parent) = entry.parent.as_ref().filter(|_| entry.is_part)
             && let Some(parts) = self.parts.get_mut(parent)
         {
-            // The oldest goes first.
+            // Usually the oldest part is removed first.
             if let Some(at) = parts.iter().position(|&part| part == slot) {
                 parts.remove(at);
             }
@@ -397,7 +400,7 @@ impl Joiner {
     }
 }
 
-/// Note that a call has a name.
+/// Index a call by a name.
 fn bear(by_name: &mut HashMap<CompactString, Lives>, name: &CompactString, slot: u64) {
     match by_name.get_mut(name) {
         Some(lives) => lives.insert(slot),
@@ -407,8 +410,8 @@ fn bear(by_name: &mut HashMap<CompactString, Lives>, name: &CompactString, slot:
     }
 }
 
-/// The number of the job, as the call has it: a record may give that of the whole, or the part's own beside its place in
-/// the whole. Then the chief name is the one that other logs print.
+/// The job number of the event's call: a record may give that of the whole array, or the part's own number
+/// besides its index in the array. Then the primary name is the number that other logs print.
 fn name_of_job<'a>(keys: &'a Keys, job: &'a CompactString) -> &'a CompactString {
     let is_lesser = keys.parent.as_ref() == Some(job) || keys.names.contains(job);
     if is_lesser && keys.naming != Naming::Shared { &keys.names[0] } else { job }
@@ -422,7 +425,7 @@ fn scoped(keys: &Keys, name: &str) -> CompactString {
     scoped
 }
 
-/// Whether the event reports of another call that uses the name of one that is over.
+/// Whether the event belongs to a new call that reuses the name of a finished one.
 #[expect(clippy::wildcard_enum_match_arm, reason = "most kinds are alike here")]
 fn is_new_life(progress: &Progress, found: &Found) -> bool {
     let Some(ended) = progress.ended().filter(|_| progress.is_final()) else { return false };
@@ -430,7 +433,7 @@ fn is_new_life(progress: &Progress, found: &Found) -> bool {
     let after = |time: wire::time::Time, slack: i64| time.micros() > ended.micros() + slack;
     match content.kind {
         Kind::JobSubmit | Kind::ServerList | Kind::TransferStart => after(content.time, CLOCKS_DIFFER_MICROS),
-        // A scheduler reports its choice and the end by one clock; a host's clock may be another.
+        // A scheduler logs its selection and the end by one clock; a host's clock may differ.
         Kind::JobSelect if progress.is_selected() => after(content.time, CLOCKS_DIFFER_MICROS),
         Kind::JobSelect | Kind::JobStart => after(content.time, LATE_START_MICROS),
         Kind::JobEnd if after(content.ended.unwrap_or(content.time), LATE_END_MICROS) => true,

@@ -1,21 +1,21 @@
-//! A member of a JSON object that a log prints inside a line.
+//! Member of a JSON object that a log prints inside a line.
 //!
-//! Pure. Rule: only a well-formed object gives something; one that is cut off, or nested deeper than
-//! [`DEPTH_MAX`], gives nothing. What follows the object is not looked at. Numbers stay as printed.
-//! Not here: where in the line the object lies (the rule's `match` captures it).
+//! Pure. Rule: only a well-formed object gives a value; one that is truncated, or nested deeper than
+//! [`DEPTH_MAX`], gives nothing. Text after the object is ignored. Numbers are returned as printed.
+//! Not here: the position of the object in the line (the rule's `match` captures it).
 
 use crate::operation::Value;
 use std::borrow::Cow;
 
-/// How deep objects and arrays may be nested: each level is a call.
+/// Deepest nesting of objects and arrays: each level is a call.
 const DEPTH_MAX: usize = 64;
 
-/// Which member: its name, or a JSON pointer (RFC 6901) if it begins with `/`.
+/// Path of a member: its name, or a JSON pointer (RFC 6901) if it starts with `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Path(Vec<Vec<u8>>);
 
 impl Path {
-    /// Read `user` or `/job/user`.
+    /// Parse `user` or `/job/user`.
     pub(crate) fn parse(text: &str) -> Path {
         let Some(pointer) = text.strip_prefix('/') else { return Path(vec![text.into()]) };
         let token = |token: &str| token.replace("~1", "/").replace("~0", "~").into_bytes();
@@ -23,12 +23,12 @@ impl Path {
     }
 }
 
-/// The value of the member that `path` names.
+/// The value of the member at `path`.
 pub(crate) fn member<'a>(text: &'a [u8], path: &Path) -> Value<'a> {
     find(text, path).map_or(Value::Nothing, |raw| value(raw))
 }
 
-/// The member's JSON text.
+/// The JSON text of the member.
 fn find<'a>(text: &'a [u8], path: &Path) -> Option<&'a [u8]> {
     let mut scanner = Scanner { text, at: 0 };
     scanner.skip_blanks();
@@ -48,7 +48,7 @@ fn find<'a>(text: &'a [u8], path: &Path) -> Option<&'a [u8]> {
     Some(raw)
 }
 
-/// A JSON text as a value: a list for an array; nothing for `null`.
+/// Convert a JSON text to a value: a list for an array; nothing for `null`.
 fn value(raw: &[u8]) -> Value<'_> {
     match raw.first() {
         Some(b'[') => Value::List(elements(raw).filter_map(text).collect()),
@@ -56,7 +56,7 @@ fn value(raw: &[u8]) -> Value<'_> {
     }
 }
 
-/// A string without its quotes and escapes; all else as printed, and nothing for `null`.
+/// A string without its quotes and escapes; any other value as printed, and nothing for `null`.
 fn text(raw: &[u8]) -> Option<Cow<'_, [u8]>> {
     match raw {
         b"null" => None,
@@ -65,7 +65,7 @@ fn text(raw: &[u8]) -> Option<Cow<'_, [u8]>> {
     }
 }
 
-/// The members of a well-formed object: names with their quotes, and values.
+/// Members of a well-formed object: names with their quotes, and values.
 fn members(raw: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut scanner = Scanner { text: raw, at: 1 };
     std::iter::from_fn(move || {
@@ -79,7 +79,7 @@ fn members(raw: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// The elements of a well-formed array.
+/// Elements of a well-formed array.
 fn elements(raw: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut scanner = Scanner { text: raw, at: 1 };
     std::iter::from_fn(move || scanner.next_item(b']'))
@@ -101,13 +101,13 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Step over `byte`, blanks before it included.
+    /// Skip `byte`, including blanks before it.
     fn expect(&mut self, byte: u8) -> Option<()> {
         self.skip_blanks();
         (self.peek()? == byte).then(|| self.at += 1)
     }
 
-    /// The next value of an array, or name of an object, that is known to be well-formed.
+    /// The next value of an array, or name of an object, in text that is known to be well-formed.
     fn next_item(&mut self, end: u8) -> Option<&'a [u8]> {
         self.skip_blanks();
         if self.peek()? == b',' {
@@ -122,7 +122,7 @@ impl<'a> Scanner<'a> {
         Some(&self.text[start..self.at])
     }
 
-    /// Step over a value; nothing if it is not well-formed.
+    /// Skip a value; `None` if it is not well-formed.
     fn value(&mut self, depth: usize) -> Option<()> {
         if depth > DEPTH_MAX {
             return None;
@@ -142,7 +142,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Step over an object or array with its brackets.
+    /// Skip an object or array with its brackets.
     fn items(&mut self, end: u8, mut item: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
         self.at += 1;
         self.skip_blanks();
@@ -220,7 +220,8 @@ fn unescaped(quoted: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(plain)
 }
 
-/// The character that `\u` at `at` (behind the `u`) escapes, with its second half; where what follows begins.
+/// Append the character of the escape `\u` at `at` (after the `u`), with its second half if it is a surrogate
+/// pair. Returns the position after it.
 fn unicode(inner: &[u8], at: usize, plain: &mut Vec<u8>) -> usize {
     let unit = |at: usize| {
         let digits = inner.get(at..at + 4).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
@@ -319,7 +320,7 @@ mod tests {
     proptest::proptest! {
         #![proptest_config(proptest::test_runner::Config { failure_persistence: None, ..Default::default() })]
 
-        /// Every member of every object, by its pointer and as another reader of JSON has it.
+        /// Every member of every object, by its pointer, compared with another JSON parser.
         #[test]
         fn members_are_those_of_another_reader(
             members in proptest::collection::btree_map("[ab/~\"\\\\]{0,2}", json(), 0..4),
@@ -352,7 +353,7 @@ mod tests {
             member(text.as_bytes(), &Path::parse(&path));
         }
 
-        /// An object cut off anywhere gives nothing.
+        /// An object truncated anywhere gives nothing.
         #[test]
         fn a_cut_object_gives_nothing(json in json(), cut in 0usize..64) {
             let text = serde_json::json!({ "a": 1, "b": json }).to_string();

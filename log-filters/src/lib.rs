@@ -1,7 +1,8 @@
-//! Log lines in, interaction events out: the filters and the engine that runs them.
+//! Log filters and their engine: log lines in, interaction events out.
 //!
-//! Pure: bytes and the time of reading go in, events come out. A filter is data (`filters/*.toml`); nothing
-//! here knows a product. Not here: files (`sensor::tail`), where filters of users are kept.
+//! Pure: bytes and the time of reading are the input, events are the output. A filter is data
+//! (`filters/*.toml`); the code knows no product. Not here: files (`sensor::tail`), the folder of users'
+//! filters.
 
 #![warn(missing_docs)]
 

@@ -1,10 +1,10 @@
-//! The calls of one name, in the order in which they became known.
+//! Calls of one name, in the order in which they became known.
 //!
-//! Pure. Nearly every name has one call; that one takes no memory of its own.
+//! Pure. Nearly every name has one call; a single call needs no allocation.
 
 use std::collections::VecDeque;
 
-/// One call or several, ascending; never none but for the moment of taking the last away.
+/// One call or several, ascending; empty only while the last one is being removed.
 #[derive(Clone, Debug)]
 pub(crate) enum Lives {
     One(u64),
@@ -13,12 +13,12 @@ pub(crate) enum Lives {
 }
 
 impl Lives {
-    /// All, oldest first.
+    /// All calls, oldest first.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = u64> + '_ {
         self.latest(usize::MAX)
     }
 
-    /// The last of them, at most so many, oldest first.
+    /// The last `most` calls, oldest first.
     pub(crate) fn latest(&self, most: usize) -> impl DoubleEndedIterator<Item = u64> + '_ {
         let (one, several) = match self {
             Lives::One(one) => (Some(*one), None),
@@ -27,7 +27,7 @@ impl Lives {
         one.into_iter().chain(several.into_iter().flatten().copied())
     }
 
-    /// The latest.
+    /// The latest call.
     pub(crate) fn last(&self) -> Option<u64> {
         self.iter().next_back()
     }
@@ -47,7 +47,7 @@ impl Lives {
         }
     }
 
-    /// Take one away; whether none is left.
+    /// Remove a call. Returns whether none is left.
     pub(crate) fn remove(&mut self, slot: u64) -> bool {
         match self {
             Lives::One(one) => *one == slot,

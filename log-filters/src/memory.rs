@@ -1,15 +1,16 @@
-//! What the engine remembers between lines: values under keys, bounded.
+//! Memory of the engine between lines: values under keys, bounded.
 //!
-//! Pure. Invariant: at most [`KEYS_MAX`] keys and [`LEN_MAX_BYTES`]; the key longest without change goes first, and is counted.
+//! Pure. Invariant: at most [`KEYS_MAX`] keys and [`LEN_MAX_BYTES`]; the key that was not changed for the
+//! longest time is dropped first, and counted.
 
 use crate::found::Change;
 use compact_str::CompactString;
 use std::collections::{BTreeMap, HashMap};
 use wire::time::Time;
 
-/// Most keys remembered by one engine: processes, sessions and jobs that are between two lines.
+/// Most keys of one engine: processes, sessions and jobs between two lines.
 pub(crate) const KEYS_MAX: usize = 65_536;
-/// Most bytes remembered by one engine, keys and values: 65,536 keys with 128 bytes each.
+/// Most bytes of one engine, keys and values: 65,536 keys with 128 bytes each.
 const LEN_MAX_BYTES: usize = 8 << 20;
 /// Most values under one key.
 const VALUES_MAX: usize = 64;
@@ -45,12 +46,12 @@ impl Memory {
         self.entries.get(key)
     }
 
-    /// How many keys were dropped for want of room.
+    /// Number of keys dropped because a limit was reached.
     pub(crate) fn forgotten(&self) -> u64 {
         self.forgotten
     }
 
-    /// Add values to a key; the offset and time are those of the record that made the key.
+    /// Store values under a key; the offset and time are those of the record that created the key.
     pub(crate) fn remember(
         &mut self,
         key: CompactString,
@@ -86,7 +87,7 @@ impl Memory {
         }
     }
 
-    /// Drop a key; whether it was there.
+    /// Drop a key. Returns whether it existed.
     pub(crate) fn forget(&mut self, key: &str) -> bool {
         match self.entries.remove(key) {
             Some(entry) => {
@@ -98,7 +99,7 @@ impl Memory {
         }
     }
 
-    /// Changes that make an empty memory this one, oldest key first.
+    /// Changes that restore this memory, oldest key first.
     pub(crate) fn changes(&self) -> impl Iterator<Item = Change> + '_ {
         self.by_turn.values().filter_map(|key| {
             self.entries.get(key).map(|entry| Change::Remember {

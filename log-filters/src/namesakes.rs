@@ -1,10 +1,11 @@
-//! Which of several calls of one name an event is of: for names such as a problem's nickname or a file.
+//! Finds the call of an event among several with one name, for shared names such as a problem's nickname or a
+//! file.
 //!
-//! Pure. Rule: an event is of the oldest call of its name that its file has not reported this kind, or a later
-//! one, of; what another file reported of a call is taken for the same call only if the moments agree.
-//! Calls that every file reported the same of stand in one class, so that a thousand open calls, or ten thousand
-//! that are over, cost no more to choose from than ten.
-//! Not here: making calls, and names that mean one call for ever ([`crate::join`]).
+//! Pure. Rule: an event belongs to the oldest call of its name for which its file has reported neither this
+//! kind nor a later one. A call reported by another file is the same one only if the times agree. Calls with
+//! the same reports form one class, so choosing from a thousand open calls, or ten thousand finished ones,
+//! costs no more than from ten.
+//! Not here: creating calls, and names that belong to one call for ever ([`crate::join`]).
 
 use compact_str::CompactString;
 use std::collections::{HashMap, VecDeque};
@@ -12,17 +13,17 @@ use wire::event::Kind;
 use wire::id::Generation;
 use wire::time::Time;
 
-/// How far two logs may differ on when the same transfer was.
+/// Tolerance between two logs for the time of the same transfer.
 pub(crate) const SAME_TRANSFER_MICROS: i64 = 2_000_000;
-/// The ranks of [`is_before_start`].
+/// Bits of the ranks in [`is_before_start`].
 const BEFORE_START: u32 = 0b111;
-/// How many open calls of one name are looked at for one that fits an event of another file.
+/// How many open calls of one name are checked against an event of another file.
 const OPEN_LOOKED_AT: usize = 64;
 
-/// Which kinds each file has reported of a call, as bits by rank; files ascending.
+/// Kinds that each file has reported of a call, as bits by rank; sorted by file.
 pub(crate) type Told = Vec<(Generation, u32)>;
 
-/// What the choice depends on, but for the moments.
+/// Everything that the choice depends on, except the times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Class {
     told: Told,
@@ -30,7 +31,7 @@ struct Class {
     is_ended: bool,
 }
 
-/// How a call stands: where it is filed.
+/// Place of a call in the index: its class and its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
     class: Class,
@@ -48,7 +49,7 @@ impl Standing {
     }
 }
 
-/// The calls of one class, oldest first, and by their moments.
+/// Calls of one class, oldest first, and indexed by their times.
 #[derive(Clone, Debug, Default)]
 struct Members {
     slots: Ordered<u64>,
@@ -56,8 +57,8 @@ struct Members {
     by_end: Ordered<(i64, u64)>,
 }
 
-/// A set in order. Nearly all comes at its end and goes at its beginning, and most names have one call: that
-/// takes a tenth of the memory of a tree.
+/// A sorted set. Nearly all insertions are at its end and removals at its start, and most names have one
+/// call: a deque takes a tenth of the memory of a tree.
 #[derive(Clone, Debug)]
 struct Ordered<T>(VecDeque<T>);
 
@@ -90,15 +91,15 @@ impl<T: Ord + Copy> Ordered<T> {
     }
 }
 
-/// All calls of shared names.
+/// Index of all calls with shared names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shared {
-    /// Few classes a name, so they are gone through.
+    /// A name has few classes, so they are searched one by one.
     groups: HashMap<CompactString, Vec<(Class, Members)>>,
 }
 
 impl Shared {
-    /// Put a call among those of its names.
+    /// Insert a call under its names.
     pub(crate) fn file(&mut self, names: &[CompactString], slot: u64, standing: &Standing) {
         for name in names {
             if !self.groups.contains_key(name) {
@@ -117,7 +118,7 @@ impl Shared {
         }
     }
 
-    /// Take a call away that was filed with this standing.
+    /// Remove a call that was inserted with this standing.
     pub(crate) fn unfile(&mut self, names: &[CompactString], slot: u64, standing: &Standing) {
         for name in names {
             let Some(group) = self.groups.get_mut(name) else { continue };
@@ -135,8 +136,8 @@ impl Shared {
         }
     }
 
-    /// The call of the first of `names` that has one for an event of this kind and time in `file`; of another
-    /// file's calls one that `fits` what else the event says.
+    /// The call for an event of this kind and time in `file`, under the first of `names` that has one; a call
+    /// of another file must also satisfy `fits`.
     pub(crate) fn find(
         &self,
         names: &[CompactString],
@@ -150,25 +151,25 @@ impl Shared {
                 let slot = choose(class, members, file, (kind, time), fits)?;
                 Some((class.kinds_of(file) & (1 << rank(Kind::JobStart)) == 0, slot))
             });
-            // A call of which the file has the start comes before those of which it has none.
+            // A call whose start the file has reported is preferred.
             choices.min().map(|(_, slot)| slot)
         })
     }
 }
 
 impl Class {
-    /// Which kinds this file has of it.
+    /// Kinds that this file has reported.
     fn kinds_of(&self, file: Generation) -> u32 {
         self.told.iter().find(|(known, _)| *known == file).map_or(0, |&(_, kinds)| kinds)
     }
 
-    /// Which kinds any file has of it.
+    /// Kinds that any file has reported.
     fn kinds(&self) -> u32 {
         self.told.iter().fold(0, |all, (_, kinds)| all | kinds)
     }
 }
 
-/// The oldest call of a class that the event may be of.
+/// The call of a class that the event may belong to.
 #[expect(clippy::wildcard_enum_match_arm, reason = "most kinds are alike here")]
 fn choose(
     class: &Class,
@@ -190,7 +191,7 @@ fn choose(
     };
     let own = class.kinds_of(file);
     if own != 0 {
-        // Its own file goes on with it, unless by another file it was over at another time.
+        // The file's own call, unless another file reported its end at another time.
         return match (rank(kind) > highest_rank(own), class.is_ended) {
             (false, _) => None,
             (true, false) => oldest(),
@@ -199,7 +200,7 @@ fn choose(
         };
     }
     match kind {
-        // A run of which the request is read later.
+        // A run whose submission is read later than its start.
         _ if is_before_start(kind) && class.is_started && class.kinds() & BEFORE_START == 0 => {
             next(&members.by_start)
         }
@@ -212,7 +213,8 @@ fn choose(
     }
 }
 
-/// Whether a call that another file opened may get this event; only a start or an end follows on a mere choice of host.
+/// Whether a call opened by another file may receive this event; if only its host was selected, only an end
+/// may follow.
 fn is_opened(class: &Class, kind: Kind) -> bool {
     class.is_started || (kind == Kind::JobEnd && is_selected(class))
 }
@@ -221,12 +223,12 @@ fn is_selected(class: &Class) -> bool {
     class.kinds() & (1 << rank(Kind::JobSelect)) != 0
 }
 
-/// Kinds of a request, in the order of their ranks.
+/// Kinds of events before the start.
 fn is_before_start(kind: Kind) -> bool {
     matches!(kind, Kind::JobSubmit | Kind::ServerList | Kind::JobSelect)
 }
 
-/// The place of a kind in a call's life.
+/// Position of a kind in the life of a call.
 #[expect(clippy::wildcard_enum_match_arm, reason = "most kinds are alike here")]
 fn rank(kind: Kind) -> u32 {
     match kind {
@@ -243,7 +245,7 @@ fn highest_rank(told: u32) -> u32 {
     31 - told.leading_zeros().min(31)
 }
 
-/// Note that `file` reported an event of this kind.
+/// Record that `file` reported an event of this kind.
 pub(crate) fn tell(told: &mut Told, file: Generation, kind: Kind) {
     let bit = 1 << rank(kind);
     match told.binary_search_by_key(&file, |&(known, _)| known) {
@@ -263,7 +265,7 @@ mod tests {
         Time::from_micros(secs * 1_000_000)
     }
 
-    /// What files reported of a call, when it started and ended.
+    /// Reports of the files about a call, with its start and end.
     type Life<'a> = (&'a [(Generation, Kind)], Option<i64>, Option<i64>);
 
     fn shared(calls: &[Life<'_>]) -> Shared {
@@ -292,7 +294,7 @@ mod tests {
         check(&all, A, Kind::JobSelect, 5, Some(1));
         check(&all, A, Kind::JobEnd, 5, Some(0));
         check(&all, A, Kind::JobSubmit, 5, None);
-        // Another file's start and end follow on a choice, its submission on nothing.
+        // Another file's start and end may follow a selection; its submission never does.
         check(&all, B, Kind::JobEnd, 5, Some(0));
         check(&all, B, Kind::JobSubmit, 5, None);
         check(&all, B, Kind::JobStart, 5, Some(0));

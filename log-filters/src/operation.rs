@@ -1,13 +1,13 @@
-//! The operations of expressions: what stands after a `|`.
+//! Operations of expressions: the steps after a `|`.
 //!
-//! Pure. Each works on a text; on a list it works on every element, but for those that are about lists.
-//! Rule: an operation that does not fit its text gives nothing, never an error: logs are testimony.
+//! Pure. An operation on a list works on every element, except the operations for lists. Rule: an operation
+//! that does not fit its text gives nothing, never an error: logs cannot be corrected.
 
 use crate::json;
 use crate::span::seconds;
 use std::borrow::Cow;
 
-/// A value while an expression is worked out.
+/// A value during the evaluation of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
     Nothing,
@@ -15,14 +15,14 @@ pub(crate) enum Value<'a> {
     List(Vec<Cow<'a, [u8]>>),
 }
 
-/// Longest value that reaches an event, in bytes: the rest of a longer one is cut off. Names, paths and
-/// reasons are far shorter; what an operation makes longer must not grow without end.
+/// Longest value in an event, in bytes; a longer one is truncated. Names, paths and reasons are far shorter;
+/// an operation that lengthens text must not grow it without bound.
 pub(crate) const VALUE_LEN_MAX_BYTES: usize = 64 << 10;
 
-/// Most bytes of the names that a bracket list may unfold to.
+/// Most bytes of the names that a bracket list may expand to.
 const HOSTS_LEN_MAX_BYTES: usize = 2 << 20;
 
-/// Most hosts that a bracket list may unfold to: the largest clusters have some ten thousand.
+/// Most hosts that a bracket list may expand to: the largest clusters have some ten thousand.
 pub(crate) const HOSTS_MAX: usize = 65_536;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ const KNOWN: &str = "drop:TEXT before:TEXT after:TEXT before_last:TEXT after_las
                      add:N sub:N mod:N div:N short base replace:A,B split:TEXT hostlist json:NAME at:N first last count unique join:TEXT";
 
 impl Operation {
-    /// Read an operation such as `before:@`.
+    /// Parse an operation such as `before:@`.
     pub(crate) fn parse(text: &str) -> Result<Operation, String> {
         let (name, argument) = match text.split_once(':') {
             Some((name, argument)) => (name, Some(argument)),
@@ -210,7 +210,7 @@ fn replace(argument: Option<&str>) -> Result<Operation, String> {
     }
 }
 
-/// A member of the object that each text is.
+/// A member of each text, which must be a JSON object.
 fn member<'a>(value: Value<'a>, path: &json::Path) -> Value<'a> {
     match value {
         Value::Nothing => Value::Nothing,
@@ -333,7 +333,7 @@ fn host_list(value: Value<'_>) -> Value<'_> {
     Value::List(hosts.into_iter().map(Cow::Owned).collect())
 }
 
-/// The parts between commas that stand in no brackets.
+/// Split at the commas outside brackets.
 fn outside_brackets(text: &[u8]) -> Vec<&[u8]> {
     let (mut parts, mut depth, mut start) = (Vec::new(), 0u32, 0);
     for (at, &byte) in text.iter().enumerate() {
@@ -352,7 +352,7 @@ fn outside_brackets(text: &[u8]) -> Vec<&[u8]> {
     parts
 }
 
-/// Unfold the first bracket of `text`, and those after it, into `hosts`.
+/// Expand the first bracket of `text`, and those after it, into `hosts`.
 fn unfold(text: &[u8], hosts: &mut Vec<Vec<u8>>) {
     let mut open = vec![text.to_vec()];
     let mut held: usize = hosts.iter().map(Vec::len).sum();
@@ -372,7 +372,7 @@ fn unfold(text: &[u8], hosts: &mut Vec<Vec<u8>>) {
         let waiting: usize = open.iter().map(Vec::len).sum();
         let room = HOSTS_LEN_MAX_BYTES.saturating_sub(held + waiting);
         numbers.truncate(room / name.len().max(1));
-        // The last is pushed first, so that the first is unfolded first.
+        // The last is pushed first, so that the first is expanded first.
         for number in numbers.iter().rev() {
             open.push([head, number.as_slice(), tail].concat());
         }

@@ -1,8 +1,8 @@
-//! Regexes of filters, within bounds: a filter may come from someone else.
+//! Regexes of filters, bounded in size: a filter may come from an untrusted author.
 //!
-//! Pure. Bytes, Unicode off (a Unicode `\d` makes sets of patterns 200 times slower and no log needs it).
-//! Bounds: the length of the source as well as the compiled size, since size alone did not stop
-//! exhaustion elsewhere.
+//! Pure. Patterns match bytes, with Unicode off (a Unicode `\d` makes sets of patterns 200 times slower and
+//! no log needs it). Both the length of the source and the compiled size are limited, because a limit on the
+//! size alone did not prevent exhaustion in other programs.
 
 use regex::bytes::{Regex, RegexBuilder};
 use regex_automata::util::pool::Pool;
@@ -61,26 +61,27 @@ fn explain(error: &regex::Error) -> String {
     }
 }
 
-/// How patterns are read, wherever they are.
+/// Parser options of all patterns.
 pub(crate) fn syntax() -> syntax::Config {
     syntax::Config::new().unicode(false).utf8(false).nest_limit(NESTING_MAX)
 }
 
-/// Several patterns asked at once which of them fit.
+/// A set of patterns, matched together.
 #[derive(Debug)]
 pub(crate) struct Set {
-    /// Those bound to the line's start: one walk finds the first that fits, and ends where none can any more.
+    /// Patterns anchored at the line's start: one pass finds the first match, and ends where none is possible
+    /// any more.
     bound: Option<Part>,
-    /// All others.
+    /// All other patterns.
     free: Option<Part>,
-    /// All, each by itself: asked where the first that fits is not wanted.
+    /// All patterns, each by itself: used where the first match is not wanted.
     all: Part,
 }
 
 #[derive(Debug)]
 struct Part {
     regex: meta::Regex,
-    /// The number in the set of each pattern, ascending.
+    /// Numbers of its patterns in the set, ascending.
     numbers: Vec<usize>,
     found: Pool<PatternSet, MakeFound>,
 }
@@ -111,7 +112,7 @@ impl Part {
         Ok(Part { regex, numbers, found: Pool::new(Box::new(move || PatternSet::new(len))) })
     }
 
-    /// The patterns that fit, ascending, until `visit` says stop; whether it did.
+    /// Call `visit` for each matching pattern, ascending, until it returns true. Returns whether it did.
     fn fitting(&self, text: &[u8], mut visit: impl FnMut(usize) -> bool) -> bool {
         let mut found = self.found.get();
         found.clear();
@@ -134,8 +135,8 @@ impl Set {
             true => Ok(None),
             false => Part::new(sources, numbers, kind).map(Some),
         };
-        // Of patterns that all begin where the line does, the first that fits is preferred by the engine itself.
-        // Otherwise one that fits at the line's start would hide those that fit further on.
+        // If all patterns are anchored, the engine itself prefers the first match. Otherwise a match at the
+        // line's start would hide matches further on.
         Ok(Set {
             all: Part::new(sources, (0..sources.len()).collect(), MatchKind::All)?,
             bound: part(bound, MatchKind::LeftmostFirst)?,
@@ -143,7 +144,7 @@ impl Set {
         })
     }
 
-    /// The first pattern that fits and that `wanted` takes.
+    /// The first matching pattern that `wanted` accepts.
     #[inline]
     pub(crate) fn first(&self, text: &[u8], mut wanted: impl FnMut(usize) -> bool) -> Option<usize> {
         let input = Input::new(text).anchored(Anchored::Yes);
@@ -173,7 +174,7 @@ impl Set {
         chosen
     }
 
-    /// Whether any pattern fits.
+    /// Whether any pattern matches.
     pub(crate) fn fits(&self, text: &[u8]) -> bool {
         self.first(text, |_| true).is_some()
     }
@@ -197,7 +198,7 @@ mod tests {
         }
     }
 
-    /// What the set finds, against each pattern by itself.
+    /// Compare the set with each pattern by itself.
     fn check(sources: &[&str], text: &str, refused: usize) {
         let set = Set::new(sources).expect("small");
         let fits = |source: &str| compile(source).expect(source).is_match(text.as_bytes());

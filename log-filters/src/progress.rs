@@ -1,8 +1,8 @@
-//! How a call goes on: what each event changes in it.
+//! State of a call: how each event changes it.
 //!
 //! Pure. Rule: the result does not depend on the order in which logs are read, as far as their times and
-//! authority report one order; a later, better account replaces an earlier, poorer one.
-//! Not here: which account of its start and of its end holds (`beginning`, `ending`).
+//! authority define an order; a later, better report replaces an earlier, poorer one.
+//! Not here: which reported start and end are used (`beginning`, `ending`).
 
 use crate::beginning::Beginning;
 use crate::ending::Ending;
@@ -20,24 +20,24 @@ use wire::time::Time;
 
 mod runs;
 
-/// Most hosts kept of one call.
+/// Most hosts stored per call.
 pub(crate) const HOSTS_MAX: usize = 4_096;
 
-/// A call in the making.
+/// State of a call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Progress {
     pub(crate) id: CompactString,
     /// Time of its first event.
     pub(crate) first: Time,
     job: CompactString,
-    /// How many names the event knew that reported the job's number.
+    /// Number of names of the event that reported the job number.
     job_names: u8,
     name: Told<CompactString>,
     user: Told<CompactString>,
     from: Told<CompactString>,
     submitted: Option<Told<Time>>,
     offered: Option<Time>,
-    /// The last choice; one before the last requeue is of an earlier try.
+    /// Time of the last selection of a host; a selection before the last requeue belongs to an earlier run.
     selected: Option<Time>,
     beginning: Beginning,
     offers: Box<[CompactString]>,
@@ -48,11 +48,11 @@ pub(crate) struct Progress {
     requeues: u32,
     events: u32,
     last_requeue: Option<Time>,
-    /// Nothing came of the last requeue: the job was only stopped to be removed.
+    /// The last requeue is void: the job was only stopped in order to be removed.
     requeue_undone: bool,
-    /// Its start and end as they follow from other events, for want of a log that reports them.
+    /// Start and end implied by other events, if no log reports them.
     implied: Implied,
-    /// What follows from its steps, while nothing else is known of it; most calls have none.
+    /// Data of its steps, while nothing else is known of the call; most calls have none.
     steps: Alone,
 }
 
@@ -108,13 +108,13 @@ impl Progress {
         self.ending.is_final() && !self.is_end_of_earlier_run()
     }
 
-    /// When it started, by what logs report or else by its choice.
+    /// Start time: reported, or else implied by the selection.
     fn began(&self) -> Option<Time> {
         let by_steps = || self.steps.as_ref().and_then(|steps| steps.started());
         self.started().or_else(|| self.implied.started(self.selected())).or_else(by_steps)
     }
 
-    /// When and how it ended where no log reports its end itself.
+    /// Time and outcome of the implied end, if no log reports one.
     fn implied_end(&self) -> Option<(Time, Outcome)> {
         let last_requeue = self.last_requeue.filter(|_| !self.requeue_undone);
         let end = self.implied.ended(last_requeue).filter(|_| self.ended().is_none());
@@ -165,7 +165,7 @@ impl Progress {
         Steps::fill_in(&self.steps, call)
     }
 
-    /// Take an event in.
+    /// Process an event.
     #[expect(clippy::wildcard_enum_match_arm, reason = "most kinds are alike here")]
     pub(crate) fn apply(&mut self, content: &Content, by: Authority) {
         Steps::take(&mut self.steps, content, self.events == 0);
@@ -208,7 +208,7 @@ impl Progress {
                 self.ending.suppose_outcome(Some(Outcome::Failed));
             }
             Kind::JobRequeue => {
-                // A record of accounting reports when the try began that is over.
+                // The accounting record of a requeue contains the start of the run that it ended.
                 if let Some(started) = content.started {
                     self.start(started, by);
                 }
@@ -218,8 +218,8 @@ impl Progress {
         }
     }
 
-    /// Whether an event of another log may be of this call: neither its user, its start nor its outcome is another one,
-    /// and a start or an end is not before the choice of the host.
+    /// Whether an event of another log may belong to this call: its user, start and outcome do not contradict
+    /// it, and a start or end is not before the selection of the host.
     pub(crate) fn agrees_with(&self, content: &Content) -> bool {
         let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
         let own = &self.user.value;
@@ -236,7 +236,7 @@ impl Progress {
         same_user && same_start && !is_early && !contradict.contains(&ends)
     }
 
-    /// Take the job's number from an event that knew so many names of it: the more it knew, the better it is.
+    /// Process the job number of an event with `names` names: an event with more names is preferred.
     pub(crate) fn known_as(&mut self, job: &CompactString, names: u8) {
         if job.is_empty() {
             return;
@@ -248,13 +248,13 @@ impl Progress {
         self.job_names = self.job_names.max(names);
     }
 
-    /// Take in how a part of it ended, that is known no longer.
+    /// Merge the start and end of a part that is being dropped.
     pub(crate) fn outlive(&mut self, part: &Call) {
         self.ending.outlive(part);
         self.beginning.suppose(part.started);
     }
 
-    /// Take in what another call, that is the same, was reported.
+    /// Merge another call that is the same.
     pub(crate) fn absorb(&mut self, other: &Progress) {
         Steps::join(&mut self.steps, self.events == 0, (&other.steps, other.events == 0));
         self.events += other.events;
@@ -293,12 +293,14 @@ impl Progress {
         if let Some(name) = content.attribute("name").and_then(Value::as_text) {
             set_text(&mut self.name, name, by);
         }
-        // Where the log prints another form of the user's name, the owner is the form that the product's users say.
+        // If the log prints another form of the user's name, `owner` is the form that users of the product
+        // know.
         let owner = content.attribute("owner").and_then(Value::as_text).unwrap_or(&content.user);
         let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
         let user_better = is_number(&self.user.value) || !is_number(owner);
         if content.kind == Kind::JobEnd && content.outcome == Some(Outcome::Cancelled) {
-            // Perhaps who removed it: good until a log says whose job it is. A name is better than a number.
+            // This may be the user that removed the job: used until a log names the owner. A name is better
+            // than a number.
             if is_number(&self.user.value) && (self.user.value.is_empty() || !is_number(owner)) {
                 self.user = Told { value: owner.into(), by: None };
             }
@@ -322,7 +324,7 @@ impl Progress {
 
     fn start(&mut self, at: Time, by: Authority) {
         if self.is_earlier_try(at) {
-            // The requeue was reported first, when no try was known.
+            // The requeue was read first, when no run was known.
             self.requeues = self.requeues.max(u32::from(!self.requeue_undone));
             return;
         }
@@ -341,7 +343,7 @@ impl Progress {
             let known = self.hosts.value.iter().any(|known| same_host(known, &host));
             if !known && self.hosts.value.len() < HOSTS_MAX {
                 if self.hosts.value.is_empty() {
-                    // Most have one host.
+                    // Most calls have one host.
                     self.hosts.value.reserve_exact(1);
                 }
                 self.hosts.value.push(host);
@@ -350,7 +352,7 @@ impl Progress {
     }
 }
 
-/// Steps and the like may be another user's or come from another host.
+/// Steps and similar events may be of another user or from another host.
 fn names_owner(kind: Kind) -> bool {
     !matches!(kind, Kind::StepStart | Kind::StepEnd | Kind::JobHold | Kind::JobRelease | Kind::JobCancel)
 }

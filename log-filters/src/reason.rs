@@ -1,7 +1,8 @@
-//! Why a call waits or ended as it did, in the middleware's words.
+//! Reason why a call waits or ended, in the text of the middleware.
 //!
-//! Pure. Rule: the last word holds, of one moment the better authority's; a start, a release and a good end answer
-//! every reason before them. Not here: which lines report reasons (the filters: an attribute `reason`).
+//! Pure. Rule: the latest reason is used, and of one moment that of the better authority; a start, a release
+//! and a successful end clear all earlier reasons. Not here: which lines report reasons (the filters: an
+//! attribute `reason`).
 
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
@@ -9,15 +10,15 @@ use wire::call::{Authority, Call};
 use wire::event::{Content, Kind, Outcome, Value};
 use wire::time::Time;
 
-/// Of a reason so much is kept, in characters: more is the text of a log, not a reason.
+/// Longest reason in characters: a longer text is log output, not a reason.
 const SHOWN_CHARS: usize = 200;
 
-/// The last reason reported; empty where a release took it back. Most calls have none: it takes little room then.
+/// The latest reason; empty after a release. Boxed, because most calls have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Reason(Option<Box<(Time, Authority, CompactString)>>);
 
 impl Reason {
-    /// Take in what an event says of it.
+    /// Process an event.
     pub(crate) fn tell(&mut self, content: &Content, by: Authority) {
         let told = content.attribute("reason").and_then(Value::as_text).map(str::trim);
         let text = match told.filter(|text| !text.is_empty()) {
@@ -28,14 +29,14 @@ impl Reason {
         self.absorb(&Reason(Some(Box::new((content.time, by, text)))));
     }
 
-    /// Take in what was reported of another call, that is the same.
+    /// Merge the reason of another call that is the same.
     pub(crate) fn absorb(&mut self, other: &Reason) {
         if *other > *self {
             self.clone_from(other);
         }
     }
 
-    /// The reason for how `call` stands; empty if none was reported.
+    /// The reason for the present state of `call`; empty if none was reported.
     pub(crate) fn of(&self, call: &Call) -> CompactString {
         let answered =
             |at: Time| call.outcome == Some(Outcome::Ok) || call.started.is_some_and(|started| started > at);

@@ -1,19 +1,19 @@
-//! What the references of a filter's expressions may name: a reference that could never give anything is refused.
+//! Checks the references in a filter's expressions: a reference that could never give a value is refused.
 //!
-//! Pure. Rule: the message says what there is, or which key is missing. Not here: working references out
-//! (`expression`).
+//! Pure. Rule: the message lists what is available, or names the missing key. Not here: the evaluation of
+//! references (`expression`).
 
 use crate::definition::Definition;
 use regex::bytes::Regex;
 
-/// Parts that every log has, besides those of its filter.
+/// Parts that every log has, in addition to those of its filter.
 const PARTS: [&str; 3] = ["host", "cluster", "file"];
 
-/// What the whole filter offers.
+/// References available in the whole filter.
 pub(crate) struct Known {
     is_separated: bool,
     has_pairs: bool,
-    /// Names of values that some rule remembers.
+    /// Names of values that some rule stores.
     remembered: Vec<String>,
     parts: Vec<String>,
 }
@@ -24,7 +24,7 @@ impl Known {
             .rule
             .iter()
             .filter_map(|rule| rule.get_ref().remember.as_ref())
-            // These are named by `across_logs` of `recall`.
+            // `across_logs` of `recall` names these.
             .filter(|remember| !remember.across_logs);
         let mut remembered: Vec<String> =
             remembering.flat_map(|remember| remember.values.keys().cloned()).collect();
@@ -39,8 +39,7 @@ impl Known {
         }
     }
 
-    /// Whether something can stand behind a reference other than to a capture or to a field of the event; `name`
-    /// has its sign.
+    /// Check a reference, other than to a capture or to a field of the event; `name` includes its sign.
     fn check(&self, name: &str) -> Result<(), String> {
         let (sign, rest) = name.split_at(1);
         match sign {
@@ -62,7 +61,7 @@ impl Known {
         }
     }
 
-    /// What an expression of `[calls]` may name.
+    /// Check a reference in an expression of `[calls]`.
     pub(crate) fn of_calls(&self, name: &str) -> Result<usize, String> {
         if is_capture(name) {
             return Err(format!(
@@ -73,13 +72,13 @@ impl Known {
     }
 }
 
-/// What one rule's expressions may name; its captures have slots in the order in which they are asked for.
+/// References available in one rule's expressions; captures get slots in the order of their first use.
 pub(crate) struct Slots<'a> {
     known: &'a Known,
     regexes: &'a [Regex],
-    /// Whether it recalls, and so may name what was remembered.
+    /// Whether the rule recalls, so that it may refer to stored values.
     recalls: bool,
-    /// Names of values that other filters remember.
+    /// Names of values that other filters share.
     across: &'a [String],
     names: Vec<String>,
 }
@@ -94,12 +93,12 @@ impl<'a> Slots<'a> {
         Slots { known, regexes, recalls, across, names: Vec::new() }
     }
 
-    /// The names of captures that were asked for.
+    /// Names of the captures in use, by slot.
     pub(crate) fn into_names(self) -> Vec<String> {
         self.names
     }
 
-    /// The slot of a capture; for another reference, nothing of worth.
+    /// Check a reference. Returns the slot of a capture; 0 for other references.
     pub(crate) fn slot(&mut self, name: &str) -> Result<usize, String> {
         if !is_capture(name) {
             return self.other(name).map(|()| 0);
@@ -140,7 +139,7 @@ impl<'a> Slots<'a> {
     }
 }
 
-/// Other references begin with a sign.
+/// Other references start with a sign.
 fn is_capture(name: &str) -> bool {
     !name.starts_with(['#', '=', '<', '@', '.'])
 }

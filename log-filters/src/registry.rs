@@ -1,7 +1,7 @@
-//! Which filters there are, and which of them reads a file.
+//! Registry of filters: chooses the filter of a log file.
 //!
-//! Pure: users' filters come in as texts. Rule: a user's filter replaces the shipped one of its name; one
-//! that is refused is reported and leaves the others, and the shipped one of its name, as they are.
+//! Pure: users' filters are passed as texts. Rule: a user's filter replaces the shipped one of the same name;
+//! a refused filter is reported, and all others stay, including the shipped one of its name.
 
 use crate::engine::{Engine, Source};
 use crate::error::Error;
@@ -14,17 +14,18 @@ use wire::time::Time;
 
 include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
-/// Lines of a file's beginning that choose its filter.
+/// Number of lines at the start of a file that decide its filter.
 pub const FIRST_LINES: usize = 64;
-/// Share of the first lines that a filter must know, as one in so many.
+/// A filter must match at least one in this many of the first lines.
 const FIRST_LINES_SHARE: usize = 8;
-/// One byte in so many that is no text makes a beginning noise; stray ones in names stay below.
+/// The start of a file is binary if at least one byte in this many is not text; single ones in names do not
+/// count.
 const NOISE_SHARE: usize = 20;
 
-/// Names that are suggested as near another.
+/// Most names suggested for a mistyped one.
 const NEAR_MAX: usize = 5;
 
-/// The filters at hand, by name.
+/// Available filters, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     filters: BTreeMap<String, Arc<Filter>>,
@@ -50,7 +51,7 @@ impl Registry {
     /// Add a user's filter; it replaces one of the same name.
     ///
     /// # Errors
-    /// If it is refused; the registry is then as before.
+    /// If it is refused; the registry is then unchanged.
     pub fn add(&mut self, file: &str, text: &str) -> Result<Arc<Filter>, Error> {
         let filter = Filter::parse(file, text)?;
         let name = filter.name().to_owned();
@@ -62,18 +63,18 @@ impl Registry {
         self.filters.insert(filter.name().to_owned(), Arc::new(filter));
     }
 
-    /// The filter of this name.
+    /// Look up a filter by its name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Filter>> {
         self.filters.get(name)
     }
 
-    /// Every filter, by name.
+    /// All filters, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Filter>> {
         self.filters.values()
     }
 
-    /// What to say of a name that no filter has: which are near it, and what shows all.
+    /// Error text for an unknown name: similar names, and the command that lists all.
     #[must_use]
     pub fn no_filter(&self, given: &str) -> String {
         let meant = match self.near(given)[..] {
@@ -83,7 +84,7 @@ impl Registry {
         format!("no filter is called {given:?}; {meant}`visperf filter list` shows them all")
     }
 
-    /// The names of filters that may be meant by this one, or are of a product of this name.
+    /// Names of filters that are similar to this one, or that belong to a product of this name.
     fn near(&self, given: &str) -> Vec<&str> {
         let given = given.to_lowercase();
         let is_near = |filter: &&Arc<Filter>| {
@@ -96,20 +97,20 @@ impl Registry {
         self.iter().filter(is_near).map(|filter| filter.name()).take(NEAR_MAX).collect()
     }
 
-    /// The filter that reads a file of this name which begins with these bytes, if any does.
+    /// The filter for a file with this name that starts with these bytes.
     #[must_use]
     pub fn choose(&self, file_name: &str, beginning: &[u8]) -> Option<&Arc<Filter>> {
         self.choice(file_name, beginning).ok().map(|choice| choice.filter)
     }
 
-    /// The same, and why.
+    /// The filter for a file, and the reason of the choice.
     ///
-    /// A name that one filter claims decides, unless the beginning is plainly something else; otherwise, and
-    /// between several, the one that knows most of the first lines. A file without a whole line is what its
-    /// name says.
+    /// A name that only one filter claims decides, unless the start is clearly something else. Otherwise, or
+    /// if several claim it, the filter that matches most of the first lines is chosen. For a file without a
+    /// complete line the name decides.
     ///
     /// # Errors
-    /// If no filter reads it: which claimed its name, and how many lines were looked at.
+    /// If no filter reads the file: the filters that claim its name, and the number of lines examined.
     pub fn choice(&self, file_name: &str, beginning: &[u8]) -> Result<Choice<'_>, Unchosen<'_>> {
         let first = FirstLines::new(beginning);
         let claims: Vec<_> = self.iter().filter(|filter| claims(filter, file_name)).collect();
@@ -142,59 +143,60 @@ impl Registry {
     }
 }
 
-/// A filter for a file, and why it is the one.
+/// Chosen filter for a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice<'a> {
-    /// The filter.
+    /// The chosen filter.
     pub filter: &'a Arc<Filter>,
-    /// What decided.
+    /// Reason of the choice.
     pub by: By,
-    /// How many of the first lines it knows by its `first_lines`.
+    /// Number of first lines that it matches by its `first_lines`.
     pub known: usize,
-    /// How many of the first lines were looked at: the file's own, at most [`FIRST_LINES`].
+    /// Number of first lines examined, at most [`FIRST_LINES`].
     pub lines: usize,
 }
 
-/// What decided on a filter.
+/// Reason of the choice of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// It claims the file's name, and no other does, or none knows the first lines.
+    /// It is the only one that claims the file name, or no filter matches the first lines.
     Name,
-    /// Of several that claim the name it knows most of the first lines.
+    /// Of several that claim the name it matches most of the first lines.
     NameAndLines,
-    /// It knows most of the first lines; the name says nothing, or the wrong thing.
+    /// It matches most of the first lines; no filter claims the name, or those that do are wrong.
     Lines,
 }
 
-/// That no filter reads a file.
+/// No filter reads the file.
 #[derive(Clone, Debug)]
 pub struct Unchosen<'a> {
-    /// Filters that claim the file's name, but the file begins with something else.
+    /// Filters that claim the file name but do not match the start of the file.
     pub refused: Vec<&'a Arc<Filter>>,
-    /// How many lines were looked at.
+    /// Number of first lines examined.
     pub lines: usize,
 }
 
-/// The beginning of a file.
+/// The first lines of a file.
 struct FirstLines<'a> {
     lines: Vec<&'a [u8]>,
-    /// How many of them end.
+    /// Number of lines with a newline.
     whole: usize,
-    /// More than stray bytes of it are no text.
+    /// It contains more bytes that are not text than stray ones.
     is_noise: bool,
 }
 
 impl<'a> FirstLines<'a> {
     fn new(beginning: &'a [u8]) -> FirstLines<'a> {
         let whole = memchr::memchr_iter(b'\n', beginning).take(FIRST_LINES).count();
-        // What stands behind the last line's end is no line.
+        // There is no line after the last newline.
         let text = beginning.strip_suffix(b"\n").unwrap_or(beginning);
         let lines: Vec<&[u8]> = text.split(|&b| b == b'\n').take(FIRST_LINES).collect();
         let odd = text.iter().filter(|&&b| b < b' ' && !b.is_ascii_whitespace() && b != 0x1b).count();
         FirstLines { lines, whole, is_noise: odd * NOISE_SHARE > text.len() }
     }
 
-    /// How many lines the filter knows by its `first_lines`; a line is only one of its own if its stamp is.
+    /// Number of lines that the filter's `first_lines` match; if the filter has stamps, a line must start
+    /// with one.
     fn known_by(&self, filter: &Filter) -> usize {
         let Some(set) = filter.first_lines() else { return 0 };
         let is_stamped = |line: &[u8]| filter.prefix.iter().any(|format| format.read(line).is_some());
@@ -202,7 +204,7 @@ impl<'a> FirstLines<'a> {
         self.lines.iter().filter(|line| known(line)).count()
     }
 
-    /// Whether any line has the filter's stamp, or is taken by one of its rules.
+    /// Whether any line has a stamp of the filter, or is matched by one of its rules.
     fn is_read_by(&self, filter: &Arc<Filter>, file_name: &str) -> bool {
         if self.lines.iter().any(|line| filter.prefix.iter().any(|format| format.read(line).is_some())) {
             return true;
@@ -220,7 +222,7 @@ impl<'a> FirstLines<'a> {
         engine.counters().taken > 0
     }
 
-    /// The filter that knows most of the lines, if it knows enough.
+    /// The filter that matches most of the lines, if it matches enough.
     fn best<'f>(&self, candidates: &[&'f Arc<Filter>]) -> Option<(&'f Arc<Filter>, usize)> {
         let scores = candidates.iter().map(|filter| self.known_by(filter)).enumerate();
         let (best, score) = scores.max_by_key(|&(at, score)| (score, usize::MAX - at))?;
@@ -232,7 +234,7 @@ fn claims(filter: &Filter, file_name: &str) -> bool {
     filter.names.is_match(file_name) || unrotated(file_name).is_some_and(|name| filter.names.is_match(name))
 }
 
-/// At most two letters apart, at the same places.
+/// Whether two names of equal length differ in at most two letters.
 fn differ_little(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let same_start = one.iter().zip(other).take_while(|(a, b)| a == b).count();
@@ -241,7 +243,7 @@ fn differ_little(one: &str, other: &str) -> bool {
     one.len().max(other.len()) - same_end <= 2
 }
 
-/// The name without a rotation suffix, if it has one.
+/// The name without its rotation suffix; `None` if it has none.
 #[must_use]
 pub fn unrotated(file_name: &str) -> Option<&str> {
     let (stem, suffix) = file_name.rsplit_once(['.', '-'])?;

@@ -1,12 +1,12 @@
 //! Operations between two values: `${end|sub:$start}`, where the argument is another reference.
 //!
-//! Pure. Rule: the operation is that of the same name with the other value as its argument, so its limits are the
-//! same. Not here: what references give (`expression`).
+//! Pure. Rule: the operation equals that of the same name with the other value as its argument, so its limits
+//! are the same. Not here: the values of references (`expression`).
 
 use crate::operation::{Operation, Value};
 use crate::span;
 
-/// An operation that takes its argument from the record.
+/// An operation whose argument comes from the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
     Drop,
@@ -15,7 +15,8 @@ pub(crate) enum Relation {
 }
 
 impl Relation {
-    /// The relation and the name of the reference, of a text such as `sub:$start`; nothing for other operations.
+    /// Parse a text such as `sub:$start` into the relation and the reference name; `None` for other
+    /// operations.
     pub(crate) fn parse(text: &str) -> Option<(Relation, &str)> {
         let (name, argument) = text.split_once(':')?;
         let reference = argument.strip_prefix('$').filter(|reference| !reference.is_empty())?;
@@ -28,7 +29,7 @@ impl Relation {
         Some((relation, reference))
     }
 
-    /// `value` in this relation to `other`. A length of time counts in seconds.
+    /// Apply the relation to `value` and `other`. A duration counts in seconds.
     pub(crate) fn apply<'a>(self, value: Value<'a>, other: &Value<'_>) -> Value<'a> {
         let other = match other {
             Value::Nothing => return if self == Relation::Drop { value } else { Value::Nothing },

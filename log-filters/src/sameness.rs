@@ -1,12 +1,12 @@
-//! When two names printed by middleware mean one thing: hosts with and without domain, a job's poorer and
-//! better number.
+//! Equality of names printed by middleware: hosts with and without domain, a less and a more specific job
+//! number.
 //!
-//! Pure. Not here: which of two accounts is believed (`told`, `progress`).
+//! Pure. Not here: which of two reports is used (`told`, `progress`).
 
 use compact_str::CompactString;
 use wire::event::{Content, Value};
 
-/// The hosts that an event names, one or several.
+/// Hosts that an event names.
 pub(crate) fn hosts_of(content: &Content) -> Vec<CompactString> {
     let of = |name: &str| match content.attribute(name) {
         Some(Value::List(list)) => list.clone(),
@@ -17,7 +17,8 @@ pub(crate) fn hosts_of(content: &Content) -> Vec<CompactString> {
     if hosts.is_empty() { of("host") } else { hosts }
 }
 
-/// The same host with and without its domain, or with another one (NetSolve prints both).
+/// Whether two names are the same host, with or without a domain, or with different ones (NetSolve prints
+/// both).
 pub(crate) fn same_host(one: &str, other: &str) -> bool {
     let label = |host: &str| -> CompactString {
         let is_address = host.bytes().all(|b| b.is_ascii_digit() || b == b'.') || host.contains(':');
@@ -26,7 +27,7 @@ pub(crate) fn same_host(one: &str, other: &str) -> bool {
     one == other || label(one) == label(other)
 }
 
-/// Whether `other` reports more than `known`, as `9_0` does and `13` does not.
+/// Whether `other` is more specific than `known`: `9_0` is, `13` is not.
 pub(crate) fn better_job(known: &CompactString, other: &CompactString) -> bool {
     let worth = |job: &CompactString| (job.bytes().any(|b| !b.is_ascii_digit()), job.len());
     (worth(other), other) > (worth(known), known)

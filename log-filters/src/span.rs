@@ -1,10 +1,10 @@
-//! Lengths of time as batch systems print them: `90`, `90.5`, `01:30`, `1-00:00:00`.
+//! Durations as batch systems print them: `90`, `90.5`, `01:30`, `1-00:00:00`.
 //!
-//! Pure. Not here: moments (`timestamp`).
+//! Pure. Not here: time stamps (`timestamp`).
 
 use crate::operation::number;
 
-/// Whole seconds of a length of time, a fraction cut off; nothing if it is none.
+/// Parse a duration to whole seconds, without a fraction; `None` if it is invalid.
 pub(crate) fn seconds(text: &[u8]) -> Option<i64> {
     let whole = text.split(|&b| b == b'.').next().unwrap_or_default();
     if let Some(seconds) = number(whole) {

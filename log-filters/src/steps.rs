@@ -1,9 +1,9 @@
-//! A call of which nothing but steps was reported: a worker host's log names the steps that it ran, and its controller's log
-//! may be out of reach.
+//! Calls known only by their steps: a worker host's log names the steps that it ran, and its controller's log
+//! may not be available.
 //!
-//! Pure. Rule: this is the weakest word of all. It holds only as long as no event of another kind is known; from then on
-//! steps say nothing of the call's beginning and end.
-//! Not here: an end that a filter takes a step's end for (`implied`).
+//! Pure. Rule: steps have the lowest priority of all. They are used only as long as no event of another kind
+//! is known; from then on they say nothing about the call's start and end.
+//! Not here: a step's end that a filter declares to be the call's end (`implied`).
 
 use crate::sameness::{hosts_of, same_host};
 use compact_str::CompactString;
@@ -12,10 +12,10 @@ use wire::call::Call;
 use wire::event::{Content, Kind, Outcome};
 use wire::time::Time;
 
-/// Most hosts kept; who runs more is known by another log.
+/// Most hosts stored; a call with more hosts is known from another log.
 const HOSTS_MAX: usize = 64;
 
-/// What the steps say.
+/// Summary of the steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Steps {
     begun: u32,
@@ -27,11 +27,11 @@ pub(crate) struct Steps {
     pub(crate) hosts: Vec<CompactString>,
 }
 
-/// The steps of a call of which nothing else is known; most calls have none.
+/// Steps of a call about which nothing else is known; most calls have none.
 pub(crate) type Alone = Option<Box<Steps>>;
 
 impl Steps {
-    /// Take an event of the call in, the first or another.
+    /// Process an event of the call.
     pub(crate) fn take(alone: &mut Alone, content: &Content, is_first: bool) {
         if !matches!(content.kind, Kind::StepStart | Kind::StepEnd) {
             *alone = None;
@@ -42,7 +42,8 @@ impl Steps {
         }
     }
 
-    /// Take in those of another call, that is the same; of either it is said whether nothing at all is known of it.
+    /// Merge the steps of another call that is the same; for both it is given whether they have no events
+    /// yet.
     pub(crate) fn join(own: &mut Alone, is_new: bool, (their, is_nothing): (&Alone, bool)) {
         match (own.as_mut(), their) {
             (Some(own), Some(their)) => own.absorb(their),
@@ -52,7 +53,7 @@ impl Steps {
         }
     }
 
-    /// The call with what they say of whose it is and where it runs.
+    /// Add the user, the submission host and the hosts of the steps to the call.
     pub(crate) fn fill_in(alone: &Alone, call: Call) -> Call {
         match alone.as_deref().cloned() {
             Some(Steps { user, from, hosts, .. }) => Call { user, from, hosts, ..call },
@@ -89,12 +90,12 @@ impl Steps {
         self.add_hosts(other.hosts.iter().cloned());
     }
 
-    /// When the first began, or, where the log begins within one, when the first was over.
+    /// Start of the first reported step; `None` if only ends of steps are known.
     pub(crate) fn started(&self) -> Option<Time> {
         self.first
     }
 
-    /// When the last was over, and how that ended the call: that is not said. None while one is at work.
+    /// End of the last step, with an unknown outcome; `None` while a step is running.
     pub(crate) fn ended(&self) -> Option<(Time, Outcome)> {
         self.last_end.filter(|_| self.over >= self.begun).map(|at| (at, Outcome::Finished))
     }

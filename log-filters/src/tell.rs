@@ -1,6 +1,6 @@
-//! The events of one record: find its rule, make its events.
+//! Makes the events of a record: finds its rule and evaluates it.
 //!
-//! Pure. The first rule that fits takes the record.
+//! Pure. The first matching rule is used.
 
 use crate::calendar::Clock;
 use crate::engine::{Engine, Last};
@@ -16,17 +16,17 @@ use wire::call::Keys;
 use wire::event::{Content, Kind, Outcome, Value};
 use wire::time::Time;
 
-/// Most bytes of attributes that one record may give, its events together.
+/// Most bytes of attributes in the events of one record.
 const TOLD_LEN_MAX_BYTES: usize = 1 << 20;
 
-/// Most names of one event's call: a job of a thousand processes is known well enough by some of them.
+/// Most names of one event's call: for a job of a thousand processes some of them are enough.
 const NAMES_MAX: usize = 64;
 
-/// Events that stand where a recalled record stands are numbered from here on, each rule's for themselves:
-/// that record may have reported events of its own, before a stop of the program as well as after it.
+/// Events that a line reports about a recalled record are numbered from here, separately for each rule: that
+/// record may also have events of its own, before a stop of the program as well as after it.
 const RECALLED_FROM: usize = 1 << 15;
 
-/// Find the rule for a record and report its events; whether a rule took it.
+/// Find the rule of a record and emit its events. Returns whether a rule matched.
 pub(crate) fn record(
     engine: &mut Engine,
     text: &[u8],
@@ -37,7 +37,7 @@ pub(crate) fn record(
     let filter = Arc::clone(&engine.filter);
     if filter.header.is_some() && !Record::with_columns(&filter.cutting, &engine.columns, text).fits_columns()
     {
-        // A separator in a user's text must not make one column pass for another.
+        // A separator in a user's text must not shift the columns.
         return false;
     }
     let program = filter.program();
@@ -67,7 +67,7 @@ struct Place<'a> {
 
 fn apply(engine: &mut Engine, filter: &Filter, number: usize, place: Place<'_>, out: &mut Vec<Found>) {
     let rule = &filter.program().rules[number];
-    // Taken out, so that the engine can be changed while they are looked at; put back at the end.
+    // Taken out so that the engine can be changed while they are used; put back at the end.
     let spans = std::mem::take(&mut engine.scratch.spans);
     let parts = std::mem::take(&mut engine.parts);
     let columns = std::mem::take(&mut engine.columns);
@@ -95,7 +95,8 @@ fn apply(engine: &mut Engine, filter: &Filter, number: usize, place: Place<'_>, 
     engine.columns = columns;
 }
 
-/// The values under the keys that the rule recalls: of a name under several keys that of the first, as are offset and
+/// The values under the keys that the rule recalls. If several keys have a name, the first one is used; so
+/// for offset and time.
 /// time.
 fn recall(engine: &Engine, rule: &Rule, context: &Context<'_, '_>) -> Option<Entry> {
     let mut found = rule.recall.iter().filter_map(|key| engine.memory.get(&key.text(context)));
@@ -109,7 +110,7 @@ fn recall(engine: &Engine, rule: &Rule, context: &Context<'_, '_>) -> Option<Ent
     Some(all)
 }
 
-/// All values that the rule recalls, where some may be from other logs: what the log remembers itself holds first.
+/// All values that the rule recalls, including those of other logs: the log's own values have priority.
 fn recall_across(
     engine: &Engine,
     rule: &Rule,
@@ -187,7 +188,7 @@ fn tell(
     content.attributes.reserve_exact(telling.attributes.len());
     for (name, value) in &telling.attributes {
         if engine.told_bytes > TOLD_LEN_MAX_BYTES {
-            // What else this record reports is left out: a filter may copy a long line many times over.
+            // The remaining events of this record are dropped: a filter may copy a long line many times.
             break;
         }
         if let Some(value) = value.attribute(context) {
@@ -238,7 +239,7 @@ fn read_time(filter: &Filter, clock: &mut Clock, text: &str, seen: Time) -> Opti
         .and_then(|stamp| clock.resolve(&stamp, seen))
 }
 
-/// Parties that the filter does not give are those of the attributes.
+/// Fill in parties that the filter does not set from the attributes.
 fn fill_parties(content: &mut Content) {
     let party = |content: &Content, names: &[&str]| {
         names.iter().find_map(|name| {
@@ -281,7 +282,7 @@ fn calls_of<'a>(filter: &'a Filter, telling: &'a Telling) -> Option<&'a Calls> {
     }
 }
 
-/// Where the filter says that this kind means a start or an end, the event's own time is that.
+/// Set the start or end of the call to the event's time, if the filter declares that this kind implies it.
 #[expect(clippy::wildcard_enum_match_arm, reason = "other kinds imply nothing")]
 fn imply(filter: &Filter, telling: &Telling, content: &mut Content) {
     let Some(implies) = calls_of(filter, telling).map(|calls| calls.implies) else { return };

@@ -1,4 +1,4 @@
-//! The tests that a filter carries: lines, and the events they must give.
+//! Embedded tests of filters: lines, and the events that they must give.
 //!
 //! Pure. Not here: tests of the engine.
 
@@ -27,16 +27,16 @@ pub struct Test {
     unknown: u64,
 }
 
-/// What went wrong in one test.
+/// Failure of an embedded test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The test's name.
+    /// Name of the test.
     pub test: String,
-    /// What was expected and what was found.
+    /// Expected and found events, as text.
     pub message: String,
 }
 
-/// Check the tests of a definition; `error` makes an error at a place.
+/// Check the tests of a definition; `error` makes an error at a position.
 pub(crate) fn compile(
     error: &dyn Fn(Range<usize>, String) -> Error,
     raw: &[Spanned<definition::Test>],
@@ -117,7 +117,7 @@ fn check(filter: &Arc<Filter>, test: &Test) -> Result<(), String> {
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
-/// Tests are read a second after the last time they expect, so that stamps without a year mean it.
+/// Time of reading: a second after the last expected time, so that stamps without a year resolve to it.
 fn reading_time(test: &Test) -> Time {
     let latest = test.events.iter().filter_map(|event| moment(event.get("time")?)).max();
     latest.unwrap_or(Time::from_micros(1_798_761_600_000_000)).plus(std::time::Duration::from_secs(1))

@@ -1,16 +1,15 @@
 //! Time stamps as logs print them.
 //!
-//! Pure. Rule: a stamp is what stands in the line, and no more is made of it than its digits say, so that a
-//! line without an event costs no more than that. Not here: the moment that a stamp means (`calendar`), which
-//! formats a filter has (`definition`).
+//! Pure. Rule: a stamp is parsed to its digits and not resolved, so that a line without an event costs no
+//! more than that. Not here: the moment of a stamp (`calendar`), the formats of a filter (`definition`).
 
 const MONTHS: [&[u8; 3]; 12] =
     [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
 
-/// Digits of seconds since 1970 until the year 5138; more are milli- or microseconds.
+/// Digits of seconds since 1970 until the year 5138; longer numbers are milli- or microseconds.
 const EPOCH_SECS_DIGITS_MAX: usize = 11;
 
-/// What a stamp prints.
+/// Fields of a stamp as printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     pub(crate) year: Option<i16>,
@@ -59,10 +58,10 @@ enum Part {
 }
 
 impl Format {
-    /// Read a format's text (`docs/filter-format.md`).
+    /// Parse the text of a format (`docs/filter-format.md`).
     ///
     /// # Errors
-    /// Says which `%` letter is unknown.
+    /// The unknown `%` letter.
     pub fn parse(text: &str) -> Result<Format, String> {
         let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
         let (word, behind) = text.split_at(text.bytes().take_while(in_word).count());
@@ -119,7 +118,7 @@ impl Format {
         })
     }
 
-    /// Read a stamp at the start of `bytes`: what it prints and how long it is.
+    /// Parse a stamp at the start of `bytes`. Returns it with its length.
     #[must_use]
     #[inline]
     pub fn read(&self, bytes: &[u8]) -> Option<(Stamp, usize)> {
@@ -131,7 +130,7 @@ impl Format {
         Some((stamp, at))
     }
 
-    /// Read a stamp that is all of `bytes`, blanks at its ends aside.
+    /// Parse a stamp that fills `bytes`, except for blanks at both ends.
     #[must_use]
     pub fn read_all(&self, bytes: &[u8]) -> Option<Stamp> {
         let bytes = bytes.trim_ascii();

@@ -1,18 +1,19 @@
-//! A value and its source, and which of two accounts of it holds.
+//! Reported value with its authority, and the choice between two reports.
 //!
-//! Pure. Rule: the better authority's word replaces the poorer's; but a stamp of whole seconds never replaces a
-//! finer one of the same second, and stands for any moment of it where an order must be kept.
-//! Not here: which values a call has (`progress`).
+//! Pure. Rule: the value of the better authority replaces that of a poorer one; but a time in whole seconds
+//! never replaces a finer one of the same second, and represents any moment of it where an order must be
+//! preserved.
+//! Not here: the values of a call (`progress`).
 
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
 use wire::call::Authority;
 use wire::time::Time;
 
-/// Accounting rounds to whole seconds, and a scheduler writes its line after what it reports of.
+/// Tolerance of times: accounting rounds to whole seconds, and a scheduler writes its line after the event.
 const LINE_LATE_MICROS: i64 = 1_000_000;
 
-/// A value with its source.
+/// A value with the authority that reported it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Told<T> {
     pub(crate) value: T,
@@ -20,7 +21,7 @@ pub(crate) struct Told<T> {
 }
 
 impl<T> Told<T> {
-    /// A value that no one reported: it follows from something else.
+    /// An inferred value, which no log reported.
     pub(crate) fn supposed(value: T) -> Told<T> {
         Told { value, by: None }
     }
@@ -38,8 +39,8 @@ pub(crate) fn set_text(own: &mut Told<CompactString>, text: &str, by: Authority)
     }
 }
 
-/// A better authority's time replaces a poorer one's, but not one that only prints more digits of the same
-/// second; of one authority the earliest holds.
+/// Update a time. A better authority's time replaces a poorer one's, except that a time in whole seconds does
+/// not replace a finer one of the same second; of one authority the earliest is used.
 pub(crate) fn set_time(own: &mut Option<Told<Time>>, time: Time, by: Authority) {
     let Some(own) = own else {
         *own = Some(Told { value: time, by: Some(by) });
@@ -57,12 +58,12 @@ pub(crate) fn set_time(own: &mut Option<Told<Time>>, time: Time, by: Authority) 
     }
 }
 
-/// Places in the order of [`in_order`] of what only a line reports.
+/// Indexes in the order of [`in_order`] for times that are only known from when a line was written.
 const OFFERED: usize = 1;
 const SELECTED: usize = 2;
 
-/// Put when a call was handed in, offered, its host chosen, started and over in the order in which that must have
-/// been, as far as the stamps' digits leave it open.
+/// Adjust the times of submission, offer, selection, start and end to the order in which they must have been,
+/// as far as the precision of the stamps allows.
 pub(crate) fn in_order(times: &mut [Option<Time>; 5]) {
     let mut before: Option<usize> = None;
     for at in 0..times.len() {
@@ -89,7 +90,7 @@ fn second(time: Time) -> i64 {
     time.micros().div_euclid(1_000_000)
 }
 
-/// The last moment that a stamp may mean.
+/// The last moment that a stamp may represent.
 fn end_of(time: Time) -> i64 {
     time.micros() + if is_whole(time) { 999_999 } else { 0 }
 }
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     fn check(times: [i64; 5], expected: [i64; 5]) {
-        // Milliseconds; none is a time that was not reported.
+        // Milliseconds; 0 means not reported.
         let time = |millis: i64| (millis > 0).then(|| Time::from_micros(millis * 1_000));
         let mut found = times.map(time);
         in_order(&mut found);
@@ -114,12 +115,12 @@ mod tests {
     fn whole_seconds_stand_for_any_moment_of_theirs() {
         check([1_100, 0, 5_530, 5_000, 5_000], [1_100, 0, 5_530, 5_530, 5_530]);
         check([1_100, 0, 1_530, 1_000, 9_000], [1_100, 0, 1_530, 1_530, 9_000]);
-        // The line about the choice was written in the second after.
+        // The line about the selection was written in the next second.
         check([1_100, 0, 6_010, 5_000, 8_000], [1_100, 0, 5_000, 5_000, 8_000]);
-        // What is out of order in truth is reported as it is.
+        // Times that are really out of order stay as reported.
         check([1_100, 0, 9_010, 5_000, 8_000], [1_100, 0, 9_010, 5_000, 8_000]);
         check([1_100, 0, 0, 5_500, 5_400], [1_100, 0, 0, 5_500, 5_400]);
-        // Not before it was handed in, either.
+        // Not before the submission, either.
         check([5_900, 0, 6_000, 5_000, 8_000], [5_900, 0, 5_900, 5_900, 8_000]);
     }
 }

@@ -1,14 +1,14 @@
-//! A call that is no more than its parts, as an array is its tasks: where it stands follows from theirs.
+//! Call that consists only of its parts, as an array of its tasks: its state follows from theirs.
 //!
-//! Pure. Rule: it runs while a part does and ends with the last of those known; it ended well if all did.
-//! What was reported of it itself (handed in, cancelled while it waited) counts as one part more.
-//! Not here: which calls are parts of which ([`crate::join`]).
+//! Pure. Rule: it runs while a part runs and ends with the last known part; it succeeded if all did. Its own
+//! reports (submitted, cancelled while it waited) count as one more part.
+//! Not here: finding the parts ([`crate::join`]).
 
 use crate::progress::HOSTS_MAX;
 use wire::call::{Call, State};
 use wire::event::Outcome;
 
-/// `own` as its parts have it; unchanged if there are none.
+/// Combine `own` with its parts; unchanged if there are none.
 pub(crate) fn with_parts(mut own: Call, parts: impl Iterator<Item = Call>) -> Call {
     let (mut open, mut running, mut any) = (false, own.state == State::Running, false);
     for part in parts {
@@ -34,7 +34,7 @@ pub(crate) fn with_parts(mut own: Call, parts: impl Iterator<Item = Call>) -> Ca
     own.state = match (open, running) {
         (false, _) => State::Ended,
         (true, true) => State::Running,
-        // Between two parts: more than nothing was done, but nothing is being done.
+        // Between two parts: something was done, but nothing is running.
         (true, false) => State::Waiting,
     };
     if own.state != State::Ended {
@@ -43,7 +43,7 @@ pub(crate) fn with_parts(mut own: Call, parts: impl Iterator<Item = Call>) -> Ca
     own
 }
 
-/// Of two ways to end the one that must be seen.
+/// The worse of two outcomes, which must be shown.
 fn worse(one: Option<Outcome>, other: Option<Outcome>) -> Option<Outcome> {
     let rank = |outcome: Option<Outcome>| match outcome {
         None => 0,

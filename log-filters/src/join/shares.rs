@@ -1,34 +1,34 @@
-//! Who opened which calls: where room is needed, it is taken from the one that has most.
+//! Calls by the sensor that opened them: the sensor with most calls loses one when room is needed.
 //!
-//! Pure. Rule: a sensor that opens calls without end pushes out its own as soon as no one has more; of several that
-//! have as many the one with the highest key gives way. With one sensor it is the order of opening.
-//! Not here: which of its calls goes (`super`).
+//! Pure. Rule: a sensor that opens calls without end displaces its own once no sensor has more; of several
+//! with equally many, the one with the highest key loses. With one sensor it is the order of opening.
+//! Not here: the choice among its calls (`super`).
 
 use std::collections::{BTreeMap, VecDeque};
 use wire::id::SensorKey;
 
-/// Slots of calls by the sensor whose event opened them, each sensor's in order. A call that was merged into
-/// another one stays until its turn comes.
+/// Slots of calls by the sensor that opened them, in order of opening. A call that was merged into another
+/// one stays here until its turn comes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shares(BTreeMap<SensorKey, VecDeque<u64>>);
 
 impl Shares {
-    /// A sensor's event opened a call.
+    /// Record that a sensor opened a call.
     pub(super) fn push(&mut self, owner: SensorKey, slot: u64) {
         self.0.entry(owner).or_default().push_back(slot);
     }
 
-    /// Who has most.
+    /// The sensor with most calls.
     pub(super) fn largest(&self) -> Option<SensorKey> {
         self.0.iter().max_by_key(|(_, slots)| slots.len()).map(|(owner, _)| *owner)
     }
 
-    /// A sensor's calls, the oldest first.
+    /// Calls of a sensor, oldest first.
     pub(super) fn oldest(&self, owner: SensorKey) -> impl Iterator<Item = &u64> {
         self.0.get(&owner).into_iter().flatten()
     }
 
-    /// Take one of a sensor's calls out.
+    /// Remove one of a sensor's calls.
     pub(super) fn take(&mut self, owner: SensorKey, at: usize) -> Option<u64> {
         let slots = self.0.get_mut(&owner)?;
         let slot = slots.remove(at);
@@ -76,7 +76,7 @@ mod tests {
         }
         let all = ["test:a", "test:b", "test:evil"].map(|prefix| held(&joiner, prefix));
         assert_eq!(all, [30, 30, 40]);
-        // It may come back from what is kept on disk: who opened what is known then too.
+        // After a restart from disk, the sensors that opened the calls are known, too.
         let kept = postcard::to_stdvec(&joiner).expect("plain");
         let mut joiner: Joiner = postcard::from_bytes(&kept).expect("as written");
         for number in 10_000..10_100 {

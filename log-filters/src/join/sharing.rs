@@ -1,6 +1,7 @@
-//! Calls of shared names: which of them an event is of.
+//! Calls with shared names: finds the one that an event belongs to.
 //!
-//! Pure. Rule: an event of another file must agree with the call in user, start and outcome, as far as both are known.
+//! Pure. Rule: an event of another file must agree with the call in user, start and outcome, as far as both
+//! are known.
 //! Not here: the order of such calls (`namesakes`).
 
 use super::Joiner;
@@ -10,21 +11,22 @@ use compact_str::CompactString;
 use wire::event::Id;
 
 impl Joiner {
-    /// The events of one record under one name are of one call: a list of servers and the choice of its first.
+    /// The call of the previous event, if both are of one record and one name: a list of servers and the
+    /// choice of its first.
     pub(super) fn of_record(&self, names: &[CompactString], id: Id) -> Option<u64> {
         let (generation, offset, name, slot) = self.last_record.as_ref()?;
         let same = id.number > 0 && *generation == id.generation && *offset == id.offset;
         (same && names.first() == Some(name) && self.entries.contains_key(slot)).then_some(*slot)
     }
 
-    /// The call of one of these names that the event may be of, if it does not open another.
+    /// The call with one of these names that the event may belong to; `None` if it opens a new one.
     pub(super) fn namesake(&self, found: &Found, names: &[CompactString], id: Id) -> Option<u64> {
         let content = &found.content;
         let fits = |slot: u64| self.entries[&slot].progress.agrees_with(content);
         self.shared.find(names, id.generation, (content.kind, content.time), &fits)
     }
 
-    /// Put a call of a shared name where it now stands.
+    /// Update the place of a call in the index of shared names.
     pub(super) fn file(&mut self, slot: u64) {
         let entry = self.entries.get_mut(&slot).expect("the caller has it");
         if entry.told.is_empty() {

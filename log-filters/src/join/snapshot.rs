@@ -1,13 +1,13 @@
-//! The state of a joiner, stored over a restart.
+//! Serialized state of a joiner, for a restart.
 //!
-//! Pure. Rule: only the calls are kept; what is looked up by name or id is made again from them.
-//! Not here: when and where it is kept.
+//! Pure. Rule: only the calls are stored; the indexes by name and id are rebuilt from them. Not here: when
+//! and where the state is stored.
 
 use super::{CALLS_DEFAULT, Entry, Joiner, bear};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// As it is kept, of entries that are owned when it is read and borrowed when it is written.
+/// Stored form; the entries are owned when it is read and borrowed when it is written.
 #[derive(Serialize, Deserialize)]
 struct Snapshot<E> {
     entries: Vec<E>,
@@ -28,7 +28,7 @@ impl<'de> Deserialize<'de> for Joiner {
         let mut joiner = Joiner::new(usize::try_from(calls_max).unwrap_or(CALLS_DEFAULT));
         joiner.dropped = dropped;
         for entry in entries {
-            // What another version wrote is distinguished rather than trusted.
+            // Detect data of another version instead of using it.
             if !entry.chief.is_of(&entry.names) {
                 return Err(D::Error::custom(
                     "expected calls as this version keeps them, found one without its name",

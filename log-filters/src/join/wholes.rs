@@ -1,20 +1,22 @@
-//! Wholes and their parts: which call is a part of which, and what each shows of the other.
+//! Calls with parts, such as job arrays: finds parts and parents, and combines their data.
 //!
-//! Pure. Rule: only of a whole that is no more than its parts, an array's. Not here: what a whole reports of them (`whole`).
+//! Pure. Rule: only for a parent that consists only of its parts. Not here: how the parts are combined
+//! (`whole`).
 
 use super::{CLOCKS_DIFFER_MICROS, Entry, Joiner, LIVES_LOOKED_AT};
 use crate::whole;
 use wire::call::Call;
 
 impl Joiner {
-    /// The whole that is no more than its parts, of which the call of this id is one.
+    /// The parent of the call with this id, if it consists only of its parts.
     #[must_use]
     pub fn whole_of(&self, id: &str) -> Option<Call> {
         let part = self.slot(id).map(|slot| &self.entries[&slot]).filter(|entry| entry.is_part)?;
         self.parent(part).map(|slot| self.shown(slot))
     }
 
-    /// A part takes from the whole what its own events do not say, and a whole from its parts.
+    /// The call as displayed: a part inherits from its parent what its own events do not say, and a parent
+    /// combines its parts.
     pub(super) fn shown(&self, slot: u64) -> Call {
         let entry = &self.entries[&slot];
         let parts = self.parts(slot).map(|part| self.entries[&part].progress.call());
@@ -32,14 +34,14 @@ impl Joiner {
         call
     }
 
-    /// The parts of a call that is no more than they are.
+    /// The parts of a call that consists only of parts.
     pub(super) fn parts(&self, slot: u64) -> impl Iterator<Item = u64> {
         let names = if self.parts.is_empty() { &[] } else { self.entries[&slot].names.as_slice() };
         let parts = names.iter().filter_map(|name| self.parts.get(name)).flatten().copied();
         parts.filter(move |part| self.parent(&self.entries[part]) == Some(slot))
     }
 
-    /// The call that this one is a part of: of several of that name the last that had started.
+    /// The parent of a call: of several with that name, the latest that started no later than the call.
     pub(super) fn parent(&self, entry: &Entry) -> Option<u64> {
         let lives = self.by_name.get(entry.parent.as_ref()?)?;
         let has_started = |slot: &u64| {

@@ -1,7 +1,7 @@
-//! The runs of a call that is put back to the queue: which of them a start, an end or a requeue is of.
+//! Runs of a requeued call: to which run a start, an end or a requeue belongs.
 //!
-//! Pure. Rule: what was before the last requeue is of an earlier run; so is an end soon after it, as long as the call
-//! waits: the host needs some time to end what was put back. Not here: other events (`super`).
+//! Pure. Rule: events before the last requeue belong to an earlier run; so does an end soon after it while
+//! the call waits, because the host needs time to end a requeued run. Not here: other events (`super`).
 
 use super::Progress;
 use crate::beginning::Beginning;
@@ -11,14 +11,15 @@ use wire::call::Authority;
 use wire::event::{Content, Outcome};
 use wire::time::Time;
 
-/// Two logs may print one requeue at times that differ by this.
+/// Two logs may print one requeue with times that differ by this.
 const SAME_REQUEUE_MICROS: i64 = 2_000_000;
-/// How long after a requeue a host may end the run that was put back: Slurm kills after 30 s and gives up after 60 s.
+/// How long after a requeue a host may report the end of that run: Slurm kills after 30 s and stops waiting
+/// after 60 s.
 const LATE_END_OF_RUN_MICROS: i64 = 120_000_000;
 
 impl Progress {
-    /// Whether the end that is known is that of the run that the last requeue took back. A job that waits may be
-    /// cancelled, but it cannot fail.
+    /// Whether the known end belongs to the run that the last requeue ended. A waiting job may be cancelled,
+    /// but it cannot fail.
     pub(super) fn is_end_of_earlier_run(&self) -> bool {
         let Some(requeue) = self.last_requeue.filter(|_| !self.requeue_undone) else { return false };
         let Some(ended) = self.ending.at() else { return false };
@@ -29,7 +30,7 @@ impl Progress {
         ran && waits && !is_cancelled && ended.micros() <= requeue.micros() + LATE_END_OF_RUN_MICROS
     }
 
-    /// Whether this was before the call was last put back; a log that is read later may print it.
+    /// Whether this time is before the last requeue; a log that is read later may print it.
     pub(super) fn is_earlier_try(&self, at: Time) -> bool {
         self.last_requeue.is_some_and(|requeue| at < requeue)
     }
@@ -43,7 +44,7 @@ impl Progress {
             self.started_by_end(started, by);
         }
         if self.is_end_of_earlier_run() {
-            // The later one may be that of a run of which the start is read later still.
+            // The later end may belong to a run whose start is not read yet.
             if self.ending.at() > Some(at) {
                 return;
             }
@@ -52,8 +53,8 @@ impl Progress {
         self.ending.tell(content, by);
     }
 
-    /// An end that says when the job started is believed against a requeue in between: a running job that
-    /// is removed is evicted first, and was not started again.
+    /// Process the start in an end record. It voids a requeue in between: a running job that is removed is
+    /// evicted first, and was not started again.
     fn started_by_end(&mut self, at: Time, by: Authority) {
         if self.is_earlier_try(at) {
             if self.started().is_some() {
@@ -70,12 +71,12 @@ impl Progress {
         let waits = self.started().is_none() && self.selected().is_none() && self.ended().is_none();
         if waits {
             self.ending = Ending::default();
-            // Nothing else may ever be printed of it; a start or an end that comes after all sets this right.
+            // No log may print anything else about it; a later start or end corrects this.
             self.ending.suppose(at, Outcome::Cancelled);
         }
     }
 
-    /// The call was put back; `started` is when the run began that this took back, where the same record says so.
+    /// Process a requeue; `started` is the start of the run that it ended, if the same record contains it.
     pub(super) fn requeue(&mut self, at: Time, started: Option<Time>) {
         let is_same = |known: Time| {
             let is_of_later_run = at > known && started.is_some_and(|started| started >= known);
@@ -94,7 +95,7 @@ impl Progress {
         self.last_requeue = self.last_requeue.max(Some(at));
         self.requeue_undone = false;
         if self.ending.at().is_some_and(|ended| ended.micros() > at.micros() + 1_000_000) {
-            // A poorer account had the end already; what is known of a start is of the try before.
+            // A poorer report of the end was read already; a known start belongs to the earlier run.
             if self.started().is_some_and(|started| started < at) {
                 self.beginning = Beginning::default();
                 self.hosts = Told::default();
@@ -106,8 +107,8 @@ impl Progress {
         self.hosts = Told::default();
     }
 
-    /// The call is chosen or starts: a job that was only asked to be cancelled goes on after all, and an end before this
-    /// was that of an earlier run.
+    /// Process a selection or a start: a job with a cancellation request continues after all, and an end
+    /// before this belongs to an earlier run.
     pub(super) fn reopen(&mut self, at: Time) {
         if self.is_end_of_earlier_run() && self.ending.at() < Some(at) && !self.is_earlier_try(at) {
             self.ending = Ending::default();
@@ -129,7 +130,7 @@ mod tests {
         content
     }
 
-    /// Start, requeue and last end as they are read in this order.
+    /// Start, requeue and last end, as read in this order.
     fn check(events: &[(Kind, i64, Option<Outcome>)], started: Option<i64>, ended: Option<i64>) {
         let mut progress = Progress::new("x:1".into(), Time::from_micros(0));
         for &(kind, secs, outcome) in events {
@@ -154,7 +155,7 @@ mod tests {
         check(&[start, requeue, late, again, end], Some(30), Some(40));
         check(&[start, requeue, late, end, again], Some(30), Some(40));
         check(&[start, requeue, end, late, again], Some(30), Some(40));
-        // It never ran, was cancelled while it waited, or nothing of a host is that late.
+        // It never ran, was cancelled while it waited, or the end is too late to come from the host.
         check(&[requeue, late], None, Some(22));
         check(&[start, requeue, (JobEnd, 22, Some(Cancelled))], None, Some(22));
         check(&[start, requeue, (JobCancel, 21, None), late], None, Some(22));

@@ -216,8 +216,8 @@ const MESSAGES: &str = "\
 11/20/2026 12:41:11|worker|qm|W|job 8.2 failed on host wn2 assumedly after job because: job 8.2 died through signal KILL (9)
 ";
 
-/// A job that is run again after code 99, an array of which a task was killed by its limit, a job that
-/// waits and is deleted: in all three logs.
+/// A job that is run again after code 99, an array with a task killed by its limit, a job that is deleted
+/// while it waits: in all three logs.
 #[test]
 fn jobs_that_are_run_again_and_arrays_are_one_call_each() {
     const TAIL: &str = "5:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:NONE:defaultdepartment:NONE:1";

@@ -1,7 +1,7 @@
-//! The engine may stop anywhere: made again from what was kept, it finds what it would have found.
+//! Restart of the engine at any point: restored from its saved state, it finds what it would have found.
 //!
-//! Every filter, over its own logs and over logs made of them: lines changed, swapped, repeated, mixed with
-//! those of other logs. What was kept is once the snapshot, once all changes so far.
+//! For every filter, over its own logs and over generated ones: lines changed, swapped, repeated, mixed with
+//! those of other logs. The saved state is in turn the snapshot, and all changes so far.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::collection;
@@ -142,7 +142,7 @@ fn a_stop_at_any_line_of_a_recorded_log_changes_nothing() {
 
 #[test]
 fn the_test_sees_what_a_stop_would_lose() {
-    // Without what was kept, some log must be reported otherwise; else the tests here could not fail.
+    // Without the saved state, some log must give other events; else the tests here could not fail.
     let forgetful = |log: &Log| {
         let middle = log.lines.len() / 2;
         let whole = read((&log.filter, &log.name), &log.lines, &[], 1, Kept::Snapshot);

@@ -38,7 +38,7 @@ fn event(number: u64, kind: Kind, secs: i64, naming: Naming) -> Found {
     Found { offset: secs.unsigned_abs(), number: 0, content, keys: Some(keys) }
 }
 
-/// Bytes of a call when the joiner is full, after more calls than it retains.
+/// Bytes per call when the maximum number is stored, and more were joined.
 fn bytes_a_call(kinds: &[Kind], naming: Naming) -> u64 {
     let mut joiner = Joiner::default();
     let taken = measure(|| {
