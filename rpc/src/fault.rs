@@ -1,7 +1,7 @@
-//! Why a call was not answered: a code that never changes its meaning, and a message for a person.
+//! Fault of a call: a stable code, and a message for a person.
 //!
 //! Pure: no runtime, no file, no socket, no clock.
-//! Not here: the codes (`wire::fault`), how a fault is written (`xmlrpc`, `json`).
+//! Not here: the codes (`wire::fault`), the syntax of a fault (`xml_writer`, `json`).
 
 use std::borrow::Cow;
 use wire::fault::{
@@ -9,65 +9,66 @@ use wire::fault::{
     UNAVAILABLE,
 };
 
-/// Why a call was not answered.
+/// Fault of a call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (fault {code})")]
 pub struct Fault {
-    /// One of the constants of this module.
+    /// One of the codes of [`wire::fault`].
     pub code: i32,
     /// What was expected, what was found, and what to do.
     pub message: Cow<'static, str>,
 }
 
 impl Fault {
-    /// A fault with one of the codes of this module.
+    /// Create a fault with one of the codes of [`wire::fault`].
     pub fn new(code: i32, message: impl Into<Cow<'static, str>>) -> Fault {
         Fault { code, message: message.into() }
     }
 
-    /// [`PARSE`]
+    /// Fault with the code [`PARSE`].
     pub fn parse(message: impl Into<Cow<'static, str>>) -> Fault {
         Fault::new(PARSE, message)
     }
 
-    /// [`INVALID_REQUEST`]
+    /// Fault with the code [`INVALID_REQUEST`].
     pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Fault {
         Fault::new(INVALID_REQUEST, message)
     }
 
-    /// [`INVALID_PARAMS`]
+    /// Fault with the code [`INVALID_PARAMS`].
     pub fn invalid_params(message: impl Into<Cow<'static, str>>) -> Fault {
         Fault::new(INVALID_PARAMS, message)
     }
 
-    /// [`METHOD_NOT_FOUND`], with where to look. A name longer than any method's is not repeated.
+    /// Fault with the code [`METHOD_NOT_FOUND`] and a hint where to look. A name longer than any method's is
+    /// not repeated.
     #[must_use]
     pub fn method_not_found(name: &str) -> Fault {
         let shown = if name.len() <= crate::limits::METHOD_NAME_BYTES { name } else { "of this length" };
         Fault::new(METHOD_NOT_FOUND, format!("no method {shown:?}; system.listMethods lists them"))
     }
 
-    /// [`INTERNAL`]
+    /// Fault with the code [`INTERNAL`].
     pub fn internal(message: impl Into<Cow<'static, str>>) -> Fault {
         Fault::new(INTERNAL, message)
     }
 
-    /// [`APPLICATION`]
+    /// Fault with the code [`APPLICATION`].
     pub fn application(message: impl Into<Cow<'static, str>>) -> Fault {
         Fault::new(APPLICATION, message)
     }
 
-    /// [`NOT_FOUND`]
+    /// Fault with the code [`NOT_FOUND`].
     pub fn not_found(message: impl Into<Cow<'static, str>>) -> Fault {
         Fault::new(NOT_FOUND, message)
     }
 
-    /// [`UNAVAILABLE`]
+    /// Fault with the code [`UNAVAILABLE`].
     pub fn unavailable(message: impl Into<Cow<'static, str>>) -> Fault {
         Fault::new(UNAVAILABLE, message)
     }
 
-    /// The HTTP status with which the JSON form answers.
+    /// HTTP status of the fault in JSON answers.
     #[must_use]
     pub fn http_status(&self) -> u16 {
         CODES.iter().find(|(code, ..)| *code == self.code).map_or(500, |(_, _, status, _)| *status)

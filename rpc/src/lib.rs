@@ -1,13 +1,15 @@
-//! The HTTP access layer of every daemon: XML-RPC and JSON, limits, introspection.
+//! HTTP query interface of every daemon: XML-RPC and JSON, limits, introspection.
 //!
-//! A daemon fills a [`dispatch::method::Registry`] and hands it to [`http::server::serve`]; it never sees HTTP, XML or JSON.
+//! A daemon fills a [`dispatch::method::Registry`] and passes it to [`http::server::serve`]; it never sees
+//! HTTP, XML or JSON.
 //! ```text
 //! http ─▶ a request ─▶ codec: reads ─▶ dispatch ─▶ handler ─▶ codec: writes ─▶ http
 //!                                              └▶ elsewhere ─▶ a document that another daemon wrote ─▶ http
-//!                   └▶ stream: one question of many, answer by answer ─▶ dispatch …
+//!                   └▶ stream: repeated calls of one method, answer by answer ─▶ dispatch …
 //! ```
-//! Each folder imports only those after it: `http`, `stream`, `dispatch`, `codec`; and all of them the files beside the folders.
-//! Not here: any state of any daemon; accounts (an [`http::authorizer::Authorizer`] decides).
+//! Each folder imports only those after it: `http`, `stream`, `dispatch`, `codec`; all of them import the
+//! files beside the folders.
+//! Not here: the state of any daemon; accounts (an [`http::authorizer::Authorizer`] decides).
 
 #![warn(missing_docs)]
 

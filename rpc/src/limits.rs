@@ -1,31 +1,32 @@
-//! How much of everything one daemon takes from the network.
+//! Limits of the resources that a server spends on clients.
 //!
 //! Pure: no runtime, no file, no socket, no clock.
-//! Each limit is a named constant with its reason; [`Limits`] carries them so that tests can lower them.
-//! Not here: what happens at a limit (`framing`, `guarded_stream`, `connections`, `dispatch`).
+//! Each limit is a named constant with its reason; [`Limits`] contains them so that tests can lower them.
+//! Not here: the behaviour at a limit (`framing`, `guarded_stream`, `connections`, `dispatch`).
 
 use crate::stream_limits::StreamLimits;
 use std::time::Duration;
 
 /// Largest body: the largest useful request is a multicall of some hundred KiB.
 pub const BODY_BYTES: usize = 1 << 20;
-/// Largest head, request line and headers together; browsers and proxies send up to 8 KiB.
+/// Largest header, request line and fields together; browsers and proxies send up to 8 KiB.
 pub const HEAD_BYTES: usize = 16 << 10;
-/// Most header lines; hyper's own bound, clients send about ten.
+/// Most header lines; hyper's own limit, clients send about ten.
 pub const HEADERS: usize = 100;
-/// Longest request target; a longer query belongs into a body.
+/// Longest request target; a longer query belongs in a body.
 pub const TARGET_BYTES: usize = 8 << 10;
-/// From the first byte of a head to its end; a new connection must send that byte as soon.
+/// Deadline from the first byte of a header to its end; a new connection must send that byte within the same
+/// time.
 pub const HEAD_TIME: Duration = Duration::from_secs(5);
-/// From the end of the head to the end of the body.
+/// Deadline from the end of the header to the end of the body.
 pub const BODY_TIME: Duration = Duration::from_secs(15);
-/// A kept-alive connection without a request is closed after so long.
+/// Time after which a persistent connection without a request is closed.
 pub const IDLE_TIME: Duration = Duration::from_secs(60);
-/// A client that takes nothing of its answer for so long is cut off.
+/// Time after which a client that reads nothing of its answer is disconnected.
 pub const WRITE_TIME: Duration = Duration::from_secs(30);
-/// A method that has not answered after so long is given up.
+/// Timeout of a method.
 pub const CALL_TIME: Duration = Duration::from_secs(30);
-/// After the stop signal, calls in work have so long to end.
+/// Time that running calls have to finish after the stop signal.
 pub const DRAIN_TIME: Duration = Duration::from_secs(5);
 /// Deepest nesting: XML elements, JSON arrays and objects. A multicall of scalars is 15 elements deep.
 pub const DEPTH: usize = 32;
@@ -39,20 +40,20 @@ pub const QUERY_PARAMETERS: usize = 64;
 pub const METHOD_NAME_BYTES: usize = 64;
 /// Most calls in one `system.multicall`.
 pub const MULTICALL_CALLS: usize = 100;
-/// Largest answer, so that one multicall cannot take all memory.
+/// Largest answer, so that one multicall cannot use all memory.
 pub const ANSWER_BYTES: usize = 32 << 20;
-/// Most connections at a time, each some 20 KiB of buffers; streams have limits of their own.
+/// Most connections, each with some 20 KiB of buffers; streams have limits of their own.
 pub const CONNECTIONS: usize = 2_000;
 /// Most connections from one address, so that one host leaves room for others.
 pub const CONNECTIONS_PER_ADDRESS: usize = 1_200;
-/// Most calls in work at a time; a call in work belongs to one connection.
+/// Most running calls; each belongs to one connection.
 pub const CALLS_IN_WORK: usize = 1_500;
-/// Bodies up to this size are not counted against [`LARGE_BODIES_BYTES`]: connections bound them.
+/// Bodies up to this size do not count against [`LARGE_BODIES_BYTES`]: the number of connections limits them.
 pub const SMALL_BODY_BYTES: usize = 16 << 10;
-/// Most bytes of larger bodies in work at a time.
+/// Most bytes of larger bodies in memory.
 pub const LARGE_BODIES_BYTES: usize = 64 << 20;
 
-/// The limits of one server; `Limits::default()` is the constants of this module.
+/// The limits of one server; `Limits::default()` has the constants of this module.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)] // each field is the constant of the same name, documented above
 pub struct Limits {

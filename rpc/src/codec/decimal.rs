@@ -1,14 +1,15 @@
-//! Numbers with few decimals, which most are: times to the microsecond, rates, shares.
+//! Formatting of numbers with few decimals, the most frequent kind: times to the microsecond, rates, shares.
 //!
-//! Pure. Rule: the digits are the fewest that the number is read back from, as those of the general way are.
+//! Pure. Rule: the output is the shortest text that parses to the same number, like that of the general
+//! formatter.
 
-/// Below this, numbers are closer to each other than a millionth, so no two decimals of six places are the same number, and none
-/// of fewer places is written as one of six.
+/// Below this, the distance of adjacent numbers is less than a millionth, so two decimals with six places are
+/// never the same number, and the shortest text is found.
 const EXACT_BELOW: f64 = 4_294_967_296.0;
-/// A one with six decimals.
+/// 10^6: six decimals.
 const SCALE: u64 = 1_000_000;
 
-/// Appends a finite number. A whole one ends with `whole` where it has no exponent.
+/// Append a finite number. A whole number without exponent ends with `whole`.
 pub(crate) fn write_double(out: &mut String, value: f64, whole: &str) {
     let Some(millionths) = millionths(value) else {
         let mut buffer = zmij::Buffer::new();
@@ -23,7 +24,7 @@ pub(crate) fn write_double(out: &mut String, value: f64, whole: &str) {
     if rest == 0 {
         return out.push_str(whole);
     }
-    // A one before the decimals keeps the noughts that they begin with.
+    // The leading one preserves the leading zeros of the decimals.
     let mut buffer = itoa::Buffer::new();
     let decimals = buffer.format(SCALE + rest);
     let last = decimals.bytes().rposition(|digit| digit != b'0').unwrap_or_default();
@@ -31,7 +32,7 @@ pub(crate) fn write_double(out: &mut String, value: f64, whole: &str) {
     out.push_str(&decimals[1..=last]);
 }
 
-/// The number in millionths, if it is a whole number of them and no general way is needed.
+/// The number in millionths, if it is a whole number of them; otherwise the general formatter is needed.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)] // within 2^32 * 10^6 < 2^53
 fn millionths(value: f64) -> Option<u64> {
     if !(1e-3..EXACT_BELOW).contains(&value) {

@@ -1,25 +1,25 @@
-//! A long list of an answer, written item by item where the items are read, so that none is copied.
+//! Writer of a long list in an answer: each item is encoded where it is read, so none is copied.
 //!
 //! Pure: no runtime, no file, no socket, no clock.
-//! Rule: the document is to the byte that of the answer with all items in it.
+//! Rule: the output equals, byte for byte, that of the answer with all items in it.
 
 use super::{Error, Writer};
 use super::{json, xml_writer};
 use serde::Serialize;
 use wire::query::{Form, Syntax};
 
-/// Items of a list that is the first member of an answer.
+/// The encoded items of a list, which is the first member of an answer.
 #[derive(Clone, Debug)]
 pub struct Items {
     form: Form,
     out: String,
-    /// Where the first item begins.
+    /// Offset of the first item.
     start: usize,
     len: usize,
 }
 
 impl Items {
-    /// None yet, of the member of this name.
+    /// Create an empty list, the member `member` of the answer.
     #[must_use]
     pub fn new(form: Form, member: &'static str) -> Items {
         let mut out = String::with_capacity(256);
@@ -34,19 +34,19 @@ impl Items {
         Items { form, start: out.len(), out, len: 0 }
     }
 
-    /// How many there are.
+    /// Number of items.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether there are no items.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// One more.
+    /// Encode an item.
     ///
     /// # Errors
     /// If its type cannot be written: its map has keys that are not text.
@@ -57,7 +57,7 @@ impl Items {
         Ok(())
     }
 
-    /// Those of `other`, which is of the same form.
+    /// Append the items of `other`, which must have the same form.
     pub fn append(&mut self, other: &Items) {
         if !other.is_empty() {
             self.separate();
@@ -66,7 +66,7 @@ impl Items {
         }
     }
 
-    /// The document of the answer, of which `rest` is a structure of the members behind the list.
+    /// Complete the document of the answer; `rest` is a structure of the members after the list.
     ///
     /// # Errors
     /// As [`Items::add`].

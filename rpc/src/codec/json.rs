@@ -1,8 +1,9 @@
-//! JSON: the bytes of a request as a value, and a value or a fault as the bytes of an answer.
+//! JSON codec: parses the body of a request into a value, writes a value or a fault as an answer.
 //!
 //! Pure: no runtime, no file, no socket, no clock.
-//! Reading counts depth and parts as it goes and refuses a member given twice. Writing: integers exactly,
-//! bytes as base64 text, numbers that are not finite as the strings `NaN`, `Infinity` and `-Infinity`.
+//! The parser limits depth and number of parts while reading, and refuses duplicate members. The writer keeps
+//! integers exact, writes bytes as base64 text, and numbers that are not finite as the strings `NaN`,
+//! `Infinity` and `-Infinity`.
 //! Not here: which body belongs to which method (`http::router`).
 
 use super::xmlrpc;
@@ -19,7 +20,7 @@ use std::fmt::{Display, Write};
 use wire::fault;
 use wire::query::Integers;
 
-/// Reads the body of a request: empty (no parameters) or one object of named ones.
+/// Parse the body of a request: empty (no parameters) or one object of named ones.
 ///
 /// # Errors
 /// A fault that says what was expected and found, and where; it does not repeat the request.
@@ -56,11 +57,11 @@ pub fn parse_params(body: &[u8], limits: &Limits) -> Result<Vec<Value>, Fault> {
     }
 }
 
-/// What is counted over one body.
+/// Counters over one body.
 struct Reading<'a> {
     limits: &'a Limits,
     nodes: Cell<usize>,
-    /// The fault behind serde's error, where it is not a syntax error.
+    /// Fault that replaces serde's error, unless that is a syntax error.
     refusal: RefCell<Option<Fault>>,
 }
 
@@ -71,7 +72,7 @@ impl Reading<'_> {
     }
 }
 
-/// One value at some depth.
+/// Parser of one value at some depth.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     reading: &'a Reading<'a>,
@@ -79,7 +80,7 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// The parts inside this one.
+    /// Parser of the values inside this one.
     fn inside<E: Error>(self) -> Result<Self, E> {
         let at_most = self.reading.limits.depth;
         if self.depth >= at_most {
@@ -165,14 +166,14 @@ impl<'de> Visitor<'de> for Part<'_> {
     }
 }
 
-/// The answer to a call that failed.
+/// Write the answer to a call that failed.
 #[must_use]
 pub fn write_fault(fault: &Fault) -> String {
     let error = Value::object([("code", Value::from(fault.code)), ("message", Value::from(&*fault.message))]);
     write_answer(&Value::object([("error", error)]))
 }
 
-/// A value as one line with its line end.
+/// Write a value on one line, with a newline.
 #[must_use]
 pub fn write_answer(value: &Value) -> String {
     let mut out = String::with_capacity(256);
@@ -181,15 +182,15 @@ pub fn write_answer(value: &Value) -> String {
     out
 }
 
-/// Appends a value.
+/// Append a value.
 pub fn write_value(out: &mut String, value: &Value) {
     value.write_to(&mut Sink::new(out, Integers::Number));
 }
 
-/// What has a meaning in a text, beside control characters.
+/// Characters that must be escaped, besides control characters.
 const SPECIAL: [u8; 2] = [b'"', b'\\'];
 
-/// Appends what it is given.
+/// Sink that appends JSON to a string.
 #[derive(Debug)]
 pub struct Sink<'a> {
     out: &'a mut String,
@@ -197,13 +198,13 @@ pub struct Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    /// To `out`, with integers that not every reader can hold as `integers` says.
+    /// Append to `out`; integers that not every client can represent are written as `integers` says.
     pub fn new(out: &'a mut String, integers: Integers) -> Sink<'a> {
         Sink { out, integers }
     }
 
     fn quoted(&mut self, digits: impl Display) {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(self.out, "\"{digits}\"");
     }
 }
@@ -220,7 +221,7 @@ impl codec::Sink for Sink<'_> {
     fn int(&mut self, value: i64) {
         match self.integers {
             Integers::Text if !JSON_INTEGERS.contains(&value) => self.quoted(value),
-            #[allow(clippy::cast_precision_loss)] // what "double" asks for
+            #[allow(clippy::cast_precision_loss)] // `double` was requested
             Integers::Double if !JSON_INTEGERS.contains(&value) => self.double(value as f64),
             Integers::Number | Integers::Text | Integers::Double => {
                 self.out.push_str(itoa::Buffer::new().format(value))
@@ -233,14 +234,14 @@ impl codec::Sink for Sink<'_> {
             (Ok(value), _) => self.int(value),
             (Err(_), Integers::Number) => self.out.push_str(itoa::Buffer::new().format(value)),
             (Err(_), Integers::Text) => self.quoted(value),
-            #[allow(clippy::cast_precision_loss)] // what "double" asks for
+            #[allow(clippy::cast_precision_loss)] // `double` was requested
             (Err(_), Integers::Double) => self.double(value as f64),
         }
     }
 
     fn double(&mut self, value: f64) {
         if value.is_finite() {
-            // Whole numbers keep `.0`, so that a reader sees the same kind of number every time.
+            // Whole numbers keep `.0`, so that a client always sees the same kind of number.
             codec::write_double(self.out, value, ".0");
         } else {
             self.text(not_finite(value));
@@ -308,7 +309,7 @@ impl codec::Sink for Sink<'_> {
     }
 }
 
-/// Appends a text.
+/// Append a text.
 pub(crate) fn write_text(out: &mut String, text: &str) {
     out.push('"');
     let bytes = text.as_bytes();

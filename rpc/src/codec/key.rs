@@ -1,25 +1,25 @@
-//! The key of a map, given to a sink as the name of a member.
+//! Serializer of a map key, which is the name of a member.
 //!
-//! Pure. Rule: a key is one text or one whole number; what else is given is an error, and of no use to a reader.
+//! Pure. Rule: a key is one text or one whole number; any other key is an error.
 
 use super::Sink;
 
-/// Takes one value as the name of the member that begins.
+/// Serializes one value as the name of the next member.
 #[derive(Debug)]
 pub(super) struct Key<'a, S> {
     sink: &'a mut S,
     nth: usize,
-    /// What was given that no name is made of.
+    /// Kind of a value that cannot be a name.
     refused: Option<&'static str>,
 }
 
 impl<'a, S: Sink> Key<'a, S> {
-    /// Of the member of `sink` that is the `nth` from 0.
+    /// For the member number `nth` (from 0) of `sink`.
     pub(super) fn new(sink: &'a mut S, nth: usize) -> Key<'a, S> {
         Key { sink, nth, refused: None }
     }
 
-    /// The key is complete; else what it was.
+    /// Finish the key; the error is the kind of the invalid value.
     pub(super) fn end(self) -> Result<(), &'static str> {
         self.refused.map_or(Ok(()), Err)
     }

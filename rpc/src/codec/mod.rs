@@ -1,4 +1,4 @@
-//! Answers in the languages of clients: a typed value goes through one serializer into a [`Sink`], which is JSON, XML-RPC or a tree.
+//! Encoding of answers: one serializer sends a typed value to a [`Sink`], which is JSON, XML-RPC or a tree.
 //!
 //! ```text
 //! T: Serialize ─▶ writer ─▶ Sink: json::Sink | xml_writer::Sink | tree::Tree
@@ -35,37 +35,38 @@ use std::fmt::Display;
 use wire::api::Renamed;
 use wire::query::{Form, Syntax};
 
-/// Takes the parts of a value in order.
+/// Receives the parts of a value in order.
 pub trait Sink {
-    /// Nothing.
+    /// The value is nil.
     fn nil(&mut self);
-    /// True or false.
+    /// The value is a boolean.
     fn boolean(&mut self, value: bool);
-    /// A whole number.
+    /// The value is a whole number.
     fn int(&mut self, value: i64);
-    /// A whole number that may be above `i64::MAX`.
+    /// The value is a whole number that may exceed `i64::MAX`.
     fn uint(&mut self, value: u64);
-    /// A number with a fraction, which may be infinite or none.
+    /// The value is a number with a fraction; it may be infinite or NaN.
     fn double(&mut self, value: f64);
-    /// Text.
+    /// The value is a text.
     fn text(&mut self, value: &str);
-    /// Text, of what shows itself so.
+    /// The value is a text in the form of its `Display`.
     fn displayed(&mut self, value: &impl Display) {
         self.text(&value.to_string());
     }
-    /// Bytes.
+    /// The value is a byte string.
     fn bytes(&mut self, value: &[u8]);
-    /// An array begins; its items follow, each after [`Sink::begin_item`].
+    /// An array starts; each of its items follows after [`Sink::begin_item`].
     fn begin_array(&mut self);
-    /// The item follows, the `nth` from 0.
+    /// The item number `nth` (from 0) follows.
     fn begin_item(&mut self, nth: usize);
     /// The array is complete.
     fn end_array(&mut self);
-    /// A structure begins; its members follow, each between [`Sink::begin_member`] and [`Sink::end_member`].
+    /// A structure starts; each of its members follows between [`Sink::begin_member`] and
+    /// [`Sink::end_member`].
     fn begin_structure(&mut self);
-    /// The value of this member follows, the `nth` from 0.
+    /// The value of this member, number `nth` (from 0), follows.
     fn begin_member(&mut self, nth: usize, name: &str);
-    /// As [`Sink::begin_member`], of a field of a Rust type, whose name no form has to escape.
+    /// As [`Sink::begin_member`], for a field of a Rust type, whose name needs no escapes.
     fn begin_field(&mut self, nth: usize, name: &'static str);
     /// The value of the member is complete.
     fn end_member(&mut self);
@@ -73,7 +74,7 @@ pub trait Sink {
     fn end_structure(&mut self);
 }
 
-/// The document of an answer. Fields that are in `renamed` are there under their former name too.
+/// Encode an answer as a document. Fields that are in `renamed` are also written under their previous name.
 ///
 /// # Errors
 /// If the type of `answer` cannot be written: its map has keys that are not text.
@@ -94,7 +95,7 @@ pub fn document<T: Serialize + ?Sized>(
     written.map(|()| document)
 }
 
-/// The document of an answer that is a tree.
+/// Encode a tree as the document of an answer.
 #[must_use]
 pub fn document_of_value(form: Form, value: &Value) -> String {
     framed(form.syntax, |out| match form.syntax {
@@ -103,7 +104,7 @@ pub fn document_of_value(form: Form, value: &Value) -> String {
     })
 }
 
-/// The text around the value of an answer.
+/// Write the text around the value of an answer.
 fn framed(syntax: Syntax, fill: impl FnOnce(&mut String)) -> String {
     let (start, end) = match syntax {
         Syntax::Json => ("", "\n"),
@@ -116,7 +117,7 @@ fn framed(syntax: Syntax, fill: impl FnOnce(&mut String)) -> String {
     out
 }
 
-/// An answer as a tree, likewise.
+/// Encode an answer as a tree. Fields that are in `renamed` are also written under their previous name.
 ///
 /// # Errors
 /// As [`document`].

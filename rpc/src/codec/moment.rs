@@ -1,9 +1,10 @@
-//! Moments and spans as text: RFC 3339, a span before now, seconds since 1970; the one parser of the methods and the command line.
+//! Parser of times and spans for the methods and the command line: RFC 3339, a span before now, seconds since
+//! 1970.
 //!
 //! Pure: no clock; callers pass `now`.
-//! Rule: a number without a unit is seconds; a date without an offset means the zone that the caller passes, and is refused
-//! where there is none, for a daemon's zone is not its client's.
-//! Not here: how times are printed (the programs).
+//! Rule: a number without a unit is in seconds; a date without an offset is in the zone that the caller
+//! passes, and is refused without one, because a daemon's zone may differ from its client's.
+//! Not here: formatting times (the programs).
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -11,11 +12,11 @@ use jiff::tz::TimeZone;
 use std::time::Duration;
 use wire::time::Time;
 
-/// What a span may look like, for messages.
+/// Description of a span, for error messages.
 pub const SPAN_EXPECTED: &str = "a span with its unit, such as 90s, 15m, 1h30m or 7d";
 
-/// The moment that `text` means: `2026-11-20T12:24:17Z`, `2h` (before `now`), `now`, seconds since 1970; where `zone` is
-/// known, a local date and time too.
+/// Parse a time: `2026-11-20T12:24:17Z`, `2h` (before `now`), `now`, seconds since 1970; with a `zone`, also
+/// a local date and time.
 #[must_use]
 pub fn parse(text: &str, now: Time, zone: Option<&TimeZone>) -> Option<Time> {
     let text = text.trim();
@@ -35,7 +36,7 @@ pub fn parse(text: &str, now: Time, zone: Option<&TimeZone>) -> Option<Time> {
     Some(Time::from_micros(zoned.timestamp().as_microsecond()))
 }
 
-/// The span that `text` means: `90s`, `15m`, `1h30m`, `7d`; a unit is needed.
+/// Parse a span: `90s`, `15m`, `1h30m`, `7d`; a unit is required.
 #[must_use]
 pub fn span(text: &str) -> Option<Duration> {
     u64::try_from(micros(text.trim())?).ok().map(Duration::from_micros)

@@ -1,8 +1,8 @@
-//! Length of the prefix of a text that needs no escape, eight bytes at a time: texts are most of an answer.
+//! Length of the prefix of a text that needs no escapes, eight bytes at a time: most of an answer is text.
 //!
 //! Pure.
 
-/// How many bytes at the beginning are neither control characters nor in `special`.
+/// Number of leading bytes that are neither control characters nor in `special`.
 #[inline]
 pub(crate) fn plain_len<const N: usize>(bytes: &[u8], special: [u8; N]) -> usize {
     let (words, _) = bytes.as_chunks::<8>();
@@ -17,7 +17,8 @@ pub(crate) fn plain_len<const N: usize>(bytes: &[u8], special: [u8; N]) -> usize
 #[inline]
 fn is_plain<const N: usize>(word: u64, special: [u8; N]) -> bool {
     const EACH: u64 = 0x0101_0101_0101_0101;
-    // Of bytes less than `most` (at most 128) the high bit of at least the first is set, and none if there is no such byte.
+    // For bytes less than `most` (at most 128), the high bit of at least the first one is set; it is set in
+    // none if there is no such byte.
     let less = |word: u64, most: u8| word.wrapping_sub(EACH * u64::from(most)) & !word & (EACH << 7);
     let found = special.iter().fold(0, |found, byte| found | less(word ^ (EACH * u64::from(*byte)), 1));
     less(word, b' ') | found == 0

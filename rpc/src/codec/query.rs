@@ -1,7 +1,7 @@
-//! The query string of a GET as parameters: `name=value&name=value`, percent-encoded UTF-8.
+//! Parser of query strings: `name=value&name=value`, percent-encoded UTF-8.
 //!
 //! Pure: no runtime, no file, no socket, no clock.
-//! Values stay text here; the declared type of each parameter reads them (`params`).
+//! Values stay text here; `params` converts them to the declared type of each parameter.
 
 use crate::codec::value::{Name, Value};
 use crate::fault::Fault;
@@ -9,7 +9,7 @@ use crate::limits::Limits;
 use percent_encoding::percent_decode;
 use wire::fault;
 
-/// Reads a query string; of a parameter that `is_list` every value is taken.
+/// Parse a query string; a parameter that `is_list` collects all its values.
 pub(crate) fn parse_params(
     query: &str,
     is_list: impl Fn(&str) -> bool,
@@ -27,7 +27,7 @@ pub(crate) fn parse_params(
         let is_list = is_list(&name);
         match members.iter_mut().find(|(known, _)| *known == name) {
             Some((_, Value::Array(values))) if is_list => values.push(value),
-            // A name given twice is refused where the parameters are checked.
+            // The check of the parameters refuses a duplicate name.
             Some(_) | None => {
                 members.push((Name::Owned(name), if is_list { Value::Array(vec![value]) } else { value }))
             }

@@ -1,4 +1,4 @@
-//! Trees of [`Value`]: what a sink builds, what is given to a sink, and what a type is read from.
+//! Trees of [`Value`]: a sink that builds one, writing one to a sink, and deserializing a type from one.
 //!
 //! Pure. Not here: the values themselves (`crate::codec::value`).
 
@@ -9,18 +9,18 @@ use serde::de::{self, Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 use std::fmt::Display;
 
-/// Builds the one value that it is given.
+/// Sink that builds one value.
 #[derive(Debug, Default)]
 pub struct Tree {
-    /// Arrays and structures that are not complete, the outermost first.
+    /// Incomplete arrays and structures, the outermost first.
     open: Vec<Value>,
-    /// The names of members whose values are not complete.
+    /// Names of members whose values are incomplete.
     names: Vec<Name>,
     done: Value,
 }
 
 impl Tree {
-    /// The value.
+    /// The finished value.
     #[must_use]
     pub fn into_value(self) -> Value {
         self.done
@@ -29,7 +29,7 @@ impl Tree {
     fn put(&mut self, value: Value) {
         match self.open.last_mut() {
             Some(Value::Array(items)) => items.push(value),
-            // Members are put when they end, with their names.
+            // Members are added at their end, with their names.
             Some(_) | None => self.done = value,
         }
     }
@@ -104,7 +104,7 @@ impl Sink for Tree {
 }
 
 impl Value {
-    /// Gives this value to a sink.
+    /// Write this value to a sink.
     pub fn write_to(&self, sink: &mut impl Sink) {
         match self {
             Value::Nil => sink.nil(),
@@ -135,7 +135,8 @@ impl Value {
     }
 }
 
-/// Why parameters are not of a method's type: what is within a structure or an array is not checked before.
+/// Error of parameters that do not match the method's type: the content of structures and arrays is not
+/// checked earlier.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NotOfType(String);
@@ -146,7 +147,7 @@ impl de::Error for NotOfType {
     }
 }
 
-/// A value as what a type is read from.
+/// Deserializer of a value.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a>(pub &'a Value);
 

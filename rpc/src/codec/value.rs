@@ -1,14 +1,14 @@
-//! The values that methods take and give, independent of XML and JSON.
+//! Parameters and answers of methods as dynamic values, independent of XML and JSON.
 //!
 //! Pure: no runtime, no file, no socket, no clock.
-//! Invariant: integers keep all their bits here; what a client can carry is decided when they are written
-//! ([`Value::with_integers`], `xmlrpc`, `json`).
-//! Not here: what a method accepts (`params`), how a value looks on the wire (`xmlrpc`, `json`).
+//! Invariant: integers keep all their bits here; integers that a client cannot represent are converted when
+//! they are written ([`Value::with_integers`], `xmlrpc`, `json`).
+//! Not here: which parameters a method accepts (`params`), the wire format of a value (`xmlrpc`, `json`).
 
 use std::borrow::Cow;
 use wire::query::{Integers, Syntax};
 
-/// The name of a member of a structure; nearly always a literal.
+/// Name of a member of a structure; nearly always a literal.
 pub type Name = Cow<'static, str>;
 
 /// One value, of the kinds that XML-RPC and JSON share.
@@ -17,7 +17,7 @@ pub enum Value {
     /// Nothing: `<nil/>`, `null`.
     #[default]
     Nil,
-    /// Yes or no.
+    /// True or false.
     Bool(bool),
     /// A whole number.
     Int(i64),
@@ -35,9 +35,9 @@ pub enum Value {
     Struct(Vec<(Name, Value)>),
 }
 
-/// The whole numbers that an XML-RPC `<int>` holds.
+/// Range of an XML-RPC `<int>`.
 pub const XML_INTEGERS: std::ops::RangeInclusive<i64> = i32::MIN as i64..=i32::MAX as i64;
-/// The whole numbers that JavaScript holds exactly: up to 2^53 either way.
+/// Range of the whole numbers that JavaScript represents exactly: up to 2^53 in both directions.
 pub const JSON_INTEGERS: std::ops::RangeInclusive<i64> = -(1 << 53)..=1 << 53;
 
 /// The range of integers that clients of this syntax represent exactly.
@@ -50,17 +50,17 @@ pub fn held_by(syntax: Syntax) -> &'static std::ops::RangeInclusive<i64> {
 }
 
 impl Value {
-    /// A structure of named values, in this order.
+    /// Create a structure of named values, in this order.
     pub fn object<N: Into<Name>, V: Into<Value>>(members: impl IntoIterator<Item = (N, V)>) -> Value {
         Value::Struct(members.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
     }
 
-    /// An array of values, in this order.
+    /// Create an array of values, in this order.
     pub fn array<V: Into<Value>>(values: impl IntoIterator<Item = V>) -> Value {
         Value::Array(values.into_iter().map(Into::into).collect())
     }
 
-    /// The member called `name`, if this is a structure that has one.
+    /// The member `name`, if this is a structure that has one.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         if let Value::Struct(members) = self {
@@ -76,7 +76,7 @@ impl Value {
         if let Value::Text(text) = self { Some(text) } else { None }
     }
 
-    /// The integer, if this is one that `i64` holds.
+    /// The integer, if this is one that fits into `i64`.
     #[must_use]
     pub fn as_int(&self) -> Option<i64> {
         if let Value::Int(number) = self { Some(*number) } else { None }
@@ -88,8 +88,8 @@ impl Value {
         if let Value::Array(values) = self { Some(values) } else { None }
     }
 
-    /// This value with every integer outside `exact` turned into what `form` says; every method takes that as the
-    /// parameter `big_integers`.
+    /// Convert every integer outside `exact` to the form `form`; every method accepts that as the parameter
+    /// `big_integers`.
     #[must_use]
     pub fn with_integers(self, form: Integers, exact: &std::ops::RangeInclusive<i64>) -> Value {
         if form == Integers::Number {
@@ -100,9 +100,9 @@ impl Value {
                 Value::from(number).with_integers(form, exact)
             }
             Value::Int(number) if exact.contains(&number) => Value::Int(number),
-            #[allow(clippy::cast_precision_loss)] // what "double" asks for
+            #[allow(clippy::cast_precision_loss)] // `double` was requested
             Value::Int(number) if form == Integers::Double => Value::Double(number as f64),
-            #[allow(clippy::cast_precision_loss)] // what "double" asks for
+            #[allow(clippy::cast_precision_loss)] // `double` was requested
             Value::UInt(number) if form == Integers::Double => Value::Double(number as f64),
             Value::Int(number) => Value::Text(number.to_string()),
             Value::UInt(number) => Value::Text(number.to_string()),
@@ -118,7 +118,7 @@ impl Value {
         }
     }
 
-    /// Roughly how many bytes this value takes when written; used to bound answers before writing them.
+    /// Approximate number of bytes of this value when written; used to limit answers before writing them.
     #[must_use]
     pub fn weight_bytes(&self) -> usize {
         // The tags around a value in XML are the larger of the two forms.
@@ -136,7 +136,7 @@ impl Value {
             }
     }
 
-    /// What kind of value this is, as error messages name it.
+    /// Name of the kind of this value, for error messages.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -151,10 +151,10 @@ impl Value {
         }
     }
 
-    /// This value as error messages show it: short values themselves, others by their kind.
+    /// This value in an error message: short values themselves, others by their kind.
     #[must_use]
     pub fn shown(&self) -> String {
-        // A message repeats no more of a request than a person needs to recognise it.
+        // A message repeats only as much of a request as a person needs to recognize it.
         const SHOWN_CHARS: usize = 60;
         match self {
             Value::Bool(flag) => flag.to_string(),

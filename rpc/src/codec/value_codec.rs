@@ -1,4 +1,4 @@
-//! Values as bytes, for calls handed on from daemon to daemon: short, exact, and safe to read from anybody.
+//! Binary codec of values, for calls forwarded between daemons: compact, exact, and safe for untrusted input.
 //!
 //! ```text
 //! tag, u8 | false, true, nil: nothing · int: zig-zag varint · uint: varint · double: 8 bytes LE
@@ -6,32 +6,32 @@
 //!         | struct: varint count, then name (varint length, bytes) and value each
 //! ```
 //!
-//! Pure. Invariant: reading never recurses deeper than [`DEPTH_MAX`] and never keeps more than a small
-//! multiple of what was read.
-//! Not here: the frame and the method around it (the composing program).
+//! Pure. Invariant: the decoder never recurses deeper than [`DEPTH_MAX`] and never allocates more than a
+//! small multiple of its input.
+//! Not here: the frame and the method around the value (the composing program).
 
 use crate::codec::value::{Name, Value};
 
 /// Deepest nesting: answers are some five deep.
 pub const DEPTH_MAX: usize = 32;
 
-/// Why bytes are no value.
+/// Why bytes cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// They end within one.
+    /// The bytes end within a value.
     #[error("packed value is cut short")]
     Cut,
-    /// More follows.
+    /// More bytes follow after the value.
     #[error("bytes follow the packed value")]
     Rest,
-    /// No value begins so.
+    /// Unknown tag.
     #[error("packed value begins with {0}; expected 0 to 9")]
     Tag(u8),
-    /// A length or number beyond 64 bits.
+    /// A length or number exceeds 64 bits.
     #[error("packed number is longer than 64 bits")]
     Number,
-    /// Text that is no UTF-8.
+    /// Text is not valid UTF-8.
     #[error("packed text is not UTF-8")]
     Utf8,
     /// Nested deeper than [`DEPTH_MAX`].
@@ -50,7 +50,7 @@ const BYTES: u8 = 7;
 const ARRAY: u8 = 8;
 const STRUCT: u8 = 9;
 
-/// Append `value` to `out`.
+/// Encode `value` and append it to `out`.
 pub fn write(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Nil => out.push(NIL),
@@ -104,10 +104,10 @@ fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// The one value that `bytes` are.
+/// Decode `bytes` to one value.
 ///
 /// # Errors
-/// If they are not exactly one value.
+/// If the bytes are not exactly one value.
 pub fn read(bytes: &[u8]) -> Result<Value, Error> {
     let mut rest = bytes;
     let value = read_value(&mut rest, DEPTH_MAX)?;
@@ -148,7 +148,7 @@ fn read_value(rest: &mut &[u8], depth_left: usize) -> Result<Value, Error> {
     }
 }
 
-/// A count of things of at least `least_bytes` each: never more than there is room for.
+/// Read the count of elements of at least `least_bytes` each; it is checked against the remaining bytes.
 fn read_count(rest: &mut &[u8], least_bytes: usize) -> Result<usize, Error> {
     let count = usize::try_from(read_number(rest)?).map_err(|_| Error::Cut)?;
     if count > rest.len() / least_bytes { Err(Error::Cut) } else { Ok(count) }

@@ -1,8 +1,8 @@
-//! The serializer of answers, into any sink.
+//! Serde serializer of answers, into any sink.
 //!
-//! Pure. Rule: serde's forms of data become the ones that JSON and XML-RPC share: a variant without content is its name, one with
-//! content a structure of one member.
-//! Not here: how each form is written (`json`, `xml_writer`, `tree`).
+//! Pure. Rule: serde's data model is reduced to what JSON and XML-RPC share: an enum variant without content
+//! is its name, one with content a structure of one member.
+//! Not here: the syntax of each form (`json`, `xml_writer`, `tree`).
 
 use super::Sink;
 use super::key::Key;
@@ -10,7 +10,7 @@ use serde::ser::{self, Serialize, Serializer};
 use std::fmt::Display;
 use wire::api::Renamed;
 
-/// A type cannot be written as an answer. This is a mistake of a program, not of its user.
+/// A type cannot be written as an answer. This is an error in the program, not of its user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Error(String);
@@ -21,24 +21,24 @@ impl ser::Error for Error {
     }
 }
 
-/// Writes one value.
+/// Serializer of one value.
 #[derive(Debug)]
 pub struct Writer<'a, S> {
     sink: &'a mut S,
     renamed: &'static [Renamed],
 }
 
-/// Writes the parts of an array or a structure.
+/// Serializer of the parts of an array or a structure.
 #[derive(Debug)]
 pub struct Parts<'a, S> {
     writer: Writer<'a, S>,
     count: usize,
-    /// The variant of an enumeration, whose name is written around the value.
+    /// Whether this is the content of an enum variant, so that a structure must be closed around it.
     is_variant: bool,
 }
 
 impl<'a, S: Sink> Writer<'a, S> {
-    /// Into `sink`; fields that are in `renamed` are written under their former name too.
+    /// Write to `sink`; fields that are in `renamed` are also written under their previous name.
     pub fn new(sink: &'a mut S, renamed: &'static [Renamed]) -> Writer<'a, S> {
         Writer { sink, renamed }
     }
@@ -47,7 +47,7 @@ impl<'a, S: Sink> Writer<'a, S> {
         Writer { sink: self.sink, renamed: self.renamed }
     }
 
-    /// The structure of one member that a variant with content is.
+    /// Open the structure of one member for a variant with content.
     fn begin_variant(&mut self, variant: &'static str) {
         self.sink.begin_structure();
         self.sink.begin_field(0, variant);
@@ -117,7 +117,7 @@ impl<S: Sink> Parts<'_, S> {
     }
 }
 
-/// Numbers that are written as a larger type.
+/// Numbers written as a larger type.
 macro_rules! widened {
     ($($method:ident: $from:ty => $sink:ident as $to:ty),* $(,)?) => {
         $(fn $method(self, value: $from) -> Result<(), Error> {
@@ -256,7 +256,7 @@ impl<'a, S: Sink> Serializer for Writer<'a, S> {
     }
 }
 
-/// Parts of arrays, which serde asks for by four names.
+/// Elements of arrays, for which serde has four traits.
 macro_rules! parts {
     ($($name:ident, $method:ident),* $(,)?) => {
         $(impl<S: Sink> ser::$name for Parts<'_, S> {
@@ -281,7 +281,7 @@ parts! {
     SerializeTupleVariant, serialize_field,
 }
 
-/// Fields of structures, which serde asks for by two names.
+/// Fields of structures, for which serde has two traits.
 macro_rules! fields {
     ($($name:ident),* $(,)?) => {
         $(impl<S: Sink> ser::$name for Parts<'_, S> {
@@ -306,7 +306,7 @@ macro_rules! fields {
 
 fields!(SerializeStruct, SerializeStructVariant);
 
-/// Entries of a map, whose keys are names that are not known before.
+/// Entries of a map, whose keys are only known at run time.
 impl<S: Sink> ser::SerializeMap for Parts<'_, S> {
     type Ok = ();
     type Error = Error;

@@ -1,13 +1,13 @@
-//! The texts inside `<int>`, `<double>` and the other scalar elements of XML-RPC, as values.
+//! Parser of the texts inside `<int>`, `<double>` and the other scalar elements of XML-RPC.
 //!
 //! Pure: no runtime, no file, no socket, no clock.
-//! A text that is not of its element's type gives `None`; `xmlrpc` makes the fault of it.
+//! A text that is not of its element's type gives `None`; `xmlrpc` turns that into a fault.
 //! Not here: `<string>`, which is any text.
 
 use crate::codec::value::Value;
 use data_encoding::BASE64;
 
-/// The value of a scalar element, or `None` if the text is not of its type.
+/// Parse the value of a scalar element; `None` if the text is not of its type.
 pub(crate) fn read(element: &str, text: &str) -> Option<Value> {
     match element {
         "i4" | "int" => text.trim().parse::<i32>().ok().map(Value::from),
@@ -26,7 +26,7 @@ pub(crate) fn read(element: &str, text: &str) -> Option<Value> {
     }
 }
 
-/// What each scalar element holds, as faults say it.
+/// Description of the content of a scalar element, for faults.
 pub(crate) fn expected(element: &str) -> Option<&'static str> {
     Some(match element {
         "i4" | "int" => "a whole number of 32 bits (use <i8> for larger ones)",
@@ -41,7 +41,7 @@ pub(crate) fn expected(element: &str) -> Option<&'static str> {
     })
 }
 
-/// Clients break the lines of base64, so white space is left out; the rest must be exact: one padded text.
+/// Clients break the lines of base64, so white space is skipped; the rest must be exact.
 fn bytes(text: &str) -> Option<Vec<u8>> {
     let joined: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let padding = joined.iter().position(|byte| *byte == b'=').unwrap_or(joined.len());
@@ -49,7 +49,7 @@ fn bytes(text: &str) -> Option<Vec<u8>> {
     (padding + 2 >= joined.len()).then(|| BASE64.decode(&joined).ok())?
 }
 
-/// Seconds since 1970 of `YYYYMMDDTHH:MM:SS`, with or without dashes and a final `Z`. XML-RPC names no
+/// Parse `YYYYMMDDTHH:MM:SS`, with or without dashes and a final `Z`, to seconds since 1970. XML-RPC names no
 /// zone; this is UTC.
 fn seconds(text: &str) -> Option<f64> {
     let text = text.strip_suffix('Z').unwrap_or(text);
@@ -81,7 +81,7 @@ fn is_leap(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
-/// Leap years from year 0 up to, not including, `year`.
+/// Number of leap years from year 0 to before `year`.
 fn leaps_before(year: i64) -> i64 {
     let last = year - 1;
     if year == 0 { 0 } else { last / 4 - last / 100 + last / 400 + 1 }

@@ -1,8 +1,8 @@
-//! The bytes of an XML request as a bounded stream of tokens: decoded, counted, without any DTD.
+//! Tokenizer of XML requests: decoded, bounded, without any DTD.
 //!
 //! Pure: no runtime, no file, no socket, no clock.
-//! Invariant: no more than the limits allow is ever held: depth, nodes and attributes are counted as they
-//! pass, entities are the five of XML and character references, text keeps the size it has in the request.
+//! Invariant: memory is bounded by the limits: depth, nodes and attributes are counted as they are read,
+//! entities are the five of XML and character references, text keeps the size it has in the request.
 //! Not here: what the elements mean (`xmlrpc`).
 
 use crate::fault::Fault;
@@ -12,7 +12,7 @@ use quick_xml::events::{BytesRef, BytesStart, Event};
 use std::borrow::Cow;
 use wire::fault;
 
-/// The elements of XML-RPC, most frequent first: their names need no copy.
+/// The elements of XML-RPC, most frequent first, whose names need no copy.
 const ELEMENTS: &[&str] = &[
     "value",
     "name",
@@ -34,27 +34,27 @@ const ELEMENTS: &[&str] = &[
     "base64",
 ];
 
-/// One token.
+/// A token of the document.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Token<'a> {
-    /// A start tag, by name.
+    /// A start tag, with its name.
     Open(Cow<'a, str>),
-    /// The end tag of the element that is open.
+    /// The end tag of the innermost open element.
     Close,
-    /// Characters; one run of text may come in several.
+    /// Characters; one run of text may be several tokens.
     Text(Cow<'a, str>),
-    /// The document ended.
+    /// End of the document.
     End,
 }
 
-/// The tokens of one document.
+/// Tokenizer of one document.
 pub(crate) struct Tokens<'a> {
     reader: Reader<&'a [u8]>,
     limits: &'a Limits,
     depth: usize,
     nodes: usize,
     attributes: usize,
-    /// An empty element gave its start tag; its end tag comes next.
+    /// The start tag of an empty element was returned; its end tag is next.
     empty_open: bool,
     root_seen: bool,
 }
@@ -110,7 +110,7 @@ impl<'a> Tokens<'a> {
                     return Err(self.malformed("the end with elements still open"));
                 }
                 Ok(Event::Eof) => return Ok(Token::End),
-                // The parser's own text may repeat parts of the request, so only the position is reported.
+                // The parser's own message may repeat parts of the request, so only the position is reported.
                 Err(_) => return Err(self.malformed("something else")),
             }
         }
@@ -173,14 +173,14 @@ impl<'a> Tokens<'a> {
         Fault::parse(format!("expected well-formed XML, found {found} near byte {at}"))
     }
 
-    /// The fault of a document that is well formed but has `found` where `expected` belongs.
+    /// Fault of a well-formed document that has `found` where `expected` belongs.
     pub(crate) fn unexpected(&self, expected: &str, found: &str) -> Fault {
         let at = self.reader.buffer_position();
         Fault::invalid_request(format!("expected {expected}, found {found} near byte {at}"))
     }
 }
 
-/// The bytes of a request as characters that XML allows.
+/// Decode the bytes of a request to characters that XML allows.
 pub(crate) fn decode(body: &[u8]) -> Result<Cow<'_, str>, Fault> {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     if body.starts_with(b"\xFE\xFF")
@@ -206,7 +206,7 @@ pub(crate) fn decode(body: &[u8]) -> Result<Cow<'_, str>, Fault> {
         }
         Some(name) => return Err(unsupported(shown(&name))),
     };
-    // Nearly every request is found valid by its bytes alone: U+FFFE and U+FFFF begin with EF.
+    // For nearly every request the bytes alone show that it is valid: U+FFFE and U+FFFF start with EF.
     if text.bytes().all(|byte| (byte >= b' ' && byte != 0xEF) || matches!(byte, b'\t' | b'\n' | b'\r')) {
         return Ok(text);
     }
@@ -216,7 +216,7 @@ pub(crate) fn decode(body: &[u8]) -> Result<Cow<'_, str>, Fault> {
     }
 }
 
-/// Whether XML 1.0 can carry this character.
+/// Whether XML 1.0 allows this character.
 pub(crate) fn is_xml_char(character: char) -> bool {
     matches!(character, '\t' | '\n' | '\r' | ' '..='\u{FFFD}' | '\u{10000}'..)
 }
@@ -225,13 +225,13 @@ fn is_name_char(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | ':' | '-' | '.') || !character.is_ascii()
 }
 
-/// A name from a request, cut to what a message needs.
+/// A name from a request, truncated for a message.
 pub(crate) fn shown(name: &str) -> &str {
     const SHOWN_BYTES: usize = 40;
     &name[..name.floor_char_boundary(SHOWN_BYTES)]
 }
 
-/// XML reads every line end as one line feed.
+/// Normalize every line end to one line feed, as XML requires.
 fn lines(text: Cow<'_, str>) -> Cow<'_, str> {
     if text.contains('\r') {
         return Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"));
@@ -240,7 +240,7 @@ fn lines(text: Cow<'_, str>) -> Cow<'_, str> {
 }
 
 fn declared_encoding(body: &[u8]) -> Option<String> {
-    /// A declaration is some 60 bytes; beyond this there is none.
+    /// A declaration is some 60 bytes; it is not searched beyond this.
     const DECLARATION_BYTES: usize = 256;
     let head = body.get(..body.len().min(DECLARATION_BYTES))?.strip_prefix(b"<?xml")?;
     let head = String::from_utf8_lossy(head);

@@ -1,10 +1,10 @@
-//! Values and faults as XML-RPC answers, written by hand into one string.
+//! XML-RPC writer of values and faults, directly into one string.
 //!
 //! Pure: no runtime, no file, no socket, no clock.
-//! Whole numbers of 32 bits are `<int>`, of 64 bits `<i8>`, above that decimal `<string>`; text which
-//! XML 1.0 cannot hold is `<base64>` of its UTF-8; numbers that are not finite are the strings `NaN`,
-//! `Infinity` and `-Infinity`.
-//! Not here: reading (`xmlrpc`).
+//! Whole numbers of 32 bits are `<int>`, of 64 bits `<i8>`, larger ones decimal `<string>`; text that XML 1.0
+//! cannot represent is `<base64>` of its UTF-8; numbers that are not finite are the strings `NaN`, `Infinity`
+//! and `-Infinity`.
+//! Not here: parsing (`xmlrpc`).
 
 use crate::codec;
 use crate::codec::plain::plain_len;
@@ -15,13 +15,13 @@ use data_encoding::BASE64;
 use std::fmt::{Display, Write};
 use wire::query::Integers;
 
-/// The text before the value in the answer to a successful call.
+/// Text before the value in the answer to a successful call.
 pub(crate) const ANSWER_BEGINS: &str =
     "<?xml version=\"1.0\" encoding=\"UTF-8\"?><methodResponse><params><param>";
-/// The text after it.
+/// Text after that value.
 pub(crate) const ANSWER_ENDS: &str = "</param></params></methodResponse>";
 
-/// The answer to a call that succeeded.
+/// Write the answer to a call that succeeded.
 #[must_use]
 pub fn write_answer(value: &Value) -> String {
     let mut out = String::with_capacity(256);
@@ -31,7 +31,7 @@ pub fn write_answer(value: &Value) -> String {
     out
 }
 
-/// The answer to a call that failed.
+/// Write the answer to a call that failed.
 #[must_use]
 pub fn write_fault(fault: &Fault) -> String {
     let mut out = String::with_capacity(384);
@@ -41,7 +41,7 @@ pub fn write_fault(fault: &Fault) -> String {
     out
 }
 
-/// A fault as the structure that XML-RPC gives it.
+/// The structure of a fault in XML-RPC.
 pub(crate) fn fault_value(fault: &Fault) -> Value {
     Value::Struct(vec![
         (Name::Borrowed("faultCode"), Value::from(fault.code)),
@@ -49,21 +49,22 @@ pub(crate) fn fault_value(fault: &Fault) -> Value {
     ])
 }
 
-/// Appends `<value>…</value>`.
+/// Append `<value>…</value>`.
 pub fn write_value(out: &mut String, value: &Value) {
     value.write_to(&mut Sink::new(out, Integers::Number));
 }
 
-/// What has a meaning in a text, beside control characters; with the byte that characters begin with which XML does not have.
+/// Characters that must be escaped, besides control characters; 0xEF is the first byte of the characters that
+/// XML does not allow.
 const SPECIAL: [u8; 4] = [b'&', b'<', b'>', 0xEF];
 
-/// The tags around a value of each kind.
+/// Tags around a value of each kind.
 const BOOLEAN: (&str, &str) = ("<value><boolean>", "</boolean></value>");
 const INT: (&str, &str) = ("<value><int>", "</int></value>");
 const I8: (&str, &str) = ("<value><i8>", "</i8></value>");
 const STRING: (&str, &str) = ("<value><string>", "</string></value>");
 
-/// Appends what it is given.
+/// Sink that appends XML-RPC to a string.
 #[derive(Debug)]
 pub struct Sink<'a> {
     out: &'a mut String,
@@ -71,7 +72,7 @@ pub struct Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    /// To `out`, with integers that not every reader can hold as `integers` says.
+    /// Append to `out`; integers that not every client can represent are written as `integers` says.
     pub fn new(out: &'a mut String, integers: Integers) -> Sink<'a> {
         Sink { out, integers }
     }
@@ -103,7 +104,7 @@ impl codec::Sink for Sink<'_> {
             _ if XML_INTEGERS.contains(&value) => self.whole(INT, value),
             Integers::Number => self.whole(I8, value),
             Integers::Text => self.whole(STRING, value),
-            #[allow(clippy::cast_precision_loss)] // what "double" asks for
+            #[allow(clippy::cast_precision_loss)] // `double` was requested
             Integers::Double => self.double(value as f64),
         }
     }
@@ -111,9 +112,9 @@ impl codec::Sink for Sink<'_> {
     fn uint(&mut self, value: u64) {
         match (i64::try_from(value), self.integers) {
             (Ok(value), _) => self.int(value),
-            // Beyond what `<i8>` holds: its digits as text.
+            // Beyond the range of `<i8>`: its digits as text.
             (Err(_), Integers::Number | Integers::Text) => self.whole(STRING, value),
-            #[allow(clippy::cast_precision_loss)] // what "double" asks for
+            #[allow(clippy::cast_precision_loss)] // `double` was requested
             (Err(_), Integers::Double) => self.double(value as f64),
         }
     }
@@ -125,10 +126,10 @@ impl codec::Sink for Sink<'_> {
         self.out.push_str("<value><double>");
         let before = self.out.len();
         codec::write_double(self.out, value, "");
-        // XML-RPC has no exponents, and nor has what Rust itself writes.
+        // XML-RPC has no exponents, and Rust's own formatting writes none.
         if self.out[before..].contains('e') {
             self.out.truncate(before);
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(self.out, "{value}");
         }
         self.out.push_str("</double></value>");
@@ -148,7 +149,7 @@ impl codec::Sink for Sink<'_> {
         let before = self.out.len();
         self.out.push_str(STRING.0);
         let start = self.out.len();
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(self.out, "{value}");
         let text = &self.out[start..];
         if plain_len(text.as_bytes(), SPECIAL) < text.len() {
@@ -201,7 +202,7 @@ impl codec::Sink for Sink<'_> {
     }
 }
 
-/// The text of a number that is not finite.
+/// Text of a number that is not finite.
 pub(crate) fn not_finite(number: f64) -> &'static str {
     if number.is_nan() {
         "NaN"
@@ -212,7 +213,7 @@ pub(crate) fn not_finite(number: f64) -> &'static str {
     }
 }
 
-/// Appends the name of a member; what XML cannot hold is replaced.
+/// Append the name of a member; characters that XML does not allow are replaced.
 pub(crate) fn write_name(out: &mut String, name: &str) {
     if !escape(out, name) {
         let replaced = name.replace(|character| !is_xml_char(character), "\u{FFFD}");
@@ -226,8 +227,8 @@ fn write_bytes(out: &mut String, bytes: &[u8]) {
     out.push_str("</base64>");
 }
 
-/// Appends `text` with markup escaped; `false`, with nothing appended, if XML cannot hold it. Carriage
-/// returns are written as references, for a reader would turn them into line feeds.
+/// Append `text` with markup escaped. Returns `false`, with nothing appended, if XML cannot represent it.
+/// Carriage returns are written as references, because a parser would turn them into line feeds.
 fn escape(out: &mut String, text: &str) -> bool {
     let before = out.len();
     let (bytes, mut copied) = (text.as_bytes(), 0);

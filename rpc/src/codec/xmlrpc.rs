@@ -1,4 +1,4 @@
-//! XML-RPC: the bytes of a request as a call.
+//! XML-RPC parser: the bytes of a request to a call.
 //!
 //! Pure: no runtime, no file, no socket, no clock.
 //! ```xml
@@ -6,7 +6,8 @@
 //!   <member><name>limit</name><value><int>10</int></value></member>
 //! </struct></value></param></params></methodCall>
 //! ```
-//! Reading is strict: one root, every element where it belongs, no member twice, no text between elements.
+//! Parsing is strict: one root, every element where it belongs, no duplicate member, no text between
+//! elements.
 //! Not here: decoding and limits (`xml_tokens`), scalar texts (`xml_scalars`), answers (`xml_writer`), HTTP
 //! (`http::router`).
 
@@ -16,20 +17,20 @@ use crate::codec::xml_tokens::{Token, Tokens, decode, shown};
 use crate::fault::Fault;
 use crate::limits::Limits;
 
-/// One call, as it was asked for.
+/// A call as requested.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// The method.
+    /// Name of the method.
     pub name: String,
-    /// Its parameters in order; our methods take none or one.
+    /// Parameters in order; the methods of visperf take none or one.
     pub params: Vec<Value>,
 }
 
-/// Reads a request.
+/// Parse a request.
 ///
 /// # Errors
-/// A fault that says what was expected and found, and near which byte. It repeats no more of the request
-/// than a tag name.
+/// A fault that says what was expected and found, and near which byte. It repeats no more of the request than
+/// a tag name.
 pub fn parse_call(body: &[u8], limits: &Limits) -> Result<Call, Fault> {
     if body.len() > limits.body_bytes {
         return Err(too_large(limits.body_bytes));
@@ -44,7 +45,7 @@ pub fn parse_call(body: &[u8], limits: &Limits) -> Result<Call, Fault> {
     Ok(call)
 }
 
-/// The fault of a request above its limit.
+/// Fault of a request that exceeds a limit.
 pub(crate) fn too_large(at_most: usize) -> Fault {
     Fault::new(wire::fault::TOO_LARGE, format!("expected a body of at most {at_most} bytes, found more"))
 }
@@ -82,7 +83,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The inside of `<value>` and its end tag.
+    /// Parse the content of `<value>` and its end tag.
     fn value(&mut self) -> Result<Value, Fault> {
         let mut text = String::new();
         loop {
@@ -103,7 +104,7 @@ impl<'a> Reading<'a> {
     }
 
     fn typed(&mut self, tag: &str) -> Result<Value, Fault> {
-        // Apache's extensions are the same types under a prefix.
+        // Apache's extensions are the same types with a prefix.
         let element = tag.strip_prefix("ex:").unwrap_or(tag);
         match element {
             "string" => Ok(Value::Text(self.text("string")?)),
@@ -153,7 +154,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The next token that is not white space between elements.
+    /// The next token, skipping white space between elements.
     fn element(&mut self, expected: &str) -> Result<Token<'a>, Fault> {
         loop {
             match self.tokens.next()? {
@@ -171,7 +172,7 @@ impl<'a> Reading<'a> {
         Err(self.tokens.unexpected(&format!("<{tag}>"), "none"))
     }
 
-    /// Whether `tag` opens here; if not, the element around it has just closed.
+    /// Whether `tag` starts here; if not, the element around it has just ended.
     fn opens(&mut self, tag: &str) -> Result<bool, Fault> {
         match self.element(&format!("<{tag}>"))? {
             Token::Open(found) if found == tag => Ok(true),
@@ -193,7 +194,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The text up to the end tag of `tag`.
+    /// Read the text up to the end tag of `tag`.
     fn text(&mut self, tag: &str) -> Result<String, Fault> {
         let mut text = String::new();
         loop {
@@ -211,7 +212,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// A name that two members have.
+/// A name that two members share.
 pub(crate) fn duplicate(members: &[(Name, Value)]) -> Option<&str> {
     let mut names: Vec<&str> = members.iter().map(|(name, _)| &**name).collect();
     names.sort_unstable();

@@ -1,14 +1,15 @@
-//! Blocking pool: work of a method that may block, such as reading files or asking the system for names.
+//! Blocking pool: runs work that may block, such as reading files or resolving names.
 //!
-//! Rule: it runs on threads of its own, so many at a time; others wait for their turn in the order in which they came. What waits
-//! delays only its own callers, and a permit is returned when the work is done, also if its caller has gone.
-//! Not here: how long an asker waits (`dispatch`).
+//! Rule: the work runs on threads of its own, a limited number at a time; further work is queued first in,
+//! first out. Queued work delays only its own callers, and a permit is returned when the work is done, even
+//! if its caller is gone.
+//! Not here: the timeout of the caller (`dispatcher`).
 
 use crate::fault::Fault;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Threads for work of one kind.
+/// Pool of threads for one kind of work.
 #[derive(Clone, Debug)]
 pub struct BlockingPool {
     what: &'static str,
@@ -16,16 +17,16 @@ pub struct BlockingPool {
 }
 
 impl BlockingPool {
-    /// For work that is called `what` ("reading the journal"), `at_once` pieces of it at a time.
+    /// Create a pool for the work `what` ("reading the journal"), `at_once` pieces of it at a time.
     #[must_use]
     pub fn new(what: &'static str, at_once: usize) -> BlockingPool {
         BlockingPool { what, turns: Arc::new(Semaphore::new(at_once)) }
     }
 
-    /// What `work` gives.
+    /// Run `work` and return its result.
     ///
     /// # Errors
-    /// What `work` refuses; an internal fault if it panics, or the daemon ends first.
+    /// The fault of `work`; an internal fault if it panics, or if the daemon ends first.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
@@ -61,7 +62,7 @@ mod tests {
             .await
         });
         has_begun.await.expect("it begins");
-        // This thread goes on though it is the only one; the asker that goes leaves the turn taken.
+        // The blocked work holds the only thread; aborting its caller does not release the permit.
         blocked.abort();
         let second = apart.run(|| Ok(2));
         tokio::pin!(second);

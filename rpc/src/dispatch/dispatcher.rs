@@ -1,7 +1,7 @@
-//! Runs one call: finds the method, checks what was given, waits for the answer no longer than allowed.
+//! Dispatcher: finds the method of a call, checks the parameters, and waits for the answer with a timeout.
 //!
-//! Invariant: a handler that panics or never ends costs its caller a fault and the daemon nothing else.
-//! Not here: how a call was read or its answer is written (`codec`).
+//! Invariant: a handler that panics or never ends costs its caller a fault and the daemon nothing else. Not
+//! here: parsing a call and writing its answer (`codec`).
 
 use super::openapi;
 use crate::codec::json;
@@ -31,26 +31,26 @@ pub struct Dispatcher {
     pub(crate) registry: Registry,
     pub(crate) limits: Limits,
     pub(crate) statistics: Arc<Statistics>,
-    /// Written when it is first asked for.
+    /// OpenAPI document, built when it is first requested.
     openapi: OnceLock<Bytes>,
 }
 
-/// The caller of a call, and its scope.
+/// Caller and scope of a call.
 type Whose<'a> = (&'a Caller, &'a Scope);
 
-/// As what an answer is wanted.
+/// Requested form of an answer.
 #[derive(Clone, Copy)]
 enum Wanted {
-    /// As a value with all bits of its integers.
+    /// A value with all bits of its integers.
     Value,
-    /// As a client reads it: a document, or a value whose integers are as the call says.
+    /// For a client of this daemon: a document, or a value whose integers have the requested form.
     Of(Syntax),
-    /// For a client of another daemon, which has read what that wants.
+    /// For a client of another daemon, which has parsed the request.
     Handed(Form),
 }
 
 impl Wanted {
-    /// The form of a document, where the call says `integers`.
+    /// Form of a document, given the `integers` of the call.
     fn form(self, integers: Integers) -> Option<Form> {
         match self {
             Wanted::Value => None,
@@ -59,7 +59,7 @@ impl Wanted {
         }
     }
 
-    /// `value` as it is wanted.
+    /// Convert the integers of `value` to the requested form.
     fn shaped(self, value: Value, integers: Integers) -> Value {
         match self.form(integers) {
             None => value,
@@ -68,7 +68,7 @@ impl Wanted {
     }
 }
 
-/// Takes a call out of the count of those in work when it ends, however it ends.
+/// Guard that decrements the number of running calls at the end of a call.
 struct InWork<'a>(&'a Statistics);
 
 impl Drop for InWork<'_> {
@@ -78,13 +78,13 @@ impl Drop for InWork<'_> {
 }
 
 impl Dispatcher {
-    /// The methods of `registry`, within `limits`; `statistics` counts.
+    /// Create a dispatcher for the methods of `registry`, within `limits`; `statistics` counts the calls.
     #[must_use]
     pub fn new(registry: Registry, limits: Limits, statistics: Arc<Statistics>) -> Dispatcher {
         Dispatcher { registry, limits, statistics, openapi: OnceLock::new() }
     }
 
-    /// What can be called, as an OpenAPI document.
+    /// OpenAPI document of the methods.
     pub(crate) fn openapi(&self) -> Bytes {
         let write = || {
             let document = openapi::document(env!("CARGO_PKG_VERSION"), self.registry.declarations());
@@ -93,10 +93,11 @@ impl Dispatcher {
         self.openapi.get_or_init(write).clone()
     }
 
-    /// Calls `name` for another daemon, with named parameters and every integer as it is.
+    /// Call `name` for another daemon, with named parameters and unchanged integers.
     ///
     /// # Errors
-    /// The fault, as a client would get it; a method that changes anything by its caller's word is not called.
+    /// The fault, as a client would receive it; a method that changes anything on its caller's word alone is
+    /// not called.
     pub async fn call_for(
         &self,
         caller: &Caller,
@@ -106,11 +107,11 @@ impl Dispatcher {
         self.call_within(Scope::OPEN, caller, name, params, None).await?.value()
     }
 
-    /// As [`Dispatcher::call_for`], as far as `scope` allows; for a client of that daemon, where `form` is named: a document in
-    /// that, or a value of which one is to be written.
+    /// As [`Dispatcher::call_for`], restricted by `scope`. For a client of that daemon, `form` names the form
+    /// of the document to return; a value may be returned instead.
     ///
     /// # Errors
-    /// As [`Dispatcher::call_for`], and where the scope says no.
+    /// As [`Dispatcher::call_for`], and if the scope refuses the call.
     pub async fn call_within(
         &self,
         scope: &Scope,
@@ -129,8 +130,8 @@ impl Dispatcher {
         self.in_time(time_left, run).await
     }
 
-    /// Calls `name` with what the request gave, as far as `scope` allows; the answer is for a client that reads `syntax`: integers that
-    /// such a client may not hold come as the call asked.
+    /// Call `name` with the parameters of a request, restricted by `scope`. The answer is for a client that
+    /// reads `syntax`: integers that such a client may not represent have the form that the call requests.
     pub(crate) async fn call(
         &self,
         scope: &Scope,
@@ -143,7 +144,8 @@ impl Dispatcher {
             .await
     }
 
-    /// The same within `time`, for clients that read JSON, act on behalf of one viewer and were each authorized before.
+    /// As `call`, with the timeout `time`: for the JSON streams of one viewer, whose clients were authorized
+    /// before.
     pub(crate) async fn call_for_all(
         &self,
         viewer: Viewer,
@@ -197,7 +199,7 @@ impl Dispatcher {
         })
     }
 
-    /// One call that holds no others, and how it wants its integers.
+    /// Run one call that is not a multicall. Returns the answer with the requested form of its integers.
     async fn one(
         &self,
         (caller, scope): Whose<'_>,
@@ -229,7 +231,7 @@ impl Dispatcher {
         Ok((self.caught(name, answer).await?, integers))
     }
 
-    /// The answer of another daemon, if the call is for one.
+    /// The answer of another daemon; `None` if the call is for this one.
     fn elsewhere(
         &self,
         caller: &Caller,
@@ -262,7 +264,7 @@ impl Dispatcher {
         Ok(Value::Array(answers))
     }
 
-    /// One call of a multicall. Its answer is part of one document with others, so it is not encoded itself.
+    /// Run one call of a multicall. Its answer becomes part of a larger document, so it is not encoded here.
     async fn inner(
         &self,
         whose: Whose<'_>,
@@ -275,7 +277,7 @@ impl Dispatcher {
         Ok(wanted.shaped(answer.value()?, integers))
     }
 
-    /// Waits for a handler, and turns its panic into a fault.
+    /// Wait for a handler, and turn its panic into a fault.
     async fn caught(
         &self,
         name: &str,
@@ -283,7 +285,7 @@ impl Dispatcher {
     ) -> Result<Answered, Fault> {
         let mut answer = pin!(answer);
         poll_fn(|context| {
-            // A handler that panicked is dropped and never polled again, so nothing sees its broken state.
+            // A handler that panicked is dropped and never polled again, so its broken state is not used.
             match catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(context))) {
                 Ok(polled) => polled,
                 Err(_) => Poll::Ready(Err(self.panicked(name))),
@@ -299,7 +301,7 @@ impl Dispatcher {
     }
 }
 
-/// The fault of an answer above its limit.
+/// Fault of an answer that exceeds its limit.
 pub(crate) fn too_large(at_most: usize) -> Fault {
     Fault::new(
         fault::TOO_LARGE,
@@ -307,7 +309,7 @@ pub(crate) fn too_large(at_most: usize) -> Fault {
     )
 }
 
-/// What was given for a method that is not called yet, and what it holds that it may be.
+/// Check the parameters for a method that is not called yet. Returns them with the permit of the call.
 pub(crate) fn checked(
     method: &Method,
     arguments: Vec<Value>,
@@ -331,8 +333,8 @@ fn check(
     Params::check(&declaration.parameters, given, now())
 }
 
-/// The calendar's time, from which spans such as `1h` are counted back.
-#[allow(clippy::disallowed_methods)] // This is the shell that reads it.
+/// Calendar time; spans such as `1h` are relative to it.
+#[allow(clippy::disallowed_methods)] // This is the shell that reads the clock.
 pub(crate) fn now() -> Time {
     Time::from(std::time::SystemTime::now())
 }

@@ -1,14 +1,15 @@
-//! Answers as documents: written once, by the daemon that knows them, and handed on as bytes.
+//! Encoded answers: documents that the answering daemon writes once and other daemons forward as bytes.
 //!
 //! ```text
-//! client ─ question ─▶ door ─ question, form ─▶ representative ─ question, form ─▶ host: writes
+//! client ─ call ─▶ proxy ─ call, form ─▶ representative ─ call, form ─▶ host: encodes
 //!        ◀─ document ─      ◀─ document ─────                  ◀─ document ──
 //! ```
 //!
 //! Pure: no runtime, no file, no socket, no clock.
-//! Rule: only the answer to a whole call is handed on so. What another daemon wrote is never put into a document beside
-//! what others wrote: the calls of a multicall are answered by values, written where they meet.
-//! Not here: what a document looks like (`json`, `xml_writer`), writing one without values before it (`codec::Items`).
+//! Rule: only the answer to a whole call is forwarded as bytes, and never merged into a document with other
+//! answers: the calls of a multicall return values, which are encoded together.
+//! Not here: the syntax of a document (`json`, `xml_writer`), encoding without an intermediate value
+//! (`codec::Items`).
 
 use crate::codec::value::Value;
 use crate::codec::{self, json};
@@ -19,26 +20,26 @@ use std::future::Future;
 use std::pin::Pin;
 use wire::query::Form;
 
-/// What a call was answered with.
+/// Answer to a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answered {
     /// A value.
     Value(Value),
-    /// A document in the requested form, as the daemon that knows the answer wrote it.
+    /// A document in the requested form, as the answering daemon encoded it.
     Written(Bytes),
 }
 
-/// The future of an answer that may be a document.
+/// Future of an answer that may be a document.
 pub type Answering = Pin<Box<dyn Future<Output = Result<Answered, Fault>> + Send>>;
 
-/// The future of an answer that is a value.
+/// Future of an answer that is a value.
 #[must_use]
 pub fn valued(answer: Answer) -> Answering {
     Box::pin(async move { answer.await.map(Answered::Value) })
 }
 
 impl Answered {
-    /// The value, of a call that asked for one.
+    /// The value, if the call requested one.
     ///
     /// # Errors
     /// If it is a document.
@@ -51,7 +52,7 @@ impl Answered {
 }
 
 impl Answered {
-    /// As JSON.
+    /// The answer as JSON.
     pub(crate) fn into_json(self) -> Bytes {
         match self {
             Answered::Value(value) => json::write_answer(&value).into(),
@@ -60,7 +61,7 @@ impl Answered {
     }
 }
 
-/// The document of an answer.
+/// Encode the document of an answer.
 #[must_use]
 pub fn document(form: Form, value: &Value) -> String {
     codec::document_of_value(form, value)

@@ -1,4 +1,4 @@
-//! The help of a method for people: what `system.methodHelp` answers.
+//! Help text of a method: the answer of `system.methodHelp`.
 //!
 //! Pure: no runtime, no file, no socket, no clock.
 
@@ -6,7 +6,7 @@ use crate::dispatch::method::Declaration;
 use crate::dispatch::params::{BIG_INTEGERS, Parameter, Type};
 
 impl Declaration {
-    /// The help text of `system.methodHelp`.
+    /// Format the help text.
     pub(crate) fn help(&self) -> String {
         let mut help = format!("{}\n", self.summary);
         if !self.details.is_empty() {
@@ -26,7 +26,7 @@ impl Declaration {
     }
 }
 
-/// A line for each, those of structures within it indented.
+/// Append one line per parameter; those of structures are indented.
 fn add_parameters(parameters: &[Parameter], depth: usize, help: &mut String) {
     for parameter in parameters {
         help.push_str(&format!("{}{}: ", "  ".repeat(depth), parameter.name));

@@ -1,8 +1,8 @@
-//! The `system.` methods: what can be called here, and several calls in one.
+//! The `system.` methods: introspection, and several calls in one.
 //!
-//! Pure: no runtime, no file, no socket, no clock. The answers depend on the registry alone;
-//! `system.multicall` is run by `dispatch`, which has the handlers.
-//! Not here: the `/` page and the JSON list (`http::routes`).
+//! Pure: no runtime, no file, no socket, no clock. The answers depend only on the registry;
+//! `system.multicall` is run by `dispatcher`, which has the handlers.
+//! Not here: the `/` page and the JSON list (`http::router`).
 
 use crate::codec::value::Value;
 use crate::codec::xml_writer;
@@ -10,7 +10,7 @@ use crate::dispatch::method::{Declaration, Handler, Method, Reading, Registry};
 use crate::dispatch::params::{Parameter, Params, Type};
 use crate::fault::Fault;
 
-/// Which of the `system.` methods.
+/// One of the `system.` methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Introspection {
     ListMethods,
@@ -20,7 +20,7 @@ pub(crate) enum Introspection {
     Multicall,
 }
 
-/// The name of the method that holds other calls.
+/// Name of the method that runs several calls.
 pub(crate) const MULTICALL: &str = "system.multicall";
 
 /// One call inside a multicall.
@@ -89,7 +89,7 @@ pub(crate) fn methods() -> Vec<Method> {
     .collect()
 }
 
-/// Answers every `system.` method but the multicall.
+/// Answer any `system.` method except the multicall.
 pub(crate) fn answer(which: Introspection, registry: &Registry, params: &Params) -> Result<Value, Fault> {
     match which {
         Introspection::ListMethods => Ok(Value::array(registry.names())),
@@ -100,7 +100,7 @@ pub(crate) fn answer(which: Introspection, registry: &Registry, params: &Params)
     }
 }
 
-/// The calls that a multicall asks for; each may be malformed for itself.
+/// Parse the calls of a multicall; each may be malformed independently.
 pub(crate) fn inner_calls(params: &Params, at_most: usize) -> Result<Vec<Result<Inner, Fault>>, Fault> {
     let calls = params.value("calls").and_then(Value::as_array).unwrap_or_default();
     if calls.len() > at_most {
@@ -141,7 +141,7 @@ fn inner_call(call: &Value) -> Result<Inner, Fault> {
     Ok(Inner { name: name.to_owned(), arguments })
 }
 
-/// The answer to one call inside a multicall.
+/// Answer to one call inside a multicall.
 pub(crate) fn inner_answer(answer: Result<Value, Fault>) -> Value {
     match answer {
         Ok(value) => Value::Array(vec![value]),
@@ -164,7 +164,7 @@ fn signature(declaration: &Declaration) -> Value {
         Type::Flag => "boolean",
         Type::Choices(_) | Type::Texts | Type::Array => "array",
         Type::Struct | Type::Fields(_) => "struct",
-        // XML-RPC has no name for it; introspecting clients take this word as no promise.
+        // XML-RPC has no type for it; introspecting clients accept this word.
         Type::Any => "undef",
     };
     let mut forms = Vec::new();
@@ -197,7 +197,7 @@ fn capabilities() -> Value {
     ])
 }
 
-/// The list of all methods with their summaries, for `GET /api/v1`.
+/// List of all methods with their summaries, for `GET /api/v1`.
 pub(crate) fn listing(registry: &Registry) -> Value {
     let method = |declaration: &Declaration| {
         let parameters = declaration.parameters.iter().map(|parameter| {

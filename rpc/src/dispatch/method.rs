@@ -1,8 +1,9 @@
-//! The methods of a daemon: what each is called, takes and gives, and the handler that answers it.
+//! Methods of a daemon: declaration of the name, parameters and result, and the handler.
 //!
 //! A daemon fills one [`Registry`]; several daemons in one process merge theirs.
 //! Invariant: a name is registered once; names under `system.` belong to `introspection`.
-//! Not here: how a call arrives (`server`), is checked (`params`) or is run (`dispatch`).
+//! Not here: the transport of a call (`http`), the check of its parameters (`params`), running it
+//! (`dispatcher`).
 
 use crate::codec::value::{Name, Value};
 use crate::dispatch::encoded_answer::{Answered, Answering};
@@ -17,16 +18,16 @@ use std::future::Future;
 use std::pin::Pin;
 use wire::query::Form;
 
-/// The name in a query that asks for answer after answer; no method has a parameter of this name.
+/// Query parameter that requests a stream; no method has a parameter of this name.
 pub(crate) const FOLLOW: &str = "follow";
 
-/// The type of what is followed.
+/// Content type of a stream.
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 
-/// What a handler gives back while it works.
+/// Future returned by a handler.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Value, Fault>> + Send>>;
 
-/// Why a registry refuses a method. These are mistakes of a program, not of its user.
+/// Why a registry refuses a method. These are errors in the program, not of its user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -36,22 +37,22 @@ pub enum Error {
     /// Not of the form `word.word`.
     #[error("expected a method name such as sensor.events, at most 64 bytes, outside system., found {0:?}")]
     Name(String),
-    /// Two parameters have one name, or one has the name that every method has.
+    /// Two parameters have the same name, or one has a built-in name.
     #[error(
         "expected each parameter of {method} once, found {parameter} twice (big_integers and follow are built in)"
     )]
     DuplicateParameter {
-        /// The method.
+        /// Name of the method.
         method: String,
-        /// The parameter.
+        /// Name of the parameter.
         parameter: String,
     },
-    /// A path is there twice, or its method does not only read.
+    /// A path is registered twice, or its method does not only read.
     #[error("expected the path {path} once, for a method that only reads, found it twice or for {method}")]
     Path {
-        /// The path.
+        /// The refused path.
         path: String,
-        /// The method.
+        /// Name of the method.
         method: String,
     },
 }
@@ -68,30 +69,31 @@ pub struct Declaration {
     pub(crate) positional: Option<&'static str>,
     pub(crate) result_type: &'static str,
     pub(crate) result_help: Name,
-    /// The types of which it was declared, if it was.
+    /// The Rust types of parameters and answer, for a method declared by them.
     pub(crate) typed: Option<Typed>,
 }
 
-/// Whether a call changes anything.
+/// What a call may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
     /// It only reads: HTTP GET may call it.
     Only,
-    /// It keeps something for the caller, and changes nothing for others: POST only, and other daemons may forward it.
+    /// It stores something for the caller, and changes nothing for others: POST only, and other daemons may
+    /// forward it.
     ForAsker,
     /// It may change something: POST only.
     Changes,
-    /// It changes something, and what it is given proves by itself who ordered it: POST only, and a daemon may call it
-    /// for another.
+    /// It changes something, and its parameters prove the origin of the order: POST only, and a daemon may
+    /// call it for another.
     Signed,
 }
 
-/// Whether another daemon may have to answer.
+/// Which daemon answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Located {
-    /// Whichever daemon is asked answers.
+    /// The daemon that receives the call.
     Here,
-    /// `domain` and `host` say which ([`crate::dispatch::forward`]).
+    /// The daemon that `domain` and `host` name ([`crate::dispatch::forward`]).
     Named,
 }
 
@@ -101,7 +103,7 @@ pub struct Method {
     pub(crate) handler: Handler,
 }
 
-/// Answers calls of one method: with a document only where a form is named.
+/// Handler of one method; it may return a document if a form is given.
 type Handling = dyn Fn(&Caller, Params, Option<Form>) -> Answering + Send + Sync;
 
 pub(crate) enum Handler {
@@ -110,7 +112,8 @@ pub(crate) enum Handler {
 }
 
 impl Declaration {
-    /// A method `daemon.word` with a summary of one line. It may change something until [`Self::reading`].
+    /// Declare a method `daemon.word` with a summary of one line. It may change something unless
+    /// [`Self::reading`] is called.
     #[must_use]
     pub fn new(name: &'static str, summary: impl Into<Name>) -> Declaration {
         Declaration {
@@ -127,7 +130,7 @@ impl Declaration {
         }
     }
 
-    /// Its name.
+    /// Name of the method.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
@@ -149,35 +152,38 @@ impl Declaration {
         self.parameters.iter().any(|known| known.name == parameter && matches!(known.kind, Type::Time))
     }
 
-    /// Whether it changes nothing for others by its caller's word alone, as [`crate::dispatch::permissions::Permissions::may`] receives it.
+    /// Whether it changes nothing for others on its caller's word alone, as
+    /// [`crate::dispatch::permissions::Permissions::may`] receives it.
     #[must_use]
     pub fn is_reading(&self) -> bool {
         self.reading != Reading::Changes
     }
 
-    /// It only reads, so GET may call it.
+    /// Declare that it only reads, so GET may call it.
     #[must_use]
     pub fn reading(mut self) -> Declaration {
         self.reading = Reading::Only;
         self
     }
 
-    /// It keeps something for the caller, and changes nothing for others: other daemons may forward it, though not by GET.
+    /// Declare that it stores something for the caller, and changes nothing for others: other daemons may
+    /// forward it, but not by GET.
     #[must_use]
     pub fn for_asker(mut self) -> Declaration {
         self.reading = Reading::ForAsker;
         self
     }
 
-    /// It changes something, and what it is given proves by itself who ordered it, whichever daemon forwards it.
+    /// Declare that it changes something, and that its parameters prove the origin of the order, whichever
+    /// daemon forwards it.
     #[must_use]
     pub fn signed(mut self) -> Declaration {
         self.reading = Reading::Signed;
         self
     }
 
-    /// It is about a domain, which the parameter `domain` names; whichever daemon is asked hands the call to the one
-    /// that can answer.
+    /// Declare that it is about a domain, named by the parameter `domain`; a daemon that cannot answer
+    /// forwards the call to one that can.
     #[must_use]
     pub fn of_domain(mut self) -> Declaration {
         self.located = Located::Named;
@@ -186,7 +192,8 @@ impl Declaration {
         self
     }
 
-    /// It is about a host of a domain, which `domain` and `host` name; likewise.
+    /// Declare that it is about a host of a domain, named by `host` and `domain`; calls are forwarded
+    /// likewise.
     #[must_use]
     pub fn of_host(mut self) -> Declaration {
         self = self.of_domain();
@@ -198,36 +205,36 @@ impl Declaration {
         self
     }
 
-    /// What else `system.methodHelp` says.
+    /// Set the details that `system.methodHelp` shows after the summary.
     #[must_use]
     pub fn details(mut self, details: impl Into<Name>) -> Declaration {
         self.details = details.into();
         self
     }
 
-    /// One more parameter.
+    /// Add a parameter.
     #[must_use]
     pub fn parameter(mut self, parameter: Parameter) -> Declaration {
         self.parameters.push(parameter);
         self
     }
 
-    /// A single value that is no structure is taken as this parameter (the `system.` methods of other
-    /// servers take theirs so).
+    /// Accept a single value that is not a structure as this parameter (as the `system.` methods of other
+    /// servers do).
     #[must_use]
     pub(crate) fn positional(mut self, parameter: &'static str) -> Declaration {
         self.positional = Some(parameter);
         self
     }
 
-    /// The XML-RPC type of the result (`struct` until said otherwise) and what is in it.
+    /// Set the XML-RPC type of the result (default `struct`) and its description.
     #[must_use]
     pub fn returns(mut self, result_type: &'static str, help: impl Into<Name>) -> Declaration {
         (self.result_type, self.result_help) = (result_type, help.into());
         self
     }
 
-    /// The method, answered by a future.
+    /// Set an asynchronous handler, which completes the method.
     #[must_use]
     pub fn handler<H, F>(self, handler: H) -> Method
     where
@@ -237,7 +244,7 @@ impl Declaration {
         self.handler_for(move |_, params| handler(params))
     }
 
-    /// Likewise, if the answer depends on the caller.
+    /// As [`Declaration::handler`], for an answer that depends on the caller.
     #[must_use]
     pub fn handler_for<H, F>(self, handler: H) -> Method
     where
@@ -251,7 +258,7 @@ impl Declaration {
         Method { declaration: self, handler: Handler::Daemon(Box::new(boxed)) }
     }
 
-    /// Likewise, where the answer may be written as a document at once: in the form that is named, if one is.
+    /// As [`Declaration::handler_for`], for an answer that may be encoded at once in the given form.
     #[must_use]
     pub fn handler_writing<H, F>(self, handler: H) -> Method
     where
@@ -262,7 +269,7 @@ impl Declaration {
         Method { declaration: self, handler: Handler::Daemon(Box::new(boxed)) }
     }
 
-    /// The method, answered at once. The handler runs on a runtime thread and must not block.
+    /// Set a synchronous handler. It runs on a runtime thread and must not block.
     #[must_use]
     pub fn handler_now<H>(self, handler: H) -> Method
     where
@@ -272,10 +279,10 @@ impl Declaration {
     }
 }
 
-/// The methods that one address answers.
+/// The methods of one listener.
 pub struct Registry {
     methods: BTreeMap<&'static str, Method>,
-    /// Paths that answer GET as a method does.
+    /// Paths at which GET calls a method.
     paths: BTreeMap<&'static str, &'static str>,
     elsewhere: Option<Box<dyn Forward>>,
 }
@@ -287,7 +294,7 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// A registry with the `system.` methods only.
+    /// Create a registry with only the `system.` methods.
     #[must_use]
     pub fn new() -> Registry {
         let methods = crate::dispatch::introspection::methods();
@@ -295,7 +302,7 @@ impl Registry {
         Registry { methods, paths: BTreeMap::new(), elsewhere: None }
     }
 
-    /// From now on calls of [`Declaration::of_domain`] methods are forwarded by `elsewhere`.
+    /// Set the forwarder for calls of [`Declaration::of_domain`] methods.
     pub fn set_elsewhere(&mut self, elsewhere: Box<dyn Forward>) {
         self.elsewhere = Some(elsewhere);
     }
@@ -304,7 +311,7 @@ impl Registry {
         self.elsewhere.as_deref()
     }
 
-    /// Adds a method.
+    /// Add a method.
     ///
     /// # Errors
     /// If its name is taken, malformed or reserved, or a parameter is declared twice; nothing is added then.
@@ -327,8 +334,8 @@ impl Registry {
         Ok(())
     }
 
-    /// From now on GET of `path` answers what the reading method `name` answers, as JSON, for programs that
-    /// expect their own path.
+    /// Register `path`: a GET of it calls the read method `name` and returns JSON, for programs that expect a
+    /// path of their own.
     ///
     /// # Errors
     /// If the path is taken, or there is no such method that only reads; nothing is added then.
@@ -341,12 +348,12 @@ impl Registry {
         Ok(())
     }
 
-    /// The paths of [`Registry::add_path`] and their methods, by path.
+    /// The paths of [`Registry::add_path`] and their methods, sorted by path.
     pub fn paths(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.paths.iter().map(|(path, name)| (*path, *name))
     }
 
-    /// Adds every method and path of another daemon.
+    /// Add every method and path of another registry.
     ///
     /// # Errors
     /// If a name is taken; nothing is added then.
@@ -364,7 +371,7 @@ impl Registry {
         Ok(())
     }
 
-    /// The names of all methods, sorted.
+    /// Names of all methods, sorted.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.methods.keys().copied()
     }
@@ -378,7 +385,7 @@ impl Registry {
     }
 }
 
-/// Whether a path is none of the query interface's own, and a literal one for the router.
+/// Whether a path is free: not one of the query interface's own, and without patterns of the router.
 fn is_free(path: &str) -> bool {
     let is_own = ["/", "/RPC2", "/RPC2/", "/api/v1", "/api/v1/", "/api/v1/openapi.json"].contains(&path);
     let is_method = path.strip_prefix("/api/v1/").is_some_and(is_name);

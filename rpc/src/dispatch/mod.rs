@@ -1,9 +1,9 @@
-//! Calls: the methods of a daemon, their parameters, permissions, and how one call is run.
+//! Dispatch of calls: the methods of a daemon, their parameters, permissions, and running one call.
 //!
 //! ```text
 //! call ─▶ dispatcher: method, params, scope ─▶ elsewhere, for another daemon ─▶ handler ─▶ written: a value or a document
 //! ```
-//! Not here: how a call is read and its answer written (`codec`), calls whose answers go on (`stream`), HTTP (`http`).
+//! Not here: parsing a call and writing its answer (`codec`), streams (`stream`), HTTP (`http`).
 
 pub mod blocking_pool;
 pub mod encoded_answer;

@@ -1,7 +1,8 @@
-//! What can be called, as an OpenAPI 3.1 document (<https://spec.openapis.org/oas/v3.1.0>): `GET /api/v1/openapi.json`.
+//! OpenAPI 3.1 document of the methods (<https://spec.openapis.org/oas/v3.1.0>): `GET /api/v1/openapi.json`.
 //!
 //! Pure: no runtime, no file, no socket, no clock.
-//! Rule: all that it says of a method comes of the method's declaration, and so of the types of its parameters and answer.
+//! Rule: everything about a method comes from its declaration, and so from the types of its parameters and
+//! answer.
 //! Not here: the schemas of types (`schema`).
 
 use crate::dispatch::method::{Declaration, Reading};
@@ -11,14 +12,14 @@ use crate::dispatch::schema::{self, Answers};
 use serde_json::{Map, Value as Json, json};
 use wire::fault;
 
-/// Where components are in the document.
+/// Location of components in the document.
 const RESPONSES: &str = "#/components/responses/";
 const DESCRIPTION: &str = "Every method is called by POST with its parameters as a JSON object, one that only reads by GET as well. The same \
     methods are called by XML-RPC at /RPC2. A field without a value is left out. Times are seconds since 1970-01-01T00:00:00Z, lengths of time are \
     seconds; as parameters they may also be text (RFC 3339, `1h`). Numbers that JSON has not are the texts NaN, Infinity and -Infinity. Fields that \
     are not listed are those of a later version, or former names of fields that are.";
 
-/// The document of these methods.
+/// Build the document of these methods.
 #[must_use]
 pub fn document<'a>(version: &str, declarations: impl IntoIterator<Item = &'a Declaration>) -> Json {
     let mut answers = Answers::default();
@@ -150,7 +151,7 @@ fn operation(verb: &str, declaration: &Declaration, answer: &Json) -> Json {
     })
 }
 
-/// The schemas of its parameters, by their names.
+/// Schemas of its parameters, by name.
 fn properties(declaration: &Declaration) -> Map<String, Json> {
     let typed =
         declaration.typed.as_ref().map(|typed| schema::present_fields(schema::tidy((typed.params)())));
@@ -164,7 +165,7 @@ fn properties(declaration: &Declaration) -> Map<String, Json> {
     declaration.parameters.iter().map(schema).collect()
 }
 
-/// The schema of a parameter without a Rust type.
+/// Schema of a parameter without a Rust type.
 fn of_kind(kind: &Type) -> Json {
     match kind {
         Type::Text => json!({ "type": "string" }),
@@ -189,7 +190,7 @@ fn big_integers() -> Json {
     })
 }
 
-/// The schema of an answer without a Rust type: those of `system.*`.
+/// Schema of an answer without a Rust type: those of `system.*`.
 fn untyped(declaration: &Declaration) -> Json {
     let mut schema = match declaration.result_type {
         "array" => json!({ "type": "array", "items": {} }),

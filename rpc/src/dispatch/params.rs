@@ -1,11 +1,12 @@
-//! What a method accepts, and the parameters of one call after they were checked against that.
+//! Parameters of methods: their declaration, and the checked parameters of one call.
 //!
-//! Pure: no runtime, no file, no socket, no clock; the caller passes `now`, from which spans such as `1h` are counted back.
-//! A method takes nothing or one structure of named parameters. A value arrives as XML-RPC, JSON or text of
-//! a query string; [`Type::admit`] turns each of these forms into one, so a handler sees no difference.
+//! Pure: no runtime, no file, no socket, no clock; the caller passes `now`, to which spans such as `1h` are
+//! relative.
+//! A method takes nothing or one structure of named parameters. A value arrives as XML-RPC, JSON or text of a
+//! query string; [`Type::admit`] converts all forms to one, so a handler sees no difference.
 //! Invariant: the [`Params`] a handler sees hold only declared names, each once, each of its declared type
 //! and range, defaults filled in.
-//! Not here: which methods there are (`method`), what a value of each type is (`types`).
+//! Not here: the methods (`method`), the types of values (`types`).
 
 mod types;
 
@@ -20,7 +21,7 @@ use wire::near_names;
 use wire::query::Integers;
 use wire::time::Time;
 
-/// The parameter which every method accepts beside its own.
+/// Parameter that every method accepts in addition to its own.
 pub const BIG_INTEGERS: &str = "big_integers";
 pub(crate) const BIG_INTEGERS_CHOICES: &[&str] = &["number", "string", "double"];
 
@@ -28,7 +29,7 @@ pub(crate) const BIG_INTEGERS_CHOICES: &[&str] = &["number", "string", "double"]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
     pub(crate) name: Name,
-    /// Its name, and that in the version before, if that was another.
+    /// Present name and the one in the previous version, if it was renamed.
     pub(crate) renamed: Option<Renamed>,
     pub(crate) kind: Type,
     pub(crate) help: Name,
@@ -37,7 +38,7 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// A parameter that may be left out.
+    /// Declare an optional parameter.
     #[must_use]
     pub fn new(name: impl Into<Name>, kind: Type, help: impl Into<Name>) -> Parameter {
         Parameter {
@@ -50,21 +51,21 @@ impl Parameter {
         }
     }
 
-    /// Whether a name that this takes is one that `other` takes.
+    /// Whether the two share a name, including previous names.
     pub(crate) fn is_called_as(&self, other: &Parameter) -> bool {
         let names =
             |one: &Parameter| [Some(one.name.to_string()), one.renamed.map(|(_, former)| former.to_owned())];
         names(self).iter().flatten().any(|name| names(other).iter().flatten().any(|known| known == name))
     }
 
-    /// The same, but a call without it is refused.
+    /// Make it required.
     #[must_use]
     pub fn required(mut self) -> Parameter {
         self.required = true;
         self
     }
 
-    /// The same, with the value it has where a call leaves it out.
+    /// Set the value used when a call omits it.
     #[must_use]
     pub fn default(mut self, value: impl Into<Value>) -> Parameter {
         self.default = Some(value.into());
@@ -76,12 +77,12 @@ impl Parameter {
 #[derive(Clone, Debug, Default)]
 pub struct Params {
     values: Vec<(Name, Value)>,
-    /// Those of them that had another name in the version before, with that.
+    /// Parameters that had another name in the previous version.
     renamed: Vec<Renamed>,
 }
 
 impl Params {
-    /// Checks what a call brought at the time `now` against what the method declares.
+    /// Check the parameters of a call, received at the time `now`, against the declaration.
     pub(crate) fn check(
         declared: &[Parameter],
         given: Vec<(Name, Value)>,
@@ -100,28 +101,28 @@ impl Params {
         Ok((Params { values: admitted("", declared, own, now)?, renamed }, integers))
     }
 
-    /// All of them, as the type that the method was declared by.
+    /// All parameters, as the type that the method was declared by.
     ///
     /// # Errors
-    /// [`wire::fault::INVALID_PARAMS`] if they are not of it.
+    /// [`wire::fault::INVALID_PARAMS`] if they do not match it.
     pub fn typed<R: Request>(self) -> Result<R, Fault> {
         let values = Value::Struct(self.values);
         R::deserialize(Source(&values)).map_err(|error| Fault::invalid_params(error.to_string()))
     }
 
-    /// The value of `name`, if the call or a default gave one.
+    /// Value of `name`, given by the call or by a default.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&Value> {
         self.values.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    /// All of them, by name.
+    /// All parameters, sorted by name.
     #[must_use]
     pub fn values(&self) -> &[(Name, Value)] {
         &self.values
     }
 
-    /// All of them, by the names that a daemon of the version before knows: to be handed on.
+    /// All parameters, by the names that a daemon of the previous version knows: for forwarding.
     #[must_use]
     pub fn handed_on(&self) -> Vec<(Name, Value)> {
         let mut values = self.values.clone();
@@ -133,7 +134,7 @@ impl Params {
         values
     }
 
-    /// The text `name` ([`Type::Text`], [`Type::Choice`]).
+    /// Text parameter `name` ([`Type::Text`], [`Type::Choice`]).
     ///
     /// # Errors
     /// [`wire::fault::INVALID_PARAMS`] if it is no text.
@@ -141,7 +142,7 @@ impl Params {
         self.as_type(name, "text", Value::as_text)
     }
 
-    /// The whole number `name` ([`Type::Whole`]).
+    /// Whole-number parameter `name` ([`Type::Whole`]).
     ///
     /// # Errors
     /// [`wire::fault::INVALID_PARAMS`] if it is no whole number.
@@ -149,7 +150,8 @@ impl Params {
         self.as_type(name, "a whole number", whole)
     }
 
-    /// The number `name` ([`Type::Number`]; for [`Type::Time`], seconds since 1970; for [`Type::Span`], seconds).
+    /// Number parameter `name` ([`Type::Number`]; for [`Type::Time`], seconds since 1970; for [`Type::Span`],
+    /// seconds).
     ///
     /// # Errors
     /// [`wire::fault::INVALID_PARAMS`] if it is no number.
@@ -157,7 +159,7 @@ impl Params {
         self.as_type(name, "a number", number)
     }
 
-    /// The moment `name` ([`Type::Time`]).
+    /// Time parameter `name` ([`Type::Time`]).
     ///
     /// # Errors
     /// [`wire::fault::INVALID_PARAMS`] if it is no number.
@@ -165,7 +167,7 @@ impl Params {
         Ok(self.number(name)?.map(Time::from_secs_f64))
     }
 
-    /// The flag `name` ([`Type::Flag`]).
+    /// Boolean parameter `name` ([`Type::Flag`]).
     ///
     /// # Errors
     /// [`wire::fault::INVALID_PARAMS`] if it is neither true nor false.
@@ -173,7 +175,7 @@ impl Params {
         self.as_type(name, "true or false", flag)
     }
 
-    /// The texts `name` ([`Type::Texts`]); none where the call gave none.
+    /// Text list parameter `name` ([`Type::Texts`]); empty if the call gave none.
     ///
     /// # Errors
     /// [`wire::fault::INVALID_PARAMS`] if it is no list of texts.
@@ -184,7 +186,7 @@ impl Params {
         Ok(texts.unwrap_or_default())
     }
 
-    /// The text `name`, which a call must give.
+    /// Required text parameter `name`.
     ///
     /// # Errors
     /// [`wire::fault::INVALID_PARAMS`] if it is missing or no text.
@@ -192,7 +194,7 @@ impl Params {
         self.text(name)?.ok_or_else(|| refused(name, "text", &Value::Nil))
     }
 
-    /// The whole number `name`, which a call must give or which has a default.
+    /// Whole-number parameter `name` that is required or has a default.
     ///
     /// # Errors
     /// [`wire::fault::INVALID_PARAMS`] if it is missing or no whole number.
@@ -210,7 +212,7 @@ impl Params {
     }
 }
 
-/// What was given of a structure that is called `within`, with the defaults of what was not.
+/// Check the members of the structure `within`, and fill in the defaults.
 fn admitted(
     within: &str,
     declared: &[Parameter],

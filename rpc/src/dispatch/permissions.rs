@@ -1,10 +1,10 @@
-//! Permissions of a call: the domain and host of its path, and which methods the caller may call.
+//! Permissions of calls: the domain and host in the request path, and the methods that the caller may call.
 //!
 //! ```text
 //! call ─▶ Scope: the domain and host of the path go into the parameters ─▶ Permissions::may, for each call of a multicall
 //! ```
-//! Rules: what the path names and what the parameters name must be the same. A daemon on loopback has no authorizer: every program
-//! on the machine may ask ([`Scope::OPEN`]).
+//! Rules: the path and the parameters must name the same domain and host. A daemon on loopback has no
+//! authorizer: every program on the machine may call it ([`Scope::OPEN`]).
 //! Not here: authorization of requests (`http::authorizer`), accounts (the proxy).
 
 use crate::codec::value::{Name, Value};
@@ -18,76 +18,76 @@ use std::time::Duration;
 use wire::fault;
 use wire::query::{Account, Viewer};
 
-/// What a call holds until it is answered: dropping it makes place for another.
+/// Guard of a running call: dropping it releases its slot.
 pub type Permit = Box<dyn Any + Send + Sync>;
 
-/// What a call is about.
+/// Target of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct CallTarget<'a> {
-    /// Its method.
+    /// Name of the method.
     pub method: &'a str,
-    /// Whether it only reads; else it changes something for others.
+    /// Whether it only reads, or else changes something for others.
     pub is_reading: bool,
-    /// The domain that it is for, if any.
+    /// Domain of the call, if any.
     pub domain: Option<&'a str>,
-    /// The host, if any.
+    /// Host of the call, if any.
     pub host: Option<&'a str>,
-    /// Of what kind is what it asks for, where its parameters say so (`kind`).
+    /// Value of the parameter `kind`, if the call has it.
     pub kind: Option<&'a str>,
 }
 
 /// Decides what an authorized client may call.
 pub trait Permissions: Send + Sync {
-    /// Whether what is asked may be called now; what is returned is dropped once it is answered.
+    /// Check whether the call is allowed now. The returned permit is dropped after the answer.
     ///
     /// # Errors
-    /// Why not.
+    /// Why the call is refused.
     fn may(&self, asked: CallTarget<'_>) -> Result<Permit, Fault>;
 
-    /// Whether a stream that was allowed may go on: grants change.
+    /// Check whether a running stream is still allowed: grants change.
     ///
     /// # Errors
-    /// Why not.
+    /// Why the stream is refused.
     fn may_still(&self, asked: CallTarget<'_>) -> Result<(), Fault> {
         self.may(asked).map(drop)
     }
 
-    /// The account at the daemons that are asked, which keep what belongs to each account separate.
+    /// Account identifier for the queried daemons, which separate the data of accounts by it.
     fn account(&self) -> Option<Account> {
         None
     }
 
-    /// Under which name it is counted what goes on at a time.
+    /// Name under which the concurrent calls and streams of the client are counted.
     fn who(&self) -> &str {
         ""
     }
 }
 
-/// What calls of one request may reach.
+/// Limits of the calls of one request.
 #[derive(Clone, Default)]
 pub struct Scope {
-    /// The domain that the path names.
+    /// Domain in the path.
     pub domain: Option<String>,
-    /// The host that the path names.
+    /// Host in the path.
     pub host: Option<String>,
-    /// Decides which calls are allowed; all are without it.
+    /// Decides which calls are allowed; without it all are.
     pub access: Option<Arc<dyn Permissions>>,
-    /// On whose behalf the request is made.
+    /// Local user or role on whose behalf the request is made.
     pub viewer: Viewer,
 }
 
 impl Scope {
-    /// Every method, for a client that is not identified, as on loopback.
+    /// Scope of a client that is not identified, as on loopback: all methods.
     pub const OPEN: &'static Scope =
         &Scope { domain: None, host: None, access: None, viewer: Viewer::Anonymous };
 
-    /// The caller, which waits for `time_left`.
+    /// The caller of this scope, which waits for `time_left`.
     pub(crate) fn caller(&self, time_left: Duration) -> Caller {
         let account = self.access.as_ref().and_then(|access| access.account());
         Caller { account, viewer: self.viewer, ..Caller::client(time_left) }
     }
 
-    /// Put what the path names into what a call gave.
+    /// Add the domain and host of the path to the parameters of a call.
     pub(crate) fn fill(
         &self,
         declaration: &Declaration,
@@ -115,7 +115,7 @@ impl Scope {
         Ok(())
     }
 
-    /// Whether the call may be made; what it holds while it is.
+    /// Check whether the call is allowed. Returns its permit.
     pub(crate) fn check(&self, declaration: &Declaration, params: &Params) -> Result<Permit, Fault> {
         let Some(access) = &self.access else { return Ok(Box::new(())) };
         let (domain, host) = (params.text("domain")?, params.text("host")?);

@@ -1,6 +1,6 @@
 //! Descriptions of types for clients: parameters with their bounds and help, the outline of an answer.
 //!
-//! Pure. It reads JSON schemas (draft 2020-12) as `schemars` derives them, with every type in place.
+//! Pure. It reads the JSON schemas (draft 2020-12) that `schemars` derives, with every type inlined.
 
 use crate::codec::value::{Name, Value};
 use crate::dispatch::params::{Parameter, Type};
@@ -9,12 +9,12 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value as Json};
 use wire::api::{Bytes, Request, Span, UnixTime};
 
-/// The schema of parameters.
+/// Schema of parameters.
 pub(crate) fn of_params<T: JsonSchema>() -> Json {
     of::<T>(Contract::Deserialize)
 }
 
-/// The schema of an answer.
+/// Schema of an answer.
 pub(crate) fn of_answer<T: JsonSchema>() -> Json {
     of::<T>(Contract::Serialize)
 }
@@ -28,10 +28,10 @@ fn of<T: JsonSchema>(contract: Contract) -> Json {
     settings.into_generator().into_root_schema_for::<T>().to_value()
 }
 
-/// Where the types of answers are in a document.
+/// Location of the types of answers in a document.
 pub(crate) const COMPONENTS: &str = "#/components/schemas/";
 
-/// The types of a method.
+/// Types of a method.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Typed {
     pub(crate) params: fn() -> Json,
@@ -44,7 +44,7 @@ impl Typed {
     }
 }
 
-/// The types of several answers, each once.
+/// Generator for the types of several answers, each type once.
 #[derive(Debug)]
 pub(crate) struct Answers(SchemaGenerator);
 
@@ -60,7 +60,7 @@ impl Default for Answers {
 }
 
 impl Answers {
-    /// The schema of a method's answer, which names its types.
+    /// Schema of a method's answer, which refers to its types.
     pub(crate) fn of(&mut self, typed: &Typed) -> Json {
         (typed.answer)(&mut self.0).to_value()
     }
@@ -75,7 +75,8 @@ impl Answers {
     }
 }
 
-/// The same schema, as programs that write clients understand it: a choice of words is an `enum`, descriptions have a line for each paragraph.
+/// Simplify a schema for client generators: a choice of texts becomes an `enum`, and each paragraph of a
+/// description is one line.
 pub(crate) fn tidy(mut schema: Json) -> Json {
     if let Some(words) = choices(&schema) {
         let meanings = schema.get("oneOf").and_then(Json::as_array).into_iter().flatten();
@@ -105,7 +106,7 @@ pub(crate) fn tidy(mut schema: Json) -> Json {
     schema
 }
 
-/// The same schema of a structure, in which a field without a value is left out and never `null`.
+/// Change a structure's schema so that an absent field is omitted, never `null`.
 pub(crate) fn present_fields(mut schema: Json) -> Json {
     let required = schema.get("required").cloned().unwrap_or_default();
     let is_required = |name: &str| required.as_array().is_some_and(|all| all.iter().any(|one| one == name));
@@ -120,7 +121,7 @@ pub(crate) fn present_fields(mut schema: Json) -> Json {
     schema
 }
 
-/// The same schema of an answer's type, without what its fields are where they are not given.
+/// Change an answer's schema so that it has no defaults.
 fn without_defaults(mut schema: Json) -> Json {
     let fields = schema.get_mut("properties").and_then(Json::as_object_mut);
     for field in fields.into_iter().flat_map(Map::values_mut).filter_map(Json::as_object_mut) {
@@ -153,7 +154,8 @@ fn take_null(field: &mut Json) {
     }
 }
 
-/// The first paragraph of the type's description, on one line and without its full stop, and the others.
+/// Split the description of the type into its first paragraph, on one line and without its full stop, and the
+/// others.
 pub(crate) fn summary_and_details(schema: &Json) -> (String, String) {
     let description = text_of(schema, "description");
     let (summary, details) = description.split_once("\n\n").unwrap_or((description, ""));
@@ -163,7 +165,7 @@ pub(crate) fn summary_and_details(schema: &Json) -> (String, String) {
     )
 }
 
-/// The type that XML-RPC has for it.
+/// The XML-RPC type of a schema.
 pub(crate) fn xml_type(schema: &Json) -> &'static str {
     match kind(schema) {
         Type::Text | Type::Choice(_) => "string",
@@ -175,7 +177,7 @@ pub(crate) fn xml_type(schema: &Json) -> &'static str {
     }
 }
 
-/// The parameters of a structure.
+/// Parameters of a structure.
 pub(crate) fn parameters(schema: &Json) -> Vec<Parameter> {
     let required = |name: &str| is_listed(schema, "required", name);
     let parameter = |(name, field): (&String, &Json)| {
@@ -188,7 +190,7 @@ pub(crate) fn parameters(schema: &Json) -> Vec<Parameter> {
     members(schema).map(parameter).collect()
 }
 
-/// The members of an answer, each on a line, those of structures within it indented.
+/// Outline of an answer: one line per member, those of structures indented.
 pub(crate) fn outline(schema: &Json) -> String {
     let mut out = one_line(text_of(schema, "description"));
     add_members(schema, 1, &mut out);
@@ -205,7 +207,7 @@ fn add_members(schema: &Json, depth: usize, out: &mut String) {
     }
 }
 
-/// What a member of an answer is.
+/// Short description of a member's type.
 fn word(schema: &Json) -> String {
     if text_of(present(schema), "contentEncoding") == Bytes::ENCODING {
         return "bytes".to_owned();
@@ -234,7 +236,7 @@ fn members(schema: &Json) -> impl Iterator<Item = (&String, &Json)> {
     schema.get("properties").and_then(Json::as_object).into_iter().flatten()
 }
 
-/// The type of a member.
+/// Parameter type of a member.
 fn kind(schema: &Json) -> Type {
     let schema = present(schema);
     if let Some(choices) = choices(schema) {
@@ -264,7 +266,7 @@ fn kind(schema: &Json) -> Type {
     }
 }
 
-/// The largest integer of a type without a bound of its own.
+/// Largest integer of a type without a bound of its own.
 fn most_of(schema: &Json) -> i64 {
     match text_of(schema, "format") {
         "uint32" => u32::MAX.into(),
@@ -273,7 +275,7 @@ fn most_of(schema: &Json) -> i64 {
     }
 }
 
-/// The schema of what may be left out, without that it may.
+/// Schema of an optional value, without its `null`.
 fn present(schema: &Json) -> &Json {
     let variants = schema.get("anyOf").and_then(Json::as_array);
     variants.into_iter().flatten().find(|variant| type_of(variant) != "null").unwrap_or(schema)
@@ -290,7 +292,7 @@ fn type_of(schema: &Json) -> &str {
     }
 }
 
-/// The texts that it may be, if it is a choice of some.
+/// The texts of a choice, if it is one.
 fn choices(schema: &Json) -> Option<Vec<Name>> {
     if let Some(words) = schema.get("enum").and_then(Json::as_array) {
         let words = words.iter().filter(|word| !word.is_null());

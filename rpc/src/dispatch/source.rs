@@ -1,27 +1,27 @@
-//! Where a connection comes from, and what counts as one source where each may have so many.
+//! Source of a connection: the unit of limits per client.
 //!
-//! Pure. Rule: of the network an address is one source (IPv6: a whole /64, `wire::source`), of a local socket a user.
-//! Not here: how many each may have (`connections`, `stream::places`).
+//! Pure. Rule: a network address is one source (IPv6: its /64, `wire::source`), of a local socket a user is.
+//! Not here: the limits (`connections`, `stream::limits`).
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use wire::query::Viewer;
 use wire::source::source;
 
-/// The other end of a connection.
+/// Other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// A client on the network or on loopback, which is not identified.
     Network(SocketAddr),
     /// A client of a local socket, identified by the kernel.
     Local {
-        /// Its user.
+        /// User id.
         uid: u32,
-        /// On whose behalf it asks.
+        /// Local user or role on whose behalf it asks.
         viewer: Viewer,
     },
 }
 
-/// What counts as one source.
+/// Key of a source in the tables of limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum SourceKey {
     Address(IpAddr),
@@ -29,7 +29,7 @@ pub(crate) enum SourceKey {
 }
 
 impl Source {
-    /// Its address; of a local socket that of loopback.
+    /// Its address; for a local socket that of loopback.
     pub(crate) fn address(self) -> SocketAddr {
         match self {
             Source::Network(address) => address,
@@ -37,7 +37,7 @@ impl Source {
         }
     }
 
-    /// What it counts as.
+    /// Key of the source.
     pub(crate) fn key(self) -> SourceKey {
         match self {
             Source::Network(address) => address.ip().into(),
@@ -45,7 +45,7 @@ impl Source {
         }
     }
 
-    /// On whose behalf it asks.
+    /// Local user or role on whose behalf it asks.
     pub(crate) fn viewer(self) -> Viewer {
         match self {
             Source::Network(_) => Viewer::Anonymous,

@@ -1,7 +1,7 @@
-//! What a server has counted since it started.
+//! Counters of a server since its start.
 //!
-//! Pure: plain atomic counters; each is exact, but two read one after the other need not fit together.
-//! Not here: the counters of what a daemon does (the daemons keep them).
+//! Pure: plain atomic counters; each is exact, but two values read in succession need not be consistent.
+//! Not here: the counters of a daemon's own work (the daemons have them).
 
 use crate::codec::value::Value;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,17 +35,17 @@ pub struct Snapshot {
     pub connections_total: u64,
     /// Connections open now.
     pub connections_open: u64,
-    /// Connections refused because there were too many.
+    /// Connections refused because a limit was reached.
     pub connections_refused_total: u64,
-    /// HTTP requests answered, those refused included.
+    /// HTTP requests answered, including refused ones.
     pub requests_total: u64,
     /// HTTP requests refused before any call: ambiguous, too large, too late, from a web page.
     pub requests_refused_total: u64,
-    /// Calls started, each call of a multicall included.
+    /// Calls started, including each call of a multicall.
     pub calls_total: u64,
-    /// Calls in work now.
+    /// Calls running now.
     pub calls_in_work: u64,
-    /// Faults answered.
+    /// Faults returned.
     pub faults_total: u64,
     /// Handlers that panicked (each is also a fault).
     pub panics_total: u64,
@@ -71,7 +71,7 @@ pub struct Snapshot {
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds, and gives what it was before.
+    /// Add `more`. Returns the previous value.
     pub(crate) fn add(&self, more: u64) -> u64 {
         self.0.fetch_add(more, Ordering::Relaxed)
     }
@@ -86,7 +86,7 @@ impl Counter {
 }
 
 impl Statistics {
-    /// The counters now.
+    /// The counters at this moment.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {

@@ -1,6 +1,6 @@
-//! Methods whose parameters and answers have types, from which their help is derived.
+//! Methods with typed parameters and answers, from which their help is derived.
 //!
-//! Not here: the types (`wire::api`), how they are written (`codec`).
+//! Not here: the types (`wire::api`), their encoding (`codec`).
 
 use crate::codec::value::{Name, Value};
 use crate::codec::{self, Source};
@@ -16,11 +16,11 @@ use std::future::Future;
 use wire::api::{Effect, Renamed, Request, Subject};
 use wire::query::Form;
 
-/// Members whose own members have names that others chose.
+/// Members whose own member names are user data, not field names.
 const NAMES_OF_OTHERS: [&str; 2] = ["attributes", "labels"];
 
 impl Declaration {
-    /// The method of these parameters.
+    /// Declare the method with parameters `R`.
     #[must_use]
     pub fn of<R: Request>() -> Declaration {
         let (params, answer) = (schema::of_params::<R>(), schema::of_answer::<R::Answer>());
@@ -48,7 +48,7 @@ impl Declaration {
     }
 }
 
-/// The method of these parameters, answered by `handler`.
+/// The method with parameters `R`, answered by `handler`.
 #[must_use]
 pub fn method<R, H, F>(handler: H) -> Method
 where
@@ -63,7 +63,8 @@ where
     Method { declaration: Declaration::of::<R>(), handler: Handler::Daemon(Box::new(handler)) }
 }
 
-/// Likewise, where `handler` writes the document itself, as its type would be written: for long lists, of which it copies nothing.
+/// As [`method`], for a `handler` that encodes the document itself, in the form of its type: for long lists,
+/// to avoid a copy.
 #[must_use]
 pub fn method_writing<R, H, F>(handler: H) -> Method
 where
@@ -78,10 +79,11 @@ where
     Method { declaration: Declaration::of::<R>(), handler: Handler::Daemon(Box::new(handler)) }
 }
 
-/// The parameters of a request that is sent to another daemon, by the names of the version before, which takes no [`Value::UInt`].
+/// Parameters of a request to another daemon, by the names of the previous version, which does not accept
+/// [`Value::UInt`].
 ///
 /// # Errors
-/// If the type has a form that the query interface has not.
+/// If the type has a form that the query interface does not support.
 pub fn params_of<R: Request>(request: &R) -> Result<Vec<(Name, Value)>, Fault> {
     match codec::value(request, &[]) {
         Ok(Value::Struct(members)) => {
@@ -110,7 +112,7 @@ fn signed(value: Value) -> Value {
     }
 }
 
-/// The answer that another daemon gave, which may be of the version before.
+/// Parse the answer of another daemon, which may be of the previous version.
 ///
 /// # Errors
 /// If it is not of the method's type.
@@ -120,8 +122,8 @@ pub fn answer_of<R: Request>(mut answer: Value) -> Result<R::Answer, Fault> {
         .map_err(|error| Fault::unavailable(format!("an answer of another form to {}: {error}", R::METHOD)))
 }
 
-/// Gives fields that have only a former name their present one, and leaves the former ones out. Of fields of one name the last counts.
-/// Names within [`NAMES_OF_OTHERS`] are the middleware's.
+/// Rename fields that have only their previous name, and remove the other previous names. Of several fields
+/// with one name the last one is used. Names within [`NAMES_OF_OTHERS`] are the middleware's.
 fn rename(value: &mut Value, renamed: &[Renamed]) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| rename(item, renamed)),
@@ -147,10 +149,10 @@ fn rename(value: &mut Value, renamed: &[Renamed]) {
     }
 }
 
-/// The answer, as it is wanted.
+/// Convert an answer to the requested form.
 ///
 /// # Errors
-/// If the type has a form that the query interface has not.
+/// If the type has a form that the query interface does not support.
 pub fn answered<R: Request>(answer: &R::Answer, form: Option<Form>) -> Result<Answered, Fault> {
     let answered = match form {
         Some(form) => codec::document(form, answer, R::RENAMED).map(|text| Answered::Written(text.into())),
@@ -209,7 +211,7 @@ mod tests {
         let (taken, _) = Params::check(&declared, sent, Time::default()).unwrap();
         assert!(taken.handed_on().contains(&("rate".into(), Value::Double(2.0))), "{taken:?}");
         assert_eq!(taken.typed::<SubscribeParams>(), Ok(wanted));
-        // As they are, another daemon takes them.
+        // Another daemon accepts them unchanged.
         let all = DomainsParams { limit: 10_000, ..DomainsParams::default() };
         let sent = params_of(&all).unwrap();
         assert!(sent.contains(&("limit".into(), Value::Int(10_000))), "{sent:?}");

@@ -21,13 +21,13 @@ pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json"
 pub(super) const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
 pub(super) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// A whole answer.
+/// A complete response.
 pub(super) fn respond(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>) -> Response {
     let mut answer = Response::new(Body::from(body.into()));
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, content_type);
     answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // A document may be another daemon's words: no browser looks for itself what it may be.
+    // A document may contain text from elsewhere: browsers must not guess its type.
     answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     answer
 }
@@ -46,7 +46,7 @@ pub(super) fn json_fault(fault: &Fault) -> Response {
     respond(status, JSON, json::write_fault(fault))
 }
 
-/// OPTIONS is answered with what is allowed; every other method is refused with it.
+/// Answer OPTIONS with the allowed methods, and refuse every other method.
 pub(super) fn not_allowed(method: &Method, allowed: &'static str, expected: &str) -> Response {
     let mut answer = if method == Method::OPTIONS {
         let mut answer = Response::new(Body::empty());
@@ -63,7 +63,7 @@ pub(super) fn not_allowed(method: &Method, allowed: &'static str, expected: &str
 
 pub(super) fn with_fields(mut answer: Response, fields: Vec<(&'static str, String)>) -> Response {
     for (name, value) in fields {
-        // What an authorizer says is made of what was read from a field before, or of its own words.
+        // The value is built by the authorizer, or parsed from a header field before.
         if let Ok(value) = HeaderValue::try_from(value) {
             answer.headers_mut().append(HeaderName::from_static(name), value);
         }
@@ -71,13 +71,13 @@ pub(super) fn with_fields(mut answer: Response, fields: Vec<(&'static str, Strin
     answer
 }
 
-/// The same response, after which the connection is closed.
+/// Close the connection after the response.
 pub(super) fn closing(mut answer: Response) -> Response {
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     answer
 }
 
-/// The response to a client that is over the connection limit, or whose request head is refused.
+/// The response to a client that is over the connection limit, or whose request header is refused.
 pub(super) fn without_request(status: u16, fault: &Fault) -> String {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
     let body = json::write_fault(fault);

@@ -1,48 +1,48 @@
-//! Authorization of requests by their heads.
+//! Authorization of requests by their headers.
 //!
 //! ```text
-//! head ─▶ Authorizer::authorize ─▶ Admitted (the path inside, where it may go, fields of the answer), or Rejected away
+//! head ─▶ Authorizer::authorize ─▶ Admitted (path inside, scope, header fields of the answer), or Rejected
 //! ```
-//! Rule: a request is rejected before anything of its body is read.
+//! Rule: a request is rejected before any of its body is read.
 //! Not here: what a call may reach (`dispatch::permissions`), accounts (the proxy).
 
 use crate::dispatch::permissions::{Permit, Scope};
 use crate::fault::Fault;
 use std::net::IpAddr;
 
-/// The parts of a request's head that authorization depends on.
+/// Parts of a request's header that the authorization depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Credentials<'a> {
-    /// The method of HTTP.
+    /// HTTP method.
     pub method: &'a str,
-    /// What it asks for, as it was sent: path and query.
+    /// Request target as it was sent: path and query.
     pub target: &'a str,
-    /// The path alone.
+    /// Path without the query.
     pub path: &'a str,
-    /// The field `Authorization`, if there is one. Several are refused before.
+    /// Value of the field `Authorization`. Several such fields are refused before.
     pub authorization: Option<&'a str>,
-    /// From where.
+    /// Address of the client.
     pub source: IpAddr,
 }
 
-/// A request that was let in.
+/// An authorized request.
 pub struct Admitted {
-    /// The path as it is inside: `/RPC2`, `/api/v1/METHOD`.
+    /// Path inside: `/RPC2`, `/api/v1/METHOD`.
     pub path: String,
-    /// What its calls may reach.
+    /// Limits of its calls.
     pub scope: Scope,
-    /// Fields of the answer, each name in lower case.
+    /// Header fields of the answer, each name in lower case.
     pub fields: Vec<(&'static str, String)>,
-    /// Permit until the answer is made.
+    /// Permit that is held until the answer is complete.
     pub permit: Permit,
 }
 
-/// A request that was rejected.
+/// A rejected request.
 #[derive(Clone, Debug)]
 pub struct Rejected {
-    /// The status of HTTP.
+    /// HTTP status code.
     pub status: u16,
-    /// Fields of the answer, each name in lower case.
+    /// Header fields of the answer, each name in lower case.
     pub fields: Vec<(&'static str, String)>,
     /// The fault in the response.
     pub fault: Fault,
@@ -50,18 +50,18 @@ pub struct Rejected {
 
 /// Decision on a request.
 pub enum Decision {
-    /// It goes on.
+    /// The request is authorized.
     Admitted(Admitted),
-    /// It does not.
+    /// The request is rejected.
     Rejected(Rejected),
 }
 
-/// Decides which requests are let in.
+/// Decides which requests are authorized.
 pub trait Authorizer: Send + Sync {
-    /// Decision on a request.
+    /// Decide on a request.
     fn authorize(&self, credentials: &Credentials<'_>) -> Decision;
 
-    /// Whether its listener is for this host only, so that `Host` must be a name of loopback.
+    /// Whether the listener is for this host only, so that `Host` must be a name of loopback.
     fn serves_this_host(&self) -> bool {
         false
     }

@@ -1,8 +1,8 @@
-//! The body of a request, within its limits.
+//! Reads the body of a request, within its limits.
 //!
-//! Invariant: bodies above [`Limits::small_body_bytes`] take part of one budget for the whole server, so that
+//! Invariant: bodies larger than [`Limits::small_body_bytes`] share one budget for the whole server, so that
 //! many connections cannot each hold the largest body.
-//! Not here: its time (`guarded_stream`), what it means (`codec`).
+//! Not here: its deadline (`guarded_stream`), its content (`codec`).
 
 use crate::codec::xmlrpc;
 use crate::fault::Fault;
@@ -20,17 +20,17 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wire::fault;
 
-/// The unit of the budget; a semaphore counts no single bytes of 64 MiB.
+/// Unit of the budget: a semaphore cannot count 64 MiB in single bytes.
 const UNIT_BYTES: usize = 1 << 10;
 
-/// The budget of large bodies.
+/// Budget of large bodies.
 pub(crate) struct Bodies {
     body_bytes: usize,
     small_body_bytes: usize,
     budget: Arc<Semaphore>,
 }
 
-/// A body, and its part of the budget.
+/// A body with its share of the budget.
 pub(crate) struct Held {
     pub(crate) bytes: Bytes,
     _budget: Option<OwnedSemaphorePermit>,
@@ -45,7 +45,7 @@ impl Bodies {
         }
     }
 
-    /// Reads the whole body.
+    /// Read the whole body.
     pub(crate) async fn read(&self, request: Request) -> Result<Held, Fault> {
         if let Some(encoding) = request.headers().get(CONTENT_ENCODING)
             && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
@@ -98,7 +98,7 @@ impl Bodies {
     }
 }
 
-/// Why a body ends before its end: what the framing refused, or its sender went.
+/// Why a body is incomplete: the framing refused it, or its sender is gone.
 fn cut_short(error: &(dyn Error + 'static)) -> Fault {
     let causes = std::iter::successors(Some(error), |error| Error::source(*error));
     let refusal = causes

@@ -1,6 +1,6 @@
-//! Handlers: read the body or query of a request, run its call, write the answer.
+//! Handlers of requests: read the body or query, run the call, write the answer.
 //!
-//! Not here: which paths are calls (`router`), how bodies are read and answers written (`codec`).
+//! Not here: routing (`router`), parsing bodies and encoding answers (`codec`).
 
 use crate::codec::value::Value;
 use crate::codec::{json as json_codec, query, xml_writer, xmlrpc};
@@ -24,7 +24,7 @@ use wire::query::Syntax;
 type Shared = State<Arc<Served>>;
 type Whose = Extension<ClientConnection>;
 
-/// A call by XML-RPC.
+/// Handle a call by XML-RPC.
 pub(super) async fn xml(State(served): Shared, Extension(conversation): Whose, request: Request) -> Response {
     let scope = router::scope(&request, &conversation);
     let held = match served.bodies.read(request).await {
@@ -48,7 +48,7 @@ pub(super) async fn xml(State(served): Shared, Extension(conversation): Whose, r
     respond(StatusCode::OK, XML, written)
 }
 
-/// A call of the method `name` by JSON.
+/// Handle a call of the method `name` by JSON.
 pub(super) async fn json(
     served: Arc<Served>,
     Extension(conversation): Whose,
@@ -65,7 +65,8 @@ pub(super) async fn json(
     }
 }
 
-/// A call of the method `name` by GET: its parameters are the query, which may request a stream of answers.
+/// Handle a call of the method `name` by GET: its parameters are in the query, which may request a stream of
+/// answers.
 pub(super) async fn json_by_link(
     served: Arc<Served>,
     Extension(conversation): Whose,
@@ -93,7 +94,7 @@ pub(super) async fn json_by_link(
     }
 }
 
-/// A tunnelled request, which is not a call and is authenticated by what it carries.
+/// Handle a tunnelled request, which is not a call; its content authenticates it.
 pub(super) async fn hand_on(
     State(served): Shared,
     Extension(conversation): Whose,
@@ -135,7 +136,8 @@ impl Served {
         }
     }
 
-    /// The answer to a request whose body was not read to its end, so that the next one could not be found.
+    /// The answer to a request whose body was not read to its end, so that the next request could not be
+    /// found.
     fn unread(&self, answer: Response) -> Response {
         self.dispatcher.statistics.requests_refused_total.add(1);
         closing(answer)

@@ -1,6 +1,6 @@
-//! Where to listen, as a person writes it.
+//! Listening address, as a user writes it.
 //!
-//! Pure: parsing names no socket, and no name is looked up, so a listener never depends on DNS.
+//! Pure: parsing opens no socket and resolves no name, so a listener never depends on DNS.
 //! Not here: whether an address other than loopback is allowed (the daemons decide, by their credentials).
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,19 +13,19 @@ pub const PORT_DEFAULT: u16 = 7317;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Listen(SocketAddr);
 
-/// Why a listen address is refused.
+/// Why a listening address is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is an address, but no port.
+    /// The port is missing.
     #[error(
         "expected ADDRESS:PORT such as 127.0.0.1:{PORT_DEFAULT} or [::1]:{PORT_DEFAULT}, found {0:?} without a port; add one, or :0 for any free port"
     )]
     NoPort(String),
-    /// The port is no number from 0 to 65535.
+    /// The port is not a number from 0 to 65535.
     #[error("expected a port from 0 to 65535 after the last colon, found {0:?}")]
     Port(String),
-    /// The address is no IP address.
+    /// The address is not an IP address.
     #[error(
         "expected an IP address (127.0.0.1, [::1], 0.0.0.0 for every address) or localhost before the port, found {0:?}; host names are not looked up"
     )]
@@ -33,13 +33,13 @@ pub enum Error {
 }
 
 impl Listen {
-    /// The address to bind.
+    /// Socket address to bind.
     #[must_use]
     pub fn address(self) -> SocketAddr {
         self.0
     }
 
-    /// Whether only this machine can reach it.
+    /// Whether only this host can reach it.
     #[must_use]
     pub fn is_loopback(self) -> bool {
         self.0.ip().to_canonical().is_loopback()

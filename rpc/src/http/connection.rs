@@ -36,12 +36,12 @@ use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 use wire::fault;
 
-/// After a response that ends the connection early, this many bytes are read and discarded, for this long: closing with
-/// unread bytes would discard the response at the client.
+/// After a response that ends the connection early, this many bytes are read and discarded, for this long:
+/// closing with unread bytes would discard the response at the client.
 const LINGER_BYTES: usize = 256 << 10;
 const LINGER_TIME: Duration = Duration::from_secs(1);
 
-/// What one connection needs.
+/// Everything that one connection needs.
 pub(crate) struct Connection {
     pub(crate) source: Source,
     pub(crate) paths: Paths,
@@ -52,7 +52,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// A connection as it comes, encrypted by `tls` where there is one.
+    /// Serve a new connection, encrypted if `tls` is given.
     pub(crate) async fn serve_any(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
         let upgrade = self.upgrade.clone();
         if let Some(upgrade) = &upgrade {
@@ -76,7 +76,7 @@ impl Connection {
         }
     }
 
-    /// The same within TLS.
+    /// Serve a connection within TLS.
     pub(crate) async fn serve_prefixed<S: Socket + Send + 'static>(self, stream: S) {
         let socket: fn(&S) -> Option<BorrowedFd<'_>> = |stream| Some(stream.socket());
         let Some(upgrade) = self.upgrade.clone() else { return self.serve(stream, socket).await };
@@ -89,7 +89,7 @@ impl Connection {
         }
     }
 
-    /// What comes before the head of a request has as long as that.
+    /// Run `work` with the deadline of a request header.
     async fn in_time<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             done = timeout(self.limits.head_time, work) => done.ok(),
@@ -104,7 +104,7 @@ impl Connection {
         }
     }
 
-    /// A connection with what returns the socket below it, where that is known.
+    /// Serve a connection; `socket` returns the socket below it, if known.
     pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(self, stream: S, socket: Below<S>) {
         let conversation = ClientConnection { source: self.source, pipe: Arc::<Backpressure>::default() };
         let (limits, statistics) = (Arc::clone(&self.limits), Arc::clone(&self.statistics));
@@ -112,7 +112,7 @@ impl Connection {
         let mut guarded = GuardedStream::new((stream, socket), limits, statistics, pipe);
         if let Err(error) = self.answer_requests(&mut guarded, &conversation).await {
             tracing::trace!(%error, "a connection ended early");
-            // What hyper cannot parse, it has answered.
+            // hyper has answered other errors.
             if !error.is_parse() {
                 return;
             }
@@ -134,10 +134,10 @@ impl Connection {
     ) -> hyper::Result<()> {
         let service = service_fn(|mut request: Request<Incoming>| {
             request.extensions_mut().insert(conversation.clone());
-            // It is always ready, as its documentation says.
+            // The service is always ready, as its documentation says.
             self.paths.clone().call(request)
         });
-        // The guarded stream keeps the deadlines; a client that closed its sending side still gets its answer.
+        // The guarded stream has the deadlines; a client that closed its sending side still gets its answer.
         let connection = http1::Builder::new()
             .half_close(true)
             .header_read_timeout(None)
@@ -153,7 +153,7 @@ impl Connection {
         }
     }
 
-    /// The response to a refused request head.
+    /// The response to a refused request header.
     fn refused(&self, refusal: Refusal) -> String {
         self.statistics.requests_total.add(1);
         self.statistics.requests_refused_total.add(1);
@@ -161,7 +161,7 @@ impl Connection {
     }
 }
 
-/// Refuses a connection over the limit, whose client may not have sent anything yet.
+/// Refuse a connection over the limit, whose client may not have sent anything yet.
 pub(crate) async fn end_busy(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let fault = Fault::new(fault::BUSY, "expected fewer connections; close some, or ask again later");
     let last = without_request(503, &fault);
@@ -173,7 +173,7 @@ pub(crate) async fn end_busy(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let _ = timeout(LINGER_TIME, refusing).await;
 }
 
-/// Closes a connection; if its client may be sending, in a way that lets it read all responses.
+/// Close a connection; if its client may be sending, read on so that it can read all responses.
 async fn end(mut stream: impl AsyncRead + AsyncWrite + Unpin, may_receive: bool) {
     let ending = async {
         stream.shutdown().await?;

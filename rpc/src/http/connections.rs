@@ -1,14 +1,14 @@
-//! How many connections are open, in all and from each source.
+//! Limits of open connections, in all and per source.
 //!
 //! Pure: no runtime, no file, no socket, no clock.
-//! Invariant: each that is admitted leaves once; a source without connections takes no space.
+//! Invariant: each admitted connection is released exactly once; a source without connections takes no space.
 //! Not here: the sockets (`server`).
 
 use crate::dispatch::source::SourceKey;
 use crate::limits::Limits;
 use std::collections::HashMap;
 
-/// The connections open now.
+/// Number of open connections.
 #[derive(Debug)]
 pub(crate) struct Connections {
     open: usize,
@@ -27,8 +27,8 @@ impl Connections {
         }
     }
 
-    /// Whether one more connection from `source` may be open; it is, if so. `following` of them carry a followed question: those
-    /// do not count here, as they have limits of their own.
+    /// Admit one more connection from `source`, if the limits allow it. `following` is the number of its
+    /// connections with a stream: these do not count here, because they have limits of their own.
     #[must_use]
     pub(crate) fn admit(&mut self, source: impl Into<SourceKey>, following: usize) -> bool {
         if self.open.saturating_sub(following) >= self.at_most {
@@ -43,7 +43,7 @@ impl Connections {
         true
     }
 
-    /// A connection from `source` ended.
+    /// Release a connection from `source`.
     pub(crate) fn leave(&mut self, source: impl Into<SourceKey>) {
         let source = source.into();
         let Some(from_here) = self.by_source.get_mut(&source) else { return };

@@ -1,51 +1,51 @@
-//! Where each HTTP/1 request on a connection begins and ends, and whether that can be read in one way only.
+//! HTTP/1 framing: finds the start and end of each request on a connection, and refuses ambiguous ones.
 //!
 //! Pure: no runtime, no file, no socket, no clock.
-//! hyper accepts several forms which other programs on the way may read otherwise, and repairs them before
-//! anyone sees: a bare line feed, `Transfer-Encoding` beside `Content-Length`, equal lengths given twice.
-//! This looks at the bytes first and refuses them, so that hyper sees complete, unambiguous heads only.
-//! Invariant: bytes are admitted in order and once; after a refusal none are.
-//! Not here: sockets and deadlines (`guarded_stream`), what a request asks for (`router`).
+//! hyper accepts several forms that other programs in between may parse differently, and repairs them
+//! silently: a bare line feed, `Transfer-Encoding` with `Content-Length`, equal lengths given twice. This
+//! code checks the bytes first and refuses such forms, so hyper sees only complete, unambiguous headers.
+//! Invariant: bytes are admitted in order and once; none is admitted after a refusal.
+//! Not here: sockets and deadlines (`guarded_stream`), routing (`router`).
 
 use crate::limits::Limits;
 
-/// Why the bytes of a connection are not read on.
+/// Why the bytes of a connection are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Refusal {
-    /// The HTTP status of the answer.
+    /// HTTP status of the answer.
     pub(crate) status: u16,
     /// What was expected and found.
     pub(crate) message: &'static str,
-    /// Whether it is within the body of a request, which then answers it.
+    /// Whether it is within the body of a request; the answer to that request then reports it.
     pub(crate) is_in_body: bool,
 }
 
-/// Where in a request a connection is.
+/// Position within a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// No request has come yet.
+    /// No request was received yet.
     Fresh,
     /// Between two requests.
     Idle,
-    /// Within a head.
+    /// Within a header.
     Head,
     /// Within a body.
     Body,
-    /// The connection is not read on.
+    /// The connection was refused.
     Refused,
 }
 
-/// The framing of one connection.
+/// Framing state of one connection.
 #[derive(Debug)]
 pub(crate) struct Framing {
     state: State,
     requests: u64,
-    /// Of the head in the buffer: bytes looked at, where its current line starts, how many lines it has.
+    /// For the header in the buffer: bytes scanned, start of its current line, number of its lines.
     scanned: usize,
     line_start: usize,
     lines: usize,
-    /// Empty lines before the head; one is tolerated, as HTTP asks.
+    /// Empty lines before the header; one is tolerated, as HTTP recommends.
     blank_lines: usize,
     max_head_bytes: usize,
     max_headers: usize,
@@ -63,7 +63,7 @@ enum State {
     Refused(Refusal),
 }
 
-/// How the body after a head is delimited.
+/// How the end of the body is determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Body {
     Sized(u64),
@@ -85,7 +85,7 @@ impl Framing {
         }
     }
 
-    /// Where the connection is; `waiting` are the bytes that were not admitted yet.
+    /// The present position; `waiting` is the number of bytes that are not admitted yet.
     pub(crate) fn phase(&self, waiting: usize) -> Phase {
         match self.state {
             State::Head if waiting > 0 => Phase::Head,
@@ -100,13 +100,13 @@ impl Framing {
         }
     }
 
-    /// How many heads were admitted.
+    /// Number of admitted headers.
     pub(crate) fn requests(&self) -> u64 {
         self.requests
     }
 
-    /// How many of the first bytes of `buffer` may be read on. None: more must come first. The next call
-    /// gets the buffer without the bytes admitted.
+    /// Number of leading bytes of `buffer` that may be processed; 0 means that more bytes are needed. The
+    /// next call gets the buffer without the admitted bytes.
     pub(crate) fn admit(&mut self, buffer: &[u8]) -> Result<usize, Refusal> {
         let is_in_body = self.phase(buffer.len()) == Phase::Body;
         let admitted = match self.state {
@@ -133,7 +133,7 @@ impl Framing {
         })
     }
 
-    /// Refuses whatever comes next, for a reason outside (a deadline).
+    /// Refuse all further bytes, for an external reason (a deadline).
     pub(crate) fn refuse(&mut self, refusal: Refusal) {
         self.state = State::Refused(refusal);
     }
@@ -188,7 +188,7 @@ impl Framing {
     }
 
     fn admit_chunk_size(&mut self, buffer: &[u8]) -> Result<usize, Refusal> {
-        /// No chunk we take needs more digits.
+        /// No accepted chunk needs more digits.
         const DIGITS: usize = 8;
         let digits = buffer.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
         let wrong = bad("a chunk size of 1 to 8 hexadecimal digits and CR LF, found something else");
@@ -234,7 +234,7 @@ const fn refusal(status: u16, message: &'static str) -> Refusal {
     Refusal { status, message, is_in_body: false }
 }
 
-/// The body that a head, without its last line end and empty line, announces.
+/// The kind of body that a header announces; `head` is without its last line end and empty line.
 fn check_head(head: &[u8], max_target_bytes: usize) -> Result<Body, Refusal> {
     let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let version = check_request_line(lines.next().unwrap_or_default(), max_target_bytes)?;
@@ -309,7 +309,7 @@ fn check_request_line(line: &[u8], max_target_bytes: usize) -> Result<Version, R
     if target.iter().any(|byte| !byte.is_ascii_graphic()) {
         return Err(bad("a target of printable ASCII, found other bytes; write them as %XX"));
     }
-    // hyper would answer by itself what it cannot parse; only these bytes, and hosts, need a look.
+    // hyper itself would answer what it cannot parse; only these bytes, and hosts, need a check.
     let is_plain = target.starts_with(b"/") && !target.iter().any(|byte| b"<>\"`".contains(byte));
     if !is_plain && hyper::Uri::try_from(target).is_err() {
         return Err(bad("a target that is a path, found characters such as < or \"; write them as %XX"));
@@ -318,7 +318,7 @@ fn check_request_line(line: &[u8], max_target_bytes: usize) -> Result<Version, R
 }
 
 fn read_length(value: &[u8]) -> Result<u64, Refusal> {
-    /// More digits than any body we read has, and few enough for `u64`.
+    /// More digits than any accepted body has, and few enough for `u64`.
     const DIGITS: usize = 18;
     if value.is_empty() || value.len() > DIGITS || !value.iter().all(u8::is_ascii_digit) {
         return Err(bad("a Content-Length of decimal digits, found something else"));
@@ -326,7 +326,7 @@ fn read_length(value: &[u8]) -> Result<u64, Refusal> {
     Ok(value.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
 }
 
-/// The characters of methods and header names.
+/// Characters of methods and header names.
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

@@ -1,11 +1,11 @@
-//! A connection as hyper reads it: only bytes that the framing admits, each in time.
+//! Guarded stream between the socket and hyper: passes only bytes that the framing admits, with deadlines.
 //!
-//! hyper's own header deadline would also close idle connections after it, and it has none for bodies or
-//! for clients that do not take their answer; so all deadlines of a connection are kept here, where one is set only when
+//! hyper's own header deadline would also close idle connections, and it has none for bodies or for clients
+//! that do not read their answer. So all deadlines of a connection are here, and a timer runs only while
 //! there is something to wait for.
-//! hyper sees a refused head as the end of the input, so it still answers the requests before it; a refused body is an error.
-//! The owner of the stream then answers the refusal and closes the connection.
-//! Not here: what is refused (`framing`), the text of the answer (`answer`).
+//! hyper sees a refused header as the end of the input, so it still answers the requests before it; a refused
+//! body is an error. The owner of the stream then answers the refusal and closes the connection.
+//! Not here: the rules (`framing`), the text of the answer (`answer`).
 
 use crate::dispatch::statistics::Statistics;
 use crate::http::framing::{Framing, Phase, Refusal};
@@ -25,10 +25,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::io::poll_read_buf;
 
-/// Read at once: more than most requests, little enough for thousands of connections.
+/// Size of one read: more than most requests, little enough for thousands of connections.
 const READ_BYTES: usize = 8 << 10;
 
-/// What is below a stream, where that is known.
+/// Returns the socket below a stream, if known.
 pub(crate) type Below<S> = fn(&S) -> Option<BorrowedFd<'_>>;
 
 pub(crate) struct GuardedStream<S> {
@@ -37,30 +37,31 @@ pub(crate) struct GuardedStream<S> {
     framing: Framing,
     limits: Arc<Limits>,
     statistics: Arc<Statistics>,
-    /// The head that was refused.
+    /// Refusal of a header.
     refusal: Option<Refusal>,
     pipe: Arc<Backpressure>,
     /// Size of the socket's send buffer set for a stream, in bytes; 0 if it was not set yet.
     kept_bytes: usize,
     buffer: BytesMut,
-    /// So many bytes at the start of the buffer may be read.
+    /// Number of bytes at the start of the buffer that hyper may read.
     admitted: usize,
-    /// The client sends no more, or nothing it sends is read any more.
+    /// The client has closed its side, or was refused.
     ended: bool,
     reading: Deadline,
     writing: Deadline,
 }
 
-/// A timer that is set for one thing at a time.
+/// A timer for one deadline at a time.
 #[derive(Default)]
 struct Deadline {
     sleep: Option<Pin<Box<Sleep>>>,
-    /// What it is set for: a phase of one request.
+    /// Phase and request that the timer is set for.
     set_for: Option<(Phase, u64)>,
 }
 
 impl Deadline {
-    /// Starts, unless it runs for this phase of this request already; ready when it has passed.
+    /// Start the timer, unless it already runs for this phase of this request; ready when the deadline has
+    /// passed.
     fn poll(&mut self, context: &mut Context<'_>, phase: (Phase, u64), time: Duration) -> Poll<()> {
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep(time)));
         if self.set_for.replace(phase) != Some(phase) {
@@ -98,7 +99,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
         }
     }
 
-    /// Admits what it can of the buffer.
+    /// Admit bytes of the buffer.
     fn admit(&mut self) -> io::Result<()> {
         while self.admitted < self.buffer.len() && !self.ended {
             match self.framing.admit(&self.buffer[self.admitted..]) {
@@ -111,7 +112,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
         Ok(())
     }
 
-    /// Lets hyper see the refusal: as the end in place of a head, as an error within a body.
+    /// Report the refusal to hyper: as the end of the input instead of a header, as an error within a body.
     fn refused(&mut self, refusal: Refusal) -> io::Result<()> {
         self.framing.refuse(refusal);
         self.buffer.clear();
@@ -124,7 +125,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
         Ok(())
     }
 
-    /// What happens when the time of a phase is over.
+    /// Handle the end of a phase's deadline.
     fn late(&mut self, phase: Phase) -> io::Result<()> {
         let message = match phase {
             Phase::Head => "expected the whole head within 5 s, found a part",
@@ -145,7 +146,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
         }
     }
 
-    /// The head that was refused, which is not answered yet.
+    /// Refusal of a header that is not answered yet.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         self.refusal
     }
@@ -160,7 +161,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
         self.stream
     }
 
-    /// Counts what was written, or gives up on a client that takes nothing.
+    /// Count written bytes, or time out if the client reads nothing.
     fn written(
         &mut self,
         context: &mut Context<'_>,
@@ -176,14 +177,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> GuardedStream<S> {
         self.poll_late(context).map(Err)
     }
 
-    /// The error of a client that reads nothing, once its time is over.
+    /// Timeout error of a client that reads nothing.
     fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         ready!(self.writing.poll(context, (Phase::Body, 0), self.limits.write_time));
         self.pipe.cut();
         Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, "the client took nothing of its answer in time"))
     }
 
-    /// For a stream, the socket's send buffer is small.
+    /// Set a small send buffer of the socket, for a stream.
     fn narrow(&mut self) {
         let is_large = self.pipe.longest_bytes() > SOCKET_BYTES;
         let kept_bytes = if is_large { SOCKET_BYTES_LARGE } else { SOCKET_BYTES };
@@ -254,7 +255,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
         self.stream.is_write_vectored()
     }
 
-    /// What TLS has taken, and the socket not yet, has the deadline of writing too.
+    /// Bytes in TLS that the socket has not accepted yet have the write deadline, too.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.pipe.is_following() {
@@ -269,7 +270,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
         this.poll_late(context).map(Err)
     }
 
-    /// The end of what hyper does with it, not of the connection.
+    /// hyper has finished with the stream; the connection stays open.
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_flush(context)
     }
@@ -281,7 +282,7 @@ mod tests {
     use std::future::poll_fn;
     use tokio::time::timeout;
 
-    /// Takes everything, and sends nothing of it.
+    /// Accepts all bytes, and sends none of them.
     struct Stuck;
 
     impl AsyncRead for Stuck {

@@ -1,8 +1,9 @@
-//! The sockets on which a daemon listens: TCP, and a local one whose clients the kernel identifies.
+//! Listening sockets of a daemon: TCP, and a local socket whose clients the kernel identifies.
 //!
-//! Rules: every user with access to its folder may use a local socket; a file that is no socket is never removed, and a socket
-//! on which another daemon listens is left to it. The path may be longer than an address of a socket (108 bytes, unix(7)).
-//! Not here: what is served (`server`).
+//! Rules: every user with access to its folder may use a local socket; a file that is not a socket is never
+//! removed, and a socket on which another daemon listens is not touched. The path may be longer than a socket
+//! address (108 bytes, unix(7)).
+//! Not here: serving connections (`server`).
 
 use crate::dispatch::source::Source;
 use crate::http::config::Listen;
@@ -15,21 +16,21 @@ use std::path::{Path, PathBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use wire::query::Viewer;
 
-/// Longest path that is an address of a socket: 108 bytes, with the zero at its end.
+/// Longest path in a socket address: 108 bytes, including the final zero.
 const PATH_MAX_BYTES: usize = 107;
-/// Every local user may connect: its identity decides what it sees.
+/// Every local user may connect: the user id decides what it may see.
 const MODE: u32 = 0o666;
 
-/// Why a server does not run.
+/// Why a listener could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The address cannot be bound.
     #[error("cannot listen on {address}: {source}; choose another address or port, or stop what uses it")]
     Bind {
-        /// Where.
+        /// The address.
         address: Listen,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The path cannot be bound.
@@ -37,15 +38,15 @@ pub enum Error {
         "cannot listen on the socket {path}: {source}; its folder must exist and be writable by this user"
     )]
     BindLocal {
-        /// Where.
+        /// Path of the socket.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Another program listens there.
+    /// Another program listens at the path.
     #[error("cannot listen on the socket {0}: another daemon answers there; stop it, or choose another path")]
     InUse(PathBuf),
-    /// There is something else at the path.
+    /// The path is a file of another kind.
     #[error(
         "cannot listen on the socket {0}: expected a socket or nothing, found another kind of file; remove it, or choose another path"
     )]
@@ -55,10 +56,10 @@ pub enum Error {
     Address(io::Error),
 }
 
-/// Binds an address.
+/// Bind an address.
 ///
 /// # Errors
-/// If the address is taken, not of this machine, or not allowed.
+/// If the address is in use, not of this host, or not allowed.
 pub async fn bind(address: Listen) -> Result<TcpListener, Error> {
     TcpListener::bind(address.address()).await.map_err(|source| Error::Bind { address, source })
 }
@@ -68,15 +69,15 @@ pub async fn bind(address: Listen) -> Result<TcpListener, Error> {
 pub struct LocalListener {
     listener: UnixListener,
     path: PathBuf,
-    /// Device and number of the file: another one at the path is not removed.
+    /// Device and inode of the file: another file at the path is not removed.
     file: Option<(u64, u64)>,
 }
 
 impl LocalListener {
-    /// Listens at `path`. What an earlier daemon left there is removed.
+    /// Listen at `path`. The socket of an earlier daemon is removed.
     ///
     /// # Errors
-    /// If another daemon answers there, something else than a socket is there, or it cannot be made.
+    /// If another daemon listens there, the file is of another kind, or the socket cannot be created.
     pub fn bind(path: &Path) -> Result<LocalListener, Error> {
         let cannot = |source| Error::BindLocal { path: path.to_owned(), source };
         let (_folder, address) = addressable(path).map_err(cannot)?;
@@ -96,7 +97,7 @@ impl LocalListener {
         Ok(listener)
     }
 
-    /// Where it is.
+    /// Path of the socket.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -107,22 +108,23 @@ impl Drop for LocalListener {
     fn drop(&mut self) {
         let found = std::fs::symlink_metadata(&self.path).map(|found| (found.dev(), found.ino())).ok();
         if found.is_some() && found == self.file {
-            // Where it stays, the next daemon removes it.
+            // If it stays, the next daemon removes it.
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// Connects to a local socket, whose path may be long.
+/// Connect to a local socket, whose path may be long.
 ///
 /// # Errors
-/// What the system says.
+/// Error of the operating system.
 pub fn connect(path: &Path) -> io::Result<std::os::unix::net::UnixStream> {
     let (_folder, address) = addressable(path)?;
     std::os::unix::net::UnixStream::connect(address)
 }
 
-/// `path` as it fits into an address of a socket: by an open descriptor of its folder where it is too long.
+/// `path` in a form that fits into a socket address: through an open descriptor of its folder if it is too
+/// long.
 fn addressable(path: &Path) -> io::Result<(Option<File>, PathBuf)> {
     if path.as_os_str().len() <= PATH_MAX_BYTES {
         return Ok((None, path.to_owned()));
@@ -138,13 +140,13 @@ fn addressable(path: &Path) -> io::Result<(Option<File>, PathBuf)> {
     Ok((Some(folder), short))
 }
 
-/// What a server accepts from.
+/// A TCP or local listener.
 pub(crate) enum Listener {
     Tcp(TcpListener),
     Local(LocalListener),
 }
 
-/// A connection that was accepted.
+/// An accepted connection.
 pub(crate) enum Accepted {
     Tcp(TcpStream, SocketAddr),
     Local(UnixStream, Source),

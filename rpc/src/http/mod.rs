@@ -1,10 +1,10 @@
-//! HTTP: the sockets of a daemon, what may come in there, and which call each request is.
+//! HTTP layer of a daemon: listeners, connections, authorization and routing.
 //!
 //! ```text
 //! socket ─▶ server ─▶ connection: TLS, upgrade ─▶ guarded_stream (framing, deadlines) ─▶ hyper ─▶ router (axum): origin, authorizer
 //!                                                                              calls ◀─ a path ─┘
 //! ```
-//! Not here: what is answered (`dispatch`), how it is written (`codec`).
+//! Not here: running a call (`dispatch`), encoding the answer (`codec`).
 
 pub mod authorizer;
 pub mod config;

@@ -1,16 +1,16 @@
-//! Whether a web browser made a request on behalf of a page from elsewhere.
+//! Origin check: refuses requests that a web browser makes for a page of another site.
 //!
 //! Pure: no runtime, no file, no socket, no clock.
-//! A daemon on loopback trusts every program on the machine; a browser there runs the pages of anyone. A page
-//! from elsewhere shows itself by `Origin` or `Sec-Fetch-Site`; one that had its own name resolve to
-//! 127.0.0.1 (DNS rebinding) shows that name in `Host`.
+//! A daemon on loopback trusts every program on the host, but a browser there runs pages of any site. A
+//! cross-site page is visible in `Origin` or `Sec-Fetch-Site`; a page whose own name resolves to 127.0.0.1
+//! (DNS rebinding) sends that name in `Host`.
 //! Not here: authentication.
 
 use crate::fault::Fault;
 use std::net::IpAddr;
 use wire::fault::FORBIDDEN;
 
-/// The headers by which a browser names the page that makes a request.
+/// Header fields by which a browser names the page that makes a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked<'a> {
     pub(crate) host: Option<&'a str>,
@@ -18,16 +18,16 @@ pub(crate) struct Asked<'a> {
     pub(crate) fetch_site: Option<&'a str>,
 }
 
-/// Which host names a server answers for.
+/// Host names that a server accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Names {
-    /// Those of loopback only, for it is bound there.
+    /// Only those of loopback, where it is bound.
     Loopback,
-    /// Any: it is bound to an address that others reach by names we do not know.
+    /// Any: it is bound to an address with names that it does not know.
     Any,
 }
 
-/// Refuses requests of pages from elsewhere.
+/// Refuse requests of pages of other sites.
 pub(crate) fn check(asked: Asked<'_>, names: Names) -> Result<(), Fault> {
     if let Some(host) = asked.host
         && names == Names::Loopback

@@ -1,19 +1,19 @@
-//! Router: which handler answers each path and method of HTTP, and the layers that a request passes before.
+//! Router: the handler of each path and HTTP method, and the layers before the handlers.
 //!
 //! ```text
 //! POST /RPC2 (and POST /)     XML-RPC                   faults with status 200, as XML-RPC has them
 //! POST /api/v1/METHOD         JSON object or nothing    {"error": {"code", "message"}} with its status
-//! GET  /api/v1/METHOD?a=b     the reading methods; with follow=SECONDS answer after answer
-//! GET  /api/v1                what can be called
+//! GET  /api/v1/METHOD?a=b     the read methods; with follow=SECONDS a stream of answers
+//! GET  /api/v1                list of the methods
 //! GET  /api/v1/openapi.json   the same as an OpenAPI document
-//! GET  /                      how to ask, for people
-//! GET  PATH                   a reading method under the path that another program expects
+//! GET  /                      a help page
+//! GET  PATH                   a read method under the path that another program expects
 //! GET, POST /tunnel[/…]       not a call                bytes, if the daemon has tunnels
 //! ```
-//! A request passes, in order: Host and Origin, the upgrade, the authorizer where there is one, the path, the body within its
-//! limits, the codec, the call. Only the first happens before the client is authorized; a tunnelled request is authenticated by what it
-//! carries.
-//! Not here: sockets (`server`), heads that cannot be read in one way (`framing`), calls (`calls`, `dispatch`).
+//! A request passes, in order: Host and Origin check, upgrade, authorizer if there is one, path, body limits,
+//! codec, call. Only the first runs before the client is authorized; a tunnelled request is authenticated by
+//! its content.
+//! Not here: sockets (`server`), ambiguous headers (`framing`), calls (`calls`, `dispatch`).
 
 use crate::codec::json;
 use crate::dispatch::method::{Method as Declared, Reading};
@@ -44,12 +44,12 @@ use wire::fault;
 const API: &str = "/api/v1";
 const OPENAPI: &str = "/api/v1/openapi.json";
 
-/// Everything an answer needs.
+/// State shared by all handlers.
 pub(crate) struct Served {
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) bodies: Bodies,
     pub(crate) names: Names,
-    /// Authorizes requests; every client is allowed without one.
+    /// Authorizes requests; without one every client is allowed.
     pub(crate) authorizer: Option<Arc<dyn Authorizer>>,
     /// Takes connections and requests that are not calls.
     pub(crate) upgrade: Option<Arc<dyn Upgrade>>,
@@ -61,7 +61,7 @@ type Shared = State<Arc<Served>>;
 /// The router of a daemon behind its origin check.
 pub(crate) type Paths = ValidateRequestHeader<Router, CheckOrigin>;
 
-/// The routes of a daemon and the layers before them.
+/// Build the routes of a daemon and the layers before them.
 pub(crate) fn paths(served: &Arc<Served>) -> Paths {
     let mut router = methods(served);
     if served.authorizer.is_some() {
@@ -100,7 +100,7 @@ fn methods(served: &Arc<Served>) -> Router {
     router.fallback(no_path).with_state(Arc::clone(served))
 }
 
-/// The route of a method by JSON: by GET too, if it only reads.
+/// Route of a method by JSON: also by GET if it only reads.
 fn call(method: &Declared) -> MethodRouter<Arc<Served>> {
     let name = method.declaration.name;
     let posted = post(move |State(served): Shared, scope, request| calls::json(served, scope, name, request));
@@ -142,7 +142,7 @@ fn asked(fields: &HeaderMap) -> Asked<'_> {
     }
 }
 
-/// Authorizes a request by its head, before anything of the body is read.
+/// Authorize a request by its header, before any of the body is read.
 async fn enter(
     State(served): Shared,
     Extension(conversation): Extension<ClientConnection>,
@@ -189,7 +189,7 @@ fn authorize(authorizer: &dyn Authorizer, conversation: &ClientConnection, reque
     })
 }
 
-/// The scope of a request's calls: as the authorizer says, or that of a local client.
+/// Scope of a request's calls: from the authorizer, or that of a local client.
 pub(super) fn scope(request: &Request, conversation: &ClientConnection) -> Scope {
     let entered = request.extensions().get::<Scope>().cloned();
     entered.unwrap_or_else(|| Scope { viewer: conversation.source.viewer(), ..Scope::default() })

@@ -1,8 +1,8 @@
-//! The listener of a daemon: accepts connections within their limits, serves them, drains at the end.
+//! HTTP server of a daemon: accepts connections within their limits, serves them, drains at the end.
 //!
 //! One task owns the listener and the table of connections; each connection is a task of its set, none is
-//! detached. [`ListenerOptions`] say how clients from other machines are authorized.
-//! Not here: what is answered (`router`), what one connection is (`connection`).
+//! detached. [`ListenerOptions`] define how clients from other machines are authorized.
+//! Not here: answers (`router`), one connection (`connection`).
 
 use crate::dispatch::Dispatcher;
 use crate::dispatch::method::Registry;
@@ -32,12 +32,12 @@ use tokio_util::sync::CancellationToken;
 
 pub use crate::http::listener::{Error, bind};
 
-/// Connections over the limit that are answered at a time; further ones are just closed.
+/// Concurrent answers to connections over the limit; further ones are closed without an answer.
 const REJECTING_MAX: usize = 64;
-/// After an accept that failed (no file descriptors left), as long a pause.
+/// Pause after a failed accept (no file descriptors left).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves the methods of `registry` on `listener` until `shutdown`, then lets calls in work end, for
+/// Serve the methods of `registry` on `listener` until `shutdown`, then let running calls finish, for
 /// `limits.drain_time` at most. `statistics` counts; its other owners may read it at any time.
 ///
 /// # Errors
@@ -55,15 +55,15 @@ pub async fn serve(
 /// Options of a listener: authorization, encryption, protocol upgrades.
 #[derive(Clone, Default)]
 pub struct ListenerOptions {
-    /// Authorizes requests; every client is allowed without one.
+    /// Authorizes requests; without one every client is allowed.
     pub authorizer: Option<Arc<dyn Authorizer>>,
-    /// How connections are encrypted; not at all where there is none.
+    /// TLS of the connections; none means plain HTTP.
     pub tls: Option<TlsAcceptor>,
-    /// What is no call is for it; refused where there is none.
+    /// Takes connections and requests that are not calls; without one they are refused.
     pub upgrade: Option<Arc<dyn Upgrade>>,
 }
 
-/// As [`serve`], with methods that are called from elsewhere too.
+/// As [`serve`], with a dispatcher that may also be used elsewhere.
 ///
 /// # Errors
 /// As [`serve`].
@@ -93,8 +93,8 @@ pub async fn serve_with(
     Ok(())
 }
 
-/// As [`serve_methods`], for clients of a local socket, each on behalf of its user. The limits of connections and streams are
-/// its own: clients on TCP take none of them.
+/// As [`serve_methods`], for clients of a local socket, each with the identity of its user. Its limits of
+/// connections and streams are separate from those of TCP.
 pub async fn serve_local(listener: LocalListener, dispatcher: Arc<Dispatcher>, shutdown: CancellationToken) {
     serve_accepted(
         ListenerOptions::default(),
@@ -150,7 +150,7 @@ async fn serve_accepted(
     server.drain(drain_time).await;
 }
 
-/// Serves one connection that is there already, such as one end of a pair within this process, until it ends or `shutdown`.
+/// Serve one open connection, such as one end of a pair within this process, until it ends or `shutdown`.
 pub async fn serve_connection<S: AsyncRead + AsyncWrite + Unpin + Send>(
     authorizer: Arc<dyn Authorizer>,
     dispatcher: Arc<Dispatcher>,
@@ -189,7 +189,7 @@ struct Server {
     tls: Option<TlsAcceptor>,
     shutdown: CancellationToken,
     connections: JoinSet<()>,
-    /// The other end of each task of `connections`.
+    /// The source of each task of `connections`.
     sources: HashMap<Id, SourceKey>,
     rejecting: JoinSet<()>,
 }
@@ -203,7 +203,7 @@ impl Server {
         match accepted {
             Accepted::Tcp(stream, peer) => {
                 let source = Source::Network(peer);
-                // By TLS it would cost a handshake to say so.
+                // With TLS, the answer would cost a handshake.
                 let is_plain = self.tls.is_none();
                 let Some(stream) = self.admit(stream, source, is_plain) else { return };
                 // Answers are written whole, so waiting to fill a packet only delays them.
@@ -219,7 +219,8 @@ impl Server {
         }
     }
 
-    /// The stream again if there is a place for it; else its client is answered that there is none, where `is_plain`.
+    /// Admit a connection and return its stream; over the limit answer its client, if `is_plain`, and return
+    /// `None`.
     fn admit<S>(&mut self, stream: S, source: Source, is_plain: bool) -> Option<S>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -270,7 +271,7 @@ impl Server {
         };
         if tokio::time::timeout(time, all).await.is_err() {
             let cut = self.connections.len();
-            // Those that awaited a request have ended at once.
+            // Connections that waited for a request have ended at once.
             tracing::warn!(cut, "requests in progress were cut off, for they did not end in time");
             self.statistics().connections_open.subtract(cut as u64);
         }

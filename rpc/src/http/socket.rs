@@ -1,15 +1,15 @@
-//! The socket below a connection, whatever is layered on it.
+//! Access to the socket below a connection, through any layers.
 //!
-//! Not here: what is read and written there (`guarded_stream`).
+//! Not here: reading and writing (`guarded_stream`).
 
 use std::os::fd::{AsFd, BorrowedFd};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 
-/// A stream over a socket of the system.
+/// A stream over a socket of the operating system.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin {
-    /// Its descriptor.
+    /// Descriptor of the socket.
     fn socket(&self) -> BorrowedFd<'_>;
 }
 
@@ -31,7 +31,7 @@ impl<S: Socket> Socket for TlsStream<S> {
     }
 }
 
-/// Limits what the system buffers that the peer has not taken, to `len_bytes`; where it refuses, its own limit stays.
+/// Set the size of the kernel's send buffer to `len_bytes`; if that fails, the default stays.
 pub(crate) fn narrow(socket: BorrowedFd<'_>, len_bytes: usize) {
     if let Err(error) = socket2::SockRef::from(&socket).set_send_buffer_size(len_bytes) {
         tracing::debug!(%error, "the send buffer of a followed connection could not be made smaller");

@@ -1,14 +1,15 @@
-//! Protocol upgrade: connections and requests that are not calls are passed on unchanged, such as tunnels of the proxy.
+//! Protocol upgrade: connections and requests that are not calls are passed on unchanged, such as tunnels of
+//! the proxy.
 //!
 //! ```text
-//! a connection ── its first byte ──▶ Upgrade::takes_plain ─▶ handed on, before TLS
+//! a connection ── its first byte ──▶ Upgrade::takes_plain ─▶ passed on, before TLS
 //!      │ TLS
-//!      └── its first bytes ────────▶ begins with Upgrade::UPGRADE ─▶ handed on, before HTTP
+//!      └── its first bytes ────────▶ equal Upgrade::upgrade ─▶ passed on, before HTTP
 //!      └── a request for /tunnel[/…] ─▶ its whole body ─▶ Upgrade::ask ─▶ an answer
 //! ```
-//! Rules: what is handed on counts as a connection of its source until it ends; the first bytes have as long as a head has,
-//! and none of them is lost; a body has the bounds of every body.
-//! Not here: what is carried (the proxy).
+//! Rules: a passed-on connection counts as a connection of its source until it ends; the first bytes have the
+//! deadline of a header, and none of them is lost; a body has the limits of every body.
+//! Not here: the protocols (the proxy).
 
 use crate::http::socket::Socket;
 use std::io;
@@ -19,60 +20,60 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// What is done with a connection or a request.
+/// Future of the processing of a connection or a request.
 pub type Work<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Bytes both ways.
+/// Byte stream in both directions.
 pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Duplex for S {}
 
-/// A request that is none for a method.
+/// A request that is not a call.
 #[derive(Clone, Copy, Debug)]
 pub struct UpgradeRequest<'a> {
-    /// Whether it is a POST; else it is a GET.
+    /// Whether it is a POST, or else a GET.
     pub is_post: bool,
-    /// The path, which begins with what [`Upgrade::path`] says.
+    /// Path, which starts with [`Upgrade::path`].
     pub path: &'a str,
-    /// The query after `?`.
+    /// Query after the `?`.
     pub query: &'a str,
-    /// The body.
+    /// Body of the request.
     pub body: &'a [u8],
-    /// From where.
+    /// Address of the client.
     pub source: SocketAddr,
 }
 
-/// What it is answered.
+/// Answer to an [`UpgradeRequest`].
 #[derive(Clone, Debug)]
 pub struct UpgradeAnswer {
-    /// The status of HTTP.
+    /// HTTP status code.
     pub status: u16,
-    /// The body, of bytes.
+    /// Body, as binary data.
     pub body: Vec<u8>,
 }
 
-/// Takes what is no call.
+/// Processes connections and requests that are not calls.
 pub trait Upgrade: Send + Sync {
-    /// Whether a connection is for it that begins with `byte`, before anything is encrypted.
+    /// Whether it takes a connection that starts with `byte`, before TLS.
     fn takes_plain(&self, byte: u8) -> bool;
 
-    /// Such a connection, until it ends.
+    /// Process such a connection, until it ends.
     fn take_plain(&self, stream: TcpStream, source: SocketAddr) -> Work<'_, ()>;
 
-    /// What a connection begins with that is for it, within TLS where there is one.
+    /// First bytes of a connection that it takes, within TLS if there is TLS.
     fn upgrade(&self) -> &'static [u8];
 
-    /// Such a connection, until it ends.
+    /// Process such a connection, until it ends.
     fn take_upgrade(&self, stream: Box<dyn Duplex>, source: SocketAddr) -> Work<'_, ()>;
 
-    /// The path of its requests; those below it are for it too.
+    /// Path of its requests; it also takes the paths below it.
     fn path(&self) -> &'static str;
 
-    /// One request for such a path.
+    /// Process one request for such a path.
     fn ask<'a>(&'a self, asked: UpgradeRequest<'a>) -> Work<'a, UpgradeAnswer>;
 }
 
-/// A stream of which the first bytes were read already.
+/// A stream with first bytes that were read already.
 pub(crate) struct Prefixed<S> {
     begins: Vec<u8>,
     read: usize,
@@ -80,7 +81,8 @@ pub(crate) struct Prefixed<S> {
 }
 
 impl<S: AsyncRead + Unpin> Prefixed<S> {
-    /// Read as far as shows whether `stream` begins with `expected`; whether it does. A stream that ends sooner does not.
+    /// Read as many bytes as are needed to see whether `stream` starts with `expected`. Returns whether it
+    /// does; a stream that ends earlier does not.
     pub(crate) async fn look(mut stream: S, expected: &[u8]) -> io::Result<(Prefixed<S>, bool)> {
         let mut begins = vec![0; expected.len()];
         let mut read = 0;
@@ -159,7 +161,7 @@ mod tests {
     async fn what_was_looked_at_is_read_again() {
         let check = async |said: &[u8], expected: bool| {
             let (mut from, to) = tokio::io::duplex(64);
-            // In pieces, as a network may bring it.
+            // In pieces, as a network may deliver it.
             for part in said.chunks(5) {
                 from.write_all(part).await.unwrap();
             }

@@ -1,19 +1,19 @@
-//! Backpressure of a stream: shared between the connection's socket and the body that is sent on it.
+//! Backpressure of a stream: state shared between the connection's socket and the response body on it.
 //!
-//! Rule: the next answer is handed to a connection only after the previous one was flushed, so that a slow client receives the
-//! latest and not the oldest. HTTP between the two would keep some hundred KiB.
-//! Not here: the bytes (`guarded_stream`), what is given (`body`).
+//! Rule: the next answer is passed to a connection only after the previous one was flushed, so that a slow
+//! client receives the latest and not the oldest one. HTTP in between would buffer some hundred KiB.
+//! Not here: the bytes (`guarded_stream`), the events (`body`).
 
 use crate::dispatch::source::Source;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Between the stream of a connection and what follows on it.
+/// State of the stream on one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Backpressure {
     is_following: AtomicBool,
     is_filled: AtomicBool,
-    /// The longest that it was given.
+    /// Length of the longest event so far.
     longest_bytes: AtomicUsize,
     is_cut: AtomicBool,
 }
@@ -35,7 +35,7 @@ impl Backpressure {
         self.is_following.load(Ordering::Relaxed)
     }
 
-    /// It was given so many bytes.
+    /// `len_bytes` were passed to the connection.
     pub(crate) fn fill(&self, len_bytes: usize) {
         self.longest_bytes.fetch_max(len_bytes, Ordering::Relaxed);
         self.is_filled.store(true, Ordering::Release);
@@ -45,7 +45,7 @@ impl Backpressure {
         self.longest_bytes.load(Ordering::Relaxed)
     }
 
-    /// The system took all that it was given.
+    /// The kernel accepted all bytes.
     pub(crate) fn clear(&self) {
         self.is_filled.store(false, Ordering::Release);
     }
@@ -54,7 +54,7 @@ impl Backpressure {
         !self.is_filled.load(Ordering::Acquire)
     }
 
-    /// Its client took nothing in time.
+    /// The client read nothing within its deadline.
     pub(crate) fn cut(&self) {
         self.is_cut.store(true, Ordering::Relaxed);
     }

@@ -1,6 +1,6 @@
-//! The body of a stream: event by event until the client or the daemon closes it.
+//! Response body of a stream: event by event until the client or the daemon closes it.
 //!
-//! Not here: which event is next (`table`), whether the client takes it (`backpressure`).
+//! Not here: the choice of the next event (`table`), the client's progress (`backpressure`).
 
 use super::Follows;
 use super::backpressure::Backpressure;
@@ -12,19 +12,20 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// The stream was closed while an event was being sent: the connection is closed at once, with the rest of it.
+/// The stream was closed while an event was being sent: the connection is closed at once, without the rest of
+/// it.
 #[derive(Debug, thiserror::Error)]
 #[error("the stream was closed")]
 pub(crate) struct Gone;
 
-/// A client's stream, until it is dropped.
+/// Stream of one client; dropping it ends it.
 pub(crate) struct Following {
     follows: Arc<Follows>,
     place: Place,
     pipe: Arc<Backpressure>,
-    /// What goes before anything else.
+    /// Bytes sent before the first event.
     first: Option<Bytes>,
-    /// What the client has not taken whole yet: while it is here it counts as held.
+    /// Event that the client has not read completely yet: while it is here it counts as held.
     in_hand: Option<Arc<Event>>,
     is_over: bool,
 }

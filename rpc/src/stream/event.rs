@@ -1,7 +1,7 @@
-//! Server-sent events: an answer as its streams send it (WHATWG HTML living standard, section 9.2).
+//! Server-sent events: the wire format of answers in a stream (WHATWG HTML living standard, section 9.2).
 //!
 //! ```text
-//! retry: 2317                                                     once, at the beginning
+//! retry: 2317                                                     once, at the start
 //!
 //! id: 17
 //! data: {"skipped":0,"time":1795178489.512345,"answer":{…}}       an answer
@@ -10,11 +10,12 @@
 //! id: 18
 //! data: {"skipped":0,"time":1795178490.512345,"error":{"code":-32011,"message":"…"}}
 //!
-//! :                                                               a comment, where nothing else was sent for a while
+//! :                                                               a comment, if nothing else was sent for a while
 //! ```
-//! Pure. Rules: an event is encoded once for all streams; only the number of skipped ones is in a head of its own. Each is one
-//! line of data, whatever the answer holds: a line end within it would start an event of another origin.
-//! Not here: which stream gets which (`table`).
+//! Pure. Rules: an event is encoded once for all streams; only the number of skipped answers is in a separate
+//! header. Each event is one line of data, whatever the answer contains: a newline within it could forge
+//! another event.
+//! Not here: the choice of the stream's next event (`table`).
 
 use crate::codec::json;
 use crate::fault::Fault;
@@ -22,7 +23,7 @@ use crate::stream_limits::RETRY_MS;
 use bytes::Bytes;
 use wire::time::Time;
 
-/// What is sent where nothing else is.
+/// Keepalive comment.
 pub(crate) const COMMENT: Bytes = Bytes::from_static(b":\n\n");
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,23 +32,23 @@ enum Kind {
     Fault,
 }
 
-/// One event.
+/// An encoded event.
 #[derive(Debug)]
 pub(crate) struct Event {
     number: u64,
     kind: Kind,
     whole: Bytes,
-    /// From here on it is the same for all streams.
+    /// Offset from which on it is the same for all streams.
     shared_from: usize,
 }
 
 impl Event {
-    /// The answer `json`, made at `time`, as the one of this number.
+    /// Encode the answer `json`, created at `time`, as the event number `number`.
     pub(crate) fn answer(number: u64, time: Time, json: &str) -> Event {
         Event::new(number, Kind::Answer, time, &format!("\"answer\":{}", one_line(json)))
     }
 
-    /// No answer, and why.
+    /// Encode a fault in place of an answer.
     pub(crate) fn fault(number: u64, time: Time, fault: &Fault) -> Event {
         let text = one_line(&json::write_fault(fault));
         let inner =
@@ -62,17 +63,18 @@ impl Event {
         Event { number, kind, whole: Bytes::from(text), shared_from }
     }
 
-    /// Its number among those of its question, from 1.
+    /// Number of the event within its subscription, from 1.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// How long it is.
+    /// Length in bytes.
     pub(crate) fn len_bytes(&self) -> usize {
         self.whole.len()
     }
 
-    /// Its bytes for a stream that skipped so many before it: its own head, if any, and the shared part.
+    /// The bytes for a stream that skipped `skipped` answers before it: a separate header, if any, and the
+    /// shared part.
     pub(crate) fn bytes(&self, skipped: u64) -> (Option<Bytes>, Bytes) {
         if skipped == 0 {
             return (None, self.whole.clone());
@@ -89,16 +91,16 @@ fn head(kind: Kind, number: u64, skipped: u64) -> String {
     format!("{kind}id: {number}\ndata: {{\"skipped\":{skipped},")
 }
 
-/// JSON has line ends between its parts alone, where a space is as good.
+/// Replace newlines by spaces: JSON has newlines only between tokens.
 fn one_line(json: &str) -> String {
     json.trim().replace(['\n', '\r'], " ")
 }
 
-/// The first line of every stream: the client's reconnection delay. Each gets another one, by `seed`, so
-/// that all of them do not reconnect at once.
+/// The first line of every stream: the client's reconnection delay. It varies with `seed`, so that clients do
+/// not all reconnect at the same moment.
 pub(crate) fn retry(seed: u64) -> Bytes {
     let (least, most) = (*RETRY_MS.start(), *RETRY_MS.end());
-    // Fibonacci hashing: neighbours are far apart.
+    // Fibonacci hashing: adjacent seeds give distant values.
     let spread = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
     Bytes::from(format!("retry: {}\n\n", least + spread % (most - least + 1)))
 }
@@ -121,7 +123,7 @@ mod tests {
         assert_eq!(text(&event, 0), expected);
         assert_eq!(text(&event, 3), expected.replace("\"skipped\":0", "\"skipped\":3"));
         assert_eq!(event.len_bytes(), expected.len());
-        // What an answer might try: an event of its own.
+        // A malicious answer that contains an event of its own.
         let forged = text(&Event::answer(1, time, "1}\n\nevent: fault\ndata: {}"), 2);
         assert_eq!(forged.matches('\n').count(), 3, "{forged:?}");
     }

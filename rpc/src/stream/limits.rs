@@ -1,23 +1,24 @@
-//! Limits on streams: in all, per address, per account, and of different questions.
+//! Limits on streams: in all, per address, per account, and of distinct subscriptions.
 //!
 //! Pure: no runtime, no file, no socket, no clock.
-//! Invariant: each stream that was counted is released once; an address or account without streams takes no space.
-//! Not here: what they follow (`table`).
+//! Invariant: each counted stream is released exactly once; an address or account without streams takes no
+//! space.
+//! Not here: the subscriptions (`table`).
 
 use crate::dispatch::source::SourceKey;
 use crate::stream_limits::StreamLimits;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The client of a stream.
+/// Client of a stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Asker {
     pub(crate) source: SourceKey,
-    /// The name under which it came in, where it needed one.
+    /// Name of its account, if it logged in.
     pub(crate) account: Option<Arc<str>>,
 }
 
-/// Why there is no place: at most so many.
+/// The limit that is reached, with its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
     #[error("expected at most {0} followers in all, found as many; ask again later")]
@@ -34,13 +35,13 @@ pub(crate) enum Refused {
     QuestionsOfAccount(usize),
 }
 
-/// The places taken now.
+/// Number of streams and subscriptions now.
 #[derive(Debug)]
 pub(crate) struct StreamCounts {
     bounds: StreamLimits,
     len: usize,
     of_source: BTreeMap<SourceKey, usize>,
-    /// Followers of each account, and of these those of each question.
+    /// Streams of each account, in all and by subscription.
     of_account: BTreeMap<Arc<str>, (usize, BTreeMap<u64, usize>)>,
     of_question: BTreeMap<u64, usize>,
 }
@@ -60,7 +61,7 @@ impl StreamCounts {
         self.len
     }
 
-    /// One more of `asker`'s for `question`; nothing is changed where there is no place.
+    /// Count one more stream of `asker` for `question`; nothing changes if a limit is reached.
     pub(crate) fn take(&mut self, asker: &Asker, question: u64) -> Result<(), Refused> {
         self.check(asker, question)?;
         self.len += 1;
@@ -95,7 +96,7 @@ impl StreamCounts {
         }
     }
 
-    /// One of `asker`'s for `question` left.
+    /// Release a stream of `asker` for `question`.
     pub(crate) fn leave(&mut self, asker: &Asker, question: u64) {
         self.len -= 1;
         less(&mut self.of_source, &asker.source);

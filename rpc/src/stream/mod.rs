@@ -1,13 +1,14 @@
-//! Streams: the answers of a reading method, one after the other, as server-sent events on one connection.
+//! Streams: the successive answers of a read method as server-sent events on one connection.
 //!
 //! ```text
 //! GET /api/v1/METHOD?…&follow=SECONDS ─▶ request ─▶ Follows::begin: declared, permitted, counted ─▶ Following (the body)
-//!                    a task of each question: when due ─▶ dispatch ─▶ event ─▶ table ─▶ its streams
+//!                    a task per subscription: when due ─▶ dispatch ─▶ event ─▶ table ─▶ its streams
 //!                    each second: streams without permission are closed; idle ones are sent a comment
 //! ```
-//! Rules: identical requests share one call and one encoding; permissions are checked when a stream starts and each second
-//! after; the lock is held for one decision, never across an await; a question ends with its last stream.
-//! Not here: decisions (`table`, `limits`), bytes (`event`), sockets (`guarded_stream`).
+//! Rules: identical requests share one subscription, with one call and one encoding; permissions are checked
+//! when a stream starts and each second after; the lock is held for one decision, never across an await; a
+//! subscription ends with its last stream.
+//! Not here: decisions (`table`, `limits`), encoding (`event`), sockets (`guarded_stream`).
 
 pub(crate) mod backpressure;
 pub(crate) mod body;
@@ -47,7 +48,7 @@ use wire::fault;
 use wire::query::Viewer;
 use wire::time::Moment;
 
-/// The parameter of methods that wait until there is something.
+/// Parameter of methods that wait until there is data (long polling).
 const WAIT: &str = "wait";
 
 /// All streams of one listener.
@@ -61,13 +62,13 @@ pub(crate) struct Follows {
 
 struct Inner {
     table: Table<Option<Arc<Grant>>>,
-    /// What ends the task of each question.
+    /// Cancels the task of each subscription.
     stops: BTreeMap<u64, CancellationToken>,
-    /// Questions so far that have a position of their own.
+    /// Number of subscriptions so far with a position of their own.
     positions: u64,
 }
 
-/// What a client was allowed when its stream began.
+/// Permissions of a client when its stream started.
 struct Grant {
     access: Arc<dyn Permissions>,
     method: &'static str,
@@ -75,21 +76,21 @@ struct Grant {
     host: Option<String>,
 }
 
-/// A question that is asked as long as it is followed.
+/// State of the task of a subscription.
 struct Asking {
     question: u64,
     method: &'static str,
     arguments: Vec<Value>,
     stop: CancellationToken,
-    /// Whether each answer continues at the cursor of the one before.
+    /// Whether each call continues at the cursor of the previous answer.
     has_cursor: bool,
-    /// The permit of the first stream's call, until the first answer.
+    /// Permit of the first stream's call, until the first answer.
     held: Option<Permit>,
-    /// On whose behalf; all its streams share one answer.
+    /// Local user or role on whose behalf it asks; all its streams share one answer.
     viewer: Viewer,
 }
 
-/// The tasks of one listener's questions.
+/// The tasks of one listener's subscriptions.
 pub(crate) struct Tasks {
     new: mpsc::Receiver<Asking>,
 }
@@ -102,12 +103,12 @@ impl Follows {
         (Arc::new(Follows { inner, bounds, statistics, began: Instant::now(), to_ask }), Tasks { new })
     }
 
-    /// How many follow.
+    /// Number of streams.
     pub(crate) fn len(&self) -> usize {
         self.lock().table.len()
     }
 
-    /// Starts a stream of `method`.
+    /// Start a stream of `method`.
     ///
     /// # Errors
     /// If the method cannot be streamed, the caller may not call it, the parameters are wrong, or a limit is reached.
@@ -137,7 +138,7 @@ impl Follows {
         let integers = given(&arguments, BIG_INTEGERS);
         let mut values = params.values().to_vec();
         for (name, value) in values.iter_mut().filter(|(name, _)| declaration.is_time(name)) {
-            // A span before now is counted back from each question, not from the first one.
+            // A span before now is relative to each call, not to the first one.
             if let Some(text @ Value::Text(_)) = given(&arguments, name) {
                 *value = text.clone();
             }
@@ -167,7 +168,7 @@ impl Follows {
         Ok(Following::new(Arc::clone(self), place, Arc::clone(&conversation.pipe)))
     }
 
-    /// The number of a question that advances by its own cursor, which a later follower cannot share.
+    /// A new number for a subscription that advances by its own cursor, which later streams cannot share.
     fn new_position(&self) -> u64 {
         let mut inner = self.lock();
         inner.positions += 1;
@@ -202,7 +203,7 @@ impl Follows {
         Ok(place)
     }
 
-    /// What the one at `place` gets.
+    /// The next event for the stream at `place`.
     pub(crate) fn next(&self, place: Place, is_clear: bool, waker: &Waker) -> Next {
         let next = self.lock().table.poll(place, is_clear, waker, self.now());
         match &next {
@@ -215,7 +216,7 @@ impl Follows {
         next
     }
 
-    /// The one at `place` left; whether because it took nothing.
+    /// Remove the stream at `place`; `is_cut` is whether its client read nothing in time.
     pub(crate) fn leave(&self, place: Place, is_cut: bool) {
         let mut inner = self.lock();
         if inner.table.leave(place)
@@ -228,20 +229,20 @@ impl Follows {
         self.statistics.followers_cut_total.add(u64::from(is_cut));
     }
 
-    /// Closes all streams.
+    /// Close all streams.
     pub(crate) fn end(&self) {
         let woken = self.lock().table.end();
         wake(woken);
     }
 
-    /// Closes streams that lost their permission, and sends comments on idle ones.
+    /// Close streams that lost their permission, and send comments on idle ones.
     fn look(&self) {
         let (silent, all) = {
             let mut inner = self.lock();
             (inner.table.silent(self.now()), inner.table.all())
         };
         wake(silent);
-        // Not under the lock: the permissions have one of their own.
+        // Not under the lock: the permissions have a lock of their own.
         for (place, permit) in all {
             let Some(Err(fault)) = permit.map(|permit| permit.check()) else { continue };
             let waker = self.lock().table.let_go(place, self.farewell(&fault));
@@ -255,7 +256,8 @@ impl Follows {
         Event::fault(0, now(), fault).bytes(0).1
     }
 
-    /// Hands an answer to all streams of a question; whether it was delivered, and not a fault in its place.
+    /// Send an answer to all streams of a subscription. Returns whether it was delivered, and not replaced by
+    /// a fault.
     fn put(&self, question: u64, number: u64, answer: Result<Bytes, Fault>) -> bool {
         let most = self.bounds.answer_bytes;
         let written = answer.and_then(|text| if text.len() > most { Err(too_large(most)) } else { Ok(text) });
@@ -289,7 +291,7 @@ impl Follows {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // What is behind it is changed by single steps, each whole.
+        // Every change behind the lock is complete in one step, so a poisoned lock is safe.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -302,7 +304,7 @@ impl Grant {
 }
 
 impl Tasks {
-    /// Asks what is followed, as long as it is polled.
+    /// Run the tasks of the subscriptions, as long as it is polled.
     pub(crate) async fn run(mut self, follows: Arc<Follows>, dispatcher: Arc<Dispatcher>) {
         let mut asked = JoinSet::new();
         let mut look = interval(follows.bounds.look_interval);
@@ -328,7 +330,7 @@ impl Asking {
                 let at = follows.lock().table.ask_at(self.question, follows.now());
                 let Some(at) = at else { return };
                 sleep_until(follows.began + at.0).await;
-                // A slow follower would otherwise skip answers, and with them events.
+                // Otherwise a slow client would skip answers, and events with them.
                 if self.has_cursor && !follows.lock().table.is_given(self.question) {
                     continue;
                 }
@@ -355,19 +357,20 @@ impl Asking {
 }
 
 impl StreamRequest {
-    /// What this request wants.
+    /// Parse the stream parameters of a request; `None` if it requests a single answer.
     pub(crate) fn of_request<B>(request: &hyper::Request<B>) -> Result<Option<StreamRequest>, Fault> {
         let accept = request.headers().get(hyper::header::ACCEPT).and_then(|value| value.to_str().ok());
         StreamRequest::of(request.uri().query().unwrap_or_default(), accept)
     }
 }
 
-/// Whether every answer to the same question would be this fault. What is too large now may be smaller later.
+/// Whether the fault is permanent for this subscription. An answer that is too large now may be smaller
+/// later.
 fn does_not_pass(fault: &Fault) -> bool {
     fault::is_final(fault.code) && fault.code != fault::TOO_LARGE
 }
 
-/// What was given for `name`.
+/// The argument `name` of the call.
 fn given<'a>(arguments: &'a [Value], name: &str) -> Option<&'a Value> {
     let Some(Value::Struct(members)) = arguments.first() else { return None };
     members.iter().find(|(known, _)| known == name).map(|(_, value)| value)

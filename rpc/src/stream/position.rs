@@ -1,15 +1,16 @@
-//! Position in a followed list of events: each question continues at the cursor of the answer before it.
+//! Position in a followed list of events: each call continues at the cursor of the previous answer.
 //!
-//! Pure. Rule: a method that takes a cursor is asked with the cursor of its last delivered answer, so that a follower gets
-//! each event once; an answer that was not delivered moves nothing. Not here: when it is asked (`table`).
+//! Pure. Rule: a method with a cursor is called with the cursor of its last delivered answer, so that a
+//! client gets each event once; an answer that was not delivered does not move it. Not here: when it is
+//! called (`table`).
 
 use crate::codec::value::{Name, Value};
 use crate::dispatch::method::Declaration;
 use serde::Deserialize;
 
-/// The parameter, and the member of each answer, that names a position.
+/// Parameter of a call, and member of each answer, with the position.
 const CURSOR: &str = "cursor";
-/// The parameter that chooses where to start; a cursor replaces it.
+/// Parameter that selects the start; a cursor replaces it.
 const LAST: &str = "last";
 
 #[derive(Deserialize)]
@@ -17,13 +18,15 @@ struct Positioned {
     cursor: Option<String>,
 }
 
-/// Whether answers of this method follow one another by a cursor: those of a list that only grows, of which the last entries
-/// can be requested. Pages of what changes in place, such as calls, have a cursor too, and are followed as a whole.
+/// Whether the method's answers continue by a cursor: those of a list that only grows, with a parameter for
+/// its last entries. Pages of data that change in place, such as calls, also have a cursor, but are followed
+/// as a whole.
 pub(crate) fn has_cursor(declaration: &Declaration) -> bool {
     declaration.takes(CURSOR) && declaration.takes(LAST)
 }
 
-/// Ask from now on for what comes after this answer, which is JSON; an answer without a cursor changes nothing.
+/// Set the cursor of the next call to that of this answer, which is JSON; an answer without a cursor changes
+/// nothing.
 pub(crate) fn advance(arguments: &mut [Value], answer: &[u8]) {
     let Some(Value::Struct(members)) = arguments.first_mut() else { return };
     let Ok(Positioned { cursor: Some(cursor) }) = serde_json::from_slice(answer) else { return };

@@ -1,7 +1,7 @@
-//! Whether a request wants one answer or to follow it, and how often.
+//! Parser of the stream parameters of a request: whether it requests a stream, and its interval.
 //!
-//! Pure. `follow=SECONDS` of the query says so, or the field `Accept: text/event-stream` for what is usual.
-//! Not here: which methods may be followed (`mod`).
+//! Pure. A stream is requested by `follow=SECONDS` in the query, or by the field `Accept: text/event-stream`
+//! with the default interval. Not here: which methods may be followed (`mod`).
 
 use crate::codec::moment;
 use crate::dispatch::method::{EVENT_STREAM, FOLLOW};
@@ -9,17 +9,17 @@ use crate::fault::Fault;
 use crate::stream_limits::{EVERY_SECS, EVERY_SECS_DEFAULT};
 use std::time::Duration;
 
-/// How it is followed.
+/// A request for a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StreamRequest {
-    /// From answer to answer, in whole milliseconds.
+    /// Interval between two answers, in whole milliseconds.
     pub(crate) every: Duration,
-    /// The query without what asks for it.
+    /// The query without `follow`.
     pub(crate) query: String,
 }
 
 impl StreamRequest {
-    /// What this query, and this field `Accept`, want; none if it is one answer.
+    /// Parse this query and this field `Accept`; `None` if they request a single answer.
     pub(crate) fn of(query: &str, accept: Option<&str>) -> Result<Option<StreamRequest>, Fault> {
         let is_it = |pair: &&str| pair.split_once('=').map_or(*pair, |(name, _)| name) == FOLLOW;
         let mut given = query.split('&').filter(is_it);
@@ -41,7 +41,7 @@ fn takes_events(accept: &str) -> bool {
     accept.split(',').any(one)
 }
 
-/// Seconds of `5` or `5s`.
+/// Parse `5` or `5s` to seconds.
 fn secs(text: &str) -> Option<f64> {
     moment::span(text).map(|span| span.as_secs_f64()).or_else(|| text.parse().ok())
 }
@@ -57,7 +57,7 @@ fn every(text: Option<&str>) -> Result<Duration, Fault> {
             ))
         })?,
     };
-    // Followers of nearly the same are followers of the same.
+    // Round, so that nearly equal intervals share a subscription.
     Ok(Duration::from_millis((secs * 10.0).round().max(1.0) as u64 * 100))
 }
 

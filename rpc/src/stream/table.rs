@@ -1,14 +1,14 @@
-//! Table of streams: when each question is asked, which stream gets which answer, which skips some, which is closed.
+//! Table of streams: when each subscription is due, which stream gets which answer, skips some, or is closed.
 //!
 //! ```text
 //! begin ─▶ a place ─▶ poll: an event, a comment, nothing yet, the end ─▶ leave
-//! ask_at ─▶ (asked by the shell) ─▶ put: an event for all streams of that question ─▶ wakers
+//! ask_at ─▶ (the shell calls the method) ─▶ put: an event for all streams of that subscription ─▶ wakers
 //! ```
-//! Pure: callers pass `now`, and wake the returned wakers. Invariants: a question is asked once for all its streams, and never
-//! while it is in work; a slow stream gets only the latest event, with the number of skipped ones; of events that are no
-//! longer the latest at most [`StreamLimits::held_bytes`] are kept, by closing streams that are behind; nothing is sent after
-//! its permission ended.
-//! Not here: asking and waking (`mod`), what takes no bytes at all (`guarded_stream`), limits (`limits`).
+//! Pure: callers pass `now`, and wake the returned wakers. Invariants: a subscription makes one call for all
+//! its streams, and never two at a time; a slow stream gets only the latest event, with the number of skipped
+//! ones; of events that are no longer the latest, at most [`StreamLimits::held_bytes`] are retained, by
+//! closing streams that are behind; nothing is sent after the permission ended.
+//! Not here: calling and waking (`mod`), clients that read nothing (`guarded_stream`), limits (`limits`).
 
 use super::event::Event;
 use super::limits::{Asker, Refused, StreamCounts};
@@ -21,47 +21,48 @@ use std::time::Duration;
 use wire::query::Viewer;
 use wire::time::Moment;
 
-/// What is asked, and how often: followers of equal ones follow one question.
+/// Key of a subscription: streams with equal keys share one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) method: &'static str,
-    /// Its parameters, written.
+    /// Parameters, as JSON.
     pub(crate) params: String,
     pub(crate) every: Duration,
-    /// The number of a question that advances by a cursor, and is therefore shared with no other follower; 0 of others.
+    /// Number of a subscription that advances by a cursor, and is therefore shared with no other stream;
+    /// otherwise 0.
     pub(crate) position: u64,
-    /// On whose behalf it is asked: answers may differ.
+    /// Local user or role on whose behalf it asks: answers may differ.
     pub(crate) viewer: Viewer,
 }
 
-/// A follower's place.
+/// Identifier of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) question: u64,
     pub(crate) follower: u64,
 }
 
-/// What a follower gets now.
+/// Next action for a stream.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// This event; it did not get so many before it.
+    /// Send this event, after the given number of skipped ones.
     Event(Arc<Event>, u64),
-    /// A comment, so that the connection is not forgotten.
+    /// Send a comment, so that the connection is not forgotten.
     Comment,
-    /// Nothing yet: it is woken.
+    /// Nothing yet: the waker will be called.
     Nothing,
-    /// The end, with these as the last bytes.
+    /// End the stream, with these as the last bytes.
     End(Option<Bytes>),
 }
 
-/// The table; `W` of each stream is for checking its permission again.
+/// The table; `W` is stored with each stream, for checking its permission again.
 #[derive(Debug)]
 pub(crate) struct Table<W> {
     bounds: StreamLimits,
     places: StreamCounts,
     by_key: BTreeMap<Key, u64>,
     questions: BTreeMap<u64, Question<W>>,
-    /// The number of the next question or follower.
+    /// Number of the next subscription or stream.
     next_id: u64,
     is_ended: bool,
 }
@@ -69,10 +70,10 @@ pub(crate) struct Table<W> {
 #[derive(Debug)]
 struct Question<W> {
     key: Key,
-    /// When it is asked next.
+    /// Time of the next call.
     next: Moment,
     latest: Option<(Arc<Event>, Moment)>,
-    /// Earlier ones that are still being sent.
+    /// Earlier events that are still being sent.
     held: Vec<Weak<Event>>,
     followers: BTreeMap<u64, Follower<W>>,
 }
@@ -81,14 +82,14 @@ struct Question<W> {
 struct Follower<W> {
     asker: Asker,
     whose: W,
-    /// The number of the last event that it got, or need not get.
+    /// Number of the last event that was sent or is to be skipped.
     seen: u64,
-    /// When it got something.
+    /// Time of the last event or comment.
     last: Moment,
     waker: Option<Waker>,
-    /// It got an event that it has not taken whole, as far as is known.
+    /// It was sent an event that its client has not read completely, as far as is known.
     has_in_hand: bool,
-    /// It is let go, with this as the last.
+    /// The stream ends, with this as the last bytes.
     end: Option<Option<Bytes>>,
 }
 
@@ -99,7 +100,7 @@ impl<W: Clone> Table<W> {
         Table { bounds, places, by_key, questions, next_id: 1, is_ended: false }
     }
 
-    /// Adds a stream of `key`; whether it is the first, so that the question has to be asked from now on.
+    /// Add a stream of `key`. Returns whether it is the first, so that the subscription must be started.
     pub(crate) fn begin(
         &mut self,
         key: Key,
@@ -121,7 +122,7 @@ impl<W: Clone> Table<W> {
             followers: BTreeMap::new(),
         });
         self.by_key.entry(key).or_insert(question);
-        // A fresh answer is sent to a new stream; an older one would be taken for current.
+        // A recent answer is sent to a new stream; an older one could be mistaken for the present state.
         let seen = asked.latest.as_ref().map_or(0, |(event, at)| {
             if now.since(*at) <= every * 2 { event.number() - 1 } else { event.number() }
         });
@@ -131,7 +132,7 @@ impl<W: Clone> Table<W> {
         Ok((Place { question, follower }, known.is_none()))
     }
 
-    /// Removes a stream; whether it was the last of its question, which is then forgotten.
+    /// Remove a stream. Returns whether it was the last of its subscription, which is then removed.
     pub(crate) fn leave(&mut self, place: Place) -> bool {
         let Some(question) = self.questions.get_mut(&place.question) else { return false };
         let Some(gone) = question.followers.remove(&place.follower) else { return false };
@@ -143,30 +144,30 @@ impl<W: Clone> Table<W> {
         is_last
     }
 
-    /// How many follow.
+    /// Number of streams.
     pub(crate) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// When a question is to be asked, which then counts as asked; none if it has no stream any more.
+    /// Time of the subscription's next call, which then counts as made; `None` if it has no stream any more.
     pub(crate) fn ask_at(&mut self, question: u64, now: Moment) -> Option<Moment> {
         let asked = self.questions.get_mut(&question)?;
         let at = asked.next.max(now);
-        // On the beat: an answer that took longer leaves out those beats, it does not shift the others.
+        // At multiples of the interval: a call that takes longer skips some, and does not shift the others.
         let every = asked.key.every;
         let beats = at.since(asked.next).as_millis() / every.as_millis().max(1) + 1;
         asked.next = asked.next.plus(every * u32::try_from(beats).unwrap_or(u32::MAX));
         Some(at)
     }
 
-    /// Whether each follower of a question was given its latest answer.
+    /// Whether every stream of the subscription was sent its latest answer.
     pub(crate) fn is_given(&self, question: u64) -> bool {
         let Some(asked) = self.questions.get(&question) else { return true };
         let latest = asked.latest.as_ref().map_or(0, |(event, _)| event.number());
         asked.followers.values().all(|one| one.seen >= latest || one.end.is_some())
     }
 
-    /// Whether there is room for an answer of so many bytes, after closing streams that are behind if that makes it.
+    /// Whether there is room for an answer of this length, if needed after closing streams that are behind.
     pub(crate) fn make_room(
         &mut self,
         question: u64,
@@ -186,7 +187,7 @@ impl<W: Clone> Table<W> {
         (false, woken)
     }
 
-    /// The next event of a question; returns the wakers.
+    /// Set the next event of a subscription. Returns the wakers.
     pub(crate) fn put(&mut self, question: u64, event: Event, now: Moment) -> Vec<Waker> {
         let Some(asked) = self.questions.get_mut(&question) else { return Vec::new() };
         asked.held.retain(|event| event.strong_count() > 0);
@@ -197,7 +198,8 @@ impl<W: Clone> Table<W> {
         asked.followers.values_mut().filter_map(|one| one.waker.take()).collect()
     }
 
-    /// What the follower at `place` gets; `is_clear` when all it got before was taken. Where that is nothing, `waker` is woken.
+    /// Next action for the stream at `place`; `is_clear` is whether its client has read everything. If there
+    /// is nothing, `waker` is stored.
     pub(crate) fn poll(&mut self, place: Place, is_clear: bool, waker: &Waker, now: Moment) -> Next {
         let keep_alive = self.bounds.keep_alive;
         let Some(asked) = self.questions.get_mut(&place.question) else { return Next::End(None) };
@@ -241,18 +243,18 @@ impl<W: Clone> Table<W> {
         self.questions.iter().flat_map(of).collect()
     }
 
-    /// Closes the stream at `place` with `last`; returns its waker.
+    /// Close the stream at `place` with `last`. Returns its waker.
     pub(crate) fn let_go(&mut self, place: Place, last: Bytes) -> Option<Waker> {
         self.questions.get_mut(&place.question)?.followers.get_mut(&place.follower)?.let_go(Some(last))
     }
 
-    /// Closes all streams of a question with `last`; returns their wakers.
+    /// Close all streams of a subscription with `last`. Returns their wakers.
     pub(crate) fn let_all_go(&mut self, question: u64, last: &Bytes) -> Vec<Waker> {
         let Some(asked) = self.questions.get_mut(&question) else { return Vec::new() };
         asked.followers.values_mut().filter_map(|one| one.let_go(Some(last.clone()))).collect()
     }
 
-    /// Closes all streams, and every later one; returns the wakers.
+    /// Close all streams, and every later one. Returns the wakers.
     pub(crate) fn end(&mut self) -> Vec<Waker> {
         self.is_ended = true;
         let followers = self.questions.values_mut().flat_map(|question| question.followers.values_mut());

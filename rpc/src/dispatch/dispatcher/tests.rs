@@ -1,4 +1,5 @@
-//! Calls of every kind: well-formed or not, here or elsewhere, that panic, never answer or are too many.
+//! Calls of every kind: valid or not, local or forwarded; handlers that panic or never answer; too many
+//! calls.
 
 use super::*;
 use crate::dispatch::method::Declaration;
@@ -83,7 +84,7 @@ impl crate::dispatch::forward::Forward for Next {
     ) -> Option<Forwarding> {
         let host = params.text("host").ok()??.to_owned();
         let answer = format!("{method} on {host}, {} hops", caller.hops_left);
-        // It took a while to find out that it is this one.
+        // It took a while to find out that the call is for this daemon.
         let found = (host != "n1").then_some(Answered::Value(answer.into()));
         Some(Box::pin(async move { Ok(found) }))
     }

@@ -1,4 +1,4 @@
-//! The types of parameters: which values each takes, in whatever form they arrive.
+//! Types of parameters: the accepted values, in any of the request formats.
 //!
 //! Pure: no runtime, no file, no socket, no clock.
 
@@ -7,40 +7,43 @@ use crate::codec::moment;
 use crate::codec::value::{Name, Value};
 use wire::time::Time;
 
-/// What a parameter may be.
+/// Type of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Type {
-    /// Text. Whole numbers are taken as their digits: some clients send `"17"` as a number.
+    /// Text. Whole numbers are accepted as their digits: some clients send `"17"` as a number.
     Text,
     /// One of these texts.
     Choice(Vec<Name>),
     /// A whole number, both ends included. Decimal text is accepted: clients without 64-bit integers send it.
     Whole {
-        /// The smallest.
+        /// Smallest allowed value.
         min: i64,
-        /// The largest.
+        /// Largest allowed value.
         max: i64,
     },
     /// A finite number.
     Number,
-    /// A time: seconds since 1970-01-01T00:00:00Z with a fraction, RFC 3339, or a span before now (`1h`); handlers see seconds.
+    /// A time: seconds since 1970-01-01T00:00:00Z with a fraction, RFC 3339, or a span before now (`1h`);
+    /// handlers receive seconds.
     Time,
-    /// A length of time: seconds with a fraction, none below zero, or a span with its unit (`90s`); handlers see seconds.
+    /// A duration: seconds with a fraction, not negative, or a span with its unit (`90s`); handlers receive
+    /// seconds.
     Span,
-    /// Yes or no: a boolean, 0 or 1, `"true"` or `"false"`.
+    /// A boolean: true or false, 0 or 1, `"true"` or `"false"`.
     Flag,
-    /// Some of these texts; one is taken as a list of one.
+    /// Some of these texts; a single one is accepted as a list of one.
     Choices(Vec<Name>),
-    /// Several texts; one text is taken as a list of one, a repeated name in a query string as several.
+    /// Several texts; a single one is accepted as a list of one, a repeated name in a query string as
+    /// several.
     Texts,
-    /// An array of anything.
+    /// An array of any values.
     Array,
-    /// A structure of anything.
+    /// A structure of any members.
     Struct,
-    /// A structure of these.
+    /// A structure of these members.
     Fields(Vec<Parameter>),
-    /// Anything.
+    /// Any value.
     Any,
 }
 
@@ -56,7 +59,7 @@ impl Type {
         matches!(self, Type::Texts | Type::Choices(_))
     }
 
-    /// The type as error messages and help name it.
+    /// Name of the type in error messages and help.
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
@@ -80,7 +83,8 @@ impl Type {
         }
     }
 
-    /// `value` in the one form that handlers see, at the time `now`. What is in a structure is not looked at.
+    /// Convert `value` to the form that handlers receive, at the time `now`. The content of a structure is
+    /// not checked.
     ///
     /// # Errors
     /// The value itself, if it is not of this type.
@@ -140,7 +144,7 @@ fn not_below_zero(value: &Value) -> Option<f64> {
 }
 
 pub(super) fn whole(value: &Value) -> Option<i64> {
-    /// The largest double of which every smaller whole number is a double too.
+    /// The largest double below which every whole number is exact.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Int(number) => Some(*number),
@@ -153,7 +157,7 @@ pub(super) fn whole(value: &Value) -> Option<i64> {
     }
 }
 
-#[allow(clippy::cast_precision_loss)] // a number was asked for, and doubles are what numbers are
+#[allow(clippy::cast_precision_loss)] // a number was requested, and numbers are doubles
 pub(super) fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Int(number) => Some(*number as f64),

@@ -1,9 +1,10 @@
-//! Table tests of the framing: what is admitted, what is refused, and that cuts between reads change nothing.
+//! Table tests of the framing: what is admitted, what is refused, and that the split into reads changes
+//! nothing.
 
 use super::*;
 use proptest::prelude::*;
 
-/// Feeds `input` in pieces of `step` bytes; the bytes admitted, and the refusal if there was one.
+/// Feed `input` in pieces of `step` bytes. Returns the admitted bytes, and the refusal if there was one.
 fn feed(input: &[u8], step: usize) -> (Vec<u8>, Option<Refusal>, Phase) {
     let mut framing = Framing::new(&Limits::default());
     let (mut buffer, mut admitted) = (Vec::new(), Vec::new());

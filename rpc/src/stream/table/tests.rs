@@ -31,7 +31,7 @@ fn event(number: u64, len_bytes: usize) -> Event {
     Event::answer(number, Time::default(), &format!("\"{}\"", "x".repeat(len_bytes)))
 }
 
-/// Counts how often it is woken.
+/// Counts its wake-ups.
 #[derive(Default)]
 struct Woken(AtomicU64);
 
@@ -154,7 +154,7 @@ fn those_who_are_behind_go_before_too_much_is_held() {
         if has_room {
             table.put(quick.question, event(number, 900), at(0));
         }
-        // Each slow one keeps what it got first.
+        // Each slow one holds the event that it got first.
         for place in [quick, slow] {
             match table.poll(place, true, Waker::noop(), at(0)) {
                 Next::Event(event, _) if place == slow => in_hand.push((slow, event)),
@@ -176,13 +176,13 @@ fn those_who_are_behind_go_before_too_much_is_held() {
     assert!(!let_go.is_empty() && !let_go.contains(&quick), "{let_go:?}");
 }
 
-/// What may happen.
+/// A random operation.
 #[derive(Clone, Debug)]
 enum Step {
     Begin(u8),
     Leave(usize),
     Answer(u8),
-    /// A follower is polled, and has taken what it had in hand or not.
+    /// Poll a stream; its client has read everything before or not.
     Poll(usize, bool),
     LetGo(usize),
     Wait(u64),
@@ -200,7 +200,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..200)
 }
 
-/// A follower as it sees itself.
+/// Expected state of a stream.
 struct Own {
     place: Place,
     question: u8,
@@ -277,7 +277,7 @@ proptest! {
                 Step::Leave(_) | Step::Poll(..) | Step::LetGo(_) => {}
             }
             prop_assert_eq!(table.len(), own.len());
-            // Older ones are kept while they are being sent, and no longer.
+            // Older events are retained while they are being sent, and no longer.
             let in_hand = own.iter().filter_map(|one| one.in_hand.as_ref()).map(Arc::as_ptr);
             let in_hand: std::collections::BTreeSet<_> = in_hand.collect();
             prop_assert!(table.held_bytes() <= in_hand.len() * 200);
