@@ -1,8 +1,8 @@
 //! Encoded answers: documents that the answering daemon writes once and other daemons forward as bytes.
 //!
 //! ```text
-//! client ─ call ─▶ proxy ─ call, form ─▶ representative ─ call, form ─▶ host: encodes
-//!        ◀─ document ─      ◀─ document ─────                  ◀─ document ──
+//! client ─── call ────▶ proxy ── call, form ─▶ representative ── call, form ─▶ host: encodes
+//!        ◀─ document ─       ◀─ document ──                 ◀─ document ──
 //! ```
 //!
 //! Pure: no runtime, no file, no socket, no clock.
