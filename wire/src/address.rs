@@ -1,7 +1,8 @@
-//! Where a daemon is reached in the overlay: `HOST:PORT`, the host a DNS name, an IPv4 or a bracketed IPv6
-//! address; or `KEY@HOST:PORT`, through the proxy of that key which listens there.
+//! Address of a daemon in the overlay: `HOST:PORT`, where the host is a DNS name, an IPv4 or a bracketed IPv6
+//! address; or `KEY@HOST:PORT`, through the proxy with that key, which listens there.
 //!
-//! Pure: nothing is resolved here. Checked where one enters from outside; a value of the type is valid.
+//! Pure: names are not resolved here. An address is checked where it enters from outside; a value of the type
+//! is valid.
 //! Not here: the addresses of the query interface, which are URLs (`registration::Record::addresses`).
 
 use crate::id::PeerKey;
@@ -10,16 +11,16 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
 
-/// Longest address in bytes: a key, a DNS name and a port, and what parts them.
+/// Longest address in bytes: a key, a DNS name and a port, with their separators.
 pub const ADDRESS_LEN_MAX_BYTES: usize = 53 + 253 + 6;
 
-/// Why a text is no address.
+/// Error of an invalid address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{found:?} is no address; expected HOST:PORT, such as head.example:7318, 10.0.0.5:7318 or [2001:db8::5]:7318"
 )]
 pub struct Error {
-    /// The text, cut to what an address may have.
+    /// The text, truncated to the length of an address.
     pub found: String,
 }
 
@@ -29,27 +30,27 @@ pub struct Error {
 pub struct Address(CompactString);
 
 impl Address {
-    /// The whole, `HOST:PORT` or `KEY@HOST:PORT`.
+    /// The address as text, `HOST:PORT` or `KEY@HOST:PORT`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The proxy through which it is reached; none where it is dialled itself.
+    /// Key of the proxy through which it is reached; `None` if it is dialled directly.
     #[must_use]
     pub fn via(&self) -> Option<PeerKey> {
         self.0.split_once('@').and_then(|(key, _)| key.parse().ok())
     }
 
-    /// As reached through the proxy of this key, which listens here.
+    /// The address of a daemon behind the proxy with this key, which listens at this address.
     ///
     /// # Errors
-    /// If it is through a proxy already.
+    /// If the address already goes through a proxy.
     pub fn through(&self, proxy: PeerKey) -> Result<Address, Error> {
         Address::try_from(compact_str::format_compact!("{proxy}@{self}"))
     }
 
-    /// The host: a name or an address, without brackets; the proxy's, where it is reached through one.
+    /// The host without brackets, a name or an IP address; for an address through a proxy, the proxy's host.
     #[must_use]
     pub fn host(&self) -> &str {
         let dialled = self.0.split_once('@').map_or(&*self.0, |(_, dialled)| dialled);
@@ -87,7 +88,7 @@ impl std::str::FromStr for Address {
 
 impl From<SocketAddr> for Address {
     fn from(address: SocketAddr) -> Address {
-        // A scope means nothing on another host.
+        // A scope identifier has no meaning on another host.
         let address = SocketAddr::new(address.ip(), address.port());
         Address(compact_str::format_compact!("{address}"))
     }

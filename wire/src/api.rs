@@ -1,11 +1,12 @@
-//! The query interface: the parameters and the answer of each method, said once.
+//! Query interface: types of the parameters and the answer of each method.
 //!
-//! Pure. Handlers, the commands and introspection use these types; their doc comments are what `system.methodHelp` answers. Methods that
-//! are not here yet are declared by hand (`rpc::dispatch::method`). A method's parameters are a structure that implements [`Request`]; the parameters
-//! `domain`, `host`, `big_integers` and `follow`, which many methods have, are not in it.
-//! Rules: a name carries its unit (`age_secs`, `memory_used_bytes`); a field without a value is left out; a field that is added later has a
-//! default, as a daemon of the version before does not send it.
-//! Not here: how values are written (`rpc`), the handlers (the daemons).
+//! Pure. Handlers, commands and introspection use these types; their doc comments are the texts of
+//! `system.methodHelp`. Methods without types here are declared by hand (`rpc::dispatch::method`). The
+//! parameters of a method are a structure that implements [`Request`], without the parameters `domain`,
+//! `host`, `big_integers` and `follow`, which many methods share.
+//! Rules: a name carries its unit (`age_secs`, `memory_used_bytes`); a field without a value is omitted; a
+//! field that is added later has a default, because a daemon of the previous version does not send it.
+//! Not here: encoding (`rpc`), handlers (the daemons).
 
 mod bytes;
 pub mod calls;
@@ -36,45 +37,47 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A field's name now, and the name that it had in the version before.
+/// The name of a field, and its name in the previous version.
 pub type Renamed = (&'static str, &'static str);
 
-/// The parameters of a method. The doc comment of the type says what the method does: its first paragraph is the summary.
+/// Parameters of a method. The doc comment of the type describes the method: its first paragraph is the
+/// summary.
 pub trait Request: Default + Serialize + DeserializeOwned + JsonSchema + Send + 'static {
-    /// What it is called: `domain.hosts`.
+    /// Name of the method: `domain.hosts`.
     const METHOD: &'static str;
 
     /// What a call changes.
     const EFFECT: Effect;
 
-    /// What it is about.
+    /// Which daemon answers.
     const SUBJECT: Subject;
 
-    /// Fields of the answer that had another name in the version before. They are answered under both names.
+    /// Fields of the answer that had another name in the previous version. They are sent under both names.
     const RENAMED: &'static [Renamed] = &[];
 
-    /// Parameters that had another name in the version before. Both names are taken, and the former is sent, as a daemon of that version takes no
-    /// other; the next version takes both still and sends the present one.
+    /// Parameters that had another name in the previous version. Both names are accepted, and the previous
+    /// one is sent, because a daemon of that version accepts no other; the next version will send the present
+    /// one and still accept both.
     const RENAMED_PARAMETERS: &'static [Renamed] = &[];
 
-    /// What the method answers with.
+    /// Type of the answer.
     type Answer: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
 }
 
 /// What a call changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing: GET may call it.
+    /// It only reads: GET may call it.
     Reads,
-    /// It keeps something for the client, and changes nothing for others.
+    /// It stores something for the client, and changes nothing for others.
     KeepsForClient,
     /// It changes something.
     Changes,
-    /// It changes something, and the parameters are the proof that its author may: any daemon may hand it on.
+    /// It changes something, and the parameters prove that their author may do so: any daemon may forward it.
     ChangesByProof,
 }
 
-/// What a method is about, which decides where it is answered.
+/// Subject of a method, which decides where it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// The daemon that is called.

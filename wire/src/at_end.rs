@@ -1,11 +1,11 @@
-//! A field at the end of a value that an older version neither writes nor reads.
+//! Optional last field of a value, which an older version neither writes nor reads.
 //!
-//! Pure. Rule: nothing follows it, in the value or around it, so that an older reader leaves it out and a newer one finds that it is
-//! not there.
+//! Pure. Rule: nothing follows the field, in the value or around it, so an older reader ignores it and a
+//! newer one detects that it is missing.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Written without a sign whether it is there: its end is the end of the value.
+/// Encoded without a flag: if the value ends before it, it is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AtEnd<T>(pub Option<T>);
 
@@ -20,7 +20,7 @@ impl<T: Serialize> Serialize for AtEnd<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for AtEnd<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AtEnd<T>, D::Error> {
-        // Nothing follows it, so an error says that it is not there.
+        // Nothing follows it, so an error means that it is missing.
         Ok(AtEnd(T::deserialize(deserializer).ok()))
     }
 }

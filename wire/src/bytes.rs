@@ -1,26 +1,27 @@
-//! Bytes within a message, written and read at once: serde takes a `Vec<u8>` for a list of numbers, one after the other,
-//! which costs a proxy more than encrypting them.
+//! Byte strings in messages, encoded in one piece: serde treats a `Vec<u8>` as a list of numbers, one after
+//! the other, which costs a proxy more than encrypting them.
 //!
-//! Pure. Rule: postcard writes both alike, the length and the bytes, so that either end may know this or not.
-//! For `#[serde(with = "crate::bytes")]`; [`Borrowed`] and [`Owned`] where the whole message is bytes.
-//! Not here: how many may come (the reader of a frame limits that).
+//! Pure. Rule: postcard encodes both forms alike, as the length and the bytes, so either end may use this
+//! module or not.
+//! Use `#[serde(with = "crate::bytes")]`; or [`Borrowed`] and [`Owned`] if the whole message is bytes.
+//! Not here: the limit of their length (the reader of a frame has it).
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::ser::{Serialize, Serializer};
 use std::fmt;
 
-/// Write them.
+/// Serialize the bytes.
 ///
 /// # Errors
-/// Those of `to`.
+/// The errors of `to`.
 pub fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
     to.serialize_bytes(bytes)
 }
 
-/// Read them.
+/// Deserialize the bytes.
 ///
 /// # Errors
-/// Those of `from`, and if what is there are no bytes.
+/// The errors of `from`, and if the input is not a byte string.
 pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
     struct Read;
     impl Visitor<'_> for Read {
@@ -35,7 +36,7 @@ pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Err
     from.deserialize_bytes(Read)
 }
 
-/// A message that is nothing but bytes, to be written.
+/// A message of bytes only, for encoding.
 #[derive(Clone, Copy, Debug)]
 pub struct Borrowed<'a>(pub &'a [u8]);
 
@@ -45,7 +46,7 @@ impl Serialize for Borrowed<'_> {
     }
 }
 
-/// The same, as read.
+/// A decoded message of bytes only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owned(pub Vec<u8>);
 

@@ -1,6 +1,6 @@
-//! The call: the events of one job, transfer or request, joined, and the names by which they are known to be of it.
+//! Call: the joined events of one job, transfer or request, and the names that join them.
 //!
-//! Pure. Not here: the joining itself (`log_filters::join`).
+//! Pure. Not here: the joining (`log_filters::join`).
 
 use crate::event::Outcome;
 use crate::time::Time;
@@ -22,10 +22,10 @@ pub enum State {
 }
 
 impl State {
-    /// Every value, in the order in which a call has them.
+    /// All states, in the order in which a call has them.
     pub const ALL: [State; 3] = [State::Waiting, State::Running, State::Ended];
 
-    /// The word for it.
+    /// The state as text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -39,73 +39,74 @@ impl State {
 /// One job, transfer or request, as far as the logs show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
-    /// Its name, unique within the sensor: `PRODUCT:JOB`, with `/CLUSTER` and `#LIFE` where needed.
+    /// Identifier, unique within the sensor: `PRODUCT:JOB`, with `/CLUSTER` and `#LIFE` where needed.
     pub id: CompactString,
-    /// The middleware's name of the job.
+    /// Job identifier of the middleware.
     pub job: CompactString,
-    /// The name its user gave it.
+    /// Name that the user gave to the job.
     pub name: CompactString,
-    /// Whose it is: the name where any log prints it, else the number.
+    /// User: the name if any log prints it, else the number.
     pub user: CompactString,
-    /// Who asked: client or submit host.
+    /// Origin of the request: client or submit host.
     pub from: CompactString,
-    /// Where it stands.
+    /// Present state.
     pub state: State,
-    /// When it was handed in.
+    /// Time of submission.
     pub submitted: Option<Time>,
-    /// When servers were offered.
+    /// Time when servers were offered.
     pub offered: Option<Time>,
-    /// When a server was chosen.
+    /// Time when a server was chosen.
     pub selected: Option<Time>,
-    /// When the work began (the last try's, if tried again).
+    /// Time when the work started (in the last try).
     pub started: Option<Time>,
-    /// When it was over.
+    /// Time when it ended.
     pub ended: Option<Time>,
-    /// The servers offered, best first.
+    /// Servers offered, best first.
     pub offers: Vec<CompactString>,
-    /// The hosts it ran on.
+    /// Hosts on which it ran.
     pub hosts: Vec<CompactString>,
-    /// How it ended.
+    /// How it ended; `None` unless it has ended.
     pub outcome: Option<Outcome>,
     /// Exit code as printed, empty if unknown.
     pub code: CompactString,
     /// Signal as printed, empty if unknown.
     pub signal: CompactString,
-    /// Why it waits or ended as it did, in the middleware's words; empty if unknown.
+    /// Reason why it waits or ended, in the middleware's text; empty if unknown.
     pub reason: CompactString,
-    /// How often it was started.
+    /// Number of starts.
     pub tries: u32,
-    /// How many events it has.
+    /// Number of events.
     pub events: u32,
 }
 
-/// The names by which an event's call is known.
+/// Keys that join an event to its call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keys {
-    /// The product and cluster within which the names hold, such as `slurm` or `slurm/alpha`.
+    /// Product and cluster within which the names are unique, such as `slurm` or `slurm/alpha`.
     pub scope: CompactString,
-    /// Names of this call, the best first; never empty.
+    /// Names of the call, the best first; never empty.
     pub names: Vec<CompactString>,
-    /// The call this one is a part of (an array's task), if any.
+    /// Parent of the call (for a task of an array), if any.
     pub parent: Option<CompactString>,
-    /// Whether a name means one call for ever, or any of several that may be open at once.
+    /// Whether a name belongs to one call for ever, or to several that may be open at once.
     pub naming: Naming,
-    /// How much the record is to be believed where logs differ: accounting records outrank messages.
+    /// Authority of the record if logs differ: accounting records have priority over messages.
     pub authority: Authority,
 }
 
-/// What a call's name is worth.
+/// How a name identifies a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Naming {
-    /// A job number: one call.
+    /// A job number, which belongs to one call.
     Unique,
-    /// A problem's nickname: the oldest open call that has not had an event of this kind.
+    /// A problem's nickname, shared by several calls: an event belongs to the oldest open call without an
+    /// event of this kind.
     Shared,
-    /// An array's task: one call, and the call that is its parent is no more than its parts.
+    /// A task of an array: belongs to one call, whose parent consists only of its parts.
     Part,
 }
 
-/// How much a record is to be believed.
+/// Authority of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Authority {
     /// A daemon's log on one host.

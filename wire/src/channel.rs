@@ -1,8 +1,10 @@
-//! Channels: what a consumer wants of what flows at a sensor, and what comes back. It is evaluated at the source.
+//! Channels: requests of subscribers for data of a sensor, and the resulting stream. They are evaluated at
+//! the source.
 //!
-//! Pure. Rule: every list and text has a bound, since a stranger may send it.
-//! What passes and what is signalled is in [`filter`], as people write it in [`expression`], and what comes back in [`stream`].
-//! Not here: which fields there are, and the evaluation (`sensor::channel`).
+//! Pure. Rule: every list and text is bounded, because a stranger may send it.
+//! Filters and conditions are in [`filter`], their text syntax in [`expression`], the resulting entries in
+//! [`stream`].
+//! Not here: the fields, and the evaluation (`sensor::channel`).
 
 pub mod expression;
 pub mod filter;
@@ -14,17 +16,17 @@ use compact_str::CompactString;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Slowest rate, in samples a second.
+/// Lowest rate, in samples per second.
 pub const RATE_MIN_HZ: f64 = 0.1;
-/// Fastest rate, in samples a second: that of the fastest sweeps.
+/// Highest rate, in samples per second: that of the fastest sweeps.
 pub const RATE_MAX_HZ: f64 = 1000.0;
 /// Longest text of a filter or condition, and of a pattern, in bytes: some lines.
 pub const TEXT_LEN_MAX_BYTES: usize = 1024;
 /// Longest script, in bytes: a page or two.
 pub const SCRIPT_LEN_MAX_BYTES: usize = 16 << 10;
-/// Most CPU that a subscription may be given, in milliseconds a second: half of a core.
+/// Largest CPU budget of a subscription, in milliseconds per second: half of a core.
 pub const CPU_MAX_MS: u32 = 500;
-/// Most bytes a second that a subscription may be given.
+/// Largest byte budget of a subscription, per second.
 pub const BYTES_MAX: u32 = 64 << 20;
 /// Longest queue of a subscription, in bytes.
 pub const QUEUE_MAX_BYTES: u32 = 8 << 20;
@@ -47,10 +49,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Kind; 4] = [Kind::Process, Kind::Host, Kind::Event, Kind::Call];
 
-    /// The word for it.
+    /// The kind as text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -61,13 +63,13 @@ impl Kind {
         }
     }
 
-    /// The kind of this word.
+    /// Parse the text of a kind.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 
-    /// Whether each of them is sent once, when it happens; otherwise the current state is sent repeatedly.
+    /// Whether each item is sent once, when it happens; otherwise the present state is sent repeatedly.
     #[must_use]
     pub const fn happens(self) -> bool {
         match self {
@@ -76,7 +78,7 @@ impl Kind {
         }
     }
 
-    /// What of a selection chooses among them.
+    /// The fields of [`Selection`] that apply to this kind.
     #[must_use]
     pub const fn selectors(self) -> &'static [&'static str] {
         match self {
@@ -88,44 +90,44 @@ impl Kind {
     }
 }
 
-/// What is wrong with a wanted channel.
+/// Invalid request for a channel.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A rate beyond the bounds.
+    /// The rate is out of range.
     #[error("expected {RATE_MIN_HZ} to {RATE_MAX_HZ} samples a second, found {0}")]
     Rate(f64),
-    /// A text that is too long.
+    /// A text is too long.
     #[error("{what}: expected at most {max} bytes, found {found}; shorten it")]
     Text {
-        /// Which.
+        /// Which text it is.
         what: &'static str,
-        /// The bound.
+        /// Its longest allowed length, in bytes.
         max: usize,
-        /// Its length.
+        /// Its length, in bytes.
         found: usize,
     },
-    /// A part of the budget beyond its bounds.
+    /// A part of the budget is out of range.
     #[error("budget: expected {what} from {min} to {max}, found {found}")]
     Budget {
-        /// Which.
+        /// Which part it is.
         what: &'static str,
-        /// The least.
+        /// Smallest allowed value.
         min: u32,
-        /// The most.
+        /// Largest allowed value.
         max: u32,
-        /// As given.
+        /// The value in the request.
         found: u32,
     },
 }
 
-/// Samples a second; within [`RATE_MIN_HZ`] and [`RATE_MAX_HZ`].
+/// Sampling rate in Hz, between [`RATE_MIN_HZ`] and [`RATE_MAX_HZ`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Rate(f64);
 
 impl Rate {
-    /// So many a second.
+    /// The rate in samples per second.
     #[must_use]
     pub fn hz(self) -> f64 {
         self.0
@@ -152,57 +154,57 @@ impl From<Rate> for f64 {
     }
 }
 
-/// Selection: those that match everything that is given. [`Kind::selectors`] lists what is for which kind.
+/// Selection of items: those that match all given fields. [`Kind::selectors`] lists the fields for each kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
-    /// The name of a process, or what the user named a call; `*` matches any characters.
+    /// Name of a process, or the user's name of a call; `*` matches any characters.
     pub name: Option<CompactString>,
-    /// The number of a process's user.
+    /// User id of a process.
     pub uid: Option<u32>,
-    /// Their arguments, as far as the source has them; `*` matches any characters.
+    /// Arguments of a process, as far as the source has them; `*` matches any characters.
     pub command: Option<CompactString>,
-    /// Their number.
+    /// Process id.
     pub pid: Option<u32>,
-    /// The number of a process; it and all that descend from it.
+    /// Process id of an ancestor: selects that process and all its descendants.
     pub under: Option<u32>,
-    /// The number of a job, of any product; its parts too.
+    /// Number of a job, of any product, including its parts.
     pub job: Option<CompactString>,
-    /// The id of a call; for events and calls `*` matches any characters.
+    /// Id of a call; for events and calls `*` matches any characters.
     pub call: Option<CompactString>,
-    /// The user of a call, as the logs name it.
+    /// User of a call, as the logs name it.
     pub user: Option<CompactString>,
-    /// What happened.
+    /// Kind of event.
     pub event: Option<event::Kind>,
-    /// How it ended: one of these; any if there is none.
+    /// Outcomes; an empty list means any.
     pub outcomes: Vec<event::Outcome>,
-    /// The name of a metric, or a glob.
+    /// Name of a metric, or a glob.
     pub metric: Option<CompactString>,
 }
 
-/// What a subscription may cost.
+/// Resource limits of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
-    /// CPU time of its evaluation, in milliseconds a second; beyond it the subscription is stopped.
+    /// CPU time of its evaluation, in milliseconds per second; beyond it the subscription is stopped.
     pub cpu_ms: u32,
-    /// Bytes a second; what would be beyond it is missed.
+    /// Bytes per second; entries beyond it are dropped.
     pub bytes: u32,
-    /// Bytes that may wait to be taken; beyond it the oldest are missed.
+    /// Length of its queue in bytes; beyond it the oldest entries are dropped.
     pub queue_bytes: u32,
 }
 
 impl Default for Budget {
-    /// Two hundredths of a core; some thousand records a sample at 64 Hz; about as many bytes waiting as 256 subscriptions
-    /// may have.
+    /// Two hundredths of a core; some thousand records per sample at 64 Hz; a queue such that those of 256
+    /// subscriptions fill about their common limit.
     fn default() -> Budget {
         Budget { cpu_ms: 20, bytes: 8 << 20, queue_bytes: 256 << 10 }
     }
 }
 
 impl Budget {
-    /// This budget.
+    /// Check the budget, and return it.
     ///
     /// # Errors
-    /// If one of its parts is beyond its bounds.
+    /// If one of its parts is out of range.
     pub fn checked(self) -> Result<Budget, Error> {
         let bounds = [
             ("cpu_ms", self.cpu_ms, 1, CPU_MAX_MS),
@@ -214,26 +216,26 @@ impl Budget {
     }
 }
 
-/// All that a subscription asks for.
+/// Complete request of a subscription.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Wanted {
-    /// What flows.
+    /// Kind of data.
     pub kind: Kind,
-    /// Of which host.
+    /// Selected items.
     pub selection: Selection,
-    /// How often.
+    /// Sampling rate.
     pub rate: Rate,
-    /// What passes.
+    /// Which of the selected items are sent.
     pub filter: Filter,
-    /// What is signalled.
+    /// Condition whose changes are signalled.
     pub condition: Option<Condition>,
-    /// What the filter cannot say.
+    /// Script, for what the filter cannot express.
     pub script: Option<String>,
-    /// Whether a sample has only what differs from the one before.
+    /// Whether a sample contains only the changes since the previous one.
     pub changes: bool,
     /// Whether only the condition's signals are sent, and no samples.
     pub only_signals: bool,
-    /// What it may cost.
+    /// Resource limits.
     pub budget: Budget,
 }
 

@@ -1,57 +1,57 @@
-//! Frames: length, checksum, version and a postcard body, for files and streams.
+//! Frame codec: length, checksum, version and a postcard body, for files and streams.
 //!
-//! Pure: bytes in, bytes out. A frame is
+//! Pure. A frame is
 //!
 //! ```text
 //! length of what follows the checksum, u32 LE | CRC-32 of it, u32 LE | version, u8 | postcard body
 //! ```
 //!
-//! Invariant: [`decode`] never reads past the frame, never allocates more than the frame is long, and
+//! Invariant: [`decode`] never reads past the frame, never allocates more than the length of the frame, and
 //! distinguishes an incomplete frame from a damaged one.
 
 use crate::version;
 use serde::{Serialize, de::DeserializeOwned};
 
-/// Longest body, in bytes: a batch of events with a large filter state fits; a length read from
-/// damaged or hostile bytes costs no more than this.
+/// Longest body, in bytes: enough for a batch of events with a large filter state. A length in damaged or
+/// hostile bytes costs no more than this.
 pub const BODY_LEN_MAX_BYTES: usize = 16 << 20;
 
-/// Bytes before the version byte.
+/// Length of the header before the version byte, in bytes.
 pub const HEADER_LEN_BYTES: usize = 8;
 
-/// Why a frame could not be written or read.
+/// Error of encoding or decoding a frame.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The body would be longer than [`BODY_LEN_MAX_BYTES`].
+    /// The body would exceed [`BODY_LEN_MAX_BYTES`].
     #[error("frame of {len_bytes} bytes; at most {BODY_LEN_MAX_BYTES} are allowed")]
     TooLong {
-        /// Its length.
+        /// Length of the body.
         len_bytes: usize,
     },
     /// The checksum does not match.
     #[error("frame is damaged: checksum {found:08x}, expected {expected:08x}")]
     Damaged {
-        /// Computed.
+        /// Checksum of the body.
         found: u32,
-        /// Written in the frame.
+        /// Checksum in the frame.
         expected: u32,
     },
-    /// Written by another version.
+    /// The frame has another version.
     #[error("frame has version {found}; this program knows {expected}", expected = version::FRAME)]
     Version {
-        /// The version byte.
+        /// Version byte of the frame.
         found: u8,
     },
-    /// The body is not what was asked for.
+    /// The body is not of the requested type.
     #[error("frame body cannot be read as the expected type: {0}")]
     Body(postcard::Error),
 }
 
-/// Append a frame holding `value` to `out`.
+/// Encode `value` as a frame and append it to `out`.
 ///
 /// # Errors
-/// If the body is too long or cannot be written; `out` is then as before.
+/// If the body is too long or cannot be encoded; `out` is then unchanged.
 pub fn encode<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), Error> {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER_LEN_BYTES]);
@@ -72,7 +72,7 @@ pub fn encode<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Lets postcard write at the end of a borrowed buffer.
+/// Lets postcard write to the end of a borrowed buffer.
 struct Append<'a>(&'a mut Vec<u8>);
 
 impl Extend<u8> for Append<'_> {
@@ -81,8 +81,8 @@ impl Extend<u8> for Append<'_> {
     }
 }
 
-/// Read one frame from the start of `bytes`: the value and the frame's whole length, or `None` if
-/// more bytes are needed.
+/// Decode a frame at the start of `bytes`. Returns the value and the length of the frame, or `None` if more
+/// bytes are needed.
 ///
 /// # Errors
 /// If the frame is damaged, of another version, too long, or not a `T`.
@@ -103,8 +103,8 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<Option<(T, usize)>, E
     Ok(Some((value, HEADER_LEN_BYTES + len)))
 }
 
-/// The whole length of the frame at the start of `bytes`, as it says itself; `None` if it says what no frame can have, or more
-/// bytes are needed. By it a damaged frame is left out.
+/// Length of the frame at the start of `bytes`, according to its header; `None` if the length is impossible,
+/// or more bytes are needed. It is used to skip a damaged frame.
 #[must_use]
 pub fn frame_len(bytes: &[u8]) -> Option<usize> {
     let (len, _) = header(bytes)?;

@@ -1,9 +1,9 @@
-//! An operator's order to signal or renice one process of one host, as it travels signed.
+//! Signed command to signal or renice one process of one host.
 //!
-//! Pure. Rule: an order names all that it is about (the domain by its root, the host, the process by its number and start,
-//! what is to be done), so that what was signed for one is of use for no other; and when it ends, and which of its
-//! signer's orders it is.
-//! Not here: whether it is believed (`overlay::identity::order`), whether it is obeyed (`sensor::control`).
+//! Pure. Rule: a command names everything that it is about (the domain by its root key, the host, the process
+//! by its pid and start, the action), so a signature for one target is useless for another. It also has an
+//! expiry time, and a sequence number of its signer.
+//! Not here: verification (`overlay::identity::order`), execution (`sensor::control`).
 
 use crate::credential::Chain;
 use crate::id::{DomainName, HostName, PeerKey};
@@ -15,37 +15,37 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The longest that an order holds: time to reach the host over two hops, not to be kept for later.
+/// Longest validity of a command: enough to reach the host over two hops, too short to be stored for later.
 pub const LIFE_MAX: Duration = Duration::from_secs(30);
 
-/// A signal that may be ordered: those that end, stop, continue or speak to a process. The others report its faults,
-/// and are not ordered.
+/// A signal that may be sent: those that end, stop, continue or notify a process. The other signals report
+/// faults of the process itself, and cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Signal {
-    /// The terminal is gone; daemons read their configuration again.
+    /// Hangup: the terminal is gone; daemons reload their configuration.
     Hup,
-    /// As Ctrl-C.
+    /// Interrupt, as Ctrl-C.
     Int,
-    /// As Ctrl-\, with a core file.
+    /// Quit, as Ctrl-\, with a core file.
     Quit,
-    /// End it; it is not asked.
+    /// Kill: ends the process, which cannot catch it.
     Kill,
-    /// What the program takes it for.
+    /// User-defined signal 1.
     Usr1,
-    /// What the program takes it for.
+    /// User-defined signal 2.
     Usr2,
-    /// It shall end.
+    /// Terminate: requests the process to end.
     Term,
-    /// Go on.
+    /// Continue a stopped process.
     Cont,
-    /// Pause; it is not asked.
+    /// Stop: pauses the process, which cannot catch it.
     Stop,
-    /// As Ctrl-Z.
+    /// Terminal stop, as Ctrl-Z.
     Tstp,
 }
 
 impl Signal {
-    /// All of them.
+    /// All signals.
     pub const ALL: [Signal; 10] = [
         Signal::Hup,
         Signal::Int,
@@ -59,7 +59,7 @@ impl Signal {
         Signal::Tstp,
     ];
 
-    /// Its name without `SIG` (signal(7)).
+    /// Name without `SIG` (signal(7)).
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -76,7 +76,7 @@ impl Signal {
         }
     }
 
-    /// Its number where people know one: on most architectures (signal(7)).
+    /// Number on most architectures (signal(7)).
     const fn number(self) -> u8 {
         match self {
             Signal::Hup => 1,
@@ -92,28 +92,28 @@ impl Signal {
         }
     }
 
-    /// Whether a process that takes it as usual ends.
+    /// Whether its default action ends the process.
     #[must_use]
     pub const fn ends(self) -> bool {
         !matches!(self, Signal::Cont | Signal::Stop | Signal::Tstp)
     }
 }
 
-/// Why a text is no signal that may be ordered.
+/// Error of a text that is not a signal that may be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{found:?} is no signal that can be sent; expected HUP, INT, QUIT, KILL, USR1, USR2, TERM, CONT, STOP or TSTP, or \
      its number"
 )]
 pub struct NoSignal {
-    /// The text.
+    /// The invalid text.
     pub found: String,
 }
 
 impl FromStr for Signal {
     type Err = NoSignal;
 
-    /// By name, with or without `SIG`, in any case, or by number.
+    /// Parse a name, with or without `SIG`, in any case, or a number.
     fn from_str(text: &str) -> Result<Signal, NoSignal> {
         let upper = text.trim().to_ascii_uppercase();
         let name = upper.strip_prefix("SIG").unwrap_or(&upper);
@@ -124,24 +124,24 @@ impl FromStr for Signal {
     }
 }
 
-/// How much a process gives way to others, -20 (least) to 19 (most).
+/// Niceness of a process, from -20 (highest priority) to 19 (lowest).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "i8", into = "i8")]
 pub struct Nice(i8);
 
 impl Nice {
-    /// The number.
+    /// The niceness as a number.
     #[must_use]
     pub const fn value(self) -> i8 {
         self.0
     }
 }
 
-/// Why a number is no niceness.
+/// Error of a number that is not a niceness.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{found} is no niceness; expected -20 (goes first) to 19 (gives way)")]
 pub struct NoNice {
-    /// The number.
+    /// The invalid number.
     pub found: i8,
 }
 
@@ -158,12 +158,12 @@ impl From<Nice> for i8 {
     }
 }
 
-/// What is to be done.
+/// Action of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Act {
-    /// Send it this signal.
+    /// Send this signal.
     Signal(Signal),
-    /// Let all its threads give way so much.
+    /// Set the niceness of all threads.
     Renice(Nice),
 }
 
@@ -177,7 +177,7 @@ impl fmt::Display for Act {
     }
 }
 
-/// A random number that makes an order unlike any other; also its name.
+/// Random number that makes a command unique; also its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Nonce(pub [u8; 16]);
 
@@ -187,26 +187,26 @@ impl fmt::Display for Nonce {
     }
 }
 
-/// What an operator orders.
+/// Content of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
-    /// In which domain.
+    /// Domain of the host.
     pub domain: DomainName,
-    /// The domain's root key: names are free to anybody, keys are not.
+    /// Root key of the domain: anyone may use a name, not a key.
     pub root: PeerKey,
-    /// On which host.
+    /// Host of the process.
     pub host: HostName,
-    /// To which process.
+    /// Target process.
     pub process: ProcessKey,
-    /// What.
+    /// Action to execute.
     pub act: Act,
-    /// Which order it is.
+    /// Random number of this command.
     pub nonce: Nonce,
-    /// The signer's count of its orders: it only rises.
+    /// Sequence number of the signer's commands: it only increases.
     pub sequence: u64,
-    /// From when it holds, by the signer's clock.
+    /// Start of the validity, by the signer's clock.
     pub issued: Time,
-    /// Until when: at most [`LIFE_MAX`] later.
+    /// End of the validity: at most [`LIFE_MAX`] later.
     pub expires: Time,
 }
 
@@ -215,12 +215,12 @@ impl Sealable for Order {
     const BODY_LEN_MAX_BYTES: usize = 1024;
 }
 
-/// An order and why to believe its signer.
+/// A signed command with the certificate chain of its signer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedOrder {
-    /// The order.
+    /// The signed command.
     pub order: Sealed<Order>,
-    /// The chain of its signer.
+    /// Certificate chain of its signer.
     pub chain: Chain,
 }
 

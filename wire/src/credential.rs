@@ -1,8 +1,8 @@
-//! What lets a daemon into a domain: certificates with roles, the delegation under which they are signed, and
-//! the list of those denied.
+//! Credentials of daemons in a domain: certificates with roles, the delegation to the issuer that signs them,
+//! and revocation lists.
 //!
-//! Pure: what these say; whether they hold is decided by `overlay::identity`.
-//! Rule: each is sealed under a label of its own ([`crate::sealed`]), so that none is taken for another.
+//! Pure: content only; verification is in `overlay::identity`. Rule: each type is sealed under its own label
+//! ([`crate::sealed`]), so that none can be mistaken for another.
 //! Not here: tokens and joining.
 
 use crate::id::{DomainName, HostName, PeerKey};
@@ -12,31 +12,31 @@ use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Most peers in a list of denied: 42 bytes each at most, so a list stays below 1 MiB.
+/// Most peers in a revocation list: 42 bytes each at most, so a list stays below 1 MiB.
 pub const DENIED_MAX: usize = 10_000;
 
 /// Role of a daemon in its domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// Read: ask and subscribe.
+    /// Read: query and subscribe.
     Viewer,
     /// Publish samples and events of its own host.
     Publisher,
-    /// Be elected the domain's representative and state its record.
+    /// Be elected as the domain's representative and state its record.
     Representative,
-    /// Deploy log filters on the domain's sensors; given by the root alone.
+    /// Deploy log filters on the domain's sensors; granted by the root only.
     FilterAdmin,
-    /// Signal processes of the domain's hosts; given by the root alone.
+    /// Signal processes of the domain's hosts; granted by the root only.
     Operator,
 }
 
 impl Role {
-    /// Every role.
+    /// All roles.
     pub const ALL: [Role; 5] =
         [Role::Viewer, Role::Publisher, Role::Representative, Role::FilterAdmin, Role::Operator];
 
-    /// The word for it.
+    /// The role as text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl Role {
         }
     }
 
-    /// Whether only the root may give it.
+    /// Whether only the root may grant it.
     #[must_use]
     pub const fn needs_root(self) -> bool {
         matches!(self, Role::FilterAdmin | Role::Operator)
@@ -61,11 +61,11 @@ impl fmt::Display for Role {
     }
 }
 
-/// Why a text is no role.
+/// Error of a text that is not a role.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{found:?} is no role; expected viewer, publisher, representative, filter-admin or operator")]
 pub struct NoRole {
-    /// The text.
+    /// The invalid text.
     pub found: String,
 }
 
@@ -83,44 +83,43 @@ impl std::str::FromStr for Role {
 pub struct Roles(u8);
 
 impl Roles {
-    /// No role.
+    /// The empty set.
     pub const NONE: Roles = Roles(0);
 
-    /// What a host's sensor has unless its operator decides otherwise: it publishes, may be elected, and
-    /// hands on what others ask.
+    /// Default roles of a host's sensor: it publishes, may be elected, and forwards queries of others.
     pub const SENSOR: Roles = Roles(0b111);
 
-    /// Whether `role` is among them.
+    /// Whether the set contains `role`.
     #[must_use]
     pub const fn has(self, role: Role) -> bool {
         self.0 & (1 << role as u8) != 0
     }
 
-    /// These and `role`.
+    /// The set with `role` added.
     #[must_use]
     pub const fn with(self, role: Role) -> Roles {
         Roles(self.0 | 1 << role as u8)
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether all of them are among `others`.
+    /// Whether all roles of the set are in `others`.
     #[must_use]
     pub const fn are_within(self, others: Roles) -> bool {
         self.0 & !others.0 == 0
     }
 
-    /// Whether one of them is the root's alone to give.
+    /// Whether it contains a role that only the root may grant.
     #[must_use]
     pub fn need_root(self) -> bool {
         self.iter().any(Role::needs_root)
     }
 
-    /// Each of them, in the order of [`Role::ALL`].
+    /// The roles in the order of [`Role::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Role> {
         Role::ALL.into_iter().filter(move |&role| self.has(role))
     }
@@ -138,11 +137,11 @@ impl From<Roles> for u8 {
     }
 }
 
-/// A role that this program does not know.
+/// Error of a role that this program does not know.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("roles {found:#010b} hold one that this program does not know")]
 pub struct UnknownRole {
-    /// The bits.
+    /// The role bits.
     pub found: u8,
 }
 
@@ -154,7 +153,7 @@ impl TryFrom<u8> for Roles {
     }
 }
 
-/// `viewer, publisher`; `no role` where there is none.
+/// `viewer, publisher`; `no role` for the empty set.
 impl fmt::Display for Roles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
@@ -167,7 +166,7 @@ impl fmt::Display for Roles {
     }
 }
 
-/// Number of a certificate within its domain, from 1.
+/// Serial number of a certificate within its domain, from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Serial(pub u64);
 
@@ -177,26 +176,26 @@ impl fmt::Display for Serial {
     }
 }
 
-/// Says that a key belongs to a host of a domain, and what it may do; signed by the issuer or the root.
+/// Binds a key to a host of a domain and to roles; signed by the issuer or the root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Certificate {
-    /// The domain.
+    /// Domain of the host.
     pub domain: DomainName,
-    /// The domain's root key: names are free to anybody, keys are not.
+    /// Root key of the domain: anyone may use a name, not a key.
     pub root: PeerKey,
-    /// Whose certificate it is.
+    /// Key of the certified daemon.
     pub peer: PeerKey,
-    /// Its host.
+    /// Host of the daemon.
     pub host: HostName,
-    /// What it may do.
+    /// Granted roles.
     pub roles: Roles,
-    /// The operator's wish in an election: a higher one is preferred.
+    /// Priority in an election, set by the operator: a higher one is preferred.
     pub priority: u8,
-    /// Its number.
+    /// Serial number of the certificate.
     pub serial: Serial,
-    /// From when it holds, by the signer's clock.
+    /// Start of the validity, by the signer's clock.
     pub issued: Time,
-    /// Until when.
+    /// End of the validity.
     pub expires: Time,
 }
 
@@ -205,20 +204,20 @@ impl Sealable for Certificate {
     const BODY_LEN_MAX_BYTES: usize = 1024;
 }
 
-/// Says that the issuer may sign certificates of a domain; signed by its root.
+/// Authorizes the issuer to sign certificates of a domain; signed by its root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delegation {
-    /// The domain.
+    /// Domain of the issuer.
     pub domain: DomainName,
-    /// Its root key, which signed this.
+    /// Root key of the domain, which signed this.
     pub root: PeerKey,
-    /// Who may sign.
+    /// Key of the issuer.
     pub issuer: PeerKey,
-    /// The root's count of delegations: of two issuers' lists of denied, that of the higher one counts.
+    /// Number of the delegation: of two issuers' revocation lists, the one with the higher number is used.
     pub number: u32,
-    /// From when it holds.
+    /// Start of the validity.
     pub issued: Time,
-    /// Until when.
+    /// End of the validity.
     pub expires: Time,
 }
 
@@ -227,23 +226,23 @@ impl Sealable for Delegation {
     const BODY_LEN_MAX_BYTES: usize = 512;
 }
 
-/// A certificate and why to believe it: what a daemon shows to others.
+/// Certificate chain that a daemon presents to others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chain {
-    /// The certificate.
+    /// Certificate of the daemon.
     pub certificate: Sealed<Certificate>,
-    /// The root's word for its signer; none if the root signed it itself.
+    /// Delegation to its signer; `None` if the root signed it itself.
     pub delegation: Option<Sealed<Delegation>>,
 }
 
 /// Proxy ticket: its bearer acts for the member's host; signed by the member's daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pass {
-    /// To which proxy, and to no other.
+    /// Key of the proxy for which it is valid.
     pub proxy: PeerKey,
-    /// From when it holds.
+    /// Start of the validity.
     pub issued: Time,
-    /// Until when.
+    /// End of the validity.
     pub expires: Time,
 }
 
@@ -252,36 +251,36 @@ impl Sealable for Pass {
     const BODY_LEN_MAX_BYTES: usize = 128;
 }
 
-/// A pass and why to believe its signer.
+/// A proxy ticket with the certificate chain of its signer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownPass {
-    /// The pass.
+    /// The signed ticket.
     pub pass: Sealed<Pass>,
-    /// The chain of its signer.
+    /// Certificate chain of its signer.
     pub chain: Chain,
 }
 
-/// A peer whose certificates hold no longer.
+/// A revoked peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denied {
-    /// Whose.
+    /// Key of the revoked peer.
     pub peer: PeerKey,
-    /// All that were issued up to then; one issued later, by a new token, holds again.
+    /// Its certificates issued up to this time are revoked; one issued later, by a new token, is valid again.
     pub issued_until: Time,
 }
 
-/// Everyone a domain denies; signed by its root or its issuer, each counting its own lists.
+/// Revocation list of a domain; signed by its root or its issuer, each with numbers of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DenyList {
-    /// The domain.
+    /// Domain of the list.
     pub domain: DomainName,
-    /// Its root key.
+    /// Root key of the domain.
     pub root: PeerKey,
-    /// A higher one of the same signer replaces a lower one, never the other way.
+    /// Number of the list: a higher one of the same signer replaces a lower one, never the reverse.
     pub number: u64,
-    /// When it was signed, by the signer's clock; shown, never compared.
+    /// Time of signing, by the signer's clock; displayed, never compared.
     pub stated: Time,
-    /// Who; at most [`DENIED_MAX`].
+    /// Revoked peers; at most [`DENIED_MAX`].
     pub denied: Vec<Denied>,
 }
 
@@ -290,12 +289,12 @@ impl Sealable for DenyList {
     const BODY_LEN_MAX_BYTES: usize = 1 << 20;
 }
 
-/// A list of denied and why to believe it.
+/// A revocation list with the delegation to its signer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denial {
-    /// The list.
+    /// The signed list.
     pub list: Sealed<DenyList>,
-    /// The root's word for its signer; none if the root signed it itself.
+    /// Delegation to its signer; `None` if the root signed it itself.
     pub delegation: Option<Sealed<Delegation>>,
 }
 
@@ -307,13 +306,13 @@ impl Sealable for Record {
     const BODY_LEN_MAX_BYTES: usize = RECORD_LEN_MAX_BYTES;
 }
 
-/// A domain's record as its representative signed it, and why to believe the representative: what
-/// directories take, keep and hand on.
+/// A domain's record, signed by its representative, with the certificate chain of the representative:
+/// directories accept, store and replicate it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statement {
-    /// The record.
+    /// The signed record.
     pub record: Sealed<Record>,
-    /// The chain of its signer.
+    /// Certificate chain of its signer.
     pub chain: Chain,
 }
 

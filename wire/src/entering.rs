@@ -1,14 +1,16 @@
-//! Coming in to a proxy over the overlay with an account: what is said, and the visa that is given.
+//! Login of a visitor at a proxy over the overlay with an account: the messages, and the visa that the
+//! visitor receives.
 //!
 //! ```text
 //! visitor ── Question::Begin { account, hash, 32 random bytes } ──▶ proxy
 //!         ◀── Reply::Challenge { realm, 32 random bytes } ──
-//!         ── Question::Prove { tag, the domain that is meant } ──▶
-//!         ◀── Reply::In { tag, visa, where the domain's representative is } ──
+//!         ── Question::Prove { tag, the requested domain } ──▶
+//!         ◀── Reply::In { tag, visa, address of the domain's representative } ──
 //! ```
-//! Pure. A visa is the proxy's word for a visitor's key: hosts of a domain that let the proxy read let the visitor read what
-//! the visa says, over a connection of its own, encrypted from end to end.
-//! Not here: how the tags are made (`tunnel::challenge`), who gets in (`proxy`), what is believed (`overlay::identity::visa`).
+//! Pure. A visa is a certificate of the proxy for a visitor's key: the hosts of a domain that grant the proxy
+//! read access let the visitor read what the visa lists, over its own connection, encrypted end to end.
+//! Not here: the tags (`tunnel::challenge`), the accounts (`proxy`), the verification of a visa
+//! (`overlay::identity::visa`).
 
 use crate::address::Address;
 use crate::credential::Chain;
@@ -17,49 +19,49 @@ use crate::sealed::{Sealable, Sealed};
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
 
-/// Random bytes of each end.
+/// Length of each end's nonce, in random bytes.
 pub const NONCE_LEN_BYTES: usize = 32;
 
 /// Most addresses of a representative that a visitor receives.
 pub const ADDRESSES_MAX: usize = 8;
 
-/// What a visitor may see, as the proxy's operator granted it.
+/// Permissions of a visitor, as the proxy's operator granted them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Visa {
-    /// Whose it is: the key by which the visitor connects, drawn for this visit alone.
+    /// Key by which the visitor connects, generated for this login only.
     pub visitor: PeerKey,
-    /// The account, for logs.
+    /// Name of the account, for logs.
     pub account: String,
-    /// Which domains; none means all.
+    /// Granted domains; `None` means all.
     pub domains: Option<Vec<DomainName>>,
-    /// Which of their hosts; none means all.
+    /// Granted hosts of these domains; `None` means all.
     pub hosts: Option<Vec<HostName>>,
-    /// Which kinds of methods, by their words.
+    /// Granted classes of methods, by their keywords.
     pub classes: Vec<String>,
-    /// Whether the account is an operator's; else a viewer's.
+    /// Whether the account has the rights of an operator, or of a viewer.
     pub is_operator: bool,
-    /// From when it holds, by the proxy's clock.
+    /// Start of the validity, by the proxy's clock.
     pub issued: Time,
-    /// Until when.
+    /// End of the validity.
     pub expires: Time,
 }
 
 impl Sealable for Visa {
     const LABEL: &'static str = "visa";
-    // 64 domains and 64 hosts of long names.
+    // 64 domains and 64 hosts with long names.
     const BODY_LEN_MAX_BYTES: usize = 12 << 10;
 }
 
-/// A visa and why to believe its signer.
+/// A visa with the certificate chain of its signer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownVisa {
-    /// The visa.
+    /// The signed visa.
     pub visa: Sealed<Visa>,
-    /// The chain of the proxy that signed it.
+    /// Certificate chain of the proxy that signed it.
     pub chain: Chain,
 }
 
-/// By which hash a visitor proves the secret.
+/// Hash by which a visitor proves the secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Hash {
     /// HMAC-SHA-256.
@@ -68,61 +70,61 @@ pub enum Hash {
     Md5,
 }
 
-/// What a visitor says.
+/// Message from a visitor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Question {
-    /// Who it is.
+    /// Starts the login.
     Begin {
-        /// The account.
+        /// Name of the account.
         account: String,
-        /// By which hash it proves the secret.
+        /// Hash for the proof of the secret.
         hash: Hash,
-        /// Drawn for this.
+        /// Random nonce of the visitor.
         nonce: [u8; NONCE_LEN_BYTES],
     },
-    /// That it is.
+    /// Proves the secret.
     Prove {
-        /// The tag.
+        /// Tag of the visitor.
         proof: Vec<u8>,
-        /// Which domain it wants to ask.
+        /// Domain that the visitor wants to query.
         domain: DomainName,
     },
 }
 
-/// Where a domain's representative is.
+/// Address of a domain's representative.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// Its key.
+    /// Key of the representative.
     pub representative: PeerKey,
-    /// The root of its domain.
+    /// Root key of the domain.
     pub root: PeerKey,
-    /// Where it is dialled, through the proxy among them; at most [`ADDRESSES_MAX`].
+    /// Addresses to dial, including that through the proxy; at most [`ADDRESSES_MAX`].
     pub addresses: Vec<Address>,
 }
 
-/// What an authenticated visitor receives.
+/// Result of a successful login.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inside {
-    /// The proxy's tag: it knows the secret too.
+    /// Tag of the proxy: it proves that the proxy knows the secret, too.
     pub proof: Vec<u8>,
-    /// What the visitor shows from then on.
+    /// Visa that the visitor presents from then on.
     pub visa: ShownVisa,
-    /// Where the domain is, or why that is not known.
+    /// Address of the domain, or why it is not known.
     pub place: Result<Place, String>,
 }
 
-/// What a proxy says.
+/// Message from the proxy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
-    /// Prove it.
+    /// Requests the proof.
     Challenge {
-        /// The realm of the accounts.
+        /// Realm of the accounts.
         realm: String,
-        /// Drawn for this.
+        /// Random nonce of the proxy.
         nonce: [u8; NONCE_LEN_BYTES],
     },
-    /// Come in.
+    /// The login succeeded.
     In(Box<Inside>),
-    /// No, and why, in words for a person.
+    /// The login is refused, with the reason as text for a person.
     Refused(String),
 }

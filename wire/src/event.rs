@@ -1,8 +1,8 @@
-//! The interaction event: one thing that middleware did, read from a line of its log.
+//! Interaction event: one action of the middleware, read from a line of its log.
 //!
-//! Pure. Invariant: an event's [`Id`] follows from the sensor, the file generation, the place of the line
-//! and the event's number in it, so the same line read twice gives the same id (effectively once).
-//! Not here: how lines become events (`log-filters`), how events become calls ([`crate::call`]).
+//! Pure. Invariant: an event's [`Id`] is determined by the sensor, the file generation, the offset of the
+//! line and the event's number in it, so the same line read twice gives the same id (effectively once).
+//! Not here: making events from lines (`log-filters`), joining events to calls ([`crate::call`]).
 
 use crate::id::{Generation, SensorKey};
 use crate::time::Time;
@@ -19,16 +19,16 @@ macro_rules! words {
         pub enum $type { $($(#[$vdoc])* $variant),+ }
 
         impl $type {
-            /// Every value, in the order of declaration.
+            /// All values, in the order of declaration.
             pub const ALL: &'static [$type] = &[$($type::$variant),+];
 
-            /// The word for it, as filters, queries and answers spell it.
+            /// The keyword in filters, queries and answers.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $($type::$variant => $word),+ }
             }
 
-            /// The value for a word, if it is one.
+            /// Parse a keyword.
             #[must_use]
             pub fn from_word(word: &str) -> Option<$type> {
                 match word { $($word => Some($type::$variant),)+ _ => None }
@@ -114,14 +114,14 @@ words!(
     }
 );
 
-/// The value of an attribute, as printed by the middleware.
+/// Value of an attribute, as printed by the middleware.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Value {
     /// Text.
     Text(CompactString),
     /// Several texts, in order.
     List(Vec<CompactString>),
-    /// What is not UTF-8.
+    /// Bytes that are not UTF-8.
     Bytes(Vec<u8>),
 }
 
@@ -139,24 +139,24 @@ impl Value {
 /// Named values, in the order in which the filter gave them; names are unique.
 pub type Attributes = Vec<(CompactString, Value)>;
 
-/// What a log says, before the sensor adds where it was read: the event proper.
+/// Content of an event from the log, before the sensor adds its source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Content {
-    /// What happened.
+    /// Kind of event.
     pub kind: Kind,
-    /// When, by the log's own account; the time of reading where the log gives none.
+    /// Time in the log; the time of reading if the log has none.
     pub time: Time,
-    /// The middleware's own name of the job, empty if none.
+    /// Job identifier of the middleware; empty if none.
     pub job: CompactString,
-    /// Whose job; a number where only the number is printed; empty if unknown.
+    /// User of the job; a number if only the number is printed; empty if unknown.
     pub user: CompactString,
-    /// The party that acts: client, submit host, sending side. Empty if unknown.
+    /// Acting party: client, submit host, sending side. Empty if unknown.
     pub from: CompactString,
-    /// The party acted on: server, execution host, receiving side. Several are joined by commas.
+    /// Party acted on: server, execution host, receiving side. Several are joined by commas.
     pub to: CompactString,
-    /// How it ended, for the kinds that end something.
+    /// Outcome, for the kinds that end something.
     pub outcome: Option<Outcome>,
-    /// Everything else in the line.
+    /// Further data of the line.
     pub attributes: Attributes,
     /// When the job was submitted, if the record has it.
     pub submitted: Option<Time>,
@@ -167,7 +167,7 @@ pub struct Content {
 }
 
 impl Content {
-    /// An event of this kind and time that says nothing else.
+    /// Create an event of this kind and time without other data.
     #[must_use]
     pub fn new(kind: Kind, time: Time) -> Content {
         Content {
@@ -185,30 +185,30 @@ impl Content {
         }
     }
 
-    /// The attribute of this name.
+    /// Look up an attribute by name.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&Value> {
         self.attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 }
 
-/// Names one event for ever: `SENSOR-GENERATION-OFFSET`, and `-NUMBER` for the second and later
+/// Permanent identifier of an event: `SENSOR-GENERATION-OFFSET`, and `-NUMBER` for the second and later
 /// events of one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Id {
-    /// Who read the line.
+    /// Sensor that read the line.
     pub sensor: SensorKey,
-    /// Which life of which file.
+    /// Generation of the log file.
     pub generation: Generation,
-    /// Where the record begins in it, in bytes.
+    /// Offset of the record in it, in bytes.
     pub offset: u64,
-    /// Which of the events of that record, from 0.
+    /// Number of the event within the record, from 0.
     pub number: u16,
 }
 
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Part by part and not by a format: it is in every event of an answer.
+        // Formatted part by part for speed: it is in every event of an answer.
         self.sensor.fmt(f)?;
         f.write_str("-")?;
         self.generation.fmt(f)?;
@@ -222,27 +222,27 @@ impl fmt::Display for Id {
     }
 }
 
-/// Where an event was read.
+/// Source of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// The host of the sensor.
+    /// Host of the sensor.
     pub host: CompactString,
-    /// The file's path on that host.
+    /// Path of the file on that host.
     pub file: CompactString,
-    /// The filter's name.
+    /// Name of the filter.
     pub filter: CompactString,
 }
 
-/// One interaction event with its provenance.
+/// An event with its source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// Its name.
+    /// Permanent identifier.
     pub id: Id,
-    /// When the sensor read it.
+    /// Time when the sensor read it.
     pub seen: Time,
-    /// The call it belongs to, empty if none.
+    /// Id of the call that it belongs to; empty if none.
     pub call: CompactString,
-    /// What the log says.
+    /// Content from the log.
     pub content: Content,
     /// Where it was read.
     pub source: Source,

@@ -1,14 +1,14 @@
-//! The codes of faults: each means one thing, for ever.
+//! Fault codes: each has one meaning, for ever.
 //!
-//! Pure. The codes follow the Fault Code Interoperability table (2001) where it has one; our own lie in
+//! Pure. The codes follow the Fault Code Interoperability table (2001) where it has one; visperf's own are in
 //! -32099..=-32000, which that table leaves to implementations.
-//! Not here: a fault with its message (`rpc::fault`), what a client does about one (`client::recovery`).
+//! Not here: a fault with its message (`rpc::fault`), the reaction of a client (`client::recovery`).
 
 /// The request is not well-formed XML, JSON or query string.
 pub const PARSE: i32 = -32700;
 /// The request declares an encoding other than UTF-8, ISO-8859-1 and US-ASCII.
 pub const ENCODING: i32 = -32701;
-/// The request holds bytes which are not characters of its encoding, or characters which XML forbids.
+/// The request contains bytes that are not characters of its encoding, or characters that XML forbids.
 pub const CHARACTER: i32 = -32702;
 /// The request is well formed, but not a call.
 pub const INVALID_REQUEST: i32 = -32600;
@@ -18,32 +18,32 @@ pub const METHOD_NOT_FOUND: i32 = -32601;
 pub const INVALID_PARAMS: i32 = -32602;
 /// The daemon failed; its log says more.
 pub const INTERNAL: i32 = -32603;
-/// The method could not do what was asked.
+/// The method could not execute the request.
 pub const APPLICATION: i32 = -32500;
 /// The operating system refused something the method needs.
 pub const SYSTEM: i32 = -32400;
-/// The HTTP request is ambiguous, cut short or otherwise not one we answer.
+/// The HTTP request is ambiguous, truncated or otherwise not acceptable.
 pub const TRANSPORT: i32 = -32300;
 /// The request or the answer is larger than its limit.
 pub const TOO_LARGE: i32 = -32001;
 /// The request is nested too deeply or has too many parts.
 pub const TOO_COMPLEX: i32 = -32002;
-/// The request has a document type declaration or an entity of its own.
+/// The request was not received completely, or the method did not answer, in time.
 pub const FORBIDDEN_XML: i32 = -32003;
-/// The request did not arrive, or the method did not answer, in time.
+/// The request has a document type declaration or defines entities.
 pub const TIMEOUT: i32 = -32004;
-/// The daemon has as many connections, calls or bytes in work as it takes.
+/// The daemon has reached its limit of connections, calls or bytes being processed.
 pub const BUSY: i32 = -32005;
-/// The request came from where it may not come (a web page, another host's name).
+/// The request came from a forbidden origin (a web page, another host's name).
 pub const FORBIDDEN: i32 = -32006;
-/// What is signed is not believed, or what it asks is not allowed here.
+/// A signature is not trusted, or its order is not allowed here.
 pub const REFUSED: i32 = -32007;
-/// What was asked for does not exist (an unknown host, domain, cursor …).
+/// The requested object does not exist (an unknown host, domain, cursor …).
 pub const NOT_FOUND: i32 = -32010;
-/// What was asked for exists, but cannot be reached now; asking later may help.
+/// The requested object exists, but cannot be reached now; a retry may succeed.
 pub const UNAVAILABLE: i32 = -32011;
 
-/// Every code with its name, the HTTP status of the JSON form, and its meaning, in the order of the
+/// All codes with their names, the HTTP status of the JSON form, and their meaning, in the order of the
 /// documentation.
 pub const CODES: &[(i32, &str, u16, &str)] = &[
     (PARSE, "parse error", 400, "not well-formed XML, JSON or query string"),
@@ -67,7 +67,7 @@ pub const CODES: &[(i32, &str, u16, &str)] = &[
     (UNAVAILABLE, "unavailable", 503, "it exists, but cannot be reached now; ask again later"),
 ];
 
-/// Faults that no waiting mends: the same question is answered so again.
+/// Faults that are permanent: a retry gives the same fault.
 const FINAL: [i32; 11] = [
     PARSE,
     ENCODING,
@@ -82,7 +82,7 @@ const FINAL: [i32; 11] = [
     REFUSED,
 ];
 
-/// Whether no waiting mends a fault of this code.
+/// Whether a fault with this code is permanent.
 #[must_use]
 pub fn is_final(code: i32) -> bool {
     FINAL.contains(&code)

@@ -1,10 +1,12 @@
-//! Harmless characters: those that a terminal, a log or a window shows in their place and that mislead no reader.
+//! Harmless characters: those that a terminal, a log or a window displays in their place and that do not
+//! mislead a reader.
 //!
-//! Pure. Rule: this is the one list; every text from outside that is printed, written to a log or passed on is checked by
-//! [`is_harmless`]. Not here: how a harmful character is shown instead (the output of each program).
+//! Pure. Rule: this is the only list; every text from outside that is printed, logged or forwarded is checked
+//! by [`is_harmless`]. Not here: the display of harmful characters (the output of each program).
 
-/// Whether `c` is shown as a character in its place: no control character of C0, DEL or C1, none that changes the direction of
-/// text, separates lines, or is invisible by its purpose (tags, interlinear annotations).
+/// Whether `c` is displayed as a character in its place: not a control character of C0, DEL or C1, and none
+/// that changes the direction of text, separates lines, or is invisible by definition (tags, interlinear
+/// annotations).
 #[must_use]
 pub fn is_harmless(c: char) -> bool {
     !c.is_control()
@@ -13,7 +15,7 @@ pub fn is_harmless(c: char) -> bool {
             | '\u{2066}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// `text` with `with` in the place of each harmful character.
+/// Replace each harmful character of `text` by `with`.
 #[must_use]
 pub fn replaced(text: &str, with: char) -> String {
     text.chars().map(|c| if is_harmless(c) { c } else { with }).collect()

@@ -1,6 +1,6 @@
-//! Names of things: one newtype each, so that a host is never taken for a domain.
+//! Identifiers of domains, hosts, daemons and files: one newtype each, so that they cannot be confused.
 //!
-//! Pure. Checked where a name enters from outside (`TryFrom`); a value of the type is valid.
+//! Pure. A name is checked where it enters from outside (`TryFrom`); a value of the type is valid.
 
 mod host_name;
 
@@ -13,32 +13,32 @@ use std::fmt;
 /// Longest domain or host name, in bytes (a DNS name's limit, RFC 1035 section 2.3.4).
 pub const NAME_LEN_MAX_BYTES: usize = 253;
 
-/// Why a name was refused.
+/// Error of an invalid name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nothing was given.
+    /// The name is empty.
     #[error("{what} is empty; expected 1 to {NAME_LEN_MAX_BYTES} letters, digits, '.', '_' or '-'")]
     Empty {
-        /// Which kind of name.
+        /// Kind of name.
         what: &'static str,
     },
-    /// Longer than [`NAME_LEN_MAX_BYTES`].
+    /// The name is longer than [`NAME_LEN_MAX_BYTES`].
     #[error("{what} has {len_bytes} bytes; expected at most {NAME_LEN_MAX_BYTES}")]
     TooLong {
-        /// Which kind of name.
+        /// Kind of name.
         what: &'static str,
-        /// Its length.
+        /// Length of the name.
         len_bytes: usize,
     },
-    /// Holds a character that a name may not have.
+    /// The name contains an invalid character.
     #[error(
         "{what} holds {found:?}; expected letters, digits, '.', '_' or '-', beginning with a letter or digit"
     )]
     Character {
-        /// Which kind of name.
+        /// Kind of name.
         what: &'static str,
-        /// The first such character.
+        /// The first invalid character.
         found: char,
     },
 }
@@ -102,14 +102,14 @@ macro_rules! name {
 }
 
 name!(
-    /// A domain: a named set of hosts, such as `UT-ICL` (visPerf section 3.3). Not a DNS name.
+    /// Name of a domain: a named set of hosts, such as `UT-ICL` (visPerf section 3.3). Not a DNS name.
     #[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
     DomainName,
     "domain name"
 );
 name!(
-    /// A host's name in the spelling of its sensor. Compared as DNS compares names: without regard to the case of letters
-    /// and to a final dot, so that one host is not two.
+    /// Name of a host as its sensor spells it. Compared as DNS compares names, ignoring case and a final dot,
+    /// so that one host is not counted twice.
     HostName,
     "host name"
 );
@@ -121,10 +121,10 @@ impl HostName {
         host_name::folded(&self.0).eq(host_name::folded(name))
     }
 
-    /// Whether a member of a domain may have this name: it names one host, and the same one everywhere.
+    /// Check that a member of a domain may have this name: it names one host, and the same one everywhere.
     ///
     /// # Errors
-    /// If each host has that name, or it is an address, or longer than what DNS can carry with a final dot.
+    /// If every host has that name, or it is an address, or longer than DNS can represent with a final dot.
     pub fn check_member(&self) -> Result<(), NoMemberName> {
         host_name::check_member(&self.0)
     }
@@ -157,22 +157,22 @@ impl std::hash::Hash for HostName {
     }
 }
 
-/// A daemon's public key (ed25519): who it is to other daemons.
+/// Public key of a daemon (ed25519), which identifies it to other daemons.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PeerKey(pub [u8; 32]);
 
-/// What precedes an ed25519 key in a libp2p peer id: identity multihash of 36 bytes, key type 1, 32 bytes.
+/// Prefix of an ed25519 key in a libp2p peer id: identity multihash of 36 bytes, key type 1, 32 bytes.
 const PEER_ID_HEAD: [u8; 6] = [0x00, 0x24, 0x08, 0x01, 0x12, 0x20];
 
 impl PeerKey {
-    /// The key in the bytes of a libp2p peer id; `None` if they are of another kind.
+    /// Extract the key from the bytes of a libp2p peer id; `None` if the key is of another type.
     #[must_use]
     pub fn from_peer_id(bytes: &[u8]) -> Option<PeerKey> {
         bytes.strip_prefix(&PEER_ID_HEAD)?.try_into().ok().map(PeerKey)
     }
 }
 
-/// The text of a key as other libp2p programs print it: `12D3KooW…`, base58 (libp2p specification, "Peer Ids").
+/// The peer id, as other libp2p programs print it: `12D3KooW…`, base58 (libp2p specification, "Peer Ids").
 impl fmt::Display for PeerKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut id = [0; 38];
@@ -188,13 +188,13 @@ impl fmt::Debug for PeerKey {
     }
 }
 
-/// Why a text is no key.
+/// Error of a text that is not a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{found:?} is no key of a daemon; expected 52 letters and digits beginning with 12D3KooW, as its start prints"
 )]
 pub struct NoPeerKey {
-    /// The text.
+    /// The invalid text.
     pub found: String,
 }
 
@@ -203,27 +203,28 @@ impl std::str::FromStr for PeerKey {
     fn from_str(text: &str) -> Result<PeerKey, NoPeerKey> {
         let refuse = || NoPeerKey { found: text.chars().take(80).collect() };
         let mut id = [0; 38];
-        // The buffer bounds what a long text can cost.
+        // The size of the buffer limits the cost of a long text.
         let len = bs58::decode(text).onto(&mut id).map_err(|_| refuse())?;
         PeerKey::from_peer_id(&id[..len]).ok_or_else(refuse)
     }
 }
 
-/// A sensor's key: what makes the event ids of two sensors differ. Drawn once, kept in the state directory.
+/// Key of a sensor: it makes the event ids of two sensors different. Generated once, stored in the state
+/// folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SensorKey(pub u64);
 
 impl fmt::Display for SensorKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // By digits and not by a format: it is in every event of an answer.
+        // Formatted digit by digit for speed: it is in every event of an answer.
         let digit = |nth: usize| char::from(b"0123456789abcdef"[(self.0 >> (60 - 4 * nth)) as usize & 0xf]);
         let digits: [u8; 16] = std::array::from_fn(|nth| digit(nth) as u8);
         f.write_str(std::str::from_utf8(&digits).unwrap_or_default())
     }
 }
 
-/// One life of one log file: replaced, truncated or newly created content is another generation.
-/// Numbered by the sensor from 1.
+/// Generation of a log file: replaced, truncated or newly created content is another generation. Numbered by
+/// the sensor from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Generation(pub u32);
 
@@ -260,7 +261,7 @@ mod tests {
         assert!(host("wn01") != host("wn01.site") && host("wn1") < host("WN2") && host("WN1") < host("wn2"));
         assert!(host("a1").is_spelled("A1.") && !host("a1").is_spelled("a11"));
         assert_eq!(host("WN01.site.").as_str(), "WN01.site.", "shown as it was written");
-        // The text that is signed and stored is the spelling itself, as earlier versions have it.
+        // The signed and stored text is the spelling itself, as in earlier versions.
         let bytes = postcard::to_stdvec(&host("A2.")).expect("encoded");
         assert_eq!(bytes, postcard::to_stdvec("A2.").expect("encoded"));
     }

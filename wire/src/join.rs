@@ -1,14 +1,14 @@
-//! Joining a domain: what a token holds, what a joiner asks and what the issuer answers.
+//! Joining a domain: content of a token, requests of a joining host, answers of the issuer.
 //!
 //! ```text
 //! joiner ── Question::Join { secret, root, host, wanted } ──▶ issuer     (its key is in the token)
 //!        ◀── Reply::Admitted { chain, directories, seeds, denials } or Reply::Refused(reason) ──
-//! joiner ── Question::Replace { … } ──▶ issuer                           (the same, by a token of the type replace)
-//! member ── Question::Renew { chain } ──▶ issuer                         (from half of its life on)
+//! joiner ── Question::Replace { … } ──▶ issuer                           (the same, with a token of the type replace)
+//! member ── Question::Renew { chain } ──▶ issuer                         (from half of its validity on)
 //! ```
 //!
-//! Pure. A token is used inside an encrypted connection to the one key that it names.
-//! Not here: the text of a token, and who gets in (`overlay::identity`).
+//! Pure. A token is sent only inside an encrypted connection to the one key that it names.
+//! Not here: the text form of a token, and its verification (`overlay::identity`).
 
 use crate::address::Address;
 use crate::credential::{Chain, Denial, Roles};
@@ -20,13 +20,13 @@ use std::fmt;
 /// Most addresses of an issuer or a directory.
 pub const ADDRESSES_MAX: usize = 8;
 
-/// Most directories of a grid (they hold every record each; more cost more than they save).
+/// Most directories of a grid (each stores all records; more cost more than they save).
 pub const DIRECTORIES_MAX: usize = 7;
 
-/// Most seeds: other members where a daemon may begin to look for its domain.
+/// Most seeds: other members at which a daemon may start to look for its domain.
 pub const SEEDS_MAX: usize = 16;
 
-/// 128 random bits; the first host that shows them is admitted. Its `Debug` prints nothing of them.
+/// 128 random bits; the first host that presents them is admitted. `Debug` does not print them.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Secret(pub [u8; 16]);
 
@@ -36,93 +36,93 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A directory: the key by which it is known, and where it listens.
+/// Key and addresses of a directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Directory {
-    /// Its key.
+    /// Key of the directory.
     pub key: PeerKey,
-    /// Where to dial it; at most [`ADDRESSES_MAX`].
+    /// Addresses to dial; at most [`ADDRESSES_MAX`].
     pub addresses: Vec<Address>,
 }
 
-/// What a token is good for.
+/// Type of a token: what it permits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TokenType {
-    /// A host joins under a name that no other key holds.
+    /// A host joins under a name that no other key has.
     #[default]
     Join,
-    /// It may also take its name over from another key, which is revoked.
+    /// The host may also take its name over from another key, which is revoked.
     Replace,
 }
 
-/// What a token says.
+/// Content of a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
-    /// The domain.
+    /// Domain to join.
     pub domain: DomainName,
-    /// Its root key: the joiner believes no other.
+    /// Root key of the domain: the joiner trusts no other.
     pub root: PeerKey,
-    /// The only daemon that the secret is sent to.
+    /// Key of the issuer, the only daemon to which the secret is sent.
     pub issuer: PeerKey,
-    /// Where to dial it; at most [`ADDRESSES_MAX`].
+    /// Addresses of the issuer; at most [`ADDRESSES_MAX`].
     pub addresses: Vec<Address>,
-    /// The grid's directories; at most [`DIRECTORIES_MAX`].
+    /// Directories of the grid; at most [`DIRECTORIES_MAX`].
     pub directories: Vec<Directory>,
-    /// What lets the joiner in.
+    /// Secret that admits the joiner.
     pub secret: Secret,
-    /// Until when, by the issuer's clock.
+    /// End of the validity, by the issuer's clock.
     pub expires: Time,
-    /// Its type; in its line this is what the line begins with.
+    /// Type of the token; in the text form it is the prefix.
     #[serde(skip)]
     pub token_type: TokenType,
 }
 
-/// What a joiner asks.
+/// Request to join.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Join {
-    /// The token's secret.
+    /// Secret of the token.
     pub secret: Secret,
-    /// The token's root, so that an issuer of another domain can say so.
+    /// Root key in the token, so that an issuer of another domain can report the error.
     pub root: PeerKey,
-    /// The joiner's host.
+    /// Host of the joiner.
     pub host: HostName,
-    /// Which of the token's roles; none means all of them.
+    /// Requested roles out of the token's; none means all of them.
     pub wanted: Roles,
 }
 
-/// What may be asked of an issuer.
+/// Request to an issuer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Question {
-    /// Let me in.
+    /// Join the domain.
     Join(Join),
-    /// My certificate is half through.
+    /// Renew a certificate after half of its validity.
     Renew {
-        /// It, and why to believe it.
+        /// Certificate chain to renew.
         chain: Box<Chain>,
     },
-    /// Let me in, in place of the key that holds my host's name. An older issuer does not understand it, and says so.
+    /// Join in place of the key that has the host's name. An older issuer answers with an error.
     Replace(Join),
 }
 
-/// What an admitted host receives.
+/// Result of a successful join.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admitted {
-    /// Its certificate.
+    /// Certificate chain of the new member.
     pub chain: Chain,
-    /// The grid's directories; at most [`DIRECTORIES_MAX`].
+    /// Directories of the grid; at most [`DIRECTORIES_MAX`].
     pub directories: Vec<Directory>,
-    /// Members to begin with; at most [`SEEDS_MAX`].
+    /// Members to contact first; at most [`SEEDS_MAX`].
     pub seeds: Vec<Address>,
-    /// Who is denied; at most one list of the root and one of the issuer.
+    /// Revocation lists; at most one of the root and one of the issuer.
     pub denials: Vec<Denial>,
 }
 
-/// What is answered.
+/// Answer of an issuer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
-    /// Yes.
+    /// The request is granted.
     Admitted(Box<Admitted>),
-    /// No, and why, in words for a person.
+    /// The request is refused, with the reason as text for a person.
     Refused(String),
 }
 
@@ -130,7 +130,7 @@ pub enum Reply {
 mod tests {
     use super::*;
 
-    /// The questions before tokens of the type replace.
+    /// The requests before tokens of the type replace existed.
     #[derive(Debug, Deserialize)]
     enum Older {
         #[expect(dead_code, reason = "read and looked at no further")]

@@ -1,10 +1,9 @@
-//! Every type that crosses a process boundary of visperf, and how it is framed.
+//! Types that cross a process boundary of visperf, and their framing.
 //!
-//! Pure: no runtime, no file, no socket, no clock. A type here is written by one program and read by
-//! another, or written to disk by one run and read by the next, so changing one is changing a format:
-//! see [`version`].
+//! Pure: no runtime, no file, no socket, no clock. A type here is written by one program and read by another,
+//! or written to disk by one run and read by the next, so changing one changes a format: see [`version`].
 //!
-//! Not here: how values are shown to people or scripts (`rpc` and the daemons do that).
+//! Not here: the display of values to people or scripts (`rpc` and the daemons).
 
 #![warn(missing_docs)]
 

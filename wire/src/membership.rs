@@ -1,20 +1,20 @@
-//! Messages between the sensors of one domain on `/visperf/control/1`: who is there, who represents
-//! the domain, and who is thought lost.
+//! Messages between the sensors of one domain on `/visperf/control/1`: the members, the representative, and
+//! suspected failures.
 //!
 //! Pure. Every message is one frame of [`crate::codec`] on a one-way stream; each side has its own. The
-//! exchange, in the order in which a sensor lives through it:
+//! exchange, in the order in which a sensor takes part in it:
 //!
 //! ```text
 //! any link      Heartbeat  ⇄  Heartbeat      each 500 ms; the first ones carry `about`, until known
-//! to a stray    Redirect   →                 "the representative is there"
-//! from the rep  Heartbeat{reign}, Members →  its claim; the table of members, as far as it changed
+//! to a stray    Redirect   →                 the representative's address
+//! from the rep  Heartbeat{reign}, Members →  its claim; the changes of the member table
 //! suspicion     Question   →  ← Answer       "did you lose it too?"
 //! clean stop    Resign or Leave →
-//! healing       Yield      →                 the lower claim gives way and hands its table over
+//! healing       Yield      →                 the lower claim gives way and transfers its table
 //! ```
 //!
-//! A promotion is announced by a heartbeat with its reign, sent at once.
-//! Not here: the rules (`overlay::election`), certificates and addresses' proof (`overlay`'s hello).
+//! A promotion is announced by a heartbeat with its reign, sent at once. Not here: the rules
+//! (`overlay::election`), certificates and the proof of addresses (`overlay`'s hello).
 
 use crate::id::{HostName, PeerKey};
 use compact_str::CompactString;
@@ -24,35 +24,36 @@ use std::fmt;
 /// Longest control message, in bytes: a table of 1,024 members with the longest names and addresses.
 pub const MESSAGE_LEN_MAX_BYTES: usize = 2 << 20;
 
-/// Most addresses of one member: a few interfaces, both families. More are cut by the sender.
+/// Most addresses of one member: a few interfaces, both families. The sender truncates more.
 pub const ADDRESSES_MAX: usize = 4;
 
 /// Longest address, in bytes: a name of [`crate::id::NAME_LEN_MAX_BYTES`] within a multiaddress.
 pub const ADDRESS_LEN_MAX_BYTES: usize = 320;
 
-/// Bits of a term that mark its holder.
+/// Bits of a term that are the mark of its holder.
 const MARK_BITS: u32 = 20;
 
-/// Fencing term of a representative: a round, and below it a mark of the holder. A higher one wins.
+/// Fencing term of a representative: a round number, with a mark of the holder in the low bits. A higher one
+/// wins.
 ///
-/// The mark (20 bits of the hash of domain and key) makes the terms that two halves of a split domain
-/// reach in the same round differ, so a directory never holds one term with two contents. Below 2^53
-/// for 8 billion rounds, so every client counts with it exactly.
+/// The mark (20 bits of the hash of domain and key) makes the terms that two halves of a split domain reach
+/// in the same round different, so a directory never has one term with two contents. Terms stay below 2^53
+/// for 8 billion rounds, so every client represents them exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Term(pub u64);
 
 impl Term {
-    /// Before every term.
+    /// Lower than every term.
     pub const NONE: Term = Term(0);
 
-    /// How many promotions came before, as far as the holder knew.
+    /// Number of the promotions before, as far as the holder knew.
     #[must_use]
     pub const fn round(self) -> u64 {
         self.0 >> MARK_BITS
     }
 
-    /// The lowest term of the round after this one, for the holder with this mark.
+    /// The lowest term of the next round, for the holder with this mark.
     #[must_use]
     pub const fn next_for(self, mark: u32) -> Term {
         Term((self.round().saturating_add(1) << MARK_BITS) | (mark as u64 & ((1 << MARK_BITS) - 1)))
@@ -65,32 +66,32 @@ impl fmt::Display for Term {
     }
 }
 
-/// Who says to represent the domain, under which term. Ordered: the greater one is obeyed; equal terms
-/// (two keys with one mark) by key.
+/// Claim to represent the domain under a term. Claims are ordered: the greater one wins; equal terms (two
+/// keys with one mark) are ordered by key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Claim {
-    /// Under which term.
+    /// Fencing term of the claim.
     pub term: Term,
-    /// Who.
+    /// Key of the claimant.
     pub holder: PeerKey,
 }
 
-/// Whether a member is there.
+/// Liveness of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Heard lately.
+    /// Heard recently.
     Alive,
     /// Not heard for a while.
     Suspect,
-    /// Not heard for so long that it is counted as gone; dialled still.
+    /// Not heard for so long that it counts as gone; it is still dialled.
     Dead,
-    /// It said that it goes.
+    /// It announced that it leaves.
     Left,
 }
 
 impl State {
-    /// The word for it.
+    /// The state as text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -105,24 +106,24 @@ impl State {
 /// One sensor of the domain, as it is sent to others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// Who.
+    /// Key of the sensor.
     pub key: PeerKey,
-    /// Which of its lives: it counts its starts.
+    /// Number of its starts, which identifies this run.
     pub incarnation: u64,
-    /// Whether it is there.
+    /// Liveness of the sensor.
     pub state: State,
-    /// Its host.
+    /// Host of the sensor.
     pub host: HostName,
-    /// Whether its certificate lets it represent the domain. Hearsay until it is met.
+    /// Whether its certificate lets it represent the domain. Not verified until it is connected.
     pub may_represent: bool,
-    /// The operator's wish: the highest represents.
+    /// Priority set by the operator: the highest represents.
     pub priority: u8,
-    /// Where it can be dialled, as multiaddresses, the best first; at most [`ADDRESSES_MAX`].
+    /// Addresses to dial, as multiaddresses, the best first; at most [`ADDRESSES_MAX`].
     pub addresses: Vec<CompactString>,
 }
 
 impl Member {
-    /// Whether its lengths are within what may be sent.
+    /// Whether its lengths are within the limits.
     #[must_use]
     pub fn is_bounded(&self) -> bool {
         self.addresses.len() <= ADDRESSES_MAX
@@ -130,7 +131,7 @@ impl Member {
     }
 }
 
-/// How busy a host is; rides on every heartbeat, so the representative's table is half a second old.
+/// Load of a host; included in every heartbeat, so the representative's table is half a second old.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
     /// Load average over one minute, in thousandths.
@@ -139,42 +140,42 @@ pub struct Load {
     pub cpu_permille: u16,
     /// Memory in use, in thousandths of all.
     pub memory_permille: u16,
-    /// How many of the sensor's parts complain (a full disk, a collector that fails).
+    /// Number of the sensor's parts that report a problem (a full disk, a collector that fails).
     pub complaints: u16,
 }
 
-/// Which state of the representative's table a member holds.
+/// Version of the representative's table that a member has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
-    /// Under which term it was sent; [`Term::NONE`] if nothing is held.
+    /// Term under which it was sent; [`Term::NONE`] without a table.
     pub term: Term,
-    /// Number of the last change it has.
+    /// Number of the last change in it.
     pub version: u64,
 }
 
-/// How the sender sees the domain.
+/// The sender's view of the domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
-    /// The claim it obeys, the highest it ever accepted.
+    /// The claim it accepts, the highest so far.
     pub claim: Option<Claim>,
-    /// Whether it lost the holder.
+    /// Whether it lost the claimant.
     pub lost: bool,
-    /// The highest term it knows of, accepted or not: below it, it accepts nothing new.
+    /// The highest term it knows, accepted or not: it accepts no new claim below it.
     pub floor: Term,
-    /// How many sensors that representative said to cover.
+    /// How many sensors that representative reported to cover.
     pub covered: u16,
-    /// The table it holds.
+    /// Version of its member table.
     pub held: Held,
 }
 
-/// What a representative says of itself.
+/// Status of a representative, sent by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reign {
-    /// Its term.
+    /// Fencing term of its claim.
     pub term: Term,
-    /// Who takes over, the first first; at most two.
+    /// Standbys in the order of succession; at most two.
     pub standbys: Vec<PeerKey>,
-    /// How many sensors it hears that obey it, itself included.
+    /// Number of sensors that it hears and that accept it, including itself.
     pub covered: u16,
     /// Number of the last change of its table.
     pub version: u64,
@@ -182,113 +183,115 @@ pub struct Reign {
     pub digest: u64,
 }
 
-/// The sender is there, and how it sees things.
+/// Keepalive of the sender, with its view of the domain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heartbeat {
-    /// Counts the heartbeats on this link: gaps are loss, and an old one is not taken for news.
+    /// Number of the heartbeat on this link: a gap shows loss, and an older one is ignored.
     pub sequence: u64,
-    /// Which life of the sender.
+    /// Number of the sender's starts.
     pub incarnation: u64,
-    /// The receiver's last heartbeat that it heard on this link; 0 for none.
+    /// Number of the last heartbeat received from the receiver on this link; 0 for none.
     pub echo: u64,
-    /// How long ago it heard the receiver, in milliseconds; `None` if not yet.
+    /// Time since that heartbeat in milliseconds; `None` if there is none.
     pub heard_ms: Option<u32>,
-    /// By how much it stretches its timers, since it lags or loses: 1 to 8.
+    /// Factor of its timers, because it is slow or loses messages: 1 to 8.
     pub stretch: u8,
-    /// Whether it may stand for representative now.
+    /// Whether it may become the representative now.
     pub may_stand: bool,
-    /// Whether it wants this link kept.
+    /// Whether it wants to keep this link open.
     pub wanted: bool,
-    /// How busy its host is.
+    /// Load of its host.
     pub load: Load,
-    /// How it sees the domain.
+    /// Its view of the domain.
     pub view: View,
-    /// Its claim, if it represents the domain to the receiver.
+    /// Its claim, if it is the receiver's representative.
     pub reign: Option<Reign>,
-    /// Which life of the receiver it knows; 0 for none.
+    /// Number of starts of the receiver that it knows; 0 for none.
     pub knows: u64,
-    /// Who the sender is, until the receiver knows.
+    /// Data of the sender, until the receiver has them.
     pub about: Option<Box<Member>>,
 }
 
-/// Changes of the representative's table.
+/// Changes of the representative's member table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Members {
-    /// Under which term.
+    /// Fencing term of the representative.
     pub term: Term,
-    /// What the receiver must hold for these to complete it; `None`: these are the whole table.
+    /// Version to which these changes apply; `None`: these are the whole table.
     pub since: Option<Held>,
     /// Number of the last change.
     pub version: u64,
-    /// Each with the number of its last change.
+    /// Members, each with the number of its last change.
     pub members: Vec<(u64, Member)>,
-    /// For how many seconds each of them that is not alive has not been heard. Earlier versions do not send it.
+    /// For members that are not alive, the seconds since they were last heard. Earlier versions do not send
+    /// it.
     #[serde(deserialize_with = "last_or_none")]
     pub silent: Vec<(PeerKey, u32)>,
 }
 
-/// The last field of a message: none where the message ends before it.
+/// Last field of a message: empty if the message ends before it.
 fn last_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(PeerKey, u32)>, D::Error> {
     Ok(Vec::deserialize(deserializer).unwrap_or_default())
 }
 
-/// Did you lose this representative too?
+/// Question whether the receiver has lost this representative, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// Counts the sender's questions.
+    /// Number of the question at the sender.
     pub number: u64,
-    /// Which one; `None`: do you know any?
+    /// The representative's claim; `None` asks for any representative.
     pub claim: Option<Claim>,
 }
 
 /// The answer to a [`Question`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// Of the question.
+    /// Number of the question.
     pub number: u64,
     /// Whether the sender lost it, or knows none.
     pub lost: bool,
-    /// The sender's view, for a representative that asks whether it still is one.
+    /// The sender's view, for a representative that checks whether it still is one.
     pub view: View,
-    /// The best candidate it hears, itself included, so that sensors who do not yet know each other agree.
+    /// The best candidate that it hears, including itself, so that sensors that do not yet know each other
+    /// agree.
     pub best: Option<Box<Member>>,
 }
 
 /// A message of `/visperf/control/1`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message {
-    /// I am here.
+    /// Keepalive.
     Heartbeat(Heartbeat),
-    /// The table of members changed.
+    /// The member table changed.
     Members(Members),
-    /// Did you lose it too?
+    /// Question about a lost representative.
     Question(Question),
-    /// Yes or no.
+    /// Answer to a question.
     Answer(Answer),
-    /// Another represents the domain: this one.
+    /// Another sensor represents the domain.
     Redirect {
-        /// Its claim.
+        /// Claim of that sensor.
         claim: Claim,
-        /// Where it is.
+        /// Key and addresses of that sensor.
         holder: Box<Member>,
     },
-    /// The sender's claim ends here.
+    /// The sender resigns as the representative.
     Resign {
-        /// Which.
+        /// Claim that ends.
         claim: Claim,
-        /// Who should follow at once, if it knows one.
+        /// Suggested successor, if it knows one.
         to: Option<PeerKey>,
     },
     /// The sender leaves the domain's sensors (a clean stop).
     Leave {
-        /// Which life ends.
+        /// Number of starts of the run that ends.
         incarnation: u64,
     },
-    /// The sender's claim gave way to the receiver's; what it knew of members.
+    /// The sender yields to the receiver's claim, and transfers its member table.
     Yield {
         /// The claim that ended.
         claim: Claim,
-        /// Its table.
+        /// Its member table.
         members: Vec<Member>,
     },
 }
@@ -308,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_table_of_the_version_before_is_read_and_that_version_reads_ours() {
-        /// Without what was added.
+        /// Without the field that was added.
         #[derive(Debug, PartialEq, Serialize, Deserialize)]
         struct Former {
             term: Term,

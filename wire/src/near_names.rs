@@ -1,13 +1,14 @@
-//! Near names: suggestions for a name that does not exist.
+//! Suggestions of similar names for a name that does not exist.
 //!
-//! Pure. Not here: filters (`log_filters::registry`), keys of configuration files (`daemon`), words of the command line (`visperf`).
+//! Pure. Not here: filters (`log_filters::registry`), keys of configuration files (`daemon`), words of the
+//! command line (`visperf`).
 
 /// Most names that are suggested.
 const SUGGESTED_MAX: usize = 3;
-/// Longest name that is compared, in bytes: clients give it, and the time grows with its length.
+/// Longest name that is compared, in bytes: clients supply it, and the time grows with its length.
 const GIVEN_LEN_MAX_BYTES: usize = 128;
 
-/// `; did you mean a, b or c?`, of at most three of the names; empty if none is near.
+/// `; did you mean a, b or c?`, with at most three of the names; empty if none is similar.
 #[must_use]
 pub fn suggestion<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     if given.len() > GIVEN_LEN_MAX_BYTES {
@@ -25,7 +26,7 @@ pub fn suggestion<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> 
     }
 }
 
-/// How far two names are apart; none if too far. One that has the other in it is near.
+/// Distance of two names; `None` if it is too large. A name that contains the other one is similar.
 fn distance(given: &str, name: &str) -> Option<usize> {
     let (given, name) = (given.to_lowercase(), name.to_lowercase());
     let edits = edits(&given, &name);
@@ -33,7 +34,7 @@ fn distance(given: &str, name: &str) -> Option<usize> {
     (is_part || edits <= (given.len() / 4).max(2).min(given.len() / 2)).then_some(edits)
 }
 
-/// Characters to insert, remove or replace.
+/// Edit distance: characters to insert, remove or replace.
 fn edits(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -1,9 +1,10 @@
-//! Processes: what one is at a moment, and the life of one that ended.
+//! Processes: the state of one at a moment, and the summary of one that ended.
 //!
-//! Pure. A process is named by its number and the time at which it began, so that a recycled number is another process.
-//! CPU time is the scheduler's run time in nanoseconds; user and system time are counted by ticks (1 to 10 ms each) and
-//! only show how the time was shared over longer spans. A field that the source could not read is `None`.
-//! Not here: how sweeps of them travel ([`delta`]), where the figures come from (`sensor::process`).
+//! Pure. A process is identified by its pid and its start time, so that a reused pid is another process. CPU
+//! time is the scheduler's run time in nanoseconds; user and system time are counted by ticks (1 to 10 ms
+//! each) and only show how the time was divided over longer spans. A field that the source could not read is
+//! `None`.
+//! Not here: the encoding of sweeps ([`delta`]), reading processes (`sensor::process`).
 
 pub mod delta;
 
@@ -15,12 +16,12 @@ use std::fmt;
 /// Longest name, in bytes: kernel threads have up to 63, programs 15.
 pub const NAME_LEN_MAX_BYTES: usize = 64;
 
-/// Which process of a host.
+/// Identity of a process on its host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProcessKey {
-    /// Its number, as the host's first pid namespace has it.
+    /// Process id in the host's first pid namespace.
     pub pid: u32,
-    /// When it began, in nanoseconds since the host's boot, suspension included; as exact as the source (`/proc`
+    /// Start time in nanoseconds since the host's boot, including suspension; as exact as the source (`/proc`
     /// has hundredths of a second).
     pub start_ns: u64,
 }
@@ -59,7 +60,7 @@ pub enum State {
 }
 
 impl State {
-    /// All of them, by their numbers.
+    /// All states, by their numbers.
     pub const ALL: [State; 9] = [
         State::Running,
         State::Sleeping,
@@ -88,7 +89,7 @@ impl State {
         }
     }
 
-    /// By the letter of proc(5); letters that kernels no longer use mean what took their place.
+    /// Parse the letter of proc(5); letters that kernels no longer use map to their replacements.
     #[must_use]
     pub const fn from_letter(letter: u8) -> Option<State> {
         Some(match letter {
@@ -105,7 +106,7 @@ impl State {
         })
     }
 
-    /// The word for it.
+    /// The state as text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -122,50 +123,50 @@ impl State {
     }
 }
 
-/// How often a process was taken off a CPU.
+/// Context switches of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Switches {
-    /// By waiting.
+    /// Because it waited.
     pub voluntary: u64,
     /// By the scheduler.
     pub involuntary: u64,
 }
 
-/// What a process has read and written.
+/// Input and output of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Io {
-    /// Bytes that came from storage.
+    /// Bytes read from storage.
     pub read_bytes: u64,
-    /// Bytes that go to storage.
+    /// Bytes written to storage.
     pub written_bytes: u64,
-    /// Bytes given by system calls that read, from wherever.
+    /// Bytes returned by system calls that read, from any source.
     pub read_chars: u64,
-    /// Bytes taken by system calls that write, to wherever.
+    /// Bytes passed to system calls that write, to any destination.
     pub written_chars: u64,
 }
 
-/// What a process has used since it began; all only grow. Threads that have ended are included.
+/// Resource usage of a process since its start; all counters only grow. Ended threads are included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// CPU time in nanoseconds.
     pub cpu_ns: u64,
-    /// Of it, about so much in the program, in nanoseconds by ticks.
+    /// User part of it in nanoseconds, counted by ticks.
     pub user_ns: u64,
-    /// Of it, about so much in the kernel, in nanoseconds by ticks.
+    /// Kernel part of it in nanoseconds, counted by ticks.
     pub system_ns: u64,
-    /// Pages that were given without a device.
+    /// Page faults without a read from a device.
     pub minor_faults: u64,
-    /// Pages that had to be read.
+    /// Page faults with a read from a device.
     pub major_faults: u64,
-    /// Unknown where `/proc` is read, which has them in a file apart.
+    /// Context switches; unknown where `/proc` is read, which has them in another file.
     pub switches: Option<Switches>,
-    /// Unknown where the sensor may not read it.
+    /// Input and output; unknown where the sensor may not read it.
     pub io: Option<Io>,
 }
 
 impl Usage {
-    /// The CPU time in the program and in the kernel, in nanoseconds: the scheduler's time, shared out as the ticks say.
-    /// Ticks alone miss what runs for less than one; `/proc` shares out likewise (cputime_adjust in
+    /// User and kernel CPU time in nanoseconds: the scheduler's time, divided in proportion to the ticks.
+    /// Ticks alone miss what runs for less than one; `/proc` divides the time likewise (cputime_adjust in
     /// kernel/sched/cputime.c).
     #[must_use]
     pub fn shared_out(&self) -> (u64, u64) {
@@ -179,54 +180,54 @@ impl Usage {
     }
 }
 
-/// A process at a moment.
+/// State of a process at a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// Which.
+    /// Identity of the process.
     pub key: ProcessKey,
-    /// The number of its parent.
+    /// Process id of its parent.
     pub parent: u32,
-    /// The number of the user it belongs to.
+    /// User id.
     pub uid: u32,
-    /// Live threads.
+    /// Number of live threads.
     pub threads: u32,
-    /// What it does.
+    /// Scheduling state.
     pub state: State,
-    /// Its control group of the unified hierarchy, by number; unknown where `/proc` is read.
+    /// Number of its control group in the unified hierarchy; unknown where `/proc` is read.
     pub cgroup: Option<u64>,
-    /// Resident memory, in KiB: exact but for what the processors have not handed in.
+    /// Resident memory in KiB: exact except for per-CPU counts that are not yet merged.
     pub rss_kib: u64,
-    /// What it has used.
+    /// Resource usage since its start.
     pub usage: Usage,
-    /// As the kernel calls it.
+    /// Name in the kernel (`comm`).
     pub name: CompactString,
 }
 
 /// A process that ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Life {
-    /// Which.
+    /// Identity of the process.
     pub key: ProcessKey,
-    /// The number of its parent when it ended.
+    /// Process id of its parent at the end.
     pub parent: u32,
-    /// The number of its user.
+    /// User id.
     pub uid: u32,
-    /// Its control group.
+    /// Number of its control group.
     pub cgroup: Option<u64>,
-    /// As the kernel called it at its end.
+    /// Name in the kernel at its end.
     pub name: CompactString,
-    /// Its arguments when it last became another program, joined by spaces and cut; empty if it never did while watched.
+    /// Arguments of its last exec, joined by spaces and truncated; empty if it had none while watched.
     pub command: CompactString,
-    /// When it ended, in nanoseconds since boot.
+    /// Time of its end, in nanoseconds since boot.
     pub end_ns: u64,
-    /// How, as wait(2) reports it.
+    /// Exit code, as wait(2) reports it.
     pub code: u32,
-    /// What it had used, if the source reports it.
+    /// Resource usage, if the source reports it.
     pub usage: Option<Usage>,
 }
 
 impl Life {
-    /// What it returned, if it ended by itself.
+    /// Exit status, if it ended by itself.
     #[must_use]
     pub const fn exit_status(&self) -> Option<u8> {
         if self.code & 0x7f == 0 { Some((self.code >> 8 & 0xff) as u8) } else { None }

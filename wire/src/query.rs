@@ -1,41 +1,41 @@
-//! A method of the query interface, asked of another daemon on `/visperf/query/3`: one question, one
-//! answer on a stream.
+//! Query to another daemon on `/visperf/query/3`: one call of a method and one answer per stream.
 //!
-//! Pure. Rules: what is left of time and hops travels with the question and only shrinks, so that a question
-//! can neither run in a circle nor outlive its asker; the daemon that knows the answer encodes it as the client will read it, if
-//! its asker says how, and the daemons between forward its bytes.
-//! Not here: how parameters and results are packed (`rpc::codec::value_codec`), who answers (the daemons).
+//! Pure. Rules: the remaining time and hops are sent with the call and only decrease, so that a call can
+//! neither loop nor outlive its caller; if the caller names the client's form, the answering daemon encodes
+//! the answer in it, and the daemons in between forward its bytes.
+//! Not here: the encoding of parameters and results (`rpc::codec::value_codec`), the handlers (the daemons).
 
 use crate::id::PeerKey;
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
 
-/// A call handed on.
+/// A forwarded call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// The method's name.
+    /// Name of the method.
     pub method: CompactString,
-    /// The structure of named parameters, packed.
+    /// Encoded structure of named parameters.
     #[serde(with = "crate::bytes")]
     pub params: Vec<u8>,
-    /// How long the asker waits, in milliseconds from when it asked.
+    /// Remaining time of the caller in milliseconds, from when it sent the call.
     pub time_left_ms: u32,
-    /// How often it may still be handed on.
+    /// Number of times that the call may still be forwarded.
     pub hops_left: u8,
-    /// As what the client at its beginning reads the answer; none where a daemon itself reads it, packed.
+    /// Form in which the first client reads the answer; `None` if a daemon reads an encoded value.
     pub form: Option<Form>,
-    /// On behalf of which account; none if the asker asks for itself.
+    /// Account on whose behalf the call is made; `None` if the daemon calls for itself.
     pub account: Option<Account>,
-    /// On whose behalf. Not part of the structure: it follows its bytes, where earlier versions do not look.
+    /// Viewer on whose behalf the call is made. It is not part of the structure but follows its bytes, where
+    /// earlier versions do not look.
     #[serde(skip)]
     pub viewer: Viewer,
 }
 
 impl Question {
-    /// Its bytes.
+    /// Encode the call.
     ///
     /// # Panics
-    /// Never: every part of a question can be encoded.
+    /// Never: every part of a call can be encoded.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = postcard::to_stdvec(self).expect("a question has no part that cannot be written");
@@ -43,11 +43,11 @@ impl Question {
         bytes
     }
 
-    /// A question from its bytes. Without a viewer, as earlier versions send it, or with one of a later version, the viewer is
-    /// anonymous.
+    /// Decode a call. Without a viewer, as earlier versions send it, or with one of a later version, the
+    /// viewer is anonymous.
     ///
     /// # Errors
-    /// If the bytes are no question.
+    /// If the bytes are not a call.
     pub fn from_bytes(bytes: &[u8]) -> Result<Question, postcard::Error> {
         let (question, rest): (Question, _) = postcard::take_from_bytes(bytes)?;
         let viewer: Viewer = postcard::from_bytes(rest).unwrap_or_default();
@@ -55,24 +55,25 @@ impl Question {
     }
 }
 
-/// On whose behalf a daemon is asked. It decides what an answer contains of other users' processes: what `/proc` would refuse to
-/// that user is absent (proc(5), ptrace(2) "Ptrace access mode checking").
+/// Viewer on whose behalf a daemon is queried. It decides what an answer contains about other users'
+/// processes: data that `/proc` would refuse to that user are absent (proc(5), ptrace(2) "Ptrace access mode
+/// checking").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Viewer {
-    /// Not identified: a client on loopback TCP, a daemon of another domain, an account of a proxy. It sees what the user
-    /// `nobody` would see.
+    /// Not identified: a client on loopback TCP, a daemon of another domain, an account of a proxy. It sees
+    /// what the user `nobody` would see.
     #[default]
     Anonymous,
-    /// A local user, by its number.
+    /// A local user, by user id.
     User(u32),
     /// Root, or a daemon of the domain for itself.
     Trusted,
-    /// The user that runs the daemon, by its number: trusted by that daemon alone.
+    /// The user that runs the daemon, by user id: trusted by that daemon only.
     Owner(u32),
 }
 
 impl Viewer {
-    /// Whether it sees everything of a process of the user `uid`.
+    /// Whether it may see everything about a process of the user `uid`.
     #[must_use]
     pub fn may_inspect(self, uid: u32) -> bool {
         match self {
@@ -82,13 +83,13 @@ impl Viewer {
         }
     }
 
-    /// Whether it may use and see everything at the daemon that it asks.
+    /// Whether it may use and see everything at the queried daemon.
     #[must_use]
     pub fn is_trusted(self) -> bool {
         matches!(self, Viewer::Trusted | Viewer::Owner(_))
     }
 
-    /// What is stated of it to another daemon.
+    /// The viewer to send to another daemon.
     #[must_use]
     pub fn handed_on(self) -> Viewer {
         match self {
@@ -98,12 +99,12 @@ impl Viewer {
     }
 }
 
-/// Who asks a daemon: a client of its own, or another daemon.
+/// Identity of a caller: a client of the daemon, or another daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Principal {
-    /// On whose behalf.
+    /// Viewer on whose behalf the call is made.
     pub viewer: Viewer,
-    /// The daemon that handed the call on; none for a client.
+    /// The daemon that forwarded the call; `None` for a client.
     pub asker: Option<Asker>,
 }
 
@@ -112,63 +113,63 @@ impl Principal {
     pub const OWN: Principal = Principal { viewer: Viewer::Trusted, asker: None };
 }
 
-/// An account on whose behalf a daemon asks, as that daemon distinguishes them: a digest of the account's name and of what it may see, so
-/// that an account with fewer rights is another one. It grants nothing: it separates what belongs to each.
+/// Identifier of an account at a calling daemon: a digest of the account's name and permissions, so that an
+/// account with reduced permissions is another one. It grants nothing; it separates the data of accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Account(pub [u8; 16]);
 
-/// The asker of a daemon: another one, for itself or for one of the clients that it lets in.
+/// A calling daemon, for itself or for one of its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Asker {
-    /// Who handed the question over.
+    /// Key of the daemon.
     pub peer: PeerKey,
-    /// On behalf of which account.
+    /// Account of the client; `None` if the daemon calls for itself.
     pub account: Option<Account>,
 }
 
-/// How the document of an answer is written.
+/// Form of the document of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Form {
-    /// In which language.
+    /// Syntax of the document.
     pub syntax: Syntax,
-    /// How integers are that its reader may not be able to hold.
+    /// Form of integers that its reader may not be able to represent.
     pub integers: Integers,
 }
 
-/// The languages of documents.
+/// Syntax of documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Syntax {
-    /// A JSON value and a line end.
+    /// A JSON value and a newline.
     Json,
-    /// A response of XML-RPC.
+    /// An XML-RPC response.
     Xml,
 }
 
-/// How integers are sent which a client may not be able to hold.
+/// Form of integers that a client may not be able to represent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Integers {
-    /// As integers, exactly.
+    /// Exact integers.
     #[default]
     Number,
-    /// As decimal text, exactly.
+    /// Exact decimal text.
     Text,
-    /// As a number with a fraction; bits beyond the 53rd are lost.
+    /// Floating-point number; bits beyond the 53rd are lost.
     Double,
 }
 
-/// What became of it. It is borrowed, so that what is long is read and written without a copy of its own.
+/// Result of a call. It is borrowed, so that long data are decoded and encoded without a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer<'a> {
-    /// The result, packed.
+    /// The encoded result value.
     Done(#[serde(borrow, serialize_with = "crate::bytes::serialize")] &'a [u8]),
-    /// The document of the result, in the form that the question named: written by the daemon that answers, which no one on the
-    /// way has looked at.
+    /// The document of the result in the form that the call requested, encoded by the answering daemon and
+    /// not inspected in between.
     Written(#[serde(borrow, serialize_with = "crate::bytes::serialize")] &'a [u8]),
-    /// A fault, as a client would get it.
+    /// A fault, as a client would receive it.
     Fault {
-        /// Its code.
+        /// Fault code.
         code: i32,
-        /// What it says.
+        /// Fault message.
         message: &'a str,
     },
 }
@@ -177,7 +178,7 @@ pub enum Answer<'a> {
 mod tests {
     use super::*;
 
-    /// A question as the version before [`Viewer`] defined it.
+    /// A call as the version before [`Viewer`] defined it.
     #[derive(Debug, Serialize, Deserialize)]
     struct Former {
         method: CompactString,

@@ -1,11 +1,11 @@
-//! A recording: every process of a host at the full rate around something that happened, in a file of blocks.
+//! Recording: every process of a host at the full rate around an event, in a file of blocks.
 //!
 //! ```text
 //! "visperf recording 1\n" | header | segment … | serving, events | end      each a frame of `codec`: length, CRC-32, version
 //! ```
 //!
-//! Pure. Rule: a block that is damaged costs itself, an end that is torn off costs the last block; both are reported, and the
-//! rest is read. A segment begins with a whole sweep, so each can be read alone.
+//! Pure. Rule: damage of a block affects only that block, and a truncated end only the last one; both are
+//! reported, and the rest is read. A segment starts with a whole sweep, so each can be read independently.
 //! Not here: what is recorded and when, and the files (`sensor::recorder`).
 
 mod cut;
@@ -21,71 +21,73 @@ use segment::Segment;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How a file of this form begins.
+/// First bytes of a file.
 pub const MAGIC: &[u8] = b"visperf recording 1\n";
 
 /// Longest file, in bytes: the ring, the longest window and as many events; nothing longer is read.
 pub const LEN_MAX_BYTES: u64 = 64 << 20;
 
-/// Most events that one recording keeps: those of the window come first, and a log that storms fills no disk.
+/// Most events in one recording: those of the window have priority, and a log with very many lines cannot
+/// fill the disk.
 pub const EVENTS_MAX: usize = 20_000;
 
-/// Whose and of what a recording is.
+/// Header of a recording: its origin and its window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// Its name among the recordings of its sensor.
+    /// Name of the recording at its sensor.
     pub id: CompactString,
-    /// The domain of the host.
+    /// Domain of the host.
     pub domain: DomainName,
-    /// The host.
+    /// Recorded host.
     pub host: HostName,
-    /// The sensor.
+    /// Key of the sensor.
     pub sensor: SensorKey,
-    /// What caused it.
+    /// Cause of the recording.
     pub cause: Cause,
-    /// When that was, in nanoseconds since boot.
+    /// Time of the cause, in nanoseconds since boot.
     pub at_ns: u64,
-    /// The window that was wanted: from this moment, in nanoseconds since boot.
+    /// Start of the requested window, in nanoseconds since boot.
     pub from_ns: u64,
-    /// To this moment, in nanoseconds since boot.
+    /// End of the requested window, in nanoseconds since boot.
     pub to_ns: u64,
-    /// When the host was booted, by its calendar at the time of the cause: by it moments since boot become dates.
+    /// Boot time of the host, by its calendar at the time of the cause: it converts times since boot to
+    /// dates.
     pub booted: Time,
-    /// Sweeps a second that were asked for.
+    /// Requested sweeps per second.
     pub hz: f64,
-    /// What read the processes.
+    /// Name of the source of process data.
     pub source: CompactString,
 }
 
 impl Header {
-    /// The date of a moment since boot.
+    /// Convert a time since boot to a date.
     #[must_use]
     pub fn time(&self, moment_ns: u64) -> Time {
         self.booted.plus(Duration::from_nanos(moment_ns))
     }
 
-    /// The moment since boot of a date; what was before boot is 0.
+    /// Convert a date to a time since boot; a date before boot gives 0.
     #[must_use]
     pub fn moment_ns(&self, time: Time) -> u64 {
         u64::try_from(time.since(self.booted).as_nanos()).unwrap_or(u64::MAX)
     }
 }
 
-/// What caused a recording.
+/// Cause of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {
-    /// The name of the trigger; empty for an operator's order.
+    /// Name of the trigger; empty for an operator's order.
     pub trigger: CompactString,
-    /// What an operator wrote, or the event in a few words.
+    /// Note of the operator, or a short description of the event.
     pub note: CompactString,
-    /// The call of the event, empty if none.
+    /// Call of the event; empty if none.
     pub call: CompactString,
-    /// The event's name, empty if none.
+    /// Id of the event; empty if none.
     pub event: CompactString,
 }
 
 impl Cause {
-    /// Whether it is an operator's order.
+    /// Whether an operator ordered it.
     #[must_use]
     pub fn is_order(&self) -> bool {
         self.trigger.is_empty()
@@ -95,27 +97,27 @@ impl Cause {
 /// A process that serves a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Serving {
-    /// Which process.
+    /// Identity of the process.
     pub key: ProcessKey,
     /// The job it serves, as `PRODUCT:JOB`.
     pub job: CompactString,
-    /// How that is known.
+    /// How the relation is known.
     pub known_by: CompactString,
 }
 
 /// How a recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
-    /// The window was over.
+    /// The window was complete.
     Whole,
     /// The sensor was stopped within the window.
     Stopped,
-    /// The sensor ended by a crash within the window; the end was written by the next start.
+    /// The sensor crashed within the window; the next start wrote this block.
     Crashed,
 }
 
 impl End {
-    /// The word for it.
+    /// The end as text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -126,31 +128,31 @@ impl End {
     }
 }
 
-/// A block of the file.
+/// Block of a recording file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Block {
-    /// The first.
+    /// The first block.
     Header(Header),
     /// Some seconds of sweeps.
     Segment(Segment),
     /// Events whose lines were read within the window.
     Events(Vec<Event>),
-    /// Which of the processes serve calls.
+    /// Processes that serve calls.
     Serving(Vec<Serving>),
-    /// The last.
+    /// The last block.
     End(End),
 }
 
-/// Why bytes are no recording.
+/// Error of reading or writing a recording.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Another file.
+    /// The file is not a recording.
     #[error(
         "it does not begin with \"visperf recording 1\"; expected a file that `visperf recordings fetch` wrote"
     )]
     NotARecording,
-    /// The header is damaged, and without it no moment has a date.
+    /// The header is damaged, so times cannot be converted to dates.
     #[error("its header is damaged, and without it nothing can be read; fetch it again")]
     Header,
     /// A block is too long to be written.
@@ -158,36 +160,36 @@ pub enum Error {
     Codec(#[from] codec::Error),
 }
 
-/// A recording as read.
+/// A decoded recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
-    /// Whose.
+    /// Origin and window.
     pub header: Header,
-    /// The sweeps, in order.
+    /// Segments of sweeps, in order.
     pub segments: Vec<Segment>,
-    /// The events, in order.
+    /// Events, in order.
     pub events: Vec<Event>,
-    /// Which of the processes serve calls.
+    /// Processes that serve calls.
     pub serving: Vec<Serving>,
-    /// How it ended; none while it is written, and where the end is torn off.
+    /// How it ended; `None` while it is being written, or if the end is missing.
     pub end: Option<End>,
-    /// What could not be read.
+    /// Data that could not be read.
     pub damage: Damage,
 }
 
-/// What of a file could not be read.
+/// Amount of unreadable data of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
-    /// Blocks within that were left out.
+    /// Number of damaged blocks that were skipped.
     pub blocks: u32,
-    /// Bytes at the end that are no whole block.
+    /// Bytes at the end that are not a whole block.
     pub torn_bytes: u64,
 }
 
-/// Append the beginning of a file.
+/// Append the start of a file.
 ///
 /// # Errors
-/// If the header cannot be written; `out` is then as before.
+/// If the header cannot be encoded; `out` is then unchanged.
 pub fn begin(header: Header, out: &mut Vec<u8>) -> Result<(), Error> {
     let start = out.len();
     out.extend_from_slice(MAGIC);
@@ -197,15 +199,15 @@ pub fn begin(header: Header, out: &mut Vec<u8>) -> Result<(), Error> {
 /// Append a block.
 ///
 /// # Errors
-/// If it is too long; `out` is then as before.
+/// If it is too long; `out` is then unchanged.
 pub fn put(block: &Block, out: &mut Vec<u8>) -> Result<(), Error> {
     Ok(codec::encode(block, out)?)
 }
 
-/// The header of a file, of which `bytes` are the beginning, and where it ends.
+/// Decode the header at the start of a file. Returns it with its end.
 ///
 /// # Errors
-/// If it is no recording, or the header is damaged or not all there.
+/// If it is not a recording, or the header is damaged or incomplete.
 pub fn header(bytes: &[u8]) -> Result<(Header, usize), Error> {
     let rest = bytes.strip_prefix(MAGIC).ok_or(Error::NotARecording)?;
     match codec::decode(rest) {
@@ -215,17 +217,17 @@ pub fn header(bytes: &[u8]) -> Result<(Header, usize), Error> {
 }
 
 impl Recording {
-    /// Nothing of this yet.
+    /// An empty recording.
     #[must_use]
     pub fn new(header: Header) -> Recording {
         let (segments, events, serving) = Default::default();
         Recording { header, segments, events, serving, end: None, damage: Damage::default() }
     }
 
-    /// Read a file.
+    /// Decode a file.
     ///
     /// # Errors
-    /// If it is no recording, or its header is damaged.
+    /// If it is not a recording, or its header is damaged.
     pub fn read(bytes: &[u8]) -> Result<Recording, Error> {
         let (header, begin) = header(bytes)?;
         let mut recording = Recording::new(header);
@@ -250,7 +252,7 @@ impl Recording {
         Ok(recording)
     }
 
-    /// As a file.
+    /// Encode as a file.
     ///
     /// # Errors
     /// If a block is too long.
@@ -268,7 +270,7 @@ impl Recording {
         Ok(out)
     }
 
-    /// The moments of its first and last sweep, in nanoseconds since boot; none if it holds none.
+    /// Times of its first and last sweep, in nanoseconds since boot; `None` if it has no sweeps.
     #[must_use]
     pub fn span_ns(&self) -> Option<(u64, u64)> {
         Some((self.segments.first()?.first_ns, self.segments.last()?.last_ns))
@@ -276,7 +278,7 @@ impl Recording {
 
     fn add(&mut self, block: Block) {
         match block {
-            // A second header has nothing that the first does not.
+            // A second header has nothing that the first does not have.
             Block::Header(_) => {}
             Block::Segment(segment) => self.segments.push(segment),
             Block::Events(events) => self.events.extend(events),

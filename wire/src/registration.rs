@@ -1,7 +1,8 @@
-//! What a directory keeps of a domain: where its representative is, and how long that holds.
+//! Registration of a domain in a directory: the record of its representative.
 //!
-//! Pure. Merged by (term, sequence), never by clock (reliability: a lease is extended only by its origin).
-//! It travels signed, with why to believe its signer, as a [`crate::credential::Statement`].
+//! Pure. Records are merged by (term, sequence), never by clock (reliability: only its origin extends a
+//! lease). A record is sent signed, with the certificate chain of its signer, as a
+//! [`crate::credential::Statement`].
 //! Not here: the table and its rules (`directory::registry`).
 
 use crate::address::Address;
@@ -9,7 +10,7 @@ use crate::id::{DomainName, HostName, PeerKey};
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
 
-/// What kind of sensor answers for the domain (visPerf section 3.3: "the type of the target remote sensor").
+/// Kind of sensor that answers for the domain (visPerf section 3.3: "the type of the target remote sensor").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SensorType {
@@ -20,7 +21,7 @@ pub enum SensorType {
 }
 
 impl SensorType {
-    /// The word for it.
+    /// The type as text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -30,61 +31,61 @@ impl SensorType {
     }
 }
 
-/// One domain's record, as its representative states it.
+/// Record of a domain, as its representative states it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// The domain.
+    /// Name of the domain.
     pub domain: DomainName,
-    /// The representative's host.
+    /// Host of the representative.
     pub host: HostName,
-    /// The port of its query interface.
+    /// Port of its query interface.
     pub port: u16,
-    /// What kind of sensor it is.
+    /// Kind of sensor.
     pub sensor_type: SensorType,
-    /// Every address it answers on, as `http://HOST:PORT`, the best first.
+    /// Addresses of its query interface, as `http://HOST:PORT`, the best first.
     pub addresses: Vec<String>,
     /// Fencing term of the representative; a higher one wins.
     pub term: u64,
     /// Number of this statement within the term; a higher one wins.
     pub sequence: u64,
-    /// When the representative made it, by its own clock; shown, never compared.
+    /// Time when the representative made it, by its own clock; displayed, never compared.
     pub stated: Time,
-    /// Where it answers in the overlay; none if it is known to this process alone.
+    /// Address and coverage in the overlay; `None` for a representative of this process.
     pub reach: Option<Reach>,
 }
 
-/// Most overlay addresses in a record: every interface of a host with some to spare.
+/// Most overlay addresses in a record: all interfaces of a host, with some to spare.
 pub const REACH_ADDRESSES_MAX: usize = 16;
 
 /// Most hosts that a partial representative lists by name.
 pub const PART_HOSTS_MAX: usize = 1000;
 
-/// Where a representative answers in the overlay, and for which hosts.
+/// Keys and addresses of a representative in the overlay, and the hosts that it covers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reach {
-    /// The domain's root key.
+    /// Root key of the domain.
     pub root: PeerKey,
-    /// The representative's key.
+    /// Key of the representative.
     pub peer: PeerKey,
-    /// Where to dial it, the best first; at most [`REACH_ADDRESSES_MAX`].
+    /// Addresses to dial, the best first; at most [`REACH_ADDRESSES_MAX`].
     pub addresses: Vec<Address>,
-    /// Which hosts it answers for.
+    /// Hosts that it answers for.
     pub coverage: Coverage,
 }
 
-/// Which of its domain's hosts a representative answers for.
+/// Hosts of its domain that a representative answers for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Coverage {
-    /// All it knows of.
+    /// All hosts that it knows.
     Whole {
-        /// How many.
+        /// Number of hosts.
         hosts: u32,
     },
-    /// A part: the domain is split, or a host serves itself.
+    /// A part: the domain is split, or a host serves only itself.
     Part {
-        /// Those that report to it, by name; at most [`PART_HOSTS_MAX`].
+        /// Names of the hosts that report to it; at most [`PART_HOSTS_MAX`].
         hosts: Vec<HostName>,
-        /// How many it reports for; more than are named where the list was cut.
+        /// Number of hosts; larger than the list if that was truncated.
         hosts_total: u32,
     },
 }

@@ -1,14 +1,14 @@
-//! What is said on `/visperf/directory/1`: one question and one answer on a stream.
+//! Messages of `/visperf/directory/1`: one question and one answer per stream.
 //!
 //! ```text
 //! representative -> directory   State, Leave, Deny           -> Stated
-//! anyone         -> directory   Resolve, Admitted, DenyLists -> Resolved, Admitted, DenyLists
+//! any peer       -> directory   Resolve, Admitted, DenyLists -> Resolved, Admitted, DenyLists
 //! directory      -> directory   Hints, Digest, Fetch         -> Taken, Details, Items
 //! ```
-//! Pure. Directories pull: a hint or a digest only says that there is something newer, and a directory that lacks it
-//! fetches it. So the asker knows how long an answer took at most, and subtracts that from every lease it receives;
-//! what is replicated never holds longer than where it came from.
-//! Not here: what is done with them (`directory::replicate`), whether signatures hold (`overlay::identity`).
+//! Pure. Directories pull: a hint or a digest only announces newer data, and a directory that lacks them
+//! fetches them. So the fetching directory knows how long an answer took at most, and subtracts that from
+//! every lease it receives; a replica is never valid for longer than its origin.
+//! Not here: the processing (`directory::replicate`), the verification of signatures (`overlay::identity`).
 
 use crate::credential::{Chain, Denial, Statement};
 use crate::id::{DomainName, PeerKey};
@@ -17,53 +17,55 @@ use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Longest question, in bytes: the longest list of denied with what makes it believed.
+/// Longest question, in bytes: the longest revocation list with its certificates.
 pub const QUESTION_LEN_MAX_BYTES: usize = 2 << 20;
 
-/// Longest answer, in bytes: [`ITEMS_LEN_MAX_BYTES`] and the item that went over it.
+/// Longest answer, in bytes: [`ITEMS_LEN_MAX_BYTES`] and the item that exceeded it.
 pub const ANSWER_LEN_MAX_BYTES: usize = 4 << 20;
 
-/// After so many bytes of items an answer says that there are more.
+/// Length of items in bytes after which an answer ends, with more to follow.
 pub const ITEMS_LEN_MAX_BYTES: usize = 1 << 20;
 
-/// Sums in a digest: of ten thousand domains each stands for ten, in 10 KiB whatever is held.
+/// Number of sums in a digest: with ten thousand domains each covers about ten, in 10 KiB for any number of
+/// domains.
 pub const BUCKETS: usize = 1024;
 
 /// Most domains in one answer to a digest, and in one message of hints.
 pub const DETAILS_MAX: usize = 2048;
 
-/// Most domains asked for in one [`ReplicaQuestion::Fetch`].
+/// Most domains requested in one [`ReplicaQuestion::Fetch`].
 pub const FETCH_MAX: usize = 256;
 
 /// Most domains in one answer to [`Question::Admitted`].
 pub const ADMITTED_TOLD_MAX: usize = 4096;
 
-/// Which of two statements of one domain is the newer: the higher term; of two representatives that took the
-/// same term the higher key; of one representative the higher sequence.
+/// Number that orders the statements of a domain: the higher term wins; of two representatives with the same
+/// term the higher key; of one representative the higher sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Number {
-    /// The fencing term.
+    /// Fencing term.
     pub term: u64,
-    /// Whose statement it is; zeros for one that this process alone knows.
+    /// Key of the representative; zeros for one in this process only.
     pub peer: PeerKey,
-    /// The statement within the term.
+    /// Number of the statement within the term.
     pub sequence: u64,
 }
 
-/// The word of a representative that its domain is no more: everything of it up to this number is over.
+/// Statement of a representative that its domain has left: it ends everything of the domain up to this
+/// number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leave {
-    /// The domain.
+    /// Name of the domain.
     pub domain: DomainName,
-    /// Its root key.
+    /// Root key of the domain.
     pub root: PeerKey,
-    /// The representative, which signs this.
+    /// Key of the representative, which signs this.
     pub peer: PeerKey,
-    /// Its term.
+    /// Fencing term of the representative.
     pub term: u64,
     /// Number of this statement within the term; higher than those of all its records.
     pub sequence: u64,
-    /// When it was made, by its maker's clock; shown, never compared.
+    /// Time when it was made, by its maker's clock; displayed, never compared.
     pub stated: Time,
 }
 
@@ -72,197 +74,197 @@ impl Sealable for Leave {
     const BODY_LEN_MAX_BYTES: usize = 512;
 }
 
-/// A leave as it was signed, and why to believe its signer.
+/// A signed leave with the certificate chain of its signer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Farewell {
-    /// The leave.
+    /// The signed leave.
     pub leave: Sealed<Leave>,
-    /// The chain of its signer.
+    /// Certificate chain of its signer.
     pub chain: Chain,
 }
 
-/// What a directory is asked.
+/// Question to a directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Question {
-    /// Take this record; asked by the representative that signed it, on its own connection.
+    /// Register this record; sent by the representative that signed it, on its own connection.
     State(Box<Statement>),
-    /// The domain is no more; likewise.
+    /// The domain leaves; sent by the representative, likewise.
     Leave(Box<Farewell>),
-    /// Take this revocation list; any peer may send it.
+    /// Store this revocation list; any peer may send it.
     Deny(Box<Denial>),
-    /// Where does this domain's representative answer?
+    /// Look up the representative of this domain.
     Resolve(DomainName),
-    /// Which domains do you admit, after this name?
+    /// List the admitted domains.
     Admitted {
-        /// Only names that come after this one.
+        /// Only names after this one.
         after: Option<DomainName>,
     },
-    /// Which peers does this domain deny?
+    /// Look up the revocation lists of this domain.
     DenyLists(DomainName),
     /// From one directory to another.
     Replica(ReplicaQuestion),
 }
 
-/// What a directory answers.
+/// Answer of a directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
-    /// To a statement, a leave or a list of denied.
+    /// To a statement, a leave or a revocation list.
     Stated(Stated),
     /// To [`Question::Resolve`].
     Resolved(Resolved),
-    /// To [`Question::Admitted`]: names and roots, by name.
+    /// To [`Question::Admitted`].
     Admitted {
-        /// At most [`ADMITTED_TOLD_MAX`].
+        /// Names and root keys, sorted by name; at most [`ADMITTED_TOLD_MAX`].
         domains: Vec<(DomainName, PeerKey)>,
-        /// Whether there are more after the last.
+        /// Whether more follow after the last.
         more: bool,
     },
-    /// To [`Question::DenyLists`]: the root's and the issuer's, as far as there are any.
+    /// To [`Question::DenyLists`]: those of the root and of the issuer, if there are any.
     DenyLists(Vec<Denial>),
     /// To another directory.
     Replica(ReplicaAnswer<Item>),
-    /// Not answered, and why.
+    /// The question is refused, with the reason.
     Refused(String),
 }
 
-/// What became of a statement.
+/// Outcome of a statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stated {
-    /// It is what the directory answers first.
+    /// Stored as the statement that the directory answers first.
     Primary,
-    /// Kept, but another representative has a higher number.
+    /// Stored, but another representative has a higher number.
     Partial {
-        /// The highest.
+        /// The highest number.
         highest: Number,
     },
-    /// Not kept: what is held is newer, or the domain left at that number.
+    /// Not stored: the stored one is newer, or the domain left at that number.
     Behind {
-        /// What it would have to exceed.
+        /// The number to exceed.
         highest: Number,
     },
-    /// A list of denied, taken or already held.
+    /// A revocation list that was stored, or was stored before.
     Taken,
-    /// Not kept.
+    /// Not stored, with the reason.
     Refused(String),
 }
 
-/// What a directory knows of a domain.
+/// Result of looking up a domain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Resolved {
-    /// It has, or had, a representative.
+    /// The domain has, or had, a representative.
     Known {
-        /// The highest number.
+        /// The statement with the highest number.
         primary: Box<Told>,
-        /// Those that answer for hosts which the primary lacks.
+        /// Statements of representatives that cover hosts which the primary does not.
         partial: Vec<Told>,
     },
-    /// Its representative said that it is no more.
+    /// The domain has left.
     Left {
-        /// Number of the leave: what is above it counts again.
+        /// Number of the leave: statements above it are valid again.
         number: Number,
-        /// How long ago.
+        /// Time since the leave.
         age: Duration,
     },
-    /// Not known, and the directory knows what there is to know.
+    /// Unknown, and the directory has synchronized with the others.
     Unknown,
-    /// Not known, but the directory has started lately and may yet learn of it.
+    /// Unknown so far: the directory has started recently and may still learn of it.
     NotYet,
 }
 
-/// A statement as a directory answers it; the asker checks the signatures.
+/// A statement in an answer of a directory; the receiver verifies the signatures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
-    /// What the representative signed.
+    /// The signed statement.
     pub statement: Statement,
     /// Time since it was stated to a directory.
     pub age: Duration,
-    /// Time until its lease ends; zero: last seen.
+    /// Remaining time of its lease; zero: last seen.
     pub remaining: Duration,
 }
 
-/// What one directory asks another.
+/// Question from one directory to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReplicaQuestion {
-    /// I have these newly; at most [`DETAILS_MAX`]. Answered by [`ReplicaAnswer::Taken`].
+    /// These domains have new data; at most [`DETAILS_MAX`]. Answered by [`ReplicaAnswer::Taken`].
     Hints(Vec<Detail>),
-    /// What have you where these sums differ from yours?
+    /// Request the details of domains in buckets whose sums differ from these.
     Digest {
-        /// Look at this bucket first, and go round.
+        /// Bucket at which to start; the search wraps around.
         start: u16,
-        /// Look at so many; at most [`BUCKETS`].
+        /// Number of buckets to examine; at most [`BUCKETS`].
         buckets: u16,
-        /// [`BUCKETS`] of them.
+        /// The digest: [`BUCKETS`] sums.
         sums: Vec<u64>,
     },
-    /// Give me all of these; at most [`FETCH_MAX`].
+    /// Request all items of these domains; at most [`FETCH_MAX`].
     Fetch(Vec<DomainName>),
 }
 
-/// What one directory answers another.
+/// Answer of one directory to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReplicaAnswer<I> {
     /// To hints.
     Taken,
     /// To a digest.
     Details {
-        /// What is held in buckets that differ; at most [`DETAILS_MAX`].
+        /// Details of the domains in buckets that differ; at most [`DETAILS_MAX`].
         details: Vec<Detail>,
-        /// How many buckets were looked at; the others have to be asked for again.
+        /// Number of buckets examined; the others must be requested again.
         buckets: u16,
-        /// Whether the answerer itself has settled since its start.
+        /// Whether the answering directory has settled since its start.
         settled: bool,
     },
     /// To a fetch.
     Items {
-        /// All that is held of the domains asked for, domain by domain.
+        /// All items of the requested domains, domain by domain.
         items: Vec<I>,
-        /// How many of the domains asked for were looked at; the others have to be asked for again.
+        /// Number of requested domains examined; the others must be requested again.
         domains: u32,
     },
 }
 
-/// What is held of a domain, by number.
+/// Summary by numbers of a domain's stored data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Detail {
-    /// The domain.
+    /// Name of the domain.
     pub domain: DomainName,
-    /// Its statements, the highest first.
+    /// Numbers of its statements, the highest first.
     pub numbers: Vec<Number>,
-    /// Its leave.
+    /// Number of its leave.
     pub left: Option<Number>,
-    /// Its lists of denied.
+    /// Numbers of its revocation lists.
     pub denials: Vec<DenialNumber>,
 }
 
-/// Which of two lists of denied by the same kind of signer is the newer.
+/// Number that orders the revocation lists of one kind of signer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DenialNumber {
-    /// Number of the signer's delegation; none if the root signed.
+    /// Number of the signer's delegation; `None` if the root signed.
     pub delegation: Option<u32>,
     /// Number of the list.
     pub number: u64,
 }
 
-/// Something that directories hand on as it was signed.
+/// A signed item that directories replicate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Item {
     /// A representative's record.
     Statement {
-        /// As signed.
+        /// The signed record.
         statement: Box<Statement>,
         /// Time since it was stated to a directory.
         age: Duration,
-        /// What is left of its lease where this answer was made; zero: last seen.
+        /// Remaining time of its lease when this answer was made; zero: last seen.
         remaining: Duration,
     },
-    /// A leave.
+    /// A leave of a domain.
     Farewell {
-        /// As signed.
+        /// The signed leave.
         farewell: Box<Farewell>,
         /// Time since it was stated to a directory.
         age: Duration,
     },
-    /// A list of denied.
+    /// A revocation list.
     Denial(Box<Denial>),
 }
 

@@ -1,22 +1,23 @@
-//! What a member and its representative say to each other on `/visperf/report/1`: one stream, both ways.
+//! Report stream between a member and its representative on `/visperf/report/1`: one stream, both directions.
 //!
 //! ```text
 //! member                                    representative
-//!   Hello: who, what its journal holds  →
-//!                                       ←   Resume: from which event, how much may be under way
+//!   Hello: identity, state of its journal →
+//!                                       ←   Resume: from which event, limit of unacknowledged bytes
 //!   Events … (durable at the member)    →
-//!                                       ←   Durable: everything before this event is on disk
-//!                                       ←   Marks: to standbys, the same of all members
+//!                                       ←   Durable: all events before this one are on disk
+//!                                       ←   Marks: to standbys, the same for all members
 //!   Metrics, Shape, Sweep …, State      →
-//!                                       ←   Allow: how much may be under way, how often sweeps
+//!                                       ←   Allow: limit of unacknowledged bytes, rate of sweeps
 //!   Leave                               →
 //! ```
 //!
-//! Pure. Events are numbered by the member's journal; as only durable ones are sent, a number means one
-//! event for ever, and what arrives twice is known by it. Names of metrics travel once for a connection.
-//! Sweeps and state carry no host: they are of the member's own. Events name the host whose log it is.
-//! Rule: neither side holds more than one frame of [`FRAME_LEN_MAX_BYTES`] of what the other sent.
-//! Not here: what either side does with it (`sensor::report`, `sensor::representative`).
+//! Pure. Events are numbered by the member's journal; only durable ones are sent, so a number always refers
+//! to the same event, and duplicates are detected by it. Names of metrics are sent once per connection.
+//! Sweeps and state contain no host name: they are of the member's own host. Events name the host of their
+//! log.
+//! Rule: neither side buffers more than one frame of [`FRAME_LEN_MAX_BYTES`] from the other.
+//! Not here: the processing at either side (`sensor::report`, `sensor::representative`).
 
 mod bits;
 pub mod marks;
@@ -35,24 +36,24 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Version of what is said; a representative refuses another one and names both.
+/// Version of the protocol; a representative refuses another one and names both.
 pub const VERSION: u16 = crate::version::REPORT.written;
-/// Longest frame: an event of the longest line there is (1 MiB) fits.
+/// Longest frame: an event of the longest line (1 MiB) fits.
 pub const FRAME_LEN_MAX_BYTES: usize = (1 << 20) + (256 << 10);
-/// Most hosts a member speaks for beside its own: a host with the logs of others has a handful.
+/// Most hosts that a member reports for besides its own: a host with the logs of others has a handful.
 pub const HOSTS_MAX: usize = 64;
-/// Most marks of a hello.
+/// Most marks in a hello.
 pub const MARKS_MAX: usize = 96;
-/// Most metrics a connection names before it starts over.
+/// Most metrics of a connection, before the numbering starts over.
 pub const METRICS_MAX: usize = 16_384;
 /// Most bytes of names, units and labels of a connection's metrics.
 pub const METRICS_LEN_MAX_BYTES: usize = 4 << 20;
 /// Longest text in a hello, a metric or a state, in bytes.
 pub const TEXT_LEN_MAX_BYTES: usize = 512;
-/// Most sentences on a member's health.
+/// Most sentences about a member's health.
 pub const HEALTH_MAX: usize = 16;
 
-/// Names one life of one representative's store of events.
+/// Identifier of one instance of a representative's event store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StoreKey(pub u64);
 
@@ -62,34 +63,34 @@ impl fmt::Display for StoreKey {
     }
 }
 
-/// How much of a member's events a store had at one of its places: by marks of an earlier store, a new
-/// representative knows what a reader of that store has seen.
+/// Watermark: how many of a member's events a store had at one of its positions. From the marks of an earlier
+/// store, a new representative knows what a reader of that store has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
-    /// Which store.
+    /// Identifier of the store.
     pub store: StoreKey,
-    /// A place in it.
+    /// Position in the store.
     pub at: u64,
-    /// Before that place, it had all of the member's events before this one.
+    /// Before that position, it had all of the member's events before this number.
     pub next: u64,
 }
 
-/// How much of several members' events a store had at one of its places: sent to the sensor that would represent the domain next,
-/// as a member that is gone brings no marks.
+/// Watermarks of several members at one position of a store: sent to the standbys, because a member that is
+/// gone cannot bring its marks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marks {
-    /// Which store.
+    /// Identifier of the store.
     pub store: StoreKey,
-    /// A place in it.
+    /// Position in the store.
     pub at: u64,
-    /// Before that place, it had all events of this sensor before this number.
+    /// Before that position, it had all events of each sensor before this number.
     pub members: Vec<(SensorKey, u64)>,
-    /// Whether that is all there is to say of the store, so that what was said before is forgotten.
+    /// Whether these are all marks of the store, so that earlier ones are replaced.
     pub whole: AtEnd<bool>,
 }
 
 impl Marks {
-    /// Take over what is reported later of the same store.
+    /// Merge later marks of the same store.
     pub fn merge(&mut self, later: Marks) {
         if later.store != self.store {
             *self = later;
@@ -97,82 +98,82 @@ impl Marks {
         }
         let members: BTreeMap<SensorKey, u64> = self.members.iter().copied().chain(later.members).collect();
         (self.at, self.members) = (later.at, members.into_iter().collect());
-        // A whole one and what came since are a whole one.
+        // A complete list with later changes is complete.
         let is_whole = |marks: AtEnd<bool>| marks.0.unwrap_or(false);
         self.whole = AtEnd(Some(is_whole(self.whole) || is_whole(later.whole)));
     }
 }
 
-/// The first frame of a member.
+/// First frame of a member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// [`VERSION`].
+    /// Version of the protocol, [`VERSION`].
     pub version: u16,
-    /// Of the program, to be shown.
+    /// Version of the program, for display.
     pub program: CompactString,
-    /// Whose journal.
+    /// Key of the sensor.
     pub sensor: SensorKey,
     /// Its own host.
     pub host: HostName,
-    /// Hosts whose logs it reads beside its own's.
+    /// Hosts whose logs it reads, besides its own.
     pub hosts: Vec<HostName>,
-    /// This start of the host, as its kernel names it.
+    /// Boot identifier of the host, from its kernel.
     pub boot: CompactString,
-    /// When this run of the sensor began, by its clock.
+    /// Start of this run of the sensor, by its clock.
     pub started: Time,
     /// Its clock now.
     pub clock: Time,
-    /// The oldest event its journal holds.
+    /// The oldest event in its journal.
     pub oldest: u64,
-    /// The number its next durable event gets.
+    /// Number of its next durable event.
     pub next: u64,
-    /// What some representative has had; `None` if there never was one.
+    /// Events acknowledged by some representative; `None` if there never was one.
     pub acknowledged: Option<u64>,
-    /// What former representatives had and when.
+    /// Watermarks from earlier representatives.
     pub marks: Vec<Mark>,
 }
 
-/// One event as it travels and is stored: its sensor and number follow from where it stands.
+/// One event as it is sent and stored: its sensor and number follow from its position.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// Where its record begins in the file, in bytes.
+    /// Offset of its record in the file, in bytes.
     pub offset: u64,
-    /// Which of the events of that record.
+    /// Number of the event within the record.
     pub number: u16,
-    /// Its call in the domain's store; empty on the way, as the member's name for it means nothing there.
+    /// Id of its call in the domain's store; empty when sent, because the member's id has no meaning there.
     pub call: CompactString,
-    /// What the log says.
+    /// Content from the log.
     pub content: Content,
-    /// How it is joined with others.
+    /// Keys that join it with other events.
     pub keys: Option<Keys>,
 }
 
-/// Consecutive events of one generation, read at once.
+/// Consecutive events of one generation, read at the same time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// Which life of which file.
+    /// Generation of the log file.
     pub generation: Generation,
-    /// Whose log it is.
+    /// Host, file and filter of the log.
     pub source: Source,
-    /// When it was read.
+    /// Time of reading.
     pub seen: Time,
     /// The events, in order.
     pub records: Vec<Record>,
 }
 
-/// Some events, consecutive by number.
+/// Events with consecutive numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Events {
-    /// The number of the first.
+    /// Number of the first.
     pub first: u64,
-    /// So many just before the first are gone: deleted beyond the disk budget, or damaged.
+    /// Number of events just before the first that are lost: deleted beyond the disk budget, or damaged.
     pub lost: u64,
     /// The events, in order.
     pub runs: Vec<Run>,
 }
 
 impl Events {
-    /// How many events there are.
+    /// Number of events.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.runs.iter().map(|run| run.records.len() as u64).sum()
@@ -185,16 +186,17 @@ impl Events {
     }
 }
 
-/// Metrics get numbers, consecutive from `first`; from 0: all former numbers are forgotten.
+/// Assigns numbers to metrics, consecutive from `first`; `first` = 0 drops all previous numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metrics {
-    /// The number of the first.
+    /// Number of the first metric.
     pub first: u32,
-    /// The metrics.
+    /// The metrics in order.
     pub metrics: Vec<Metric>,
 }
 
-/// Which metrics the columns of the following sweeps are: runs of numbers, each by its first and how many.
+/// Metrics of the columns of the following sweeps: runs of consecutive numbers, each by its first number and
+/// its length.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
     /// The runs, in the order of the columns.
@@ -204,13 +206,13 @@ pub struct Shape {
 /// One sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sweep {
-    /// Samples that were taken and not sent, since the run began: for want of room or while away.
+    /// Samples of this run that were taken and not sent: because of a limit, or without a connection.
     pub thinned: u64,
     /// The values, as [`sweep::Encoder`] writes them.
     pub packed: Packed,
 }
 
-/// Bytes, written and read at once.
+/// Bytes, encoded in one piece.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packed(pub Vec<u8>);
 
@@ -239,124 +241,124 @@ impl<'de> Deserialize<'de> for Packed {
     }
 }
 
-/// How the member and its host are.
+/// State of the member and its host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostState {
-    /// When, by its clock.
+    /// Time of the state, by its clock.
     pub time: Time,
     /// Load averages over 1, 5 and 15 minutes.
     pub load: Option<[f64; 3]>,
-    /// Logical CPUs.
+    /// Number of logical CPUs.
     pub cpus: u64,
-    /// Share of all CPUs' time that is used, 0 to 1.
+    /// Used share of all CPUs' time, 0 to 1.
     pub cpu_used: Option<f64>,
     /// Memory, in bytes.
     pub memory_total: Option<u64>,
-    /// Memory that could not be had without swapping, in bytes.
+    /// Memory that is not available without swapping, in bytes.
     pub memory_used: Option<u64>,
     /// Seconds since the host started.
     pub uptime: Option<f64>,
     /// Bytes of logs not yet read.
     pub lag_bytes: u64,
-    /// The number its next event gets, durable or not: what is not yet here is the difference.
+    /// Number of its next event, durable or not: the difference is not sent yet.
     pub events_next: u64,
-    /// What is wrong with it, in sentences.
+    /// Problems, as sentences.
     pub health: Vec<CompactString>,
 }
 
-/// How long a metric's name, unit and labels are, in bytes.
+/// Length of a metric's name, unit and labels, in bytes.
 #[must_use]
 pub fn metric_len_bytes(metric: &Metric) -> usize {
     let labels: usize = metric.labels.iter().map(|(name, value)| name.len() + value.len()).sum();
     metric.name.len() + metric.unit.len() + labels
 }
 
-/// What a member says.
+/// Frame from a member.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FromMember {
-    /// First, and once.
+    /// The first frame.
     Hello(Box<Hello>),
     /// Events.
     Events(Events),
-    /// Names of metrics.
+    /// Numbers of metrics.
     Metrics(Metrics),
-    /// What the columns of sweeps are.
+    /// Columns of sweeps.
     Shape(Shape),
     /// Samples.
     Sweep(Sweep),
-    /// How it is.
+    /// State of the member and its host.
     State(Box<HostState>),
-    /// It goes for good, until it comes again.
+    /// The member leaves.
     Leave,
 }
 
-/// How much a member may send.
+/// Limits of what a member may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allowance {
-    /// Bytes of events that may be under way unacknowledged.
+    /// Bytes of unacknowledged events.
     pub events_len_bytes: u32,
-    /// One of so many sweeps is wanted; 1 is every one.
+    /// Send one of this many sweeps; 1 is every one.
     pub stride: u16,
 }
 
 /// The representative's answer to a hello.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resume {
-    /// The store that events go to.
+    /// Identifier of the store for the events.
     pub store: StoreKey,
-    /// Fencing term under which the representative serves.
+    /// Fencing term of the representative.
     pub term: u64,
-    /// Begin with this event.
+    /// Number of the first event to send.
     pub next: u64,
-    /// How much may be sent.
+    /// Limits of what may be sent.
     pub allowance: Allowance,
-    /// Hosts the member named that it may not speak for: they have a sensor of their own.
+    /// Hosts in the hello for which the member may not report: they have sensors of their own.
     pub refused_hosts: Vec<HostName>,
 }
 
-/// Everything before `next` is on disk.
+/// Acknowledgement: all events before `next` are on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Durable {
-    /// The first event that is not.
+    /// The first event that is not on disk.
     pub next: u64,
-    /// The store's place after it.
+    /// The store's watermark after it.
     pub mark: Mark,
 }
 
-/// What a representative says.
+/// Frame from a representative.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromRepresentative {
-    /// First.
+    /// The first frame.
     Resume(Resume),
-    /// Acknowledgement.
+    /// Acknowledgement of events.
     Durable(Durable),
-    /// From now on so much.
+    /// New limits from now on.
     Allow(Allowance),
-    /// The last frame: why nothing more is taken.
+    /// The last frame: why the stream is refused.
     Refused(CompactString),
-    /// To a standby: how much of all members' events is on disk.
+    /// To a standby: watermarks of all members.
     Marks(Marks),
 }
 
-/// Why bytes of the other side are not taken.
+/// Error of frames from the other side.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The frame would be longer than allowed.
+    /// The frame exceeds its limit.
     #[error("report frame of {len_bytes} bytes; at most {FRAME_LEN_MAX_BYTES} are allowed")]
     TooLong {
-        /// Its length.
+        /// Length of the frame.
         len_bytes: usize,
     },
-    /// Not a frame of this version.
+    /// The bytes are not a frame of this version.
     #[error(transparent)]
     Frame(#[from] codec::Error),
 }
 
-/// Append a frame to `out`.
+/// Encode a frame and append it to `out`.
 ///
 /// # Errors
-/// If it is longer than allowed; `out` is then as before.
+/// If it is too long; `out` is then unchanged.
 pub fn encode<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), Error> {
     let before = out.len();
     codec::encode(value, out)?;
@@ -368,18 +370,18 @@ pub fn encode<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes frames of a stream's bytes, however they are cut.
+/// Splits the bytes of a stream into frames.
 #[derive(Debug, Default)]
 pub struct Frames {
     bytes: Vec<u8>,
     used: usize,
 }
 
-/// Bytes kept ready between frames: what an idle connection costs.
+/// Size of the buffer between frames: the memory of an idle connection.
 const KEPT_LEN_BYTES: usize = 4 << 10;
 
 impl Frames {
-    /// Add what came.
+    /// Append received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.used == self.bytes.len() {
             self.bytes.clear();
@@ -392,10 +394,10 @@ impl Frames {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole frame: its value and length in bytes.
+    /// The next complete frame: its value and length in bytes.
     ///
     /// # Errors
-    /// If the bytes are no frame; the stream is of no use then.
+    /// If the bytes are not a frame; the stream is then unusable.
     pub fn take<T: DeserializeOwned>(&mut self) -> Result<Option<(T, usize)>, Error> {
         let rest = &self.bytes[self.used..];
         if let Some(len) = rest.first_chunk::<4>() {
@@ -409,7 +411,7 @@ impl Frames {
         Ok(Some((value, len)))
     }
 
-    /// Bytes held.
+    /// Number of buffered bytes.
     #[must_use]
     pub fn len_bytes(&self) -> usize {
         self.bytes.len() - self.used

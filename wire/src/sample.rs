@@ -1,26 +1,26 @@
-//! Samples: a metric's value at a moment.
+//! Samples: the value of a metric at a moment.
 //!
-//! Pure. Names and units are node_exporter's where one exists (Prometheus naming: base units, `_total`
-//! for counters).
+//! Pure. Names and units are node_exporter's where one exists (Prometheus naming: base units, `_total` for
+//! counters).
 
 use crate::time::Time;
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
 
-/// How a metric's values are to be read.
+/// Meaning of a metric's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Semantics {
-    /// Only grows, but for a restart; its rate has a meaning.
+    /// Only increases, except at a restart; its rate has a meaning.
     Counter,
-    /// Goes up and down.
+    /// Increases and decreases.
     Gauge,
     /// One of a few states, as a number.
     State,
 }
 
 impl Semantics {
-    /// The word for it.
+    /// The meaning as text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -36,7 +36,7 @@ impl Semantics {
 pub enum Number {
     /// A whole number, as kernels count.
     Whole(u64),
-    /// A measure.
+    /// A floating-point measure.
     Real(f64),
 }
 
@@ -52,26 +52,27 @@ impl Number {
     }
 }
 
-/// One metric of one host: what it is called and how to read it.
+/// One metric of one host: its name and meaning.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Metric {
     /// node_exporter's name, such as `node_cpu_seconds_total`.
     pub name: CompactString,
-    /// What sets it apart from its siblings, such as `cpu` = `0`, `mode` = `user`; sorted by name.
+    /// Labels that distinguish it from others of the same name, such as `cpu` = `0`, `mode` = `user`; sorted
+    /// by name.
     pub labels: Vec<(CompactString, CompactString)>,
     /// Unit of the value: `seconds`, `bytes`, `ratio`, or empty for a plain count.
     pub unit: CompactString,
-    /// How to read it.
+    /// Meaning of the values.
     pub semantics: Semantics,
 }
 
 /// A metric's value at a moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Of what.
+    /// The metric.
     pub metric: Metric,
-    /// How much.
+    /// Its value.
     pub value: Number,
-    /// When it was read.
+    /// Time of reading.
     pub time: Time,
 }

@@ -1,9 +1,9 @@
-//! A signed value: the exact bytes that were signed, who signed them, and the signature.
+//! Signed value: the exact signed bytes, the signer, and the signature.
 //!
-//! Pure: bytes only; signing and checking are `overlay::identity`'s.
-//! Rule: what is signed begins with the label of the type and the signer's key, so a signature of one kind, or
-//! of one signer, is never one of another; the bytes are kept as they came, never encoded again, so what is
-//! handed on is what was signed.
+//! Pure: bytes only; signing and verification are in `overlay::identity`.
+//! Rule: the signed bytes start with the label of the type and the signer's key, so a signature of one type
+//! or signer is never valid for another; the bytes are stored as they were received and never encoded again,
+//! so the signed bytes are forwarded unchanged.
 //!
 //! ```text
 //! signed = "visperf signed 1" | label length, u8 | label | signer, 32 bytes | postcard body
@@ -14,19 +14,19 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What every signed text of visperf begins with, so that none is one of another program.
+/// Prefix of all bytes signed by visperf, so that they cannot be mistaken for those of another program.
 const PREFIX: &[u8] = b"visperf signed 1";
 
-/// A kind of value that is signed.
+/// A type of value that is signed.
 pub trait Sealable: Serialize + DeserializeOwned {
-    /// What sets its signatures apart from those of all other kinds; at most 255 bytes. Also its name in
-    /// messages.
+    /// Label that separates its signatures from those of all other types; at most 255 bytes. It is also its
+    /// name in messages.
     const LABEL: &'static str;
-    /// Longest body in bytes; a longer one is not even looked at.
+    /// Longest body in bytes; a longer one is not examined.
     const BODY_LEN_MAX_BYTES: usize;
 }
 
-/// An ed25519 signature, in two halves because the encoding knows arrays of up to 32.
+/// An ed25519 signature, in two halves because serde supports arrays of up to 32.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature([u8; 32], [u8; 32]);
 
@@ -39,7 +39,7 @@ impl From<[u8; 64]> for Signature {
 }
 
 impl Signature {
-    /// Its 64 bytes.
+    /// The 64 bytes of the signature.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 64] {
         let mut bytes = [0; 64];
@@ -56,39 +56,39 @@ impl fmt::Debug for Signature {
     }
 }
 
-/// Why signed bytes hold no value of their kind.
+/// Why signed bytes cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Longer than the kind may be.
+    /// The bytes are longer than the type allows.
     #[error("{label} of {len_bytes} bytes; at most {max_bytes} are allowed")]
     TooLong {
-        /// The kind.
+        /// Label of the type.
         label: &'static str,
-        /// Found.
+        /// Length of the bytes.
         len_bytes: usize,
-        /// Allowed.
+        /// Largest allowed length.
         max_bytes: usize,
     },
-    /// Not such a value.
+    /// The bytes are not a value of the type.
     #[error("signed bytes cannot be read as a {label}: {error}")]
     Body {
-        /// The kind.
+        /// Label of the type.
         label: &'static str,
-        /// What the decoder said.
+        /// Error of the decoder.
         error: postcard::Error,
     },
-    /// A value and more.
+    /// Bytes follow after the value.
     #[error("{len_bytes} bytes are left after a {label}")]
     Excess {
-        /// The kind.
+        /// Label of the type.
         label: &'static str,
-        /// How many.
+        /// Number of the excess bytes.
         len_bytes: usize,
     },
 }
 
-/// A value of kind `T` as it was signed. Having one says nothing: `overlay::identity` checks it.
+/// A signed value of type `T`. It may be forged: `overlay::identity` verifies it.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Sealed<T> {
@@ -100,10 +100,10 @@ pub struct Sealed<T> {
 }
 
 impl<T: Sealable> Sealed<T> {
-    /// The value signed by `sign`, which is given the bytes to sign with `signer`'s key.
+    /// Sign a value; `sign` receives the bytes to sign with `signer`'s key.
     ///
     /// # Errors
-    /// If the value is longer than its kind may be.
+    /// If the value is longer than its type allows.
     pub fn new(value: &T, signer: PeerKey, sign: impl FnOnce(&[u8]) -> [u8; 64]) -> Result<Sealed<T>, Error> {
         let body = postcard::to_stdvec(value).map_err(|error| Error::Body { label: T::LABEL, error })?;
         check_len::<T>(body.len())?;
@@ -111,16 +111,16 @@ impl<T: Sealable> Sealed<T> {
         Ok(Sealed { body, signer, signature, kind: PhantomData })
     }
 
-    /// The bytes that the signature is of.
+    /// The bytes that are signed.
     #[must_use]
     pub fn signed_bytes(&self) -> Vec<u8> {
         signed_bytes::<T>(self.signer, &self.body)
     }
 
-    /// The value, with the signature **not** checked: to know its claimed signer before that.
+    /// The value **without** verification of the signature: to find its claimed signer first.
     ///
     /// # Errors
-    /// If the bytes are too many or no such value.
+    /// If the bytes are too long or not such a value.
     pub fn unverified(&self) -> Result<T, Error> {
         check_len::<T>(self.body.len())?;
         let (value, rest) =
@@ -133,13 +133,13 @@ impl<T: Sealable> Sealed<T> {
 }
 
 impl<T> Sealed<T> {
-    /// Who is said to have signed.
+    /// Claimed signer.
     #[must_use]
     pub fn signer(&self) -> PeerKey {
         self.signer
     }
 
-    /// The signature, not checked.
+    /// Signature, not verified.
     #[must_use]
     pub fn signature(&self) -> Signature {
         self.signature

@@ -1,8 +1,8 @@
-//! What a person may paste into a shell.
+//! Quoting of texts that a person may paste into a shell.
 //!
 //! Pure. Not here: characters that mislead a reader ([`crate::harmless`]).
 
-/// A text as one word of a POSIX shell: as it is, or in single quotes.
+/// Format a text as one word of a POSIX shell: unchanged, or in single quotes.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@,=".contains(c);

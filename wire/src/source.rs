@@ -1,11 +1,12 @@
-//! What counts as one source of connections, where each may have so many.
+//! Source of connections: the unit of limits per address.
 //!
-//! Pure. Rule: an IPv4 address is one; of IPv6 a whole /64 is, for a host there chooses its addresses from that many (RFC 4291,
-//! section 2.5.4); an IPv4 address written as IPv6 is the IPv4 address. Not here: how many each may have.
+//! Pure. Rule: an IPv4 address is one source; of IPv6 a whole /64 is, because a host there chooses its
+//! addresses from that many (RFC 4291, section 2.5.4); an IPv4 address written as IPv6 is the IPv4 address.
+//! Not here: the limits.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The source that an address belongs to, by its first address.
+/// The source of an address, represented by its first address.
 #[must_use]
 pub fn source(address: IpAddr) -> IpAddr {
     match address.to_canonical() {

@@ -1,7 +1,7 @@
-//! Time as it travels: microseconds since 1970-01-01T00:00:00Z, signed, leap seconds not counted; and
-//! moments on a clock that never goes back, by which leases and time-outs are reckoned.
+//! Time in messages: microseconds since 1970-01-01T00:00:00Z, signed, without leap seconds; and moments on a
+//! clock that never goes back, for leases and timeouts.
 //!
-//! Pure: it keeps no clock; callers read one and pass the value.
+//! Pure: it has no clock; callers read one and pass the value.
 //! Not here: dates as logs print them (`log_filters::timestamp`).
 
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ impl Time {
         Time(micros)
     }
 
-    /// From seconds since 1970, rounded to the microsecond; what does not fit is cut to the ends of the range.
+    /// From seconds since 1970, rounded to the microsecond; values out of range are clamped.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)]
     pub fn from_secs_f64(secs: f64) -> Time {
@@ -32,7 +32,7 @@ impl Time {
         self.0
     }
 
-    /// Seconds since 1970 with microseconds: the form in which times reach scripts.
+    /// Seconds since 1970 with microseconds: the form in which scripts receive times.
     #[must_use]
     #[allow(clippy::cast_precision_loss)]
     pub fn secs_f64(self) -> f64 {
@@ -45,13 +45,13 @@ impl Time {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// This moment and `span` more, cut to the end of the range.
+    /// This moment plus `span`, clamped to the end of the range.
     #[must_use]
     pub fn plus(self, span: Duration) -> Time {
         Time(self.0.saturating_add(i64::try_from(span.as_micros()).unwrap_or(i64::MAX)))
     }
 
-    /// This moment and `span` less, cut to the start of the range.
+    /// This moment minus `span`, clamped to the start of the range.
     #[must_use]
     pub fn minus(self, span: Duration) -> Time {
         Time(self.0.saturating_sub(i64::try_from(span.as_micros()).unwrap_or(i64::MAX)))
@@ -69,13 +69,13 @@ impl From<SystemTime> for Time {
     }
 }
 
-/// A moment on one host's clock that never goes back, suspension included: time since some fixed start.
-/// It means nothing on another host, so it never travels.
+/// A moment on one host's clock that never goes back, including suspension: time since some fixed start. It
+/// has no meaning on another host, so it is never sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(pub Duration);
 
 impl Moment {
-    /// This moment and `span` more.
+    /// This moment plus `span`.
     #[must_use]
     pub fn plus(self, span: Duration) -> Moment {
         Moment(self.0.saturating_add(span))

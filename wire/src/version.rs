@@ -1,22 +1,24 @@
-//! Versions of what is written to disk or sent.
+//! Versions of the formats on disk and in messages.
 //!
-//! Pure. Rule: a program reads its own version of a format and the previous one; a reader refuses any other, with an error
-//! that names both versions, and never guesses. A field at the end that a reader may miss needs no new version.
-//! A new version takes two releases, so that two adjacent ones can share a domain and a state folder: the first reads it
-//! ([`Format::newest`]), the next writes it ([`Format::written`]).
-//! Not here: the formats (each beside its reader), the samples of each version (`tests/samples`).
+//! Pure. Rule: a program reads its own version of a format and the previous one; a reader refuses any other
+//! with an error that names both versions, and never guesses. A last field that a reader may ignore needs no
+//! new version.
+//! A new version takes two releases, so that two adjacent ones can share a domain and a state folder: the
+//! first one reads it ([`Format::newest`]), the next one writes it ([`Format::written`]).
+//! Not here: the formats (next to their readers), the samples of each version (`tests/samples`).
 
 use std::fmt;
 
-/// Version of the frames of [`crate::codec`]: of length, checksum and encoding. What a frame holds has a version of its own.
+/// Version of the frames of [`crate::codec`]: of length, checksum and encoding. The content of a frame has
+/// its own version.
 pub const FRAME: u8 = 2;
 
 /// The versions of one format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// Its name, unique in [`FORMATS`].
+    /// Name of the format, unique in [`FORMATS`].
     pub name: &'static str,
-    /// The first version of which there are files or programs; those before it were never released.
+    /// The first released version.
     pub first: u16,
     /// The version that this program writes or sends.
     pub written: u16,
@@ -29,7 +31,7 @@ impl Format {
         Format { name, first: version, written: version, newest: version }
     }
 
-    /// The oldest version that is read: the one before [`Format::written`], if there was one.
+    /// The oldest version that this program reads: the one before [`Format::written`], if there was one.
     #[must_use]
     pub const fn oldest(self) -> u16 {
         if self.written > self.first { self.written - 1 } else { self.first }
@@ -41,27 +43,27 @@ impl Format {
         self.oldest() <= version && version <= self.newest
     }
 
-    /// What a file in frames begins with: the name and the written version.
+    /// First text in a file of frames: the name and the written version.
     #[must_use]
     pub fn purpose(self) -> String {
         format!("visperf {} {}", self.name, self.written)
     }
 
-    /// The version that a [`Format::purpose`] states; `None` if it is of another format.
+    /// Parse the version in a [`Format::purpose`]; `None` if it is of another format.
     #[must_use]
     pub fn version_of(self, purpose: &str) -> Option<u16> {
         let rest = purpose.strip_prefix("visperf ")?.strip_prefix(self.name)?;
         rest.strip_prefix(' ')?.parse().ok()
     }
 
-    /// The versions that are read, for messages: `2`, or `2 or 3`.
+    /// The supported versions, for messages: `2`, or `2 or 3`.
     #[must_use]
     pub fn expected(self) -> Expected {
         Expected(self)
     }
 }
 
-/// See [`Format::expected`].
+/// Formats the supported versions; see [`Format::expected`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected(Format);
 
@@ -73,53 +75,53 @@ impl fmt::Display for Expected {
     }
 }
 
-/// The sensor's journal.
+/// Journal of the sensor.
 pub const JOURNAL: Format = Format::new("journal", 1);
 /// The representative's store of its domain's events.
 pub const DOMAIN_STORE: Format = Format::new("domain store", 1);
-/// A recording.
+/// A recording of processes.
 pub const RECORDING: Format = Format::new("recording", 1);
-/// A daemon's key.
+/// Key of a daemon.
 pub const KEY: Format = Format::new("key", 1);
-/// A domain's root key.
+/// Root key of a domain.
 pub const ROOT_KEY: Format = Format::new("root key", 1);
-/// A member's certificate and contacts.
+/// Certificate and contacts of a member.
 pub const MEMBERSHIP: Format = Format::new("membership", 1);
-/// The certificate before it.
+/// Previous certificate of a member.
 pub const PREVIOUS_CERTIFICATE: Format = Format::new("previous certificate", 1);
-/// The revocation lists that a daemon received.
+/// Revocation lists that a daemon received.
 pub const DENIALS: Format = Format::new("denials", 1);
 /// The root's certificate for the issuer.
 pub const DELEGATION: Format = Format::new("delegation", 1);
-/// The issuer's tokens and members.
+/// Tokens and members of the issuer.
 pub const BOOK: Format = Format::new("book", 1);
-/// The revocation list of the issuer.
+/// Revocation list of the issuer.
 pub const DENY_LIST: Format = Format::new("deny-list", 1);
 /// Tokens of the type replace.
 pub const REPLACE_TOKENS: Format = Format::new("replace tokens", 1);
 /// The last correct time of the issuer's host.
 pub const CLOCK: Format = Format::new("clock", 1);
-/// The signed commands that a sensor received.
+/// Signed commands that a sensor received.
 pub const ORDERS: Format = Format::new("orders", 1);
-/// The number of the last signed command that was given.
+/// Number of the last signed command that was sent.
 pub const ORDER_SEQUENCE: Format = Format::new("order sequence", 1);
-/// The operator of a sensor of no domain.
+/// Operator of a sensor without a domain.
 pub const OPERATOR: Format = Format::new("operator", 1);
-/// The highest term of an election.
+/// Highest term of an election.
 pub const ELECTION: Format = Format::new("election", 1);
-/// The records of other domains.
+/// Records of other domains.
 pub const DOMAINS: Format = Format::new("domains", 1);
-/// The table of a directory.
+/// Table of a directory.
 pub const DIRECTORY_SNAPSHOT: Format = Format::new("directory snapshot", 2);
-/// The accounts of a proxy.
+/// Accounts of a proxy.
 pub const ACCOUNTS: Format = Format::new("accounts", 1);
-/// The first message on a connection between daemons.
+/// First message on a connection between daemons.
 pub const HELLO: Format = Format::new("hello", 1);
-/// The report of a member to its representative.
+/// Report of a member to its representative.
 pub const REPORT: Format = Format::new("report", 2);
-/// The stream that HTTPS carries.
+/// The stream carried over HTTPS.
 pub const CARRIER: Format = Format::new("carrier", 1);
-/// The lines between a sensor and its modules.
+/// Lines between a sensor and its modules.
 pub const MODULE: Format = Format::new("module", 1);
 
 /// All formats that carry a version.
@@ -150,14 +152,15 @@ pub const FORMATS: [Format; 24] = [
     MODULE,
 ];
 
-/// A version at the end of a value, as a `u16`. Where nothing follows the value it is 1: the form without a number.
+/// Version at the end of a value, as a `u16`. If nothing follows the value, it is 1: the form without a
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(transparent)]
 pub struct Trailing(pub u16);
 
 impl<'de> serde::Deserialize<'de> for Trailing {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Trailing, D::Error> {
-        // Nothing follows it, so an error says that it is not there.
+        // Nothing follows it, so an error means that it is missing.
         Ok(Trailing(u16::deserialize(deserializer).unwrap_or(1)))
     }
 }

@@ -1,4 +1,4 @@
-//! Filters and conditions as people write them, and back.
+//! Text syntax of filters and conditions: parser and formatter.
 //!
 //! ```text
 //! filter     cpu > 0.5 and name ~ "^slurm" and rss_bytes changes by 1M and rate of read_bytes >= 4k
@@ -8,10 +8,10 @@
 //!            count < 1
 //! ```
 //!
-//! Pure. Rule: an error says what was expected, what was found and at which character. Which fields there are is not
-//! known here, so an unknown one is found by who compiles the result. Numbers may end in k, M, G or T, of a thousand each,
-//! or ki, Mi, Gi, Ti, of 1024, each also with a B, or in %, of a hundred.
-//! Not here: how a text falls into words (`words`).
+//! Pure. Rule: an error states what was expected, what was found and at which character. The fields are not
+//! known here, so an unknown one is detected when the result is compiled. Numbers may end in k, M, G or T
+//! (powers of 1000), in ki, Mi, Gi, Ti (powers of 1024), each also followed by B, or in % (hundredths).
+//! Not here: splitting a text into tokens (`words`).
 
 use super::TEXT_LEN_MAX_BYTES;
 use super::filter::{Comparison, Condition, Filter, HOLD_MAX_SECS, Measure, PREDICATES_MAX, Predicate, Top};
@@ -21,22 +21,22 @@ use words::{Token, Words};
 
 mod words;
 
-/// An expression that is not understood.
+/// A syntax error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected}, found {found} at character {at}")]
 pub struct Error {
-    /// What would have been understood.
+    /// What was expected at this position.
     pub expected: String,
-    /// What stands there.
+    /// What was found there.
     pub found: String,
-    /// Where, from 1 on.
+    /// Position of the character, from 1.
     pub at: usize,
 }
 
-/// The filter that `text` describes; of an empty text, everything.
+/// Parse a filter; an empty text matches everything.
 ///
 /// # Errors
-/// If it is too long or not understood.
+/// If it is too long or invalid.
 pub fn filter(text: &str) -> Result<Filter, Error> {
     let mut words = Words::new(text, TEXT_LEN_MAX_BYTES)?;
     let mut filter = Filter::default();
@@ -65,10 +65,10 @@ pub fn filter(text: &str) -> Result<Filter, Error> {
     Ok(filter)
 }
 
-/// The condition that `text` describes.
+/// Parse a condition.
 ///
 /// # Errors
-/// If it is too long or not understood.
+/// If it is too long or invalid.
 pub fn condition(text: &str) -> Result<Condition, Error> {
     let mut words = Words::new(text, TEXT_LEN_MAX_BYTES)?;
     let measure = measure(&mut words)?;
@@ -155,7 +155,7 @@ fn whole(words: &mut Words<'_>, expected: &str) -> Result<u32, Error> {
     Err(Error { expected: expected.to_owned(), found: number.to_string(), at })
 }
 
-/// As it is written; read again it is the same.
+/// The text syntax; parsing it gives the same filter.
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, predicate) in self.predicates.iter().enumerate() {
@@ -198,7 +198,7 @@ impl fmt::Display for Measure {
     }
 }
 
-/// As it is written; read again it is the same.
+/// The text syntax; parsing it gives the same condition.
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Condition { measure, is_high, on, off, hold_secs } = self;
@@ -319,7 +319,7 @@ mod tests {
 
         #[test]
         fn no_text_breaks_it(text in ".{0,60}") {
-            // Whether it is understood does not matter here.
+            // The result does not matter here.
             let _ = (filter(&text), condition(&text));
         }
     }

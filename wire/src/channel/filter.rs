@@ -1,39 +1,38 @@
-//! What passes a channel, and what is signalled on it.
+//! Filter and condition of a channel: which records are sent, and what is signalled.
 //!
-//! Pure. Fields are named, as the source that evaluates this knows them.
-//! Not here: how it is written (`expression`).
+//! Pure. Fields have the names that the evaluating source uses. Not here: the text syntax (`expression`).
 
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Most predicates of a filter: each costs at every process.
+/// Most predicates of a filter: each costs time for every process.
 pub const PREDICATES_MAX: usize = 16;
-/// Longest a condition may be asked to hold before it is signalled, in seconds.
+/// Longest time in seconds that a condition may have to last before it is signalled.
 pub const HOLD_MAX_SECS: f64 = 3600.0;
 
-/// How a number is compared.
+/// Comparison of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Comparison {
-    /// More than it.
+    /// Greater than.
     Above,
-    /// It or more.
+    /// Greater than or equal.
     AtLeast,
-    /// Less than it.
+    /// Less than.
     Below,
-    /// It or less.
+    /// Less than or equal.
     AtMost,
-    /// It.
+    /// Equal.
     Equal,
-    /// Another.
+    /// Not equal.
     Other,
 }
 
 impl Comparison {
-    /// Whether `value` stands so to `bound`.
+    /// Whether the comparison of `value` with `bound` is true.
     #[must_use]
-    #[allow(clippy::float_cmp)] // That is what was asked for; whole numbers below 2^53 are exact.
+    #[allow(clippy::float_cmp)] // Exact comparison was requested; whole numbers below 2^53 are exact.
     pub fn holds(self, value: f64, bound: f64) -> bool {
         match self {
             Comparison::Above => value > bound,
@@ -46,106 +45,107 @@ impl Comparison {
     }
 }
 
-/// What a record must be to pass.
+/// Predicate of a filter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Predicate {
-    /// A number against a bound: `cpu > 0.5`.
+    /// Compares a number with a bound: `cpu > 0.5`.
     Threshold {
-        /// The field.
+        /// Name of the field.
         field: CompactString,
-        /// How.
+        /// Kind of comparison.
         comparison: Comparison,
-        /// Against what.
+        /// Number to compare with.
         bound: f64,
     },
-    /// A number differs by more than so much from what was last sent of this process: `rss_bytes changes by 1M`.
+    /// A number differs by more than an amount from what was last sent of this process:
+    /// `rss_bytes changes by 1M`.
     Changes {
-        /// The field.
+        /// Name of the field.
         field: CompactString,
-        /// More than so much.
+        /// Difference that must be exceeded.
         by: f64,
     },
-    /// How much a number grows in a second, against a bound: `rate of read_bytes > 1M`.
+    /// Compares the increase of a number per second with a bound: `rate of read_bytes > 1M`.
     Growth {
-        /// The field.
+        /// Name of the field.
         field: CompactString,
-        /// How.
+        /// Kind of comparison.
         comparison: Comparison,
-        /// Against what, a second.
+        /// Rate to compare with, per second.
         bound: f64,
     },
-    /// A text contains what a regular expression describes, or does not: `name ~ "^slurm"`.
+    /// A text matches a regular expression, or does not: `name ~ "^slurm"`.
     Matches {
-        /// The field.
+        /// Name of the field.
         field: CompactString,
-        /// The expression.
+        /// The regular expression.
         pattern: CompactString,
-        /// False: it must not.
+        /// Whether it must match, or must not.
         is_wanted: bool,
     },
-    /// A text is this one, or is not: `state = "running"`.
+    /// A text is equal to another, or is not: `state = "running"`.
     Is {
-        /// The field.
+        /// Name of the field.
         field: CompactString,
-        /// The text.
+        /// The text to compare with.
         text: CompactString,
-        /// False: it must not be.
+        /// Whether it must be equal, or must not.
         is_wanted: bool,
     },
-    /// It is the parent of the process of this number: `parent of 4711`.
+    /// The parent of the process with this pid: `parent of 4711`.
     ParentOf(u32),
-    /// The process of this number is its parent: `child of 4711`.
+    /// The children of the process with this pid: `child of 4711`.
     ChildOf(u32),
 }
 
-/// The N that have most of something.
+/// The N records with the largest value of a field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Top {
-    /// N.
+    /// Number of records.
     pub count: u32,
-    /// By which number.
+    /// Name of the field.
     pub field: CompactString,
 }
 
-/// What passes: the records that fit all predicates, and of these the top.
+/// Filter: selects the records that satisfy all predicates, and of these the top.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Filter {
-    /// All must hold; at most [`PREDICATES_MAX`].
+    /// All must be satisfied; at most [`PREDICATES_MAX`].
     pub predicates: Vec<Predicate>,
-    /// Only these of those that fit, the most first.
+    /// Limits the result to the records with the largest values.
     pub top: Option<Top>,
 }
 
-/// A number of a whole sample.
+/// A number computed from a whole sample.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// How many records there are.
+    /// Number of records.
     Count,
-    /// The sum of a field over the records.
+    /// Sum of a field over the records.
     Sum(CompactString),
-    /// The largest.
+    /// Largest value of a field.
     Max(CompactString),
-    /// The smallest.
+    /// Smallest value of a field.
     Min(CompactString),
-    /// The mean.
+    /// Mean of a field.
     Mean(CompactString),
 }
 
-/// Something that becomes true and false again, each of which is signalled: with hysteresis, so that a measure at the
+/// Condition whose changes between true and false are signalled, with hysteresis, so that a measure near the
 /// threshold does not signal all the time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Condition {
-    /// Of the records that passed the filter.
+    /// The measure, over the records that passed the filter.
     pub measure: Measure,
-    /// Whether it is true when the measure is high; else when it is low.
+    /// Whether the condition is true when the measure is high, or when it is low.
     pub is_high: bool,
-    /// True from beyond this on.
+    /// Threshold beyond which it becomes true.
     pub on: f64,
-    /// False again from back at this; on the other side of `on`, or the same.
+    /// Threshold at which it becomes false again; on the other side of `on`, or equal to it.
     pub off: f64,
-    /// A change must have lasted so many seconds before it is signalled.
+    /// Time in seconds that a change must last before it is signalled.
     pub hold_secs: f64,
 }
 

@@ -1,7 +1,7 @@
-//! What comes back from a subscription: entries, each with a number.
+//! Entries of a subscription's stream, numbered.
 //!
-//! Pure. Rule: numbers have no gap; what was left out is an entry too ([`Body::Missed`]), so that a reader of a stream knows
-//! what it has not seen.
+//! Pure. Rule: numbers have no gaps; entries that were dropped are reported by an entry, too
+//! ([`Body::Missed`]), so a reader knows what it has missed.
 
 use crate::call::Call;
 use crate::event::Event;
@@ -10,114 +10,116 @@ use crate::sample::{Metric, Number};
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
 
-/// Most records of a sample; of a host with more a filter has to choose.
+/// Most records of a sample; for a host with more, a filter has to select.
 pub const RECORDS_MAX: usize = 10_000;
-/// Most figures that a script may make of a sample.
+/// Most figures that a script may compute from a sample.
 pub const FIGURES_MAX: usize = 64;
 
 /// A process in a sample.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// As the sweep saw it.
+    /// The process, as the sweep read it.
     pub process: Process,
-    /// The share of a core since the subscription's sample before; unknown in the first that has it.
+    /// Share of a core since the previous sample of the subscription; `None` in the first one with the
+    /// process.
     pub cpu: Option<f64>,
 }
 
 /// A metric in a sample.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
-    /// Which.
+    /// The metric.
     pub metric: Metric,
-    /// How much.
+    /// Its value.
     pub value: Number,
 }
 
-/// An event as it is sent.
+/// An event in a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Occurrence {
     /// Its number in the journal of its sensor.
     pub number: u64,
-    /// What the log says.
+    /// The event from the log.
     pub event: Event,
-    /// What its user named the call of the event, as far as known then; empty if not.
+    /// The user's name for the call of the event, as far as known then; otherwise empty.
     pub name: CompactString,
-    /// The user of the call; the event's own if it names one.
+    /// The user of the call; the event's own user if it names one.
     pub user: CompactString,
 }
 
-/// That the state of a call is another.
+/// Change of the state of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// The number of the event that changed it in the journal of the sensor.
+    /// Number of the event that changed it, in the journal of the sensor.
     pub number: u64,
-    /// The call as it was known when it was sent.
+    /// The call as known when the entry was sent.
     pub call: Call,
 }
 
 /// An entry of a stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its number; of several that were missed, that of the first.
+    /// Its number; of several dropped entries, that of the first.
     pub number: u64,
-    /// How often the subscription had been altered when it came to be.
+    /// How often the subscription had been altered before this entry.
     pub revision: u64,
-    /// When, in nanoseconds since boot: the begin of the sweep, or when the event was looked at.
+    /// Time in nanoseconds since boot: start of the sweep, or when the event was evaluated.
     pub at_ns: u64,
-    /// What.
+    /// Content of the entry.
     pub body: Body,
 }
 
-/// What an entry is.
+/// Content of an entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Body {
-    /// What was seen.
+    /// Processes of a host.
     Sample {
-        /// The number of the sweep.
+        /// Number of the sweep.
         sweep: u64,
-        /// None: `records` are all that passed. Else they are those of them that changed since the sample before, and these
-        /// are the numbers of processes that were sent before, and have ended or match no longer.
+        /// `None`: `records` are all that passed. Otherwise `records` are those that changed since the
+        /// previous sample, and these are the pids of processes that were sent before, and have ended or no
+        /// longer pass.
         gone: Option<Vec<u32>>,
         /// The records that passed, at most [`RECORDS_MAX`].
         records: Vec<Record>,
-        /// Records that passed and had no place.
+        /// Number of records that passed and exceeded the limit.
         left_out: u32,
-        /// What the script made of them.
+        /// Figures that the script computed.
         figures: Vec<(CompactString, f64)>,
     },
     /// The condition became true, or false again.
     Signal {
-        /// Which.
+        /// Whether it became true.
         is_true: bool,
-        /// The measure then.
+        /// Value of the measure at that time.
         value: f64,
     },
-    /// So many entries were left out here.
+    /// Number of entries dropped here.
     Missed(u64),
-    /// The subscription was stopped, for this reason; altering it makes it go on.
+    /// The subscription was stopped for this reason; altering it starts it again.
     Quarantined(String),
-    /// What was seen of a host.
+    /// Metrics of a host.
     Readings {
-        /// The number of the sweep.
+        /// Number of the sweep.
         sweep: u64,
         /// The metrics that passed, at most [`RECORDS_MAX`].
         readings: Vec<Reading>,
-        /// Metrics that passed and had no place.
+        /// Number of metrics that passed and exceeded the limit.
         left_out: u32,
-        /// What the script made of them.
+        /// Figures that the script computed.
         figures: Vec<(CompactString, f64)>,
     },
     /// An event that passed.
     Event(Box<Occurrence>),
     /// A call that passed.
     Call(Box<Change>),
-    /// What the script made of the events or calls since the entry of this kind before.
+    /// Figures that the script computed from the events or calls since the previous entry of this kind.
     Figures(Vec<(CompactString, f64)>),
 }
 
 impl Body {
-    /// How many records it has.
+    /// Number of records.
     #[must_use]
     pub fn records(&self) -> usize {
         match self {

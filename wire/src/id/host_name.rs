@@ -1,21 +1,21 @@
-//! Spellings of host names, and the names that no member of a domain may have.
+//! Comparison of host names, and the names that no member of a domain may have.
 //!
-//! Pure. Rule: a name is stored and signed in the spelling in which it was given; only comparisons fold it.
-//! Not here: which characters a name may have (`id`).
+//! Pure. Rule: a name is stored and signed as it was given; only comparisons normalize it.
+//! Not here: the characters of a name (`id`).
 
 use super::NAME_LEN_MAX_BYTES;
 
-/// Names that every host has for itself, alone or as the first or last label (RFC 6761 section 6.3, `/etc/hosts` of the
-/// usual distributions).
+/// Names by which every host calls itself, alone or as the first or last label (RFC 6761 section 6.3,
+/// `/etc/hosts` of the usual distributions).
 const LOOPBACK: [&str; 5] = ["localhost", "localhost4", "localhost6", "ip6-localhost", "ip6-loopback"];
 
-/// Names of zones that every network has for itself.
+/// Zones that every network has locally.
 const ZONES: [&str; 2] = ["local", "localdomain"];
 
-/// Numbers in the text of an IPv4 address, which may have fewer than four (inet_aton(3)).
+/// Most numbers in the text of an IPv4 address, which may have fewer than four (inet_aton(3)).
 const NUMBERS_MAX: usize = 4;
 
-/// Why a host of this name cannot be a member of a domain.
+/// Error of a host name that no member of a domain may have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{found} cannot be the name of a domain's host: {why}; name the host with --host NAME")]
 pub struct NoMemberName {
@@ -25,7 +25,7 @@ pub struct NoMemberName {
     pub why: &'static str,
 }
 
-/// The bytes by which two spellings are compared.
+/// Normalized bytes, for comparisons.
 pub(super) fn folded(name: &str) -> impl Iterator<Item = u8> + '_ {
     name.trim_end_matches('.').bytes().map(|byte| byte.to_ascii_lowercase())
 }
@@ -47,8 +47,8 @@ pub(super) fn check_member(name: &str) -> Result<(), NoMemberName> {
     Err(NoMemberName { found: name.chars().take(80).collect(), why })
 }
 
-/// Whether a resolver takes it as an IPv4 address: up to four numbers, decimal, octal or hexadecimal. An IPv6 address holds
-/// characters that no name has.
+/// Whether a resolver treats it as an IPv4 address: up to four numbers, decimal, octal or hexadecimal. An
+/// IPv6 address contains characters that no name has.
 fn is_address(plain: &str) -> bool {
     let is_number = |label: &str| match label.strip_prefix("0x") {
         Some(digits) => digits.bytes().all(|byte| byte.is_ascii_hexdigit()),

@@ -1,6 +1,7 @@
-//! Sweeps of processes in few bytes: a whole one at first and now and then, in between only what changed.
+//! Delta encoding of process sweeps: a whole sweep first and from time to time, in between only the changes.
 //!
-//! Pure. Each process has a place in a table that both ends keep; numbers are of variable length, seven bits a byte:
+//! Pure. Each process has a place in a table that both ends maintain; numbers have variable length, seven
+//! bits per byte:
 //!
 //! ```text
 //! whole    1 | number | begin | took | places | per process: gap, pid, start, fields that are not zero
@@ -8,11 +9,11 @@
 //!              (gap + 1) << 1 | is another process, (pid, start,) which fields, per field the difference | 0
 //! ```
 //!
-//! What is expected is one period after the last, the period being that between the last two; after a whole sweep none is
-//! known, so that it can be the first of a new reader. A field that may be unknown is kept as 0 for unknown and
-//! otherwise one more than its value.
-//! Invariant: what is decoded is what was encoded, to the bit; a decoder gives an error, never a wrong table, on bytes
-//! that are not the next frame, and holds at most [`PROCESSES_MAX`] processes.
+//! The expected start is one period after the last one, where the period is that between the last two sweeps;
+//! after a whole sweep no period is known, so that it can be the first one of a new reader. A field that may
+//! be unknown is encoded as 0 if it is unknown, and otherwise as its value plus one.
+//! Invariant: decoding gives exactly what was encoded; for bytes that are not the next frame a decoder
+//! returns an error, never a wrong table, and it stores at most [`PROCESSES_MAX`] processes.
 //! Not here: which sweeps are sent where, and framing.
 
 mod fields;
@@ -22,20 +23,20 @@ use super::{Process, ProcessKey};
 use fields::{Fields, NAME};
 use number::Reader;
 
-/// Most processes of a host: beyond what hosts have, and a hostile frame makes no larger table (24 MB).
+/// Most processes of a host: more than hosts have, and a hostile frame cannot create a larger table (24 MB).
 pub const PROCESSES_MAX: usize = 1 << 17;
 
 const WHOLE: u8 = 1;
 const CHANGES: u8 = 2;
 
-/// A pass over the processes of a host.
+/// One pass over the processes of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sweep {
-    /// Counts sweeps, those that were not made included.
+    /// Number of the sweep; skipped sweeps are counted, too.
     pub number: u64,
-    /// When it began, in nanoseconds since boot.
+    /// Start of the sweep, in nanoseconds since boot.
     pub begin_ns: u64,
-    /// How long it took, in nanoseconds.
+    /// Duration of the sweep, in nanoseconds.
     pub took_ns: u64,
 }
 
@@ -43,43 +44,43 @@ pub struct Sweep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Fewer or more bytes than the sweep needs.
+    /// The sweep needs fewer or more bytes.
     #[error("sweep is cut short or too long")]
     Length,
-    /// Not one of the two forms.
+    /// The frame is of neither form.
     #[error("sweep of form {found}; expected {WHOLE} or {CHANGES}")]
     Form {
-        /// As written.
+        /// The first number of the frame.
         found: u64,
     },
-    /// Changes with no whole sweep before them.
+    /// Changes without a whole sweep before them.
     #[error("changes without a whole sweep before them")]
     Unfounded,
-    /// A place beyond the table.
+    /// A place is beyond the table.
     #[error("place {found} of a process; expected below {PROCESSES_MAX}")]
     Place {
-        /// As written.
+        /// The place in the frame.
         found: u64,
     },
-    /// A change of a process that is not there.
+    /// A change of a process that does not exist.
     #[error("change of the process in place {place}, where there is none")]
     Missing {
-        /// Which.
+        /// Place of the process.
         place: u64,
     },
-    /// A field that does not exist, or a value it cannot have.
+    /// A field that does not exist, or an impossible value.
     #[error("field {field} of the process in place {place} cannot be {found:#x}")]
     Field {
-        /// Which process.
+        /// Place of the process.
         place: u64,
-        /// Which field, by number.
+        /// Number of the field.
         field: u32,
-        /// As written.
+        /// Value in the frame.
         found: u64,
     },
 }
 
-/// Writes sweeps against the last one it wrote.
+/// Encodes sweeps relative to the last one.
 #[derive(Clone, Debug, Default)]
 pub struct Encoder {
     rows: Vec<Option<Row>>,
@@ -94,7 +95,7 @@ struct Row {
 }
 
 impl Encoder {
-    /// Write every process: `rows` are all places of the table.
+    /// Encode every process; `rows` are all places of the table.
     pub fn whole(&mut self, sweep: Sweep, rows: &[Option<Process>], out: &mut Vec<u8>) {
         self.rows.clear();
         self.rows.extend(
@@ -118,9 +119,9 @@ impl Encoder {
         self.period_ns = 0;
     }
 
-    /// Write what is other than in the last sweep written. `changed` are the places at which something can be, in rising
-    /// order (some may lie behind the end); what stands at the others is as it was. Returns how many processes were given. Before any whole sweep, one
-    /// is written.
+    /// Encode the changes since the last encoded sweep. `changed` are the places that may have changed,
+    /// ascending (some may be beyond the end); all others are unchanged. Returns the number of processes
+    /// encoded. Without a whole sweep before, one is encoded.
     pub fn changes(
         &mut self,
         sweep: Sweep,
@@ -183,7 +184,7 @@ impl Encoder {
                 self.rows[place] = known;
                 continue;
             }
-            // Zero ends the list, so a gap is written as one more than it is.
+            // Zero ends the list, so a gap is encoded plus one.
             number::put(out, ((place - next) as u64 + 1) << 1 | u64::from(is_another));
             next = place + 1;
             told += 1;
@@ -202,7 +203,7 @@ impl Encoder {
     }
 }
 
-/// Reads sweeps in the order in which they were written.
+/// Decodes sweeps in the order in which they were encoded.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     rows: Vec<Option<Process>>,
@@ -211,16 +212,16 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// The processes by place, as of the last sweep read.
+    /// The processes by place, as of the last sweep.
     #[must_use]
     pub fn rows(&self) -> &[Option<Process>] {
         &self.rows
     }
 
-    /// Read the next frame.
+    /// Decode the next frame.
     ///
     /// # Errors
-    /// If the bytes are not the next frame. The table is empty then, and only a whole sweep is read.
+    /// If the bytes are not the next frame. The table is then empty, and only a whole sweep is accepted.
     pub fn read(&mut self, bytes: &[u8]) -> Result<Sweep, Error> {
         let read = self.read_frame(&mut Reader::new(bytes));
         match read {
@@ -249,7 +250,7 @@ impl Decoder {
         let places = place_within(reader.number()?, PROCESSES_MAX as u64 + 1)?;
         self.rows.clear();
         self.period_ns = 0;
-        // A process takes at least three bytes, so a short frame cannot ask for a large table.
+        // A process takes at least three bytes, so a short frame cannot request a large table.
         let mut next = 0_u64;
         while !reader.is_at_end() {
             let place = place_within(next.saturating_add(reader.number()?), places as u64)?;

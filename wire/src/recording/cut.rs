@@ -1,6 +1,7 @@
-//! A part of a recording as a recording of its own.
+//! Cuts a part of a recording into a recording of its own.
 //!
-//! Pure. Rule: a part holds every sweep, life and event within its moments, and nothing else; it begins with a whole sweep.
+//! Pure. Rule: a part contains exactly the sweeps, lives and events within its span; it starts with a whole
+//! sweep.
 
 use super::segment::{Item, Player, Segment};
 use super::{Recording, Serving};
@@ -9,8 +10,8 @@ use crate::process::delta::Encoder;
 use std::collections::BTreeSet;
 
 impl Recording {
-    /// What was from `from_ns` to `to_ns`, both included, in nanoseconds since boot. What cannot be read of a segment is
-    /// counted as a damaged block.
+    /// The part from `from_ns` to `to_ns`, both included, in nanoseconds since boot. Unreadable data of a
+    /// segment count as a damaged block.
     #[must_use]
     pub fn cut(&self, from_ns: u64, to_ns: u64) -> Recording {
         let mut part = Recording::new(self.header.clone());
@@ -34,7 +35,7 @@ impl Recording {
     }
 }
 
-/// The part of a segment, and whether all of it could be read.
+/// The part of a segment, and whether all of the segment could be read.
 fn cut(
     whole: &Segment,
     from_ns: u64,
@@ -50,7 +51,7 @@ fn cut(
                 let (sweep, rows) = (swept.sweep, swept.rows);
                 let there = rows.iter().flatten();
                 keys.extend(there.clone().map(|row| row.key));
-                // Places behind the end may have been let go.
+                // The table may have lost places at its end.
                 places = places.max(rows.len());
                 part.push_sweep(sweep.begin_ns, there.count(), |out| {
                     encoder.changes(sweep, rows, 0..places, out);

@@ -1,47 +1,48 @@
-//! A segment: some seconds of sweeps that can be read alone, with the lives that ended meanwhile.
+//! Segment: some seconds of sweeps that can be decoded independently, with the processes that ended
+//! meanwhile.
 //!
 //! ```text
 //! items, each: length, u32 LE | 1, 2: a sweep of `process::delta` (the first is whole) | 3: a life that ended, postcard
 //! ```
 //!
-//! Pure. Rule: what cannot be read ends the segment, and that is reported; what was read before it counts.
-//! Not here: how long segments are, and where they are kept.
+//! Pure. Rule: unreadable data end the segment, and that is reported; the items before them are used.
+//! Not here: the length of segments, and their storage.
 
 use crate::process::delta::{self, Decoder, Sweep};
 use crate::process::{Life, Process, ProcessKey};
 use serde::{Deserialize, Serialize};
 
-/// The first byte of a life; those of sweeps are below.
+/// The first byte of a life item; those of sweeps are lower.
 const LIFE: u8 = 3;
 const LENGTH_LEN_BYTES: usize = 4;
 
 /// Some seconds of sweeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
-    /// The first moment it covers, in nanoseconds since boot: a sweep's beginning or a life's end.
+    /// Start of its span, in nanoseconds since boot: the start of a sweep or the end of a life.
     pub first_ns: u64,
-    /// The last one.
+    /// End of its span, in nanoseconds since boot.
     pub last_ns: u64,
-    /// Sweeps in it.
+    /// Number of sweeps.
     pub sweeps: u32,
-    /// Processes in its sweeps, each counted in each sweep.
+    /// Number of processes, summed over the sweeps.
     pub samples: u64,
     items: Vec<u8>,
 }
 
-/// What a segment has next.
+/// Item of a segment.
 #[derive(Debug)]
 pub enum Item<'a> {
     /// A pass over the processes.
     Swept(Swept<'a>),
-    /// A process that ended since the item before.
+    /// A process that ended since the previous item.
     Ended(Life),
 }
 
 /// A pass over the processes.
 #[derive(Debug)]
 pub struct Swept<'a> {
-    /// Which.
+    /// Number and time of the sweep.
     pub sweep: Sweep,
     /// The processes by place.
     pub rows: &'a [Option<Process>],
@@ -49,24 +50,24 @@ pub struct Swept<'a> {
     before_ns: Option<u64>,
 }
 
-/// Plays segments in their order. Processes keep their places from one to the next.
+/// Plays segments in order. Processes keep their places from one to the next.
 #[derive(Debug, Default)]
 pub struct Player {
     decoder: Decoder,
-    /// CPU times in the sweep before, by place.
+    /// CPU times in the previous sweep, by place.
     before: Vec<Option<(ProcessKey, u64)>>,
     before_ns: Option<u64>,
 }
 
 impl Segment {
-    /// Add a sweep, which `write` writes; the first sweep must be a whole one.
+    /// Append a sweep, which `write` encodes; the first sweep must be a whole one.
     pub fn push_sweep(&mut self, begin_ns: u64, processes: usize, write: impl FnOnce(&mut Vec<u8>)) {
         self.push(begin_ns, write);
         self.sweeps += 1;
         self.samples += processes as u64;
     }
 
-    /// Add a life that ended.
+    /// Append a process that ended.
     pub fn push_life(&mut self, life: &Life) {
         self.push(life.end_ns, |out| {
             out.push(LIFE);
@@ -86,24 +87,24 @@ impl Segment {
         self.items[start..start + LENGTH_LEN_BYTES].copy_from_slice(&len.to_le_bytes());
     }
 
-    /// What it takes in memory, in bytes.
+    /// Memory usage, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         size_of::<Segment>() + self.items.capacity()
     }
 
-    /// How long its items are, in bytes.
+    /// Length of its items, in bytes.
     #[must_use]
     pub fn len_bytes(&self) -> usize {
         self.items.len()
     }
 
-    /// Give back what is reserved and not used.
+    /// Release memory that is reserved but unused.
     pub fn shrink(&mut self) {
         self.items.shrink_to_fit();
     }
 
-    /// Whether it has a moment at or after `from_ns` and one at or before `to_ns`.
+    /// Whether it has data at or after `from_ns` and at or before `to_ns`.
     #[must_use]
     pub fn overlaps(&self, from_ns: u64, to_ns: u64) -> bool {
         !self.items.is_empty() && self.last_ns >= from_ns && self.first_ns <= to_ns
@@ -111,10 +112,10 @@ impl Segment {
 }
 
 impl Player {
-    /// Hand each item to `each`, which says whether to go on.
+    /// Call `each` for each item, until it requests to stop.
     ///
     /// # Errors
-    /// If an item cannot be read; those before it were handed on.
+    /// If an item cannot be decoded; `each` was called for those before it.
     pub fn play(
         &mut self,
         segment: &Segment,
@@ -151,8 +152,8 @@ impl Player {
 }
 
 impl Swept<'_> {
-    /// The share of a core that the process at this place used since the sweep before, 1 being all of one; of a process
-    /// that began since then, since it began. None in the first sweep.
+    /// Share of a core that the process at this place used since the previous sweep, where 1 is a whole core;
+    /// for a process that started since then, since its start. `None` in the first sweep.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // A span between two sweeps is far below 2^53 ns.
     pub fn share(&self, place: usize) -> Option<f64> {
@@ -162,7 +163,7 @@ impl Swept<'_> {
         let (from_ns, cpu_ns) = match before {
             Some((_, cpu_ns)) => (before_ns, cpu_ns),
             None if row.key.start_ns >= before_ns => (row.key.start_ns, 0),
-            // Some sources give its start in hundredths of a second.
+            // Some sources report its start in hundredths of a second.
             None => (before_ns, 0),
         };
         let span_ns = self.sweep.begin_ns.checked_sub(from_ns).filter(|span_ns| *span_ns > 0)?;

@@ -1,4 +1,4 @@
-//! A recording is read as it was written, whatever became of a part of it.
+//! A recording is decoded as it was encoded, even if a part of it is damaged.
 
 use super::segment::{Item, Player};
 use super::*;
@@ -47,7 +47,8 @@ fn life(pid: u32, end_ns: u64) -> Life {
     }
 }
 
-/// A second of two sweeps each; process 1 uses half of a core, 2 is there from the third second on, 9 ends in each.
+/// Seconds of two sweeps each; process 1 uses half of a core, 2 exists from the third second on, 9 ends in
+/// each.
 fn made_up(seconds: std::ops::Range<u64>) -> Recording {
     let mut recording = Recording::new(made_up_header());
     for second in seconds {
@@ -70,7 +71,7 @@ fn made_up(seconds: std::ops::Range<u64>) -> Recording {
     recording
 }
 
-/// Moment, processes and the share of the first; and of lives the moment alone.
+/// Time, number of processes and the share of the first; for lives only the time.
 fn played(recording: &Recording) -> Vec<(u64, usize, Option<f64>)> {
     let (mut player, mut told) = (Player::default(), Vec::new());
     for segment in &recording.segments {

@@ -1,18 +1,18 @@
-//! Bits in bytes, the lowest first.
+//! Bit streams in bytes, the lowest bit first.
 //!
-//! Pure. Reading never goes past the end: what is not there is `None`.
+//! Pure. Reading never goes past the end: missing bits give `None`.
 
 /// Most bits of one [`Writer::put`] or [`Reader::get`].
 pub(super) const AT_ONCE_MAX: u32 = 56;
 
-/// Ones before a quotient is written whole: a longer run costs more than the number.
+/// Longest run of ones in a Rice code; a larger quotient is written as a whole number, which is then shorter.
 const ONES_MAX: u32 = 20;
 
 /// Appends bits to bytes.
 pub(super) struct Writer<'a> {
     out: &'a mut Vec<u8>,
     held: u64,
-    /// Bits in `held`: fewer than eight between calls.
+    /// Number of bits in `held`: fewer than eight between calls.
     count: u32,
 }
 
@@ -21,7 +21,7 @@ impl<'a> Writer<'a> {
         Writer { out, held: 0, count: 0 }
     }
 
-    /// The lowest `bits` bits of a value, at most [`AT_ONCE_MAX`]; the others must be zero.
+    /// Append the lowest `bits` bits of a value, at most [`AT_ONCE_MAX`]; the others must be zero.
     pub(super) fn put(&mut self, value: u64, bits: u32) {
         debug_assert!(bits <= AT_ONCE_MAX && value >> bits == 0);
         self.held |= value << self.count;
@@ -32,7 +32,7 @@ impl<'a> Writer<'a> {
         self.count %= 8;
     }
 
-    /// Any number of bits up to 64.
+    /// Append any number of bits up to 64.
     pub(super) fn put_long(&mut self, value: u64, bits: u32) {
         if bits <= AT_ONCE_MAX {
             return self.put(value, bits);
@@ -41,7 +41,7 @@ impl<'a> Writer<'a> {
         self.put(value >> 32, bits - 32);
     }
 
-    /// A number by Rice's code: the quotient by 2^`low` in ones, then `low` bits.
+    /// Append a number in Rice code: the quotient by 2^`low` in ones, then `low` bits.
     pub(super) fn put_rice(&mut self, value: u64, low: u32) {
         let quotient = value >> low;
         if quotient < u64::from(ONES_MAX) {
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
             let taken = (63 - self.count) / 8;
             self.rest = &self.rest[taken as usize..];
             self.count += taken * 8;
-            // What was shifted in beyond the counted bits is read again.
+            // Bits beyond the counted ones are read again later.
             self.held &= u64::MAX >> (64 - self.count);
             return;
         }
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// So many bits, at most [`AT_ONCE_MAX`].
+    /// Read this many bits, at most [`AT_ONCE_MAX`].
     pub(super) fn get(&mut self, bits: u32) -> Option<u64> {
         debug_assert!(bits <= AT_ONCE_MAX);
         if self.count < bits {
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
         Some(value)
     }
 
-    /// Any number of bits up to 64.
+    /// Read any number of bits up to 64.
     pub(super) fn get_long(&mut self, bits: u32) -> Option<u64> {
         if bits <= AT_ONCE_MAX {
             return self.get(bits);
@@ -116,7 +116,7 @@ impl<'a> Reader<'a> {
         Some(low | (self.get(bits - 32)? << 32))
     }
 
-    /// What [`Writer::put_rice`] wrote.
+    /// Read the output of [`Writer::put_rice`].
     pub(super) fn get_rice(&mut self, low: u32) -> Option<u64> {
         if self.count < ONES_MAX {
             self.fill();
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         Some((u64::from(ones) << low) | rest)
     }
 
-    /// Whether nothing but the zeros that fill the last byte is left.
+    /// Whether only the padding of the last byte is left.
     pub(super) fn is_finished(&self) -> bool {
         self.rest.is_empty() && self.count < 8 && self.held == 0
     }

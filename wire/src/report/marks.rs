@@ -1,9 +1,10 @@
-//! The marks that are remembered of one sensor: what each store had of its events, and when.
+//! Watermarks of one sensor: how many of its events each store had, at successive positions.
 //!
-//! Pure. Rule: a mark of a place before others of its store says that the store went back, and those are forgotten. The newest marks of the
-//! two newest stores are all there; of the older half of a store's, every other is left out whenever there are too many, so that the
-//! older they are, the farther apart. Of stores before the two, which readers have mostly left, a few are kept: so there is room for ten stores.
-//! Not here: what readers have seen by them.
+//! Pure. Rule: a mark at a position before others of its store means that the store was reset, and those are
+//! dropped. All recent marks of the two newest stores are stored; when a store has too many, every second one
+//! of the older half is dropped, so older marks are further apart. Of earlier stores, which most readers have
+//! left, a few are stored: so there is room for ten stores.
+//! Not here: what readers have seen, according to the marks.
 
 use super::{MARKS_MAX, Mark, StoreKey};
 use serde::{Deserialize, Serialize};
@@ -11,16 +12,17 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Most marks of one store.
 const OF_STORE_MAX: usize = 32;
-/// Marks of a store before the two newest, by how many came after them: for readers that had all of it, and that were a little behind.
+/// Marks stored of a store before the two newest, by how many came after them: for readers that had all of
+/// it, and for those that were a little behind.
 const OF_OLDER_STORE: [usize; 4] = [0, 1, 4, 16];
 
-/// They, in the order in which they were learnt.
+/// The marks in the order in which they were learnt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MarkList(VecDeque<Mark>);
 
 impl MarkList {
-    /// Remember a mark. Returns `false` if it is the last one of its store.
+    /// Add a mark. Returns `false` if it equals the last one of its store.
     pub fn add(&mut self, mark: Mark) -> bool {
         let of_store = |known: &&Mark| known.store == mark.store;
         if self.0.iter().rev().find(of_store) == Some(&mark) {
@@ -44,7 +46,7 @@ impl MarkList {
         true
     }
 
-    /// Of all stores but the two that were heard of last.
+    /// Thin out the marks of all stores except the two most recent ones.
     fn thin_older_stores(&mut self) {
         let mut newest: Vec<StoreKey> = Vec::new();
         let mut counts: BTreeMap<StoreKey, usize> = BTreeMap::new();
@@ -54,7 +56,7 @@ impl MarkList {
             }
             *counts.entry(mark.store).or_default() += 1;
         }
-        // What is thinned already stays.
+        // A store that was thinned out before is unchanged.
         counts.retain(|store, count| !newest.contains(store) && *count > OF_OLDER_STORE.len());
         self.0.retain(|mark| {
             counts.get_mut(&mark.store).is_none_or(|left| {
@@ -64,7 +66,7 @@ impl MarkList {
         });
     }
 
-    /// Of the store that was heard of longest ago.
+    /// Drop the marks of the store with the oldest last mark.
     fn forget_oldest_store(&mut self) {
         let is_last = |(place, mark): &(usize, &Mark)| {
             self.0.iter().skip(place + 1).all(|later| later.store != mark.store)
@@ -73,17 +75,18 @@ impl MarkList {
         self.0.retain(|known| Some(known.store) != oldest);
     }
 
-    /// All marks of a store.
+    /// Drop all marks of a store.
     pub fn forget_store(&mut self, store: StoreKey) {
         self.0.retain(|known| known.store != store);
     }
 
-    /// The sensor's journal ends before `next`: numbers from there on mean other events now.
+    /// Drop the marks beyond `next`, where the sensor's journal now ends: higher numbers will refer to other
+    /// events.
     pub fn forget_beyond(&mut self, next: u64) {
         self.0.retain(|mark| mark.next <= next);
     }
 
-    /// All of them.
+    /// All marks, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = Mark> {
         self.0.iter().copied()
     }

@@ -1,7 +1,7 @@
-//! One sweep of a host's metrics in as few bits as it needs: whole at first, then what changed.
+//! Compressed sweeps of a host's metrics: a whole one first, then only the changes.
 //!
-//! Pure. A whole sweep gives every value; the ones after it give, against the sweep before, the values
-//! are other than expected and by how much:
+//! Pure. A whole sweep contains every value; the following ones contain which values differ from the
+//! expectation, and by how much:
 //!
 //! ```text
 //! whole    1 | columns | time | per column: kind, value
@@ -9,12 +9,12 @@
 //!              per 8 columns: 0, or 1 and which of them differ; per such column the difference
 //! ```
 //!
-//! What is expected of a column is its last value or its last value and last step, whichever has served
-//! better; differences are written by Rice's code with a parameter that follows the column. Measures are
-//! kept as decimal fractions where that is exact to the bit (all that kernels count in ticks,
-//! milliseconds or microseconds), as bit patterns where it is not.
-//! Invariant: encoder and decoder make the same decisions from the same numbers, all of them integers.
-//! Not here: which metric a column is ([`super::Shape`]).
+//! The expectation of a column is its last value, or its last value plus its last step, whichever was cheaper
+//! recently; differences are written in Rice code with a parameter that adapts to the column. Measures are
+//! stored as decimal fractions if that is exact (as for everything that kernels count in ticks, milliseconds
+//! or microseconds), otherwise as bit patterns.
+//! Invariant: encoder and decoder make the same decisions from the same integers.
+//! Not here: the metric of each column ([`super::Shape`]).
 
 use super::bits::{Reader, Writer};
 use crate::sample::Number;
@@ -23,7 +23,7 @@ use crate::time::Time;
 /// Most columns of a sweep: a host of 4,096 CPUs with a thousand devices fits.
 pub const COLUMNS_MAX: usize = 1 << 16;
 
-/// Changes after which a whole sweep is written again, so that a history can be cut there.
+/// Number of changes after which a whole sweep is written, so that a history can be cut there.
 pub const CHANGES_MAX: u32 = 120;
 
 const WHOLE_SWEEP: u8 = 1;
@@ -32,55 +32,55 @@ const CHANGES: u8 = 2;
 /// Most decimal places: microseconds.
 const PLACES_MAX: u8 = 6;
 const POWERS: [f64; PLACES_MAX as usize + 1] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6];
-/// Whole numbers that a double holds exactly are below this.
+/// A double represents all whole numbers below this exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Why bytes are not the next sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Fewer or more bytes than the sweep needs.
+    /// The sweep needs fewer or more bytes.
     #[error("sweep is cut short or too long")]
     Length,
-    /// Not one of the two forms.
+    /// The frame is of neither form.
     #[error("sweep of form {found}; expected {WHOLE_SWEEP} or {CHANGES}")]
     Form {
-        /// As written.
+        /// The first byte of the frame.
         found: u8,
     },
-    /// Another number of columns than the shape has.
+    /// The number of columns differs from the shape.
     #[error("sweep of {found} columns; its shape has {expected}")]
     Columns {
-        /// As written.
+        /// Number of columns in the frame.
         found: u64,
-        /// By the shape.
+        /// Number of columns in the shape.
         expected: usize,
     },
-    /// No such kind of number.
+    /// Unknown kind of number.
     #[error("column of kind {found}; expected at most {RAW}")]
     Kind {
-        /// As written.
+        /// The kind in the frame.
         found: u8,
     },
-    /// Changes with no whole sweep before them.
+    /// Changes without a whole sweep before them.
     #[error("changes without a whole sweep before them")]
     Unfounded,
 }
 
-// The kinds of a column: whole numbers, decimal fractions of so many places, bit patterns.
+// Kinds of a column: whole numbers, decimal fractions with this many places, bit patterns.
 const WHOLE: u8 = 0;
 const DECIMAL: u8 = 1;
 const RAW: u8 = DECIMAL + PLACES_MAX + 1;
 
-/// What both ends keep of a column.
+/// State of a column at both ends.
 #[derive(Clone, Copy, Debug)]
 struct Column {
     value: u64,
     step: u64,
-    /// Sum and number of the last differences, for the parameter of Rice's code.
+    /// Sum and number of the last differences, for the parameter of the Rice code.
     sum: u64,
     count: u32,
-    /// What the two expectations have cost lately, in eighths of bits.
+    /// Recent cost of the two expectations, in eighths of bits.
     cost_level: u16,
     cost_step: u16,
     kind: u8,
@@ -104,12 +104,13 @@ impl Column {
         if self.cost_step < self.cost_level { self.value.wrapping_add(self.step) } else { self.value }
     }
 
-    /// How far a value is from what is expected, folded so that small ones of either sign are small.
+    /// Difference of a value from the expectation, zig-zag encoded so that small ones of either sign are
+    /// small.
     fn difference(&self, value: u64) -> u64 {
         if self.kind == RAW { value ^ self.value } else { fold(value.wrapping_sub(self.expected())) }
     }
 
-    /// The value of a difference.
+    /// The value with this difference.
     fn value_of(&self, difference: u64) -> u64 {
         if self.kind == RAW {
             self.value ^ difference
@@ -128,7 +129,7 @@ impl Column {
         (self.value, self.step) = (value, step);
     }
 
-    /// Low bits of Rice's code: the mean of the last differences.
+    /// Parameter of the Rice code: the number of low bits, from the mean of the last differences.
     fn low(&self) -> u32 {
         (self.sum / u64::from(self.count)).checked_ilog2().unwrap_or(0).min(54)
     }
@@ -150,13 +151,13 @@ fn unfold(folded: u64) -> u64 {
     (folded >> 1) ^ (folded & 1).wrapping_neg()
 }
 
-/// About what a difference costs, in bits; none if it is none.
+/// Approximate cost of a difference in bits; zero for no difference.
 fn cost(difference: u64) -> u16 {
     let bits = 64 - fold(difference).leading_zeros();
     if bits == 0 { 0 } else { u16::try_from(bits).expect("at most 64") + 2 }
 }
 
-/// The measure with so many decimal places, if that is exact to the bit.
+/// The measure as a decimal fraction with this many places, if that is exact.
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // Both below 2^53.
 fn decimal(real: f64, places: u8) -> Option<u64> {
     let power = POWERS[usize::from(places)];
@@ -195,11 +196,11 @@ fn get_byte(rest: &mut &[u8]) -> Result<u8, Error> {
     Ok(byte)
 }
 
-/// The writing end.
+/// Encoder of sweeps.
 #[derive(Debug, Default)]
 pub struct Encoder {
     columns: Vec<Column>,
-    /// Decimal places each column has needed, across whole sweeps.
+    /// Decimal places that each column has needed so far, across whole sweeps.
     places: Vec<u8>,
     time: i64,
     step: i64,
@@ -208,13 +209,13 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// The columns mean something else from now on, or the other end has forgotten: the next sweep is whole.
+    /// Start again with a whole sweep, because the columns change or the decoder lost its state.
     pub fn restart(&mut self) {
         self.columns.clear();
         self.places.clear();
     }
 
-    /// Append the next sweep to `out`.
+    /// Encode the next sweep and append it to `out`.
     ///
     /// # Panics
     /// If there are more than [`COLUMNS_MAX`] values.
@@ -263,7 +264,7 @@ impl Encoder {
         }
     }
 
-    /// Columns whose new value is not of their kind get another.
+    /// Change the kind of columns whose new value does not fit it.
     fn retype(&mut self, values: &[Number]) {
         for (at, (number, column)) in values.iter().zip(&mut self.columns).enumerate() {
             let fits = match (number, column.kind) {
@@ -284,7 +285,7 @@ impl Encoder {
     }
 }
 
-/// The kind of a number, and the number in it: at least so many places as the column has had.
+/// The kind of a number, and its encoded value: with at least the places that the column has needed.
 fn typed(number: Number, places: &mut u8) -> (u8, u64) {
     match number {
         Number::Whole(whole) => (WHOLE, whole),
@@ -307,7 +308,7 @@ fn put_group(columns: &mut [Column], values: &[Number], bits: &mut Writer<'_>) {
         let value = match number {
             Number::Whole(whole) => *whole,
             Number::Real(real) if column.kind == RAW => real.to_bits(),
-            // Most values are the last one: no division for those.
+            // Most values equal the last one: avoid a division for those.
             Number::Real(_) if *number == column.number() => column.value,
             Number::Real(real) => decimal(*real, column.kind - DECIMAL)
                 .expect("columns of another kind were given one that fits"),
@@ -335,7 +336,7 @@ fn put_group(columns: &mut [Column], values: &[Number], bits: &mut Writer<'_>) {
     }
 }
 
-/// The reading end. After an error nothing but a whole sweep is taken.
+/// Decoder of sweeps. After an error it accepts only a whole sweep.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     columns: Vec<Column>,
@@ -345,10 +346,10 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Take the next sweep, of a shape with so many columns: its time, and whether it was whole.
+    /// Decode the next sweep, of a shape with this many columns. Returns its time and its form.
     ///
     /// # Errors
-    /// If it is not one; nothing but a whole sweep is then taken.
+    /// If it is invalid; the decoder then accepts only a whole sweep.
     pub fn decode(&mut self, bytes: &[u8], columns: usize) -> Result<(Time, Form), Error> {
         let founded = std::mem::replace(&mut self.is_founded, false);
         let mut rest = bytes;
@@ -371,12 +372,12 @@ impl Decoder {
         Ok((Time::from_micros(self.time), form))
     }
 
-    /// The values of the last sweep, by column.
+    /// Values of the last sweep, by column.
     pub fn values(&self) -> impl ExactSizeIterator<Item = Number> + '_ {
         self.columns.iter().map(Column::number)
     }
 
-    /// The value of one column in the last sweep.
+    /// Value of one column in the last sweep.
     #[must_use]
     pub fn value(&self, column: usize) -> Option<Number> {
         self.columns.get(column).map(Column::number)
@@ -426,12 +427,12 @@ impl Decoder {
     }
 }
 
-/// How a sweep was written.
+/// Form of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Every value.
+    /// Contains every value.
     Whole,
-    /// What changed since the one before.
+    /// Contains the changes since the previous one.
     Changes,
 }
 
@@ -445,7 +446,7 @@ fn get_group(columns: &mut [Column], bits: &mut Reader<'_>) -> Option<()> {
     let mask = if bits.get(1)? == 0 { 0 } else { bits.get(8)? };
     for (at, column) in columns.iter_mut().enumerate() {
         if mask >> at & 1 == 0 {
-            // As expected; a bit pattern is expected to stay.
+            // As expected; for a bit pattern that means unchanged.
             let value = column.value_of(0);
             column.settle(value);
             continue;

@@ -1,28 +1,27 @@
-//! An expression as its words: names, numbers, comparisons and texts in quotes, each with its place.
+//! Tokenizer of expressions: names, numbers, comparisons and quoted texts, each with its position.
 //!
-//! Pure. Rule: a place is the number of a character from 1 on, as people count.
-//! Not here: what the words mean together (`expression`).
+//! Pure. Rule: a position is the number of a character, counted from 1.
+//! Not here: the grammar (`expression`).
 
 use super::super::filter::Comparison;
 use super::Error;
 use compact_str::CompactString;
 use std::fmt;
 
-/// A word.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token<'a> {
     Name(&'a str),
-    /// With its text as it was written.
+    /// The value, and the text as it was written.
     Number(f64, &'a str),
     Text(CompactString),
     Comparison(Comparison),
-    /// `~`, or `!~` where it is false.
+    /// `~` if true, `!~` if false.
     Likeness(bool),
     End,
 }
 
 impl Token<'_> {
-    /// A text in quotes.
+    /// Format a quoted text.
     pub(super) fn quoted(text: &str) -> String {
         format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
     }
@@ -41,9 +40,9 @@ impl fmt::Display for Token<'_> {
     }
 }
 
-/// The words that are left.
+/// The remaining tokens.
 pub(super) struct Words<'a> {
-    /// With their places, the last first.
+    /// Tokens with their positions, the last first.
     left: Vec<(usize, Token<'a>)>,
     end: usize,
 }
@@ -70,7 +69,7 @@ impl<'a> Words<'a> {
         Ok(Words { left, end: text.chars().count() + 1 })
     }
 
-    /// The place of the next one.
+    /// Position of the next token.
     pub(super) fn at(&self) -> usize {
         self.left.last().map_or(self.end, |(at, _)| *at)
     }
@@ -83,7 +82,7 @@ impl<'a> Words<'a> {
         matches!(self.left.last(), Some((_, Token::Name(next))) if *next == name)
     }
 
-    /// Take the next word if it is this name.
+    /// Consume the next token if it is this name.
     pub(super) fn take(&mut self, name: &str) -> bool {
         let is_next = self.is_next(name);
         if is_next {
@@ -92,7 +91,7 @@ impl<'a> Words<'a> {
         is_next
     }
 
-    /// Take the next two words if they are these names.
+    /// Consume the next two tokens if they are these names.
     pub(super) fn take_two(&mut self, first: &str, second: &str) -> bool {
         let after = self.left.len().checked_sub(2).and_then(|at| self.left.get(at));
         let is_next = self.is_next(first) && matches!(after, Some((_, Token::Name(next))) if *next == second);
@@ -139,7 +138,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Take `~` or `!~`; whether it is the former.
+    /// Consume `~` (true) or `!~` (false).
     pub(super) fn likeness(&mut self) -> Option<bool> {
         let Some((_, Token::Likeness(is_wanted))) = self.left.last() else { return None };
         let is_wanted = *is_wanted;
@@ -171,10 +170,10 @@ impl<'a> Words<'a> {
     }
 }
 
-/// What was expected and what was found.
+/// What was expected, and what was found.
 type Unknown = (String, String);
 
-/// The first word of a text that does not begin with a space, and what comes after it.
+/// Parse the first token of a text that does not start with a space. Returns it with the rest.
 fn token(text: &str) -> Result<(Token<'_>, &str), Unknown> {
     let first = text.chars().next().unwrap_or_default();
     if first == '"' {
@@ -223,7 +222,7 @@ fn quoted_text(text: &str) -> Result<(Token<'_>, &str), Unknown> {
             '"' => return Ok((Token::Text(told), &text[at + 1..])),
             '\\' => match chars.next() {
                 Some((_, next @ ('"' | '\\'))) => told.push(next),
-                // Regular expressions are full of them.
+                // Regular expressions contain many of them.
                 Some((_, next)) => told.extend(['\\', next]),
                 None => break,
             },

@@ -1,4 +1,4 @@
-//! The fields of a process as numbers, those that change most first, so that which of them changed fits in a byte.
+//! Fields of a process as numbers, the most variable first, so that the set of changed fields fits in a byte.
 //!
 //! Pure. Rule: a set of fields that no process can have is an error, not another process.
 
@@ -7,7 +7,7 @@ use super::Error;
 use super::number::{self, Reader, fold, unfold};
 use compact_str::CompactString;
 
-/// Where each number stands; the name follows them.
+/// Index of each number; the name follows them.
 const CPU: usize = 0;
 const VOLUNTARY: usize = 1;
 const STATE: usize = 2;
@@ -26,14 +26,14 @@ const PARENT: usize = 14;
 const UID: usize = 15;
 const CGROUP: usize = 16;
 const NUMBERS: usize = 17;
-/// The name's place among the fields.
+/// Index of the name among the fields.
 pub(super) const NAME: u32 = 17;
 
 /// Fields that are known together or not at all.
 const SWITCHES: [usize; 2] = [VOLUNTARY, INVOLUNTARY];
 const IO: [usize; 4] = [READ_CHARS, WRITTEN_CHARS, READ_BYTES, WRITTEN_BYTES];
 
-/// A process but for what names it.
+/// The fields of a process except its key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fields {
     numbers: [u64; NUMBERS],
@@ -64,7 +64,7 @@ impl Fields {
         Fields { numbers, name: process.name.clone() }
     }
 
-    /// Write which fields differ from those of `known`, and by how much.
+    /// Encode which fields differ from those of `known`, and by how much.
     pub(super) fn put_difference(&self, known: &Fields, out: &mut Vec<u8>) {
         let mut which = u64::from(self.name != known.name) << NAME;
         for (field, (new, old)) in self.numbers.iter().zip(&known.numbers).enumerate() {
@@ -81,7 +81,7 @@ impl Fields {
         }
     }
 
-    /// Read what [`Fields::put_difference`] wrote.
+    /// Decode the output of [`Fields::put_difference`].
     pub(super) fn add_difference(&mut self, reader: &mut Reader<'_>, place: u64) -> Result<(), Error> {
         let which = reader.number()?;
         if which >> (NAME + 1) != 0 {
@@ -100,7 +100,7 @@ impl Fields {
         Ok(())
     }
 
-    /// The process they are of.
+    /// The process with these fields.
     pub(super) fn process(self, key: ProcessKey, place: u64) -> Result<Process, Error> {
         let numbers = &self.numbers;
         let wrong = |field: usize| Error::Field { place, field: field as u32, found: numbers[field] };
@@ -141,12 +141,12 @@ impl Fields {
     }
 }
 
-/// 0 for what is not known; no counter reaches the largest number.
+/// 0 for an unknown value; no counter reaches the largest number.
 fn known(number: Option<u64>) -> u64 {
     number.map_or(0, |number| number.saturating_add(1))
 }
 
-/// The numbers of the fields in `which`, without the name.
+/// Indexes of the fields in `which`, without the name.
 fn set_bits(which: u64) -> impl Iterator<Item = usize> {
     let mut left = which & ((1 << NAME) - 1);
     std::iter::from_fn(move || {

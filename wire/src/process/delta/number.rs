@@ -1,6 +1,7 @@
-//! Numbers of variable length: seven bits a byte, the lowest first, the highest bit of a byte says that another follows.
+//! Variable-length numbers: seven bits per byte, the lowest first; the high bit of a byte means that another
+//! follows.
 //!
-//! Pure. Reading never goes past the end. Not here: what the numbers mean.
+//! Pure. Reading never goes past the end. Not here: the meaning of the numbers.
 
 use super::Error;
 
@@ -13,18 +14,18 @@ pub(super) fn put(out: &mut Vec<u8>, mut number: u64) {
     out.push(number.to_le_bytes()[0]);
 }
 
-/// A difference so that small ones of either sign are small.
+/// Zig-zag encoding of a difference, so that small ones of either sign are small.
 pub(super) const fn fold(difference: u64) -> u64 {
     let signed = difference.cast_signed();
     (signed << 1 ^ signed >> 63).cast_unsigned()
 }
 
-/// The difference that was folded.
+/// Inverse of [`fold`].
 pub(super) const fn unfold(folded: u64) -> u64 {
     folded >> 1 ^ (folded & 1).wrapping_neg()
 }
 
-/// Reads what [`put`] wrote.
+/// Reads the output of [`put`].
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -50,7 +51,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// A number. What does not fit in 64 bits is no number.
+    /// Read a number. One that does not fit in 64 bits is an error.
     pub(super) fn number(&mut self) -> Result<u64, Error> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
