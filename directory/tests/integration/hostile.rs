@@ -1,4 +1,5 @@
-//! Whatever another directory says or bytes hold: no panic, no unbounded table, nothing learnt that is not admitted.
+//! Hostile messages of another directory and hostile bytes: no panic, no unbounded table, nothing stored that
+//! is not admitted.
 
 use directory::admission::{Admission, List};
 use directory::registry::Registry;

@@ -1,5 +1,5 @@
-//! The rules of the lease table, over random histories of statements, silence and a clock that may
-//! stand still or go back.
+//! Rules of the lease table, over random histories of statements, silence and a clock that may stop or go
+//! back.
 
 use directory::opened::Opened;
 use directory::registry::{LEASE, Registry, State};
@@ -57,13 +57,13 @@ fn record(domain: u8, host: u8, term: u64, sequence: u64) -> Record {
     }
 }
 
-/// What is held of a domain, as far as the rules speak of it.
+/// State of a domain that the rules refer to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Seen {
     number: (u64, u64),
     host: u8,
     state: State,
-    /// When the lease ends, if it is live.
+    /// End of the lease, if it is live.
     until: Option<Duration>,
 }
 
@@ -84,7 +84,7 @@ proptest! {
     fn leases_follow_their_origin(steps in proptest::collection::vec(step(), 1..80)) {
         let mut registry = Registry::new(DOMAINS_MAX);
         let mut clock = 10_000i64;
-        // The table takes the latest moment it was given; so do the rules.
+        // The table uses the latest moment so far, and so do the rules.
         let mut now = Moment::default();
         let mut known = 0u64;
         for step in steps {
@@ -131,7 +131,7 @@ proptest! {
     }
 }
 
-/// What one statement may do to its own domain.
+/// Allowed effects of a statement on its own domain.
 fn stated(
     old: Option<Seen>,
     new: Option<Seen>,
@@ -172,7 +172,7 @@ fn stated(
     Ok(())
 }
 
-/// Other domains keep what they have; one that is not live may have made place.
+/// Other domains are unchanged, except that one without a lease may have been dropped.
 fn others_keep(
     before: &BTreeMap<String, Seen>,
     after: &BTreeMap<String, Seen>,

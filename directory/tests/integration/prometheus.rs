@@ -1,6 +1,6 @@
-//! The targets as Prometheus asks for them, over a real connection; with `VISPERF_PROMTOOL` (a path) the real
-//! `promtool` of Prometheus reads them too.
-#![allow(clippy::disallowed_methods)] // the outside witness is a program
+//! Prometheus service discovery over a real connection; with `VISPERF_PROMTOOL` (a path) the real `promtool`
+//! of Prometheus parses the targets, too.
+#![allow(clippy::disallowed_methods)] // the external check is a program
 
 use directory::handle::{Handle, SystemClock};
 use directory::methods;

@@ -1,4 +1,4 @@
-//! A directory that ends and starts again: what it knew is last seen, and damage does not stop it.
+//! Restart of a directory: its records are last seen, and damage does not prevent the start.
 
 use directory::config::Config;
 use directory::handle::Clock;
@@ -15,7 +15,7 @@ use wire::id::{DomainName, HostName};
 use wire::registration::{Record, SensorType};
 use wire::time::{Moment, Time};
 
-/// Both clocks of a host, set by hand.
+/// Both clocks of a host, set manually.
 #[derive(Clone, Default)]
 struct ByHand {
     running_secs: Arc<AtomicU64>,
@@ -74,7 +74,7 @@ async fn a_restarted_directory_knows_domains_but_calls_none_live() {
     assert_eq!(handle.resolve(&record("UT-ICL", 0).domain).expect("held").state, State::Live);
     run_to_the_end(directory).await;
 
-    // Another boot: the running clock began again, the calendar did not.
+    // A reboot: the monotonic clock started again, the calendar did not.
     clock.set(3, 50_010);
     let directory = open(state.path(), &clock);
     let handle = directory.handle();

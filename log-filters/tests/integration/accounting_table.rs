@@ -1,6 +1,6 @@
-//! The table of `docs/accounting.md`: calls against the accounting of each product.
+//! The table of `docs/accounting.md`: calls compared with the accounting of each product.
 //!
-//! Prints the table; fails where the page shows other figures, or where all logs together are not exact.
+//! Prints the table; fails if the page has other figures, or if all logs together are not exact.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -25,14 +25,14 @@ fn ran(call: &Call, _: &[Call]) -> bool {
     call.started.is_some()
 }
 
-/// An array is accounted for by its tasks.
+/// The accounting has the tasks of an array, not the array.
 fn ran_by_itself(call: &Call, all: &[Call]) -> bool {
     let task = format!("{}.", call.id);
     ran(call, all) && !all.iter().any(|other| other.id.starts_with(&task))
 }
 
-/// The server of a transfer: the session log prints no number that the transfer log has, so the nearest start
-/// on the same server is the same transfer.
+/// The server of a transfer: the session log and the transfer log have no number in common, so the nearest
+/// start on the same server is taken as the same transfer.
 fn server(call: &Call) -> String {
     let of_id = call
         .id

@@ -1,7 +1,7 @@
-//! NorduGrid ARC: what its job log says of every job, and what the filters make of it.
+//! NorduGrid ARC: every job of its job log, compared with the calls of the filters.
 //!
-//! The job log is read here by other means than the filters'; every job must be one call that agrees with
-//! it, from that file alone and together with A-REX's own log in both orders.
+//! The job log is parsed here independently of the filters; every job must be one call that agrees with it,
+//! from that file alone and together with A-REX's own log in both orders.
 #![allow(clippy::unwrap_used)]
 
 use crate::collection;
@@ -19,7 +19,7 @@ const OTHERS: [&str; 2] = ["ws-interface.log", "infoprovider.log"];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Account {
     name: String,
-    /// The subject of the certificate, where the log has it.
+    /// Subject of the certificate, if the log has it.
     user: String,
     submitted: Option<i64>,
     ended: Option<i64>,

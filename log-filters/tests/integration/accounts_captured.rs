@@ -1,8 +1,9 @@
-//! The commands that were run against XRootD and Work Queue are the calls, each once, in any order of the logs.
+//! XRootD and Work Queue: the executed commands are the calls, each once, in any order of the logs.
 //!
-//! The logs were printed by XRootD 5.5.3 (a redirector, two data servers, `cms.trace redirect`, `ofs.trace open
-//! close`) and by makeflow of cctools 8.0 with one worker. The truth is which commands the clients ran, and
-//! how these ended. Host names, paths and the kernel's release are neutral; lines of the configuration are left out.
+//! The logs were printed by XRootD 5.5.3 (a redirector, two data servers, `cms.trace redirect`,
+//! `ofs.trace open close`) and by makeflow of cctools 8.0 with one worker. The expected calls are the
+//! commands that the clients ran, with their outcomes. Host names, paths and the kernel's release are
+//! anonymized; lines of the configuration are omitted.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::collection;
@@ -13,11 +14,11 @@ use std::path::Path;
 use wire::call::{Call, State};
 use wire::event::Outcome;
 
-/// The logs of a product, read in this order beside each other.
+/// Read the logs of a product, in this order, with shared values.
 fn read(product: &str, names: &[&str]) -> Vec<Read> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captured").join(product);
     let (registry, across) = (collection::registry(), AcrossLogs::default());
-    // Engines last as long as the sensor reads their logs.
+    // Engines exist as long as the sensor reads their logs.
     let mut engines = Vec::new();
     names
         .iter()
@@ -38,7 +39,7 @@ fn calls(product: &str, names: &[&str]) -> Vec<Call> {
     calls
 }
 
-/// What a client requested: its process and file, whether through the redirector, the server, and the end.
+/// Requests of clients: process and file, whether through the redirector, the server, and the outcome.
 const COPIES: [(&str, bool, &[&str], Outcome); 6] = [
     ("root.16516@ui1 /data/run2/a.dat", true, &["se01"], Outcome::Ok),
     ("root.16851@ui1 /data/run2/b.dat", true, &["se02"], Outcome::Ok),

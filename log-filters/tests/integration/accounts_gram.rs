@@ -1,8 +1,8 @@
-//! Globus GRAM: what the job managers' and the scheduler event generator's logs say of every job, and what
-//! the filters make of it.
+//! Globus GRAM: every job in the logs of the job managers and of the scheduler event generator, compared with
+//! the calls of the filters.
 //!
-//! The logs are read here by other means than the filters'. Names that join a job: its contact path in the
-//! job manager's log, the local resource manager's number in all three.
+//! The logs are parsed here independently of the filters. A job is joined by its contact path in the job
+//! manager's log, and by the local resource manager's number in all three.
 #![allow(clippy::unwrap_used)]
 
 use crate::collection;
@@ -44,7 +44,7 @@ fn word<'a>(line: &'a str, key: &str) -> &'a str {
     found.unwrap_or_default().trim_matches('"')
 }
 
-/// What the job managers' logs say of each contact path, and which local number it has.
+/// Accounts by contact path, from the job managers' logs, and the local number of each.
 fn accounts() -> (BTreeMap<String, Account>, BTreeMap<String, String>) {
     let (mut accounts, mut numbers) = (BTreeMap::<String, Account>::new(), BTreeMap::new());
     for file in USERS {

@@ -1,7 +1,7 @@
-//! Every job and task of Grid Engine's accounting has one call that agrees with it, whichever files are read,
-//! in any order; so has every job that was deleted before it ran.
+//! Grid Engine: every job and task of the accounting has one call that agrees with it, whichever files are
+//! read, in any order; so has every job that was deleted before it ran.
 //!
-//! Rule: what is true is computed here from the accounting file by itself, not through the filter.
+//! Rule: the expected values are computed here from the accounting file, independently of the filter.
 #![allow(clippy::unwrap_used)]
 
 use crate::collection;
@@ -24,7 +24,7 @@ const FILES: &[&str] = &[
     "execd.ex03.messages",
 ];
 
-/// What the accounting says of a job or task.
+/// Accounting of a job or task.
 #[derive(Clone, Debug, PartialEq)]
 struct Account {
     submitted: Time,
@@ -38,7 +38,7 @@ struct Account {
     tries: u32,
 }
 
-/// Records by (job, task); a record of a try that was not the last only counts.
+/// Records by (job, task); a record of an earlier run only increments the number of tries.
 fn accounts(text: &str) -> BTreeMap<(u32, u32), Account> {
     let mut accounts = BTreeMap::new();
     let mut tries: BTreeMap<(u32, u32), u32> = BTreeMap::new();
@@ -82,7 +82,7 @@ fn truth() -> BTreeMap<(u32, u32), Account> {
     accounts
 }
 
-/// Jobs that were handed in, by the reporting file.
+/// Submitted jobs, from the reporting file.
 fn submitted() -> BTreeSet<u32> {
     text("reporting")
         .lines()
@@ -103,15 +103,15 @@ fn read(files: &[&str]) -> Vec<Read> {
     logs
 }
 
-/// As `qacct -j` and `qstat` name a job, and an array's task.
+/// Name of a job, or of an array's task, in `qacct -j` and `qstat`.
 fn shown((job, task): (u32, u32)) -> String {
     if task == 0 { job.to_string() } else { format!("{job}.{task}") }
 }
 
-/// The calls of a job that is no array, or of a task.
+/// Calls of a job that is not an array, or of a task.
 fn calls_of(calls: &[Call], (job, task): (u32, u32)) -> Vec<&Call> {
     let ids = match task {
-        // Messages that come first say 5.1 of a job that is no array.
+        // Early messages print 5.1 for a job that is not an array.
         0 => vec![format!("gridengine:{job}"), format!("gridengine:{job}.1")],
         _ => vec![format!("gridengine:{job}.{task}")],
     };
@@ -140,7 +140,7 @@ fn check(calls: &[Call], accounts: &BTreeMap<(u32, u32), Account>, what: &str) {
     }
 }
 
-/// Beside the accounted jobs: arrays as wholes, and jobs deleted before they ran.
+/// Check the calls that the accounting lacks: arrays as a whole, and jobs deleted before they ran.
 fn check_others(calls: &[Call], accounts: &BTreeMap<(u32, u32), Account>, what: &str) {
     let submitted = submitted();
     let arrays: BTreeSet<u32> = accounts.keys().filter(|id| id.1 > 0).map(|id| id.0).collect();

@@ -1,7 +1,7 @@
-//! GridFTP: every record of the transfer logs is one call, and the session log's account of the same
-//! transfer joins it.
+//! GridFTP: every record of the transfer logs is one call, and the session log's entry for the same transfer
+//! is joined to it.
 //!
-//! The transfer log is read here by other means than the filters'; every call must have the same user, start
+//! The transfer log is parsed here independently of the filters; every call must have the same user, start
 //! and end, in any order of reading.
 #![allow(clippy::unwrap_used)]
 

@@ -1,6 +1,7 @@
-//! Every job of HTCondor's event log has one call that agrees with it, whichever files are read, in any order.
+//! HTCondor: every job of the event log has one call that agrees with it, whichever files are read, in any
+//! order.
 //!
-//! Rule: what is true is computed here from the event log by itself, not through the filter.
+//! Rule: the expected values are computed here from the event log, independently of the filter.
 #![allow(clippy::unwrap_used)]
 
 use crate::collection;
@@ -15,7 +16,7 @@ use wire::time::Time;
 
 const FOLDER: &str = "htcondor/23.9.6-cat";
 
-/// What the event log says of a job.
+/// A job in the event log.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Account {
     submitted: Option<Time>,
@@ -145,7 +146,7 @@ fn the_event_log_alone_gives_each_job_its_call() {
     check(
         &collection::join(logs.iter().filter(|log| log.filter == "htcondor-eventlog").take(1)),
         &{
-            // The first by name is of one user's jobs.
+            // All jobs in the first file by name are of one user.
             let text =
                 fs::read_to_string(collection::folder().join(FOLDER).join("joblogs/mrossi.1.log")).unwrap();
             accounts(&text, "2026")
@@ -170,7 +171,7 @@ fn all_logs_of_the_pool_together_agree_with_the_event_log_in_any_order() {
     }
 }
 
-/// A shadow that goes on with another job of its owner prints no name.
+/// A shadow that continues with another job of its owner prints no user name.
 fn check_owner(call: &Call, owners: &BTreeMap<&str, &str>) {
     let is_known = || owners.values().any(|owner| call.user == *owner);
     let is_right = owners.get(call.job.as_str()).map_or_else(is_known, |owner| call.user == *owner);
@@ -186,7 +187,7 @@ fn a_match_is_one_event_of_its_call_and_names_the_owner() {
     };
     assert_eq!((selects("htcondor-match", true), selects("htcondor-negotiator", true)), (30, 0));
     assert_eq!(selects("htcondor-negotiator", false), 30);
-    // As condor_q names them: without the domain of user names that some logs print.
+    // As condor_q prints them: without the domain that some logs add to user names.
     let schedd = fs::read_to_string(collection::folder().join(FOLDER).join("sub01.SchedLog")).unwrap();
     let owners: BTreeMap<&str, &str> = schedd
         .lines()
@@ -225,7 +226,7 @@ fn logs_of_older_versions_give_each_job_its_call() {
     assert_eq!(jobs, 5);
 }
 
-/// Whatever the one log that is read, no call of a job that is over runs on, and its end is that of the event log.
+/// From any single log, no call of a finished job stays running, and its end is that of the event log.
 #[test]
 fn a_log_of_a_host_or_of_the_queue_alone_ends_what_it_began() {
     let truth = truth();
@@ -256,7 +257,7 @@ fn a_log_of_a_host_or_of_the_queue_alone_ends_what_it_began() {
     assert!(ended >= 94 + 33 + 16, "{ended} calls");
 }
 
-/// The host is done with a job a moment after the queue took it back, or held it.
+/// The host reports the end of a job shortly after the job was requeued or held.
 #[test]
 fn a_job_that_is_put_back_waits_although_the_host_is_done_with_it() {
     let schedd = "\
@@ -296,7 +297,7 @@ fn a_job_that_is_put_back_waits_although_the_host_is_done_with_it() {
     }
 }
 
-/// A job that is evicted twice and runs on two hosts, reported by the event log, the schedd and the shadow.
+/// A job that is evicted twice and runs on two hosts, in the event log, the schedd's and the shadow's.
 #[test]
 fn a_job_that_goes_back_to_the_queue_is_one_call() {
     let event_log = "\

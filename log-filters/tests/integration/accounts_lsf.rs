@@ -1,6 +1,6 @@
-//! Every job that LSF's accounting file accounts for is one call, with the right times, hosts and end.
+//! LSF: every job of the accounting file is one call, with the right times, hosts and end.
 //!
-//! The truth is read here by a small parser of its own; LSF numbers the fields of a record as below.
+//! The accounting is parsed here by an independent parser; LSF numbers the fields of a record as below.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::accounting::lsf_fields::fields;
@@ -101,7 +101,7 @@ fn elements_of_an_array_and_jobs_that_never_started_are_calls_of_their_own() {
     check_all(&text, 3);
 }
 
-/// A job, and an element of an array, as the event file and the accounting file report of them.
+/// A job, and an element of an array, in the event file and in the accounting file.
 #[test]
 fn the_event_file_and_accounting_are_one_call_in_either_order() {
     let events = r#"# 0

@@ -1,7 +1,7 @@
-//! The NetSolve agent's log: every call that a generator makes up is one call, with its servers and its end.
+//! NetSolve agent: every generated call is one call of the filter, with its servers and its end.
 //!
-//! Drawn are clients, problems, servers and their loads, calls that overlap, lists that are empty, a server
-//! that never answers, an agent that starts its log again, other records between.
+//! Random: clients, problems, servers and their loads, overlapping calls, empty lists, a server that never
+//! answers, an agent that starts a new log, unrelated records in between.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::collection;

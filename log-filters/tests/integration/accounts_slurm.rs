@@ -1,8 +1,9 @@
-//! Every job that Slurm's completion file accounts for is exactly one call, with the right times, hosts and
-//! end: from that file alone, from the controller's log alone as far as it reports, and from all logs of the
-//! cluster in two orders.
+//! Slurm: every job of the completion file is exactly one call, with the right times, hosts and end: from
+//! that file alone, from the controller's log alone as far as it reports, and from all logs of the cluster in
+//! two orders.
 //!
-//! The truth is read here from the completion file and the controller's log by other means than the filters.
+//! The expected values are parsed here from the completion file and the controller's log, independently of
+//! the filters.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::collection;
@@ -15,10 +16,10 @@ use wire::call::{Call, State};
 use wire::event::Outcome;
 use wire::time::Time;
 
-/// A job as Slurm accounts for it.
+/// A job in Slurm's accounting.
 #[derive(Debug)]
 struct Job {
-    /// `9_0` for an array's task as far as known, else the number.
+    /// `9_0` for a task of an array if known, else the number.
     name: String,
     user: String,
     job_name: String,
@@ -55,7 +56,7 @@ fn between<'a>(line: &'a str, before: &str, after: &str) -> Option<&'a str> {
     Some(&rest[..rest.find(after)?])
 }
 
-/// `wn[01-02,04]` as its hosts; these clusters need no more.
+/// Expand `wn[01-02,04]` to its hosts, which is all that these clusters need.
 fn hosts(list: &str) -> Vec<String> {
     if list == "(null)" {
         return Vec::new();
@@ -73,7 +74,7 @@ fn hosts(list: &str) -> Vec<String> {
     hosts
 }
 
-/// The numbers that array tasks have of their own: `13` is `9_0`.
+/// The job numbers of array tasks: `13` is `9_0`.
 fn task_names(controller: &str) -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
     for line in controller.lines() {
@@ -91,7 +92,7 @@ fn task_names(controller: &str) -> BTreeMap<String, String> {
     names
 }
 
-/// When each job or array was handed in, by the controller's log.
+/// Submission times of jobs and arrays, from the controller's log.
 fn submissions(controller: &str) -> BTreeMap<String, Time> {
     let mut times = BTreeMap::new();
     for line in controller.lines() {
@@ -156,7 +157,7 @@ fn logs(folder: &Path) -> Vec<(String, Read)> {
         .collect()
 }
 
-/// The call of each job: exactly one each, and none besides.
+/// The call of each job: exactly one per job, and no others.
 fn by_job(calls: &[Call]) -> BTreeMap<&str, &Call> {
     let map: BTreeMap<&str, &Call> = calls.iter().map(|call| (call.job.as_str(), call)).collect();
     assert_eq!(map.len(), calls.len(), "two calls of one job");
@@ -190,7 +191,7 @@ fn the_completion_file_alone_tells_every_job() {
         let mut jobs = accounted(&folder);
         let tells_tasks = fs::read_to_string(folder.join("jobcomp.log")).unwrap().contains("ArrayTaskId=");
         if !tells_tasks {
-            // Before 17.11 the file has a task's own number only.
+            // Before 17.11 the file has only a task's own number.
             let tasks = task_names(&fs::read_to_string(folder.join("slurmctld.log")).unwrap());
             let numbers: BTreeMap<_, _> = tasks.iter().map(|(number, name)| (name, number)).collect();
             for job in &mut jobs {
@@ -220,7 +221,7 @@ fn all_logs_together_tell_every_job_once_in_any_order() {
     }
 }
 
-/// All orders of so many things.
+/// All permutations of this many elements.
 fn orders(of: usize) -> Vec<Vec<usize>> {
     let mut orders = vec![Vec::new()];
     for next in 0..of {
@@ -267,8 +268,8 @@ fn the_controllers_log_alone_agrees_with_the_accounts() {
         let calls = by_job(&calls);
         for job in &jobs {
             let call = calls.get(job.name.as_str()).unwrap_or_else(|| panic!("no call of {job:?}"));
-            // The log prints no start, and from 17.02 on no end of a running job that was cancelled: both
-            // follow from the choice of a host and the wish to cancel.
+            // The log prints no start, and from 17.02 on no end of a running job that was cancelled: both are
+            // implied by the selection of a host and the request to cancel.
             let is_right = call.state == State::Ended
                 && near(call.submitted, job.submitted)
                 && near(call.selected, job.started)
@@ -311,7 +312,7 @@ fn the_hosts_logs_alone_tell_when_batch_jobs_ran() {
     }
 }
 
-/// Kinds of fate that the collection has no example of.
+/// Outcomes for which the collection has no example.
 const CONTROLLER: &str = "\
 [2026-11-20T12:00:00.100] _slurm_rpc_submit_batch_job: JobId=7 InitPrio=1 usec=1
 [2026-11-20T12:00:01.100] sched: Allocate JobId=7 NodeList=wn02 #CPUs=1 Partition=short

@@ -1,7 +1,7 @@
-//! Torque: what its own accounting says of every job, and what the filters make of it.
+//! Torque: every job of its accounting, compared with the calls of the filters.
 //!
-//! The accounting file is read here by other means than the filters', and every job must be one call with
-//! the same times, hosts and outcome: from that file alone, and from all files of the site in any order.
+//! The accounting file is parsed here independently of the filters, and every job must be one call with the
+//! same times, hosts and outcome: from that file alone, and from all files of the site in any order.
 #![allow(clippy::unwrap_used)]
 
 use crate::collection;
@@ -23,7 +23,7 @@ const FILES: [&str; 6] = [
     "sched_log.20261120",
 ];
 
-/// The files' logs, read in this order.
+/// Read the logs of these files, in this order.
 fn read(files: &[&str]) -> Vec<collection::Read> {
     let registry = Registry::shipped();
     let read = |file: &&str| {
@@ -53,7 +53,7 @@ struct Account {
     starts: u32,
 }
 
-/// Each job's last word on itself.
+/// The last record of each job.
 fn accounts(text: &str) -> BTreeMap<String, Account> {
     let mut accounts: BTreeMap<String, Account> = BTreeMap::new();
     let mut deleted = Vec::new();

@@ -1,4 +1,4 @@
-//! Values that the logs of one product remember for each other.
+//! Values shared between the logs of one product.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::one_filter::{engine_among, filter, found};
@@ -25,7 +25,7 @@ match = '^(?P<address>\w+) gone$'
 forget = "${address}"
 "#;
 
-/// A log that knows them by address only.
+/// A log that names servers by address only.
 const USING: &str = r#"
 [filter]
 name = "using"
@@ -43,7 +43,7 @@ attributes = { host = ["${<host}", "${address}"] }
 static NAMING_READ: LazyLock<Arc<Filter>> = LazyLock::new(|| filter(NAMING));
 static USING_READ: LazyLock<Arc<Filter>> = LazyLock::new(|| filter(USING));
 
-/// The host that a log which knows the address only gives.
+/// Host of an event in a log that has only the address.
 fn host_of(logs: &AcrossLogs, lines: &[&str]) -> String {
     let found = found(&mut engine_among(&USING_READ, logs), lines);
     let host = found.last().unwrap().content.attribute("host").and_then(Value::as_text);
@@ -100,13 +100,13 @@ fn a_name_that_is_not_declared_is_refused() {
     assert!(error.message.contains("at most 16 are allowed"), "{error}");
 }
 
-/// Lines of two logs: which log, when, and what.
+/// Lines of two logs: which log, time, and text.
 fn naming_lines() -> impl Strategy<Value = Vec<(bool, u32, String)>> {
     let line = prop_oneof![4 => "[a-c] is [d-f]", 1 => "[a-c] gone"];
     prop::collection::vec((any::<bool>(), 1u32..20, line), 0..16)
 }
 
-/// What holds after these lines: of each log the last value under a key, of both the later one.
+/// Expected values after these lines: for each log the last value under a key, of both the later one.
 fn expected(lines: &[(bool, u32, String)]) -> BTreeMap<String, String> {
     let mut own: BTreeMap<(bool, String), (u32, String)> = BTreeMap::new();
     for (log, time, line) in lines {
@@ -129,7 +129,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 128, ..Default::default() })]
 
     /// The order in which the logs are read, a stop after any line and the order in which their state is
-    /// read back make no difference.
+    /// restored make no difference.
     #[test]
     fn the_order_of_reading_and_a_stop_make_no_difference(
         lines in naming_lines(),

@@ -1,6 +1,6 @@
-//! The names of a call that one event gives: each expression one, a list each of its elements.
+//! Names of the call of one event: one per expression, and one per element of a list.
 //!
-//! Not here: which events belong together by their names (`joining`).
+//! Not here: joining events by their names (`joining`).
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::one_filter;
@@ -9,7 +9,7 @@ use log_filters::filter::Filter;
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
 
-/// Most names of one event's call, as the page of the format says.
+/// Most names of one event's call, as documented in the format.
 const NAMES_MAX: usize = 64;
 
 const FILTER: &str = r#"

@@ -1,7 +1,7 @@
 //! The collection of real logs, and one log read through the filter that the program would choose for it.
 //!
-//! Rule: nothing is skipped; a collection that is not there fails the test. Its folder is `log-filters/logs`,
-//! or what `VISPERF_LOGS` names.
+//! Rule: nothing is skipped; a missing collection fails the test. Its folder is `log-filters/logs`, or
+//! `VISPERF_LOGS`.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use log_filters::across::AcrossLogs;
@@ -17,7 +17,7 @@ use wire::event::Id;
 use wire::id::{Generation, SensorKey};
 use wire::time::Time;
 
-/// What a sensor would know of the host whose log it reads; logs that name their host must not take this.
+/// The host that a sensor would assume; logs that name their host must not use it.
 pub(crate) const HOST_OF_LOG: &str = "host-of-the-log";
 /// 2026-11-21T00:00:00Z: after every log of the collection.
 pub(crate) const SEEN: Time = Time::from_micros(1_795_219_200_000_000);
@@ -50,7 +50,7 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The folders that hold a cluster's logs.
+/// The folders with the logs of a cluster.
 pub(crate) fn clusters() -> Vec<PathBuf> {
     let folders = |folder: &Path| -> Vec<PathBuf> {
         let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -61,24 +61,24 @@ pub(crate) fn clusters() -> Vec<PathBuf> {
     clusters
 }
 
-/// One log as the filter reports it.
+/// One log with the events of its filter.
 pub(crate) struct Read {
     pub(crate) filter: String,
     pub(crate) found: Vec<Found>,
-    /// Where each line begins.
+    /// Offset of each line.
     starts: Vec<u64>,
-    /// Lines that no rule took.
+    /// Lines without a matching rule.
     pub(crate) unknown: Vec<String>,
 }
 
 impl Read {
-    /// The line, from 1, at which an event's record begins.
+    /// The line, from 1, at which an event's record starts.
     pub(crate) fn line(&self, found: &Found) -> usize {
         self.starts.partition_point(|&start| start <= found.offset)
     }
 }
 
-/// The log's events, or nothing if no filter claims it.
+/// Read a log; `None` if no filter claims it.
 pub(crate) fn read(registry: &Registry, path: &Path) -> Option<Read> {
     let bytes = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let name = path.file_name().unwrap().to_string_lossy();
@@ -89,7 +89,7 @@ pub(crate) fn read_bytes(registry: &Registry, name: &str, bytes: &[u8]) -> Optio
     read_among(registry, name, bytes, &AcrossLogs::default()).map(|(read, _)| read)
 }
 
-/// The same for a log that is read beside others; what it remembers for them lasts as long as the engine.
+/// Read a log that shares values with others; its shared values exist as long as the engine.
 pub(crate) fn read_among(
     registry: &Registry,
     name: &str,
@@ -136,7 +136,7 @@ pub(crate) fn join<'a>(logs: impl IntoIterator<Item = &'a Read>) -> Vec<Call> {
     joiner.calls().collect()
 }
 
-/// A time as logs print it, `YYYY-MM-DDTHH:MM:SS` and UTC.
+/// Parse a time in UTC, `YYYY-MM-DDTHH:MM:SS`.
 pub(crate) fn moment(text: &str) -> Time {
     let stamp: jiff::civil::DateTime = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
     Time::from_micros(stamp.to_zoned(jiff::tz::TimeZone::UTC).unwrap().timestamp().as_microsecond())

@@ -1,4 +1,4 @@
-//! Records whose columns a line of the log names.
+//! Logs with header lines that name the columns.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::one_filter::{engine, filter, found};

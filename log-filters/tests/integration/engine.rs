@@ -15,7 +15,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
-/// Stops tried in each recorded log, evenly spread, besides those of the made logs.
+/// Stops tried in each recorded log, evenly spread, besides those of the generated logs.
 const STOPS: usize = 40;
 /// Longest part of a recorded log that is read for each.
 const LINES_MAX: usize = 700;
@@ -67,7 +67,7 @@ enum Kept {
     Changes,
 }
 
-/// Read the lines, made again before each line of `stops`, with changes taken every `batch` lines.
+/// Read the lines, restarting before each line of `stops`, with changes taken every `batch` lines.
 fn read(
     log: (&Arc<Filter>, &str),
     lines: &[Vec<u8>],
@@ -133,7 +133,7 @@ fn a_stop_at_any_line_of_a_recorded_log_changes_nothing() {
         for stop in (0..log.lines.len()).step_by(step) {
             check((&log.filter, &log.name), &log.lines, &[stop], 7);
         }
-        // Every line is its own life of the program; a record of several lines never ends then but by `idle`.
+        // Restart at every line; a record of several lines then ends only by `idle`.
         let whole = read((&log.filter, &log.name), &log.lines, &[], 1, Kept::Snapshot);
         events += whole.len();
     }
@@ -155,7 +155,7 @@ fn the_test_sees_what_a_stop_would_lose() {
     assert!(logs().iter().filter(|log| forgetful(log)).count() >= 3);
 }
 
-/// How a line of the made log comes about.
+/// Origin of a line of the generated log.
 #[derive(Clone, Debug)]
 enum Made {
     Next,
@@ -176,7 +176,7 @@ fn made() -> impl Strategy<Value = Made> {
     ]
 }
 
-/// The made log's lines; none holds a line end.
+/// Lines of the generated log; none contains a newline.
 fn make(log: &Log, start: usize, steps: &[Made]) -> Vec<Vec<u8>> {
     let mut next = start;
     let mut lines: Vec<Vec<u8>> = Vec::new();

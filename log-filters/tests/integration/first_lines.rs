@@ -1,4 +1,4 @@
-//! A log under a name that says nothing gets the filter that its usual name would give it.
+//! Choice of the filter: a log with a meaningless name gets the filter of its usual name.
 //!
 //! Over every log of the collection, so that no filter takes another product's log by its first lines.
 
@@ -41,7 +41,7 @@ fn the_first_lines_choose_as_the_name_does() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// What decides, by the file's name and how it begins.
+/// What decides, given the file's name and its start.
 #[test]
 fn a_name_does_not_make_a_log_of_something_else() {
     let registry = collection::registry();
@@ -55,7 +55,7 @@ fn a_name_does_not_make_a_log_of_something_else() {
         let found = found.as_ref().map(|choice| (choice.filter.name(), choice.by));
         assert_eq!(found.ok(), expected, "{name}");
     };
-    // New, empty, or started: as the name says.
+    // New, empty, or started: the name decides.
     check("slurmctld.log", b"", Some(("slurmctld", By::Name)));
     check("slurmctld.log", b"[2026-11-2", Some(("slurmctld", By::Name)));
     check(
@@ -64,13 +64,13 @@ fn a_name_does_not_make_a_log_of_something_else() {
         Some(("slurmctld", By::Name)),
     );
     check("slurmctld.log", &controller, Some(("slurmctld", By::Name)));
-    // Labels quote lines of the log; words of a log in another form are no log.
+    // Labels quote lines of the log; such quotes in another form are not a log.
     check("expected.jsonl", &labels, None);
     check("slurmctld.log", &labels, None);
     check("slurmctld.log", &noise, None);
     check("accounting", &noise, None);
     check("slurmctld.log", b"<html>\n<body>\nnot found\n", None);
-    // A name that says the wrong thing.
+    // A misleading name.
     check("slurmctld.log", &accounting, Some(("torque-accounting", By::Lines)));
     check("accounting", &accounting, Some(("torque-accounting", By::NameAndLines)));
     check("strange", &controller, Some(("slurmctld", By::Lines)));

@@ -1,8 +1,8 @@
-//! Joining does not depend on which log is read first, as far as the logs report one order, and what is reported
-//! twice changes nothing.
+//! Joining does not depend on which log is read first, as far as the logs define an order, and duplicates
+//! change nothing.
 //!
-//! Calls of unique names are compared in every field but those listed at [`same`]. Not here: whether the calls
-//! are right (the tests of accounts).
+//! Calls of unique names are compared in every field except those listed at [`same`]. Not here: whether the
+//! calls are right (the tests of accounts).
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::collection;
@@ -20,7 +20,7 @@ use wire::event::{Content, Id, Kind, Outcome, Value};
 use wire::id::{Generation, SensorKey};
 use wire::time::Time;
 
-/// The logs of each cluster whose names of calls are unique.
+/// The logs of each cluster with unique call names.
 fn clusters() -> &'static [Vec<Read>] {
     static CLUSTERS: LazyLock<Vec<Vec<Read>>> = LazyLock::new(|| {
         let folders =
@@ -44,7 +44,7 @@ fn id(file: usize, found: &Found) -> Id {
     Id { sensor: SensorKey(1), generation, offset: found.offset, number: found.number }
 }
 
-/// Join the events of several files, each file's in its order; `choose` says which file is next.
+/// Join the events of several files, each in its own order; `choose` selects the next file.
 fn join(logs: &[Read], mut choose: impl FnMut(usize) -> usize, times: usize) -> Vec<Call> {
     let mut joiner = Joiner::new(1_000_000);
     let mut next = vec![0; logs.len()];
@@ -62,10 +62,10 @@ fn join(logs: &[Read], mut choose: impl FnMut(usize) -> usize, times: usize) -> 
     }
 }
 
-/// What must be the same however the files are interleaved. Not compared, because it is reported by whichever log
-/// comes first where two logs of one authority differ, or because it says how the call was put together:
-/// of the `id` the number of the life, the order of `hosts` and `offers`, and digits
-/// below the second (accounting prints none; of several poorer accounts of that second the first lends its own).
+/// Fields that must be equal for any interleaving of the files. Not compared, because they depend on which
+/// log comes first where two logs of one authority differ, or on how the call was put together: the number in
+/// the `id`, the order of `hosts` and `offers`, and fractions of a second (accounting prints none; of several
+/// poorer reports of that second the first one's is used).
 fn same(call: &Call) -> Call {
     let mut call = call.clone();
     call.id = call.id.split('#').next().unwrap_or_default().into();
@@ -104,7 +104,7 @@ proptest! {
         let logs = &clusters()[cluster];
         let expected = join(logs, |_| 0, 1);
         let mut step = 0;
-        // Runs of one file, as a sensor reads, of chosen length.
+        // Runs of one file, as a sensor reads, with the chosen length.
         let found = join(logs, |open| { step += 1; choices[(step / run) % choices.len()] as usize % open }, 1);
         check(&expected, &found);
     }
@@ -159,7 +159,7 @@ fn event(scope: &str, name: &str, kind: Kind, micros: i64, naming: Naming) -> Fo
     Found { offset: micros.unsigned_abs(), number: 0, content, keys: Some(keys) }
 }
 
-/// Processor time of this thread: others on the machine do not count.
+/// CPU time of this thread: other programs do not count.
 fn cpu_secs() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
@@ -189,7 +189,7 @@ fn shared_secs(calls: i64, is_ended: bool) -> f64 {
 fn calls_of_one_name_cost_no_more_the_more_there_are() {
     for is_ended in [true, false] {
         let (few, many) = (shared_secs(1_000, is_ended), shared_secs(16_000, is_ended));
-        // Sixteen times the calls; a look at each open one would cost 256 times.
+        // Sixteen times the calls; checking each open one would cost 256 times.
         assert!(many < few.max(0.002) * 80.0, "{few} s for 1,000 calls, {many} s for 16,000");
     }
 }
@@ -225,7 +225,7 @@ fn old_calls_make_room_and_ids_are_not_given_twice() {
     assert_eq!((joiner.len(), joiner.dropped(), ids.len()), (100, 900, 1_000));
 }
 
-/// Events of an array of three tasks: handed in at second 0, tasks begin and end one after the other.
+/// Events of an array of three tasks: submitted at second 0, tasks start and end one after the other.
 fn array() -> Vec<Found> {
     let of = |job: &str, parent: Option<&str>, kind: Kind, secs: i64| {
         let mut found = event("ge", job, kind, secs * 1_000_000, Naming::Part);
@@ -260,7 +260,7 @@ fn an_array_stands_as_its_tasks_do() {
         (secs(whole.started), secs(whole.ended), whole.outcome),
         (Some(10), Some(35), Some(Outcome::Failed))
     );
-    // So it does after a restart, and when there is no more room for its tasks.
+    // Also after a restart, and when there is no more room for its tasks.
     let mut again: Joiner = postcard::from_bytes(&postcard::to_stdvec(&joiner).unwrap()).unwrap();
     assert_eq!(again.get("ge:6"), Some(whole.clone()));
     let mut small = Joiner::new(3);
@@ -268,7 +268,7 @@ fn an_array_stands_as_its_tasks_do() {
         small.join(found, id(0, found));
     }
     assert_eq!((small.len(), small.dropped(), small.get("ge:6").unwrap().state), (3, 1, Ended));
-    // The same number is handed in once more.
+    // The same number is submitted again.
     let mut next = array().remove(0);
     next.content.time = Time::from_micros(40_000_000);
     for joiner in [&mut joiner, &mut again] {

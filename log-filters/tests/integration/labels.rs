@@ -1,8 +1,8 @@
-//! Every event labelled by hand in the collection of real logs is found, and nothing where there is none.
+//! Events labelled by hand in the collection of real logs: all are found, and no others.
 //!
-//! Rule: every label counts, and the filter is chosen by the file's name and first lines as the program
-//! does. Values are compared as printed; the few documented equivalences stand in `same`. All differences
-//! are reported at once.
+//! Rule: every label counts, and the filter is chosen by the file's name and first lines as the program does.
+//! Values are compared as printed; the few documented equivalences are in `same`. All differences are
+//! reported together.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::collection;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use wire::event::{Kind, Outcome, Value};
 use wire::time::Time;
 
-/// Keys of a label that are about the label, not about the event.
+/// Keys of a label that describe the label, not the event.
 const ABOUT: &[&str] = &[
     "file",
     "line",
@@ -78,7 +78,7 @@ fn every_label_is_met() {
     );
 }
 
-/// All labels; that they are all there is asserted against the collection's own counts.
+/// All labels; their number is checked against the collection's own counts.
 fn all_labels() -> Vec<Label> {
     let root = collection::folder();
     let counts = counts(&root);
@@ -153,7 +153,7 @@ fn read_labels(folder: &Path, into: &mut Vec<Label>) {
     }
 }
 
-/// What is wrong about a label, if anything.
+/// Description of the mismatch of a label, if any.
 fn check(label: &Label, log: &Read) -> Option<String> {
     let here: Vec<&Found> = log.found.iter().filter(|found| label.lines.contains(&log.line(found))).collect();
     let kinds = label.kinds();
@@ -189,8 +189,8 @@ fn check(label: &Label, log: &Read) -> Option<String> {
     }
 }
 
-/// A choice that is only the first of a list of servers: its event is of the list's record, and who asked
-/// is known to the call.
+/// Whether a labelled choice is only the first of a list of servers: its event is part of the list's record,
+/// and the call has the client.
 fn within_list(label: &Label, log: &Read) -> bool {
     if !label.text("note").is_some_and(|note| note.contains("accept it inside the server_list event")) {
         return false;
@@ -234,7 +234,7 @@ fn differences(label: &Label, found: &Found) -> Vec<String> {
     differences
 }
 
-/// Another outcome that is as good, or none for another kind that is as good.
+/// Whether another outcome, or none for another kind, is equivalent.
 fn accepted_outcome(label: &Label, has: Option<Outcome>, kind: Kind) -> bool {
     match has {
         Some(outcome) => label.texts("also_outcome").contains(&outcome.as_str()),
@@ -242,13 +242,13 @@ fn accepted_outcome(label: &Label, has: Option<Outcome>, kind: Kind) -> bool {
     }
 }
 
-/// Whether a labelled value is the one found: exactly, or in one of these documented ways.
+/// Whether a labelled value equals the one found: exactly, or by one of these documented equivalences.
 fn same(label: &Label, key: &str, want: &Json, has: Option<&Value>) -> bool {
     let derived = label.texts("derived").contains(&key);
     match (want, has) {
-        // The log does not name its own host; the label knows it from elsewhere.
+        // The log does not name its own host; the label has it from another source.
         (Json::String(_), Some(Value::Text(has))) if key == "host" && derived && has == HOST_OF_LOG => true,
-        // The same user with and without the domain of accounts.
+        // The same user with and without the account's domain.
         (Json::String(want), Some(Value::Text(has))) if key == "user" => {
             want == has || want.split_once('@').is_some_and(|(name, _)| name == has)
         }
@@ -257,13 +257,13 @@ fn same(label: &Label, key: &str, want: &Json, has: Option<&Value>) -> bool {
         (Json::Array(want), Some(Value::List(has))) => {
             want.len() == has.len() && want.iter().zip(has).all(|(want, has)| want.as_str() == Some(has))
         }
-        // A list of one.
+        // A list with one element.
         (Json::String(want), Some(Value::List(has))) => has.len() == 1 && has[0] == want,
         _ => false,
     }
 }
 
-/// Whether a time is the labelled one. Some labels have no year, or a day only.
+/// Whether a time equals the labelled one. Some labels have no year, or only a day.
 fn same_time(want: &str, has: Time) -> bool {
     if let Some(secs) = want.strip_prefix("epoch:") {
         return printed_parts(secs).is_some_and(|micros| micros == has.micros());
@@ -282,7 +282,7 @@ fn same_time(want: &str, has: Time) -> bool {
     want.parse::<jiff::civil::DateTime>().is_ok() && collection::moment(want) == has
 }
 
-/// Seconds with or without a fraction, in microseconds.
+/// Parse seconds with or without a fraction to microseconds.
 fn printed_parts(secs: &str) -> Option<i64> {
     let (whole, fraction) = secs.split_once('.').unwrap_or((secs, ""));
     let fraction: i64 = format!("{fraction:0<6}").get(..6)?.parse().ok()?;

@@ -1,7 +1,7 @@
-//! What a filter or a log may cost at most: hostile filters are refused at the place of what is too much, and the
-//! worst lines and the most calls stay within bounds.
+//! Limits on the cost of filters and logs: hostile filters are refused at the position of the excess, and the
+//! worst lines and the most calls stay within limits.
 //!
-//! Each limit has a control: a filter that is within it is accepted.
+//! Each limit has a control: a filter within it is accepted.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::one_filter;
@@ -16,7 +16,7 @@ use wire::time::Time;
 const HEAD: &str = "[filter]\nname = \"x\"\n";
 const RULE: &str = "[[rule]]\nmatch = 'a'\n";
 
-/// A filter that is refused at a line for a reason, and the same within the limit.
+/// A filter that is refused at a line for a reason, and one within the limit.
 struct Case {
     what: &'static str,
     refused: String,
@@ -34,12 +34,12 @@ fn more(is_more: bool, limit: usize) -> usize {
     limit + usize::from(is_more)
 }
 
-/// `head` above, then `count` times `item`.
+/// `head`, then `count` times `item`.
 fn times(head: &str, item: &str, count: usize) -> String {
     format!("{HEAD}{head}{}", item.repeat(count))
 }
 
-/// An expression in an expression, `depth` deep.
+/// Expressions nested to the depth `depth`.
 fn nested(depth: usize) -> String {
     let mut text = "'x'".to_owned();
     for _ in 1..depth {
@@ -53,7 +53,7 @@ fn list(key: &str, table: &str, item: &str, count: usize) -> String {
     format!("{HEAD}{RULE}[{table}]\n{key} = [\n{lines}]\n")
 }
 
-/// Too many of something in a list of the head.
+/// Lists in the head with too many elements.
 fn lists() -> Vec<Case> {
     vec![
         case("names", 7 + 128, "at most 128 are allowed", |is_more| {
@@ -78,7 +78,7 @@ fn lists() -> Vec<Case> {
     ]
 }
 
-/// References that could never give anything.
+/// References that could never give a value.
 fn references() -> Vec<Case> {
     vec![
         case("pairs", 6, "write `pairs = true` in [fields]", |is_more| {
@@ -110,7 +110,7 @@ fn references() -> Vec<Case> {
     ]
 }
 
-/// Too much of what a rule is made of.
+/// Rules with too many or too large parts.
 fn sizes() -> Vec<Case> {
     vec![
         case("bytes", 1, "at most 1048576 are allowed", |is_more| {
@@ -167,8 +167,8 @@ fn what_is_too_much_is_refused_at_its_place() {
     }
 }
 
-/// The worst lines are read by every filter, as one line between two of its own: nothing panics, what is reported of
-/// them is bounded, and the next line is read as ever.
+/// Every filter reads the worst lines, each between two of its own: no panic, the events of them are bounded,
+/// and the next line is read normally.
 #[test]
 fn the_worst_lines_cost_no_more_than_themselves() {
     let registry = Registry::shipped();
@@ -203,7 +203,7 @@ fn the_worst_lines_cost_no_more_than_themselves() {
             assert_eq!(engine.counters().lines, 2, "{}", filter.name());
         }
     }
-    // The control: what the last line reports is reported, as far as a list may go.
+    // The control: the last line's data are reported, up to the limit of a list.
     let slurm = registry.get("slurmctld").unwrap();
     let (mut engine, mut found) = (one_filter::engine(slurm), Vec::new());
     engine.line(&worst[4], 0, Time::default(), &mut found);

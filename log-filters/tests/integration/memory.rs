@@ -71,7 +71,7 @@ fn twenty_thousand_calls_stay_within_their_memory() {
         let bytes = bytes_a_call(kinds, naming);
         println!("{what:12} {bytes} bytes a call");
         assert!(bytes <= CALL_LEN_MAX_BYTES, "{what}: {bytes} bytes a call");
-        // The count counts: what a call is made of alone is more than this.
+        // The counter works: the fields of a call alone need more than this.
         assert!(bytes >= 300, "{what}: {bytes} bytes a call");
     }
 }

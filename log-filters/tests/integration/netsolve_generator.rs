@@ -1,8 +1,8 @@
-//! Makes up logs of the NetSolve agent after the specification that stands beside the collection's excerpt,
-//! and keeps the truth of them.
+//! Generates logs of the NetSolve agent by the specification next to the collection's excerpt, with the
+//! expected calls.
 //!
-//! The same draw gives the same log. An end is tied to its call by problem and server only, so of several
-//! such calls the oldest is taken. Not here: what the filter makes of it.
+//! The same seed gives the same log. An end is related to its call only by problem and server, so of several
+//! such calls the oldest is taken. Not here: the output of the filter.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::collection::SEEN;
@@ -62,7 +62,7 @@ impl Default for Draw {
     }
 }
 
-/// Numbers that follow from a seed.
+/// Random numbers from a seed.
 struct Dice(u64);
 
 impl Dice {
@@ -83,7 +83,7 @@ impl Dice {
     }
 }
 
-/// What a call must become.
+/// Expected call.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Expected {
     pub(crate) name: String,
@@ -96,7 +96,7 @@ pub(crate) struct Expected {
     pub(crate) code: Option<i64>,
 }
 
-/// What an event must be: kind, line, time and what else it says.
+/// Expected event: kind, line, time and other data.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) kind: Kind,
@@ -113,7 +113,7 @@ enum Step {
     Noise(u64),
 }
 
-/// One life of the log file.
+/// One generation of the log file.
 #[derive(Default)]
 pub(crate) struct File {
     pub(crate) text: String,
@@ -166,7 +166,7 @@ impl Generator {
         self.steps.insert((millis, self.sequence), step);
     }
 
-    /// Calls and reports of the whole run; what follows on a call is added when it happens.
+    /// Plan the calls and reports of the whole run; later steps of a call are added when it happens.
     fn plan(&mut self) {
         let mut now = 0;
         let mut planned = 0;
@@ -196,7 +196,7 @@ impl Generator {
         }
     }
 
-    /// The log: one text, or two where the agent starts it again.
+    /// Generate the log: one text, or two if the agent starts it again.
     pub(crate) fn run(mut self) -> (Vec<File>, Vec<Expected>) {
         self.plan();
         let anew_at = self.steps.keys().nth(self.steps.len() / 2).map_or(0, |&(millis, _)| millis);
@@ -206,7 +206,7 @@ impl Generator {
             if self.draw.starts_anew && files.len() == 1 && millis > anew_at {
                 files.push(File::default());
                 shift = 60_000;
-                // The agent answers no one who asked it before it died; servers still report of ends.
+                // After its restart the agent answers no earlier request; servers still report ends.
                 self.steps.retain(|_, step| !matches!(step, Step::List(_)));
                 if matches!(step, Step::List(_)) {
                     continue;
@@ -216,7 +216,7 @@ impl Generator {
             match step {
                 Step::Submit(call) => {
                     self.submit(file, call, millis + shift);
-                    // Lists of one problem come in the order of its submissions.
+                    // Lists of one problem appear in the order of its submissions.
                     let next: &mut u64 = list_at.entry(self.calls[call].1).or_default();
                     *next = (*next).max(millis + self.dice.below(300));
                     let at = *next;

@@ -1,4 +1,4 @@
-//! An engine that runs the filter of a test over lines of a test.
+//! An engine with a test's own filter and lines.
 //!
 //! Not here: the shipped filters and the collection of logs (`collection`).
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -10,7 +10,7 @@ use log_filters::found::Found;
 use std::sync::Arc;
 use wire::time::Time;
 
-/// The filter that this text is.
+/// Compile a filter.
 pub(crate) fn filter(text: &str) -> Arc<Filter> {
     Arc::new(Filter::parse("x.toml", text).unwrap())
 }
@@ -20,7 +20,7 @@ pub(crate) fn engine(filter: &Arc<Filter>) -> Engine {
     engine_among(filter, &AcrossLogs::default())
 }
 
-/// The same for a log that is read beside others.
+/// An engine for a log that shares values with others.
 pub(crate) fn engine_among(filter: &Arc<Filter>, logs: &AcrossLogs) -> Engine {
     let source = Source {
         file_name: "x.log".into(),
@@ -31,7 +31,7 @@ pub(crate) fn engine_among(filter: &Arc<Filter>, logs: &AcrossLogs) -> Engine {
     Engine::among(Arc::clone(filter), &source, logs)
 }
 
-/// What the engine finds in these lines.
+/// The events in these lines.
 pub(crate) fn found<L: AsRef<[u8]>>(engine: &mut Engine, lines: impl IntoIterator<Item = L>) -> Vec<Found> {
     let mut found = Vec::new();
     for line in lines {

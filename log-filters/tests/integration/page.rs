@@ -1,7 +1,7 @@
-//! The page that leads through writing a filter says what is so: its filter reads its log, its mistakes are
-//! refused in the words it quotes.
+//! The guide to writing a filter is correct: its filter reads its log, and its faulty filters are refused
+//! with the quoted messages.
 //!
-//! Not here: what the program prints, which the program's own tests compare with the page.
+//! Not here: the output of the program, which the program's own tests compare with the page.
 
 use crate::one_filter;
 
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use wire::time::Time;
 
-/// Before a mistaken line of a rule.
+/// Text before a faulty line of a rule.
 const HEAD: &str = "[filter]\nname = \"x\"\nproduct = \"X\"\n[[rule]]\n";
 
 fn page() -> String {
@@ -20,7 +20,7 @@ fn page() -> String {
     std::fs::read_to_string(path).expect("the page")
 }
 
-/// The text of all blocks that are marked so, a blank line between them.
+/// The text of all blocks with this mark, separated by blank lines.
 fn blocks(page: &str, mark: &str) -> String {
     let fence = format!("\n```{mark}\n");
     let mut parts = page.split(&fence).skip(1);

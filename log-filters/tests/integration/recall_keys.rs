@@ -1,4 +1,4 @@
-//! A rule that recalls several keys: what two earlier lines say of one event.
+//! A rule that recalls several keys: data of two earlier lines in one event.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::one_filter;

@@ -1,6 +1,6 @@
-//! Calls of shared names that two logs print: one has the requests and choices, the other what was done.
+//! Calls of shared names in two logs: one has the requests and selections, the other the runs.
 //!
-//! Not here: the logs of products that do so (the tests of accounts).
+//! Not here: the logs of products with such names (the tests of accounts).
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::one_filter;
@@ -30,7 +30,7 @@ attributes = { name = "${name}" }
 /// 2026-11-20T12:00:00Z, after all stamps.
 const SEEN: Time = Time::from_micros(1_795_176_000_000_000);
 
-/// Of each call when it was submitted, started and ended, in seconds of the minute, and how.
+/// Submission, start and end of each call, in seconds of the minute, and its outcome.
 type Shape = (Option<i64>, Option<i64>, Option<i64>, Option<Outcome>);
 
 fn shape(call: &Call) -> Shape {

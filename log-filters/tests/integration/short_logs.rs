@@ -1,6 +1,6 @@
-//! Calls of short logs: what a few lines say of one job or transfer, read in any order of the files.
+//! Calls of short logs: a few lines about one job or transfer, read in any order of the files.
 //!
-//! Each is a case that the recorded logs do not hold. Not here: whole recorded logs (the tests of accounts), the
+//! Each is a case that the recorded logs lack. Not here: whole recorded logs (the tests of accounts), the
 //! events of single lines (the tests inside the filters).
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -10,8 +10,8 @@ use crate::collection::{Read, moment, registry};
 use wire::call::{Call, State};
 use wire::event::Outcome;
 
-/// The calls of these files, in the order given and in the reverse order; both must be alike but for what says how the
-/// call was put together.
+/// The calls of these files, in the given order and in the reverse order; both must be equal except for
+/// fields that depend on how the call was put together.
 fn calls(files: &[(&str, &str)]) -> Vec<Call> {
     let read =
         |(name, text): &(&str, &str)| collection::read_bytes(registry(), name, text.as_bytes()).unwrap();
@@ -138,7 +138,7 @@ fn a_rerun_whose_exit_is_printed_late_waits() {
     assert_eq!((call.state, call.tries), (State::Running, 2), "{call:#?}");
 }
 
-/// A record of the accounting of a job that ran on one host.
+/// An accounting record of a job that ran on one host.
 fn record(job: u32, times: &str, how: &str, run_secs: u32, category: &str) -> String {
     format!(
         "all.q:n1.x:ann:ann:b:{job}:sge:0:{times}:{how}:{run_secs}:0.0:0.0:5204.0:0:0:0:0:597:0:0:8.0:8:0:0:0:13:9:NONE:dep:NONE:1:0:0.01:0.0:0.0:{category}:0.0:NONE:0.0:0:0\n"

@@ -1,7 +1,8 @@
-//! Job numbers that are used again: a cluster set up again counts from one, and its logs go on in the same files.
+//! Reused job numbers: a reinstalled cluster counts from one again, and its logs continue in the same files.
 //!
-//! The recorded logs are replayed twice, the second time with later stamps, in any interleaving of the files: every
-//! job has two calls, alike but for the time. Not here: one life in any interleaving (`joining`).
+//! The recorded logs are replayed twice, the second time with later stamps, in any interleaving of the files:
+//! every job has two calls, equal except for the time. Not here: a single replay in any interleaving
+//! (`joining`).
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::collection;
@@ -20,7 +21,7 @@ use wire::time::Time;
 
 const SECOND: i64 = 1_000_000;
 
-/// The events of each file of each cluster whose names of calls are unique.
+/// The events of each file of each cluster with unique call names.
 fn clusters() -> &'static [Vec<Vec<Found>>] {
     static CLUSTERS: LazyLock<Vec<Vec<Vec<Found>>>> = LazyLock::new(|| {
         ["slurm/22.05.8-alpha", "slurm/15.08.7-linux", "torque/2.4.16-delta", "gridengine/8.1.9-alpha"]
@@ -42,14 +43,14 @@ fn clusters() -> &'static [Vec<Vec<Found>>] {
     &CLUSTERS
 }
 
-/// The event in a later life, `speed` times as fast.
+/// The event in a later replay, `speed` times as fast.
 fn replayed(found: &Found, speed: i64, later_secs: i64) -> Found {
     // The first stamp of the collection is some minutes after this moment.
     let begin = 1_795_176_000 * SECOND;
     let moved = |time: Time| {
         let whole_seconds = time.micros() % SECOND == 0;
         let micros = begin + (time.micros() - begin) / speed + later_secs * SECOND;
-        // What prints whole seconds does so at any speed.
+        // Stamps in whole seconds stay whole at any speed.
         Time::from_micros(if whole_seconds { micros.div_euclid(SECOND) * SECOND } else { micros })
     };
     let mut found = found.clone();
@@ -61,7 +62,7 @@ fn replayed(found: &Found, speed: i64, later_secs: i64) -> Found {
     found
 }
 
-/// Join one life of the cluster's logs; `choose` says which file is next.
+/// Join one replay of the cluster's logs; `choose` selects the next file.
 fn tell(joiner: &mut Joiner, logs: &[Vec<Found>], life: u64, mut choose: impl FnMut(usize) -> usize) {
     let mut next = vec![0; logs.len()];
     loop {
@@ -73,7 +74,7 @@ fn tell(joiner: &mut Joiner, logs: &[Vec<Found>], life: u64, mut choose: impl Fn
         let found = &logs[file][next[file]];
         next[file] += 1;
         let generation = Generation(u32::try_from(file + 1).unwrap());
-        // The second life stands behind the first in the same file.
+        // The second replay follows the first in the same file.
         let offset = found.offset + life * (1 << 30);
         joiner.join(found, Id { sensor: SensorKey(1), generation, offset, number: found.number });
     }
@@ -83,7 +84,7 @@ fn lives(logs: &[Vec<Found>], speed: i64, later_secs: i64) -> Vec<Vec<Found>> {
     logs.iter().map(|log| log.iter().map(|found| replayed(found, speed, later_secs)).collect()).collect()
 }
 
-/// Interleavings: runs of one file, as a sensor reads, of a length.
+/// Interleavings: runs of one file, as a sensor reads, of a given length.
 fn chooser(choices: &[u32], run: usize) -> impl FnMut(usize) -> usize + '_ {
     let mut step = 0;
     move |open| {
@@ -92,7 +93,7 @@ fn chooser(choices: &[u32], run: usize) -> impl FnMut(usize) -> usize + '_ {
     }
 }
 
-/// What a life of a job is, but for the moment; `base` is taken off every time.
+/// Everything about a call in one replay except the absolute time; `base` is subtracted from every time.
 fn shape(call: &Call, base: i64) -> String {
     let secs = |time: Option<Time>| time.map(|time| time.micros().div_euclid(SECOND) - base);
     let mut hosts = call.hosts.clone();
@@ -146,8 +147,8 @@ proptest! {
         check_twice(&clusters()[cluster], &choices, run, later_secs);
     }
 
-    /// As `visperf up --demo --speed 200` on a state used before: hours in seconds, so that what is late by
-    /// seconds is late by hours, and one life follows soon upon the other.
+    /// As `visperf up --demo --speed 200` with earlier state: hours become seconds, so a delay of seconds
+    /// becomes one of hours, and a replay follows soon after the other.
     #[test]
     fn no_call_stays_open_that_the_logs_say_ended(
         cluster in 0usize..2,

@@ -1,4 +1,4 @@
-//! A server with an authorizer: who is turned away, and how far those get who are let in.
+//! A server with an authorizer: which clients are rejected, and what the authorized ones can reach.
 
 #![allow(clippy::unwrap_used)] // a failure here is a failed test
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use wire::fault;
 use wire::query::Account;
 
-/// Lets in who says `Token good`, to what the first part of the path names.
+/// Admits clients with `Token good`, to the scope in the first part of the path.
 struct Gate;
 
 struct OnlyReading;

@@ -1,5 +1,5 @@
-//! Answers that other daemons wrote: what a client reads is to the bit what it would read if each daemon on the way had taken
-//! them apart and written them again.
+//! Forwarded answers: a client reads, to the bit, what it would read if each daemon in between had decoded
+//! and encoded them.
 
 #![allow(clippy::unwrap_used)] // a failure here is a failed test
 
@@ -20,17 +20,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wire::query::{Form, Integers, Syntax};
 
-/// What the far daemon answers.
+/// Answer of the far daemon.
 type Kept = Arc<Mutex<Result<Value, Fault>>>;
 
-/// How an answer comes over.
+/// How the answer is transferred.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
-    /// As a value, packed and read again.
+    /// As an encoded value, which the near daemon decodes.
     Packed,
-    /// As a document, where one is asked for.
+    /// As a document, if one is requested.
     Written,
-    /// As these words, whatever is asked for.
+    /// As this text, whatever is requested.
     Words(&'static str),
 }
 
@@ -69,7 +69,7 @@ impl Forward for Hop {
     }
 }
 
-/// A daemon that hands on to another, which answers what is kept.
+/// A daemon that forwards to another one, with a fixed answer.
 struct Pair {
     kept: Kept,
     way: Arc<Mutex<Way>>,
@@ -93,7 +93,7 @@ impl Pair {
         Pair { kept, way, near: Served::start_of(near, ListenerOptions::default(), limits) }
     }
 
-    /// Status and body of each way to ask for it.
+    /// Status and body for each form of request.
     fn forwarded(&self, way: Way, integers: &str) -> Vec<(u16, String)> {
         *self.way.lock().unwrap() = way;
         let member = |value: &str| {
@@ -182,7 +182,7 @@ fn words_that_are_no_document_end_where_they_end_and_stand_beside_nobody_elses()
     let head = pair.near.get("/api/v1/test.far").head;
     assert!(head.contains(&format!("content-length: {}", words.len())), "{head}");
     assert!(head.contains("x-content-type-options: nosniff"), "{head}");
-    // In a multicall its words are refused, and the others' answers are whole.
+    // In a multicall its text is refused, and the answers of the others are complete.
     assert!(told[2].1.starts_with("[{\"faultCode\":-32603,"), "{told:?}");
     assert!(told[2].1.ends_with("\"test.far\"]]]\n"), "{told:?}");
 }

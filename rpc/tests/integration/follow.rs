@@ -1,6 +1,7 @@
-//! Answers that are followed, over real sockets: one question of many, who is slow, who takes nothing, who may no longer.
+//! Streams over real sockets: one subscription for many clients, slow clients, clients that read nothing,
+//! revoked permissions.
 //!
-//! Followers speak HTTP/1.0, so that the events come as they are, but for one, which reads chunks.
+//! The clients speak HTTP/1.0, so that the events arrive unchanged, except one that reads chunks.
 
 #![allow(clippy::unwrap_used)] // a failure here is a failed test
 
@@ -22,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use wire::fault;
 
-/// What the methods of these tests do.
+/// State of the methods of these tests.
 #[derive(Default)]
 struct Inside {
     asked: AtomicU64,
@@ -30,7 +31,7 @@ struct Inside {
     is_refusing: AtomicBool,
 }
 
-/// A server whose one method answers how often it was asked, with so many bytes beside it.
+/// A server with one method, which answers how often it was called, with this many extra bytes.
 fn start(bytes: usize, options: ListenerOptions, limits: Limits) -> (Served, Arc<Inside>) {
     let inside = Arc::new(Inside::default());
     let own = Arc::clone(&inside);
@@ -56,7 +57,7 @@ fn start(bytes: usize, options: ListenerOptions, limits: Limits) -> (Served, Arc
     (Served::start_of(registry, options, limits), inside)
 }
 
-/// What came as one event.
+/// One received event.
 #[derive(Debug)]
 struct Event {
     kind: Option<String>,
@@ -96,7 +97,7 @@ impl Follower {
         follower
     }
 
-    /// Up to an empty line; nothing at the end.
+    /// Lines up to an empty line; empty at the end.
     fn lines(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         loop {
@@ -110,7 +111,7 @@ impl Follower {
         }
     }
 
-    /// None at the end.
+    /// `None` at the end.
     fn next(&mut self) -> Option<Event> {
         loop {
             let lines = self.lines();
@@ -165,7 +166,7 @@ fn the_same_question_of_many_is_asked_once() {
     let asked = inside.asked.load(Ordering::Relaxed);
     assert!(asked <= last + 2, "{asked} questions for {last} answers to 8 who follow");
     assert_eq!(served.counted().followers, 8);
-    // Another question is another's.
+    // Another subscription belongs to another client.
     let mut other = Follower::begin(&served, "limit=3&follow=0.1");
     assert_eq!(other.next().unwrap().number, 1);
     drop((all, other));
@@ -190,7 +191,7 @@ fn chunks_are_events_to_who_speaks_http_1_1() {
     assert!(told.contains("transfer-encoding: chunked\r\n") && told.contains("\r\nid: 1\ndata: {"), "{told}");
 }
 
-/// A connection of which the system keeps little at this end.
+/// A connection with a small kernel receive buffer.
 fn narrow(served: &Served) -> (TcpStream, usize) {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.set_recv_buffer_size(4 << 10).unwrap();
@@ -207,7 +208,7 @@ fn who_is_slow_gets_the_latest_and_never_more_than_the_bound_waits() {
     let mut slow = Follower::over(stream, "follow=0.1");
     let mut quick = Follower::begin(&served, "follow=0.1");
     assert_eq!(slow.next().unwrap().skipped(), 0);
-    // The slow one takes nothing while 40 answers come, 320 KiB.
+    // The slow client reads nothing while 40 answers are sent, 320 KiB.
     let before = inside.asked.load(Ordering::Relaxed);
     let mut at_pause = 0;
     while at_pause < before + 40 {
@@ -274,7 +275,7 @@ fn a_fault_that_does_not_pass_is_the_last_that_comes() {
     assert!(std::iter::from_fn(|| again.next()).any(|event| event.kind.is_none()));
 }
 
-/// Lets in everybody as `ana`, as long as it may.
+/// Admits every client as `ana`, until its permission is revoked.
 struct Gate(Arc<AtomicBool>);
 
 impl Permissions for Gate {
@@ -316,14 +317,14 @@ fn who_may_no_longer_is_told_so_and_cut_off() {
     };
     let (served, _) = start(9, options, follow(bounds));
     let mut often = Follower::begin(&served, "follow=0.1");
-    // This one would be sent nothing for a minute.
+    // This stream would be sent nothing for a minute.
     let mut seldom = Follower::begin(&served, "follow=60");
     assert!(often.next().is_some() && seldom.next().is_some());
     let third = served.get("/api/v1/test.tick?follow=1");
     assert_eq!((third.status, third.fault_code()), (503, Some(fault::BUSY)), "{third:?}");
     may.store(false, Ordering::Relaxed);
     for follower in [&mut often, &mut seldom] {
-        // Of one that goes on, so many are enough to see it.
+        // Enough events to see that a stream continues.
         let last = std::iter::from_fn(|| follower.next()).take(100).last().unwrap();
         assert_eq!(last.data["error"]["code"], fault::FORBIDDEN, "{last:?}");
     }

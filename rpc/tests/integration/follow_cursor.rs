@@ -1,5 +1,5 @@
-//! Following a method that takes a cursor, over real sockets: each follower gets each entry once, whenever it came and
-//! however slowly it reads.
+//! Streams of a method with a cursor, over real sockets: each client gets each entry once, whenever it starts
+//! and however slowly it reads.
 
 #![allow(clippy::unwrap_used)] // a failure here is a failed test
 
@@ -28,7 +28,7 @@ struct List {
 }
 
 impl List {
-    /// The numbers from `cursor` on, each with `beside` bytes.
+    /// The numbers from `cursor` on, each with `beside` extra bytes.
     fn page(&self, cursor: &str, is_last: bool, beside: usize) -> Result<Value, Fault> {
         if self.is_away.load(Ordering::Relaxed) {
             return Err(Fault::unavailable("it is away"));
@@ -82,7 +82,7 @@ impl Follower {
         }
     }
 
-    /// The next `count` entries, with faults passed over.
+    /// The next `count` entries, skipping faults.
     fn entries(&mut self, count: usize) -> Vec<u64> {
         let mut found = Vec::new();
         while found.len() < count {
@@ -112,9 +112,9 @@ fn each_entry_is_streamed_once_from_the_cursor_on() {
     for follower in [&mut all, &mut new, &mut last] {
         assert_eq!(follower.entries(2), [7, 8]);
     }
-    // Comes late, and gets all the same.
+    // Starts late, and gets all entries.
     assert_eq!(Follower::begin(&served, "follow=0.1").entries(9), up_to(9));
-    // A fault moves nothing.
+    // A fault does not move the cursor.
     list.is_away.store(true, Ordering::Relaxed);
     while all.next().get("error").is_none() {}
     list.len.store(12, Ordering::Relaxed);
@@ -129,7 +129,7 @@ fn a_slow_follower_misses_no_entry() {
     list.len.store(ENTRIES, Ordering::Relaxed);
     let mut slow = Follower::begin(&served, "follow=0.1");
     let mut found = slow.entries(3);
-    // What the socket's buffers do not hold is not asked for meanwhile.
+    // No more calls are made meanwhile than the socket's buffers hold.
     std::thread::sleep(Duration::from_secs(2));
     while found.len() < ENTRIES as usize {
         let data = slow.next();

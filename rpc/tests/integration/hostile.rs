@@ -1,8 +1,8 @@
 //! Hostile bodies against a running server: each gets a well-formed fault or HTTP error with a known code,
-//! none makes it panic, and a good call is answered after every batch.
+//! none causes a panic, and a valid call is answered after every batch.
 //!
-//! The bodies are made by hand in families and by changing valid requests under fixed seeds, so every run
-//! sends the same ones.
+//! The bodies are hand-written families and mutations of valid requests with fixed seeds, so every run sends
+//! the same ones.
 
 #![allow(clippy::unwrap_used)] // a failure here is a failed test
 
@@ -11,7 +11,7 @@ use rpc::codec::xmlrpc::parse_call;
 use rpc::limits::Limits;
 use wire::fault;
 
-/// A small generator (xorshift), so that a seed names its bodies for ever.
+/// A small generator (xorshift), so that a seed always gives the same bodies.
 struct Random(u64);
 
 impl Random {
@@ -45,7 +45,7 @@ fn valid() -> Vec<String> {
     ]
 }
 
-/// Changes a valid body once to three times.
+/// Mutate a valid body one to three times.
 fn mutate(random: &mut Random, valid: &[String]) -> Vec<u8> {
     const PIECES: &[&str] = &[
         "<value>",
@@ -103,7 +103,7 @@ fn in_value(inner: &str) -> String {
     echo(&format!("<value>{inner}</value>"))
 }
 
-/// A body and the code it must get.
+/// Bodies, each with the expected code.
 type Bodies = Vec<(Vec<u8>, i32)>;
 
 fn add(bodies: &mut Bodies, body: String, code: i32) {
@@ -159,7 +159,7 @@ fn sizes(bodies: &mut Bodies) {
     }
 }
 
-/// Texts that are not of their element's type.
+/// Texts that do not match their element's type.
 fn scalars(bodies: &mut Bodies) {
     for (element, texts) in [
         (
@@ -194,7 +194,7 @@ fn scalars(bodies: &mut Bodies) {
     }
 }
 
-/// Members given twice, and parameters no method takes.
+/// Duplicate members, and unknown parameters.
 fn parameters(bodies: &mut Bodies) {
     let member = |name: &str| format!("<member><name>{name}</name><value>1</value></member>");
     for name in ["a", "", "J\u{fc}rgen", "a b"] {
@@ -240,7 +240,7 @@ fn parameters(bodies: &mut Bodies) {
     add(bodies, call(&"m".repeat(100_000), ""), fault::METHOD_NOT_FOUND);
 }
 
-/// What is no call at all.
+/// Documents that are not a call.
 fn structure(bodies: &mut Bodies) {
     for structure in [
         "hello",
@@ -277,7 +277,7 @@ fn structure(bodies: &mut Bodies) {
     }
 }
 
-/// Characters XML forbids, and encodings it is not written in.
+/// Characters that XML forbids, and wrong encodings.
 fn characters(bodies: &mut Bodies) {
     let plain = plain();
     for character in ["\0", "\u{1}", "\u{b}", "\u{1f}", "\u{fffe}", "\u{ffff}", "&#1;", "&#xFFFE;", "&#31;"] {
@@ -288,7 +288,7 @@ fn characters(bodies: &mut Bodies) {
     }
 }
 
-/// Bytes that are no UTF-8.
+/// Bytes that are not UTF-8.
 fn encodings(bodies: &mut Bodies) {
     let plain = plain();
     let bytes: [&[u8]; 8] = [
@@ -311,7 +311,7 @@ fn encodings(bodies: &mut Bodies) {
     bodies.push((wide(u16::to_le_bytes), fault::ENCODING));
 }
 
-/// Families made by hand: each body with the code it must get.
+/// Hand-written families: each body with the expected code.
 fn families() -> Bodies {
     let mut bodies = Bodies::new();
     for family in [declarations_and_entities, sizes, scalars, parameters, structure, characters, encodings] {

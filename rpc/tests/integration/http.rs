@@ -1,4 +1,4 @@
-//! The server over real sockets: paths and methods, ambiguous requests, limits, deadlines, the end.
+//! The server over real sockets: paths and methods, ambiguous requests, limits, deadlines, shutdown.
 
 #![allow(clippy::unwrap_used)] // a failure here is a failed test
 
@@ -185,7 +185,7 @@ fn bodies_that_are_not_as_announced_are_refused() {
     assert_eq!(served.ask(chunked.as_bytes()).fault_code(), Some(fault::TOO_LARGE));
     for bad in ["5\r\nhelloXX", "5;a=b\r\nhello\r\n0\r\n\r\n", "0\r\nX: y\r\n\r\n"] {
         let head = "Host: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
-        // Answered by the method that reads it, and by one that does not.
+        // Answered by a method that reads the body, and by one that does not.
         for (line, expected) in [("POST /RPC2", "chunk"), ("GET /api/v1/test.echo", "limit")] {
             let before = served.counted();
             let answers = served.exchange(format!("{line} HTTP/1.1\r\n{head}{bad}").as_bytes());
@@ -198,7 +198,7 @@ fn bodies_that_are_not_as_announced_are_refused() {
     let zipped =
         "POST /RPC2 HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx";
     assert_eq!(served.ask(zipped.as_bytes()).fault_code(), Some(fault::TRANSPORT));
-    // The largest body that is allowed.
+    // The largest allowed body.
     let filler = "x".repeat((1 << 20) - echo("<value></value>").len());
     let largest = served.post("/RPC2", echo(&format!("<value>{filler}</value>")).as_bytes());
     assert_eq!((largest.status, largest.fault_code()), (200, None));
@@ -268,7 +268,7 @@ fn a_body_that_drips_does_not_renew_its_time() {
                 assert!(String::from_utf8_lossy(&answer[..count]).contains("-32004"), "a timeout fault");
                 return;
             }
-            // It came after the answer, which is lost with the connection then.
+            // It arrived after the answer, which is then lost with the connection.
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return,
             Err(error) => {
                 assert!(matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut))
@@ -343,7 +343,7 @@ fn a_panic_or_a_silent_method_costs_one_fault() {
 fn connections_without_a_request_in_progress_do_not_delay_the_end() {
     let mut served = Served::start(Limits { drain_time: Duration::from_secs(3600), ..Limits::default() });
     let mut idle = vec![served.connect(), served.connect(), served.connect()];
-    // One that never asked, one between two requests, and one whose answer no one has read yet.
+    // A client without a request, one between two requests, and one that has not read its answer yet.
     for stream in &mut idle[1..] {
         let body = call("test.echo", "");
         write!(

@@ -23,7 +23,7 @@ fn registry() -> Registry {
     registry
 }
 
-/// What the server at `path` answers.
+/// Query the server at `path`.
 fn ask(path: &Path) -> String {
     let mut stream = listener::connect(path).unwrap();
     stream.write_all(b"GET /api/v1/test.viewer HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
@@ -78,7 +78,7 @@ async fn what_a_dead_daemon_left_is_replaced_and_nothing_else_is() {
     std::fs::write(&path, "precious").unwrap();
     assert!(matches!(LocalListener::bind(&path), Err(Error::NoSocket(_))));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
-    // A link that another user laid leads to a socket that is not ours to remove.
+    // A symbolic link of another user leads to a socket that must not be removed.
     let (other, link) = (folder.path().join("other.sock"), folder.path().join("link.sock"));
     drop(std::os::unix::net::UnixListener::bind(&other).unwrap());
     std::os::unix::fs::symlink(&other, &link).unwrap();

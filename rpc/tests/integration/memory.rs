@@ -1,5 +1,7 @@
-//! What the worst bodies cost: no more than 4 times their own size in memory (or 2 MiB where they are
-//! small), and little time.
+//! Cost of the worst bodies: at most 4 times their own size in memory (or 2 MiB for small ones), and little
+//! time.
+//!
+//! One test per binary, because the allocator counts the whole process.
 #![allow(clippy::unwrap_used)] // a failure here is a failed test
 
 use allocation_counter::measure;
@@ -10,12 +12,12 @@ use std::time::{Duration, Instant};
 
 /// Small bodies may cost this much in all: 10,000 parts of some 60 bytes, in tables that grow by doubling.
 const SMALL_BYTES: usize = 2 << 20;
-/// For one body; a build without optimisation is some ten times slower.
+/// Time limit for one body; a build without optimization is some ten times slower.
 const TIME: Duration = Duration::from_millis(if cfg!(debug_assertions) { 500 } else { 50 });
-/// The shortest of so many runs counts, as a pause of the machine is not the reader's.
+/// The shortest of this many runs counts, because the machine may pause.
 const RUNS: usize = 5;
 
-/// The most memory that `run` held above what was held before, and its shortest time.
+/// The highest memory usage of `run` above the usage before, and its shortest time.
 #[allow(clippy::disallowed_methods)] // it measures time
 fn cost(run: impl Fn()) -> (usize, Duration) {
     let runs = (0..RUNS).map(|_| {

@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use wire::query::Account;
 
-/// A client waits no longer than this for anything; nothing in these tests needs as long.
+/// Timeout of a client; nothing in these tests needs as long.
 const CLIENT_TIME: Duration = Duration::from_secs(30);
 
 pub struct Served {
@@ -32,7 +32,7 @@ pub struct Served {
     pub runtime: Runtime,
 }
 
-/// An HTTP answer taken apart.
+/// A parsed HTTP answer.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -93,12 +93,12 @@ impl Served {
         Served::start_with(server::ListenerOptions::default(), registry(), limits)
     }
 
-    /// One of other methods, behind `options`.
+    /// A server of other methods, with `options`.
     pub fn start_of(registry: Registry, options: server::ListenerOptions, limits: Limits) -> Served {
         Served::start_with(options, registry, limits)
     }
 
-    /// One that lets in the requests that `authorizer` does.
+    /// A server with `authorizer`.
     pub fn start_behind(authorizer: Arc<dyn Authorizer>, limits: Limits) -> Served {
         let options =
             server::ListenerOptions { authorizer: Some(authorizer), ..server::ListenerOptions::default() };
@@ -125,7 +125,7 @@ impl Served {
         stream
     }
 
-    /// Sends bytes, says that no more will come, and reads to the end.
+    /// Send bytes, close the sending side, and read to the end.
     pub fn exchange(&self, request: &[u8]) -> Vec<u8> {
         let mut stream = self.connect();
         // A server that refuses early may close before all is sent.
@@ -152,7 +152,7 @@ impl Served {
         self.ask(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())
     }
 
-    /// A good call, by which a test sees that the server still works.
+    /// A valid call, which shows that the server still works.
     pub fn still_answers(&self) {
         let answer = self.post("/RPC2", call("test.echo", "").as_bytes());
         assert_eq!(answer.status, 200, "{answer:?}");
@@ -163,7 +163,7 @@ impl Served {
         self.statistics.snapshot()
     }
 
-    /// Waits until the counters are as `wanted`, as they will soon be.
+    /// Wait until the counters satisfy `wanted`.
     pub fn wait_until(&self, wanted: impl Fn(&Snapshot) -> bool) {
         let waited = self.runtime.block_on(async {
             let mut tick = tokio::time::interval(Duration::from_millis(1));
@@ -207,7 +207,7 @@ impl Answer {
         Answer { status: status.unwrap(), head: head.to_ascii_lowercase(), body: body.to_owned() }
     }
 
-    /// The code of the fault this is, in XML-RPC or JSON; none if the call succeeded.
+    /// The code of the fault in XML-RPC or JSON; `None` if the call succeeded.
     pub fn fault_code(&self) -> Option<i32> {
         if let Ok(fault) = dxr::FaultResponse::from_xml(&self.body) {
             return Some(fault.fault.code());

@@ -1,8 +1,9 @@
-//! Requests that two readers may end at different places, by which one is smuggled past a proxy between them.
+//! Request smuggling: requests that two parsers may end at different positions, so that one passes a proxy
+//! unseen.
 //!
-//! Rule: each is to be answered 400 and its connection closed, whatever follows it. Included by the tests of what
-//! serves HTTP here: a daemon's own listener, and a proxy's door.
-//! Not here: bodies that are hostile by what they say (`hostile`).
+//! Rule: each must be answered by 400 and its connection closed, whatever follows it. Included by the tests
+//! of every HTTP listener: a daemon's own, and a proxy's.
+//! Not here: bodies with hostile content (`hostile`).
 #![allow(dead_code, unreachable_pub)] // each uses a part of it
 
 fn post(path: &str, headers: &str, body: &str) -> String {
@@ -13,7 +14,7 @@ fn chunked(body: &str) -> String {
     format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len())
 }
 
-/// All of them, each with `body` for `path`.
+/// All such requests, each with `body` for `path`.
 pub fn requests(path: &str, body: &str) -> Vec<String> {
     let length = body.len();
     let chunked = chunked(body);
@@ -39,7 +40,7 @@ pub fn requests(path: &str, body: &str) -> Vec<String> {
     ]
 }
 
-/// One that has a single end, and is answered.
+/// A request with an unambiguous end, which is answered.
 pub fn control(path: &str, body: &str) -> String {
     post(path, "Transfer-Encoding: chunked\r\n", &chunked(body))
 }

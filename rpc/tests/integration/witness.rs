@@ -1,5 +1,5 @@
-//! Other people's XML-RPC as witnesses: the `xmlrpc` client crate asks the running server, and what `dxr`
-//! writes and reads means the same to us.
+//! Interoperability with other XML-RPC implementations: the `xmlrpc` client crate queries the running server,
+//! and `dxr` writes and reads the same values.
 
 #![allow(clippy::unwrap_used)] // a failure here is a failed test
 
@@ -16,7 +16,7 @@ use std::error::Error;
 use std::io::{Cursor, Write};
 use xmlrpc::{Request, Transport};
 
-/// The transport of the `xmlrpc` crate over our own socket.
+/// Transport of the `xmlrpc` crate over a socket of the tests.
 struct Socket<'a>(&'a Served);
 
 impl Transport for Socket<'_> {
@@ -70,7 +70,8 @@ fn the_xmlrpc_crate_reads_faults_multicalls_and_introspection() {
     assert_eq!(capabilities["xmlrpc"]["specVersion"], 1.into());
 }
 
-/// Values that both dxr and we can hold: no times, no blank names, numbers finite, unsigned numbers within `i64`.
+/// Values that both dxr and visperf support: no times, no blank names, numbers finite, unsigned numbers
+/// within `i64`.
 fn values() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Nil),
@@ -125,7 +126,7 @@ proptest! {
 
     #[test]
     fn what_dxr_writes_we_read(value in values()) {
-        // dxr leaves carriage returns bare, which every XML reader takes for line feeds.
+        // dxr does not escape carriage returns, which every XML parser turns into line feeds.
         let request = dxr::MethodCall { name: "a.b".into(), params: vec![to_dxr(&value)] }.to_xml().unwrap();
         prop_assume!(!request.contains('\r'));
         let read = parse_call(request.as_bytes(), &Limits::default()).unwrap();

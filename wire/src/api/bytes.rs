@@ -1,4 +1,4 @@
-//! Bytes, as the query interface has them.
+//! Byte strings in parameters and answers.
 //!
 //! Pure. Not here: bytes within the messages of daemons ([`crate::bytes`]).
 
@@ -39,7 +39,7 @@ impl<'de> Deserialize<'de> for Bytes {
                 BASE64.decode(text.as_bytes()).map(Bytes).map_err(E::custom)
             }
         }
-        // Of the forms of the query interface each says itself whether it has bytes.
+        // Each form of the query interface has its own type for bytes.
         deserializer.deserialize_any(Read)
     }
 }

@@ -1,6 +1,8 @@
-//! Methods about subscriptions: `sensor.channels`, `sensor.subscribe`, `sensor.alter`, `sensor.unsubscribe`, `sensor.subscriptions`.
+//! Methods about subscriptions: `sensor.channels`, `sensor.subscribe`, `sensor.alter`, `sensor.unsubscribe`,
+//! `sensor.subscriptions`.
 //!
-//! Pure. Not here: what a subscription is to be (`settings`), its entries (`entries`), how sensors evaluate one ([`crate::channel`]).
+//! Pure. Not here: the settings of a subscription (`settings`), its entries (`entries`), its evaluation
+//! ([`crate::channel`]).
 
 pub use super::settings::{BudgetSettings, Selection, Settings};
 use super::{Effect, Renamed, Request, Subject};

@@ -1,6 +1,6 @@
-//! The method that orders a process: `sensor.control`.
+//! Method that signals or renices a process: `sensor.control`.
 //!
-//! Pure. Not here: orders and how they are signed ([`crate::control`]).
+//! Pure. Not here: the signed command ([`crate::control`]).
 
 use super::{Effect, Request, Subject};
 use schemars::JsonSchema;

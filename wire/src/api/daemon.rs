@@ -1,6 +1,6 @@
 //! Methods that every daemon has: `daemon.info`.
 //!
-//! Pure. Not here: what a daemon finds wrong with itself (the daemons).
+//! Pure. Not here: the health checks of a daemon (the daemons).
 
 use super::{Effect, Named, Renamed, Request, Subject, UnixTime};
 use schemars::JsonSchema;

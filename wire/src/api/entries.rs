@@ -1,6 +1,6 @@
-//! Methods about what comes of a subscription: `sensor.take`.
+//! Method that returns the entries of a subscription: `sensor.take`.
 //!
-//! Pure. Not here: subscriptions (`channels`), entries as sensors have them ([`crate::channel::stream`]).
+//! Pure. Not here: subscriptions (`channels`), entries in the sensor ([`crate::channel::stream`]).
 
 use super::calls::Call;
 use super::events::Event;
@@ -228,7 +228,7 @@ impl Entry {
     #[must_use]
     pub fn of(entry: stream::Entry, booted: Time) -> Entry {
         let stream::Entry { number, revision, at_ns, body } = entry;
-        // What had to make room has no one time.
+        // Dropped entries have no single time.
         let time = (at_ns > 0).then(|| UnixTime(booted.plus(Duration::from_nanos(at_ns))));
         Entry { number, revision, time, ..Entry::of_body(body, booted) }
     }

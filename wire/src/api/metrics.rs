@@ -251,7 +251,7 @@ impl<'de> Deserialize<'de> for Value {
                 Ok(Value(Number::Real(real)))
             }
 
-            // Numbers that JSON has not, and whole ones where `big_integers` is `text`.
+            // Numbers that JSON cannot represent, and whole numbers where `big_integers` is `text`.
             fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
                 let whole = text.parse().map(Number::Whole);
                 let number = whole.or_else(|_| text.parse().map(Number::Real));

@@ -1,6 +1,6 @@
-//! A moment, and a length of time, as the query interface has them.
+//! Times and durations in parameters and answers.
 //!
-//! Pure. Not here: reading them from RFC 3339, or from a number with its unit (`rpc`).
+//! Pure. Not here: parsing RFC 3339, or a number with its unit (`rpc`).
 
 use crate::time::Time;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

@@ -1,6 +1,7 @@
 //! Named values in order: labels of a metric, attributes of an event.
 //!
-//! Pure. Rule: an answer has them as a structure. A schema says so by `#[schemars(with = "BTreeMap<String, …>")]`.
+//! Pure. Rule: in an answer they are a structure. The schema declares that by
+//! `#[schemars(with = "BTreeMap<String, …>")]`.
 
 use compact_str::CompactString;
 use serde::de::{Error as _, MapAccess, Visitor};

@@ -1,6 +1,6 @@
-//! A value, or several.
+//! A parameter that is a single value or a list.
 //!
-//! Pure. Rule: one is written as itself, as the version before takes no list of it.
+//! Pure. Rule: a single value is written as itself, because the previous version does not accept a list here.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -58,7 +58,8 @@ impl<T: JsonSchema> JsonSchema for OneOrMore<T> {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        // The list first: what describes parameters by it takes one as a list of one.
+        // The list first: the description of parameters by this schema is then a list that also accepts one
+        // value.
         let (list, one) = (generator.subschema_for::<Vec<T>>(), generator.subschema_for::<T>());
         json_schema!({ "anyOf": [list, one] })
     }

@@ -1,6 +1,7 @@
-//! Methods about processes in the past: `sensor.call_processes`, `sensor.past_processes`; samples as they and recordings have them.
+//! Methods about past processes: `sensor.call_processes`, `sensor.past_processes`; and the samples in their
+//! answers and in those about recordings.
 //!
-//! Pure. Not here: processes as they are now ([`super::processes`]), recordings ([`super::recordings`]).
+//! Pure. Not here: present processes ([`super::processes`]), recordings ([`super::recordings`]).
 
 use super::calls::Call;
 use super::processes::Process;

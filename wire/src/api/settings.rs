@@ -1,6 +1,6 @@
-//! What a subscription is to be: what it selects, how often, what passes, what it may cost.
+//! Settings of a subscription: selection, rate, filter, limits.
 //!
-//! Pure. Not here: the methods that take it (`channels`), how sensors evaluate it ([`crate::channel`]).
+//! Pure. Not here: the methods with these parameters (`channels`), the evaluation ([`crate::channel`]).
 
 use super::OneOrMore;
 use crate::channel::{self, BYTES_MAX, CPU_MAX_MS, Kind, QUEUE_MAX_BYTES, QUEUE_MIN_BYTES};
@@ -106,7 +106,7 @@ impl Selection {
     #[must_use]
     pub fn of_kind(&self, kind: Kind, uid: Option<u32>) -> channel::Selection {
         let mut outcomes = self.outcome.0.clone();
-        // Each once, in one order: who wants the same has the same selection.
+        // Sorted and without duplicates, so that equal requests give equal selections.
         outcomes.sort_unstable_by_key(|outcome| outcome.as_str());
         outcomes.dedup();
         channel::Selection {

@@ -1,4 +1,5 @@
-//! Sweeps of processes arrive as they were sent, whatever happens to the processes, and bytes that are no sweep are refused.
+//! Sweeps of processes are decoded as they were encoded, whatever happens to the processes, and bytes that
+//! are not a sweep are refused.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -15,7 +16,7 @@ enum Step {
     IsAnother(Process),
 }
 
-/// A counter at any size; the largest number of all stands for none.
+/// A counter of any size; the largest number represents an unknown value.
 fn counter() -> impl Strategy<Value = u64> {
     prop_oneof![0..300_u64, any::<u64>().prop_map(|number| number.min(u64::MAX - 1))]
 }
@@ -71,7 +72,7 @@ fn apply(rows: &mut [Option<Process>], steps: Vec<Step>) {
     }
 }
 
-/// The occupied places, without what follows the last of them.
+/// The occupied places, without the free ones at the end.
 fn occupied(rows: &[Option<Process>]) -> Vec<(usize, &Process)> {
     rows.iter().enumerate().filter_map(|(place, row)| Some((place, row.as_ref()?))).collect()
 }
@@ -132,7 +133,7 @@ proptest! {
         let mut frame = Vec::new();
         Encoder::default().whole(Sweep::default(), &[None, Some(row)], &mut frame);
         let cut = cut.index(frame.len());
-        // Between two processes a cut cannot be seen; there is one, and it is not cut off whole.
+        // A cut at the boundary of a process cannot be detected; 5 is the one before the only process.
         prop_assume!(cut != 5);
         prop_assert!(Decoder::default().read(&frame[..cut]).is_err());
     }

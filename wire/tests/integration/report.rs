@@ -1,5 +1,5 @@
-//! Sweeps and frames of `/visperf/report/1`: whatever is written is read, to the bit; whatever else comes
-//! is refused and never believed.
+//! Sweeps and frames of `/visperf/report/1`: everything encoded is decoded exactly, and anything else is
+//! refused.
 
 use proptest::prelude::*;
 use wire::report::sweep::{Decoder, Encoder, Error, Form};
@@ -28,7 +28,7 @@ fn number() -> impl Strategy<Value = Number> {
     ]
 }
 
-/// Sweeps in which many values stay, some step evenly and some are anything.
+/// Sweeps in which many values stay, some change by even steps and some are arbitrary.
 fn sweeps() -> impl Strategy<Value = Vec<(i64, Vec<Number>)>> {
     (1..40usize).prop_flat_map(|columns| {
         let change = prop_oneof![

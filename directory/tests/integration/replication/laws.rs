@@ -1,4 +1,5 @@
-//! What holds at every moment of every history, and what holds once all faults have ended.
+//! Laws of replication: what holds at every moment of every history, and what holds once all faults have
+//! ended.
 
 use crate::replication::statements::domain;
 use crate::replication::world::DOMAINS;
@@ -11,27 +12,27 @@ use wire::time::Moment;
 
 type Of<T> = BTreeMap<DomainName, T>;
 
-/// The longest that a message to a directory takes that is not lost.
+/// Longest delay of a message to a directory that is not lost.
 const ON_THE_WAY: Duration = Duration::from_millis(3500);
 
-/// The longest pause that a directory does not notice.
+/// Longest pause that a directory does not notice.
 const UNNOTICED: Duration = Duration::from_secs(2);
 
-/// What really happened, and what was broken.
+/// The true history, and the violations found.
 pub(crate) struct Laws {
-    /// When a representative said a number.
+    /// When a representative stated a number.
     said: BTreeMap<(DomainName, Number), Duration>,
-    /// When a directory last took a number from its representative itself.
+    /// When a directory last accepted a number from its representative itself.
     accepted: BTreeMap<(DomainName, Number), Duration>,
-    /// Leaves that each directory knows of and has not forgotten by a crash.
+    /// Leaves that each directory knows and has not lost by a crash.
     left: Vec<Of<Number>>,
-    /// Leaves that were ever made.
+    /// All leaves ever made.
     leaves: Of<Vec<Number>>,
-    /// The highest number each directory has answered, since it started and outside leaves.
+    /// The highest number that each directory has answered since its start, outside leaves.
     told: Vec<Of<Number>>,
-    /// What each had when it started.
+    /// Numbers that each directory had at its start.
     restored: Vec<Of<Number>>,
-    /// Of each domain the highest that any directory held when all healed.
+    /// For each domain, the highest number in any directory when all faults ended.
     highest: Of<Number>,
     healed_at: Duration,
     pub(crate) broken: Vec<String>,
@@ -73,7 +74,7 @@ impl Laws {
         *left = number.max(*left);
     }
 
-    /// A crash may cost it what the snapshot did not yet hold.
+    /// A crash may lose what the snapshot did not contain yet.
     pub(crate) fn forgot(&mut self, at: usize) {
         self.left[at].clear();
         self.told[at].clear();
@@ -100,7 +101,7 @@ impl Laws {
         }
     }
 
-    /// What must hold of one directory now.
+    /// Check one directory now.
     pub(crate) fn look(&mut self, at: usize, registry: &Registry, local: Moment, now: Duration) {
         for held in registry.domains(local) {
             let (domain, number) = (&held.record.domain, held.opened.number());
@@ -129,7 +130,7 @@ impl Laws {
             }
             let partial_above = held.partial.iter().any(|part| part.opened.number() >= number);
             if partial_above || self.told[at].get(domain).is_some_and(|told| *told > number) {
-                // Unless what was answered before has left.
+                // Unless the number answered before has left.
                 let leaves = self.leaves.get(domain).map_or(&[][..], Vec::as_slice);
                 let told = self.told[at].get(domain).copied();
                 let ended = told.is_some_and(|told| leaves.iter().any(|leave| *leave >= told));
@@ -143,7 +144,7 @@ impl Laws {
         }
     }
 
-    /// What must hold of all of them some time after all faults ended.
+    /// Check all directories some time after all faults ended.
     pub(crate) fn look_at_all(&mut self, directories: &[(&Registry, Moment)]) {
         let (first, now) = directories[0];
         for (at, (other, local)) in directories.iter().enumerate() {
@@ -179,8 +180,8 @@ impl Laws {
     }
 }
 
-/// What a directory holds, but for statements below the first that were not stated again since all healed: those
-/// are about to end, earlier where they were fetched, and at once where a snapshot was all that held them.
+/// What a directory stores, except statements below the first that were not stated again since the faults
+/// ended: those end soon, earlier where they were fetched, and at once where only a snapshot contained them.
 fn lasting(laws: &Laws, registry: &Registry) -> Vec<(Option<Number>, Vec<Number>)> {
     let of_domain = |domain: DomainName| {
         let detail = registry.detail(&domain);

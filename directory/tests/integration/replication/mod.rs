@@ -1,7 +1,7 @@
-//! Directories replicate under every fault that the simulated network knows, seed by seed.
+//! Replication of directories under every fault of the simulated network, seed by seed.
 //!
-//! `VISPERF_SEEDS` says how many histories (default 200), `VISPERF_SEED` runs one. Each law also
-//! has a control: with its mechanism switched off some history breaks it.
+//! `VISPERF_SEEDS` is the number of histories (default 200), `VISPERF_SEED` runs one. Each law also has a
+//! control: with its mechanism switched off, some history violates it.
 
 mod laws;
 mod statements;
@@ -13,7 +13,7 @@ use world::{Off, World};
 
 const FAULTS: Duration = Duration::from_secs(70);
 const HEALED_WITHIN: Duration = Duration::from_secs(10);
-/// What a message still on its way when representatives fall silent may take, to be announced and fetched.
+/// Time for a message in transit when the representatives stop, to be announced and fetched.
 const IN_FLIGHT: Duration = Duration::from_secs(1);
 
 fn seeds() -> std::ops::Range<u64> {
@@ -24,7 +24,7 @@ fn seeds() -> std::ops::Range<u64> {
     }
 }
 
-/// What a history broke.
+/// Run a history. Returns the violated laws.
 fn history(seed: u64, off: Off) -> Vec<String> {
     let mut world = World::new(seed, off);
     world.run(FAULTS);
@@ -51,7 +51,7 @@ fn every_history_keeps_the_laws() {
     }
 }
 
-/// With `off` switched off, some of the first histories break the law of that name.
+/// With `off` switched off, some of the first histories violate the law of that name.
 fn control(off: Off, expected: &str) {
     let found = (0..100).find(|&seed| history(seed, off).iter().any(|broken| broken.starts_with(expected)));
     assert!(found.is_some(), "without {off:?} nothing was broken; the test cannot fail");

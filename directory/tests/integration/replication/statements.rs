@@ -1,4 +1,5 @@
-//! Statements, leaves and lists for simulated representatives: not signed, as the core does not check.
+//! Statements, leaves and revocation lists of simulated representatives: not signed, because the core does
+//! not verify signatures.
 
 use directory::opened::{Opened, OpenedLeave};
 use std::sync::Arc;

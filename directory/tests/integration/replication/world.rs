@@ -1,7 +1,7 @@
-//! A grid of directories and representatives on a virtual clock: messages are delayed, lost and cut off,
-//! directories pause, crash and come back from an older snapshot, domains split, fail over and leave.
+//! Simulation of directories and representatives on a virtual clock: messages are delayed, lost and cut off,
+//! directories pause, crash and restart from an older snapshot, domains split, fail over and leave.
 //!
-//! Everything follows from the seed. Here is how messages travel and machines take them; what is checked is in
+//! The seed determines everything. This file moves the messages and runs the machines; the checks are in
 //! `laws`.
 
 mod faults;
@@ -23,19 +23,19 @@ use wire::id::PeerKey;
 use wire::replication::{ReplicaAnswer, ReplicaQuestion};
 use wire::time::Moment;
 
-/// What is switched off to see the laws fail.
+/// Mechanism that is switched off to see the laws fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Off {
     Nothing,
-    /// Directories hand on a whole lease instead of what is left.
+    /// Directories replicate the full duration of a lease instead of the remaining time.
     Remaining,
-    /// No one forwards leaves.
+    /// Leaves are not replicated.
     Leaves,
-    /// No digests: only hints.
+    /// No digests, only hints.
     Digests,
-    /// A directory does not take over higher terms from others.
+    /// A directory does not accept higher terms from others.
     HigherTerms,
-    /// What a snapshot held is live again.
+    /// Records from a snapshot are live again.
     LastSeen,
 }
 
@@ -59,7 +59,7 @@ enum Event {
         to: usize,
         said: Said,
     },
-    /// A representative's renewal.
+    /// A renewal of a representative.
     Renew {
         of: usize,
         life: u32,
@@ -84,7 +84,7 @@ enum Said {
 
 pub(crate) struct Machine {
     pub(crate) replicas: Replicas,
-    /// Its clock is so far ahead of the true one.
+    /// Offset of its clock to the true time.
     ahead: Duration,
     pub(crate) up: bool,
     paused: bool,
@@ -92,7 +92,7 @@ pub(crate) struct Machine {
     life: u32,
     disk: Vec<Kept>,
     disk_at: Duration,
-    /// Which side of a cut it is on.
+    /// Side of a network partition.
     side: bool,
 }
 
@@ -163,7 +163,7 @@ impl World {
         world
     }
 
-    /// Let events happen until `until`; the laws are looked at after each.
+    /// Process events until `until`; the laws are checked after each.
     pub(crate) fn run(&mut self, until: Duration) {
         loop {
             let queued = self.queue.peek().map(|Reverse((at, _))| *at);
@@ -222,7 +222,7 @@ impl World {
         }
     }
 
-    /// How long a message takes; some are lost, some wait for a sick network.
+    /// Delay of a message; some are lost, some are delayed by a faulty network.
     fn delay(&mut self) -> Option<u64> {
         if self.calm {
             return Some(1 + self.dice.below(80));
@@ -272,7 +272,7 @@ impl World {
                 self.send(to, from, Event::Answer { from: to, to: from, id, life, answer });
             }
             Event::Answer { from, to, id, life, answer } => {
-                // No one waits for an answer to a question of an earlier life.
+                // No process waits for an answer to a question before its restart.
                 if self.machines[to].life == life {
                     let now = self.local(to);
                     self.machines[to].replicas.handle_answer(key(from), id, answer, now);

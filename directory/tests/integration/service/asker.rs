@@ -98,7 +98,7 @@ async fn what_a_directory_tells_that_nobody_signed_is_not_believed() {
     let [one] = directories(&[&root, &other]);
     let directory = one.start(&[&one]);
     let (member, thief) = (root.representative(), root.representative());
-    // The table trusts what fills it; this one is filled by a liar.
+    // The table trusts its input; a malicious directory fills this one.
     let mut forged = member.statement(1, 1);
     forged.chain = thief.statement(1, 1).chain;
     take(&directory.table, &member, forged);

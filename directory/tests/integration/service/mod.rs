@@ -1,4 +1,4 @@
-//! Directories on loopback: what is stated to one is known at all, and what may not be stated is known nowhere.
+//! Directories on loopback: a statement to one is replicated to all, and a refused one to none.
 
 mod asker;
 mod registrar;
@@ -11,12 +11,12 @@ use rig::{Client, Root, Running, directories, domain, until};
 use std::time::Duration;
 use wire::replication::{Answer, Number, Question, ReplicaQuestion, Resolved, Stated};
 
-/// How long a statement may take to reach every directory.
+/// Time limit for a statement to reach every directory.
 const EVERYWHERE_WITHIN: Duration = Duration::from_secs(1);
 
-/// How often that is measured where a busy machine disturbed it.
+/// Number of measurements if a busy machine disturbs one.
 const TRIES: u64 = 5;
-/// Longer than a directory wants between two statements of one.
+/// Longer than the minimum interval between two statements of one domain.
 const BETWEEN_STATEMENTS: Duration = Duration::from_millis(600);
 
 fn number_of(resolved: &Resolved) -> u64 {
@@ -127,10 +127,10 @@ async fn what_one_may_not_say_is_refused_and_nothing_is_learnt() {
         assert!(matches!(&stated, Stated::Refused(reason) if reason.contains(expected)), "{stated:?}");
         assert!(running.table.domains().is_empty(), "{expected}");
     };
-    // Rightly signed, brought by another: of its own domain, and of another.
+    // Correctly signed, but sent by another peer: of its own domain, and of another.
     check(near.state(second.statement(1, 1)).await, "from its signer alone");
     check(near.state(neighbour.statement(1, 1)).await, "from its signer alone");
-    // Signed by another than the chain says.
+    // Signed by another key than the chain's.
     let mut forged = member.statement(1, 1);
     forged.record = second.statement(1, 1).record;
     check(near.state(forged).await, "certificate");
@@ -197,13 +197,13 @@ async fn the_gate_follows_the_list_of_admitted_domains() {
     let gone = root.representative();
     let reason = gone.start(&one).await.unwelcome().await;
     assert!(reason.contains('A'), "{reason}");
-    // Connected peers are closed too.
+    // Existing connections are closed, too.
     one.admit(&[&root]);
     until("the domain to be forgotten", || !running.knows("B")).await;
     let told = client.ask(&Question::State(Box::new(newcomer.statement(1, 2)))).await;
     assert!(matches!(told, Err(_) | Ok(Answer::Stated(Stated::Refused(_)))), "{told:?}");
     let resolve = Question::Resolve(domain("B"));
-    // The gate follows a moment after the table.
+    // The gatekeeper follows shortly after the table.
     while client.ask(&resolve).await.is_ok() {}
     client = gone.start(&one).await.ready().await;
     assert_eq!(client.resolve("B").await, Resolved::NotYet);

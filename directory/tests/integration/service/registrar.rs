@@ -1,4 +1,4 @@
-//! A real representative states its record to real directories, and lists of denied find their way.
+//! A real representative registers with real directories, and revocation lists are distributed.
 
 use crate::service::rig::{Root, Running, directories, domain, until};
 use crate::service::sensors::Sensor;
@@ -18,7 +18,7 @@ fn held(directory: &Running) -> Option<Record> {
 async fn a_representative_states_its_record_to_all_directories_again_and_again() {
     let root = Root::new("A");
     let [one, two] = directories(&[&root]);
-    // Alone, so that each hears it from the representative itself.
+    // Separate, so that each receives it from the representative itself.
     let running = [one.start(&[&one]), two.start(&[&two])];
     let member = root.representative();
     let sensor = Sensor::start(&member, &[&one, &two], None);
@@ -32,7 +32,7 @@ async fn a_representative_states_its_record_to_all_directories_again_and_again()
     );
     assert_eq!(reach.addresses, [sensor.address.into()]);
     assert_eq!(record.term, sensor.members.view().borrow().state.term.0);
-    // Once of five times, as the machine may stand still.
+    // Once in five attempts, because the machine may pause.
     let (mut took, mut sequence) = (Duration::MAX, record.sequence);
     for _ in 0..5 {
         let higher = |one: &Running| held(one).is_some_and(|held| held.sequence > sequence);
@@ -43,7 +43,7 @@ async fn a_representative_states_its_record_to_all_directories_again_and_again()
         sequence = held(&running[0]).map_or(sequence, |held| held.sequence);
     }
     assert!(took.as_secs() < 8, "{took:?}");
-    // A directory that starts late is notified as soon as it is there.
+    // A directory that starts late is notified as soon as it is reachable.
     let [_, second] = running;
     second.kill().await;
     let second = two.start(&[&two]);
@@ -78,7 +78,7 @@ async fn a_second_sensor_states_nothing_and_the_next_representative_takes_over()
         reach.is_some_and(|reach| reach.coverage == Coverage::Whole { hosts: 2 })
     })
     .await;
-    // It stands by once it knows who belongs to the domain.
+    // It becomes a standby once it knows the members of the domain.
     until("a standby", || following.members.view().borrow().state.role == Role::Standby).await;
     let leader = held(&running).and_then(|held| held.reach).expect("signed").peer;
     assert_eq!(leader, first.key.peer());

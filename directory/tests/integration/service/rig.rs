@@ -34,10 +34,11 @@ use wire::registration::{Coverage, Reach, Record, SensorType};
 use wire::replication::{Answer, Farewell, Leave, Question, Resolved, Stated};
 use wire::time::Time;
 
-/// Longer than anything takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
-/// Longest wait for what follows from who represents a domain: who lost the role does not stand again for a minute.
+/// Timeout of steps that depend on the representative: a sensor that lost the role is not a candidate for a
+/// minute.
 const AT_LAST: Duration = Duration::from_secs(90);
 
 pub(crate) static NEXT: AtomicU8 = AtomicU8::new(1);
@@ -54,7 +55,7 @@ pub(crate) fn domain(name: &str) -> DomainName {
     DomainName::try_from(name).expect("a name")
 }
 
-/// Looks again and again until it is so; how long that took.
+/// Poll until the condition is true. Returns how long that took.
 pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) -> Duration {
     let started = overlay::clock::now();
     let waiting = async {
@@ -66,7 +67,7 @@ pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) -> Duration {
     overlay::clock::now().since(started)
 }
 
-/// A domain's root, which signs its members' certificates itself.
+/// Root of a domain, which itself signs its members' certificates.
 pub(crate) struct Root {
     pub(crate) key: Key,
     pub(crate) name: DomainName,
@@ -112,7 +113,7 @@ impl Root {
     }
 }
 
-/// Who may connect.
+/// A daemon that may connect.
 pub(crate) struct Member {
     pub(crate) key: Key,
     pub(crate) chain: Option<Chain>,
@@ -168,7 +169,7 @@ impl Member {
     }
 }
 
-/// A daemon that asks a directory.
+/// A daemon that queries a directory.
 pub(crate) struct Client {
     pub(crate) net: net::Handle,
     directory: PeerKey,
@@ -177,13 +178,13 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Once it is welcome.
+    /// Wait until it is accepted.
     pub(crate) async fn ready(self) -> Client {
         until("a welcome", || self.net.is_ready(self.directory)).await;
         self
     }
 
-    /// What the directory said instead of a welcome.
+    /// The text with which the directory rejects it.
     pub(crate) async fn unwelcome(&mut self) -> String {
         let searching = async {
             loop {
@@ -216,7 +217,7 @@ impl Client {
     }
 }
 
-/// A directory that does not run, with what it keeps.
+/// A stopped directory with its stored state.
 pub(crate) struct Kept {
     pub(crate) key: Key,
     pub(crate) address: SocketAddr,
@@ -285,7 +286,7 @@ pub(crate) fn directories<const N: usize>(admitted: &[&Root]) -> [Kept; N] {
     })
 }
 
-/// A running directory; dropped, it dies.
+/// A running directory; dropping it kills it.
 pub(crate) struct Running {
     pub(crate) table: Handle,
     tasks: JoinSet<()>,
@@ -296,7 +297,7 @@ impl Running {
         self.table.resolve(&domain(name)).is_some()
     }
 
-    /// As SIGKILL.
+    /// Kill it as SIGKILL does.
     pub(crate) async fn kill(mut self) {
         self.tasks.shutdown().await;
     }

@@ -1,4 +1,5 @@
-//! A sensor of a domain with everything that talks to directories: election, registrar, lists of denied.
+//! A sensor of a domain with everything that communicates with directories: election, registrar, revocation
+//! lists.
 
 use crate::service::rig::{Kept, Member, NEXT, free_port};
 use overlay::contacts::Contacts;
@@ -26,7 +27,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wire::join;
 
-/// A running sensor; dropped, it dies.
+/// A running sensor; dropping it kills it.
 pub(crate) struct Sensor {
     pub(crate) gate: Arc<Gatekeeper>,
     pub(crate) members: DomainHandle,
@@ -39,7 +40,7 @@ pub(crate) struct Sensor {
 
 impl Sensor {
     pub(crate) fn start(member: &Member, directories: &[&Kept], seed: Option<&Sensor>) -> Sensor {
-        // Printed where a test fails; RUST_LOG chooses what.
+        // Printed if a test fails; RUST_LOG selects the level.
         let _ = tracing_subscriber::fmt()
             .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
             .with_test_writer()
@@ -107,12 +108,12 @@ impl Sensor {
         self.folder.path().join(name)
     }
 
-    /// Whether it is connected with every directory.
+    /// Whether it is connected to every directory.
     pub(crate) fn is_connected(&self) -> bool {
         self.directories.keys().into_iter().all(|key| self.net.is_ready(key))
     }
 
-    /// As SIGKILL.
+    /// Kill it as SIGKILL does.
     pub(crate) async fn kill(mut self) {
         self.tasks.shutdown().await;
     }

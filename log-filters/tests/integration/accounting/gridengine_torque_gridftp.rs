@@ -1,4 +1,4 @@
-//! Grid Engine's and Torque's accounting files, GridFTP's transfer logs: one record a line.
+//! Accounting files of Grid Engine and Torque, transfer logs of GridFTP: one record per line.
 
 use super::{Account, secs, text};
 use crate::collection::moment;
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wire::event::Outcome;
 use wire::time::Time;
 
-/// The last record of each job or task; records of tries that were not the last are no accounts.
+/// The last record of each job or task; records of earlier runs are skipped.
 pub(crate) fn gridengine(folder: &'static str) -> Vec<Account> {
     let mut accounts = Vec::new();
     for line in text(folder, "accounting").lines().filter(|line| !line.starts_with('#')) {
@@ -31,7 +31,7 @@ pub(crate) fn gridengine(folder: &'static str) -> Vec<Account> {
     accounts
 }
 
-/// The E records; a job that was deleted has a D record before.
+/// The E records; a deleted job has a D record before.
 pub(crate) fn torque(folder: &'static str) -> Vec<Account> {
     let text = text(folder, "accounting.20261120");
     let (mut accounts, mut deleted) = (BTreeMap::new(), BTreeSet::new());
@@ -69,7 +69,7 @@ fn compact(stamp: &str) -> Option<Time> {
     Some(moment(&format!("{date}T{}:{}:{}", part(8, 10), part(10, 12), &stamp[12..])))
 }
 
-/// The records of both servers; only transfers that ended well have one.
+/// The records of both servers; only successful transfers have one.
 pub(crate) fn gridftp(folder: &'static str) -> Vec<Account> {
     let account = |server: &str, line: &str| {
         let words: BTreeMap<&str, &str> = line.split(' ').filter_map(|word| word.split_once('=')).collect();

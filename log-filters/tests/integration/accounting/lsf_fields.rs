@@ -1,6 +1,6 @@
-//! The fields of a record of LSF.
+//! Parser of the fields of an LSF record.
 
-/// The fields of a record: by blanks, or within double quotes, where a doubled quote is one.
+/// Split a record at blanks; a field in double quotes may contain blanks, and a doubled quote is one quote.
 pub(crate) fn fields(line: &str) -> Vec<String> {
     let mut fields = Vec::new();
     let mut rest = line.trim();

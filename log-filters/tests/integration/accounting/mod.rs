@@ -1,9 +1,9 @@
-//! Measure calls against what a middleware accounts for: how many jobs have a call, how many calls have a job,
+//! Comparison of calls with a middleware's accounting: how many jobs have a call, how many calls have a job,
 //! and which fields agree.
 //!
-//! Rule: what is accounted for is read by other means than the filters'. A time agrees within [`NEAR_MICROS`],
-//! since accounting and daemons round to seconds; hosts agree as sets, without their domains, and an outcome only if it
-//! is the same.
+//! Rule: the accounting is parsed here independently of the filters. A time agrees within [`NEAR_MICROS`],
+//! because accounting and daemons round to seconds; hosts agree as sets, without their domains; an outcome
+//! must be equal.
 
 pub(crate) mod condor_arc_lsf;
 pub(crate) mod gridengine_torque_gridftp;
@@ -17,34 +17,34 @@ use wire::call::Call;
 use wire::event::Outcome;
 use wire::time::Time;
 
-/// How far two daemons' stamps of one moment may be apart.
+/// Tolerance between two daemons' stamps of one moment.
 const NEAR_MICROS: i64 = 1_000_000;
 
-/// A job, task or transfer as the middleware accounts for it.
+/// A job, task or transfer in the accounting.
 #[derive(Debug)]
 pub(crate) struct Account {
-    /// What the call of it is called, see [`Site::key`].
+    /// Key of its call, see [`Site::key`].
     pub(crate) key: String,
     pub(crate) started: Option<Time>,
     pub(crate) ended: Option<Time>,
-    /// None where the accounting does not print them.
+    /// `None` if the accounting does not print them.
     pub(crate) hosts: Option<BTreeSet<String>>,
     pub(crate) outcome: Outcome,
 }
 
 /// The logs of one run of a product, and its accounting.
 pub(crate) struct Site {
-    /// The folder in the collection.
+    /// Folder in the collection.
     pub(crate) folder: &'static str,
-    /// The files that are the accounting; all others are logs of daemons.
+    /// The accounting files; all others are logs of daemons.
     pub(crate) accounting: &'static [&'static str],
     pub(crate) accounts: fn(&'static str) -> Vec<Account>,
     pub(crate) key: fn(&Call) -> String,
-    /// Which calls the accounting must have: some account only for what ran.
+    /// Which calls the accounting must contain: some products account only for jobs that ran.
     pub(crate) is_accounted: fn(&Call, &[Call]) -> bool,
 }
 
-/// Which logs were read.
+/// Which logs are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Logs {
     Daemons,
@@ -52,7 +52,7 @@ pub(crate) enum Logs {
     All,
 }
 
-/// A row of the table: counts of jobs, of calls, of pairs, and of pairs that agree.
+/// Row of the table: numbers of jobs, of calls, of pairs, and of pairs that agree.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) folder: &'static str,
@@ -67,7 +67,7 @@ pub(crate) struct Row {
 }
 
 impl Site {
-    /// The calls of these logs against the accounts; none if there is no such log.
+    /// Compare the calls of these logs with the accounting; `None` if there is no such log.
     pub(crate) fn measure(&self, logs: Logs) -> Option<Row> {
         let files: Vec<PathBuf> = self.files().into_iter().filter(|file| self.is_of(file, logs)).collect();
         let read = |file: &PathBuf| collection::read(collection::registry(), file);
@@ -116,7 +116,8 @@ impl Site {
         }
     }
 
-    /// Accounts with the call of their key, each call once; of several of one key those nearest in time first.
+    /// Pairs of an account and the call with its key, each call once; with several of one key the nearest in
+    /// time first.
     fn pairs<'a>(&self, accounts: &'a [Account], calls: &'a [Call]) -> Vec<(&'a Account, &'a Call)> {
         let keys: Vec<String> = calls.iter().map(self.key).collect();
         let mut candidates: Vec<(i64, usize, usize)> = Vec::new();
@@ -138,7 +139,7 @@ impl Site {
     }
 }
 
-/// How far start and end of a call are from those accounted for, in microseconds.
+/// Distance of a call's start and end from the accounting, in microseconds.
 fn apart(account: &Account, call: &Call) -> i64 {
     let far = |one: Option<Time>, other: Option<Time>| match (one, other) {
         (Some(one), Some(other)) => (one.micros() - other.micros()).abs(),

@@ -5,7 +5,7 @@ use crate::collection::moment;
 use std::collections::BTreeMap;
 use wire::event::Outcome;
 
-/// `wn[01-02,04]` as its hosts; these clusters need no more.
+/// Expand `wn[01-02,04]` to its hosts, which is all that these clusters need.
 fn hosts(list: &str) -> Vec<String> {
     let Some((stem, ranges)) = list.strip_suffix(']').and_then(|list| list.split_once('[')) else {
         return vec![list.to_owned()];
@@ -19,7 +19,7 @@ fn hosts(list: &str) -> Vec<String> {
     ranges.split(',').flat_map(range).collect()
 }
 
-/// The numbers that array tasks have of their own, by the controller's log: `13` is `9_0`.
+/// The job numbers of array tasks, from the controller's log: `13` is `9_0`.
 fn task_names(folder: &str) -> BTreeMap<String, String> {
     let controller = text(folder, "slurmctld.log");
     let words = controller.split_ascii_whitespace();

@@ -1,4 +1,4 @@
-//! What goes wrong in the world, and what each mechanism that is switched off would have done.
+//! Faults of the simulation, and the effect of each mechanism that is switched off.
 
 use super::{Event, Off, World, fresh};
 use directory::opened::{Opened, OpenedItem};
@@ -8,7 +8,7 @@ use wire::replication::ReplicaAnswer;
 use wire::time::Moment;
 
 impl World {
-    /// No fault from now on, and all those there are end.
+    /// End all faults, and start no others.
     pub(crate) fn heal(&mut self) {
         self.calm = true;
         self.cut = false;
@@ -43,13 +43,13 @@ impl World {
                 self.after(away, Event::Resume { at: machine });
             }
             1..=3 => self.crash(machine),
-            // Fail-over: the representative falls silent, another takes a higher term.
+            // Fail-over: the representative stops, another one takes a higher term.
             4 => {
                 let domain = self.speakers[of].domain;
                 self.speakers[of].silent = true;
                 self.new_speaker(domain, (0..4).collect(), None);
             }
-            // A split: the old one goes on with some hosts, a new one has the others.
+            // A split: the old representative continues with some hosts, a new one has the others.
             5 => {
                 let domain = self.speakers[of].domain;
                 let side = self.one_in(2);
@@ -84,7 +84,7 @@ impl World {
             return;
         }
         let count = self.machines.len();
-        // Another boot: its clock started over.
+        // A reboot: its clock started again.
         self.machines[at].ahead = Duration::from_millis(self.dice.below(1_000_000));
         let now = self.local(at);
         let seed = self.dice.below(u64::MAX);
@@ -115,7 +115,7 @@ impl World {
         }
     }
 
-    /// What a directory without the mechanism would have answered.
+    /// The answer of a directory without the mechanism.
     pub(super) fn tampered(&self, answer: ReplicaAnswer<OpenedItem>) -> ReplicaAnswer<OpenedItem> {
         let ReplicaAnswer::Items { mut items, domains } = answer else { return answer };
         match self.off {

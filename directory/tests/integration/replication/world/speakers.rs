@@ -1,4 +1,4 @@
-//! The representatives of the world: each reports to directories what it covers, in terms that only rise.
+//! Representatives of the simulation: each reports its coverage to directories, in terms that only increase.
 
 use super::{Event, Said, World};
 use crate::replication::statements::{domain, host, leave, representative, statement};
@@ -10,14 +10,14 @@ pub(super) struct Speaker {
     pub(super) domain: usize,
     pub(super) number: Number,
     pub(super) hosts: Vec<usize>,
-    /// Which directories it reaches, of all.
+    /// Side of the partition whose directories it reaches; `None`: all.
     pub(super) side: Option<bool>,
     pub(super) life: u32,
     pub(super) silent: bool,
 }
 
 impl World {
-    /// Representatives say nothing more.
+    /// Representatives send nothing more.
     pub(crate) fn silence(&mut self) {
         self.speakers.iter_mut().for_each(|speaker| speaker.silent = true);
     }
@@ -52,7 +52,7 @@ impl World {
         self.after(wait, Event::Renew { of, life });
     }
 
-    /// To two directories that can be reached, sometimes twice.
+    /// Send to two reachable directories, sometimes twice.
     pub(super) fn say(&mut self, side: Option<bool>, said: &Said) {
         let reached: Vec<usize> = (0..self.machines.len())
             .filter(|&at| side.is_none_or(|side| self.machines[at].side == side))
