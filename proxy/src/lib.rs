@@ -6,10 +6,12 @@
 //! daemons inside, by web traffic ─▶ door ─▶ upgrade ─▶ overlay
 //! visitors over the overlay ─▶ visitors: authentication (challenge and response) ─▶ a visa, accepted by the hosts inside
 //! ```
-//! Decisions are pure (`account`, `grant`, `nonces`, `attempts`, `login`, `place`); `door` is the shell that has a clock.
+//! Decisions are pure (`account`, `grant`, `nonces`, `attempts`, `login`, `place`); `door` is the shell with
+//! a clock.
 //! Rule: a client that is not authenticated learns nothing: neither which accounts, nor which domains and
 //! hosts exist.
-//! Not here: HTTP itself (`rpc`), reaching a domain (`overlay` and the composing program), the hashes (`tunnel`).
+//! Not here: HTTP (`rpc`), reaching a domain (`overlay` and the composing program), hash functions
+//! (`tunnel`).
 
 pub mod access;
 pub mod account;

@@ -1,7 +1,7 @@
 //! Dispatcher: finds the method of a call, checks the parameters, and waits for the answer with a timeout.
 //!
-//! Invariant: a handler that panics or never ends costs its caller a fault and the daemon nothing else. Not
-//! here: parsing a call and writing its answer (`codec`).
+//! Invariant: a handler that panics or never ends costs its caller a fault and the daemon nothing else.
+//! Not here: parsing a call and writing its answer (`codec`).
 
 use super::openapi;
 use crate::codec::json;

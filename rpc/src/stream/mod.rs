@@ -111,7 +111,8 @@ impl Follows {
     /// Start a stream of `method`.
     ///
     /// # Errors
-    /// If the method cannot be streamed, the caller may not call it, the parameters are wrong, or a limit is reached.
+    /// If the method cannot be streamed, the caller may not call it, the parameters are wrong, or a limit is
+    /// reached.
     pub(crate) fn begin(
         self: &Arc<Self>,
         dispatcher: &Dispatcher,
