@@ -108,10 +108,10 @@ fn draw_until(app: &mut App, window: &mut Headless, woken: &Receiver<()>, id: &s
         let _ = woken.recv_timeout(Duration::from_millis(250));
         app.update(now(), 0.0);
         window.frames(app, 1);
-        if app.grid().call_named(id).is_some() {
+        if app.model().grid().call_named(id).is_some() {
             return Ok(());
         }
-        anyhow::ensure!(begun.elapsed() < PATIENCE, "{id} was not drawn: {}", app.told());
+        anyhow::ensure!(begun.elapsed() < PATIENCE, "{id} was not drawn: {}", app.to_json());
     }
 }
 

@@ -4,17 +4,15 @@
 //! Rule: the window never blocks; the channels are bounded, and a thread that is faster than the window waits
 //! for it. Layouts are computed by the sending thread.
 
-use crate::flock::past::{Kept, Lack};
+use crate::flock::past::{Kept, Lack, Span};
 use crate::flock::sweep::{HostName, Sweep};
 use crate::graphs::metric::Metric;
 use crate::grid::Grid;
 use crate::layout::{Layout, Moves, layout};
-use crate::live::kept::Span;
-use crate::live::served::ServedBy;
 use crate::sensors::health::Health;
 use crate::sensors::{At, Order};
-use crate::series::Series;
-use std::collections::BTreeMap;
+use crate::series::HostSeries;
+use crate::served::ServedBy;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
@@ -67,9 +65,6 @@ pub enum Status {
         what: String,
     },
 }
-
-/// Series of one host by name of the line, shared with the thread that stores them.
-pub type HostSeries = BTreeMap<String, Series>;
 
 /// An update of the window.
 #[derive(Clone, Debug)]

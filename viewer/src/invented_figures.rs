@@ -2,10 +2,10 @@
 //!
 //! Pure. Rule: the same host gives the same metrics.
 
-use crate::feed::HostSeries;
 use crate::flock::sweep::HostName;
 use crate::graphs::metric::Metric;
 use crate::invented::time_f;
+use crate::series::HostSeries;
 use overlay::dice::Dice;
 
 /// Length of the series and interval of its samples, in seconds.

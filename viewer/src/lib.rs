@@ -17,6 +17,7 @@ pub mod invented_figures;
 pub mod invented_flock;
 pub mod layout;
 pub mod live;
+pub mod model;
 pub mod options;
 pub mod picture;
 pub mod replay;
@@ -24,7 +25,9 @@ mod run;
 pub mod scene;
 pub mod sensors;
 pub mod series;
+pub mod served;
 pub mod timeline;
+pub mod window;
 
 pub use run::{Error, run};
 

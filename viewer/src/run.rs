@@ -2,16 +2,17 @@
 //!
 //! Not here: any of the parts.
 
+use crate::app::App;
 use crate::app::settings::{self, Look, Settings};
-use crate::app::{App, Source, window};
 use crate::feed::{self, Status, Update};
 use crate::live::ask::Client;
 use crate::live::via::Where;
+use crate::model::{Change, GraphsChange, Source, TimeChange};
 use crate::options::{Options, What};
 use crate::picture::headless::Headless;
 use crate::replay::{self, Plan, Reader};
 use crate::timeline::Mode;
-use crate::{clock, export, invented, live, picture};
+use crate::{clock, export, invented, live, picture, window};
 use std::path::Path;
 use std::time::Duration;
 use wire::time::Time;
@@ -73,7 +74,7 @@ pub fn run(options: &Options) -> Result<(), Error> {
     if options.screenshot.is_some() || options.tell || options.export.is_some() {
         return once(options, at);
     }
-    let file = settings::usual_file();
+    let file = settings::default_file();
     let (mut kept, told) = file.as_deref().map_or_else(Default::default, Settings::load);
     let before = kept.clone();
     told.iter().for_each(|text| crate::report(text));
@@ -93,7 +94,7 @@ fn followed(options: &Options, settings: Settings) -> Result<App, Error> {
             let (source, update, ..) = still(options)?;
             let mut app = app(source, None);
             app.take(now, update);
-            app.invent_flock();
+            app.generate_flock();
             app
         }
         What::Daemon(plan) => {
@@ -129,7 +130,7 @@ fn still(options: &Options) -> Result<(Source, Update, Status, Tells), Error> {
     let now = clock::now();
     Ok(match options.what() {
         What::Invented(domains, hosts) => {
-            (Source::Invented, Update::grid(invent(domains, hosts)), Status::Beginning, Tells::Nobody)
+            (Source::Synthetic, Update::grid(invent(domains, hosts)), Status::Beginning, Tells::Nobody)
         }
         What::File(file) => {
             let grid = export::grid_file::open(&file, now)?;
@@ -161,20 +162,20 @@ fn once(options: &Options, at: Option<Time>) -> Result<(), Error> {
     let mut app = App::new(source, None, settings, options.zone(), now);
     app.take(now, update);
     app.take(now, Update::Status(status));
-    app.invent_flock();
+    app.generate_flock();
     let (now, end) = match options.what() {
         What::Daemon(plan) => see(&mut app, options, &plan.map_err(Error::Usage)?, at)?,
-        What::Invented(..) | What::File(_) | What::Logs => (now, app.timeline().span().1),
+        What::Invented(..) | What::File(_) | What::Logs => (now, app.model().timeline().span().1),
     };
-    app.stop_at(at.unwrap_or(end));
+    app.apply(TimeChange::StopAt(at.unwrap_or(end)));
     tell_of_time(&app, at, options);
     set_up(&mut app, options, None)?;
-    if let Some(question) = app.question_of_choice() {
+    if let Some(question) = app.model().request_for_selected() {
         match tells {
-            Tells::Logs(reader) => app.show_answer(reader.answer(&question.call, now)),
+            Tells::Logs(reader) => app.show_served(reader.answer(&question.call, now)),
             Tells::Daemon(address) => {
                 let mut client = Client::within(address, ANSWER_WAIT);
-                app.show_answer(live::served::ask(&mut client, &question));
+                app.show_served(live::served::ask(&mut client, &question));
             }
             Tells::Nobody => {}
         }
@@ -184,11 +185,11 @@ fn once(options: &Options, at: Option<Time>) -> Result<(), Error> {
     }
     if let Some(file) = &options.export {
         app.update(now, 0.0);
-        export::write(&app, file)?;
+        export::write(&app.table(), app.model().grid(), file)?;
     }
     if options.tell {
         app.update(now, 0.0);
-        crate::print(&app.told().to_string()).map_err(Error::Told)?;
+        crate::print(&app.to_json().to_string()).map_err(Error::Told)?;
     }
     Ok(())
 }
@@ -196,7 +197,7 @@ fn once(options: &Options, at: Option<Time>) -> Result<(), Error> {
 /// Report that another time is shown than the requested one.
 fn tell_of_time(app: &App, at: Option<Time>, options: &Options) {
     let Some(at) = at else { return };
-    let shown = app.timeline().time();
+    let shown = app.model().timeline().time();
     if shown != at {
         let side = if at < shown { "before the first" } else { "after the last" };
         let shown = crate::app::text::moment(shown, &options.zone(), true);
@@ -227,23 +228,23 @@ fn see(app: &mut App, options: &Options, plan: &live::Plan, at: Option<Time>) ->
             set_up(app, options, None)?;
             App::watch_sensors
         }
-        _ => return Ok((clock::now(), app.timeline().span().1)),
+        _ => return Ok((clock::now(), app.model().timeline().span().1)),
     };
     look_on(app, watch, SEEN_FOR, |_| true);
     let is_flock = !options.shows_graphs() && !options.shows_sensors();
     // A selected call that has ended sets the shown time.
-    let of_choice = (app.timeline().mode() != Mode::Live).then(|| app.timeline().time());
+    let of_choice = (app.model().timeline().mode() != Mode::Live).then(|| app.model().timeline().time());
     if let (true, Some(at)) = (is_flock, at.or(of_choice)) {
-        app.stop_at(at);
+        app.apply(TimeChange::StopAt(at));
         look_on(app, watch, ASKED_FOR, |_| true);
-        look_on(app, watch, ANSWER_WAIT, App::awaits_past);
+        look_on(app, watch, ANSWER_WAIT, |app| app.model().flock().awaits_past());
         if let Some(why) = app.why_no_flock() {
             crate::report(&why);
         }
     }
     let now = clock::now();
     app.update(now, 0.0);
-    let delay = if is_flock { app.flock_delay() } else { Duration::ZERO };
+    let delay = if is_flock { app.model().flock().delay() } else { Duration::ZERO };
     Ok((now, of_choice.unwrap_or(now.minus(delay))))
 }
 
@@ -287,11 +288,11 @@ fn set_look(settings: &mut Settings, options: &Options) {
 /// Apply the options about the contents.
 fn set_up(app: &mut App, options: &Options, at: Option<Time>) -> Result<(), Error> {
     if let Some(at) = at {
-        app.stop_at(at);
+        app.apply(TimeChange::StopAt(at));
     }
     if let Some(words) = &options.search {
-        app.search(words);
-        if let Some(wrong) = app.wrong_words() {
+        app.apply(Change::Search(words.clone()));
+        if let Some(wrong) = app.model().filter().error() {
             return Err(Error::Usage(format!("--search: {wrong}")));
         }
     }
@@ -299,10 +300,10 @@ fn set_up(app: &mut App, options: &Options, at: Option<Time>) -> Result<(), Erro
         app.open_tab(tab);
     }
     if !options.metric.is_empty() {
-        app.settings.graphs.set_metrics(&options.metric);
+        app.apply(GraphsChange::SetMetrics(options.metric.clone()));
     }
     if let Some(name) = &options.select
-        && !app.is_selected(name)
+        && !app.model().is_selected(name)
         && !app.select_named(name)
     {
         return Err(Error::Usage(format!(

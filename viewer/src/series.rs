@@ -3,7 +3,7 @@
 //! Pure. Rule: of the samples that share a column of the graph the minimum and the maximum are drawn, in
 //! their order, so that no spike is lost at any width. Values that are not finite are refused and counted.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use wire::time::Time;
 
@@ -13,6 +13,9 @@ pub const SAMPLES_MAX: usize = 4_096;
 /// How long a sample counts as current, and the largest gap that a line bridges: with the maximum number of
 /// hosts each is queried every four seconds.
 pub const FRESH: Duration = Duration::from_secs(15);
+
+/// Series of one host by metric.
+pub type HostSeries = BTreeMap<String, Series>;
 
 /// Samples by time.
 #[derive(Clone, Debug, Default, PartialEq)]

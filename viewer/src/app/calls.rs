@@ -1,15 +1,16 @@
-//! The calls in rows, the latest first: all that are heard of until the time that is looked at and fit the search.
+//! Table of calls, the latest first: all that are known at the time that is shown and fit the search.
 //!
-//! Rule: only the rows that are seen are drawn.
+//! Rule: only the visible rows are drawn.
 
-use super::details::standing;
+use super::command::Commands;
+use super::details::state_of_call;
 use super::text::{count, elided, moment, span};
 use super::theme::{self, Colors, ROW_HEIGHT};
-use super::{App, Selection};
 use crate::grid::call::Call;
+use crate::model::{Change, Model, Selection};
 use egui::{Color32, FontId, Frame, Margin, Rect, RichText, ScrollArea, Sense, Stroke, Ui, pos2, vec2};
 
-/// A column: its name, its share of the width, and whether it is of figures.
+/// Columns: name, share of the width, and whether figures are in it.
 const COLUMNS: [(&str, f32, bool); 9] = [
     ("call", 0.13, false),
     ("name", 0.12, false),
@@ -21,62 +22,93 @@ const COLUMNS: [(&str, f32, bool); 9] = [
     ("worked", 0.09, true),
     ("reason", 0.115, false),
 ];
-/// Narrower tables are scrolled, in points.
+/// Narrower tables scroll, in points.
 const WIDTH_MIN: f32 = 840.0;
 /// Between two columns, in points.
 const GAP: f32 = 12.0;
 
-/// Draw it.
-pub(super) fn show(app: &mut App, ui: &mut Ui) {
-    let colors = Colors::of(ui.ctx());
-    let frame = Frame::new().fill(colors.ground).inner_margin(Margin::symmetric(12, 8));
-    frame.show(ui, |ui| {
-        ui.take_available_space();
-        let now = app.timeline.time();
-        let grid = &app.drawn.grid;
-        let heard = grid.calls.iter().enumerate().filter(|(number, call)| {
-            call.first().is_some_and(|first| first <= now) && app.fits.get(*number).copied().unwrap_or(true)
-        });
-        let mut rows: Vec<usize> = heard.map(|(number, _)| number).collect();
-        rows.reverse();
-        let told = format!(
-            "{} until {}",
-            count(u32::try_from(rows.len()).unwrap_or(0), "call"),
-            moment(now, &app.zone, true)
-        );
-        ui.label(RichText::new(told).size(theme::SMALL).color(colors.weak));
-        ScrollArea::horizontal().auto_shrink(false).show(ui, |ui| {
-            ui.set_min_width(WIDTH_MIN.max(ui.available_width()));
-            head(ui, colors);
-            ui.spacing_mut().item_spacing.y = 0.0;
-            scrolled(app, &rows, ui.available_height()).show_rows(ui, ROW_HEIGHT, rows.len(), |ui, seen| {
-                for &number in &rows[seen] {
-                    row(app, ui, colors, number);
-                }
+/// The table.
+#[derive(Clone, Default)]
+pub(super) struct CallsPanel {
+    /// The call that the table scrolled to, or that was clicked in it.
+    shown_call: Option<String>,
+}
+
+impl CallsPanel {
+    pub(super) fn show(&mut self, model: &Model, ui: &mut Ui, commands: &mut Commands) {
+        let colors = Colors::of(ui.ctx());
+        let frame = Frame::new().fill(colors.ground).inner_margin(Margin::symmetric(12, 8));
+        frame.show(ui, |ui| {
+            ui.take_available_space();
+            let shown = model.grid().calls.iter().enumerate();
+            let shown = shown.filter(|(number, call)| model.is_shown(*number, call));
+            let mut rows: Vec<usize> = shown.map(|(number, _)| number).collect();
+            rows.reverse();
+            let number = count(u32::try_from(rows.len()).unwrap_or(0), "call");
+            let text = format!("{number} until {}", moment(model.time(), model.zone(), true));
+            ui.label(RichText::new(text).size(theme::SMALL).color(colors.weak));
+            ScrollArea::horizontal().auto_shrink(false).show(ui, |ui| {
+                ui.set_min_width(WIDTH_MIN.max(ui.available_width()));
+                head(ui, colors);
+                ui.spacing_mut().item_spacing.y = 0.0;
+                let area = self.scrolled(model, &rows, ui.available_height());
+                area.show_rows(ui, ROW_HEIGHT, rows.len(), |ui, seen| {
+                    for &number in &rows[seen] {
+                        self.row(model, ui, colors, number, commands);
+                    }
+                });
             });
         });
-    });
+    }
+
+    /// The area of the rows, scrolled once to a call that was selected elsewhere.
+    fn scrolled(&mut self, model: &Model, rows: &[usize], height: f32) -> ScrollArea {
+        let area = ScrollArea::vertical().auto_shrink(false);
+        let selected = model.selected_call().map(|call| call.id.clone());
+        if selected == self.shown_call {
+            return area;
+        }
+        let number = model.selected().call_number();
+        let row = number.and_then(|number| rows.iter().position(|row| *row == number));
+        if selected.is_none() || row.is_some() {
+            self.shown_call = selected;
+        }
+        match row {
+            #[allow(clippy::cast_precision_loss)]
+            Some(row) => area.vertical_scroll_offset((row as f32 * ROW_HEIGHT - height / 2.0).max(0.0)),
+            None => area,
+        }
+    }
+
+    fn row(&mut self, model: &Model, ui: &mut Ui, colors: Colors, number: usize, commands: &mut Commands) {
+        let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), ROW_HEIGHT), Sense::click());
+        let is_selected = model.selected().call_number() == Some(number);
+        let fill = match (is_selected, response.hovered()) {
+            (true, _) => Some(colors.accent.gamma_multiply(0.22)),
+            (false, true) => Some(colors.hover),
+            (false, false) => None,
+        };
+        if let Some(fill) = fill {
+            ui.painter().rect_filled(rect, 3.0, fill);
+        }
+        let call = &model.grid().calls[number];
+        let (word, color) = state_of_call(call, model.time(), colors);
+        let values = values(model, call, word);
+        for (((_, _, is_figure), cell), (at, value)) in
+            COLUMNS.into_iter().zip(cells(rect)).zip(values.iter().enumerate())
+        {
+            let font = if is_figure { theme::figures() } else { theme::small() };
+            text(ui, cell, value, font, if at == 3 { color } else { colors.text }, is_figure);
+        }
+        response.widget_info(|| egui::WidgetInfo::labeled(egui::WidgetType::Button, true, call.id.as_str()));
+        if response.clicked() {
+            self.shown_call = Some(call.id.clone());
+            commands.push(Change::Select(Some(Selection::Call(call.id.clone()))));
+        }
+    }
 }
 
-/// The rows; those around a call that was chosen elsewhere, once.
-fn scrolled(app: &mut App, rows: &[usize], height: f32) -> ScrollArea {
-    let area = ScrollArea::vertical().auto_shrink(false);
-    let chosen = app.selected_call().map(|call| call.id.clone());
-    if chosen == app.listed_call {
-        return area;
-    }
-    let row = app.selected_call.and_then(|number| rows.iter().position(|row| *row == number as usize));
-    if chosen.is_none() || row.is_some() {
-        app.listed_call = chosen;
-    }
-    match row {
-        #[allow(clippy::cast_precision_loss)]
-        Some(row) => area.vertical_scroll_offset((row as f32 * ROW_HEIGHT - height / 2.0).max(0.0)),
-        None => area,
-    }
-}
-
-/// The room of each column of a row.
+/// The cells of a row.
 fn cells(row: Rect) -> impl Iterator<Item = Rect> {
     let mut left = row.left();
     COLUMNS.into_iter().map(move |(_, share, _)| {
@@ -101,38 +133,10 @@ fn text(ui: &Ui, cell: Rect, text: &str, font: FontId, color: Color32, is_figure
     ui.painter().galley(pos2(x, cell.center().y - galley.size().y / 2.0), galley, color);
 }
 
-fn row(app: &mut App, ui: &mut Ui, colors: Colors, number: usize) {
-    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), ROW_HEIGHT), Sense::click());
-    let is_selected = app.selected_call.is_some_and(|selected| selected as usize == number);
-    let fill = match (is_selected, response.hovered()) {
-        (true, _) => Some(colors.accent.gamma_multiply(0.22)),
-        (false, true) => Some(colors.hover),
-        (false, false) => None,
-    };
-    if let Some(fill) = fill {
-        ui.painter().rect_filled(rect, 3.0, fill);
-    }
-    let call = &app.drawn.grid.calls[number];
-    let (word, color) = standing(call, app.timeline.time(), colors);
-    let values = values(app, call, word);
-    for (((_, _, is_figure), cell), (at, value)) in
-        COLUMNS.into_iter().zip(cells(rect)).zip(values.iter().enumerate())
-    {
-        let font = if is_figure { theme::figures() } else { theme::small() };
-        text(ui, cell, value, font, if at == 3 { color } else { colors.text }, is_figure);
-    }
-    response.widget_info(|| egui::WidgetInfo::labeled(egui::WidgetType::Button, true, call.id.as_str()));
-    if response.clicked() {
-        let id = call.id.clone();
-        app.listed_call = Some(id.clone());
-        app.select(Some(Selection::Call(id)));
-    }
-}
-
-/// What stands in the columns: what is known until the time that is looked at.
-fn values(app: &App, call: &Call, word: String) -> [String; 9] {
-    let now = app.timeline.time();
-    let (first, last) = app.timeline.span();
+/// Texts of the columns: what is known at the time that is shown.
+fn values(model: &Model, call: &Call, word: String) -> [String; 9] {
+    let now = model.time();
+    let (first, last) = model.timeline().span();
     let with_date = last.since(first).as_secs() > 86_400;
     let steps = call.steps(now);
     let long =
@@ -140,8 +144,8 @@ fn values(app: &App, call: &Call, word: String) -> [String; 9] {
     let hosts = match call.hosts.as_slice() {
         _ if steps.begun.is_none() => String::new(),
         [] => String::new(),
-        [only] => app.drawn.grid.place(*only).name.clone(),
-        [first, rest @ ..] => format!("{} and {} more", app.drawn.grid.place(*first).name, rest.len()),
+        [only] => model.grid().place(*only).name.clone(),
+        [first, rest @ ..] => format!("{} and {} more", model.grid().place(*first).name, rest.len()),
     };
     [
         call.id.clone(),
@@ -149,7 +153,7 @@ fn values(app: &App, call: &Call, word: String) -> [String; 9] {
         call.user.clone(),
         word,
         hosts,
-        steps.submitted.map_or_else(String::new, |time| moment(time, &app.zone, with_date)),
+        steps.submitted.map_or_else(String::new, |time| moment(time, model.zone(), with_date)),
         long(steps.waited()),
         long(steps.worked()),
         if steps.ended.is_some() { call.reason.clone() } else { String::new() },

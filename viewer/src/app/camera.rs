@@ -1,26 +1,26 @@
-//! Which part of the map is seen, and how large.
+//! Camera of the map: which part of it is seen, and how large.
 //!
-//! Pure. Rule: as long as no one moved it, it shows everything; what is at the pointer stays there when the zoom
-//! changes. Not here: what is drawn at which zoom (`map`).
+//! Pure. Rule: until the user moves it, it shows the whole map; what is at the pointer stays there when the
+//! zoom changes. Not here: what is drawn at which zoom (`map`).
 
 use crate::layout::{Area, Point};
 use egui::{Pos2, Rect, Vec2, pos2, vec2};
 
-/// The least and the greatest zoom, in points of the screen for one of the map.
+/// Least and greatest zoom, in points of the screen for one of the map.
 const ZOOM: std::ops::RangeInclusive<f32> = 0.004..=8.0;
-/// A map that is shown whole is not enlarged beyond this: two hosts should not fill a screen.
+/// Greatest zoom of a map that is shown whole: two hosts should not fill a screen.
 const FIT_MAX: f32 = 1.7;
-/// Left free around a map that is shown whole, in points of the screen.
+/// Margin around a map that is shown whole, in points of the screen.
 const MARGIN: f32 = 22.0;
 
-/// The view of the map.
+/// View of the map.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Camera {
     /// The point of the map in the middle of the view.
     center: Point,
     /// Points of the screen for one of the map.
     zoom: f32,
-    /// Whether everything is shown, whatever comes.
+    /// Whether the whole map is shown, also when it changes.
     whole: bool,
     view: Rect,
 }
@@ -32,7 +32,7 @@ impl Default for Camera {
 }
 
 impl Camera {
-    /// The view is there on the screen, and the map is so large.
+    /// Set the rectangle of the view on the screen, and the area of the whole map.
     pub(super) fn frame(&mut self, view: Rect, whole: Area) {
         self.view = view;
         if self.whole {
@@ -41,12 +41,12 @@ impl Camera {
         }
     }
 
-    /// Show everything, from now on.
+    /// Show the whole map from now on.
     pub(super) fn show_whole(&mut self) {
         self.whole = true;
     }
 
-    /// Show an area as large as it fits.
+    /// Show an area as large as fits.
     pub(super) fn show(&mut self, area: Area) {
         let free = (self.view.size() - Vec2::splat(2.0 * MARGIN)).max(Vec2::splat(1.0));
         let zoom = (free.x / area.width().max(1.0)).min(free.y / area.height().max(1.0));
@@ -61,13 +61,13 @@ impl Camera {
         self.zoom
     }
 
-    /// What is seen, on the screen.
+    /// The rectangle of the view on the screen.
     #[must_use]
     pub(super) fn view(&self) -> Rect {
         self.view
     }
 
-    /// Where a point of the map is on the screen.
+    /// A point of the map on the screen.
     #[must_use]
     pub(super) fn on_screen(&self, point: Point) -> Pos2 {
         let middle = self.view.center();
@@ -77,31 +77,31 @@ impl Camera {
         )
     }
 
-    /// Where an area of the map is on the screen.
+    /// An area of the map on the screen.
     #[must_use]
     pub(super) fn area_on_screen(&self, area: Area) -> Rect {
         Rect::from_min_max(self.on_screen(area.min), self.on_screen(area.max))
     }
 
-    /// Which point of the map is there on the screen.
+    /// A point of the screen on the map.
     #[must_use]
     pub(super) fn on_map(&self, pos: Pos2) -> Point {
         let from_middle = (pos - self.view.center()) / self.zoom;
         Point::new(self.center.x + from_middle.x, self.center.y + from_middle.y)
     }
 
-    /// A way on the screen as one on the map.
+    /// A vector on the screen as one on the map.
     #[must_use]
-    pub(super) fn way_on_map(&self, way: Vec2) -> Point {
-        Point::new(way.x / self.zoom, way.y / self.zoom)
+    pub(super) fn vector_on_map(&self, vector: Vec2) -> Point {
+        Point::new(vector.x / self.zoom, vector.y / self.zoom)
     }
 
-    /// Move what is seen with the pointer.
+    /// Move the view with the pointer.
     pub(super) fn drag(&mut self, by: Vec2) {
         if by == Vec2::ZERO || !(by.x.is_finite() && by.y.is_finite()) {
             return;
         }
-        let by = self.way_on_map(by);
+        let by = self.vector_on_map(by);
         self.center = Point::new(self.center.x - by.x, self.center.y - by.y);
         self.whole = false;
     }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_shown_until_somebody_moves_it() {
+    fn everything_is_shown_until_the_user_moves_it() {
         let mut camera = Camera::default();
         for whole in [area(10.0, 10.0), area(5_000.0, 200.0), area(0.0, 0.0)] {
             camera.frame(VIEW, whole);

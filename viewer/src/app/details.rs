@@ -1,12 +1,14 @@
-//! What is chosen, told in full, at the right.
+//! Details of the selection, at the right.
 //!
-//! Rule: what a log tells is told as the log's word; a figure has its age.
+//! Rule: what a log says is shown as the log's word; a figure has its age.
 
+use super::command::{Command, Commands};
+use super::served;
 use super::text::{moment, percent, span};
 use super::theme::{self, Colors};
-use super::{App, Selection};
 use crate::grid::call::Call;
-use crate::grid::place::{Part, PlaceId};
+use crate::grid::place::{HostState, Part, Place, PlaceId};
+use crate::model::{Change, Model, Selection, TimeChange};
 use crate::scene::Tone;
 use crate::scene::course::Leg;
 use egui::{Color32, Frame, Grid, Label, Margin, Panel, RichText, ScrollArea, Ui, vec2};
@@ -14,34 +16,36 @@ use std::time::Duration;
 use wire::call::State;
 use wire::time::Time;
 
-/// Calls of a place that are listed.
+/// Most calls of a place that are listed.
 const CALLS_LISTED: usize = 40;
-/// Hosts of a call that are listed.
+/// Most hosts of a call that are listed.
 const HOSTS_LISTED: usize = 64;
 
-/// Draw it, where something is chosen.
-pub(super) fn show(app: &mut App, ui: &mut Ui) {
-    let Some(selection) = app.selection.clone() else { return };
+/// Draw them, where something is selected.
+pub(super) fn show(model: &Model, ui: &mut Ui) -> Commands {
+    let mut commands = Commands::default();
+    let Some(selection) = model.selection() else { return commands };
     let colors = Colors::of(ui.ctx());
     let frame = Frame::new().fill(colors.panel).inner_margin(Margin::same(12));
     Panel::right("details").frame(frame).default_size(264.0).size_range(200.0..=460.0).show(ui, |ui| {
         ui.horizontal(|ui| {
-            ui.label(RichText::new(kind(&selection)).color(colors.weak).size(theme::SMALL));
+            ui.label(RichText::new(kind(selection)).color(colors.weak).size(theme::SMALL));
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
                 if ui.add(egui::Button::new("Close").frame(false)).on_hover_text("Esc").clicked() {
-                    app.select(None);
+                    commands.push(Change::Select(None));
                 }
             });
         });
-        ScrollArea::vertical().auto_shrink(false).show(ui, |ui| match &selection {
-            Selection::Call(id) => call(app, ui, colors, id),
-            Selection::Place { name, .. } => match app.selected_place() {
-                Some(id) => place(app, ui, colors, id),
+        ScrollArea::vertical().auto_shrink(false).show(ui, |ui| match selection {
+            Selection::Call(id) => call(model, ui, colors, id, &mut commands),
+            Selection::Place { name, .. } => match model.selected().place() {
+                Some(id) => place(model, ui, colors, id, &mut commands),
                 None => gone(ui, colors, name),
             },
-            Selection::Domain(name) => domain(app, ui, colors, name),
+            Selection::Domain(name) => domain(model, ui, colors, name, &mut commands),
         });
     });
+    commands
 }
 
 fn kind(selection: &Selection) -> &'static str {
@@ -74,13 +78,51 @@ fn table(ui: &mut Ui, colors: Colors, id: &str, rows: &[(&str, String, Option<Co
     });
 }
 
-fn call(app: &mut App, ui: &mut Ui, colors: Colors, id: &str) {
-    let Some(call) = app.selected_call().cloned() else { return gone(ui, colors, id) };
+fn call(model: &Model, ui: &mut Ui, colors: Colors, id: &str, commands: &mut Commands) {
+    let Some(call) = model.selected_call() else { return gone(ui, colors, id) };
     title(ui, &call.id);
-    let now = app.timeline.time();
-    let (word, color) = standing(&call, now, colors);
+    call_table(model, ui, colors, call);
+    let steps = call.steps(model.time());
+    let parties: Vec<PlaceId> = [Some(call.client), call.scheduler].into_iter().flatten().collect();
+    links(model, ui, colors, ("asked by, chosen by", &parties), commands);
+    if steps.begun.is_some() {
+        links(model, ui, colors, ("hosts", &call.hosts), commands);
+    }
+    if steps.offered.is_some() {
+        links(model, ui, colors, ("offered", &call.offers), commands);
+    }
+    if let Some(process) = served::show(model, ui, colors, call) {
+        commands.push(Command::ShowProcesses(call.id.clone(), Some(process)));
+    }
+    ui.add_space(6.0);
+    ui.horizontal_wrapped(|ui| call_buttons(model, ui, call, commands));
+}
+
+fn call_buttons(model: &Model, ui: &mut Ui, call: &Call, commands: &mut Commands) {
+    let hint = "The graphs of its hosts over its life";
+    let has_graphs = call.hosts.iter().any(|host| model.has_graphs(*host));
+    if has_graphs && ui.button("Graphs").on_hover_text(hint).clicked() {
+        commands.push(Command::ShowGraphsOfCall(call.id.clone()));
+    }
+    let hint = "Its processes as marks, over its life";
+    let has_processes = model.has_processes() && call.started.or(call.assigned).is_some();
+    if has_processes && ui.button("In the flock").on_hover_text(hint).clicked() {
+        commands.push(Command::ShowProcesses(call.id.clone(), None));
+    }
+    for (name, time) in [("To its begin", call.first()), ("To its end", call.ended)] {
+        if let Some(time) = time
+            && ui.button(name).clicked()
+        {
+            commands.push(TimeChange::GoTo(time));
+        }
+    }
+}
+
+fn call_table(model: &Model, ui: &mut Ui, colors: Colors, call: &Call) {
+    let now = model.time();
+    let (word, color) = state_of_call(call, now, colors);
     let steps = call.steps(now);
-    let moment = |time: Option<Time>| time.map_or_else(String::new, |time| moment(time, &app.zone, true));
+    let moment = |time: Option<Time>| time.map_or_else(String::new, |time| moment(time, model.zone(), true));
     let long = |time: Option<Duration>| time.map_or_else(String::new, |time| span(time.as_secs_f64()));
     let is_whole = call.last().is_some_and(|last| last <= now);
     let reason = if is_whole { call.reason.clone() } else { String::new() };
@@ -99,41 +141,10 @@ fn call(app: &mut App, ui: &mut Ui, colors: Colors, id: &str) {
         ("events", call.events.to_string(), None),
     ];
     table(ui, colors, "call", &rows);
-    let parties: Vec<PlaceId> = [Some(call.client), call.scheduler].into_iter().flatten().collect();
-    links(app, ui, colors, "asked by, chosen by", &parties);
-    if steps.begun.is_some() {
-        links(app, ui, colors, "hosts", &call.hosts);
-    }
-    if steps.offered.is_some() {
-        links(app, ui, colors, "offered", &call.offers);
-    }
-    if let Some(process) = super::served::show(app, ui, colors, &call) {
-        app.follow_call(&call, Some(process));
-    }
-    ui.add_space(6.0);
-    ui.horizontal_wrapped(|ui| {
-        let hint = "The graphs of its hosts over its life";
-        let has_graphs = call.hosts.iter().any(|host| app.has_graphs(*host));
-        if has_graphs && ui.button("Graphs").on_hover_text(hint).clicked() {
-            app.open_graphs_of_call(&call);
-        }
-        let hint = "Its processes as marks, over its life";
-        let has_processes = app.has_processes() && call.started.or(call.assigned).is_some();
-        if has_processes && ui.button("In the flock").on_hover_text(hint).clicked() {
-            app.follow_call(&call, None);
-        }
-        for (name, time) in [("To its begin", call.first()), ("To its end", call.ended)] {
-            if let Some(time) = time
-                && ui.button(name).clicked()
-            {
-                app.timeline.scrub(time);
-            }
-        }
-    });
 }
 
-/// Where a call stands at a time, and the colour of that.
-pub(super) fn standing(call: &Call, time: Time, colors: Colors) -> (String, Color32) {
+/// State of a call at a time, and its colour.
+pub(super) fn state_of_call(call: &Call, time: Time, colors: Colors) -> (String, Color32) {
     match call.state_at(time) {
         None => ("not yet".to_owned(), colors.weak),
         Some(State::Waiting) => ("waiting".to_owned(), colors.tone(Tone::Asking)),
@@ -146,17 +157,23 @@ pub(super) fn standing(call: &Call, time: Time, colors: Colors) -> (String, Colo
     }
 }
 
-/// Places that can be chosen.
-fn links(app: &mut App, ui: &mut Ui, colors: Colors, what: &str, places: &[PlaceId]) {
+/// Places that a click selects.
+fn links(
+    model: &Model,
+    ui: &mut Ui,
+    colors: Colors,
+    (what, places): (&str, &[PlaceId]),
+    commands: &mut Commands,
+) {
     if places.is_empty() {
         return;
     }
     ui.add_space(8.0);
     ui.label(RichText::new(what).color(colors.weak).size(theme::SMALL));
     for &id in places.iter().take(HOSTS_LISTED) {
-        let text = RichText::new(&app.drawn.grid.place(id).name).color(colors.accent);
+        let text = RichText::new(&model.grid().place(id).name).color(colors.accent);
         if ui.add(Label::new(text).truncate().sense(egui::Sense::click())).clicked() {
-            app.select(Some(Selection::of_place(&app.drawn.grid, id)));
+            commands.push(Change::Select(Some(Selection::of_place(model.grid(), id))));
         }
     }
     if places.len() > HOSTS_LISTED {
@@ -164,19 +181,37 @@ fn links(app: &mut App, ui: &mut Ui, colors: Colors, what: &str, places: &[Place
     }
 }
 
-fn place(app: &mut App, ui: &mut Ui, colors: Colors, id: PlaceId) {
-    let place = app.drawn.grid.place(id).clone();
+fn place(model: &Model, ui: &mut Ui, colors: Colors, id: PlaceId, commands: &mut Commands) {
+    let place = model.grid().place(id);
     title(ui, &place.name);
-    let standing = app.scene.places.get(id.at()).copied().unwrap_or_default();
+    place_table(model, ui, colors, id);
+    if model.has_graphs(id) {
+        ui.horizontal(|ui| {
+            if ui.button("Graphs").on_hover_text("Also by a double click on the host").clicked() {
+                commands.push(Command::ShowGraphs(id));
+            }
+            let is_shown = model.graphs().has_host(&model.placed().host_name(id));
+            if !is_shown && ui.button("Add to the graphs").clicked() {
+                commands.push(Command::AddToGraphs(id));
+            }
+        });
+    }
+    changes(model, ui, colors, place);
+    calls_of(model, ui, colors, id, commands);
+}
+
+fn place_table(model: &Model, ui: &mut Ui, colors: Colors, id: PlaceId) {
+    let place = model.grid().place(id);
+    let standing = model.scene().places.get(id.at()).copied().unwrap_or_default();
     let number = |count: u32| if count == 0 { String::new() } else { count.to_string() };
-    let mut rows = vec![("domain", app.drawn.grid.domain(place.domain).name.clone(), None)];
+    let mut rows = vec![("domain", model.grid().domain(place.domain).name.clone(), None)];
     if place.part == Part::Server {
-        let state = app.state_of(&place);
+        let state = model.state_of(place);
         rows.push(("state", state.word().to_owned(), Some(colors.state(state))));
     }
     rows.extend([("at work", number(standing.working), None), ("waiting", number(standing.waiting), None)]);
-    if let Some(report) = app.report_of(&place) {
-        let came = app.grid_at.map_or(0.0, |at| app.now.since(at).as_secs_f64());
+    if let Some(report) = model.report_of(place) {
+        let grid_age = model.grid_age_secs();
         let share = |share: Option<f64>| share.map_or_else(String::new, percent);
         let figure = |figure: Option<f64>| figure.map_or_else(String::new, |figure| format!("{figure:.2}"));
         rows.extend([
@@ -185,33 +220,19 @@ fn place(app: &mut App, ui: &mut Ui, colors: Colors, id: PlaceId) {
             ("memory", share(report.memory_used), None),
             ("load", figure(report.load1), None),
             ("CPUs", report.cpus.map_or_else(String::new, |cpus| format!("{cpus:.0}")), None),
-            ("age", report.age_secs.map_or_else(String::new, |age| span(age + came)), None),
+            ("age", report.age_secs.map_or_else(String::new, |age| span(age + grid_age)), None),
         ]);
         rows.extend(
-            report.health.iter().map(|line| {
-                ("trouble", line.clone(), Some(colors.state(crate::grid::place::HostState::Down)))
-            }),
+            report.health.iter().map(|line| ("trouble", line.clone(), Some(colors.state(HostState::Down)))),
         );
     }
-    if place.report.is_some() && app.report_of(&place).is_none() {
+    if place.report.is_some() && model.report_of(place).is_none() {
         rows.push(("figures", "known live alone; the graphs have those of then".to_owned(), None));
     }
     table(ui, colors, "place", &rows);
-    if app.has_graphs(id) {
-        ui.horizontal(|ui| {
-            if ui.button("Graphs").on_hover_text("Also by a double click on the host").clicked() {
-                app.open_graphs(id);
-            }
-            if !app.is_in_graphs(id) && ui.button("Add to the graphs").clicked() {
-                app.add_to_graphs(id);
-            }
-        });
-    }
-    changes(app, ui, colors, &place);
-    calls_of(app, ui, colors, id);
 }
 
-fn changes(app: &App, ui: &mut Ui, colors: Colors, place: &crate::grid::place::Place) {
+fn changes(model: &Model, ui: &mut Ui, colors: Colors, place: &Place) {
     if place.changes.is_empty() {
         return;
     }
@@ -219,57 +240,52 @@ fn changes(app: &App, ui: &mut Ui, colors: Colors, place: &crate::grid::place::P
     ui.label(RichText::new("state by the log").color(colors.weak).size(theme::SMALL));
     for &(time, state) in place.changes.iter().rev().take(8) {
         ui.horizontal(|ui| {
-            ui.label(RichText::new(moment(time, &app.zone, true)).monospace().size(theme::SMALL));
+            ui.label(RichText::new(moment(time, model.zone(), true)).monospace().size(theme::SMALL));
             ui.label(RichText::new(state.word()).color(colors.state(state)));
         });
     }
 }
 
-/// The latest calls that a place has a part in, as of the time that is looked at.
-fn calls_of(app: &mut App, ui: &mut Ui, colors: Colors, id: PlaceId) {
-    let now = app.timeline.time();
+/// The latest calls of a place at the time that is shown.
+fn calls_of(model: &Model, ui: &mut Ui, colors: Colors, id: PlaceId, commands: &mut Commands) {
+    let now = model.time();
     let has_part = |call: &&Call| {
         let has = call.client == id || call.scheduler == Some(id) || call.hosts.contains(&id);
         has && call.first().is_some_and(|first| first <= now)
     };
-    let found: Vec<&Call> =
-        app.drawn.grid.calls.iter().rev().filter(has_part).take(CALLS_LISTED + 1).collect();
+    let found: Vec<&Call> = model.grid().calls.iter().rev().filter(has_part).take(CALLS_LISTED + 1).collect();
     if found.is_empty() {
         return;
     }
     ui.add_space(8.0);
     let head = if found.len() > CALLS_LISTED { "latest calls" } else { "calls" };
     ui.label(RichText::new(head).color(colors.weak).size(theme::SMALL));
-    let mut chosen = None;
     for call in found.into_iter().take(CALLS_LISTED) {
         ui.horizontal(|ui| {
-            let (word, color) = standing(call, now, colors);
+            let (word, color) = state_of_call(call, now, colors);
             let (rect, _) = ui.allocate_exact_size(vec2(8.0, 12.0), egui::Sense::hover());
             ui.painter().circle_filled(rect.center(), 3.2, color);
             let text = RichText::new(&call.id).color(colors.accent);
             let label = ui.add(Label::new(text).truncate().sense(egui::Sense::click()));
             if label.on_hover_text(format!("{} {} {word}", call.user, call.name)).clicked() {
-                chosen = Some(call.id.clone());
+                commands.push(Change::Select(Some(Selection::Call(call.id.clone()))));
             }
         });
     }
-    if let Some(id) = chosen {
-        app.select(Some(Selection::Call(id)));
-    }
 }
 
-fn domain(app: &mut App, ui: &mut Ui, colors: Colors, name: &str) {
-    let Some(at) = app.drawn.grid.domains.iter().position(|domain| domain.name == name) else {
+fn domain(model: &Model, ui: &mut Ui, colors: Colors, name: &str, commands: &mut Commands) {
+    let Some(id) = model.selection().and_then(|selection| selection.domain(model.grid())) else {
         return gone(ui, colors, name);
     };
     title(ui, name);
-    let domain = app.drawn.grid.domains[at].clone();
-    let counts = app.scene.domains.get(at).copied().unwrap_or_default();
+    let domain = model.grid().domain(id);
+    let counts = model.scene().domains.get(id.at()).copied().unwrap_or_default();
     let mut states = std::collections::BTreeMap::new();
     for id in domain.ids() {
-        let place = app.drawn.grid.place(id);
+        let place = model.grid().place(id);
         if place.part == Part::Server {
-            *states.entry(app.state_of(place)).or_insert(0_u32) += 1;
+            *states.entry(model.state_of(place)).or_insert(0_u32) += 1;
         }
     }
     let mut rows = vec![
@@ -284,18 +300,17 @@ fn domain(app: &mut App, ui: &mut Ui, colors: Colors, name: &str) {
     table(ui, colors, "domain", &rows);
     ui.add_space(6.0);
     if ui.button("Show on the map").clicked() {
-        app.camera.show(app.layout.panels[at]);
+        commands.push(Command::ShowDomainOnMap(id));
     }
-    if matches!(app.source, super::Source::Daemon(_))
-        && app.drawn.grid.domains.len() > 1
+    if model.source().is_daemon()
+        && model.grid().domains.len() > 1
         && ui.button("Show it no more").on_hover_text("Its calls and hosts are asked for no more").clicked()
-        && let Some(inbox) = &app.inbox
     {
-        inbox.wish(crate::feed::Wish::Drop(name.to_owned()));
+        commands.push(Command::DropDomain(name.to_owned()));
     }
-    if !app.settings.moves.is_empty()
+    if !model.placed().moves().is_empty()
         && ui.button("Put everything back").on_hover_text("Undo what was moved").clicked()
     {
-        app.undo_moves();
+        commands.push(Command::ResetMap);
     }
 }

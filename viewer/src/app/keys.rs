@@ -1,11 +1,15 @@
-//! What keys do.
+//! Keys of the keyboard, and the commands that they give.
 //!
-//! Rule: a key that a field of text takes does nothing else, and while a question stands there only Esc does; every one is told in [`KEYS`], which the help shows.
+//! Rule: a key that a text field takes does nothing else; while a question is open only Esc does. [`KEYS`]
+//! lists every key, for the help.
 
+use super::command::{Command, Commands};
+use super::flock;
 use super::settings::Look;
-use super::{App, tabs};
+use super::tabs::{self, Tab};
+use crate::model::{Change, FlockChange, GraphsChange, Model, SensorsChange, TimeChange};
 use crate::timeline::Mode;
-use egui::{Key, Modifiers, Ui, Vec2, vec2};
+use egui::{Context, Key, Modifiers, Vec2, vec2};
 
 /// Every key, and what it does.
 pub(super) const KEYS: &[(&str, &str)] = &[
@@ -28,144 +32,124 @@ pub(super) const KEYS: &[(&str, &str)] = &[
     ("Esc", "choose nothing"),
 ];
 
-/// Keys that have a file written, and how its name ends.
+/// Keys that write a file, and its extension.
 pub(super) const FILES: [(Key, &str); 2] = [(Key::E, "csv"), (Key::P, "png")];
 
-/// Take the keys of this frame.
-pub(super) fn take(app: &mut App, ui: &Ui) {
-    let ctx = ui.ctx().clone();
+/// The commands of the keys of this frame.
+pub(super) fn commands(model: &Model, front: Tab, has_question: bool, ctx: &Context) -> Commands {
+    let mut commands = Commands::default();
     if ctx.input_mut(|input| input.consume_key(Modifiers::COMMAND, Key::F)) {
-        app.focus_search = true;
+        commands.push(Command::FocusSearch);
     }
-    if ctx.egui_wants_keyboard_input() {
-        return;
-    }
-    if egui::Popup::is_any_open(&ctx) {
-        // A menu takes the keys, and closes at Esc.
-        return;
+    // A text field takes the keys, or a menu, which closes at Esc.
+    if ctx.egui_wants_keyboard_input() || egui::Popup::is_any_open(ctx) {
+        return commands;
     }
     let pressed = |key: Key| ctx.input_mut(|input| input.consume_key(Modifiers::NONE, key));
-    if app.asks_of_process() || app.asks_of_sensor() {
-        if pressed(Key::Escape) && !app.leave_question() {
-            app.leave_sensor_question();
+    if has_question {
+        if pressed(Key::Escape) {
+            commands.push(Command::CloseQuestion);
         }
-        return;
+        return commands;
     }
-    time(app, &pressed);
-    match tabs::front(app) {
-        tabs::Tab::Graphs => graphs(app, &pressed),
-        tabs::Tab::Map | tabs::Tab::Calls | tabs::Tab::Flock | tabs::Tab::Sensors => map(app, &pressed),
-    }
-    if pressed(Key::Slash) {
-        app.focus_search = true;
+    time(model, &pressed, &mut commands);
+    match front {
+        Tab::Graphs => graphs(model, &pressed, &mut commands),
+        Tab::Map | Tab::Calls | Tab::Flock | Tab::Sensors => map(&pressed, &mut commands),
     }
     for (key, tab) in [Key::Num1, Key::Num2, Key::Num3, Key::Num4, Key::Num5].into_iter().zip(tabs::ALL) {
         if pressed(key) {
-            tabs::open(app, tab);
+            commands.push(Command::OpenTab(tab));
         }
     }
-    for (key, ending) in FILES {
+    for (key, extension) in FILES {
         if pressed(key) {
-            app.wanted_file = Some(ending);
+            commands.push(Command::Export(extension));
         }
     }
-    if pressed(Key::H) {
-        app.settings.hides_tree ^= true;
+    let look = if ctx.theme() == egui::Theme::Dark { Look::Light } else { Look::Dark };
+    let others = [
+        (Key::Slash, Command::FocusSearch),
+        (Key::H, Command::ToggleTree),
+        (Key::T, Command::SetLook(look)),
+        (Key::G, GraphsChange::SwitchArrangement.into()),
+    ];
+    for (key, command) in others {
+        if pressed(key) {
+            commands.push(command);
+        }
     }
-    if pressed(Key::T) {
-        app.settings.look = if ctx.theme() == egui::Theme::Dark { Look::Light } else { Look::Dark };
-    }
-    if pressed(Key::G) {
-        app.switch_graphs();
-    }
-    if pressed(Key::K) {
-        app.ask_to_end();
+    if pressed(Key::K)
+        && let Some(question) = flock::kill::question_for_selected(model)
+    {
+        commands.push(Command::Ask(question));
     }
     if pressed(Key::Escape) {
-        app.clear_flock_choice();
-        app.choose_sensor(None);
-        app.select(None);
+        commands.push(FlockChange::ClearSelection);
+        commands.push(SensorsChange::Select(None));
+        commands.push(Change::Select(None));
     }
+    commands
 }
 
-fn time(app: &mut App, pressed: &dyn Fn(Key) -> bool) {
-    let timeline = &mut app.timeline;
-    if pressed(Key::Space) {
-        match timeline.mode() {
-            Mode::Paused => timeline.play(),
-            Mode::Playing | Mode::Live => timeline.pause(),
-        }
-    }
-    if pressed(Key::L) {
-        timeline.go_live();
-    }
-    if pressed(Key::N) {
-        app.jump_to_failure();
-    }
-    let timeline = &mut app.timeline;
-    if pressed(Key::OpenBracket) {
-        timeline.set_speed(timeline.speed() / 2.0);
-    }
-    if pressed(Key::CloseBracket) {
-        timeline.set_speed(timeline.speed() * 2.0);
-    }
+fn time(model: &Model, pressed: &dyn Fn(Key) -> bool, commands: &mut Commands) {
+    let timeline = model.timeline();
+    let play = match timeline.mode() {
+        Mode::Paused => TimeChange::Play,
+        Mode::Playing | Mode::Live => TimeChange::Pause,
+    };
     let step = std::time::Duration::from_micros(u64::try_from(timeline.flight_micros()).unwrap_or(0));
-    if pressed(Key::Comma) {
-        timeline.scrub(timeline.time().minus(step));
-    }
-    if pressed(Key::Period) {
-        timeline.scrub(timeline.time().plus(step));
-    }
     let (first, last) = timeline.span();
-    if pressed(Key::Home) {
-        timeline.scrub(first);
-    }
-    if pressed(Key::End) {
-        timeline.scrub(last);
+    let changes = [
+        (Key::Space, play),
+        (Key::L, TimeChange::GoLive),
+        (Key::N, TimeChange::NextFailure),
+        (Key::OpenBracket, TimeChange::SetSpeed(timeline.speed() / 2.0)),
+        (Key::CloseBracket, TimeChange::SetSpeed(timeline.speed() * 2.0)),
+        (Key::Comma, TimeChange::GoTo(timeline.time().minus(step))),
+        (Key::Period, TimeChange::GoTo(timeline.time().plus(step))),
+        (Key::Home, TimeChange::GoTo(first)),
+        (Key::End, TimeChange::GoTo(last)),
+    ];
+    for (key, change) in changes {
+        if pressed(key) {
+            commands.push(change);
+        }
     }
 }
 
 /// The span of the graphs: a quarter of it at each press, and narrower around its middle.
-fn graphs(app: &mut App, pressed: &dyn Fn(Key) -> bool) {
-    let span = &mut app.settings.graphs.span;
-    if pressed(Key::F) {
-        *span = crate::graphs::span::Span::default();
-    }
-    // One that follows the time goes on following it.
-    let middle = if span.back_secs() > 0.0 { 0.5 } else { 1.0 };
-    if pressed(Key::Plus) || pressed(Key::Equals) {
-        span.zoom(1.25, middle);
-    }
-    if pressed(Key::Minus) {
-        span.zoom(0.8, middle);
-    }
-    for (key, share) in [(Key::ArrowLeft, 0.25), (Key::ArrowRight, -0.25)] {
+fn graphs(model: &Model, pressed: &dyn Fn(Key) -> bool, commands: &mut Commands) {
+    // A span that ends at the current time stays there.
+    let middle = if model.graphs().choice().span.back_secs() > 0.0 { 0.5 } else { 1.0 };
+    let changes = [
+        (Key::F, GraphsChange::ResetSpan),
+        (Key::Plus, GraphsChange::Zoom(1.25, middle)),
+        (Key::Equals, GraphsChange::Zoom(1.25, middle)),
+        (Key::Minus, GraphsChange::Zoom(0.8, middle)),
+        (Key::ArrowLeft, GraphsChange::Pan(0.25)),
+        (Key::ArrowRight, GraphsChange::Pan(-0.25)),
+    ];
+    for (key, change) in changes {
         if pressed(key) {
-            span.pan(share);
+            commands.push(change);
         }
     }
 }
 
-fn map(app: &mut App, pressed: &dyn Fn(Key) -> bool) {
-    if pressed(Key::F) {
-        app.camera.show_whole();
-    }
-    let middle = app.camera.view().center();
-    if pressed(Key::Plus) || pressed(Key::Equals) {
-        app.camera.enlarge(1.25, middle);
-    }
-    if pressed(Key::Minus) {
-        app.camera.enlarge(0.8, middle);
-    }
+fn map(pressed: &dyn Fn(Key) -> bool, commands: &mut Commands) {
     let ways: [(Key, Vec2); 4] = [
         (Key::ArrowLeft, vec2(60.0, 0.0)),
         (Key::ArrowRight, vec2(-60.0, 0.0)),
         (Key::ArrowUp, vec2(0.0, 60.0)),
         (Key::ArrowDown, vec2(0.0, -60.0)),
     ];
-    for (key, way) in ways {
+    let zooms = [(Key::Plus, 1.25), (Key::Equals, 1.25), (Key::Minus, 0.8)];
+    let all = [(Key::F, Command::ShowWholeMap)].into_iter();
+    let all = all.chain(zooms.map(|(key, factor)| (key, Command::ZoomMap(factor))));
+    for (key, command) in all.chain(ways.map(|(key, way)| (key, Command::PanMap(way)))) {
         if pressed(key) {
-            app.camera.drag(way);
+            commands.push(command);
         }
     }
 }

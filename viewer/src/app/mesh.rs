@@ -1,6 +1,6 @@
 //! Dots and curves by the thousand in one mesh, with soft borders.
 //!
-//! Pure. Rule: a border fades over one pixel, as egui's own shapes do; what lies outside the view is not added.
+//! Pure. Rule: a border fades over one pixel, as egui's own shapes do; shapes outside the view are not added.
 
 use egui::epaint::Vertex;
 use egui::{Color32, Mesh, Pos2, Rect, Shape, Vec2, pos2, vec2};
@@ -14,7 +14,7 @@ const SMALL_BELOW: f32 = 3.0;
 const RING_POINTS: usize = 24;
 /// Points of a curve.
 const CURVE_POINTS: usize = 22;
-/// Smaller dots are squares: no one sees the difference.
+/// Smaller dots are squares: the difference is not visible.
 const SQUARE_BELOW: f32 = 1.6;
 
 /// A mesh that grows.
@@ -27,18 +27,18 @@ pub(super) struct Ink {
 }
 
 impl Ink {
-    /// Nothing yet; `view` is what is seen.
+    /// An empty mesh; `view` is the visible rectangle.
     #[must_use]
     pub(super) fn new(view: Rect, pixels_per_point: f32) -> Ink {
         Ink { mesh: Mesh::default(), view, pixel: 1.0 / pixels_per_point.max(0.1) }
     }
 
-    /// What was drawn.
+    /// The shape of everything that was added.
     pub(super) fn shape(self) -> Shape {
         Shape::mesh(self.mesh)
     }
 
-    /// A filled dot.
+    /// Adds a filled dot.
     pub(super) fn dot(&mut self, center: Pos2, radius: f32, color: Color32) {
         if !self.view.expand(radius).contains(center) {
             return;
@@ -66,12 +66,12 @@ impl Ink {
         }
     }
 
-    /// A rectangle with hard borders, for what is very small.
+    /// A rectangle with hard borders, for very small shapes.
     pub(super) fn square(&mut self, rect: Rect, color: Color32) {
         self.mesh.add_colored_rect(rect, color);
     }
 
-    /// A ring.
+    /// Adds a ring.
     pub(super) fn ring(&mut self, center: Pos2, radius: f32, width: f32, color: Color32) {
         if !self.view.expand(radius + width).contains(center) {
             return;
@@ -85,7 +85,7 @@ impl Ink {
         self.line(&points, width, color);
     }
 
-    /// A cubic curve through four points.
+    /// Adds a curve; `at` returns its points from 0 to 1.
     pub(super) fn curve(&mut self, at: impl Fn(f32) -> Pos2, bounds: Rect, width: f32, color: Color32) {
         if !self.view.expand(width).intersects(bounds) {
             return;
@@ -94,7 +94,7 @@ impl Ink {
         self.line(&points, width, color);
     }
 
-    /// A line through points.
+    /// Adds a line through points.
     pub(super) fn line(&mut self, points: &[Pos2], width: f32, color: Color32) {
         // A line thinner than a pixel is one pixel wide and fainter.
         let thin = (width / self.pixel).min(1.0);

@@ -1,420 +1,409 @@
-//! The window's contents: what it shows, what is chosen, and how both change.
+//! The window's contents: a model, panels that read it, and the commands that panels return.
 //!
-//! Rule: a frame never waits: what comes is taken from the inbox, what takes long is done by who sends. It keeps no
-//! clock; the shell around it (`window`, `picture::headless`) says what time it is. Not here: the window itself.
+//! Rule: a frame never waits: updates are taken from channels, and slow work is done by the threads that send
+//! them. It has no clock: the shell around it (`window`, `picture::headless`) passes the time. Not here: the
+//! window itself.
 
 mod calls;
 mod camera;
+mod command;
 mod details;
-mod exported;
-mod files;
+mod feeds;
 mod flock;
 mod graphs;
+mod json_view;
 mod keys;
 mod map;
 mod mesh;
 mod notice;
 mod question;
-mod selection;
 mod sensors;
 mod served;
 pub mod settings;
-mod still;
+mod tables;
 mod tabs;
 pub mod text;
 pub mod theme;
 mod timebar;
-mod told;
 mod topbar;
 mod tree;
-pub mod window;
 
-pub use selection::Selection;
+pub use crate::model::{Selection, Source};
+pub use command::Command;
+pub(crate) use flock::Engine;
 
-use crate::feed::{Drawn, Inbox, Status, Update};
+use crate::export::table::Table;
+use crate::feed::{Inbox, Update, Wish};
+use crate::flock::Flock;
 use crate::graphs::Arrangement;
-use crate::grid::Grid;
-use crate::grid::place::{DomainId, HostState, Place, PlaceId, Report};
-use crate::layout::{Layout, Point, layout};
-use crate::scene::filter::Filter;
-use crate::scene::{Scene, scene};
-use crate::sensors::SILENT_AFTER_SECS;
-use crate::timeline::Timeline;
-use camera::Camera;
-use flock::FlockView;
+use crate::grid::place::Part;
+use crate::model::{Change, FlockChange, GraphsChange, Model, Saved, SensorsChange};
+use crate::sensors::{At, Order};
+use crate::served::ServedBy;
+use command::Commands;
+use feeds::Feeds;
 use jiff::tz::TimeZone;
-use settings::Settings;
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use tabs::Tab;
+use question::QuestionPanel;
+use settings::{Look, Settings};
+use tabs::{Tab, Tabs};
+use topbar::Topbar;
+use tree::TreePanel;
 use wire::time::Time;
 
-/// Where what is shown comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// A log, by its name.
-    Log(String),
-    /// A daemon, by its address.
-    Daemon(String),
-    /// A grid that was kept in a file, by the file's name.
-    File(String),
-    /// Nowhere: it is invented.
-    Invented,
-}
+/// Shown where a request has no room.
+const TOO_MANY_REQUESTS: &str = "Too much is asked for already; try again.";
 
 /// The contents of the window.
 pub struct App {
-    source: Source,
-    zone: TimeZone,
-    inbox: Option<Inbox>,
-    status: Status,
-    /// When the grid and the status came.
-    grid_at: Option<Time>,
-    status_at: Option<Time>,
-    now: Time,
-    /// When the window was opened.
-    begun: Time,
-    drawn: Arc<Drawn>,
-    layout: Layout,
-    timeline: Timeline,
-    /// Whether the timeline has its place: a log's begins when it is first read.
-    is_placed: bool,
-    scene: Arc<Scene>,
-    search: String,
-    filter: Filter,
-    /// Which calls fit the filter, by their number.
-    fits: Vec<bool>,
-    selection: Option<Selection>,
-    selected_place: Option<PlaceId>,
-    selected_call: Option<u32>,
-    /// The call that the table of calls has brought into view.
-    listed_call: Option<String>,
-    /// The name of what is to be chosen when it is there.
-    to_select: Option<String>,
-    camera: Camera,
-    /// What is dragged on the map; nothing where it is the ground.
-    dragged: Option<Selection>,
-    closed_domains: BTreeSet<String>,
-    tabs: egui_tiles::Tree<Tab>,
-    /// The tab in which somebody worked last.
-    worked_in: Option<Tab>,
-    /// The rows of the list of hosts, and of what they are.
-    rows: tree::Rows,
-    graphs: graphs::GraphsView,
-    flock: FlockView,
-    sensors: sensors::SensorsView,
-    served: served::ServedView,
-    notice: Option<(Time, String)>,
-    /// What is typed into the field for one more domain.
-    domain_typed: String,
-    /// The ending of a file into which what is shown is to be written.
-    wanted_file: Option<&'static str>,
-    /// What is kept from one start to the next.
-    pub settings: Settings,
-    focus_search: bool,
+    model: Model,
+    feeds: Feeds,
+    topbar: Topbar,
+    tree: TreePanel,
+    tabs: Tabs,
+    question: QuestionPanel,
+    look: Look,
+    /// Width and height of the window, in points.
+    size: Option<(f32, f32)>,
+    /// Extension of the file to write.
+    export: Option<&'static str>,
 }
 
 impl App {
-    /// What comes from `inbox`, from `now` on.
+    /// Contents that show what arrives in `inbox`.
     #[must_use]
     pub fn new(source: Source, inbox: Option<Inbox>, settings: Settings, zone: TimeZone, now: Time) -> App {
-        let timeline = match source {
-            Source::Daemon(_) => Timeline::live(now),
-            Source::Log(_) | Source::File(_) | Source::Invented => Timeline::of_log(now, now),
-        };
-        let tabs = settings.tabs.clone().filter(tabs::has_all).unwrap_or_else(tabs::usual);
+        let saved = Saved { moves: settings.moves, graphs: settings.graphs, sensors: settings.sensors };
         App {
-            is_placed: matches!(source, Source::Daemon(_)),
-            source,
-            zone,
-            inbox,
-            status: Status::Beginning,
-            grid_at: None,
-            status_at: None,
-            now,
-            begun: now,
-            drawn: Arc::default(),
-            layout: Layout::default(),
-            timeline,
-            scene: Arc::default(),
-            search: String::new(),
-            filter: Filter::default(),
-            fits: Vec::new(),
-            selection: None,
-            selected_place: None,
-            selected_call: None,
-            listed_call: None,
-            to_select: None,
-            camera: Camera::default(),
-            dragged: None,
-            closed_domains: BTreeSet::new(),
-            tabs,
-            worked_in: None,
-            rows: tree::Rows::default(),
-            graphs: graphs::GraphsView::default(),
-            flock: FlockView::default(),
-            sensors: sensors::SensorsView::default(),
-            served: served::ServedView::default(),
-            notice: None,
-            domain_typed: String::new(),
-            wanted_file: None,
-            settings,
-            focus_search: false,
+            model: Model::new(source, zone, now, saved),
+            feeds: Feeds { grid: inbox, flock: None },
+            topbar: Topbar::default(),
+            tree: TreePanel::new(settings.hides_tree),
+            tabs: Tabs::new(settings.tabs),
+            question: QuestionPanel::default(),
+            look: settings.look,
+            size: settings.window,
+            export: None,
         }
     }
 
-    /// Take what came, and let the timeline go on: `secs` have passed, and it is `now`.
+    /// A copy that receives nothing, for a thread that writes it into a file. What is large is shared (the
+    /// grid, the figures) but for the flock, which is copied: some tens of milliseconds where it is full.
+    #[must_use]
+    pub fn still(&self) -> App {
+        let mut model = self.model.clone();
+        model.clear_notice();
+        App {
+            model,
+            feeds: Feeds::default(),
+            topbar: Topbar::default(),
+            tree: self.tree.still(),
+            tabs: self.tabs.still(),
+            question: self.question.clone(),
+            look: self.look,
+            size: self.size,
+            export: None,
+        }
+    }
+
+    #[must_use]
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The settings to save.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        Settings {
+            look: self.look,
+            moves: self.model.placed().moves().clone(),
+            tabs: self.tabs.changed_arrangement(),
+            graphs: self.model.graphs().lasting_choice(),
+            sensors: self.model.sensors().added().to_vec(),
+            hides_tree: self.tree.is_hidden(),
+            window: self.size,
+        }
+    }
+
+    #[must_use]
+    pub fn look(&self) -> Look {
+        self.look
+    }
+
+    /// The window has this width and height, in points.
+    pub fn set_size(&mut self, size: (f32, f32)) {
+        self.size = Some(size);
+    }
+
+    /// Grids, figures and sensors arrive in `inbox`.
+    pub fn feed(&mut self, inbox: Inbox) {
+        self.feeds.grid = Some(inbox);
+    }
+
+    /// Sweeps arrive in `inbox`.
+    pub fn feed_flock(&mut self, inbox: Inbox) {
+        self.feeds.flock = Some(inbox);
+        self.model.forget_flock_request();
+    }
+
+    /// Call `waker` when an update arrives.
+    pub fn wake_by(&self, waker: impl Fn() + Send + Sync + 'static) {
+        self.feeds.wake_by(waker);
+    }
+
+    /// Take the updates that arrived, and let the timeline go on: `secs` have passed, and it is `now`.
     pub fn update(&mut self, now: Time, secs: f64) {
-        self.now = now;
-        let inboxes = self.inbox.iter().chain(&self.flock.inbox);
-        let came: Vec<_> = inboxes.flat_map(Inbox::take).collect();
-        for (at, update) in came {
+        self.model.set_now(now);
+        for (at, update) in self.feeds.take() {
             self.take(at, update);
         }
-        self.timeline.tick(secs, now);
-        self.wish_flock();
-        self.wish_past();
-        self.wish_figures();
-        self.wish_sensors();
-        self.wish_served();
-        self.choose_followed();
-        self.scene =
-            Arc::new(scene(&self.drawn.grid, self.timeline.time(), self.timeline.flight_micros(), &|call| {
-                self.fits.get(call as usize).copied().unwrap_or(true)
-            }));
+        self.model.tick(secs);
+        self.feeds.send_requests(&mut self.model);
+        self.model.select_followed();
+        self.model.update_scene();
     }
 
-    /// Something that came at a time.
+    /// Take an update that arrived at a time.
     pub fn take(&mut self, at: Time, update: Update) {
-        match update {
-            Update::Grid(drawn) => {
-                self.grid_at = Some(at);
-                self.show(drawn);
-            }
-            Update::Status(status) => {
-                self.status_at = Some(at);
-                self.status = status;
-            }
-            Update::Series { host, series, trouble } => self.graphs.take(host, series, trouble),
-            Update::Sweeps(sweeps) => self.take_sweeps(at, &sweeps),
-            Update::Trouble { host, trouble: Some(trouble) } => self.flock.trouble(host, trouble),
-            Update::Trouble { host, trouble: None } => {
-                self.flock.troubles.remove(&host);
-            }
-            Update::Served { call, by } => self.take_served(&call, by),
-            Update::Sensor { at: sensor, health } => self.sensors.take(at, sensor, health),
-            Update::Term { domain, term } => self.sensors.take_term(domain, term),
-            Update::Kept { host, kept } => self.take_kept(at, &host, kept),
-            Update::Channel { host, subscription, altered } => {
-                self.flock.take_altered(&host, altered);
-                self.sensors.take_channel(host, subscription);
-            }
-            Update::ChannelEnded { host, subscription } => {
-                if self.sensors.channel_ended(&host, &subscription) {
-                    self.flock.take_altered(&host, None);
-                }
-            }
-            Update::Told(told) => self.notify(at, told),
+        let is_grid = matches!(update, Update::Grid(_));
+        self.model.take(at, update);
+        if is_grid
+            && let Some(name) = self.model.take_pending()
+            && !self.select_named(&name)
+        {
+            self.model.set_pending(name);
         }
     }
 
     /// Draw a frame.
     pub fn ui(&mut self, ui: &mut egui::Ui) {
-        keys::take(self, ui);
-        topbar::show(self, ui);
-        timebar::show(self, ui);
-        tree::show(self, ui);
-        details::show(self, ui);
-        tabs::show(self, ui);
-        notice::show(self, ui);
+        let commands = keys::commands(&self.model, self.tabs.front(), self.question.is_open(), ui.ctx());
+        self.apply_all(commands);
+        let commands = self.topbar.show(&self.model, ui);
+        self.apply_all(commands);
+        let commands = timebar::show(&self.model, ui);
+        self.apply_all(commands);
+        let commands = self.tree.show(&self.model, ui);
+        self.apply_all(commands);
+        let commands = details::show(&self.model, ui);
+        self.apply_all(commands);
+        self.mark_seen();
+        let commands = self.tabs.show(&self.model, ui);
+        self.apply_all(commands);
+        let commands = self.question.show(ui.ctx());
+        self.apply_all(commands);
+        notice::show(&self.model, ui);
     }
 
-    /// The ending of a file into which somebody wants what is shown written, once.
-    pub fn take_wanted_file(&mut self) -> Option<&'static str> {
-        self.wanted_file.take()
-    }
-
-    /// Whether a frame must follow at once: something moves.
-    #[must_use]
-    pub fn moves(&self) -> bool {
-        use crate::timeline::Mode;
-        match self.timeline.mode() {
-            Mode::Paused => false,
-            Mode::Playing => true,
-            Mode::Live => {
-                let has_flock = self.is_flock_seen() && !self.flock().is_empty();
-                has_flock || !self.scene.marks.is_empty() || !self.scene.edges.is_empty()
+    /// What is drawn is requested.
+    fn mark_seen(&mut self) {
+        for tab in self.tabs.visible() {
+            match tab {
+                Tab::Graphs => self.model.mark_graphs_seen(),
+                Tab::Flock => self.model.mark_flock_seen(),
+                Tab::Sensors => self.model.mark_sensors_seen(),
+                Tab::Map | Tab::Calls => {}
             }
         }
     }
 
-    /// Go to a time and stay there.
-    pub fn stop_at(&mut self, time: Time) {
-        self.timeline.scrub(time);
-        self.timeline.pause();
+    fn apply_all(&mut self, commands: Commands) {
+        commands.into_iter().for_each(|command| self.apply(command));
     }
 
-    /// The timeline.
-    #[must_use]
-    pub fn timeline(&self) -> &Timeline {
-        &self.timeline
-    }
-
-    /// What is shown.
-    #[must_use]
-    pub fn grid(&self) -> &Grid {
-        &self.drawn.grid
-    }
-
-    /// What is to be seen now.
-    #[must_use]
-    pub fn scene(&self) -> Arc<Scene> {
-        Arc::clone(&self.scene)
-    }
-
-    /// Whom to wake when something comes.
-    pub fn wake_by(&self, waker: impl Fn() + Send + Sync + 'static) {
-        let waker = Arc::new(waker);
-        for inbox in self.inbox.iter().chain(&self.flock.inbox) {
-            let waker = Arc::clone(&waker);
-            inbox.wake_by(move || waker());
+    pub fn apply(&mut self, command: impl Into<Command>) {
+        match command.into() {
+            Command::Change(change) => self.model.apply(change),
+            Command::OpenTab(tab) => self.tabs.open(tab),
+            Command::ShowGraphs(host) => {
+                self.model.visit_graphs(host);
+                self.tabs.open(Tab::Graphs);
+            }
+            Command::ShowGraphsOfCall(call) => {
+                self.model.visit_graphs_of_call(&call);
+                self.tabs.open(Tab::Graphs);
+            }
+            Command::AddToGraphs(host) => {
+                self.model.add_to_graphs(host);
+                self.tabs.open(Tab::Graphs);
+            }
+            Command::ShowProcesses(call, process) => {
+                self.model.apply(FlockChange::Follow(call, process));
+                self.tabs.open(Tab::Flock);
+            }
+            Command::ShowDomainOnMap(domain) => self.tabs.map().show_domain(&self.model, domain),
+            Command::ShowWholeMap => self.tabs.map().show_whole(),
+            Command::ZoomMap(factor) => self.tabs.map().zoom(factor),
+            Command::PanMap(by) => self.tabs.map().pan(by),
+            Command::ResetMap => {
+                self.model.apply(Change::UndoMoves);
+                self.tabs.map().show_whole();
+            }
+            Command::FocusSearch => self.topbar.focus_search(),
+            Command::ToggleTree => self.tree.toggle(),
+            Command::SetLook(look) => self.look = look,
+            Command::Export(extension) => self.export = Some(extension),
+            Command::Ask(question) => self.question.open(question),
+            Command::CloseQuestion => self.question.close(),
+            Command::AddDomain(name) => self.add_domain(name),
+            Command::DropDomain(name) => {
+                if !self.send(Wish::Drop(name)) {
+                    self.notify(TOO_MANY_REQUESTS);
+                }
+            }
+            Command::Order(order) => self.order(order),
+            Command::Kill(kill) => self.send_order(Wish::Kill(kill)),
         }
     }
 
-    /// Look for other calls.
-    pub fn search(&mut self, text: &str) {
-        text.clone_into(&mut self.search);
-        self.filter = Filter::parse(text);
-        self.search_flock(text);
-        self.fits.clear();
-        if !self.filter.is_empty() {
-            let grid = &self.drawn.grid;
-            self.fits = grid.calls.iter().map(|call| self.filter.fits(grid, call)).collect();
+    fn add_domain(&mut self, name: String) {
+        let is_sent = self.send(Wish::Add(name.clone()));
+        self.tree.domain_added(&name, is_sent);
+        self.tabs.sensors().domain_added(&name, is_sent);
+    }
+
+    fn order(&mut self, order: Order) {
+        match self.feeds.flock {
+            Some(_) => self.send_order(Wish::Order(order)),
+            None => self.notify("Nobody is there to be ordered: connect to a daemon."),
         }
     }
 
-    /// What is wrong with the words that are looked for, if anything is.
+    fn send_order(&mut self, order: Wish) {
+        let is_sent = self.send(order);
+        self.notify(if is_sent { "Ordered …" } else { TOO_MANY_REQUESTS });
+    }
+
+    fn notify(&mut self, text: &str) {
+        self.model.apply(Change::Notify(text.to_owned()));
+    }
+
+    fn send(&self, request: Wish) -> bool {
+        self.feeds.send(request, self.model.source())
+    }
+
+    /// Request figures now, without waiting for graphs to be drawn.
+    pub fn watch_graphs(&mut self) {
+        self.model.mark_graphs_seen();
+        self.feeds.send_requests(&mut self.model);
+    }
+
+    /// Request sweeps now, without waiting for the flock to be drawn.
+    pub fn watch_flock(&mut self) {
+        self.model.mark_flock_seen();
+        self.feeds.send_requests(&mut self.model);
+    }
+
+    /// Query sensors now, without waiting for the tab to be drawn.
+    pub fn watch_sensors(&mut self) {
+        self.model.mark_sensors_seen();
+        self.feeds.send_requests(&mut self.model);
+    }
+
+    /// Whether a frame must follow at once.
     #[must_use]
-    pub fn wrong_words(&self) -> Option<String> {
-        let wrong = self.filter.wrong.first()?;
-        Some(format!("found {wrong}, {}", self.filter.expected()?))
+    pub fn moves(&self) -> bool {
+        self.model.moves()
     }
 
-    /// Enlarge the map around its middle.
-    pub fn enlarge(&mut self, factor: f32) {
-        self.camera.enlarge(factor, self.camera.view().center());
-    }
-
-    /// Where all but sweeps comes from.
-    pub fn feed(&mut self, inbox: Inbox) {
-        self.inbox = Some(inbox);
-    }
-
-    /// Bring the tab of this word to the front: `map`, `calls`, `graphs` (`multiples`: a small graph for each host), `flock`, `sensors`.
+    /// Open a tab by its keyword: `map`, `calls`, `graphs` (`multiples`: a small graph for each host),
+    /// `flock`, `sensors`.
     pub fn open_tab(&mut self, word: &str) {
         let word = match word {
             "multiples" => {
-                self.settings.graphs.arrangement = Arrangement::Each;
+                self.model.apply(GraphsChange::Arrange(Arrangement::Each));
                 Tab::Graphs.word()
             }
             word => word,
         };
         if let Some(tab) = tabs::ALL.into_iter().find(|tab| tab.word() == word) {
-            tabs::open(self, tab);
+            self.tabs.open(tab);
         }
     }
 
-    /// Put the arrangement of tabs into the settings, if it is not the usual one.
-    fn remember_tabs(&mut self) {
-        self.settings.tabs = (self.tabs != tabs::usual()).then(|| self.tabs.clone());
-    }
-
-    fn show(&mut self, drawn: Arc<Drawn>) {
-        self.layout = match self.settings.moves.is_empty() {
-            true => drawn.layout.clone(),
-            false => layout(&drawn.grid, &self.settings.moves),
+    /// Select a thing by its name, and show of it what the tab in front shows; if no grid arrived yet, as
+    /// soon as one has. Returns whether there is such a thing, or may be.
+    pub fn select_named(&mut self, name: &str) -> bool {
+        let Some(selection) = Selection::named(self.model.grid(), name) else {
+            return self.model.select_when_known(name);
         };
-        self.drawn = drawn;
-        self.reach();
-        let search = std::mem::take(&mut self.search);
-        self.search(&search);
-        self.find_selection();
-        self.select_what_came();
+        let domains = Selection::domains_with(self.model.grid(), name);
+        if let Some(first) = domains.first() {
+            self.notify(&format!("{name} is in {} domains; {first}/{name} names one", domains.len()));
+        }
+        let server = selection.place(self.model.grid());
+        let server = server.filter(|id| self.model.grid().place(*id).part == Part::Server);
+        let host = server.map(|id| self.model.placed().host_name(id));
+        match (self.tabs.front(), server, host) {
+            (Tab::Sensors, _, Some(host)) => {
+                self.model.apply(SensorsChange::Select(Some(At::Host(host))));
+                self.model.take_pending();
+                return true;
+            }
+            (Tab::Graphs, Some(id), _) => self.apply(Command::ShowGraphs(id)),
+            (Tab::Flock, _, Some(host)) => self.model.apply(FlockChange::Watch(Some([host].into()))),
+            _ => {}
+        }
+        self.model.apply(Change::Select(Some(selection)));
+        if let (Tab::Flock, Some(call)) = (self.tabs.front(), self.model.selected_call()) {
+            self.apply(Command::ShowProcesses(call.id.clone(), None));
+        }
+        true
     }
 
-    /// Have the timeline reach over all that is known.
-    fn reach(&mut self) {
-        let is_live = self.timeline.can_be_live();
-        let span = self.drawn.grid.span().or(is_live.then_some((self.begun, self.now)));
-        let Some((first, last)) = span else { return };
-        if self.is_placed {
-            let last = if is_live { self.now.max(last) } else { last };
-            let first = self.kept_since(first, last);
-            // Who went back stays there, also where nothing is known of it any more.
-            let is_back = self.timeline.mode() != crate::timeline::Mode::Live;
-            let first = if is_live && is_back { first.min(self.timeline.time()) } else { first };
-            self.timeline.reach(first, last);
-        } else {
-            self.timeline = Timeline::of_log(first, last);
-            self.is_placed = true;
+    /// Generate the processes of a synthetic grid.
+    pub fn generate_flock(&mut self) {
+        self.model.generate_flock();
+    }
+
+    pub fn show_flock(&mut self, flock: Flock) {
+        self.model.show_flock(flock);
+    }
+
+    /// Show the answer of a request for the selected call.
+    pub fn show_served(&mut self, by: ServedBy) {
+        self.model.show_served(by);
+    }
+
+    /// Draw marks with trails, or without.
+    pub fn show_trails(&mut self, shows: bool) {
+        self.tabs.flock().show_trails(shows);
+    }
+
+    /// Draw marks as instances, where a graphics card can.
+    pub(crate) fn draw_instances(&mut self, engine: Option<Engine>) {
+        self.tabs.flock().draw_instances(engine);
+    }
+
+    /// Prepare marks as instances, also where nothing draws them.
+    pub fn make_instances(&mut self) {
+        self.tabs.flock().draw_instances(Some(Engine::new()));
+    }
+
+    /// Why no process is seen at the time that is shown, where that is so.
+    #[must_use]
+    pub fn why_no_flock(&self) -> Option<String> {
+        flock::why_empty(&self.model)
+    }
+
+    /// Extension of the file that the user requested, once.
+    pub fn take_export(&mut self) -> Option<&'static str> {
+        self.export.take()
+    }
+
+    /// The rows of the tab in front.
+    #[must_use]
+    pub fn table(&self) -> Table {
+        match self.tabs.front() {
+            Tab::Flock if !self.model.flock().flock().is_empty() => tables::processes(&self.model),
+            Tab::Graphs if self.model.graphs().has_figures() => tables::series(&self.model),
+            Tab::Sensors => self.tabs.sensors_table(&self.model),
+            Tab::Map | Tab::Calls | Tab::Graphs | Tab::Flock => tables::calls(&self.model),
         }
     }
 
-    /// What its sensor tells of a place, unless the time that is looked at is another: figures are those of now alone.
-    fn report_of<'a>(&self, place: &'a Place) -> Option<&'a Report> {
-        let behind = self.timeline.span().1.since(self.timeline.time());
-        let is_now = match self.source {
-            Source::Daemon(_) | Source::File(_) => behind.as_secs_f64() < SILENT_AFTER_SECS,
-            Source::Log(_) | Source::Invented => true,
-        };
-        place.report.as_ref().filter(|_| is_now)
-    }
-
-    /// How a place is at the time that is looked at; now, one that has said nothing for a while is silent.
-    fn state_of(&self, place: &Place) -> HostState {
-        let state = place.state_at(self.timeline.time());
-        let is_now = self.timeline.mode() == crate::timeline::Mode::Live;
-        let age = place.report.as_ref().and_then(|report| report.age_secs).filter(|_| is_now);
-        let came = self.grid_at.map_or(0.0, |at| self.now.since(at).as_secs_f64());
-        match age {
-            Some(age) if state == HostState::Live && age + came > SILENT_AFTER_SECS => HostState::Silent,
-            _ => state,
-        }
-    }
-
-    fn move_place(&mut self, id: PlaceId, by: Point) {
-        self.settings.moves.place(&self.drawn.grid, id, by);
-        self.layout = layout(&self.drawn.grid, &self.settings.moves);
-    }
-
-    fn move_domain(&mut self, id: DomainId, by: Point) {
-        self.settings.moves.domain(&self.drawn.grid, id, by);
-        self.layout = layout(&self.drawn.grid, &self.settings.moves);
-    }
-
-    fn undo_moves(&mut self) {
-        self.settings.moves.clear();
-        self.layout = self.drawn.layout.clone();
-        self.camera.show_whole();
-    }
-
-    /// What to say where there is nothing to draw: what is, and what to do.
-    fn empty_words(&self) -> (String, String) {
-        match (&self.source, &self.status) {
-            (_, Status::Lost { what }) => ("No connection".to_owned(), format!("{what}. Trying again.")),
-            (_, Status::Beginning) => match &self.source {
-                Source::Daemon(address) => (format!("Asking {address} …"), String::new()),
-                Source::Log(name) | Source::File(name) => (format!("Reading {name} …"), String::new()),
-                Source::Invented => ("Nothing is invented".to_owned(), "Try --invent 3x40.".to_owned()),
-            },
-            (Source::Log(_), _) => (
-                "No call in this log".to_owned(),
-                "Either nothing happened, or another filter reads it: name one with --filter.".to_owned(),
-            ),
-            (Source::Daemon(_) | Source::File(_) | Source::Invented, _) => (
-                "No host and no call yet".to_owned(),
-                "Hosts appear when their sensors report, calls when middleware writes of them.".to_owned(),
-            ),
-        }
+    /// What is seen, as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        json_view::json(&self.model)
     }
 }

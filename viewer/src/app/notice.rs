@@ -1,28 +1,19 @@
-//! What came of something that a person did, at the bottom, for a while.
+//! The result of what the user did last, at the bottom, for a while.
 //!
-//! Not here: the answers of dialogs (`flock::kill`).
+//! Not here: questions and their answers (`question`).
 
-use super::App;
 use super::theme::Colors;
+use crate::model::Model;
 use egui::{Align2, Area, Frame, Id, RichText, Ui, vec2};
-use wire::time::Time;
 
 /// How long it is shown, in seconds.
 const SHOWN_SECS: f64 = 12.0;
 /// Longest line, in points.
 const WIDTH: f32 = 560.0;
 
-impl App {
-    /// Tell what came of it.
-    pub fn notify(&mut self, at: Time, words: String) {
-        self.notice = Some((at, words));
-    }
-}
-
-/// Draw it, where there is something.
-pub(super) fn show(app: &App, ui: &Ui) {
-    let Some((at, words)) = &app.notice else { return };
-    if app.now.since(*at).as_secs_f64() > SHOWN_SECS {
+pub(super) fn show(model: &Model, ui: &Ui) {
+    let Some((at, text)) = model.notice() else { return };
+    if model.now().since(at).as_secs_f64() > SHOWN_SECS {
         return;
     }
     let colors = Colors::of(ui.ctx());
@@ -31,7 +22,7 @@ pub(super) fn show(app: &App, ui: &Ui) {
     area.show(ui.ctx(), |ui| {
         Frame::popup(ui.style()).show(ui, |ui| {
             ui.set_max_width(WIDTH);
-            ui.label(RichText::new(words).color(colors.text));
+            ui.label(RichText::new(text).color(colors.text));
         });
     });
 }

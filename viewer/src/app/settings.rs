@@ -1,6 +1,6 @@
-//! What is kept from one start to the next: theme, tabs, what was moved, the size of the window.
+//! Settings file: theme, tabs, moves on the map, graphs, sensors, size of the window.
 //!
-//! Rule: a file that cannot be read or is of another version is told once, and the usual is taken instead.
+//! Rule: a file that cannot be read or has another format is reported once, and replaced by the defaults.
 
 use super::tabs::Tab;
 use crate::graphs::kept as of;
@@ -8,14 +8,14 @@ use crate::layout::Moves;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Largest file that is read, in bytes; ours have some thousand.
+/// Largest file that is read, in bytes; a usual one has some thousand.
 const FILE_LEN_MAX_BYTES: u64 = 1 << 20;
 
-/// Dark or light.
+/// Theme.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Look {
-    /// As the desktop says.
+    /// The theme of the desktop.
     #[default]
     System,
     /// Light on dark.
@@ -24,27 +24,24 @@ pub enum Look {
     Light,
 }
 
-/// What is kept.
+/// Settings of the viewer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Settings {
-    /// Dark or light.
     pub look: Look,
-    /// What was moved on the map.
+    /// Moves of the user on the map.
     pub moves: Moves,
-    /// The tabs and how they are arranged.
+    /// Arrangement of the tabs, if it is not the default one.
     pub tabs: Option<egui_tiles::Tree<Tab>>,
-    /// What the graphs show, and how.
     pub graphs: crate::graphs::Choice,
-    /// Sensors that are asked at their addresses.
+    /// Sensors that are watched by their addresses.
     pub sensors: Vec<std::net::SocketAddr>,
-    /// Whether the list of hosts is hidden.
     pub hides_tree: bool,
     /// Width and height of the window, in points.
     pub window: Option<(f32, f32)>,
 }
 
-/// Why settings are not kept.
+/// Settings could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot keep the settings of the viewer: {error}: {path}")]
 pub struct Error {
@@ -52,26 +49,30 @@ pub struct Error {
     error: String,
 }
 
-/// Where they are kept: in the user's folder of configuration, if there is one.
+/// The file in the user's configuration folder, if there is one.
 #[must_use]
-pub fn usual_file() -> Option<PathBuf> {
+pub fn default_file() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;
     Some(folder.join("visperf/viewer.json"))
 }
 
 impl Settings {
-    /// Those of a file; the usual ones, and what is wrong, where there is a file that cannot be used.
+    /// Load a file; the defaults and an error where it cannot be used, the defaults alone where there is
+    /// none.
     #[must_use]
     pub fn load(file: &Path) -> (Settings, Option<String>) {
-        let told = |error: &dyn std::fmt::Display| {
+        let failed = |error: &dyn std::fmt::Display| {
             Some(format!("settings of the viewer are begun anew: {error}: {}", file.display()))
         };
         match file.metadata() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return (Settings::default(), None),
-            Err(error) => return (Settings::default(), told(&error)),
+            Err(error) => return (Settings::default(), failed(&error)),
             Ok(about) if about.len() > FILE_LEN_MAX_BYTES => {
-                return (Settings::default(), told(&format!("expected at most {FILE_LEN_MAX_BYTES} bytes")));
+                return (
+                    Settings::default(),
+                    failed(&format!("expected at most {FILE_LEN_MAX_BYTES} bytes")),
+                );
             }
             Ok(_) => {}
         }
@@ -80,28 +81,29 @@ impl Settings {
             .and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()))
         {
             Ok(settings) => (settings, None),
-            Err(error) => (Settings::default(), told(&error)),
+            Err(error) => (Settings::default(), failed(&error)),
         }
     }
 
-    /// What of these is kept: where nothing was changed since the begin, when the command line had its say, what was kept before.
+    /// The settings to save: where one is as it was at the start, which the command line may have changed,
+    /// the one that was saved before.
     #[must_use]
-    pub fn to_keep(&self, begun: &Settings, before: &Settings) -> Settings {
+    pub fn to_save(&self, at_start: &Settings, saved: &Settings) -> Settings {
         Settings {
-            look: of(&self.look, &begun.look, &before.look),
-            moves: of(&self.moves, &begun.moves, &before.moves),
-            tabs: of(&self.tabs, &begun.tabs, &before.tabs),
-            graphs: self.graphs.to_keep(&begun.graphs, &before.graphs),
-            sensors: of(&self.sensors, &begun.sensors, &before.sensors),
-            hides_tree: of(&self.hides_tree, &begun.hides_tree, &before.hides_tree),
-            window: of(&self.window, &begun.window, &before.window),
+            look: of(&self.look, &at_start.look, &saved.look),
+            moves: of(&self.moves, &at_start.moves, &saved.moves),
+            tabs: of(&self.tabs, &at_start.tabs, &saved.tabs),
+            graphs: self.graphs.to_keep(&at_start.graphs, &saved.graphs),
+            sensors: of(&self.sensors, &at_start.sensors, &saved.sensors),
+            hides_tree: of(&self.hides_tree, &at_start.hides_tree, &saved.hides_tree),
+            window: of(&self.window, &at_start.window, &saved.window),
         }
     }
 
-    /// Keep them in a file.
+    /// Write them into a file.
     ///
     /// # Errors
-    /// If it cannot be written; what was kept before stays then.
+    /// If it cannot be written; the file stays as it was.
     pub fn store(&self, file: &Path) -> Result<(), Error> {
         let failed = |error: &dyn std::fmt::Display| Error {
             path: file.display().to_string(),
@@ -126,16 +128,16 @@ mod tests {
     #[test]
     fn what_the_command_line_says_is_for_this_start_alone() {
         let before = Settings { look: Look::Dark, hides_tree: true, ..Settings::default() };
-        let mut begun = Settings { look: Look::Light, ..before.clone() };
-        begun.graphs.set_metrics(&[Metric::Load]);
-        assert_eq!(begun.to_keep(&begun, &before), before);
-        let mut now = Settings { hides_tree: false, ..begun.clone() };
+        let mut at_start = Settings { look: Look::Light, ..before.clone() };
+        at_start.graphs.set_metrics(&[Metric::Load]);
+        assert_eq!(at_start.to_save(&at_start, &before), before);
+        let mut now = Settings { hides_tree: false, ..at_start.clone() };
         now.graphs.span.set_secs(60.0);
-        let kept = now.to_keep(&begun, &before);
+        let kept = now.to_save(&at_start, &before);
         assert_eq!((kept.look, kept.hides_tree), (Look::Dark, false));
         assert_eq!((kept.graphs.metrics(), kept.graphs.span), (Metric::USUAL.to_vec(), now.graphs.span));
         now.graphs.set_metrics(&[Metric::Cpu]);
-        assert_eq!(now.to_keep(&begun, &before).graphs.metrics(), [Metric::Cpu]);
+        assert_eq!(now.to_save(&at_start, &before).graphs.metrics(), [Metric::Cpu]);
     }
 
     #[test]
@@ -145,7 +147,7 @@ mod tests {
         assert_eq!(Settings::load(&file), (Settings::default(), None));
         let settings = Settings {
             look: Look::Light,
-            tabs: Some(super::super::tabs::usual()),
+            tabs: Some(super::super::tabs::default_arrangement()),
             hides_tree: true,
             window: Some((1280.0, 800.0)),
             ..Settings::default()
@@ -160,9 +162,9 @@ mod tests {
         let file = folder.path().join("viewer.json");
         for text in ["{", "[1]", "{\"look\": \"pink\"}"] {
             std::fs::write(&file, text).unwrap();
-            let (settings, told) = Settings::load(&file);
+            let (settings, error) = Settings::load(&file);
             assert_eq!(settings, Settings::default());
-            assert!(told.unwrap().contains("begun anew"), "{text}");
+            assert!(error.unwrap().contains("begun anew"), "{text}");
         }
         assert!(Settings::default().store(&file.join("x")).is_err());
     }

@@ -1,26 +1,29 @@
-//! The tabs in the middle: moved, split and stacked by hand, and kept so.
+//! The tabs in the middle, which the user moves, splits and stacks.
 //!
-//! Not here: what is in them (`map`, `calls`, `graphs`, `flock`, `sensors`).
+//! Invariant: every tab is there once. Not here: what is in them (`map`, `calls`, `graphs`, `flock`,
+//! `sensors`).
 
+use super::calls::CallsPanel;
+use super::command::Commands;
+use super::flock::FlockPanel;
+use super::graphs::GraphsPanel;
+use super::map::MapPanel;
+use super::sensors::SensorsPanel;
 use super::theme::Colors;
-use super::{App, calls, flock, graphs, map, sensors};
+use crate::export::table::Table;
+use crate::model::Model;
 use egui::{Color32, Stroke, Ui, Visuals, WidgetText};
 use egui_tiles::{Behavior, SimplificationOptions, TabState, TileId, Tiles, Tree, UiResponse};
 use serde::{Deserialize, Serialize};
 
-/// What a tab shows.
+/// A tab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tab {
-    /// The interaction map.
     Map,
-    /// The calls in rows.
     Calls,
-    /// A host's graphs.
     Graphs,
-    /// The flock of processes.
     Flock,
-    /// The sensors, and how they are.
     Sensors,
 }
 
@@ -28,7 +31,6 @@ pub enum Tab {
 pub(super) const ALL: [Tab; 5] = [Tab::Map, Tab::Calls, Tab::Graphs, Tab::Flock, Tab::Sensors];
 
 impl Tab {
-    /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -40,7 +42,7 @@ impl Tab {
         }
     }
 
-    /// Its word on the command line.
+    /// Keyword on the command line.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -53,63 +55,123 @@ impl Tab {
     }
 }
 
-/// The usual arrangement: all on one another, the map in front.
-#[must_use]
-pub(super) fn usual() -> Tree<Tab> {
+/// The tabs, their arrangement, and what is in each.
+pub(super) struct Tabs {
+    tree: Tree<Tab>,
+    /// The tab in which the user pressed the pointer last, or that was opened.
+    last_used: Option<Tab>,
+    panes: Panes,
+}
+
+/// Contents of each tab.
+#[derive(Default)]
+struct Panes {
+    map: MapPanel,
+    calls: CallsPanel,
+    graphs: GraphsPanel,
+    flock: FlockPanel,
+    sensors: SensorsPanel,
+}
+
+impl Tabs {
+    /// Tabs in a saved arrangement; in the default one where a tab is missing, as in one of an older viewer.
+    pub(super) fn new(saved: Option<Tree<Tab>>) -> Tabs {
+        let has_all = |tree: &Tree<Tab>| ALL.iter().all(|tab| tree.tiles.find_pane(tab).is_some());
+        let tree = saved.filter(has_all).unwrap_or_else(default_arrangement);
+        Tabs { tree, last_used: None, panes: Panes::default() }
+    }
+
+    /// A copy for a picture.
+    pub(super) fn still(&self) -> Tabs {
+        let panes = Panes {
+            map: self.panes.map.still(),
+            calls: self.panes.calls.clone(),
+            graphs: self.panes.graphs.clone(),
+            flock: self.panes.flock.still(),
+            sensors: self.panes.sensors.clone(),
+        };
+        Tabs { tree: self.tree.clone(), last_used: self.last_used, panes }
+    }
+
+    /// The arrangement, if it is not the default one.
+    pub(super) fn changed_arrangement(&self) -> Option<Tree<Tab>> {
+        (self.tree != default_arrangement()).then(|| self.tree.clone())
+    }
+
+    /// The tabs that are drawn.
+    pub(super) fn visible(&self) -> Vec<Tab> {
+        let pane = |id: &TileId| match self.tree.tiles.get(*id) {
+            Some(egui_tiles::Tile::Pane(tab)) => Some(*tab),
+            Some(egui_tiles::Tile::Container(_)) | None => None,
+        };
+        self.tree.active_tiles().iter().filter_map(pane).collect()
+    }
+
+    /// The visible tab; of several the one that was used last, else the first.
+    pub(super) fn front(&self) -> Tab {
+        let order = |tab: &Tab| ALL.iter().position(|known| known == tab);
+        let visible = self.visible().into_iter();
+        visible.min_by_key(|tab| (self.last_used != Some(*tab), order(tab))).unwrap_or(Tab::Map)
+    }
+
+    pub(super) fn open(&mut self, tab: Tab) {
+        self.last_used = Some(tab);
+        self.tree.make_active(|_, tile| matches!(tile, egui_tiles::Tile::Pane(pane) if *pane == tab));
+    }
+
+    pub(super) fn map(&mut self) -> &mut MapPanel {
+        &mut self.panes.map
+    }
+
+    pub(super) fn flock(&mut self) -> &mut FlockPanel {
+        &mut self.panes.flock
+    }
+
+    pub(super) fn sensors(&mut self) -> &mut SensorsPanel {
+        &mut self.panes.sensors
+    }
+
+    pub(super) fn sensors_table(&self, model: &Model) -> Table {
+        self.panes.sensors.table(model)
+    }
+
+    pub(super) fn show(&mut self, model: &Model, ui: &mut Ui) -> Commands {
+        let mut commands = Commands::default();
+        egui::CentralPanel::no_frame().show(ui, |ui| {
+            let colors = Colors::of(ui.ctx());
+            let (panes, last_used) = (&mut self.panes, &mut self.last_used);
+            let mut contents = Contents { panes, last_used, model, colors, commands: &mut commands };
+            self.tree.ui(&mut contents, ui);
+        });
+        commands
+    }
+}
+
+/// All tabs on top of each other, the map in front.
+pub(super) fn default_arrangement() -> Tree<Tab> {
     Tree::new_tabs(egui::Id::new("tabs"), ALL.to_vec())
 }
 
-/// Whether an arrangement that was kept has every tab: one of an older viewer may lack some.
-#[must_use]
-pub(super) fn has_all(tree: &Tree<Tab>) -> bool {
-    ALL.iter().all(|tab| tree.tiles.find_pane(tab).is_some())
-}
-
-/// The tab that is seen; where the middle is split that which somebody worked in last, else the first.
-#[must_use]
-pub(super) fn front(app: &App) -> Tab {
-    let active = app.tabs.active_tiles();
-    let panes = active.iter().filter_map(|id| match app.tabs.tiles.get(*id) {
-        Some(egui_tiles::Tile::Pane(tab)) => Some(*tab),
-        Some(egui_tiles::Tile::Container(_)) | None => None,
-    });
-    panes
-        .min_by_key(|tab| (app.worked_in != Some(*tab), ALL.iter().position(|known| known == tab)))
-        .unwrap_or(Tab::Map)
-}
-
-/// Bring a tab to the front.
-pub(super) fn open(app: &mut App, tab: Tab) {
-    app.worked_in = Some(tab);
-    app.tabs.make_active(|_, tile| matches!(tile, egui_tiles::Tile::Pane(pane) if *pane == tab));
-}
-
-/// Draw them.
-pub(super) fn show(app: &mut App, ui: &mut Ui) {
-    let mut tabs = std::mem::replace(&mut app.tabs, Tree::empty("tabs away"));
-    egui::CentralPanel::no_frame().show(ui, |ui| {
-        let colors = Colors::of(ui.ctx());
-        tabs.ui(&mut Contents { app, colors }, ui);
-    });
-    app.tabs = tabs;
-}
-
+/// What egui_tiles draws the tabs with.
 struct Contents<'a> {
-    app: &'a mut App,
+    panes: &'a mut Panes,
+    last_used: &'a mut Option<Tab>,
+    model: &'a Model,
     colors: Colors,
+    commands: &'a mut Commands,
 }
 
 impl Behavior<Tab> for Contents<'_> {
     fn pane_ui(&mut self, ui: &mut Ui, _: TileId, tab: &mut Tab) -> UiResponse {
         if ui.ui_contains_pointer() && ui.input(|input| input.pointer.any_pressed()) {
-            self.app.worked_in = Some(*tab);
+            *self.last_used = Some(*tab);
         }
         match tab {
-            Tab::Map => map::show(self.app, ui),
-            Tab::Calls => calls::show(self.app, ui),
-            Tab::Graphs => graphs::show(self.app, ui),
-            Tab::Flock => flock::show(self.app, ui),
-            Tab::Sensors => sensors::show(self.app, ui),
+            Tab::Map => self.panes.map.show(self.model, ui, self.commands),
+            Tab::Calls => self.panes.calls.show(self.model, ui, self.commands),
+            Tab::Graphs => self.panes.graphs.show(self.model, ui, self.commands),
+            Tab::Flock => self.panes.flock.show(self.model, ui, self.commands),
+            Tab::Sensors => self.panes.sensors.show(self.model, ui, self.commands),
         }
         UiResponse::None
     }

@@ -1,6 +1,6 @@
-//! Texts as they are shown: shortened to their room, counted, and moments and spans as people read them.
+//! Formatting of text: names shortened to their room, counts, times and durations.
 //!
-//! Rule: one form for each thing, in every tab.
+//! Rule: one format for each kind of value, in every tab.
 
 use egui::text::LayoutJob;
 use egui::{Color32, FontId, Galley, Painter};
@@ -8,13 +8,13 @@ use jiff::tz::TimeZone;
 use std::sync::Arc;
 use wire::time::Time;
 
-/// Names shorter than this are cut at their end, in characters.
+/// Names with room for fewer characters than this are cut at their end.
 const CUT_INSIDE_FROM: usize = 6;
-/// So often a name that was cut inside is shortened until it fits: some characters are wider than others.
+/// Most attempts to shorten a name inside until it fits: some characters are wider than others.
 const TRIES_MAX: usize = 4;
 
-/// A text in one row of at most `room` points, with `…` where it was cut: a name inside, for names of hosts and calls differ at
-/// their end, other text at its end.
+/// A text in one row of at most `room` points, with `…` where it was cut: a name inside, for names of hosts
+/// and calls differ at their end, other text at its end.
 #[must_use]
 pub fn elided(painter: &Painter, text: &str, font: FontId, color: Color32, room: f32) -> Arc<Galley> {
     let at_end = cut_at_end(painter, text, font.clone(), color, room);
@@ -32,12 +32,12 @@ pub fn elided(painter: &Painter, text: &str, font: FontId, color: Color32, room:
     at_end
 }
 
-/// A text of which so many characters are left, two fifths of them its end.
+/// A text cut to `left` characters, two fifths of them its end.
 fn cut_inside(text: &str, left: usize) -> String {
     let end = left * 2 / 5;
-    let begin: String = text.chars().take(left - end).collect();
+    let start: String = text.chars().take(left - end).collect();
     let rest: String = text.chars().skip(text.chars().count().saturating_sub(end)).collect();
-    format!("{begin}…{rest}")
+    format!("{start}…{rest}")
 }
 
 fn cut_at_end(painter: &Painter, text: &str, font: FontId, color: Color32, room: f32) -> Arc<Galley> {
@@ -56,7 +56,7 @@ pub fn count(number: u32, what: &str) -> String {
     format!("{number} {what}{s}")
 }
 
-/// A moment: the time of day, with the date before it where asked.
+/// A time of day, after its date where `with_date` is set.
 #[must_use]
 pub fn moment(time: Time, zone: &TimeZone, with_date: bool) -> String {
     let Ok(stamp) = jiff::Timestamp::from_microsecond(time.micros()) else { return "—".to_owned() };
@@ -64,7 +64,7 @@ pub fn moment(time: Time, zone: &TimeZone, with_date: bool) -> String {
     zoned.strftime(if with_date { "%Y-%m-%d %H:%M:%S" } else { "%H:%M:%S" }).to_string()
 }
 
-/// A span in its two largest units.
+/// A duration in its two largest units.
 #[must_use]
 pub fn span(secs: f64) -> String {
     if !secs.is_finite() {
@@ -115,19 +115,19 @@ mod tests {
     #[test]
     fn names_are_cut_inside_and_sentences_at_their_end() {
         let ctx = egui::Context::default();
-        let mut told = Vec::new();
+        let mut found = Vec::new();
         let _output = ctx.run_ui(egui::RawInput::default(), |ui| {
             let names = ["worker-of-the-second-room-0017", "no report since the power went", "wn01"];
             for text in names {
                 let galley = elided(ui.painter(), text, FontId::monospace(12.0), Color32::WHITE, 110.0);
                 assert!(galley.size().x <= 110.0);
                 let shown: String = galley.rows[0].glyphs.iter().map(|glyph| glyph.chr).collect();
-                told.push((shown, galley.elided));
+                found.push((shown, galley.elided));
             }
         });
-        assert!(told[0].0.starts_with("worker") && told[0].0.ends_with("0017") && told[0].1, "{told:?}");
-        assert!(told[1].0.starts_with("no report") && told[1].0.ends_with('…'), "{told:?}");
-        assert_eq!(told[2], ("wn01".to_owned(), false));
+        assert!(found[0].0.starts_with("worker") && found[0].0.ends_with("0017") && found[0].1, "{found:?}");
+        assert!(found[1].0.starts_with("no report") && found[1].0.ends_with('…'), "{found:?}");
+        assert_eq!(found[2], ("wn01".to_owned(), false));
     }
 
     #[test]

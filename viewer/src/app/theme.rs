@@ -2,10 +2,13 @@
 //!
 //! Rule: no other file names a colour; a tone has one colour on map, graph, table and timeline.
 
+use super::settings::Look;
 use crate::grid::place::HostState;
 use crate::scene::Tone;
 use egui::containers::menu::{MenuButton, MenuConfig};
-use egui::{Color32, Context, CornerRadius, FontId, PopupCloseBehavior, Stroke, Theme, Visuals};
+use egui::{
+    Color32, Context, CornerRadius, FontId, PopupCloseBehavior, Stroke, Theme, ThemePreference, Visuals,
+};
 use wire::event::Outcome;
 
 /// Size of small text: labels of the map, rows of tables.
@@ -22,15 +25,14 @@ pub struct Colors {
     pub ground: Color32,
     /// Behind lists and bars.
     pub panel: Color32,
-    /// Of what stands on the ground: domains, cards.
+    /// Domains and cards, on the ground.
     pub card: Color32,
     /// Borders and lines between.
     pub line: Color32,
-    /// Text.
     pub text: Color32,
-    /// Text that is there to be found, not to be read.
+    /// Text of less importance.
     pub weak: Color32,
-    /// What is chosen, and what can be acted on.
+    /// The selection, and what a click acts on.
     pub accent: Color32,
     /// A row under the pointer.
     pub hover: Color32,
@@ -44,7 +46,7 @@ pub struct Colors {
     cancelled: Color32,
     node_fail: Color32,
     finished: Color32,
-    /// Lightness and colourfulness of programs.
+    /// Lightness and chroma of programs.
     programs: (f32, f32),
 }
 
@@ -96,7 +98,7 @@ const fn rgb(code: u32) -> Color32 {
 }
 
 impl Colors {
-    /// Those of the theme in use.
+    /// The colours of the theme in use.
     #[must_use]
     pub fn of(ctx: &Context) -> Colors {
         match ctx.theme() {
@@ -105,7 +107,6 @@ impl Colors {
         }
     }
 
-    /// The colour of a tone.
     #[must_use]
     pub fn tone(&self, tone: Tone) -> Color32 {
         match tone {
@@ -120,19 +121,18 @@ impl Colors {
         }
     }
 
-    /// The colour of what is wrong.
+    /// The colour of errors.
     #[must_use]
     pub fn failed(&self) -> Color32 {
         self.failed
     }
 
-    /// The colour of what is to be looked at.
+    /// The colour of warnings.
     #[must_use]
     pub fn warned(&self) -> Color32 {
         self.timeout
     }
 
-    /// The colour of a host's state.
     #[must_use]
     pub fn state(&self, state: HostState) -> Color32 {
         match state {
@@ -156,11 +156,11 @@ impl Colors {
         let share = |bits: u64| f32::from(u16::try_from(bits & 0xfff).unwrap_or(0)) / 4_096.0;
         let (hue, tint) = (share(mixed >> 40) * std::f32::consts::TAU, share(mixed >> 20) - 0.5);
         let (lightness, chroma) = self.programs;
-        // Hues alone are soon alike: of a dozen names two share theirs, and are told by how light and how strong it is.
+        // Of a dozen names two have nearly the same hue: lightness and chroma distinguish them.
         oklch(lightness + 0.22 * tint, chroma * (0.7 + 0.4 * share(mixed)), hue)
     }
 
-    /// Colours of which neighbours differ, by their place in a list.
+    /// Colours for a list, where neighbours differ.
     #[must_use]
     #[allow(clippy::cast_precision_loss)]
     pub fn distinct(&self, at: usize) -> Color32 {
@@ -179,7 +179,7 @@ impl Colors {
     }
 }
 
-/// A colour by how light and how colourful it looks, and its hue in radians (Oklch, Ottosson 2020).
+/// A colour by perceived lightness and chroma, and its hue in radians (Oklch, Ottosson 2020).
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn oklch(lightness: f32, chroma: f32, hue: f32) -> Color32 {
     let (a, b) = (chroma * hue.cos(), chroma * hue.sin());
@@ -199,30 +199,29 @@ fn oklch(lightness: f32, chroma: f32, hue: f32) -> Color32 {
     Color32::from_rgb(red, green, blue)
 }
 
-/// Text of the map's labels and of lists.
+/// Font of the map's labels and of lists.
 #[must_use]
 pub fn small() -> FontId {
     FontId::proportional(SMALL)
 }
 
-/// Text.
 #[must_use]
 pub fn body() -> FontId {
     FontId::proportional(BODY)
 }
 
-/// A menu in which one chooses several things: it is open until somebody clicks elsewhere.
+/// A menu of several choices: it stays open until a click elsewhere.
 pub fn choosing_menu<'a>(name: impl egui::IntoAtoms<'a>) -> MenuButton<'a> {
     MenuButton::new(name).config(MenuConfig::new().close_behavior(PopupCloseBehavior::CloseOnClickOutside))
 }
 
-/// Figures that change while one reads, each digit as wide as any other.
+/// Font of figures that change: all digits have the same width.
 #[must_use]
 pub fn figures() -> FontId {
     FontId::monospace(SMALL)
 }
 
-/// Give both themes our colours.
+/// Set the colours of both themes.
 pub fn set_up(ctx: &Context) {
     for (theme, colors, visuals) in
         [(Theme::Dark, DARK, Visuals::dark()), (Theme::Light, LIGHT, Visuals::light())]
@@ -284,4 +283,14 @@ fn visuals_of(colors: Colors, mut visuals: Visuals) -> Visuals {
         widget.expansion = 0.0;
     }
     visuals
+}
+
+/// The theme as egui names it.
+#[must_use]
+pub fn preference(look: Look) -> ThemePreference {
+    match look {
+        Look::System => ThemePreference::System,
+        Look::Dark => ThemePreference::Dark,
+        Look::Light => ThemePreference::Light,
+    }
 }

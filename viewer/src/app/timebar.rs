@@ -1,11 +1,12 @@
-//! The bar at the bottom: the one timeline under all tabs, with what happened when drawn on it.
+//! The bar at the bottom: the timeline under all tabs, with the calls that ended drawn over it.
 //!
-//! Not here: how time goes (`timeline`).
+//! Not here: how time passes on it (`timeline`).
 
-use super::App;
+use super::command::Commands;
 use super::text::{moment, span};
 use super::theme::{self, Colors};
-use crate::live::kept::Span;
+use crate::flock::past::Span;
+use crate::model::{Model, TimeChange};
 use crate::scene::Tone;
 use crate::timeline::{Mode, SPEED_MAX, SPEED_MIN};
 use egui::{
@@ -19,61 +20,60 @@ use wire::time::Time;
 const COLUMN: f32 = 4.0;
 /// Height of the line with what is drawn over it, in points.
 const HEIGHT: f32 = 34.0;
-/// Height of the band under the line where sweeps of the flock are kept, in points.
+/// Height of the band under the line where sweeps of the flock are stored, in points.
 const BAND: f32 = 4.0;
 
-/// Draw it.
-pub(super) fn show(app: &mut App, ui: &mut Ui) {
+pub(super) fn show(model: &Model, ui: &mut Ui) -> Commands {
+    let mut commands = Commands::default();
     let colors = Colors::of(ui.ctx());
     let frame = Frame::new().fill(colors.panel).inner_margin(Margin::symmetric(12, 8));
     Panel::bottom("time").frame(frame).show(ui, |ui| {
         ui.horizontal(|ui| {
-            buttons(app, ui, colors);
+            buttons(model, ui, colors, &mut commands);
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-                counts(app, ui, colors);
+                counts(model, ui, colors);
             });
         });
-        line(app, ui, colors);
+        line(model, ui, colors, &mut commands);
     });
+    commands
 }
 
-fn buttons(app: &mut App, ui: &mut Ui, colors: Colors) {
-    let is_paused = app.timeline.mode() == Mode::Paused;
+fn buttons(model: &Model, ui: &mut Ui, colors: Colors, commands: &mut Commands) {
+    let timeline = model.timeline();
+    let is_paused = timeline.mode() == Mode::Paused;
     let text = if is_paused { "Play" } else { "Pause" };
     if ui.add(Button::new(text).min_size(vec2(58.0, 0.0))).on_hover_text("Space").clicked() {
-        match is_paused {
-            true => app.timeline.play(),
-            false => app.timeline.pause(),
-        }
+        commands.push(if is_paused { TimeChange::Play } else { TimeChange::Pause });
     }
-    if app.timeline.can_be_live() {
-        let is_live = app.timeline.mode() == Mode::Live;
+    if timeline.can_be_live() {
+        let is_live = timeline.mode() == Mode::Live;
         let color = if is_live { colors.tone(Tone::Over(Outcome::Failed)) } else { colors.weak };
         let button = Button::new(RichText::new("Live").color(color)).selected(is_live);
         if ui.add(button).on_hover_text("Be where it happens (L)").clicked() {
-            app.timeline.go_live();
+            commands.push(TimeChange::GoLive);
         }
     }
-    let failures = !app.drawn.grid.failures.is_empty();
+    let failures = !model.grid().failures.is_empty();
     let button = ui.add_enabled(failures, Button::new("Next failure"));
     if button.on_hover_text("Jump to where the next call or host fails (N)").clicked() {
-        app.jump_to_failure();
+        commands.push(TimeChange::NextFailure);
     }
-    speed(app, ui);
-    let time = moment(app.timeline.time(), &app.zone, true);
+    speed(model, ui, commands);
+    let time = moment(timeline.time(), model.zone(), true);
     ui.label(RichText::new(time).monospace().size(theme::BODY));
-    if app.timeline.mode() != Mode::Live && app.timeline.can_be_live() {
-        let behind = app.timeline.span().1.since(app.timeline.time()).as_secs_f64();
+    if timeline.mode() != Mode::Live && timeline.can_be_live() {
+        let behind = timeline.span().1.since(timeline.time()).as_secs_f64();
         if behind >= 1.0 {
             ui.label(RichText::new(format!("{} ago", span(behind))).color(colors.weak).size(theme::SMALL));
         }
     }
 }
 
-fn speed(app: &mut App, ui: &mut Ui) {
-    let mut speed = app.timeline.speed();
+fn speed(model: &Model, ui: &mut Ui, commands: &mut Commands) {
+    let mut speed = model.timeline().speed();
     ui.spacing_mut().slider_width = 90.0;
-    let is_live = app.timeline.mode() == Mode::Live;
+    let is_live = model.timeline().mode() == Mode::Live;
     let slider = Slider::new(&mut speed, SPEED_MIN..=SPEED_MAX)
         .logarithmic(true)
         .max_decimals(1)
@@ -83,14 +83,14 @@ fn speed(app: &mut App, ui: &mut Ui) {
         .custom_parser(|text| text.trim_end_matches(['×', 'x']).trim().parse().ok());
     let response = ui.add_enabled(!is_live, slider).on_hover_text("Speed ([ and ])");
     if response.changed() {
-        app.timeline.set_speed(speed);
+        commands.push(TimeChange::SetSpeed(speed));
     }
     ui.add_space(6.0);
 }
 
-/// Calls by where they stand, each with its colour.
-fn counts(app: &App, ui: &mut Ui, colors: Colors) {
-    let counts = app.scene.counts;
+/// Calls by their state, each with its colour.
+fn counts(model: &Model, ui: &mut Ui, colors: Colors) {
+    let counts = model.scene().counts;
     let words = [
         (counts.failed, "failed", Tone::Over(Outcome::Failed)),
         (counts.ended, "ended", Tone::Over(Outcome::Cancelled)),
@@ -102,73 +102,75 @@ fn counts(app: &App, ui: &mut Ui, colors: Colors) {
         let color = if number == 0 { colors.weak } else { colors.tone(tone) };
         ui.label(RichText::new(format!("{number} {word}")).size(theme::SMALL).color(color));
     }
-    if app.scene.left_out > 0 {
-        ui.label(RichText::new(format!("{} marks not drawn", app.scene.left_out)).size(theme::SMALL));
+    if model.scene().left_out > 0 {
+        ui.label(RichText::new(format!("{} marks not drawn", model.scene().left_out)).size(theme::SMALL));
     }
 }
 
-/// The line with the calls that ended over it; pressed or dragged it leads there.
-fn line(app: &mut App, ui: &mut Ui, colors: Colors) {
+/// The line with the calls that ended over it; a press or a drag goes to that time.
+fn line(model: &Model, ui: &mut Ui, colors: Colors, commands: &mut Commands) {
     let (rect, response) =
         ui.allocate_exact_size(vec2(ui.available_width(), HEIGHT), Sense::click_and_drag());
-    let (first, last) = app.timeline.span();
+    let (first, last) = model.timeline().span();
     if let Some(pointer) = response.interact_pointer_pos() {
-        app.timeline.scrub(time_at(rect, first, last, pointer.x));
+        commands.push(TimeChange::GoTo(time_at(rect, first, last, pointer.x)));
     }
-    wheel(app, ui, &response, last.since(first));
+    wheel(model, ui, &response, commands);
     let painter = ui.painter_at(rect.expand(2.0));
     let base = rect.bottom() - 13.0;
     painter.hline(rect.x_range(), base, Stroke::new(1.0, colors.line));
     bands(
-        app,
+        model,
         &painter,
         colors,
         Rect::from_x_y_ranges(rect.x_range(), base + 1.0..=base + BAND),
         (first, last),
     );
-    columns(app, &painter, colors, Rect::from_min_max(rect.min, pos2(rect.right(), base)), (first, last));
+    columns(model, &painter, colors, Rect::from_min_max(rect.min, pos2(rect.right(), base)), (first, last));
     let (font, with_date) = (theme::small(), last.since(first).as_secs() > 86_400);
     let ends = [(rect.left(), Align2::LEFT_BOTTOM, first), (rect.right(), Align2::RIGHT_BOTTOM, last)];
     for (x, align, time) in ends {
         painter.text(
             pos2(x, rect.bottom()),
             align,
-            moment(time, &app.zone, with_date),
+            moment(time, model.zone(), with_date),
             font.clone(),
             colors.weak,
         );
     }
-    let x = x_at(rect, first, last, app.timeline.time());
+    let x = x_at(rect, first, last, model.time());
     painter.vline(x, rect.top()..=base + 3.0, Stroke::new(1.5, colors.accent));
     painter.circle_filled(pos2(x, base), 4.0, colors.accent);
     if let Some(pointer) = response.hover_pos() {
         painter.vline(pointer.x, rect.top()..=base, Stroke::new(1.0, colors.weak.gamma_multiply(0.6)));
-        let time = moment(time_at(rect, first, last, pointer.x), &app.zone, true);
+        let time = moment(time_at(rect, first, last, pointer.x), model.zone(), true);
         response.on_hover_text_at_pointer(time);
     }
 }
 
-/// The wheel over the line moves along it: up to what is later.
-fn wheel(app: &mut App, ui: &Ui, response: &egui::Response, whole: std::time::Duration) {
+/// The wheel over the line moves along it: up to later times.
+fn wheel(model: &Model, ui: &Ui, response: &egui::Response, commands: &mut Commands) {
     let turned =
         if response.hovered() { ui.input(|input| input.smooth_scroll_delta) } else { egui::Vec2::ZERO };
     let points = turned.x + turned.y;
     if points == 0.0 {
         return;
     }
-    let by = whole.mul_f64(f64::from(points.abs() / response.rect.width().max(1.0)));
-    let now = app.timeline.time();
-    app.timeline.scrub(if points > 0.0 { now.plus(by) } else { now.minus(by) });
+    let (first, last) = model.timeline().span();
+    let by = last.since(first).mul_f64(f64::from(points.abs() / response.rect.width().max(1.0)));
+    let time = model.time();
+    commands.push(TimeChange::GoTo(if points > 0.0 { time.plus(by) } else { time.minus(by) }));
 }
 
-/// Where sweeps of the flock are kept; each point of the line is painted once, however many spans are there.
+/// Where sweeps of the flock are stored; each point of the line is painted once, however many spans there
+/// are.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
-fn bands(app: &App, painter: &egui::Painter, colors: Colors, rect: Rect, span: (Time, Time)) {
+fn bands(model: &Model, painter: &egui::Painter, colors: Colors, rect: Rect, span: (Time, Time)) {
     let count = (rect.width() as usize).clamp(1, 4_000);
-    let kept = columns_of(app.spans_of_flock(), span, count);
+    let stored = columns_of(model.flock_spans(), span, count);
     let width = rect.width() / count as f32;
     let mut left = rect.left();
-    for run in kept.chunk_by(|one, next| one == next) {
+    for run in stored.chunk_by(|one, next| one == next) {
         let right = left + run.len() as f32 * width;
         if run[0] {
             let band = Rect::from_x_y_ranges(left..=right, rect.y_range());
@@ -178,7 +180,7 @@ fn bands(app: &App, painter: &egui::Painter, colors: Colors, rect: Rect, span: (
     }
 }
 
-/// Of so many columns from `first` to `last` those that have something of these spans.
+/// Which of `count` columns from `first` to `last` meet one of these spans.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
 fn columns_of(spans: impl Iterator<Item = Span>, (first, last): (Time, Time), count: usize) -> Vec<bool> {
     let whole = last.since(first).as_secs_f64().max(1e-6);
@@ -191,14 +193,14 @@ fn columns_of(spans: impl Iterator<Item = Span>, (first, last): (Time, Time), co
     has
 }
 
-/// How many calls ended in each column, those that failed at the top of it.
+/// How many calls ended in each column, the failed ones at its top.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
-fn columns(app: &App, painter: &egui::Painter, colors: Colors, rect: Rect, (first, last): (Time, Time)) {
+fn columns(model: &Model, painter: &egui::Painter, colors: Colors, rect: Rect, (first, last): (Time, Time)) {
     let count = ((rect.width() / COLUMN) as usize).clamp(1, 4_000);
     let mut ends = vec![[0_u32; 2]; count];
-    for (number, call) in app.drawn.grid.calls.iter().enumerate() {
+    for (number, call) in model.grid().calls.iter().enumerate() {
         let Some(ended) = call.ended else { continue };
-        if app.fits.get(number).copied().unwrap_or(true) {
+        if model.filter().fits(number) {
             let share = (x_at(rect, first, last, ended) - rect.left()) / rect.width().max(1.0);
             let column = ((share * count as f32) as usize).min(count - 1);
             ends[column][usize::from(call.has_failed())] += 1;
@@ -235,27 +237,6 @@ fn x_at(rect: Rect, first: Time, last: Time, time: Time) -> f32 {
 fn time_at(rect: Rect, first: Time, last: Time, x: f32) -> Time {
     let share = f64::from(((x - rect.left()) / rect.width().max(1.0)).clamp(0.0, 1.0));
     first.plus(last.since(first).mul_f64(share))
-}
-
-impl App {
-    /// Jump to the next failure, and choose what fails.
-    pub(super) fn jump_to_failure(&mut self) {
-        use crate::grid::FailureOf;
-        let Some(failure) = self.timeline.jump_to_failure(&self.drawn.grid.failures) else {
-            let words = if self.drawn.grid.failures.is_empty() {
-                "Nothing failed"
-            } else {
-                "Nothing failed after this"
-            };
-            return self.notify(self.now, words.to_owned());
-        };
-        let grid = &self.drawn.grid;
-        let selection = match failure.of {
-            FailureOf::Call(number) => super::Selection::Call(grid.calls[number as usize].id.clone()),
-            FailureOf::Host(id) => super::Selection::of_place(grid, id),
-        };
-        self.select(Some(selection));
-    }
 }
 
 #[cfg(test)]

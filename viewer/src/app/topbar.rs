@@ -1,49 +1,101 @@
-//! The bar at the top: what is shown and how the source is, the search, dark and light, the keys.
+//! The bar at the top: source and status, search, export, theme, keys.
 //!
-//! Rule: how old what is shown is stands here always; a source that is lost is said in red, not in a box in the way.
+//! Rule: the age of what is shown is always here; a lost source is shown in red, not in a box over the
+//! contents.
 
+use super::command::{Command, Commands};
+use super::keys;
 use super::settings::Look;
 use super::text::{count, span};
 use super::theme::{self, Colors};
-use super::{App, Source, keys};
 use crate::feed::Status;
+use crate::model::{Change, Model, Source};
 use crate::scene::Tone;
 use egui::{Align, Button, Color32, Frame, Layout, Margin, Panel, RichText, TextEdit, Ui, vec2};
 use wire::event::Outcome;
 
-/// Draw it.
-pub(super) fn show(app: &mut App, ui: &mut Ui) {
-    let colors = Colors::of(ui.ctx());
-    let frame = Frame::new().fill(colors.panel).inner_margin(Margin::symmetric(12, 7));
-    Panel::top("top").frame(frame).show(ui, |ui| {
-        ui.horizontal(|ui| {
-            ui.label(RichText::new("visperf").strong().size(15.0));
-            ui.label(RichText::new(source_words(app)).color(colors.weak));
-            status(app, ui, colors);
-            refused(app, ui, colors);
-            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-                help(ui);
-                export(app, ui);
-                look(app, ui);
-                search(app, ui, colors);
-            });
-        });
-    });
+/// The bar.
+#[derive(Default)]
+pub(super) struct Topbar {
+    /// Whether the search field is to get the focus.
+    focuses_search: bool,
 }
 
-fn source_words(app: &App) -> String {
-    match &app.source {
-        Source::Log(name) | Source::File(name) => name.clone(),
-        Source::Daemon(address) => address.clone(),
-        Source::Invented => "an invented grid".to_owned(),
+impl Topbar {
+    pub(super) fn focus_search(&mut self) {
+        self.focuses_search = true;
+    }
+
+    pub(super) fn show(&mut self, model: &Model, ui: &mut Ui) -> Commands {
+        let mut commands = Commands::default();
+        let colors = Colors::of(ui.ctx());
+        let frame = Frame::new().fill(colors.panel).inner_margin(Margin::symmetric(12, 7));
+        Panel::top("top").frame(frame).show(ui, |ui| {
+            ui.horizontal(|ui| {
+                ui.label(RichText::new("visperf").strong().size(15.0));
+                ui.label(RichText::new(source_name(model.source())).color(colors.weak));
+                status(model, ui, colors);
+                refused(model, ui, colors);
+                ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                    help(ui);
+                    export(ui, &mut commands);
+                    look(ui, &mut commands);
+                    self.search(model, ui, colors, &mut commands);
+                });
+            });
+        });
+        commands
+    }
+
+    fn search(&mut self, model: &Model, ui: &mut Ui, colors: Colors, commands: &mut Commands) {
+        let filter = model.filter();
+        let mut text = filter.text().to_owned();
+        let is_wrong = filter.unknown_word().is_some();
+        let color = if is_wrong { colors.tone(Tone::Over(Outcome::Failed)) } else { colors.text };
+        let width = (ui.available_width() - 20.0).clamp(90.0, 280.0);
+        let edit = TextEdit::singleline(&mut text)
+            .hint_text("Search: user:ada outcome:failed wn01")
+            .desired_width(width);
+        let response = ui.add(edit.text_color(color)).on_hover_text(
+            "Words are joined by and: user:ada  job:17  host:wn01  kind:parallel  outcome:failed  state:running  \
+             product:slurm, or any part of a name.\nCalls that do not fit are not drawn and not listed.",
+        );
+        if std::mem::take(&mut self.focuses_search) {
+            response.request_focus();
+        }
+        if response.has_focus() && ui.input(|input| input.key_pressed(egui::Key::Escape)) {
+            text.clear();
+            response.surrender_focus();
+        }
+        if text != filter.text() {
+            commands.push(Change::Search(text));
+        }
+        if !filter.is_empty() {
+            let (fitting, all) = filter.counts();
+            let text = match filter.unknown_word() {
+                Some(word) => format!("{word} means nothing"),
+                None => format!("{fitting} of {}", count(u32::try_from(all).unwrap_or(0), "call")),
+            };
+            let label = ui.label(RichText::new(text).size(theme::SMALL).color(colors.weak));
+            if let Some(expected) = filter.expected() {
+                label.on_hover_text(expected);
+            }
+        }
     }
 }
 
-/// How the source is, and how old what is shown.
-fn status(app: &App, ui: &mut Ui, colors: Colors) {
-    let age = |at: Option<wire::time::Time>| at.map(|at| app.now.since(at).as_secs_f64());
-    let (color, text, hint) = match &app.status {
-        Status::Beginning if matches!(app.source, Source::Invented | Source::File(_)) => return,
+fn source_name(source: &Source) -> &str {
+    match source {
+        Source::Log(name) | Source::File(name) | Source::Daemon(name) => name,
+        Source::Synthetic => "an invented grid",
+    }
+}
+
+/// State of the source, and age of what is shown.
+fn status(model: &Model, ui: &mut Ui, colors: Colors) {
+    let age = |at: Option<wire::time::Time>| at.map(|at| model.now().since(at).as_secs_f64());
+    let (color, text, hint) = match model.connection().status() {
+        Status::Beginning if matches!(model.source(), Source::Synthetic | Source::File(_)) => return,
         Status::Beginning => (colors.weak, "beginning".to_owned(), "Nothing came yet.".to_owned()),
         Status::Reading { lines } => {
             let lines = count(u32::try_from(*lines).unwrap_or(u32::MAX), "line");
@@ -59,8 +111,8 @@ fn status(app: &App, ui: &mut Ui, colors: Colors) {
             (colors.tone(Tone::Over(Outcome::Timeout)), text, troubles.join("\n"))
         }
         Status::Connected { took_secs, .. } => {
-            let old = age(app.status_at).unwrap_or(0.0);
-            // Asked each second: an answer that is this old is late.
+            let old = age(model.connection().updated_at()).unwrap_or(0.0);
+            // Queried each second: an answer of this age is late.
             let color = if old < 3.0 {
                 colors.tone(Tone::Over(Outcome::Ok))
             } else {
@@ -73,8 +125,8 @@ fn status(app: &App, ui: &mut Ui, colors: Colors) {
             )
         }
         Status::Lost { what } => {
-            let old =
-                age(app.grid_at).map_or("nothing came yet".to_owned(), |old| format!("{} old", span(old)));
+            let old = age(model.placed().received_at())
+                .map_or("nothing came yet".to_owned(), |old| format!("{} old", span(old)));
             (
                 colors.tone(Tone::Over(Outcome::Failed)),
                 format!("no connection, {old}"),
@@ -85,9 +137,9 @@ fn status(app: &App, ui: &mut Ui, colors: Colors) {
     pill(ui, color, &text, &hint);
 }
 
-/// What was not taken, where something was not.
-fn refused(app: &App, ui: &mut Ui, colors: Colors) {
-    let refused = &app.drawn.grid.refused;
+/// What of the grid was refused.
+fn refused(model: &Model, ui: &mut Ui, colors: Colors) {
+    let refused = &model.grid().refused;
     if !refused.is_empty() {
         let lines = refused.lines();
         let text = format!("{} not shown whole", count(u32::try_from(lines.len()).unwrap_or(0), "thing"));
@@ -104,51 +156,16 @@ fn pill(ui: &mut Ui, color: Color32, text: &str, hint: &str) {
     });
 }
 
-fn search(app: &mut App, ui: &mut Ui, colors: Colors) {
-    let mut text = app.search.clone();
-    let wrong = !app.filter.wrong.is_empty();
-    let color = if wrong { colors.tone(Tone::Over(Outcome::Failed)) } else { colors.text };
-    let width = (ui.available_width() - 20.0).clamp(90.0, 280.0);
-    let edit = TextEdit::singleline(&mut text)
-        .hint_text("Search: user:ada outcome:failed wn01")
-        .desired_width(width);
-    let response = ui.add(edit.text_color(color)).on_hover_text(
-        "Words are joined by and: user:ada  job:17  host:wn01  kind:parallel  outcome:failed  state:running  \
-         product:slurm, or any part of a name.\nCalls that do not fit are not drawn and not listed.",
-    );
-    if std::mem::take(&mut app.focus_search) {
-        response.request_focus();
-    }
-    if response.has_focus() && ui.input(|input| input.key_pressed(egui::Key::Escape)) {
-        text.clear();
-        response.surrender_focus();
-    }
-    if text != app.search {
-        app.search(&text);
-    }
-    if !app.filter.is_empty() {
-        let fits = app.fits.iter().filter(|&&fits| fits).count();
-        let text = match app.filter.wrong.first() {
-            Some(word) => format!("{word} means nothing"),
-            None => format!("{fits} of {}", count(u32::try_from(app.fits.len()).unwrap_or(0), "call")),
-        };
-        let label = ui.label(RichText::new(text).size(theme::SMALL).color(colors.weak));
-        if let Some(expected) = app.filter.expected() {
-            label.on_hover_text(expected);
-        }
-    }
-}
-
-fn look(app: &mut App, ui: &mut Ui) {
+fn look(ui: &mut Ui, commands: &mut Commands) {
     let is_dark = ui.ctx().theme() == egui::Theme::Dark;
     let text = if is_dark { "Light" } else { "Dark" };
     if ui.add(Button::new(text).frame(false)).on_hover_text("Dark or light (T)").clicked() {
-        app.settings.look = if is_dark { Look::Light } else { Look::Dark };
+        commands.push(Command::SetLook(if is_dark { Look::Light } else { Look::Dark }));
     }
 }
 
-/// What is shown, as a file in the folder where the viewer was started.
-fn export(app: &mut App, ui: &mut Ui) {
+/// Menu of files: what is shown, written into the current folder.
+fn export(ui: &mut Ui, commands: &mut Commands) {
     let forms = [
         ("Picture (PNG)", "png"),
         ("Picture (SVG)", "svg"),
@@ -157,11 +174,11 @@ fn export(app: &mut App, ui: &mut Ui) {
         ("The whole grid, for another viewer", "visperf"),
     ];
     ui.menu_button("Export", |ui| {
-        for (name, ending) in forms {
+        for (name, extension) in forms {
             let key =
-                keys::FILES.iter().find(|(_, known)| *known == ending).map_or("", |(key, _)| key.name());
+                keys::FILES.iter().find(|(_, known)| *known == extension).map_or("", |(key, _)| key.name());
             if ui.add(Button::new(name).shortcut_text(key)).clicked() {
-                app.wanted_file = Some(ending);
+                commands.push(Command::Export(extension));
                 ui.close();
             }
         }

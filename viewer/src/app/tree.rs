@@ -1,14 +1,15 @@
 //! The list of domains and hosts at the left, each with its state and load.
 //!
-//! Rule: only the rows that are seen are drawn, and which there are is found when the grid, the search or what is open
-//! changes, so that in a frame ten thousand hosts cost no more than forty.
+//! Rule: only the visible rows are drawn, and the rows are found when the grid, the search or the open
+//! domains change, so that a frame of ten thousand hosts costs no more than one of forty.
 
+use super::command::{Command, Commands};
 use super::text::{count, elided, percent, span};
 use super::theme::{self, Colors, ROW_HEIGHT};
-use super::{App, Selection, Source};
-use crate::feed::{Drawn, Wish};
+use crate::feed::Drawn;
 use crate::grid::Grid;
 use crate::grid::place::{DomainId, HostState, Part, PlaceId};
+use crate::model::{Change, Model, Selection};
 use egui::{
     Align2, Frame, Margin, Panel, Rect, Response, ScrollArea, Sense, Stroke, TextEdit, Ui, pos2, vec2,
 };
@@ -18,22 +19,21 @@ use std::sync::Arc;
 /// Room for the field below the list, in points.
 const FIELD_HEIGHT: f32 = 32.0;
 
-/// A row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Row {
     Domain(DomainId),
     Place(PlaceId),
 }
 
-/// All rows, and what they are made of.
+/// All rows, and what they were made from.
 #[derive(Clone, Default)]
-pub(super) struct Rows {
+struct Rows {
     of: Option<(Arc<Drawn>, String, BTreeSet<String>)>,
     rows: Arc<[Row]>,
 }
 
 impl Rows {
-    /// Those of what is shown; found again only where that changed.
+    /// The rows, found again where the grid, the search or the closed domains changed.
     fn of(&mut self, drawn: &Arc<Drawn>, search: &str, closed: &BTreeSet<String>) -> Arc<[Row]> {
         let is_same = self.of.as_ref().is_some_and(|(known, words, closed_then)| {
             Arc::ptr_eq(known, drawn) && words == search && closed_then == closed
@@ -46,66 +46,136 @@ impl Rows {
     }
 }
 
-/// Draw it, unless it is hidden.
-pub(super) fn show(app: &mut App, ui: &mut Ui) {
-    if app.settings.hides_tree {
-        return;
+/// The list.
+#[derive(Clone, Default)]
+pub(super) struct TreePanel {
+    is_hidden: bool,
+    closed_domains: BTreeSet<String>,
+    rows: Rows,
+    /// Text of the field for another domain.
+    typed: String,
+}
+
+impl TreePanel {
+    pub(super) fn new(is_hidden: bool) -> TreePanel {
+        TreePanel { is_hidden, ..TreePanel::default() }
     }
-    let colors = Colors::of(ui.ctx());
-    let frame = Frame::new().fill(colors.panel).inner_margin(Margin { left: 8, right: 4, top: 6, bottom: 4 });
-    Panel::left("hosts").frame(frame).default_size(218.0).size_range(140.0..=420.0).show(ui, |ui| {
-        let rows = app.rows.of(&app.drawn, &app.search, &app.closed_domains);
-        ui.spacing_mut().item_spacing.y = 0.0;
-        let left_for_field = if matches!(app.source, Source::Daemon(_)) { FIELD_HEIGHT } else { 0.0 };
-        let most = (ui.available_height() - left_for_field).max(0.0);
-        ScrollArea::vertical().auto_shrink(false).max_height(most).show_rows(
-            ui,
-            ROW_HEIGHT,
-            rows.len(),
-            |ui, seen| {
-                for row in rows.get(seen).unwrap_or_default() {
-                    match *row {
-                        Row::Domain(id) => domain(app, ui, colors, id),
-                        Row::Place(id) => place(app, ui, colors, id),
-                    }
-                }
-            },
-        );
-        if left_for_field > 0.0 {
-            add_domain(app, ui);
+
+    /// A copy for a picture.
+    pub(super) fn still(&self) -> TreePanel {
+        TreePanel { typed: String::new(), ..self.clone() }
+    }
+
+    pub(super) fn is_hidden(&self) -> bool {
+        self.is_hidden
+    }
+
+    pub(super) fn toggle(&mut self) {
+        self.is_hidden = !self.is_hidden;
+    }
+
+    /// A domain was requested; what was typed stays where the request was not sent.
+    pub(super) fn domain_added(&mut self, name: &str, is_sent: bool) {
+        if is_sent && self.typed.trim() == name {
+            self.typed.clear();
         }
-    });
-}
+    }
 
-/// A field for the name of a domain that is to be shown too.
-fn add_domain(app: &mut App, ui: &mut Ui) {
-    ui.add_space(4.0);
-    let edit = TextEdit::singleline(&mut app.domain_typed).hint_text("Add a domain of the grid");
-    let response = ui.add(edit.desired_width(ui.available_width() - 12.0));
-    let is_said = response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
-    let name = app.domain_typed.trim().to_owned();
-    if is_said && !name.is_empty() && app.inbox.as_ref().is_some_and(|inbox| inbox.wish(Wish::Add(name))) {
-        app.domain_typed.clear();
+    pub(super) fn show(&mut self, model: &Model, ui: &mut Ui) -> Commands {
+        let mut commands = Commands::default();
+        if self.is_hidden {
+            return commands;
+        }
+        let colors = Colors::of(ui.ctx());
+        let margin = Margin { left: 8, right: 4, top: 6, bottom: 4 };
+        let frame = Frame::new().fill(colors.panel).inner_margin(margin);
+        Panel::left("hosts").frame(frame).default_size(218.0).size_range(140.0..=420.0).show(ui, |ui| {
+            let rows = self.rows.of(model.placed().drawn(), model.filter().text(), &self.closed_domains);
+            ui.spacing_mut().item_spacing.y = 0.0;
+            let left_for_field = if model.source().is_daemon() { FIELD_HEIGHT } else { 0.0 };
+            let most = (ui.available_height() - left_for_field).max(0.0);
+            ScrollArea::vertical().auto_shrink(false).max_height(most).show_rows(
+                ui,
+                ROW_HEIGHT,
+                rows.len(),
+                |ui, seen| {
+                    for row in rows.get(seen).unwrap_or_default() {
+                        match *row {
+                            Row::Domain(id) => self.domain(model, ui, colors, id, &mut commands),
+                            Row::Place(id) => place(model, ui, colors, id, &mut commands),
+                        }
+                    }
+                },
+            );
+            if left_for_field > 0.0 {
+                self.domain_field(ui, &mut commands);
+            }
+        });
+        commands
+    }
+
+    /// A field for the name of another domain.
+    fn domain_field(&mut self, ui: &mut Ui, commands: &mut Commands) {
+        ui.add_space(4.0);
+        let edit = TextEdit::singleline(&mut self.typed).hint_text("Add a domain of the grid");
+        let response = ui.add(edit.desired_width(ui.available_width() - 12.0));
+        let is_entered = response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
+        let name = self.typed.trim();
+        if is_entered && !name.is_empty() {
+            commands.push(Command::AddDomain(name.to_owned()));
+        }
+    }
+
+    fn domain(&mut self, model: &Model, ui: &mut Ui, colors: Colors, id: DomainId, commands: &mut Commands) {
+        let domain = model.grid().domain(id);
+        let is_closed = self.closed_domains.contains(&domain.name);
+        let (rect, response) = row(ui, colors, model.selected().is_domain(model.grid(), id));
+        let painter = ui.painter();
+        let mark = pos2(rect.left() + 8.0, rect.center().y);
+        arrow(painter, mark, is_closed, colors);
+        let hosts = painter.layout_no_wrap(count(domain.servers, "host"), theme::small(), colors.weak);
+        let end = rect.right() - 8.0 - hosts.size().x;
+        painter.galley(pos2(end, rect.center().y - hosts.size().y / 2.0), hosts, colors.weak);
+        let name = elided(painter, &domain.name, theme::body(), colors.text, end - rect.left() - 26.0);
+        painter.galley(pos2(rect.left() + 19.0, rect.center().y - name.size().y / 2.0), name, colors.text);
+        let label = domain.name.as_str();
+        response.widget_info(|| egui::WidgetInfo::labeled(egui::WidgetType::Button, true, label));
+        if response.clicked() {
+            let on_arrow = response.interact_pointer_pos().is_none_or(|pos| pos.x < rect.left() + 20.0);
+            match (on_arrow, is_closed) {
+                (true, true) => {
+                    self.closed_domains.remove(&domain.name);
+                }
+                (true, false) => {
+                    self.closed_domains.insert(domain.name.clone());
+                }
+                (false, _) => commands.push(Change::Select(Some(Selection::Domain(domain.name.clone())))),
+            }
+        }
+        if response.double_clicked() {
+            commands.push(Command::ShowDomainOnMap(id));
+        }
     }
 }
 
-/// Domains, and under each that is open its hosts; where something is looked for by a bare word, those that have it.
+/// Domains, and under each open one its hosts; where the search has a bare word, those that have it in their
+/// names.
 fn rows(grid: &Grid, search: &str, closed: &BTreeSet<String>) -> Vec<Row> {
-    let looked_for: Vec<String> =
+    let words: Vec<String> =
         search.split_whitespace().filter(|word| !word.contains(':')).map(str::to_lowercase).collect();
     let fits = |name: &str| {
         let name = name.to_lowercase();
-        looked_for.iter().all(|word| name.contains(word.as_str()))
+        words.iter().all(|word| name.contains(word.as_str()))
     };
-    let any_fits = looked_for.is_empty()
-        || grid.places.iter().any(|place| place.part == Part::Server && fits(&place.name));
+    let any_fits =
+        words.is_empty() || grid.places.iter().any(|place| place.part == Part::Server && fits(&place.name));
     let mut rows = Vec::new();
     for (id, domain) in (0..).map(DomainId).zip(&grid.domains) {
         rows.push(Row::Domain(id));
         if closed.contains(&domain.name) {
             continue;
         }
-        // A word that no host has is of calls, and hides no host.
+        // A word that no host has is about calls, and hides no host.
         let hosts = domain.ids().filter(|&id| grid.place(id).part == Part::Server);
         rows.extend(hosts.filter(|&id| !any_fits || fits(&grid.place(id).name)).map(Row::Place));
     }
@@ -125,36 +195,6 @@ fn row(ui: &mut Ui, colors: Colors, is_selected: bool) -> (Rect, Response) {
     (rect, response)
 }
 
-fn domain(app: &mut App, ui: &mut Ui, colors: Colors, id: DomainId) {
-    let domain = app.drawn.grid.domain(id).clone();
-    let is_closed = app.closed_domains.contains(&domain.name);
-    let (rect, response) = row(ui, colors, app.is_selected_domain(id));
-    let painter = ui.painter();
-    let mark = pos2(rect.left() + 8.0, rect.center().y);
-    arrow(painter, mark, is_closed, colors);
-    let hosts = painter.layout_no_wrap(count(domain.servers, "host"), theme::small(), colors.weak);
-    let end = rect.right() - 8.0 - hosts.size().x;
-    painter.galley(pos2(end, rect.center().y - hosts.size().y / 2.0), hosts, colors.weak);
-    let name = elided(painter, &domain.name, theme::body(), colors.text, end - rect.left() - 26.0);
-    painter.galley(pos2(rect.left() + 19.0, rect.center().y - name.size().y / 2.0), name, colors.text);
-    response.widget_info(|| egui::WidgetInfo::labeled(egui::WidgetType::Button, true, domain.name.as_str()));
-    if response.clicked() {
-        let on_arrow = response.interact_pointer_pos().is_none_or(|pos| pos.x < rect.left() + 20.0);
-        match (on_arrow, is_closed) {
-            (true, true) => {
-                app.closed_domains.remove(&domain.name);
-            }
-            (true, false) => {
-                app.closed_domains.insert(domain.name.clone());
-            }
-            (false, _) => app.select(Some(Selection::Domain(domain.name.clone()))),
-        }
-    }
-    if response.double_clicked() {
-        app.camera.show(app.layout.panels[id.at()]);
-    }
-}
-
 fn arrow(painter: &egui::Painter, at: egui::Pos2, is_closed: bool, colors: Colors) {
     let points = match is_closed {
         true => [vec2(-2.0, -4.0), vec2(2.5, 0.0), vec2(-2.0, 4.0)],
@@ -163,20 +203,20 @@ fn arrow(painter: &egui::Painter, at: egui::Pos2, is_closed: bool, colors: Color
     painter.line(points.map(|way| at + way).to_vec(), Stroke::new(1.4, colors.weak));
 }
 
-fn place(app: &mut App, ui: &mut Ui, colors: Colors, id: PlaceId) {
-    let is_selected = app.selected_place() == Some(id);
+fn place(model: &Model, ui: &mut Ui, colors: Colors, id: PlaceId, commands: &mut Commands) {
+    let is_selected = model.selected().place() == Some(id);
     let (rect, response) = row(ui, colors, is_selected);
-    let place = app.drawn.grid.place(id);
-    let state = app.state_of(place);
+    let place = model.grid().place(id);
+    let state = model.state_of(place);
     let painter = ui.painter();
     painter.circle_filled(pos2(rect.left() + 24.0, rect.center().y), 3.2, colors.state(state));
-    // What one that is gone used is no load.
+    // What a host that is gone used is no load.
     let is_there = !matches!(state, HostState::Down | HostState::Left);
-    let load = app.report_of(place).and_then(|report| report.cpu_used).filter(|_| is_there);
+    let load = model.report_of(place).and_then(|report| report.cpu_used).filter(|_| is_there);
     let end = match load {
         Some(load) => load_bar(painter, colors, rect, load),
         None => {
-            let working = app.scene.places.get(id.at()).map_or(0, |standing| standing.working);
+            let working = model.scene().places.get(id.at()).map_or(0, |standing| standing.working);
             if working > 0 {
                 let at = pos2(rect.right() - 8.0, rect.center().y);
                 let color = colors.tone(crate::scene::Tone::Working);
@@ -191,15 +231,13 @@ fn place(app: &mut App, ui: &mut Ui, colors: Colors, id: PlaceId) {
     let name = elided(painter, &place.name, theme::small(), colors.text, end - rect.left() - 42.0);
     painter.galley(pos2(rect.left() + 34.0, rect.center().y - name.size().y / 2.0), name, colors.text);
     response.widget_info(|| egui::WidgetInfo::labeled(egui::WidgetType::Button, true, place.name.as_str()));
-    let (select, graphs) = (response.clicked(), response.double_clicked());
-    let selection = Selection::of_place(&app.drawn.grid, id);
-    response.on_hover_text(words(app, id));
-    if select {
-        app.select(Some(selection));
+    if response.clicked() {
+        commands.push(Change::Select(Some(Selection::of_place(model.grid(), id))));
     }
-    if graphs {
-        app.open_graphs(id);
+    if response.double_clicked() {
+        commands.push(Command::ShowGraphs(id));
     }
+    response.on_hover_text(hint(model, id));
 }
 
 #[allow(clippy::cast_possible_truncation)]
@@ -214,15 +252,15 @@ fn load_bar(painter: &egui::Painter, colors: Colors, row: Rect, load: f64) -> f3
     bar.left()
 }
 
-/// A host in words: its state, its figures and their age.
-fn words(app: &App, id: PlaceId) -> String {
-    let place = app.drawn.grid.place(id);
-    let mut words = vec![format!("{}: {}", place.name, app.state_of(place).word())];
-    if let Some(report) = app.report_of(place) {
+/// State, figures and their age, in a line.
+fn hint(model: &Model, id: PlaceId) -> String {
+    let place = model.grid().place(id);
+    let mut words = vec![format!("{}: {}", place.name, model.state_of(place).word())];
+    if let Some(report) = model.report_of(place) {
         words.extend(report.cpu_used.map(|used| format!("CPU {}", percent(used))));
         words.extend(report.memory_used.map(|used| format!("memory {}", percent(used))));
-        let came = app.grid_at.map_or(0.0, |at| app.now.since(at).as_secs_f64());
-        words.extend(report.age_secs.map(|age| format!("{} old", span(age + came))));
+        let grid_age = model.grid_age_secs();
+        words.extend(report.age_secs.map(|age| format!("{} old", span(age + grid_age))));
     }
     words.join(", ")
 }
@@ -233,7 +271,7 @@ mod tests {
     use crate::invented;
 
     #[test]
-    fn rows_are_found_anew_when_what_they_are_made_of_changes() {
+    fn rows_are_found_again_when_what_they_are_made_of_changes() {
         let grid = |hosts: &[&str]| {
             Arc::new(Drawn::new(invented::one_domain(&[invented::call("x:1", "ada", hosts)])))
         };

@@ -6,8 +6,9 @@
 pub mod grid_file;
 pub mod table;
 
-use crate::app::App;
+use crate::grid::Grid;
 use std::path::Path;
+use table::Table;
 
 /// Why a file cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -46,12 +47,12 @@ pub enum Error {
 ///
 /// # Errors
 /// If the extension is unknown, or the file cannot be written; an existing file is unchanged then.
-pub fn write(app: &App, path: &Path) -> Result<(), Error> {
+pub fn write(table: &Table, grid: &Grid, path: &Path) -> Result<(), Error> {
     let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
     let text = match ending.as_deref() {
-        Some("csv") => app.table().csv(),
-        Some("json") => app.table().json(),
-        Some("visperf") => grid_file::text(app.grid()),
+        Some("csv") => table.csv(),
+        Some("json") => table.json(),
+        Some("visperf") => grid_file::text(grid),
         _ => return Err(Error::Ending(path.display().to_string())),
     };
     let failed = |error| Error::Write { path: path.display().to_string(), error };

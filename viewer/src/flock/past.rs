@@ -49,6 +49,9 @@ pub struct Kept {
     pub sweeps: Vec<Sweep>,
 }
 
+/// Start and end of a time for which a sensor has sweeps, by the host's clock.
+pub type Span = (Time, Time);
+
 /// A missing period of a host's history, by the host's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lack {

@@ -3,8 +3,7 @@
 //!
 //! Pure. Names are those of `sensor.metrics`. Not here: conversion of counters (`live::rates`).
 
-use crate::feed::HostSeries;
-use crate::series::Series;
+use crate::series::{HostSeries, Series};
 
 /// Maximum length of a metric name in the input field.
 const NAME_LEN_MAX: usize = 128;

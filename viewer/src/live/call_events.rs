@@ -6,35 +6,18 @@
 use super::answers;
 use super::ask::Client;
 use crate::grid::text::shown;
+use crate::served::Event;
 use client::Error;
 use compact_str::CompactString;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 use wire::api::events::{self as api, Attribute};
 use wire::event::{Kind, Outcome};
-use wire::time::Time;
 
 /// Events of one call that are shown: its last ones.
 pub const EVENTS_MAX: usize = 100;
 /// Attributes of an event that are shown.
 pub const ATTRIBUTES_MAX: usize = 24;
-
-/// An event, from one line of a log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
-    pub time: Time,
-    pub kind: Kind,
-    /// Sender, where the line names it.
-    pub from: String,
-    /// Receiver, where the line names it.
-    pub to: String,
-    /// Outcome, where its kind ends something; otherwise empty.
-    pub outcome: String,
-    /// Host and file of the log.
-    pub source: String,
-    /// Further attributes of the line, each as `name: value`.
-    pub attributes: Vec<String>,
-}
 
 /// Request the last `number` events of a call of a domain; of the daemon's own where none is named. If there
 /// are fewer, the daemon scans all its events.

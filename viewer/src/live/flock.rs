@@ -8,7 +8,7 @@
 //! right to send commands (`orders`).
 
 use super::ask::Client;
-use super::served::{self, ServedBy};
+use super::served;
 use super::subscribed::Subscribed;
 use super::via::Where;
 use super::{control, orders};
@@ -16,6 +16,7 @@ use crate::feed::{Feed, Kill, Past, Rested, Served, Teller, Update, Watch, Wish}
 use crate::flock::HOSTS_MAX;
 use crate::flock::sweep::HostName;
 use crate::sensors::Order;
+use crate::served::ServedBy;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::time::Duration;

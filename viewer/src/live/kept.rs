@@ -7,7 +7,7 @@
 use super::about;
 use super::ask::Client;
 use super::sweeps;
-use crate::flock::past::{Kept, Lack};
+use crate::flock::past::{Kept, Lack, Span};
 use crate::flock::sweep::{HostName, Sweep};
 use client::Error;
 use std::time::Duration;
@@ -23,9 +23,6 @@ const ENTRIES_MAX: usize = 10_000;
 const NAMED_MAX: usize = 200_000;
 /// Spans read from one page.
 const SPANS_MAX: usize = 1_001;
-
-/// Start and end of a time for which a sensor has sweeps, by the host's clock.
-pub type Span = (Time, Time);
 
 /// Request a period, at a resolution of one sweep per `every`, and the times for which the sensor has sweeps
 /// at all.

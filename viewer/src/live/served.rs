@@ -5,12 +5,12 @@
 
 use super::answers;
 use super::ask::Client;
-use super::call_events::{self, Event};
+use super::call_events;
 use super::named;
 use crate::feed::Served;
 use crate::flock::sweep::HostName;
 use crate::grid::text::shown;
-use crate::series::Series;
+use crate::served::{PROCESSES_MAX, Process, ServedBy};
 use client::Error;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -21,93 +21,6 @@ const HOSTS_MAX: usize = 8;
 /// Samples per page, which is the most that a sensor sends, and pages per host.
 const LIMIT: u64 = 10_000;
 const PAGES_MAX: u32 = 8;
-/// Processes shown for one call.
-const PROCESSES_MAX: usize = 64;
-
-/// Events and processes of a call.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ServedBy {
-    /// Its events, by time, where they were requested.
-    pub events: Option<Vec<Event>>,
-    /// The processes, by host and PID.
-    pub processes: Vec<Process>,
-    /// Number of samples of all processes.
-    pub samples: u64,
-    /// Processes beyond the limit.
-    pub left_out: u64,
-    /// Errors of the queries, and processes that a sensor could not read.
-    pub troubles: Vec<String>,
-    /// Whether a query failed, so that a retry may find more.
-    pub is_partial: bool,
-    /// Samples of an earlier answer that the sensors have dropped since.
-    pub forgotten: u64,
-}
-
-impl ServedBy {
-    /// An empty result with an error.
-    #[must_use]
-    pub fn troubled(why: &str) -> ServedBy {
-        ServedBy { troubles: vec![why.to_owned()], is_partial: true, ..ServedBy::default() }
-    }
-
-    /// Merge an earlier result for the same call: its sensors may have dropped samples since, as their memory
-    /// covers a minute.
-    pub fn keep(&mut self, before: &ServedBy) {
-        let samples =
-            |processes: &[Process]| processes.iter().map(|it| it.memory.samples().count() as u64).sum();
-        let told: u64 = samples(&self.processes);
-        for old in &before.processes {
-            match self.processes.iter().position(|new| new.is_same(old)) {
-                Some(at) => self.processes[at].keep(old),
-                None if self.processes.len() < PROCESSES_MAX => self.processes.push(old.clone()),
-                None => self.left_out += 1,
-            }
-        }
-        let key = |process: &Process| (process.host.clone(), process.pid, process.start_micros);
-        self.processes.sort_by_cached_key(key);
-        self.forgotten = samples(&self.processes).saturating_sub(told);
-        self.samples += self.forgotten;
-    }
-}
-
-/// A process that served a call.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Process {
-    pub host: String,
-    pub pid: u64,
-    /// Start time in microseconds since 1970; with the PID it distinguishes processes of a host within one
-    /// answer. Sensors compute it again for each answer.
-    pub start_micros: i64,
-    /// Start time in nanoseconds since the host's boot, which identifies the process in sweeps, in commands
-    /// and across answers.
-    pub start_ns: Option<u64>,
-    pub name: String,
-    /// How it is known to serve the call.
-    pub known_by: String,
-    /// CPU use, in cores.
-    pub cpu: Series,
-    /// Resident memory, in bytes.
-    pub memory: Series,
-}
-
-impl Process {
-    /// Whether a process of another answer is the same.
-    fn is_same(&self, other: &Process) -> bool {
-        let start = |process: &Process| process.start_ns.ok_or(process.start_micros);
-        (&self.host, self.pid, start(self)) == (&other.host, other.pid, start(other))
-    }
-
-    /// Merge the samples of an earlier answer; the name too, since a sensor forgets the name of a process
-    /// that ended.
-    fn keep(&mut self, before: &Process) {
-        self.cpu.take(before.cpu.samples().collect::<Vec<_>>().into_iter());
-        self.memory.take(before.memory.samples().collect::<Vec<_>>().into_iter());
-        if self.name.is_empty() {
-            self.name.clone_from(&before.name);
-        }
-    }
-}
-
 /// Query the domain of a call for its events and its hosts for its processes. Refusals and errors are part of
 /// the result.
 pub fn ask(client: &mut Client, wanted: &Served) -> ServedBy {

@@ -5,7 +5,7 @@
 
 use super::canvas::{Canvas, Textures};
 use crate::app::settings::Look;
-use crate::app::{App, theme, window};
+use crate::app::{App, theme};
 use egui::{Color32, Context, Event, Pos2, RawInput, Rect, pos2, vec2};
 use wire::time::Time;
 
@@ -121,8 +121,8 @@ impl Headless {
         input.viewports.entry(input.viewport_id).or_default().native_pixels_per_point = Some(scale);
         self.frame += 1;
         app.update(self.now, 0.0);
-        let look = if app.settings.look == Look::System { Look::Dark } else { app.settings.look };
-        self.ctx.set_theme(window::preference(look));
+        let look = if app.look() == Look::System { Look::Dark } else { app.look() };
+        self.ctx.set_theme(theme::preference(look));
         self.ctx.run_ui(input, |ui| app.ui(ui))
     }
 }

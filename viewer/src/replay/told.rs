@@ -6,8 +6,8 @@
 use super::log::Logs;
 use super::{Error, PIECE_LEN_BYTES, Reader, unreadable};
 use crate::grid::text::shown;
-use crate::live::call_events::{ATTRIBUTES_MAX, EVENTS_MAX, Event, attribute_words, by_time};
-use crate::live::served::ServedBy;
+use crate::live::call_events::{ATTRIBUTES_MAX, EVENTS_MAX, attribute_words, by_time};
+use crate::served::{Event, ServedBy};
 use compact_str::CompactString;
 use log_filters::found::Found;
 use std::collections::{BTreeSet, VecDeque};

@@ -143,7 +143,7 @@ fn frames(app: &mut App, fits: impl Fn(&App) -> bool) -> Vec<Duration> {
     let mut window = Headless::new(Size { width: 1280, height: 800, scale: 1.0 }, now());
     let (begun, mut times) = (clock(), Vec::new());
     while !fits(app) {
-        assert!(begun.elapsed() < PATIENCE, "nothing of what was sent is drawn: {}", app.told());
+        assert!(begun.elapsed() < PATIENCE, "nothing of what was sent is drawn: {}", app.to_json());
         let frame = clock();
         // One clock for updates and frames: outdated marks are not drawn.
         let time = now();
@@ -180,14 +180,14 @@ fn a_million_hosts_leave_the_window_responsive_and_what_was_refused_is_told() {
     let times = frames(&mut app, |app| {
         // No answer is complete before the third frame.
         if drawn.replace(drawn.get() + 1) == 3 {
-            assert!(app.grid().places.is_empty());
+            assert!(app.model().grid().places.is_empty());
             gate.open();
         }
-        !app.grid().places.is_empty()
+        !app.model().grid().places.is_empty()
     });
     print("while a million hosts come", &times);
     assert!(times.len() > 3, "the grid came after {} frames", times.len());
-    let refused = app.grid().refused.lines().join("; ");
+    let refused = app.model().grid().refused.lines().join("; ");
     for part in [
         "980000 hosts beyond",
         "times before 1980 or in the future",
@@ -197,9 +197,10 @@ fn a_million_hosts_leave_the_window_responsive_and_what_was_refused_is_told() {
         assert!(refused.contains(part), "{part:?} in {refused}");
     }
     assert!(refused.contains("figures that are no numbers"), "{refused}");
-    assert_eq!(app.grid().hosts(), 20_000);
+    assert_eq!(app.model().grid().hosts(), 20_000);
     assert!(
-        app.grid()
+        app.model()
+            .grid()
             .places
             .iter()
             .all(|place| place.name.chars().count() <= 256 && !place.name.contains('\u{202e}'))
@@ -250,13 +251,18 @@ fn hostile_sweeps_stay_on_the_chart_and_within_bounds() {
     let mut app = App::new(source, Some(inbox), Settings::default(), jiff::tz::TimeZone::UTC, now());
     app.feed_flock(flock);
     app.open_tab("flock");
-    let times = frames(&mut app, |app| app.flock().refused().times > 1 && app.flock().processes() >= 9_000);
+    let times = frames(&mut app, |app| {
+        app.model().flock().flock().refused().times > 1 && app.model().flock().flock().processes() >= 9_000
+    });
     print("a hostile flock", &times);
-    assert!(app.flock().processes() <= viewer::flock::PROCESSES_MAX);
-    assert!(app.flock().refused().names > 0 && app.flock().refused().processes > 0);
+    assert!(app.model().flock().flock().processes() <= viewer::flock::PROCESSES_MAX);
+    assert!(
+        app.model().flock().flock().refused().names > 0
+            && app.model().flock().flock().refused().processes > 0
+    );
     let mut seen = 0;
     for back in 0..100 {
-        app.flock().each(now().minus(Duration::from_millis(100) * back), |_, _, spots| {
+        app.model().flock().flock().each(now().minus(Duration::from_millis(100) * back), |_, _, spots| {
             seen += 1;
             assert!(spots.iter().all(|spot| (0.0..=1.0).contains(&spot.x) && (0.0..=1.0).contains(&spot.y)));
         });

@@ -6,6 +6,7 @@ use viewer::app::settings::Settings;
 use viewer::app::{App, Source};
 use viewer::feed::Update;
 use viewer::grid::place::{HostState, Part};
+use viewer::model::TimeChange;
 use viewer::picture::headless::{Headless, Size};
 use viewer::replay::{Plan, Reader};
 use wire::time::Time;
@@ -41,9 +42,9 @@ fn at(secs: f64) -> Time {
 #[test]
 fn a_real_log_is_drawn_whole() {
     let mut app = app();
-    app.stop_at(Time::from_micros(i64::MAX));
+    app.apply(TimeChange::StopAt(Time::from_micros(i64::MAX)));
     app.update(NOW, 0.0);
-    let told = app.told();
+    let told = app.to_json();
     let calls = told["calls"].as_array().unwrap();
     // The completion record has a line for each job, and nothing is refused.
     let record = std::fs::read_to_string(&plan(&["jobcomp.log"]).logs[0]).unwrap();
@@ -58,6 +59,7 @@ fn a_real_log_is_drawn_whole() {
         [states(&["COMPLETED"]), states(&["FAILED", "TIMEOUT", "NODE_FAIL"]), states(&["CANCELLED"])];
     assert_eq!(outcomes, expected);
     let hosts: Vec<&str> = app
+        .model()
         .grid()
         .places
         .iter()
@@ -127,7 +129,7 @@ fn every_event_of_every_line_is_in_its_call() {
 #[test]
 fn hosts_are_as_the_log_says_at_each_time() {
     let app = app();
-    let changed = app.grid().places.iter().flat_map(|place| &place.changes);
+    let changed = app.model().grid().places.iter().flat_map(|place| &place.changes);
     let states: Vec<HostState> = changed.map(|&(_, state)| state).collect();
     for state in [HostState::Down, HostState::Draining, HostState::Live] {
         assert!(states.contains(&state), "one is {state:?} at some time");
@@ -139,7 +141,7 @@ fn pictures_of_one_time_are_the_same_bit_for_bit() {
     let size = Size { width: 900, height: 600, scale: 1.0 };
     let came_by = |ways: &[f64]| {
         let mut app = app();
-        ways.iter().for_each(|&secs| app.stop_at(at(secs)));
+        ways.iter().for_each(|&secs| app.apply(TimeChange::StopAt(at(secs))));
         Headless::new(size, NOW).picture(&mut app)
     };
     let direct = came_by(&[21.0]);

@@ -1,12 +1,13 @@
-//! The chart: marks on their axes with their trails, what is under the pointer, the lasso.
+//! The chart: marks on their axes with trails, the explanation at the pointer, the lasso.
 //!
-//! Rule: all marks are drawn at once, made again each frame. Not here: where marks are (`crate::flock`), their shapes
-//! (`glyphs`), what draws them (`pen`).
+//! Rule: all marks are drawn at once, again in each frame. Not here: where marks are (`crate::flock`), their
+//! shapes (`glyphs`), what draws them (`pen`).
 
 use super::glyphs::Glyphs;
-use super::past;
+use super::instances::Engine;
 use super::pen::Pen;
-use crate::app::App;
+use super::{FlockPanel, back};
+use crate::app::command::Commands;
 use crate::app::mesh::Ink;
 use crate::app::text::{elided, percent, span};
 use crate::app::theme::{self, Colors};
@@ -14,6 +15,7 @@ use crate::flock::Member;
 use crate::flock::lasso::Lasso;
 use crate::flock::measure::{Measure, Spot, Spots, scaled, share};
 use crate::flock::spread::{BAND, spread};
+use crate::model::{FlockChange, Model, Source};
 use egui::{
     Align2, Color32, PointerButton, Pos2, Rect, Response, RichText, Sense, Shape, Stroke, Ui, pos2, vec2,
 };
@@ -23,21 +25,21 @@ use wire::time::Time;
 
 /// Shares that the horizontal axis names.
 const TICKS: [f64; 6] = [0.0, 0.01, 0.05, 0.2, 0.5, 1.0];
-/// Room for a row of words above and below the chart, in points.
+/// Room for a row of text above and below the chart, in points.
 const WORDS: f32 = 20.0;
-/// How near the pointer must be to a mark, in points.
+/// Distance within which the pointer is at a mark, in points.
 const NEAR: f32 = 9.0;
-/// Processes with a trail: more would be a cloud.
+/// Most trails: more would be a cloud.
 const TRAILS_MAX: usize = 1_500;
-/// How far back a trail goes, and its points.
+/// Time that a trail reaches back, and its points.
 const TRAIL: Duration = Duration::from_millis(1_200);
 const TRAIL_POINTS: u32 = 6;
-/// What has not moved so far, as a share of the chart, has no trail.
+/// Least motion that has a trail, as a share of the chart.
 const TRAIL_FROM: f32 = 0.012;
-/// Of marks that are not chosen, where some are, so much is seen.
-const UNCHOSEN: f32 = 0.16;
+/// Opacity of marks that are not selected, where others are.
+const UNSELECTED: f32 = 0.16;
 
-/// Where the axes are on the screen.
+/// The axes on the screen.
 #[derive(Clone, Copy)]
 struct Axes {
     /// From 0 to 1 both ways.
@@ -78,39 +80,95 @@ impl Axes {
     }
 }
 
-/// Draw it.
-pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors) {
-    let rect = ui.available_rect_before_wrap();
-    let response = ui.allocate_rect(rect, Sense::click_and_drag());
-    let axes = Axes::within(rect);
-    let glyphs = match app.flock.glyphs.take().filter(|glyphs| glyphs.fit(ui.ctx())) {
-        Some(glyphs) => glyphs,
-        None => Glyphs::new(ui.ctx()),
-    };
-    let time = app.flock_time();
-    ground(app, ui, colors, axes);
-    if !app.flock.hides_trails {
-        trails(app, ui, colors, axes, time);
+impl FlockPanel {
+    pub(super) fn chart(&mut self, model: &Model, ui: &mut Ui, colors: Colors, commands: &mut Commands) {
+        let rect = ui.available_rect_before_wrap();
+        let response = ui.allocate_rect(rect, Sense::click_and_drag());
+        let axes = Axes::within(rect);
+        let glyphs = match self.glyphs.take().filter(|glyphs| glyphs.fit(ui.ctx())) {
+            Some(glyphs) => glyphs,
+            None => Glyphs::new(ui.ctx()),
+        };
+        let time = model.flock_time();
+        ground(model, ui, colors, axes);
+        if !self.hides_trails {
+            trails(model, ui, colors, axes, time);
+        }
+        let pen = (self.engine.as_ref(), &glyphs);
+        let nearest = marks(model, ui, colors, axes, pen, (time, response.hover_pos()));
+        self.glyphs = Some(glyphs);
+        self.take_pointer(model, &response, axes, (time, nearest), commands);
+        self.draw_lasso(ui, colors, axes);
+        self.hovered = nearest.map(|(member, _)| member);
+        if let Some((member, measure)) = nearest.filter(|_| self.lasso.is_none()) {
+            response.on_hover_ui_at_pointer(|ui| explain(model, ui, colors, member, measure, time));
+        }
+        if model.flock().flock().is_empty() {
+            let wrap = (rect.width() - 60.0).max(80.0);
+            let galley = ui.painter().layout(empty_text(model).to_owned(), theme::body(), colors.weak, wrap);
+            ui.painter().galley(axes.inner.center() - galley.size() / 2.0, galley, colors.weak);
+        } else {
+            back::show(model, ui, colors, axes.inner, commands);
+        }
     }
-    let nearest = marks(app, ui, colors, axes, &glyphs, (time, response.hover_pos()));
-    app.flock.glyphs = Some(glyphs);
-    take_pointer(app, &response, axes, time, nearest);
-    lasso(app, ui, colors, axes);
-    app.flock.hovered = nearest.map(|(member, _)| member);
-    if let Some((member, measure)) = nearest.filter(|_| app.flock.lasso.is_none()) {
-        response.on_hover_ui_at_pointer(|ui| explain(app, ui, colors, member, measure, time));
+
+    /// A click selects one, a drag draws a lasso.
+    fn take_pointer(
+        &mut self,
+        model: &Model,
+        response: &Response,
+        axes: Axes,
+        (time, nearest): (Time, Option<(Member, Measure)>),
+        commands: &mut Commands,
+    ) {
+        if response.dragged_by(PointerButton::Primary)
+            && let Some(pos) = response.interact_pointer_pos()
+        {
+            let start = pos - response.total_drag_delta().unwrap_or_default();
+            let lasso = self.lasso.get_or_insert_with(|| {
+                let mut lasso = Lasso::default();
+                lasso.to(axes.on_chart(start));
+                lasso
+            });
+            lasso.to(axes.on_chart(pos));
+        }
+        let flock = model.flock();
+        let mut found: Option<BTreeSet<Member>> = None;
+        if response.drag_stopped()
+            && let Some(lasso) = self.lasso.take()
+        {
+            found = Some(lasso.members(flock.flock(), flock.filter(), time, spread));
+        }
+        if response.clicked() {
+            found = Some(nearest.map(|(member, _)| member).into_iter().collect());
+        }
+        if let Some(mut members) = found {
+            if response.ctx.input(|input| input.modifiers.shift) {
+                members.extend(flock.selected());
+            }
+            commands.push(FlockChange::SelectMembers(members));
+        }
     }
-    if app.flock.flock.is_empty() {
-        let words = app.flock_words();
-        let galley = ui.painter().layout(words, theme::body(), colors.weak, (rect.width() - 60.0).max(80.0));
-        ui.painter().galley(axes.inner.center() - galley.size() / 2.0, galley, colors.weak);
-    } else {
-        past::show(app, ui, colors, axes.inner);
+
+    fn draw_lasso(&self, ui: &Ui, colors: Colors, axes: Axes) {
+        let Some(lasso) = &self.lasso else { return };
+        let points: Vec<Pos2> = lasso.points().iter().map(|point| axes.on_screen(*point)).collect();
+        ui.painter().add(Shape::closed_line(points, Stroke::new(1.2, colors.accent)));
     }
 }
 
-/// The axes and their words.
-fn ground(app: &App, ui: &Ui, colors: Colors, axes: Axes) {
+/// Text where there is no mark.
+fn empty_text(model: &Model) -> &'static str {
+    match model.source() {
+        Source::Daemon(_) if model.flock().watched().is_empty() => "No host is live: nothing to sweep.",
+        Source::Daemon(_) => "Waiting for the first sweeps …",
+        Source::Log(_) => "A log tells of calls, not of processes: connect to a daemon to see their flock.",
+        Source::File(_) | Source::Synthetic => "No processes are known of this time.",
+    }
+}
+
+/// The axes and their labels.
+fn ground(model: &Model, ui: &Ui, colors: Colors, axes: Axes) {
     let painter = ui.painter();
     let inner = axes.inner;
     painter.rect_filled(axes.band(), 0.0, colors.card.gamma_multiply(0.6));
@@ -127,12 +185,12 @@ fn ground(app: &App, ui: &Ui, colors: Colors, axes: Axes) {
         painter.hline(inner.x_range(), at.y, Stroke::new(1.0, colors.line.gamma_multiply(strength)));
     }
     let idle = painter.layout_no_wrap("idle".to_owned(), theme::small(), colors.weak);
-    // Only where it stands clear of the 0 beside it.
+    // Only where it is clear of the 0 beside it.
     if axes.band().width() > idle.size().x + 16.0 {
         painter.galley(pos2(axes.band().left(), below), idle, colors.weak);
     }
     let on: Vec<Measure> =
-        Measure::ALL.into_iter().filter(|measure| app.flock.chosen.has(*measure)).collect();
+        Measure::ALL.into_iter().filter(|measure| model.flock().filter().has(*measure)).collect();
     let words = |end: fn(Measure) -> &'static str| {
         on.iter()
             .map(|measure| format!("{}: {}", measure.name(), end(*measure)))
@@ -148,46 +206,46 @@ fn ground(app: &App, ui: &Ui, colors: Colors, axes: Axes) {
     }
 }
 
-/// The colours of programs by their numbers: worked out once a frame.
-fn palette(app: &App, colors: Colors) -> Vec<Color32> {
-    app.flock.flock.program_names().map(|name| colors.program(name)).collect()
+/// Colours of programs by their numbers: computed once a frame.
+fn palette(model: &Model, colors: Colors) -> Vec<Color32> {
+    model.flock().flock().program_names().map(|name| colors.program(name)).collect()
 }
 
-/// All marks; the one that is nearest to the pointer.
+/// Draw all marks; returns the one nearest to the pointer.
 fn marks(
-    app: &App,
+    model: &Model,
     ui: &Ui,
     colors: Colors,
     axes: Axes,
-    glyphs: &Glyphs,
+    (engine, glyphs): (Option<&Engine>, &Glyphs),
     (time, pointer): (Time, Option<Pos2>),
 ) -> Option<(Member, Measure)> {
-    let view = &app.flock;
-    let palette = palette(app, colors);
-    let on: Vec<Measure> = Measure::ALL.into_iter().filter(|measure| view.chosen.has(*measure)).collect();
-    let mut pen = Pen::new(view.engine.as_ref(), glyphs, view.flock.processes() * on.len());
+    let (state, flock) = (model.flock(), model.flock().flock());
+    let palette = palette(model, colors);
+    let on: Vec<Measure> = Measure::ALL.into_iter().filter(|measure| state.filter().has(*measure)).collect();
+    let mut pen = Pen::new(engine, glyphs, flock.processes() * on.len());
     let mut nearest: Option<(f32, Member, Measure)> = None;
     let mut raised: Vec<(Pos2, Measure, Color32)> = Vec::new();
-    view.flock.each(time, |member, track, spots| {
-        if !view.chosen.fits_all()
-            && !view.chosen.fits(&view.flock, track.name, track.pid, view.flock.host_of(member))
+    flock.each(time, |member, track, spots| {
+        if !state.filter().fits_all()
+            && !state.filter().fits(flock, track.name, track.pid, flock.host_of(member))
         {
             return;
         }
         let color = palette.get(track.name.0 as usize).copied().unwrap_or(colors.weak);
-        let is_chosen = view.selected.contains(&member);
-        let color =
-            if is_chosen || view.selected.is_empty() { color } else { color.gamma_multiply(UNCHOSEN) };
+        let is_selected = state.selected().contains(&member);
+        let is_faint = !is_selected && !state.selected().is_empty();
+        let color = if is_faint { color.gamma_multiply(UNSELECTED) } else { color };
         for &measure in &on {
             let spot = spots[measure.at()];
-            if spot.x <= 0.0 && view.chosen.hides_idle {
+            if spot.x <= 0.0 && state.filter().hides_idle {
                 continue;
             }
             let at = axes.on_screen(spread(member, measure, spot));
-            if is_chosen {
+            if is_selected {
                 raised.push((at, measure, color));
             } else {
-                // What rests is fainter than what works.
+                // Idle processes are fainter.
                 let color = if spot.x <= 0.0 { color.gamma_multiply(0.45) } else { color };
                 pen.mark(measure, at, 1.0, color);
             }
@@ -207,30 +265,31 @@ fn marks(
     nearest.map(|(_, member, measure)| (member, measure))
 }
 
-/// Where those that move were a moment ago.
-fn trails(app: &App, ui: &Ui, colors: Colors, axes: Axes, time: Time) {
-    let view = &app.flock;
-    let palette = palette(app, colors);
+/// Trails of the marks that move.
+fn trails(model: &Model, ui: &Ui, colors: Colors, axes: Axes, time: Time) {
+    let (state, flock) = (model.flock(), model.flock().flock());
+    let palette = palette(model, colors);
     let mut ink = Ink::new(axes.inner.union(axes.band()), ui.pixels_per_point());
     let mut drawn = 0;
-    let begin = time.minus(TRAIL);
-    view.flock.each(time, |member, track, now| {
-        if drawn >= TRAILS_MAX || (!view.selected.is_empty() && !view.selected.contains(&member)) {
+    let start = time.minus(TRAIL);
+    flock.each(time, |member, track, now| {
+        let is_selected = state.selected().is_empty() || state.selected().contains(&member);
+        if drawn >= TRAILS_MAX || !is_selected {
             return;
         }
-        let then = track.way.behind(begin).or_else(|| track.way.behind(begin.plus(TRAIL / 2)));
+        let then = track.way.behind(start).or_else(|| track.way.behind(start.plus(TRAIL / 2)));
         let Some(then) = then else { return };
         let has_moved = |measure: Measure| has_moved(&then, now, measure);
         let moved =
-            Measure::ALL.into_iter().filter(|measure| view.chosen.has(*measure) && has_moved(*measure));
-        if !view.chosen.fits(&view.flock, track.name, track.pid, view.flock.host_of(member)) {
+            Measure::ALL.into_iter().filter(|measure| state.filter().has(*measure) && has_moved(*measure));
+        if !state.filter().fits(flock, track.name, track.pid, flock.host_of(member)) {
             return;
         }
         let color = palette.get(track.name.0 as usize).copied().unwrap_or(colors.weak);
         let mut way: Option<Vec<Spots>> = None;
         for measure in moved {
             drawn += 1;
-            let times = (0..=TRAIL_POINTS).map(|point| begin.plus(TRAIL * point / TRAIL_POINTS));
+            let times = (0..=TRAIL_POINTS).map(|point| start.plus(TRAIL * point / TRAIL_POINTS));
             let way = way.get_or_insert_with(|| track.way.along(times).collect());
             let on_screen = |spots: &Spots| axes.on_screen(spread(member, measure, spots[measure.at()]));
             let points: Vec<Pos2> = way.iter().map(on_screen).collect();
@@ -240,7 +299,7 @@ fn trails(app: &App, ui: &Ui, colors: Colors, axes: Axes, time: Time) {
     ui.painter().add(ink.shape());
 }
 
-/// A line that grows fainter toward its begin.
+/// A line that grows fainter toward its start.
 #[allow(clippy::cast_precision_loss)]
 fn trail(ink: &mut Ink, points: &[Pos2], color: Color32) {
     for (at, pair) in points.windows(2).enumerate() {
@@ -254,53 +313,9 @@ fn has_moved(then: &Spots, now: &Spots, measure: Measure) -> bool {
     (then.x - now.x).abs() + (then.y - now.y).abs() > TRAIL_FROM
 }
 
-/// A click chooses one, a drag draws a lasso.
-fn take_pointer(
-    app: &mut App,
-    response: &Response,
-    axes: Axes,
-    time: Time,
-    nearest: Option<(Member, Measure)>,
-) {
-    let adds = response.ctx.input(|input| input.modifiers.shift);
-    if response.dragged_by(PointerButton::Primary)
-        && let Some(pos) = response.interact_pointer_pos()
-    {
-        let begin = pos - response.total_drag_delta().unwrap_or_default();
-        let lasso = app.flock.lasso.get_or_insert_with(|| {
-            let mut lasso = Lasso::default();
-            lasso.to(axes.on_chart(begin));
-            lasso
-        });
-        lasso.to(axes.on_chart(pos));
-    }
-    if response.drag_stopped()
-        && let Some(lasso) = app.flock.lasso.take()
-    {
-        let found = lasso.members(&app.flock.flock, &app.flock.chosen, time, spread);
-        choose(app, found, adds);
-    }
-    if response.clicked() {
-        let found = nearest.map(|(member, _)| member).into_iter().collect();
-        choose(app, found, adds);
-    }
-}
-
-/// Choose these, or these as well.
-fn choose(app: &mut App, found: BTreeSet<Member>, adds: bool) {
-    let before = if adds { std::mem::take(&mut app.flock.selected) } else { BTreeSet::new() };
-    app.flock.choose_by_hand(found.into_iter().chain(before).collect());
-}
-
-fn lasso(app: &App, ui: &Ui, colors: Colors, axes: Axes) {
-    let Some(lasso) = &app.flock.lasso else { return };
-    let points: Vec<Pos2> = lasso.points().iter().map(|point| axes.on_screen(*point)).collect();
-    ui.painter().add(Shape::closed_line(points, Stroke::new(1.2, colors.accent)));
-}
-
-/// What a mark is, in words.
-fn explain(app: &App, ui: &mut Ui, colors: Colors, member: Member, measure: Measure, time: Time) {
-    let flock = &app.flock.flock;
+/// Explanation of a mark.
+fn explain(model: &Model, ui: &mut Ui, colors: Colors, member: Member, measure: Measure, time: Time) {
+    let flock = model.flock().flock();
     let Some(track) = flock.track_at(member, time) else { return };
     ui.strong(format!("{} ({})", flock.name(track.name), member.pid));
     let weak = |ui: &mut Ui, text: String| {
@@ -323,7 +338,7 @@ fn explain(app: &App, ui: &mut Ui, colors: Colors, member: Member, measure: Meas
     ui.set_max_width(vec2(320.0, 0.0).x);
 }
 
-/// What the height of a mark says.
+/// Meaning of the height of a mark.
 fn kind_words(measure: Measure, spot: Spot) -> String {
     let part = percent(f64::from(spot.y));
     match measure {

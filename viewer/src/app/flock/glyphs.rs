@@ -1,7 +1,7 @@
-//! The shapes of marks in one texture, so that tens of thousands are one mesh of four corners each, with soft borders at
-//! every resolution.
+//! Shapes of marks in one texture, so that tens of thousands are one mesh of four corners each, with soft
+//! borders at every resolution.
 //!
-//! Not here: where marks stand (`chart`).
+//! Not here: positions of marks (`chart`).
 
 use crate::flock::measure::Measure;
 use egui::{
@@ -11,24 +11,24 @@ use egui::{
 
 /// Size of a mark, in points.
 pub(super) const SIZE: f32 = 8.0;
-/// Free pixels around each shape, so that no neighbour shines in.
+/// Free pixels around each shape, so that no neighbour bleeds in.
 const MARGIN: usize = 2;
-/// Places within a pixel, each way, at which it is looked whether they are inside a shape.
+/// Samples of a pixel in each direction, which are inside of a shape or not.
 const SAMPLES: usize = 4;
 
 /// The texture.
 #[derive(Clone)]
 pub(super) struct Glyphs {
     texture: TextureHandle,
-    /// Pixels of one cell, each way.
+    /// Pixels of one cell in each direction.
     cell: usize,
     pixels_per_point: f32,
-    /// Whose texture it is: a picture of the window is drawn in a context of its own.
+    /// The owner of the texture: a picture of the window is drawn in a context of its own.
     ctx: Context,
 }
 
 impl Glyphs {
-    /// Those for a screen of this resolution.
+    /// Shapes for a screen of this resolution.
     pub(super) fn new(ctx: &Context) -> Glyphs {
         let pixels_per_point = ctx.pixels_per_point();
         let cell = cell(pixels_per_point);
@@ -36,12 +36,11 @@ impl Glyphs {
         Glyphs { texture, cell, pixels_per_point, ctx: ctx.clone() }
     }
 
-    /// Whether they are for this screen.
+    /// Whether they were made for this screen.
     pub(super) fn fit(&self, ctx: &Context) -> bool {
         self.ctx == *ctx && (self.pixels_per_point - ctx.pixels_per_point()).abs() < 1e-3
     }
 
-    /// The texture's number.
     pub(super) fn id(&self) -> TextureId {
         self.texture.id()
     }
@@ -86,7 +85,8 @@ fn image(cell: usize) -> ColorImage {
     ColorImage::new([cell * Measure::ALL.len(), cell], pixels)
 }
 
-/// Whether a place, from -1 to 1 both ways, is inside of the shape of a measure. All shapes look about as large.
+/// Whether a place, from -1 to 1 in both directions, is inside of the shape of a measure. All shapes look
+/// about as large.
 fn is_inside(measure: Measure, place: Vec2) -> bool {
     match measure {
         Measure::Cpu => place.x.abs().max(place.y.abs()) <= 0.78,

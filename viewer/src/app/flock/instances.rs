@@ -1,8 +1,9 @@
-//! Marks on the screen by instancing: the graphics card makes a square of each sixteen bytes, and works out its shape.
+//! Marks on the screen by instancing: the graphics card makes a square of each sixteen bytes, and works out
+//! its shape.
 //!
-//! The shell of OpenGL 3.3 or OpenGL ES 3, and up. Rules: nothing of it is needed, so what fails is told once and marks are
-//! meshes from then on; buffers are used again, as one of a megabyte each frame would be had from the system again each time.
-//! Not here: what the bytes are (`pen`).
+//! The shell of OpenGL 3.3 or OpenGL ES 3, and up. Rules: it is optional: a failure is reported once, and
+//! marks are meshes from then on; buffers are reused, as the system would allocate one of a megabyte again
+//! for each frame. Not here: what the bytes are (`pen`).
 
 use super::pen::{INSTANCE_LEN_BYTES, SCALE_PARTS, radius};
 use eframe::egui_glow::{CallbackFn, Painter};
@@ -11,25 +12,25 @@ use egui::{PaintCallback, PaintCallbackInfo, Rect, Shape};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Buffers that wait to be used again at most.
+/// Most buffers that wait to be reused.
 const SPARE_MAX: usize = 3;
-/// What instances are read by: coordinates, colour, measure and size.
+/// Attributes of an instance: coordinates, colour, measure and size.
 const ATTRIBUTES: [&str; 3] = ["at", "color", "kind"];
 const VERTEX: &str = include_str!("instances.vert");
 const FRAGMENT: &str = include_str!("instances.frag");
 
-/// Draws instances; to be cloned freely.
+/// Handle of the graphics card's program; clones share it.
 #[derive(Clone)]
 pub(crate) struct Engine(Arc<Inner>);
 
 struct Inner {
-    /// Made at the first frame.
+    /// Compiled at the first frame.
     program: Mutex<Option<Program>>,
     spare: Mutex<Vec<Vec<u8>>>,
     has_failed: AtomicBool,
 }
 
-/// What the graphics card holds.
+/// Objects on the graphics card.
 struct Program {
     program: glow::Program,
     array: glow::VertexArray,
@@ -39,14 +40,14 @@ struct Program {
 }
 
 impl Engine {
-    /// One for this context, if it can draw instances.
+    /// An engine for this context, if it can draw instances.
     pub(crate) fn of(gl: &glow::Context) -> Option<Engine> {
         let version = gl.version();
         let needed = if version.is_embedded { (3, 0) } else { (3, 3) };
         ((version.major, version.minor) >= needed).then(Engine::new)
     }
 
-    /// One that makes ready what is to be drawn, whoever draws it.
+    /// An engine that prepares instances, also where nothing draws them.
     pub(crate) fn new() -> Engine {
         Engine(Arc::new(Inner {
             program: Mutex::default(),
@@ -60,7 +61,7 @@ impl Engine {
         !self.0.has_failed.load(Ordering::Relaxed)
     }
 
-    /// An empty buffer with room for so many bytes.
+    /// An empty buffer with room for this many bytes.
     pub(super) fn buffer(&self, len_bytes: usize) -> Vec<u8> {
         let mut buffer = locked(&self.0.spare).pop().unwrap_or_default();
         buffer.clear();
@@ -68,14 +69,14 @@ impl Engine {
         buffer
     }
 
-    /// What has these instances drawn within `rect`.
+    /// A shape that draws these instances within `rect`.
     pub(super) fn shape(&self, rect: Rect, bytes: Vec<u8>) -> Shape {
         let frame = Frame { engine: self.clone(), bytes };
         let callback = CallbackFn::new(move |info, painter| frame.draw(&info, painter));
         Shape::Callback(PaintCallback { rect, callback: Arc::new(callback) })
     }
 
-    /// Give back what the graphics card holds.
+    /// Delete the objects on the graphics card.
     pub(crate) fn end(&self, gl: &glow::Context) {
         if let Some(program) = locked(&self.0.program).take() {
             program.end(gl);
@@ -83,7 +84,7 @@ impl Engine {
     }
 }
 
-/// The instances of a frame. Their buffer is used again when no one can draw them any more.
+/// The instances of a frame; their buffer is reused after the last drawing.
 struct Frame {
     engine: Engine,
     bytes: Vec<u8>,
@@ -123,7 +124,7 @@ impl Drop for Frame {
 impl Program {
     fn new(gl: &glow::Context) -> Result<Program, String> {
         let program = linked(gl)?;
-        // SAFETY: what is called with was made by this context, which is current while something is drawn.
+        // SAFETY: the arguments were made by this context, which is current while something is drawn.
         #[allow(unsafe_code)]
         unsafe {
             let array = gl.create_vertex_array()?;
@@ -183,13 +184,13 @@ impl Program {
     }
 }
 
-/// The two shaders, compiled for whatever this context is.
+/// The two shaders, compiled for this context.
 fn linked(gl: &glow::Context) -> Result<glow::Program, String> {
     let head = match gl.version().is_embedded {
         true => "#version 300 es\nprecision highp float;\n",
         false => "#version 150\n",
     };
-    // SAFETY: what is called with was made by this context, which is current while something is drawn.
+    // SAFETY: the arguments were made by this context, which is current while something is drawn.
     #[allow(unsafe_code)]
     unsafe {
         let program = gl.create_program()?;

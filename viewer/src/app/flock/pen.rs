@@ -1,7 +1,8 @@
-//! What marks are drawn with: on a screen as instances of one square, sixteen bytes each; where there is no graphics card to
-//! do that, in a picture as well, as one mesh of four corners each.
+//! Drawing of marks: on a screen as instances of one square, sixteen bytes each; without a graphics card that
+//! can do that, and in pictures, as one mesh of four corners each.
 //!
-//! Pure. Rule: both look alike. Not here: where marks stand (`chart`), how instances come on the screen (`instances`).
+//! Pure. Rule: both look alike. Not here: positions of marks (`chart`), instances on the screen
+//! (`instances`).
 
 use super::glyphs::{Glyphs, SIZE};
 use super::instances::Engine;
@@ -10,7 +11,7 @@ use egui::{Color32, Mesh, Painter, Pos2, Rect, Shape};
 
 /// Bytes of an instance: two coordinates in points, the colour, the measure, the size, two to round it up.
 pub(super) const INSTANCE_LEN_BYTES: usize = 16;
-/// Sizes are told in these parts of a usual one.
+/// Sizes are written in these parts of the usual one.
 pub(super) const SCALE_PARTS: f32 = 64.0;
 
 /// Marks of a frame.

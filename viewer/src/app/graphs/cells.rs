@@ -1,50 +1,51 @@
-//! Small multiples: one plot for each host and metric, in a grid that fills the tab, over one axis of time at the bottom.
+//! Small multiples: one plot for each host and metric, in a grid that fills the tab, over one axis of time at
+//! the bottom.
 //!
-//! Rule: only those that are seen are drawn. Not here: how large they are (`crate::graphs::cells`), one plot (`plot`).
+//! Rule: only the visible plots are drawn. Not here: their size (`crate::graphs::cells`), one plot (`plot`).
 
-use super::color_of;
 use super::marks::{self, Mark};
 use super::plot::{self, AXIS, Line, Plot};
 use super::together::of_host;
+use super::{Drawing, color_of};
 use crate::app::text::elided;
 use crate::app::theme::{self, Colors};
-use crate::app::{App, Selection};
 use crate::flock::sweep::HostName;
 use crate::graphs::metric::Metric;
 use crate::graphs::{Scale, axis, cells};
+use crate::model::{Change, Model, Selection};
 use egui::{Color32, Rect, ScrollArea, Sense, Stroke, StrokeKind, Ui, UiBuilder, pos2, vec2};
 use wire::time::Time;
 
 /// Height of the name over a plot, in points.
 const TITLE: f32 = 17.0;
-/// Room for the bar by which one scrolls.
+/// Room for the scroll bar.
 const BAR: f32 = 12.0;
 
-/// What all have in common.
-struct Common {
+/// What all plots have in common.
+struct Common<'a> {
     range: (Time, Time),
     metrics: Vec<Metric>,
-    hosts: Vec<HostName>,
-    /// How high each metric's plots reach, where it is shared.
+    hosts: &'a [HostName],
+    /// Lowest and highest figure of each metric, where its plots share them.
     reaches: Vec<Option<(f64, f64)>>,
-    /// What calls did in the range, by the hosts' order.
+    /// Marks of calls, by the order of hosts.
     marks: Vec<Vec<Mark>>,
     width: f32,
     colors: Colors,
 }
 
-/// Draw them.
-pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors) {
+pub(super) fn show(graphs: &mut Drawing<'_>, ui: &mut Ui) {
+    let (model, colors) = (graphs.model, graphs.colors);
     let rect = ui.available_rect_before_wrap();
-    let (metrics, hosts) = (app.settings.graphs.metrics(), app.graphs.hosts.clone());
-    // The metrics of one host stand side by side, where there are others to compare them with.
+    let (metrics, hosts) = (model.graphs().choice().metrics(), model.graphs().hosts());
+    // The metrics of one host are side by side, where there are other hosts to compare it with.
     let group = if hosts.len() > 1 { metrics.len() } else { 1 };
     let room = vec2(rect.width() - BAR, (rect.height() - AXIS).max(1.0));
     let cells = cells::Cells::fit(hosts.len() * metrics.len(), group, room.x, room.y);
-    let range = app.settings.graphs.span.range(app.timeline.time());
-    let marks = marks::of_hosts(app, range, colors);
+    let range = model.graphs().choice().span.range(model.time());
+    let marks = marks::of_hosts(model, range, colors);
     let mut common = Common { range, metrics, hosts, reaches: Vec::new(), marks, width: cells.width, colors };
-    common.reaches = (0..common.metrics.len()).map(|at| common.shared_reach(app, at)).collect();
+    common.reaches = (0..common.metrics.len()).map(|at| common.shared_reach(model, at)).collect();
     let above = Rect::from_min_max(rect.min, pos2(rect.right(), rect.bottom() - AXIS));
     ui.scope_builder(UiBuilder::new().max_rect(above).id_salt("cells"), |ui| {
         ScrollArea::vertical().auto_shrink(false).show_viewport(ui, |ui, seen| {
@@ -53,7 +54,7 @@ pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors) {
             for at in cells.seen(seen.top(), seen.bottom()) {
                 let area = cells.area(at);
                 let cell = Rect::from_min_max(pos2(area.min.x, area.min.y), pos2(area.max.x, area.max.y));
-                one(app, ui, &common, at, cell.translate(origin.to_vec2()));
+                one(graphs, ui, &common, at, cell.translate(origin.to_vec2()));
             }
         });
     });
@@ -61,27 +62,30 @@ pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors) {
         let area = cells.area(column);
         let left = rect.left() + area.min.x;
         let below = Rect::from_min_max(pos2(left, above.bottom()), pos2(left + area.width(), rect.bottom()));
-        plot::moments(ui, below, range, &app.zone, colors);
+        plot::moments(ui, below, range, model.zone(), colors);
     }
 }
 
-impl Common {
-    fn shared_reach(&self, app: &App, at: usize) -> Option<(f64, f64)> {
+impl Common<'_> {
+    fn shared_reach(&self, model: &Model, at: usize) -> Option<(f64, f64)> {
         let metric = &self.metrics[at];
-        if app.settings.graphs.scale != Scale::Shared {
+        if model.graphs().choice().scale != Scale::Shared {
             return None;
         }
-        let lines =
-            self.hosts.iter().filter_map(|host| app.graphs.of(host)).flat_map(|series| metric.lines(series));
+        let lines = self
+            .hosts
+            .iter()
+            .filter_map(|host| model.graphs().series_of(host))
+            .flat_map(|series| metric.lines(series));
         let extremes = lines.filter_map(|(_, series)| series.extremes(self.range.0, self.range.1));
         let figures = extremes.flat_map(|(least, greatest)| [least, greatest]);
         Some(axis::reach(figures, metric.reaches_at_least()))
     }
 
-    fn lines(&self, app: &App, metric: &Metric, host: &HostName) -> Vec<Line> {
+    fn lines(&self, model: &Model, metric: &Metric, host: &HostName) -> Vec<Line> {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let columns = self.width.max(1.0) as usize;
-        let known = app.graphs.of(host).map(|series| metric.lines(series)).unwrap_or_default();
+        let known = model.graphs().series_of(host).map(|series| metric.lines(series)).unwrap_or_default();
         let line = |(number, (name, series)): (usize, (&str, &crate::series::Series))| Line {
             name: name.to_owned(),
             points: series.reduced(self.range.0, self.range.1, columns),
@@ -92,45 +96,51 @@ impl Common {
     }
 }
 
-fn one(app: &mut App, ui: &Ui, common: &Common, at: usize, cell: Rect) {
+fn one(graphs: &mut Drawing<'_>, ui: &Ui, common: &Common<'_>, at: usize, cell: Rect) {
+    let model = graphs.model;
     let (colors, range) = (common.colors, common.range);
     let number = at % common.metrics.len();
     let (metric, host) = (&common.metrics[number], &common.hosts[at / common.metrics.len()]);
     let rect = Rect::from_min_max(pos2(cell.left(), cell.top() + TITLE), cell.max);
-    let lines = common.lines(app, metric, host);
+    let lines = common.lines(model, metric, host);
     let own = || axis::reach(lines.iter().flat_map(Line::figures), metric.reaches_at_least());
     let reach = common.reaches[number].unwrap_or_else(own);
-    let cursor = app.graphs.cursor;
+    let cursor = graphs.pointer.time;
     let marks = &common.marks[at / common.metrics.len()];
     Plot { range, reach, lines: &lines, marks, cursor }.paint(ui, rect, colors);
-    title(app, ui, common, (metric, host), cell);
+    title(graphs, ui, common, (metric, host), cell);
     let id = ui.id().with(("cell", metric, host));
-    let (response, is_hovered) =
-        plot::interact(ui, rect, id, &mut app.settings.graphs.span, &mut app.graphs, range);
-    let name = format!("graph of {}, {}", app.graphs.name_of(host), metric.short_title());
+    let (response, pointer) = plot::interact(graphs, ui, rect, id, range);
+    let name = format!("graph of {}, {}", model.graphs().title_of(host), metric.short_title());
     response.widget_info(|| egui::WidgetInfo::labeled(egui::WidgetType::Button, true, name.as_str()));
-    if is_hovered.is_some() {
+    if pointer.is_some() {
         let inside = plot::plot_rect(rect);
         ui.painter().rect_stroke(inside, 2.0, Stroke::new(1.0, colors.line), StrokeKind::Inside);
         if let Some(cursor) = cursor {
-            plot::readout(ui, rect, &of_host(app, metric, host, cursor, colors), colors);
+            plot::readout(ui, rect, &of_host(model, metric, host, cursor, colors), colors);
         }
     }
     if response.clicked() && !response.double_clicked() {
-        let place = app.servers().find(|(_, name)| name == host).map(|(id, _)| id);
-        if let Some(id) = place {
-            app.select(Some(Selection::of_place(&app.drawn.grid, id)));
+        if let Some(id) = model.placed().host(host) {
+            graphs.commands.push(Change::Select(Some(Selection::of_place(model.grid(), id))));
         }
     }
 }
 
-/// The host's name over its plot, with its figure at the cursor, or the newest.
-fn title(app: &App, ui: &Ui, common: &Common, (metric, host): (&Metric, &HostName), cell: Rect) {
-    let colors = common.colors;
+/// The host's name over its plot, with its figure at the pointer, or the newest.
+fn title(
+    graphs: &Drawing<'_>,
+    ui: &Ui,
+    common: &Common<'_>,
+    (metric, host): (&Metric, &HostName),
+    cell: Rect,
+) {
+    let (colors, model) = (common.colors, graphs.model);
     let (left, middle) = (cell.left() + plot::GUTTER, cell.top() + TITLE / 2.0);
     let mut end = cell.right();
-    let when = app.graphs.cursor.unwrap_or(common.range.1);
-    let lines = app.graphs.of(host).map(|series| metric.lines_together(series)).unwrap_or_default();
+    let when = graphs.pointer.time.unwrap_or(common.range.1);
+    let lines =
+        model.graphs().series_of(host).map(|series| metric.lines_together(series)).unwrap_or_default();
     let figures = lines.iter().filter_map(|(_, series)| series.fresh(when)).map(|(_, figure)| figure);
     if let Some(figure) = figures.reduce(f64::max) {
         let galley = ui.painter().layout_no_wrap(axis::short(figure), theme::figures(), colors.text);
@@ -138,8 +148,8 @@ fn title(app: &App, ui: &Ui, common: &Common, (metric, host): (&Metric, &HostNam
         ui.painter().galley(pos2(end, middle - galley.size().y / 2.0), galley, colors.text);
     }
     let name = match &common.metrics[..] {
-        [_] => app.graphs.name_of(host),
-        _ => format!("{}  {}", app.graphs.name_of(host), metric.short_title()),
+        [_] => model.graphs().title_of(host),
+        _ => format!("{}  {}", model.graphs().title_of(host), metric.short_title()),
     };
     let is_there = !lines.is_empty();
     let color: Color32 = if is_there { colors.text } else { colors.weak };

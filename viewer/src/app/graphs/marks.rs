@@ -1,42 +1,41 @@
-//! What the log tells of the hosts that are shown, as marks on the axis of time: calls that began and ended, and those that ended
-//! badly.
+//! Marks of calls on the axis of time: calls that started or ended on the hosts that are shown, and failures.
 //!
-//! Rule: all calls are looked at once a frame, whatever the number of plots. Not here: painting them (`plot`).
+//! Rule: a frame reads all calls once, for any number of plots. Not here: painting them (`plot`).
 
-use crate::app::App;
 use crate::app::theme::Colors;
 use crate::grid::call::Call;
+use crate::model::Model;
 use crate::scene::Tone;
 use egui::Color32;
 use wire::time::Time;
 
-/// Marks of each kind on one graph; more could not be told apart.
+/// Most marks of each kind on one graph; more could not be distinguished.
 const MARKS_MAX: usize = 400;
 
-/// A moment of a host's calls.
+/// Start or end of a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Mark {
     pub(super) at: Time,
     pub(super) color: Color32,
-    /// Whether a call ended badly: that is seen over the whole height, others at the foot.
+    /// Whether a call failed: its mark has the whole height, others are at the foot.
     pub(super) is_failure: bool,
 }
 
-/// The marks of the shown hosts in a span, by the hosts' order.
-pub(super) fn of_hosts(app: &App, (from, to): (Time, Time), colors: Colors) -> Vec<Vec<Mark>> {
-    let view = &app.graphs;
-    let mut marks = vec![Vec::new(); view.hosts.len()];
-    let mut counts = vec![[0_usize; 2]; view.hosts.len()];
-    // Of more than are taken the newest.
-    for call in app.drawn.grid.calls.iter().rev() {
+/// The marks of each host that is shown, in the order of hosts.
+pub(super) fn of_hosts(model: &Model, (from, to): (Time, Time), colors: Colors) -> Vec<Vec<Mark>> {
+    let graphs = model.graphs();
+    let mut marks = vec![Vec::new(); graphs.hosts().len()];
+    let mut counts = vec![[0_usize; 2]; graphs.hosts().len()];
+    // The newest where there are too many.
+    for call in model.grid().calls.iter().rev() {
         for mark in
             of_call(call, colors).into_iter().flatten().filter(|mark| mark.at >= from && mark.at <= to)
         {
-            for number in call.hosts.iter().filter_map(|id| view.places.get(id)) {
-                let count = &mut counts[*number][usize::from(mark.is_failure)];
+            for number in call.hosts.iter().filter_map(|id| graphs.number_of(*id)) {
+                let count = &mut counts[number][usize::from(mark.is_failure)];
                 if *count < MARKS_MAX {
                     *count += 1;
-                    marks[*number].push(mark);
+                    marks[number].push(mark);
                 }
             }
         }
@@ -44,11 +43,11 @@ pub(super) fn of_hosts(app: &App, (from, to): (Time, Time), colors: Colors) -> V
     marks
 }
 
-/// Those of all shown hosts on one graph: of a call on several hosts once.
-pub(super) fn together(app: &App, (from, to): (Time, Time), colors: Colors) -> Vec<Mark> {
+/// The marks of all hosts that are shown, on one graph: a call on several hosts has one.
+pub(super) fn together(model: &Model, (from, to): (Time, Time), colors: Colors) -> Vec<Mark> {
     let (mut marks, mut counts) = (Vec::new(), [0_usize; 2]);
-    let is_shown = |call: &&Call| call.hosts.iter().any(|id| app.graphs.places.contains_key(id));
-    for call in app.drawn.grid.calls.iter().rev().filter(is_shown) {
+    let is_shown = |call: &&Call| call.hosts.iter().any(|id| model.graphs().number_of(*id).is_some());
+    for call in model.grid().calls.iter().rev().filter(is_shown) {
         for mark in
             of_call(call, colors).into_iter().flatten().filter(|mark| mark.at >= from && mark.at <= to)
         {
@@ -62,22 +61,23 @@ pub(super) fn together(app: &App, (from, to): (Time, Time), colors: Colors) -> V
     marks
 }
 
-/// When it began at its hosts, and when it ended.
+/// Start and end of a call.
 fn of_call(call: &Call, colors: Colors) -> [Option<Mark>; 2] {
     let mark = |at: Time, tone: Tone, is_failure: bool| Mark { at, color: colors.tone(tone), is_failure };
-    let begun = call.started.or(call.assigned).map(|at| mark(at, Tone::Working, false));
+    let started = call.started.or(call.assigned).map(|at| mark(at, Tone::Working, false));
     let ended = call.ended.zip(call.outcome);
-    [begun, ended.map(|(at, outcome)| mark(at, Tone::Over(outcome), call.has_failed()))]
+    [started, ended.map(|(at, outcome)| mark(at, Tone::Over(outcome), call.has_failed()))]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::Source;
+    use crate::app::App;
     use crate::app::settings::Settings;
     use crate::feed::Update;
     use crate::flock::sweep::HostName;
     use crate::invented;
+    use crate::model::{GraphsChange, Source};
     use wire::event::Outcome;
 
     #[test]
@@ -86,13 +86,13 @@ mod tests {
         failed.outcome = Some(Outcome::Failed);
         let calls = [invented::call("slurm:1", "ada", &["wn01", "wn02"]), failed];
         let now = invented::time_f(90.0);
-        let mut app = App::new(Source::Invented, None, Settings::default(), jiff::tz::TimeZone::UTC, now);
+        let mut app = App::new(Source::Synthetic, None, Settings::default(), jiff::tz::TimeZone::UTC, now);
         app.take(now, Update::grid(invented::one_domain(&calls)));
         let hosts = ["wn02", "wn01"].map(|name| HostName::new("Alpha", name));
-        app.show_graphs_of(Some(&hosts));
+        app.apply(GraphsChange::SetHosts(Some(hosts.into())));
         let marks = |from: f64, to: f64| {
             let of = of_hosts(
-                &app,
+                app.model(),
                 (invented::time_f(from), invented::time_f(to)),
                 Colors::of(&egui::Context::default()),
             );
@@ -103,7 +103,11 @@ mod tests {
         assert_eq!(marks(0.0, 90.0), [(4, 1), (2, 0)], "two began and ended, one of them badly; one did");
         assert_eq!(marks(0.0, 30.0), [(2, 0), (1, 0)]);
         let whole = (invented::time_f(0.0), invented::time_f(90.0));
-        assert_eq!(together(&app, whole, Colors::of(&egui::Context::default())).len(), 4, "of two calls");
+        assert_eq!(
+            together(app.model(), whole, Colors::of(&egui::Context::default())).len(),
+            4,
+            "of two calls"
+        );
         assert_eq!(marks(61.0, 90.0), [(0, 0), (0, 0)]);
     }
 }

@@ -1,14 +1,15 @@
-//! One plot: lines over time, with round figures at the left, and what is done to all plots by one of them: moved by a
-//! drag, widened by a pinch or the wheel with Ctrl, put back by a double click.
+//! One plot: lines over time, with round figures at the left. A drag moves all plots, a pinch or the wheel
+//! with Ctrl zooms them, a double click resets them.
 //!
-//! Rule: nothing is painted outside of the rectangle that is given. Not here: where it stands (`together`, `cells`).
+//! Rule: nothing is painted outside of the given rectangle. Not here: arrangement of plots (`together`,
+//! `cells`).
 
-use super::GraphsView;
+use super::Drawing;
 use super::marks::Mark;
 use crate::app::text::moment;
 use crate::app::theme::{self, Colors};
 use crate::graphs::axis;
-use crate::graphs::span::Span;
+use crate::model::GraphsChange;
 use crate::series::FRESH;
 use egui::epaint::TextShape;
 use egui::text::{LayoutJob, TextFormat};
@@ -18,34 +19,34 @@ use wire::time::Time;
 
 /// Room for figures left of a plot, in points.
 pub(super) const GUTTER: f32 = 44.0;
-/// Room for moments below it.
+/// Room for times below it.
 pub(super) const AXIS: f32 = 18.0;
-/// Between two figures, and between two moments, at least.
+/// Least distance of two figures, and of two times.
 const FIGURES_APART: f32 = 26.0;
 /// Most figures at one plot.
 const FIGURES_MAX: usize = 6;
 const MOMENTS_APART: f32 = 96.0;
 /// The same in small plots.
 const MOMENTS_APART_SMALL: f32 = 52.0;
-/// Height of the mark of a call that began or ended, in points.
+/// Height of the mark of a call that started or ended, in points.
 const MARK_HEIGHT: f32 = 5.0;
 /// Narrower plots are small.
 const SMALL_BELOW: f32 = 320.0;
 
-/// A line.
+/// A line of a plot.
 pub(super) struct Line {
     pub(super) name: String,
-    /// Seconds after the begin, and figures.
+    /// Seconds after the start, and figures.
     pub(super) points: Vec<[f64; 2]>,
     pub(super) color: Color32,
     pub(super) width: f32,
 }
 
-/// What is drawn.
+/// Contents of a plot.
 pub(super) struct Plot<'a> {
-    /// From when to when.
+    /// Start and end.
     pub(super) range: (Time, Time),
-    /// From which figure to which.
+    /// Lowest and highest figure.
     pub(super) reach: (f64, f64),
     pub(super) lines: &'a [Line],
     pub(super) marks: &'a [Mark],
@@ -53,25 +54,26 @@ pub(super) struct Plot<'a> {
 }
 
 impl Line {
-    /// The figures that are seen: not that before the begin, from which the line comes.
+    /// The visible figures: without the one before the start, from which the line comes.
     pub(super) fn figures(&self) -> impl Iterator<Item = f64> {
         self.points.iter().filter(|point| point[0] >= 0.0).map(|point| point[1])
     }
 
-    /// Its parts within which no two samples are farther apart than so many seconds: what lies between was not measured.
+    /// Its parts, divided where two samples are more than `farthest` seconds apart: nothing was measured
+    /// there.
     fn pieces(&self, farthest: f64) -> impl Iterator<Item = &[[f64; 2]]> {
         self.points.chunk_by(move |one, next| next[0] - one[0] <= farthest)
     }
 }
 
 impl Plot<'_> {
-    /// How far samples are apart at most that a line joins, in seconds: of what shares a column two are left.
+    /// Greatest distance of samples that a line joins, in seconds: two samples are left of each column.
     fn farthest(&self, inside: Rect) -> f64 {
         let column = self.range.1.since(self.range.0).as_secs_f64() / f64::from(inside.width().max(1.0));
         FRESH.as_secs_f64().max(3.0 * column)
     }
 
-    /// Draw it into the rectangle, figures at its left.
+    /// Paint it into the rectangle, figures at its left.
     pub(super) fn paint(&self, ui: &Ui, rect: Rect, colors: Colors) {
         let inside = plot_rect(rect);
         let painter = ui.painter();
@@ -136,12 +138,12 @@ impl Plot<'_> {
     }
 }
 
-/// Of the rectangle of a plot that in which lines are.
+/// The part of a plot's rectangle where lines are.
 pub(super) fn plot_rect(rect: Rect) -> Rect {
     Rect::from_min_max(pos2(rect.left() + GUTTER, rect.top()), rect.max)
 }
 
-/// Moments below the plots that stand over this rectangle.
+/// Times in this rectangle, below plots.
 pub(super) fn moments(ui: &Ui, rect: Rect, (from, to): (Time, Time), zone: &TimeZone, colors: Colors) {
     let inside = plot_rect(rect);
     let width = to.since(from).as_secs_f64().max(1e-6);
@@ -155,36 +157,37 @@ pub(super) fn moments(ui: &Ui, rect: Rect, (from, to): (Time, Time), zone: &Time
     }
 }
 
-/// What a person does with a plot is done to all; where the pointer is, if it is in this one.
+/// Move, zoom or reset all plots by this one; returns the position of the pointer, if it is in this one.
 pub(super) fn interact(
+    graphs: &mut Drawing<'_>,
     ui: &Ui,
     rect: Rect,
     id: Id,
-    span: &mut Span,
-    view: &mut GraphsView,
     range: (Time, Time),
 ) -> (Response, Option<Pos2>) {
     let inside = plot_rect(rect);
     let response = ui.interact(inside, id, Sense::click_and_drag());
     if response.dragged() {
-        span.pan(f64::from(response.drag_delta().x / inside.width().max(1.0)));
+        let share = f64::from(response.drag_delta().x / inside.width().max(1.0));
+        graphs.commands.push(GraphsChange::Pan(share));
     }
     if response.double_clicked() {
-        *span = Span::default();
+        graphs.commands.push(GraphsChange::ResetSpan);
     }
     let at = response.hover_pos();
     if let Some(at) = at {
         let share = f64::from((at.x - inside.left()) / inside.width().max(1.0));
         let factor = f64::from(ui.input(egui::InputState::zoom_delta));
         if (factor - 1.0).abs() > 1e-6 {
-            span.zoom(factor, share);
+            graphs.commands.push(GraphsChange::Zoom(factor, share));
         }
-        view.cursor_next = Some(range.0.plus(range.1.since(range.0).mul_f64(share.clamp(0.0, 1.0))));
+        let time = range.0.plus(range.1.since(range.0).mul_f64(share.clamp(0.0, 1.0)));
+        graphs.found.time = Some(time);
     }
     (response, at)
 }
 
-/// Words at the upper right of a plot, each in a colour, with the ground behind them.
+/// Texts at the upper right of a plot, each in its colour, over the background.
 pub(super) fn readout(ui: &Ui, rect: Rect, words: &[(String, Color32)], colors: Colors) {
     let inside = plot_rect(rect);
     let mut job = LayoutJob::default();
@@ -203,13 +206,13 @@ pub(super) fn readout(ui: &Ui, rect: Rect, words: &[(String, Color32)], colors: 
     painter.add(TextShape::new(at, galley, colors.text));
 }
 
-/// The line that is next to a point, where one is near.
+/// The line nearest to a point, where one is near.
 pub(super) fn nearest<'a>(plot: &'a Plot<'_>, rect: Rect, at: Pos2) -> Option<&'a Line> {
     const NEAR: f32 = 28.0;
     let inside = plot_rect(rect);
     let distance = |line: &&Line| {
         let points = line.points.iter().map(|point| plot.pos(inside, *point));
-        // How far beside counts more than how far above: who points at a moment means it.
+        // Horizontal distance counts more than vertical: the pointer is at a time.
         points.map(|point| ((point - at) * Vec2::new(1.5, 1.0)).length()).fold(f32::MAX, f32::min)
     };
     let lines = plot.lines.iter().map(|line| (distance(&line), line));

@@ -1,31 +1,30 @@
 //! One plot for each metric, with all hosts in it, one below the other.
 //!
-//! Rule: of one host its parts are drawn (user, system), of several the whole of each in a colour of its own. Not here: one
-//! plot (`plot`).
+//! Rule: of one host its parts are drawn (user, system), of several the total of each in its colour. Not
+//! here: one plot (`plot`).
 
-use super::color_of;
 use super::marks::{self, Mark};
 use super::plot::{self, AXIS, Line, Plot};
-use crate::app::App;
+use super::{Drawing, Pointer, color_of};
 use crate::app::text::{elided, moment};
 use crate::app::theme::{self, Colors};
 use crate::flock::sweep::HostName;
 use crate::graphs::axis;
 use crate::graphs::metric::Metric;
+use crate::model::Model;
 use egui::{Color32, Rect, ScrollArea, Sense, Ui, pos2, vec2};
 use wire::time::Time;
 
-/// Height of a plot where there is no room for all, in points.
+/// Least height of a plot, in points; more plots scroll.
 const HEIGHT_MIN: f32 = 72.0;
-/// Height of what stands over a plot.
+/// Height of the title over a plot.
 const TITLE: f32 = 18.0;
 
-/// Draw them.
-pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors) {
-    let range = app.settings.graphs.span.range(app.timeline.time());
-    let metrics = app.settings.graphs.metrics();
-    let hosts = app.graphs.hosts.clone();
-    let marks = marks::together(app, range, colors);
+pub(super) fn show(graphs: &mut Drawing<'_>, ui: &mut Ui) {
+    let model = graphs.model;
+    let range = model.graphs().choice().span.range(model.time());
+    let metrics = model.graphs().choice().metrics();
+    let marks = marks::together(model, range, graphs.colors);
     #[allow(clippy::cast_precision_loss)]
     let share =
         ui.available_height() / metrics.len().max(1) as f32 - TITLE - AXIS - ui.spacing().item_spacing.y;
@@ -35,50 +34,45 @@ pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors) {
             let size = vec2(ui.available_width(), TITLE + height + AXIS);
             let (whole, _) = ui.allocate_exact_size(size, Sense::hover());
             if ui.is_rect_visible(whole) {
-                one(app, ui, colors, (metric, &hosts), whole, range, &marks);
+                one(graphs, ui, metric, whole, range, &marks);
             }
         }
     });
 }
 
-fn one(
-    app: &mut App,
-    ui: &Ui,
-    colors: Colors,
-    (metric, hosts): (&Metric, &[HostName]),
-    whole: Rect,
-    range: (Time, Time),
-    marks: &[Mark],
-) {
+fn one(graphs: &mut Drawing<'_>, ui: &Ui, metric: &Metric, whole: Rect, range: (Time, Time), marks: &[Mark]) {
+    let (model, colors, pointer) = (graphs.model, graphs.colors, graphs.pointer);
+    let hosts = model.graphs().hosts();
     let top = whole.top() + TITLE;
     let rect = Rect::from_min_max(pos2(whole.left(), top), pos2(whole.right(), whole.bottom() - AXIS));
     let title = elided(ui.painter(), metric.title(), theme::small(), colors.weak, whole.width());
     ui.painter().galley(whole.min + vec2(0.0, 1.0), title, colors.weak);
-    let lines = lines(app, metric, hosts, range, rect.width(), colors);
+    let lines = lines(graphs, metric, range, rect.width());
     let figures = lines.iter().flat_map(Line::figures);
     let reach = axis::reach(figures, metric.reaches_at_least());
-    let cursor = app.graphs.cursor;
+    let cursor = pointer.time;
     let plot = Plot { range, reach, lines: &lines, marks, cursor };
     plot.paint(ui, rect, colors);
-    let has_others = |host: &HostName| app.graphs.of(host).is_some_and(|series| !series.is_empty());
+    let has_others =
+        |host: &HostName| model.graphs().series_of(host).is_some_and(|series| !series.is_empty());
     if lines.is_empty() && hosts.iter().any(has_others) {
         let words = format!("no figures of {} here", metric.title());
         let words = elided(ui.painter(), &words, theme::small(), colors.weak, rect.width() - plot::GUTTER);
         ui.painter().galley(rect.center() - words.size() / 2.0, words, colors.weak);
     }
     let below = Rect::from_min_max(rect.left_bottom(), whole.right_bottom());
-    plot::moments(ui, below, range, &app.zone, colors);
+    plot::moments(ui, below, range, model.zone(), colors);
     let id = ui.id().with(("together", metric));
-    let (_, at) = plot::interact(ui, rect, id, &mut app.settings.graphs.span, &mut app.graphs, range);
+    let (_, at) = plot::interact(graphs, ui, rect, id, range);
     let Some(cursor) = cursor else { return };
     let words = match (hosts, at) {
-        ([only], _) => of_host(app, metric, only, cursor, colors),
+        ([only], _) => of_host(model, metric, only, cursor, colors),
         (_, Some(at)) => {
             let Some(line) = plot::nearest(&plot, rect, at) else { return };
-            let words = (format!("{}  {}", moment(cursor, &app.zone, false), line.name), line.color);
-            app.graphs.pointed_next = hosts.iter().find(|host| of_line(app, host, &line.name)).cloned();
-            let figures =
-                app.graphs.pointed_next.as_ref().map(|host| of_host(app, metric, host, cursor, colors));
+            let words = (format!("{}  {}", moment(cursor, model.zone(), false), line.name), line.color);
+            let host = hosts.iter().find(|host| is_line_of(model, host, &line.name));
+            graphs.found.host = host.cloned();
+            let figures = host.map(|host| of_host(model, metric, host, cursor, colors));
             std::iter::once(words).chain(figures.unwrap_or_default().into_iter().skip(1)).collect()
         }
         _ => return,
@@ -86,21 +80,21 @@ fn one(
     plot::readout(ui, rect, &words, colors);
 }
 
-fn of_line(app: &App, host: &HostName, line: &str) -> bool {
-    line.strip_prefix(&*app.graphs.name_of(host))
+fn is_line_of(model: &Model, host: &HostName, line: &str) -> bool {
+    line.strip_prefix(&*model.graphs().title_of(host))
         .is_some_and(|rest| rest.is_empty() || rest.starts_with("  "))
 }
 
 /// The figures of a host at a moment, in the colours of its lines.
 pub(super) fn of_host(
-    app: &App,
+    model: &Model,
     metric: &Metric,
     host: &HostName,
     at: Time,
     colors: Colors,
 ) -> Vec<(String, Color32)> {
-    let mut words = vec![(moment(at, &app.zone, false), colors.weak)];
-    let lines = app.graphs.of(host).map(|series| metric.lines(series)).unwrap_or_default();
+    let mut words = vec![(moment(at, model.zone(), false), colors.weak)];
+    let lines = model.graphs().series_of(host).map(|series| metric.lines(series)).unwrap_or_default();
     for (number, (name, series)) in lines.into_iter().enumerate() {
         if let Some((_, figure)) = series.fresh(at) {
             words.push((format!("{name} {}", axis::short(figure)), color_of(metric, number, colors)));
@@ -109,20 +103,15 @@ pub(super) fn of_host(
     words
 }
 
-/// The lines of a metric: of one host its parts, of several the whole of each.
-fn lines(
-    app: &App,
-    metric: &Metric,
-    hosts: &[HostName],
-    range: (Time, Time),
-    width: f32,
-    colors: Colors,
-) -> Vec<Line> {
+/// The lines of a metric: of one host its parts, of several the total of each.
+fn lines(graphs: &Drawing<'_>, metric: &Metric, range: (Time, Time), width: f32) -> Vec<Line> {
+    let (model, colors) = (graphs.model, graphs.colors);
+    let hosts = model.graphs().hosts();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let columns = width.max(1.0) as usize;
     let mut lines = Vec::new();
     for host in hosts {
-        let Some(series) = app.graphs.of(host) else { continue };
+        let Some(series) = model.graphs().series_of(host) else { continue };
         let (known, is_alone) = match hosts {
             [_] => (metric.lines(series), true),
             _ => (metric.lines_together(series), false),
@@ -131,14 +120,14 @@ fn lines(
         for (number, (name, series)) in known.into_iter().enumerate() {
             let color = match is_alone {
                 true => color_of(metric, number, colors),
-                false => host_color(app, host, colors),
+                false => host_color(model, graphs.pointer, host, colors),
             };
             let name = match (is_alone, is_one) {
                 (true, _) => name.to_owned(),
-                (false, true) => app.graphs.name_of(host),
-                (false, false) => format!("{}  {name}", app.graphs.name_of(host)),
+                (false, true) => model.graphs().title_of(host),
+                (false, false) => format!("{}  {name}", model.graphs().title_of(host)),
             };
-            let is_pointed = app.graphs.pointed.as_ref() == Some(host);
+            let is_pointed = graphs.pointer.host.as_ref() == Some(host);
             let points = series.reduced(range.0, range.1, columns);
             lines.push(Line { name, points, color, width: if is_pointed { 2.4 } else { 1.4 } });
         }
@@ -146,9 +135,10 @@ fn lines(
     lines
 }
 
-/// The colour of a host among others; fainter where another is pointed at.
-pub(super) fn host_color(app: &App, host: &HostName, colors: Colors) -> Color32 {
-    let color = colors.distinct(app.graphs.hosts.iter().position(|known| known == host).unwrap_or(0));
-    let is_other = app.graphs.pointed.as_ref().is_some_and(|pointed| pointed != host);
+/// The colour of a host among others; fainter where the pointer is at another.
+pub(super) fn host_color(model: &Model, pointer: &Pointer, host: &HostName, colors: Colors) -> Color32 {
+    let number = model.graphs().hosts().iter().position(|known| known == host);
+    let color = colors.distinct(number.unwrap_or(0));
+    let is_other = pointer.host.as_ref().is_some_and(|pointed| pointed != host);
     if is_other { color.gamma_multiply(0.3) } else { color }
 }

@@ -1,28 +1,26 @@
-//! What is under the pointer, in words.
+//! Explanation of what is under the pointer.
 //!
-//! Rule: a few lines; all of it is in the details, by a click.
+//! Rule: a few lines; the details have the rest, after a click.
 
 use super::Target;
-use crate::app::App;
-use crate::app::details::standing;
+use crate::app::details::state_of_call;
 use crate::app::text::{count, percent, span};
 use crate::app::theme::{self, Colors};
 use crate::grid::place::{Part, PlaceId};
-use crate::scene::Scene;
+use crate::model::Model;
 use egui::{RichText, Ui};
 
-/// Longest explanation, in points; longer names are broken.
+/// Widest explanation, in points; longer names are broken.
 const WIDTH: f32 = 320.0;
 
-/// Say it.
-pub(super) fn explain(app: &App, ui: &mut Ui, scene: &Scene, target: Target) {
+pub(super) fn explain(model: &Model, ui: &mut Ui, target: Target) {
     let colors = Colors::of(ui.ctx());
     ui.set_max_width(WIDTH);
     match target {
-        Target::Call(number) => call(app, ui, colors, number),
-        Target::Place(id) => place(app, ui, colors, scene, id),
+        Target::Call(number) => call(model, ui, colors, number),
+        Target::Place(id) => place(model, ui, colors, id),
         Target::Domain(id) => {
-            let domain = app.drawn.grid.domain(id);
+            let domain = model.grid().domain(id);
             ui.strong(&domain.name);
             weak(
                 ui,
@@ -38,44 +36,43 @@ fn weak(ui: &mut Ui, colors: Colors, text: &str) {
     ui.label(RichText::new(text).size(theme::SMALL).color(colors.weak));
 }
 
-fn call(app: &App, ui: &mut Ui, colors: Colors, number: u32) {
-    let Some(call) = app.drawn.grid.calls.get(number as usize) else { return };
+fn call(model: &Model, ui: &mut Ui, colors: Colors, number: u32) {
+    let Some(call) = model.grid().calls.get(number as usize) else { return };
     ui.strong(&call.id);
-    let (word, color) = standing(call, app.timeline.time(), colors);
+    let (word, color) = state_of_call(call, model.time(), colors);
     ui.label(RichText::new(word).color(color));
     let who = [call.user.as_str(), call.name.as_str()].into_iter().filter(|text| !text.is_empty());
     weak(ui, colors, &who.collect::<Vec<_>>().join(", "));
-    if let (Some(begun), Some(ended)) = (call.started.or(call.assigned), call.ended) {
-        weak(ui, colors, &format!("worked {}", span(ended.since(begun).as_secs_f64())));
+    if let (Some(started), Some(ended)) = (call.started.or(call.assigned), call.ended) {
+        weak(ui, colors, &format!("worked {}", span(ended.since(started).as_secs_f64())));
     }
     if !call.reason.is_empty() {
         weak(ui, colors, &call.reason);
     }
 }
 
-fn place(app: &App, ui: &mut Ui, colors: Colors, scene: &Scene, id: PlaceId) {
-    let place = app.drawn.grid.place(id);
+fn place(model: &Model, ui: &mut Ui, colors: Colors, id: PlaceId) {
+    let place = model.grid().place(id);
     ui.strong(&place.name);
-    let state = app.state_of(place);
+    let state = model.state_of(place);
     if place.part == Part::Server {
         ui.label(RichText::new(state.word()).color(colors.state(state)));
     } else {
         weak(ui, colors, place.part.word());
     }
-    let standing = scene.places[id.at()];
+    let standing = model.scene().places[id.at()];
     if standing.waiting > 0 {
         weak(ui, colors, &format!("{} waiting", count(standing.waiting, "call")));
     }
     if standing.working > 0 {
         weak(ui, colors, &format!("{} at work", count(standing.working, "call")));
     }
-    if let Some(report) = app.report_of(place) {
-        let came = app.grid_at.map_or(0.0, |at| app.now.since(at).as_secs_f64());
+    if let Some(report) = model.report_of(place) {
         let figures = [
             report.cpu_used.map(|used| format!("CPU {}", percent(used))),
             report.memory_used.map(|used| format!("memory {}", percent(used))),
         ];
-        let age = report.age_secs.map(|age| format!("{} old", span(age + came)));
+        let age = report.age_secs.map(|age| format!("{} old", span(age + model.grid_age_secs())));
         let words: Vec<String> = figures.into_iter().flatten().chain(age).collect();
         weak(ui, colors, &words.join(", "));
         report.health.iter().take(3).for_each(|line| weak(ui, colors, line));

@@ -1,13 +1,14 @@
-//! What is dragged on the map, while the grid is put together again below it.
+//! A drag on the map while a new grid arrives.
 
+use crate::app::App;
 use crate::app::settings::Settings;
-use crate::app::{App, Source};
 use crate::feed::Update;
 use crate::grid::Grid;
 use crate::grid::builder::Builder;
 use crate::grid::place::{HostState, PlaceId, Report};
 use crate::invented;
 use crate::layout::Point;
+use crate::model::Source;
 use crate::picture::headless::{Headless, Size};
 use egui::{Event, Modifiers, PointerButton, Pos2, vec2};
 
@@ -23,11 +24,12 @@ fn grid(hosts: &[&str]) -> Grid {
 /// A window on these hosts, in which the one of this number is pressed and moved a little.
 fn pressed(hosts: &[&str], number: u32) -> (Headless, App, Pos2) {
     let now = invented::latest();
-    let mut app = App::new(Source::Invented, None, Settings::default(), jiff::tz::TimeZone::UTC, now);
+    let mut app = App::new(Source::Synthetic, None, Settings::default(), jiff::tz::TimeZone::UTC, now);
     app.take(now, Update::grid(grid(hosts)));
     let mut window = Headless::new(Size { width: 1280, height: 800, scale: 1.0 }, now);
     window.frames(&mut app, 3);
-    let at = app.camera.on_screen(app.layout.places[PlaceId(number).at()]);
+    let place = app.model.layout().places[PlaceId(number).at()];
+    let at = app.tabs.map().camera.on_screen(place);
     window.point(at);
     window.frames(&mut app, 1);
     window.event(Event::PointerButton {
@@ -39,13 +41,13 @@ fn pressed(hosts: &[&str], number: u32) -> (Headless, App, Pos2) {
     window.frames(&mut app, 1);
     window.point(at + vec2(30.0, 0.0));
     window.frames(&mut app, 1);
-    assert!(app.dragged.is_some() && !app.settings.moves.is_empty(), "it is dragged");
+    assert!(app.tabs.map().dragged.is_some() && !app.model.placed().moves().is_empty(), "it is dragged");
     (window, app, at)
 }
 
 fn at(app: &App, name: &str) -> Point {
-    let place = app.drawn.grid.places.iter().position(|place| place.name == name).expect("it is there");
-    app.layout.places[place]
+    let place = app.model.grid().places.iter().position(|place| place.name == name).expect("it is there");
+    app.model.layout().places[place]
 }
 
 #[test]
@@ -53,8 +55,8 @@ fn a_drag_goes_on_with_the_same_host_when_another_comes_before_it() {
     let (mut window, mut app, from) = pressed(&["wn02", "wn03"], 0);
     app.take(invented::latest(), Update::grid(grid(&["wn01", "wn02", "wn03"])));
     let unmoved = |app: &App, name: &str| {
-        let place = app.drawn.grid.places.iter().position(|place| place.name == name).expect("it is there");
-        app.drawn.layout.places[place]
+        let place = app.model.grid().places.iter().position(|place| place.name == name).expect("it is there");
+        app.model.placed().drawn().layout.places[place]
     };
     window.point(from + vec2(60.0, 0.0));
     window.frames(&mut app, 1);
@@ -66,10 +68,10 @@ fn a_drag_goes_on_with_the_same_host_when_another_comes_before_it() {
 fn a_drag_of_what_is_there_no_more_moves_nothing() {
     let (mut window, mut app, from) = pressed(&["wn01", "wn02", "wn03"], 2);
     app.take(invented::latest(), Update::grid(grid(&["wn01"])));
-    let moves = app.settings.moves.clone();
+    let moves = app.model.placed().moves().clone();
     window.point(from + vec2(60.0, 0.0));
     window.frames(&mut app, 2);
-    assert_eq!(app.settings.moves, moves);
+    assert_eq!(*app.model.placed().moves(), moves);
 }
 
 #[test]

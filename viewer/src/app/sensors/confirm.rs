@@ -1,85 +1,50 @@
-//! The question before something is stopped or shown no more.
+//! Questions before something is stopped or no longer shown.
 //!
-//! Rule: nothing is ordered before the person has said yes to what is named. Not here: how a question is
-//! answered (`app::question`), giving orders (`live::control`).
+//! Rule: nothing is ordered before the person has confirmed it by its name. Not here: how a question is
+//! answered (`app::question`), orders (`live::control`).
 
-use crate::app::theme::{self, Colors};
-use crate::app::{App, question};
-use crate::feed::Wish;
-use crate::sensors::{At, Order};
-use egui::{RichText, Ui};
+use crate::app::command::Command;
+use crate::app::question::{Answer, Question};
+use crate::model::SensorsChange;
+use crate::sensors::Order;
 use std::net::SocketAddr;
 
-/// What is asked about.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Asked {
-    /// Show a domain no more.
-    Domain(String),
-    /// Show a sensor no more that is asked at its address.
-    Sensor(SocketAddr),
-    /// An order that stops something: a channel's end, a collector's stop.
-    Order(Order),
+/// Ask before a domain is no longer shown.
+pub(super) fn drop_domain(name: &str) -> Question {
+    let note = "Its hosts and calls are asked for no more. It can be added again by its name.";
+    let commands = vec![SensorsChange::Select(None).into(), Command::DropDomain(name.to_owned())];
+    question(format!("Show {name} no more?"), note, "Drop it", commands)
 }
 
-impl Asked {
-    /// The question, what follows, and what the button says.
-    fn words(&self) -> (String, &'static str, &'static str) {
-        match self {
-            Asked::Domain(name) => (
-                format!("Show {name} no more?"),
-                "Its hosts and calls are asked for no more. It can be added again by its name.",
-                "Drop it",
-            ),
-            Asked::Sensor(address) => (
-                format!("Show the sensor at {address} no more?"),
-                "It is asked no more. It can be added again by its address.",
-                "Drop it",
-            ),
-            Asked::Order(Order::Module { name, .. }) => (
-                format!("Stop {name}?"),
-                "A call under way is answered first. It stays stopped until it is started, its file changes or the \
-                 sensor starts anew.",
-                "Stop it",
-            ),
-            Asked::Order(Order::End { .. } | Order::Alter { .. }) => (
-                "End this channel?".to_owned(),
-                "Whoever takes from it gets nothing any more, and what waits in it is given up.",
-                "End it",
-            ),
-        }
-    }
+/// Ask before a sensor is no longer watched.
+pub(super) fn drop_sensor(address: SocketAddr) -> Question {
+    let note = "It is asked no more. It can be added again by its address.";
+    let title = format!("Show the sensor at {address} no more?");
+    question(title, note, "Drop it", vec![SensorsChange::Drop(address).into()])
 }
 
-/// Draw the question, where there is one.
-pub(super) fn show(app: &mut App, ui: &Ui, colors: Colors) {
-    let Some(asked) = app.sensors.asked.clone() else { return };
-    let (question, follows, yes) = asked.words();
-    let draw = |ui: &mut Ui| {
-        ui.label(RichText::new(question).strong().size(15.0));
-        ui.add_space(4.0);
-        ui.label(RichText::new(follows).size(theme::SMALL).color(colors.weak));
+/// Ask before an order that stops something.
+pub(super) fn order(order: Order) -> Question {
+    let (title, note, yes) = match &order {
+        Order::Module { name, .. } => (
+            format!("Stop {name}?"),
+            "A call under way is answered first. It stays stopped until it is started, its file changes or the \
+             sensor starts anew.",
+            "Stop it",
+        ),
+        Order::End { .. } | Order::Alter { .. } => (
+            "End this channel?".to_owned(),
+            "Whoever takes from it gets nothing any more, and what waits in it is given up.",
+            "End it",
+        ),
     };
-    let choices = [(RichText::new(yes).color(colors.failed()), "Return"), (RichText::new("Leave it"), "Esc")];
-    let Some(answer) = question::ask(ui.ctx(), "stop something", draw, &choices) else { return };
-    app.sensors.asked = None;
-    if answer == 0 {
-        act(app, asked);
-    }
+    question(title, note, yes, vec![Command::Order(order)])
 }
 
-fn act(app: &mut App, asked: Asked) {
-    match asked {
-        Asked::Domain(name) => {
-            app.sensors.chosen = None;
-            if !app.inbox.as_ref().is_some_and(|inbox| inbox.wish(Wish::Drop(name))) {
-                app.notify(app.now, "Too much is asked for already; try again.".to_owned());
-            }
-        }
-        Asked::Sensor(address) => {
-            app.settings.sensors.retain(|known| *known != address);
-            app.sensors.known.remove(&At::Address(address));
-            app.sensors.chosen = None;
-        }
-        Asked::Order(order) => app.order(order),
-    }
+fn question(title: String, note: &'static str, yes: &'static str, commands: Vec<Command>) -> Question {
+    let answers = vec![
+        Answer { text: yes, hint: "Return", is_dangerous: true, commands },
+        Answer { text: "Leave it", hint: "Esc", is_dangerous: false, commands: Vec::new() },
+    ];
+    Question { kind: "stop something", title, lines: Vec::new(), note, answers }
 }

@@ -1,17 +1,18 @@
-//! All sensors in rows, those that are asked at their addresses first, then the hosts by domain.
+//! Table of sensors: those that are watched by their addresses first, then the hosts by domain.
 //!
-//! Rule: only the rows that are seen are drawn, and only of them more is asked. Not here: what stands in a row
-//! (`crate::sensors`).
+//! Rule: only the visible rows are drawn, and only their sensors are queried. Not here: contents of rows
+//! (`model::sensor_rows`).
 
-use super::{Line, names};
-use crate::app::App;
+use crate::app::command::Commands;
 use crate::app::text::{elided, span};
 use crate::app::theme::{self, Colors, ROW_HEIGHT};
 use crate::graphs::axis::short;
+use crate::model::sensor_rows::{self, Line};
+use crate::model::{Model, SensorsChange};
 use crate::sensors::Row;
 use egui::{Color32, Rect, RichText, ScrollArea, Sense, Stroke, Ui, pos2, vec2};
 
-/// A column: its name, its share of the width, whether it is of figures, and what it means.
+/// Columns: name, share of the width, whether figures are in it, and explanation.
 const COLUMNS: [(&str, f32, bool, &str); 11] = [
     ("sensor", 0.18, false, "Its host; with an address, one that is asked itself"),
     ("domain", 0.10, false, ""),
@@ -25,24 +26,28 @@ const COLUMNS: [(&str, f32, bool, &str); 11] = [
     ("term", 0.055, true, "The term of who represents its domain"),
     ("trouble", 0.13, false, "What is wrong, in its own words"),
 ];
-/// Narrower tables are scrolled, in points.
+/// Narrower tables scroll, in points.
 const WIDTH_MIN: f32 = 700.0;
 /// Between two columns, in points.
 const GAP: f32 = 10.0;
 
-/// Draw it.
-pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors) {
-    let lines = std::mem::take(&mut app.sensors.lines);
-    let mut rows_seen = Vec::new();
+pub(super) fn show(
+    model: &Model,
+    ui: &mut Ui,
+    colors: Colors,
+    (lines, only_troubled): (&[Line], bool),
+    commands: &mut Commands,
+) {
+    let mut rows_shown = Vec::new();
     ScrollArea::horizontal().auto_shrink(false).show(ui, |ui| {
         ui.set_min_width(WIDTH_MIN.max(ui.available_width()));
         head(ui, colors);
         ui.spacing_mut().item_spacing.y = 0.0;
         if lines.is_empty() {
             ui.add_space(12.0);
-            let words = match app.sensors.only_troubled {
+            let words = match only_troubled {
                 true => "None is in trouble.",
-                false if !app.search.is_empty() => "No sensor fits the search.",
+                false if !model.filter().text().is_empty() => "No sensor fits the search.",
                 false => "No sensor is known: connect to a daemon (visperf up).",
             };
             ui.label(RichText::new(words).color(colors.weak));
@@ -50,17 +55,16 @@ pub(super) fn show(app: &mut App, ui: &mut Ui, colors: Colors) {
         ScrollArea::vertical().auto_shrink(false).show_rows(ui, ROW_HEIGHT, lines.len(), |ui, seen| {
             for &line in lines.get(seen).unwrap_or_default() {
                 if let Line::Host(id) = line {
-                    rows_seen.push(app.host_name(id));
+                    rows_shown.push(model.placed().host_name(id));
                 }
-                row(app, ui, colors, line);
+                row(model, ui, colors, line, commands);
             }
         });
     });
-    app.sensors.lines = lines;
-    app.sensors.rows_seen = rows_seen;
+    commands.push(SensorsChange::ShowRows(rows_shown));
 }
 
-/// The room of each column of a row.
+/// The cells of a row.
 fn cells(row: Rect) -> impl Iterator<Item = Rect> {
     let mut left = row.left() + 18.0;
     let width = row.width() - 18.0;
@@ -89,11 +93,11 @@ fn text(ui: &Ui, cell: Rect, text: &str, color: Color32, is_right: bool, is_figu
     ui.painter().galley(pos2(x, cell.center().y - galley.size().y / 2.0), galley, color);
 }
 
-fn row(app: &mut App, ui: &mut Ui, colors: Colors, line: Line) {
+fn row(model: &Model, ui: &mut Ui, colors: Colors, line: Line, commands: &mut Commands) {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), ROW_HEIGHT), Sense::click());
-    let at = app.at_of(line);
-    let is_chosen = app.sensors.chosen.as_ref() == Some(&at);
-    let fill = match (is_chosen, response.hovered()) {
+    let at = sensor_rows::at(model, line);
+    let is_selected = model.sensors().selected() == Some(&at);
+    let fill = match (is_selected, response.hovered()) {
         (true, _) => Some(colors.accent.gamma_multiply(0.22)),
         (false, true) => Some(colors.hover),
         (false, false) => None,
@@ -101,8 +105,8 @@ fn row(app: &mut App, ui: &mut Ui, colors: Colors, line: Line) {
     if let Some(fill) = fill {
         ui.painter().rect_filled(rect, 3.0, fill);
     }
-    let row = app.sensor_row(line);
-    let (name, domain) = names(app, line);
+    let row = sensor_rows::row(model, line);
+    let (name, domain) = sensor_rows::names(model, line);
     let state = row.state.map(|state| (state.word(), colors.state(state)));
     let state_color = state.map_or(colors.weak, |(_, color)| color);
     ui.painter().circle_filled(pos2(rect.left() + 8.0, rect.center().y), 3.2, state_color);
@@ -119,7 +123,7 @@ fn row(app: &mut App, ui: &mut Ui, colors: Colors, line: Line) {
         response.on_hover_text(row.troubles.join("\n"));
     }
     if is_clicked {
-        app.sensors.chosen = (!is_chosen).then_some(at);
+        commands.push(SensorsChange::Select((!is_selected).then_some(at)));
     }
 }
 
@@ -132,7 +136,7 @@ fn values(
     colors: Colors,
     state: Option<(&'static str, Color32)>,
 ) -> [Value; 11] {
-    // What is well stands back, what is not is seen.
+    // Good values are faint, others are not.
     #[allow(clippy::cast_precision_loss)]
     let number = |number: Option<u64>, is_trouble: bool| match number {
         None => ("–".to_owned(), colors.weak),

@@ -8,8 +8,9 @@ use viewer::app::{App, Selection, Source};
 use viewer::feed::{Feed, Rested, Update, Wish};
 use viewer::grid::builder::Builder;
 use viewer::grid::place::{HostState, Report};
-use viewer::live::call_events::Event;
-use viewer::live::served::ServedBy;
+use viewer::model::Change;
+use viewer::served::Event;
+use viewer::served::ServedBy;
 use viewer::timeline::Mode;
 use viewer::{feed, invented};
 use wire::event::Kind;
@@ -47,8 +48,8 @@ fn event(secs: f64, kind: Kind, outcome: &str) -> Event {
 fn the_events_of_a_call_are_told_and_its_hosts_graphs_span_its_life() {
     let (mut made, feed) = app();
     made.take(invented::time_f(NOW_SECS), grid());
-    made.select(Some(Selection::Call("slurm:1".into())));
-    let mut window = crate::window::window(made, invented::time_f(NOW_SECS));
+    made.apply(Change::Select(Some(Selection::Call("slurm:1".into()))));
+    let mut window = crate::window(made, invented::time_f(NOW_SECS));
     let Rested::Wished(Wish::Served(wanted)) = feed.rest(std::time::Duration::ZERO) else {
         panic!("it is asked about")
     };
@@ -60,19 +61,20 @@ fn the_events_of_a_call_are_told_and_its_hosts_graphs_span_its_life() {
     for label in ["the last 2 of 3 events", "job submit", "job end ok"] {
         assert!(window.query_by_label(label).is_some(), "{label:?} is told");
     }
-    let before = window.state().settings.graphs.clone();
+    let before = window.state().model().graphs().choice().clone();
     window.get_all_by_label("Graphs").last().expect("a button").click();
     window.run_steps(3);
-    let (from, to) = window.state().settings.graphs.span.range(window.state().timeline().time());
+    let (from, to) =
+        window.state().model().graphs().choice().span.range(window.state().model().timeline().time());
     assert_eq!((from, to), (invented::time_f(20.0), invented::time_f(60.0)), "from its begin to its end");
-    assert_eq!(window.state().timeline().mode(), Mode::Paused, "and stand there");
+    assert_eq!(window.state().model().timeline().mode(), Mode::Paused, "and stand there");
     window.get_by_label("All chosen").click();
     window.run_steps(3);
-    assert_eq!(window.state().settings.graphs, before);
-    assert_eq!(window.state().timeline().mode(), Mode::Live);
+    assert_eq!(*window.state().model().graphs().choice(), before);
+    assert_eq!(window.state().model().timeline().mode(), Mode::Live);
     let shown = |window: &Harness<'_, App>| window.query_all_by_label("Graphs").count();
     let with_button = shown(&window);
-    window.state_mut().select(Some(Selection::Call("slurm:2".into())));
+    window.state_mut().apply(Change::Select(Some(Selection::Call("slurm:2".into()))));
     window.run_steps(3);
     assert_eq!(
         shown(&window),
@@ -105,7 +107,7 @@ fn a_call_that_is_chosen_elsewhere_is_brought_into_view_in_the_table_once() {
     };
     let (newest, oldest) = ("slurm:199", "slurm:000");
     assert!(is_seen(&window, newest) && !is_seen(&window, oldest));
-    window.state_mut().select(Some(Selection::Call(oldest.into())));
+    window.state_mut().apply(Change::Select(Some(Selection::Call(oldest.into()))));
     window.run_steps(3);
     assert!(!is_seen(&window, newest) && is_seen(&window, oldest));
     // The list stays where the user scrolled to.

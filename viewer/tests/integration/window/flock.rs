@@ -15,7 +15,8 @@ use viewer::grid::Grid;
 use viewer::grid::builder::Builder;
 use viewer::grid::place::{HostState, Report};
 use viewer::invented;
-use viewer::live::served::{Process, ServedBy};
+use viewer::model::{Change, TimeChange};
+use viewer::served::{Process, ServedBy};
 use viewer::timeline::Mode;
 use wire::control::Signal;
 use wire::time::Time;
@@ -81,7 +82,7 @@ fn live_hosts_are_swept_as_soon_as_the_flock_is_seen_and_their_programs_listed()
     window.get_by_label("burn").click();
     window.run_steps(3);
     assert!(window.query_by_label("process 7").is_some());
-    window.state_mut().search("program:rest");
+    window.state_mut().apply(Change::Search("program:rest".into()));
     window.run_steps(3);
     assert!(window.query_by_label("burn").is_none(), "what does not fit is not listed");
 }
@@ -94,7 +95,7 @@ fn programs_that_use_most_are_listed_first_and_by_name_at_a_click() {
         rows.sort_by(|one, other| one.0.total_cmp(&other.0));
         rows.map(|(_, name)| name)
     };
-    window.state_mut().stop_at(now());
+    window.state_mut().apply(TimeChange::StopAt(now()));
     window.run_steps(2);
     assert_eq!(order(&window), ["burn", "aside", "rest"]);
     window.get_by_label("cores ⏷").click();
@@ -109,7 +110,7 @@ fn a_process_is_ended_only_after_a_yes_and_it_is_the_one_that_was_shown() {
     window.key_press(Key::K);
     window.run_steps(3);
     assert!(window.query_by_label("End this process?").is_none(), "it is not said which");
-    window.state_mut().search("pid:7");
+    window.state_mut().apply(Change::Search("pid:7".into()));
     window.run_steps(2);
     window.key_press(Key::K);
     window.run_steps(3);
@@ -144,8 +145,8 @@ fn who_goes_back_farther_than_was_seen_is_shown_what_the_sensor_kept() {
     assert_eq!(past_wished(&feed), [], "live, nothing is missing");
     window.state_mut().take(ago(1), answered(Kept { from: now(), to: now(), sweeps: Vec::new() }));
     window.run_steps(1);
-    assert_eq!(window.state().timeline().span().0, ago(80), "the timeline reaches to what is kept");
-    window.state_mut().stop_at(ago(60));
+    assert_eq!(window.state().model().timeline().span().0, ago(80), "the timeline reaches to what is kept");
+    window.state_mut().apply(TimeChange::StopAt(ago(60)));
     window.run_steps(2);
     let [past] = &past_wished(&feed)[..] else { panic!("it is asked for once") };
     assert_eq!((&past.lack.host, past.every), (&host, Duration::from_millis(100)));
@@ -171,16 +172,20 @@ fn who_goes_back_farther_than_was_seen_is_shown_what_the_sensor_kept() {
     let moved_on = Ok((Arc::new(less), vec![(ago(50), ago(30))]));
     window.state_mut().take(ago(1), Update::Kept { host: host.clone(), kept: moved_on });
     window.run_steps(1);
-    assert_eq!(window.state().timeline().time(), ago(60), "who went back stays, though memory moves on");
+    assert_eq!(
+        window.state().model().timeline().time(),
+        ago(60),
+        "who went back stays, though memory moves on"
+    );
     window.state_mut().open_tab("map");
     let later = now().plus(Duration::from_secs(20));
     window.state_mut().update(later, 0.0);
     window.state_mut().take(later, Update::grid(grid()));
-    assert_eq!(window.state().timeline().time(), ago(60), "nobody is moved on the timeline");
+    assert_eq!(window.state().model().timeline().time(), ago(60), "nobody is moved on the timeline");
     window.state_mut().open_tab("flock");
     window.run_steps(2);
     let _ = past_wished(&feed);
-    window.state_mut().stop_at(ago(20));
+    window.state_mut().apply(TimeChange::StopAt(ago(20)));
     window.run_steps(2);
     let [past] = &past_wished(&feed)[..] else { panic!("another stretch") };
     let gap = Sweep { processes: Vec::new(), ..sweep(24, 0.0) };
@@ -190,21 +195,24 @@ fn who_goes_back_farther_than_was_seen_is_shown_what_the_sensor_kept() {
     assert!(window.query_by_label("older").is_none());
     window.get_by_label_contains("Go to").click();
     window.run_steps(3);
-    assert_eq!(window.state().timeline().time(), ago(41), "the last second of what is kept");
+    assert_eq!(window.state().model().timeline().time(), ago(41), "the last second of what is kept");
 }
 
 #[test]
 fn a_channel_that_somebody_altered_is_told_at_the_rate() {
     let (mut window, _feed) = window();
     let host = HostName::new("demo", "wn01");
-    let delay = window.state().flock_delay();
+    let delay = window.state().model().flock().delay();
     let altered = Some(Altered { rate_hz: 2.0, filter: "cpu > 0.5".into() });
     let subscription = "sub".to_owned();
     let update = Update::Channel { host: host.clone(), subscription: subscription.clone(), altered };
     window.state_mut().take(now(), update);
     window.run_steps(2);
     assert!(window.query_by_label("10 Hz, altered").is_some());
-    assert!(window.state().flock_delay() > delay + Duration::from_millis(300), "two sweeps a second");
+    assert!(
+        window.state().model().flock().delay() > delay + Duration::from_millis(300),
+        "two sweeps a second"
+    );
     let ended =
         |subscription: &str| Update::ChannelEnded { host: host.clone(), subscription: subscription.into() };
     window.state_mut().take(now(), ended("the one before"));
@@ -213,7 +221,7 @@ fn a_channel_that_somebody_altered_is_told_at_the_rate() {
     window.state_mut().take(now(), ended(&subscription));
     window.run_steps(2);
     assert!(window.query_by_label("10 Hz").is_some());
-    assert_eq!(window.state().flock_delay(), delay);
+    assert_eq!(window.state().model().flock().delay(), delay);
 }
 
 #[test]
@@ -236,7 +244,7 @@ fn what_a_host_with_a_wrong_clock_keeps_stands_where_it_was() {
     let update = Update::Kept { host, kept: Ok((Arc::new(kept), vec![(by_host(80), by_host(40))])) };
     window.state_mut().take(now(), update);
     window.run_steps(1);
-    assert_eq!(window.state().timeline().span().0, now().minus(Duration::from_secs(80)));
+    assert_eq!(window.state().model().timeline().span().0, now().minus(Duration::from_secs(80)));
 }
 
 /// Time of a second grid.
@@ -291,7 +299,7 @@ fn the_processes_of_a_call_are_chosen_in_the_flock_and_what_was_before_is_a_key_
     window.run_steps(3);
     assert_eq!(watched(&feed), Some(vec!["wn01".to_owned(), "wn02".to_owned()]));
     window.state_mut().open_tab("map");
-    window.state_mut().select(Some(Selection::Call("slurm:1".into())));
+    window.state_mut().apply(Change::Select(Some(Selection::Call("slurm:1".into()))));
     window.run_steps(3);
     window.state_mut().take(now(), served(&[7]));
     window.run_steps(3);
@@ -320,7 +328,7 @@ fn the_processes_of_a_call_are_chosen_in_the_flock_and_what_was_before_is_a_key_
 fn who_chooses_by_hand_has_that_whatever_is_told_of_a_call_that_was_followed() {
     let (mut window, _feed) = window();
     window.state_mut().take(later(), Update::grid(with_call()));
-    window.state_mut().select(Some(Selection::Call("slurm:1".into())));
+    window.state_mut().apply(Change::Select(Some(Selection::Call("slurm:1".into()))));
     window.run_steps(3);
     window.state_mut().take(now(), served(&[7, 8]));
     window.run_steps(3);
@@ -342,20 +350,20 @@ fn a_call_that_is_over_is_followed_at_a_time_when_it_was_at_work() {
         .take(now(), Update::grid(invented::one_domain(&[invented::call("slurm:2", "ada", &["wn01"])])));
     assert!(window.state_mut().select_named("slurm:2"), "the flock is in front: it shows the call");
     window.run_steps(3);
-    let timeline = window.state().timeline();
+    let timeline = window.state().model().timeline();
     assert_eq!((timeline.time(), timeline.mode()), (invented::time_f(59.0), Mode::Paused));
     assert!(window.query_by_label("no process of slurm:2 yet").is_some());
     window.key_press(Key::Escape);
     window.run_steps(3);
-    assert_eq!(window.state().timeline().mode(), Mode::Live, "as before");
+    assert_eq!(window.state().model().timeline().mode(), Mode::Live, "as before");
 }
 
 #[test]
 fn of_the_past_it_is_said_that_a_process_may_have_ended_and_not_how_old_the_newest_sweep_is() {
     let (mut window, _feed) = window();
     assert!(window.query_by_label_contains(" old").is_some());
-    window.state_mut().stop_at(now().minus(Duration::from_millis(300)));
-    window.state_mut().search("pid:7");
+    window.state_mut().apply(TimeChange::StopAt(now().minus(Duration::from_millis(300))));
+    window.state_mut().apply(Change::Search("pid:7".into()));
     window.run_steps(2);
     window.key_press(Key::K);
     window.run_steps(3);

@@ -5,21 +5,22 @@ use egui::{Key, Rect};
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable as _;
 use viewer::app::settings::Settings;
-use viewer::app::{App, Source};
+use viewer::app::{App, Command, Source};
 use viewer::feed::{Figures, Update, Wish};
 use viewer::flock::sweep::HostName;
 use viewer::graphs::Arrangement;
 use viewer::graphs::metric::Metric;
 use viewer::grid::place::PlaceId;
+use viewer::model::{GraphsChange, TimeChange};
 use viewer::{feed, invented};
 
 const NOW_SECS: f64 = 2_400.0;
 
 fn app(settings: Settings, hosts: u32) -> App {
     let now = invented::time_f(NOW_SECS);
-    let mut app = App::new(Source::Invented, None, settings, jiff::tz::TimeZone::UTC, now);
+    let mut app = App::new(Source::Synthetic, None, settings, jiff::tz::TimeZone::UTC, now);
     app.take(now, Update::grid(invented::grid(1, hosts, 40, 3)));
-    app.stop_at(now);
+    app.apply(TimeChange::StopAt(now));
     app
 }
 
@@ -32,8 +33,8 @@ fn plots(window: &Harness<'_, App>) -> Vec<Rect> {
 fn small_multiples_cover_nothing_and_are_there_again_at_the_next_start() {
     let mut made = app(Settings::default(), 12);
     made.open_tab("graphs");
-    made.settings.graphs.set_metrics(&[Metric::Cpu]);
-    let mut window = crate::window::window(made, invented::time_f(NOW_SECS));
+    made.apply(GraphsChange::SetMetrics(vec![Metric::Cpu]));
+    let mut window = crate::window(made, invented::time_f(NOW_SECS));
     assert!(plots(&window).is_empty(), "together at first");
     window.get_by_label("Small multiples").click();
     window.run_steps(3);
@@ -43,7 +44,7 @@ fn small_multiples_cover_nothing_and_are_there_again_at_the_next_start() {
         assert!(rect.left() > 218.0 && rect.right() <= 1280.0 && rect.bottom() <= 720.0, "{rect:?}");
         assert!(rects.iter().skip(at + 1).all(|other| !rect.intersects(*other)), "{rect:?}");
     }
-    let kept = serde_json::to_string(&window.state().settings).expect("settings can be written");
+    let kept = serde_json::to_string(&window.state().settings()).expect("settings can be written");
     let settings: Settings = serde_json::from_str(&kept).expect("and read");
     let mut again = app(settings, 12);
     again.open_tab("graphs");
@@ -52,7 +53,7 @@ fn small_multiples_cover_nothing_and_are_there_again_at_the_next_start() {
     window.key_press(Key::G);
     window.run_steps(3);
     assert!(plots(&window).is_empty());
-    assert_eq!(window.state().settings.graphs.arrangement, Arrangement::Together);
+    assert_eq!(window.state().model().graphs().choice().arrangement, Arrangement::Together);
 }
 
 #[test]
@@ -67,16 +68,16 @@ fn what_is_done_to_one_plot_is_done_to_all() {
     window.run_steps(2);
     window.drop_at(from + egui::vec2(60.0, 0.0));
     window.run_steps(2);
-    let back = window.state().settings.graphs.span.back_secs();
+    let back = window.state().model().graphs().choice().span.back_secs();
     assert!(back > 10.0, "the past is seen: {back}");
     window.get_by_label_contains("back by").click();
     window.run_steps(2);
-    assert!(window.state().settings.graphs.span.back_secs() == 0.0);
+    assert!(window.state().model().graphs().choice().span.back_secs() == 0.0);
     window.hover_at(from);
     window.run_steps(2);
     window.event(egui::Event::Zoom(2.0));
     window.run_steps(2);
-    let secs = window.state().settings.graphs.span.secs();
+    let secs = window.state().model().graphs().choice().span.secs();
     assert!((secs - 150.0).abs() < 1.0, "{secs}");
 }
 
@@ -110,8 +111,8 @@ fn sixty_four_small_plots_are_drawn_and_how_long_a_frame_takes_is_told() {
     let hosts: Vec<_> = (1..=64)
         .map(|number| viewer::flock::sweep::HostName::new("UT-ICL", &format!("wn{number:03}")))
         .collect();
-    made.show_graphs_of(Some(&hosts));
-    made.settings.graphs.set_metrics(&[Metric::Cpu]);
+    made.apply(GraphsChange::SetHosts(Some(hosts)));
+    made.apply(GraphsChange::SetMetrics(vec![Metric::Cpu]));
     made.open_tab("multiples");
     let mut window = crate::window::window_of(egui::vec2(3840.0, 2160.0), made, invented::time_f(NOW_SECS));
     assert_eq!(plots(&window).len(), 64);
@@ -124,8 +125,8 @@ fn sixty_four_small_plots_are_drawn_and_how_long_a_frame_takes_is_told() {
 fn who_chooses_no_host_sees_none() {
     let mut made = app(Settings::default(), 3);
     made.open_tab("graphs");
-    made.show_graphs_of(Some(&[]));
-    let window = crate::window::window(made, invented::time_f(NOW_SECS));
+    made.apply(GraphsChange::SetHosts(Some(Vec::new())));
+    let window = crate::window(made, invented::time_f(NOW_SECS));
     assert!(window.query_by_label("No host is chosen.").is_some());
 }
 
@@ -137,15 +138,15 @@ fn host_names(numbers: std::ops::RangeInclusive<u32>) -> Vec<HostName> {
 fn who_looks_at_one_host_is_a_click_away_from_those_chosen() {
     let mut made = app(Settings::default(), 6);
     made.open_tab("multiples");
-    made.settings.graphs.set_metrics(&[Metric::Cpu]);
-    made.show_graphs_of(Some(&host_names(1..=3)));
-    let chosen = made.settings.graphs.clone();
+    made.apply(GraphsChange::SetMetrics(vec![Metric::Cpu]));
+    made.apply(GraphsChange::SetHosts(Some(host_names(1..=3))));
+    let chosen = made.model().graphs().choice().clone();
     let (id, _) =
-        (0..).map(PlaceId).zip(&made.grid().places).find(|(_, place)| place.name == "wn005").unwrap();
-    made.open_graphs(id);
-    let mut window = crate::window::window(made, invented::time_f(NOW_SECS));
+        (0..).map(PlaceId).zip(&made.model().grid().places).find(|(_, place)| place.name == "wn005").unwrap();
+    made.apply(Command::ShowGraphs(id));
+    let mut window = crate::window(made, invented::time_f(NOW_SECS));
     assert!(window.query_by_label("graph of wn005, CPU").is_some() && plots(&window).len() == 1);
-    assert_eq!(window.state().settings.graphs, chosen, "what was chosen stays chosen");
+    assert_eq!(*window.state().model().graphs().choice(), chosen, "what was chosen stays chosen");
     window.get_by_label("All chosen").click();
     window.run_steps(3);
     assert_eq!(plots(&window).len(), 3);
@@ -162,7 +163,7 @@ fn why_a_host_has_no_figures_is_told() {
     made.update(now, 0.0);
     made.open_tab("graphs");
     let [first, second] = &host_names(1..=2)[..] else { panic!("two hosts") };
-    let series = std::sync::Arc::<feed::HostSeries>::default();
+    let series = std::sync::Arc::<viewer::series::HostSeries>::default();
     let trouble = Some("the sensor of wn001 is gone".to_owned());
     made.take(now, Update::Series { host: first.clone(), series, trouble });
     let mut window = crate::window::window(made, now);
@@ -181,7 +182,7 @@ fn keys_move_and_widen_the_graphs_that_are_in_front() {
     let mut press = |key: Key| {
         window.key_press(key);
         window.run_steps(2);
-        let span = window.state().settings.graphs.span;
+        let span = window.state().model().graphs().choice().span;
         (span.secs(), span.back_secs())
     };
     assert_eq!(press(Key::Plus), (240.0, 0.0));
@@ -202,7 +203,7 @@ fn a_metric_is_typed_into_the_menu_which_stays_and_esc_closes_it_alone() {
     window.run_steps(3);
     window.get_by_label("Load").click();
     window.run_steps(3);
-    assert_eq!(window.state().settings.graphs.metrics().len(), 4);
+    assert_eq!(window.state().model().graphs().choice().metrics().len(), 4);
     let fields: Vec<Rect> = window.query_all_by_role(Role::TextInput).map(|node| node.rect()).collect();
     let lowest =
         fields.iter().max_by(|one, other| one.top().total_cmp(&other.top())).expect("the menu's field");
@@ -215,8 +216,15 @@ fn a_metric_is_typed_into_the_menu_which_stays_and_esc_closes_it_alone() {
     window.run_steps(2);
     window.key_press(Key::Enter);
     window.run_steps(3);
-    let words: Vec<String> =
-        window.state().settings.graphs.metrics().iter().map(|metric| metric.word().to_owned()).collect();
+    let words: Vec<String> = window
+        .state()
+        .model()
+        .graphs()
+        .choice()
+        .metrics()
+        .iter()
+        .map(|metric| metric.word().to_owned())
+        .collect();
     assert_eq!(words, ["cpu", "disk", "network", "memory", "node_load5"]);
     window.key_press(Key::Escape);
     window.run_steps(3);

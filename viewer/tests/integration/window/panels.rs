@@ -8,6 +8,7 @@ use viewer::app::{App, Source};
 use viewer::feed::{Status, Update};
 use viewer::grid::Grid;
 use viewer::invented;
+use viewer::model::{Change, TimeChange};
 use viewer::timeline::Mode;
 
 fn app(source: Source, grid: Grid) -> App {
@@ -29,7 +30,7 @@ fn two_hosts() -> Grid {
 
 #[test]
 fn a_host_is_chosen_by_a_click_and_told() {
-    let mut window = window(app(Source::Invented, two_hosts()));
+    let mut window = window(app(Source::Synthetic, two_hosts()));
     assert!(window.query_by_label("Close").is_none());
     window.get_by_label("wn02").click();
     window.run_steps(3);
@@ -41,13 +42,13 @@ fn a_host_is_chosen_by_a_click_and_told() {
 
 #[test]
 fn calls_are_listed_in_their_tab_and_found_by_the_search() {
-    let mut app = app(Source::Invented, two_hosts());
-    app.stop_at(invented::time_f(1e6));
+    let mut app = app(Source::Synthetic, two_hosts());
+    app.apply(TimeChange::StopAt(invented::time_f(1e6)));
     let mut window = window(app);
     window.key_press(Key::Num2);
     window.run_steps(3);
     assert!(window.query_by_label("slurm:1").is_some() && window.query_by_label("slurm:2").is_some());
-    window.state_mut().search("user:bob");
+    window.state_mut().apply(Change::Search("user:bob".into()));
     window.run_steps(3);
     assert!(window.query_by_label("slurm:1").is_none() && window.query_by_label("slurm:2").is_some());
     window.get_by_label("slurm:2").click();
@@ -57,27 +58,27 @@ fn calls_are_listed_in_their_tab_and_found_by_the_search() {
 
 #[test]
 fn keys_play_pause_and_jump() {
-    let mut window = window(app(Source::Invented, two_hosts()));
-    assert_eq!(window.state().timeline().mode(), Mode::Playing);
+    let mut window = window(app(Source::Synthetic, two_hosts()));
+    assert_eq!(window.state().model().timeline().mode(), Mode::Playing);
     window.key_press(Key::Space);
     window.run_steps(2);
-    assert_eq!(window.state().timeline().mode(), Mode::Paused);
+    assert_eq!(window.state().model().timeline().mode(), Mode::Paused);
     window.key_press(Key::N);
     window.run_steps(2);
     let ended = invented::time_f(60.0);
-    assert_eq!(window.state().timeline().time(), ended, "it is seen to have failed");
+    assert_eq!(window.state().model().timeline().time(), ended, "it is seen to have failed");
     assert!(window.query_by_label("slurm:2").is_some(), "what fails is chosen");
-    let before = window.state().timeline().speed();
+    let before = window.state().model().timeline().speed();
     window.key_press(Key::CloseBracket);
     window.run_steps(2);
-    assert!(window.state().timeline().speed() > before);
+    assert!(window.state().model().timeline().speed() > before);
 }
 
 #[test]
 fn the_wheel_over_the_line_of_time_moves_along_it() {
-    let mut window = window(app(Source::Invented, two_hosts()));
+    let mut window = window(app(Source::Synthetic, two_hosts()));
     let middle = invented::time_f(35.0);
-    window.state_mut().stop_at(middle);
+    window.state_mut().apply(TimeChange::StopAt(middle));
     let turn = |window: &mut Harness<'_, App>, at: egui::Pos2, points: f32| {
         window.hover_at(at);
         window.event(egui::Event::MouseWheel {
@@ -87,7 +88,7 @@ fn the_wheel_over_the_line_of_time_moves_along_it() {
             phase: egui::TouchPhase::Move,
         });
         window.run_steps(20);
-        window.state().timeline().time()
+        window.state().model().timeline().time()
     };
     let line = egui::pos2(600.0, 780.0);
     assert_eq!(turn(&mut window, egui::pos2(600.0, 400.0), 50.0), middle, "that enlarges the map");
@@ -121,7 +122,7 @@ fn a_host_that_says_nothing_for_three_seconds_is_silent() {
     builder.host(domain, "wn01", viewer::grid::place::HostState::Live, report);
     app.take(invented::time_f(100.0), Update::grid(builder.build()));
     let id = viewer::grid::place::PlaceId(0);
-    app.select(Some(viewer::app::Selection::of_place(app.grid(), id)));
+    app.apply(Change::Select(Some(viewer::app::Selection::of_place(app.model().grid(), id))));
     let told = |app: App, secs: f64| {
         let mut harness = Harness::builder().with_size(egui::vec2(1280.0, 800.0)).build_ui_state(
             move |ui, app: &mut App| {
@@ -156,7 +157,7 @@ fn figures_are_of_now_alone() {
     window.key_press(Key::Space);
     window.run_steps(3);
     assert!(window.query_by_label("50 %").is_some(), "a pause of now is now");
-    window.state_mut().stop_at(invented::time_f(50.0));
+    window.state_mut().apply(TimeChange::StopAt(invented::time_f(50.0)));
     window.run_steps(3);
     assert!(window.query_by_label("50 %").is_none() && window.query_by_label("figures").is_some());
     window.key_press(Key::L);
@@ -166,12 +167,12 @@ fn figures_are_of_now_alone() {
 
 #[test]
 fn of_a_call_only_what_was_by_then_is_told() {
-    let mut app = app(Source::Invented, two_hosts());
-    app.stop_at(invented::time_f(15.0));
+    let mut app = app(Source::Synthetic, two_hosts());
+    app.apply(TimeChange::StopAt(invented::time_f(15.0)));
     assert!(app.select_named("slurm:2"));
     let mut window = window(app);
     let mut told = |secs: f64, names: [&str; 4]| {
-        window.state_mut().stop_at(invented::time_f(secs));
+        window.state_mut().apply(TimeChange::StopAt(invented::time_f(secs)));
         window.run_steps(3);
         names.map(|name| window.query_all_by_label(name).count())
     };
@@ -194,15 +195,16 @@ fn a_hostile_grid_is_drawn_and_what_was_refused_told() {
     let mut call = invented::call("x:1", &"u".repeat(300), &["a\u{0}b"]);
     call.ended = Some(wire::time::Time::from_micros(253_402_300_799_000_000));
     builder.call(domain, &call);
-    let window = window(app(Source::Invented, builder.build()));
+    let window = window(app(Source::Synthetic, builder.build()));
     assert!(window.query_by_label_contains("not shown whole").is_some());
 }
 
 #[test]
 fn a_name_in_several_domains_is_told_and_one_of_them_can_be_named() {
-    let mut window = window(app(Source::Invented, invented::grid(3, 4, 20, 1)));
+    let mut window = window(app(Source::Synthetic, invented::grid(3, 4, 20, 1)));
     let host = window
         .state()
+        .model()
         .grid()
         .places
         .iter()
@@ -212,33 +214,38 @@ fn a_name_in_several_domains_is_told_and_one_of_them_can_be_named() {
     assert!(window.state_mut().select_named(&host));
     window.run_steps(2);
     assert!(window.query_by_label_contains("is in 3 domains").is_some());
-    let last = window.state().grid().domains.last().unwrap().name.clone();
+    let last = window.state().model().grid().domains.last().unwrap().name.clone();
     assert!(window.state_mut().select_named(&format!("{last}/{host}")));
     let expected = viewer::app::Selection::Place {
         domain: last,
         part: viewer::grid::place::Part::Server,
         name: host.clone(),
     };
-    assert_eq!(window.state().selection(), Some(&expected));
+    assert_eq!(window.state().model().selection(), Some(&expected));
     assert!(!window.state_mut().select_named(&format!("nowhere/{host}")));
 }
 
 #[test]
 fn words_that_mean_nothing_are_told_with_what_would() {
-    let mut app = app(Source::Invented, two_hosts());
-    app.search("kind:paralel");
-    assert!(app.wrong_words().is_some_and(|told| told.contains("parallel") && told.contains("kind:paralel")));
-    app.search("kind:parallel");
-    assert_eq!(app.wrong_words(), None);
+    let mut app = app(Source::Synthetic, two_hosts());
+    app.apply(Change::Search("kind:paralel".into()));
+    assert!(
+        app.model()
+            .filter()
+            .error()
+            .is_some_and(|told| told.contains("parallel") && told.contains("kind:paralel"))
+    );
+    app.apply(Change::Search("kind:parallel".into()));
+    assert_eq!(app.model().filter().error(), None);
 }
 
 #[test]
 fn what_is_shown_is_wished_as_a_file_by_a_key() {
-    let mut window = window(app(Source::Invented, two_hosts()));
+    let mut window = window(app(Source::Synthetic, two_hosts()));
     for (key, ending) in [(Key::E, "csv"), (Key::P, "png")] {
         window.key_press(key);
         window.run_steps(2);
-        assert_eq!(window.state_mut().take_wanted_file(), Some(ending));
+        assert_eq!(window.state_mut().take_export(), Some(ending));
     }
-    assert_eq!(window.state_mut().take_wanted_file(), None, "once");
+    assert_eq!(window.state_mut().take_export(), None, "once");
 }

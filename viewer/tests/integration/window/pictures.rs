@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use viewer::app::settings::{Look, Settings};
 use viewer::app::{App, Source};
 use viewer::feed::{Status, Update};
+use viewer::model::{Change, TimeChange};
 use viewer::picture::headless::{Headless, Size};
 use viewer::{invented, picture};
 
@@ -60,10 +61,10 @@ fn check(name: &str, mut app: App) {
 fn app(tab: &str, look: Look) -> App {
     let now = invented::time_f(AT_SECS);
     let settings = Settings { look, ..Settings::default() };
-    let mut app = App::new(Source::Invented, None, settings, jiff::tz::TimeZone::UTC, now);
+    let mut app = App::new(Source::Synthetic, None, settings, jiff::tz::TimeZone::UTC, now);
     app.take(now, Update::grid(invented::grid(2, 12, 300, 5)));
-    app.invent_flock();
-    app.stop_at(now);
+    app.generate_flock();
+    app.apply(TimeChange::StopAt(now));
     app.open_tab(tab);
     app
 }
@@ -72,7 +73,7 @@ fn app(tab: &str, look: Look) -> App {
 fn the_map() {
     check("map-dark", app("map", Look::Dark));
     let mut chosen = app("map", Look::Light);
-    let domain = chosen.grid().domains[0].name.clone();
+    let domain = chosen.model().grid().domains[0].name.clone();
     chosen.select_named(&format!("{domain}/wn003"));
     check("map-light-chosen", chosen);
 }
@@ -80,9 +81,9 @@ fn the_map() {
 #[test]
 fn the_calls() {
     let mut chosen = app("calls", Look::Light);
-    let call = chosen.grid().calls[40].id.clone();
+    let call = chosen.model().grid().calls[40].id.clone();
     chosen.select_named(&call);
-    chosen.search("outcome:failed");
+    chosen.apply(Change::Search("outcome:failed".into()));
     check("calls-light-chosen", chosen);
 }
 

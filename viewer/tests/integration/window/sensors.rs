@@ -13,6 +13,7 @@ use viewer::flock::sweep::HostName;
 use viewer::grid::builder::Builder;
 use viewer::grid::place::{HostState, Report};
 use viewer::invented;
+use viewer::model::SensorsChange;
 use viewer::sensors::health::{Channel, Health, Module};
 use viewer::sensors::{At, Order};
 
@@ -93,18 +94,18 @@ fn a_sensor_is_added_by_its_address_and_dropped_after_a_yes() {
     };
     typed(&mut window, "10.0.0.1:7317");
     assert!(window.query_by_label_contains("loopback only").is_some());
-    assert!(window.state().settings.sensors.is_empty());
+    assert!(window.state().model().sensors().added().is_empty());
     let other = SocketAddr::from(([127, 0, 0, 1], 7327));
     typed(&mut window, "localhost:7327");
-    assert_eq!(window.state().settings.sensors, [other]);
+    assert_eq!(window.state().model().sensors().added(), [other]);
     assert!(window.query_by_label("127.0.0.1:7327 –").is_some());
     for (answer, left) in [("Leave it", 1), ("Drop it", 0)] {
         window.get_by_label("Drop this sensor").click();
         window.run_steps(3);
-        assert_eq!(window.state().settings.sensors.len(), 1, "it is asked first");
+        assert_eq!(window.state().model().sensors().added().len(), 1, "it is asked first");
         window.get_by_label(answer).click();
         window.run_steps(3);
-        assert_eq!(window.state().settings.sensors.len(), left, "{answer}");
+        assert_eq!(window.state().model().sensors().added().len(), left, "{answer}");
     }
 }
 
@@ -117,8 +118,8 @@ fn a_collector_is_stopped_after_a_yes_and_started_at_once() {
     let health = Arc::new(Health { modules, ..Health::default() });
     let at = At::Address(address());
     app.take(invented::time_f(NOW_SECS), Update::Sensor { at: at.clone(), health: Ok(health) });
-    app.choose_sensor(Some(at));
-    let mut window = crate::window::window(app, invented::time_f(NOW_SECS));
+    app.apply(SensorsChange::Select(Some(at)));
+    let mut window = crate::window(app, invented::time_f(NOW_SECS));
     window.get_by_label("Start").click();
     window.run_steps(3);
     let order = |name: &str, starts| Wish::Order(Order::Module { at: address(), name: name.into(), starts });
@@ -143,8 +144,8 @@ fn return_stops_nothing_that_was_not_asked_about_and_leaves_what_is_to_be_left()
     let at = At::Address(address());
     let health = Ok(Arc::new(Health { modules, ..Health::default() }));
     app.take(invented::time_f(NOW_SECS), Update::Sensor { at: at.clone(), health });
-    app.choose_sensor(Some(at));
-    let mut window = crate::window::window(app, invented::time_f(NOW_SECS));
+    app.apply(SensorsChange::Select(Some(at)));
+    let mut window = crate::window(app, invented::time_f(NOW_SECS));
     for answer in ["Leave it", "Stop it"] {
         window.get_by_label("Stop").focus();
         window.run_steps(2);
@@ -170,8 +171,8 @@ fn return_stops_nothing_that_was_not_asked_about_and_leaves_what_is_to_be_left()
 fn why_a_host_cannot_be_asked_is_told() {
     let (mut app, ..) = app();
     let at = At::Host(HostName::new("Alpha", "wn01"));
-    app.choose_sensor(Some(at.clone()));
-    let mut window = crate::window::window(app, invented::time_f(NOW_SECS));
+    app.apply(SensorsChange::Select(Some(at.clone())));
+    let mut window = crate::window(app, invented::time_f(NOW_SECS));
     assert!(window.query_by_label("Asking it …").is_some());
     let health = Err("wn01 did not answer".to_owned());
     window.state_mut().take(invented::time_f(NOW_SECS), Update::Sensor { at, health });
@@ -194,8 +195,8 @@ fn the_filter_of_a_channel_is_changed_and_what_the_sensor_made_for_itself_is_not
     let of_recorder = Channel { owner: "recorder".into(), kind: "process".into(), ..Channel::default() };
     let health = Arc::new(Health { channels: vec![own, of_recorder], ..Health::default() });
     app.take(invented::time_f(NOW_SECS), Update::Sensor { at: at.clone(), health: Ok(health) });
-    app.choose_sensor(Some(at.clone()));
-    let mut window = crate::window::window(app, invented::time_f(NOW_SECS));
+    app.apply(SensorsChange::Select(Some(at.clone())));
+    let mut window = crate::window(app, invented::time_f(NOW_SECS));
     assert_eq!(window.query_all_by_label("Apply").count(), 1);
     window.get_by_label("Apply").click();
     window.run_steps(2);

@@ -1,11 +1,11 @@
-//! Files that the window writes: its settings, pictures, tables, grids.
+//! Writer of files: settings, pictures, tables, grids.
 //!
-//! A thread of its own writes them, one after the other, for a frame waits for no disk and no encoder. Rule: at most
-//! [`WAITING_MAX`] wait, and one beyond them is refused; when the window is closed all that wait are written first. Not
-//! here: what is written (`still`, `export`, `picture`).
+//! A thread writes them one after the other, because a frame waits for no disk and no encoder. Rule: at most
+//! [`WAITING_MAX`] wait, and another one is refused; when the window is closed, files that wait are written
+//! first. Not here: contents of files (`export`, `picture`).
 
-use super::App;
-use super::settings::Settings;
+use crate::app::App;
+use crate::app::settings::Settings;
 use crate::picture::headless::{Headless, Size};
 use crate::{export, picture};
 use std::path::{Path, PathBuf};
@@ -13,71 +13,75 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use wire::time::Time;
 
-/// Files that may wait: each of contents is a copy of the flock.
+/// Most files that wait: each of contents is a copy of the flock.
 const WAITING_MAX: usize = 2;
-/// Words about files that may wait for a frame.
-const TOLD_MAX: usize = 16;
+/// Most notices that wait for a frame.
+const NOTICES_MAX: usize = 16;
 
-/// A file that is to be written.
+/// A file to write.
 pub(super) enum File {
-    /// What is kept from one start to the next.
     Settings(Box<Settings>, PathBuf),
-    /// What is shown, of this size where it is a picture, at this time.
-    Contents { app: Box<App>, size: Size, now: Time, path: PathBuf },
+    /// The window's contents; a picture has this size and time.
+    Contents {
+        app: Box<App>,
+        size: Size,
+        now: Time,
+        path: PathBuf,
+    },
 }
 
-/// The thread.
+/// Handle of the thread.
 pub(super) struct Files {
     files: Option<SyncSender<File>>,
-    told: Receiver<String>,
+    notices: Receiver<String>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Files {
-    /// Begin it; `wake` is called when there is something to tell.
-    pub(super) fn begin(wake: impl Fn() + Send + 'static) -> std::io::Result<Files> {
-        let (files, wanted) = sync_channel::<File>(WAITING_MAX);
-        let (tell, told) = sync_channel(TOLD_MAX);
-        let write = move || {
-            while let Ok(file) = wanted.recv() {
-                if let Some(words) = written(file) {
-                    // No one looks at them any more where they heap up.
-                    let _ = tell.try_send(words);
+    /// Start the thread; it calls `wake` when there is a notice.
+    pub(super) fn start(wake: impl Fn() + Send + 'static) -> std::io::Result<Files> {
+        let (files, requested) = sync_channel::<File>(WAITING_MAX);
+        let (notify, notices) = sync_channel(NOTICES_MAX);
+        let run = move || {
+            while let Ok(file) = requested.recv() {
+                if let Some(notice) = write(file) {
+                    // Where there are too many, the window does not read them any more.
+                    let _ = notify.try_send(notice);
                     wake();
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("viewer-files".into()).spawn(write)?;
-        Ok(Files { files: Some(files), told, thread: Some(thread) })
+        let thread = std::thread::Builder::new().name("viewer-files".into()).spawn(run)?;
+        Ok(Files { files: Some(files), notices, thread: Some(thread) })
     }
 
-    /// Have a file written; whether there was room for it.
+    /// Write a file; returns whether there was room for it.
     pub(super) fn write(&self, file: File) -> bool {
         self.files.as_ref().is_some_and(|files| files.try_send(file).is_ok())
     }
 
-    /// The same, and wait for room: only where no frame follows.
+    /// Write a file, waiting for room: only where no frame follows.
     pub(super) fn write_at_last(&self, file: File) {
-        // The thread ends only after this end.
+        // The thread ends only after this sender.
         let _ = self.files.as_ref().map(|files| files.send(file));
     }
 
-    /// What came of the last ones.
-    pub(super) fn told(&self) -> impl Iterator<Item = String> + '_ {
-        self.told.try_iter()
+    /// Results of the last files.
+    pub(super) fn drain_notices(&self) -> impl Iterator<Item = String> + '_ {
+        self.notices.try_iter()
     }
 }
 
 impl Drop for Files {
     fn drop(&mut self) {
         self.files = None;
-        // What is wrong with it was told where it happened.
+        // A panic of the thread was printed where it happened.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// Write a file, and what to tell of it.
-fn written(file: File) -> Option<String> {
+/// Write a file; returns a notice.
+fn write(file: File) -> Option<String> {
     match file {
         File::Settings(settings, path) => {
             if let Err(error) = settings.store(&path) {
@@ -96,36 +100,36 @@ fn written(file: File) -> Option<String> {
 fn contents(app: &mut App, size: Size, now: Time, path: &Path) -> Result<(), String> {
     match path.extension().is_some_and(|ending| ending == "png" || ending == "svg") {
         true => picture::draw(&mut Headless::new(size, now), app, path).map_err(|error| error.to_string()),
-        false => export::write(app, path).map_err(|error| error.to_string()),
+        false => export::write(&app.table(), app.model().grid(), path).map_err(|error| error.to_string()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::Source;
     use crate::app::settings::Look;
     use crate::feed::Update;
     use crate::invented;
+    use crate::model::{Source, TimeChange};
     use std::sync::mpsc::sync_channel;
 
     const SIZE: Size = Size { width: 900, height: 600, scale: 1.0 };
 
     fn app() -> App {
         let now = invented::latest();
-        let mut app = App::new(Source::Invented, None, Settings::default(), jiff::tz::TimeZone::UTC, now);
+        let mut app = App::new(Source::Synthetic, None, Settings::default(), jiff::tz::TimeZone::UTC, now);
         app.take(now, Update::grid(invented::grid(2, 20, 400, 7)));
-        app.invent_flock();
-        app.stop_at(invented::time_f(1_800.0));
+        app.generate_flock();
+        app.apply(TimeChange::StopAt(invented::time_f(1_800.0)));
         app.update(now, 0.0);
         app
     }
 
     #[test]
-    fn what_is_written_is_what_was_shown_and_told_by_its_name() {
+    fn what_is_written_is_what_was_shown_and_reported_by_its_name() {
         let folder = tempfile::tempdir().unwrap();
         let (woken, wakes) = sync_channel(8);
-        let files = Files::begin(move || woken.send(()).unwrap()).unwrap();
+        let files = Files::start(move || woken.send(()).unwrap()).unwrap();
         let mut app = app();
         for tab in ["map", "flock"] {
             app.open_tab(tab);
@@ -136,7 +140,10 @@ mod tests {
                     File::Contents { app: contents, size: SIZE, now: invented::latest(), path: path.clone() };
                 assert!(files.write(file));
                 wakes.recv().unwrap();
-                assert_eq!(files.told().collect::<Vec<_>>(), [format!("Written: {}", path.display())]);
+                assert_eq!(
+                    files.drain_notices().collect::<Vec<_>>(),
+                    [format!("Written: {}", path.display())]
+                );
                 let beside = folder.path().join(format!("beside.{ending}"));
                 contents_of(&mut app, &beside);
                 assert!(std::fs::read(&path).unwrap() == std::fs::read(&beside).unwrap(), "{tab}.{ending}");
@@ -151,7 +158,7 @@ mod tests {
     #[test]
     fn what_waits_is_written_before_the_window_is_gone() {
         let folder = tempfile::tempdir().unwrap();
-        let files = Files::begin(|| {}).unwrap();
+        let files = Files::start(|| {}).unwrap();
         let png = folder.path().join("map.png");
         let file =
             File::Contents { app: Box::new(app()), size: SIZE, now: invented::latest(), path: png.clone() };
@@ -166,10 +173,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_told() {
+    fn what_cannot_be_written_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("none/map.csv");
         let file = File::Contents { app: Box::new(app()), size: SIZE, now: invented::latest(), path };
-        assert!(written(file).unwrap().contains("cannot write"));
+        assert!(write(file).unwrap().contains("cannot write"));
     }
 }

@@ -1,25 +1,27 @@
 //! The window itself: eframe's, with the contents of [`App`].
 //!
-//! The shell of the desktop: it reads the clock, asks for the next frame, and has files written. Rule: a frame waits for
-//! no disk (`files`). Not here: what is drawn.
+//! The shell of the desktop: it reads the clock, requests the next frame, and has files written. Rule: a
+//! frame waits for no disk (`files`). Not here: what is drawn (`app`).
 
-use super::files::{File, Files};
-use super::flock::Engine;
-use super::settings::{Look, Settings};
-use super::{App, theme};
+mod files;
+
+use crate::app::settings::Settings;
+use crate::app::{App, Engine, text, theme};
+use crate::model::Change;
 use crate::picture::headless::Size;
+use files::{File, Files};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How often a window in which nothing moves is drawn, so that ages are right.
+/// Interval of frames while nothing moves, so that ages are right.
 const IDLE_FRAME: Duration = Duration::from_millis(250);
-/// How often changed settings are kept.
-const KEEP_EVERY: Duration = Duration::from_secs(3);
-/// The usual size of the window, in points, and the least.
+/// Interval at which changed settings are saved.
+const SAVE_INTERVAL: Duration = Duration::from_secs(3);
+/// Default and least size of the window, in points.
 const SIZE: (f32, f32) = (1280.0, 800.0);
 const SIZE_MIN: [f32; 2] = [560.0, 360.0];
 
-/// Why there is no window.
+/// The window could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot open a window: {error}; the viewer needs a desktop (DISPLAY or WAYLAND_DISPLAY) with OpenGL 2 or later; \
@@ -29,14 +31,13 @@ pub struct Error {
     error: String,
 }
 
-/// Open the window, and stay until it is closed; settings are kept in `file`, in which stood `before`.
+/// Open the window, and return when it is closed; settings are saved in `file`, which contains `saved`.
 ///
 /// # Errors
 /// If there is no desktop, or no OpenGL.
-pub fn run(mut app: App, file: Option<PathBuf>, before: Settings) -> Result<(), Error> {
-    app.remember_tabs();
-    let begun = app.settings.clone();
-    let (width, height) = app.settings.window.unwrap_or(SIZE);
+pub fn run(mut app: App, file: Option<PathBuf>, saved: Settings) -> Result<(), Error> {
+    let at_start = app.settings();
+    let (width, height) = at_start.window.unwrap_or(SIZE);
     let viewport = egui::ViewportBuilder::default()
         .with_title("visperf")
         .with_app_id("visperf-viewer")
@@ -50,9 +51,20 @@ pub fn run(mut app: App, file: Option<PathBuf>, before: Settings) -> Result<(), 
         app.wake_by(move || waker.request_repaint());
         let engine = context.gl.as_deref().and_then(Engine::of);
         app.draw_instances(engine.clone());
-        let files = Files::begin(move || ctx.request_repaint())?;
-        let (kept, last) = (before.clone(), crate::clock::instant());
-        let window = Window { app, engine, files, file, begun, before, kept, last, looked: last };
+        let files = Files::start(move || ctx.request_repaint())?;
+        let (last_saved, now) = (saved.clone(), crate::clock::instant());
+        let on_disk_at_start = saved;
+        let window = Window {
+            app,
+            engine,
+            files,
+            file,
+            at_start,
+            on_disk_at_start,
+            last_saved,
+            last_frame: now,
+            last_check: now,
+        };
         Ok(Box::new(window) as Box<dyn eframe::App>)
     };
     eframe::run_native("visperf", options, Box::new(create))
@@ -64,50 +76,49 @@ struct Window {
     engine: Option<Engine>,
     files: Files,
     file: Option<PathBuf>,
-    /// The settings at the begin, of which some are the command line's, and those that stood in the file then.
-    begun: Settings,
-    before: Settings,
-    /// The settings as they stand in the file, or soon will.
-    kept: Settings,
-    last: Instant,
-    looked: Instant,
+    /// The settings at the start, with those of the command line.
+    at_start: Settings,
+    on_disk_at_start: Settings,
+    /// The settings that are in the file, or soon will be.
+    last_saved: Settings,
+    last_frame: Instant,
+    /// When it was checked whether settings changed.
+    last_check: Instant,
 }
 
 impl Window {
-    /// Have what is shown written into a file in the folder where the viewer was started; its name is told when it is.
-    fn export(&mut self, ctx: &egui::Context, ending: &str) {
+    /// Write what is shown into a file in the current folder; a notice names it afterwards.
+    fn export(&mut self, ctx: &egui::Context, extension: &str) {
         let now = crate::clock::now();
-        let stamp =
-            super::text::moment(now, &jiff::tz::TimeZone::UTC, true).replace(' ', "T").replace(':', "");
-        let path = PathBuf::from(format!("visperf-{stamp}Z.{ending}"));
+        let stamp = text::moment(now, &jiff::tz::TimeZone::UTC, true).replace(' ', "T").replace(':', "");
+        let path = PathBuf::from(format!("visperf-{stamp}Z.{extension}"));
         let scale = ctx.pixels_per_point();
         let size = ctx.content_rect().size() * scale;
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let size = Size { width: size.x as u32, height: size.y as u32, scale };
-        let words = format!("Writing {}", path.display());
+        let text = format!("Writing {}", path.display());
         let app = Box::new(self.app.still());
-        let words = match self.files.write(File::Contents { app, size, now, path }) {
-            true => words,
+        let text = match self.files.write(File::Contents { app, size, now, path }) {
+            true => text,
             false => "Not written: files before it are not done yet".to_owned(),
         };
-        self.app.notify(now, words);
+        self.app.apply(Change::Notify(text));
     }
 
-    /// The settings that are to be kept, where they are others than those that are.
-    fn changed_settings(&mut self) -> Option<Settings> {
-        self.app.remember_tabs();
-        let settings = self.app.lasting_settings().to_keep(&self.begun, &self.before);
-        (settings != self.kept).then_some(settings)
+    /// The settings to save, where they differ from those in the file.
+    fn changed_settings(&self) -> Option<Settings> {
+        let settings = self.app.settings().to_save(&self.at_start, &self.on_disk_at_start);
+        (settings != self.last_saved).then_some(settings)
     }
 
-    fn keep(&mut self) {
+    fn save(&mut self) {
         let Some(settings) = self.changed_settings() else { return };
-        let is_kept = self
+        let is_saved = self
             .file
             .as_ref()
             .is_none_or(|file| self.files.write(File::Settings(Box::new(settings.clone()), file.clone())));
-        if is_kept {
-            self.kept = settings;
+        if is_saved {
+            self.last_saved = settings;
         }
     }
 }
@@ -115,25 +126,27 @@ impl Window {
 impl eframe::App for Window {
     fn logic(&mut self, ctx: &egui::Context, _: &mut eframe::Frame) {
         let now = crate::clock::instant();
-        let secs = now.saturating_duration_since(self.last).as_secs_f64();
-        self.last = now;
+        let secs = now.saturating_duration_since(self.last_frame).as_secs_f64();
+        self.last_frame = now;
         self.app.update(crate::clock::now(), secs);
-        ctx.set_theme(preference(self.app.settings.look));
-        if let Some(ending) = self.app.take_wanted_file() {
-            self.export(ctx, ending);
+        ctx.set_theme(theme::preference(self.app.look()));
+        if let Some(extension) = self.app.take_export() {
+            self.export(ctx, extension);
         }
-        for words in self.files.told() {
-            self.app.notify(crate::clock::now(), words);
+        for text in self.files.drain_notices() {
+            self.app.apply(Change::Notify(text));
         }
         match self.app.moves() {
             true => ctx.request_repaint(),
             false => ctx.request_repaint_after(IDLE_FRAME),
         }
         let size = ctx.input(|input| input.viewport().inner_rect.map(|rect| (rect.width(), rect.height())));
-        self.app.settings.window = size.or(self.app.settings.window);
-        if now.saturating_duration_since(self.looked) > KEEP_EVERY {
-            self.looked = now;
-            self.keep();
+        if let Some(size) = size {
+            self.app.set_size(size);
+        }
+        if now.saturating_duration_since(self.last_check) > SAVE_INTERVAL {
+            self.last_check = now;
+            self.save();
         }
     }
 
@@ -152,15 +165,5 @@ impl eframe::App for Window {
 
     fn clear_color(&self, visuals: &egui::Visuals) -> [f32; 4] {
         visuals.panel_fill.to_normalized_gamma_f32()
-    }
-}
-
-/// What egui calls it.
-#[must_use]
-pub fn preference(look: Look) -> egui::ThemePreference {
-    match look {
-        Look::System => egui::ThemePreference::System,
-        Look::Dark => egui::ThemePreference::Dark,
-        Look::Light => egui::ThemePreference::Light,
     }
 }

@@ -1,0 +1,115 @@
+//! Requests to sensors, daemons and readers of logs: what each tab needs and has not requested yet.
+//!
+//! Pure. Rule: each request is returned until the caller confirms that it was sent. Not here: sending
+//! (`app::feeds`).
+
+use super::{Model, Source};
+use crate::feed::{Figures, Past, Sensors, Served, Watch};
+use crate::flock::past::Lack;
+use crate::grid::call::Call;
+
+impl Model {
+    /// The graphs are drawn.
+    pub fn mark_graphs_seen(&mut self) {
+        self.graphs.mark_seen(self.clock.now());
+        self.find_graph_hosts();
+    }
+
+    /// The flock is drawn.
+    pub fn mark_flock_seen(&mut self) {
+        self.flock.mark_seen(self.clock.now());
+    }
+
+    /// The table of sensors is drawn.
+    pub fn mark_sensors_seen(&mut self) {
+        self.sensors.mark_seen(self.clock.now());
+        self.flock.mark_channels_seen(self.clock.now());
+    }
+
+    /// Find the hosts of the graphs; in a synthetic grid their figures too.
+    pub(super) fn find_graph_hosts(&mut self) {
+        self.graphs.find_hosts(&self.grid);
+        if *self.source() == Source::Synthetic {
+            self.graphs.generate();
+        }
+    }
+
+    #[must_use]
+    pub fn figures_request(&self) -> Option<Figures> {
+        self.graphs.request(self.time(), self.now())
+    }
+
+    pub fn figures_requested(&mut self, figures: Figures) {
+        self.graphs.requested(figures);
+    }
+
+    /// The hosts to sweep; `has_feed` is whether they can be requested.
+    pub fn flock_request(&mut self, has_feed: bool) -> Option<Watch> {
+        let is_live = self.source().is_daemon();
+        self.flock.request(&self.grid, self.clock.now(), is_live, has_feed)
+    }
+
+    pub fn flock_requested(&mut self, watch: Watch) {
+        self.flock.requested(watch, &self.grid, self.clock.now());
+    }
+
+    /// Another thread sends sweeps from now on.
+    pub fn forget_flock_request(&mut self) {
+        self.flock.forget_request();
+    }
+
+    #[must_use]
+    pub fn past_requests(&self) -> Vec<Past> {
+        match self.source() {
+            Source::Daemon(_) => self.flock.past_requests(self.timeline(), self.flock_time(), self.now()),
+            Source::Log(_) | Source::File(_) | Source::Synthetic => Vec::new(),
+        }
+    }
+
+    pub fn past_requested(&mut self, lack: Lack) {
+        self.flock.past_requested(lack, self.clock.now());
+    }
+
+    #[must_use]
+    pub fn sensors_request(&self) -> Option<Sensors> {
+        self.sensors.request(self.source(), self.now())
+    }
+
+    pub fn sensors_requested(&mut self, sensors: Sensors) {
+        self.sensors.requested(sensors, self.clock.now());
+    }
+
+    /// Whether there are sensors that know processes of calls.
+    #[must_use]
+    pub fn has_processes(&self) -> bool {
+        self.source().is_daemon()
+    }
+
+    /// The events and processes of the selected call, if they are due.
+    #[must_use]
+    pub fn served_request(&self) -> Option<Served> {
+        let is_known = match self.source() {
+            Source::Daemon(_) | Source::Log(_) => true,
+            Source::File(_) | Source::Synthetic => false,
+        };
+        let call = self.selected_call().filter(|_| is_known)?;
+        let is_due = self.served.is_due(call, self.now(), self.has_processes());
+        is_due.then(|| self.served_request_for(call, self.served.missing_events(call)))
+    }
+
+    pub fn served_requested(&mut self, request: &Served) {
+        self.served.requested(request, self.clock.now());
+    }
+
+    /// The request for everything that is known of the selected call.
+    #[must_use]
+    pub fn request_for_selected(&self) -> Option<Served> {
+        self.selected_call().map(|call| self.served_request_for(call, Some(call.events)))
+    }
+
+    fn served_request_for(&self, call: &Call, events: Option<u32>) -> Served {
+        let hosts = call.hosts.iter().map(|&host| self.grid.host_name(host)).collect();
+        let domain = self.grid.domain_name(call.domain).to_owned();
+        Served { call: call.id.clone(), domain, events, hosts }
+    }
+}

@@ -1,0 +1,24 @@
+//! Sources of a grid: a log, a daemon, a file, or a synthetic grid.
+//!
+//! Pure. Not here: reading a source (`replay`, `live`, `export::grid_file`).
+
+/// Source of the grid that is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A log, by its name.
+    Log(String),
+    /// A daemon, by its address.
+    Daemon(String),
+    /// A saved grid, by the name of its file.
+    File(String),
+    /// Synthetic data (`--invent`).
+    Synthetic,
+}
+
+impl Source {
+    /// Whether there are daemons to query.
+    #[must_use]
+    pub fn is_daemon(&self) -> bool {
+        matches!(self, Source::Daemon(_))
+    }
+}
