@@ -49,7 +49,7 @@ fn the_events_of_a_call_are_told_and_its_hosts_graphs_span_its_life() {
     let (mut made, feed) = app();
     made.take(invented::time_f(NOW_SECS), grid());
     made.apply(Change::Select(Some(Selection::Call("slurm:1".into()))));
-    let mut window = crate::window(made, invented::time_f(NOW_SECS));
+    let mut window = crate::window::window(made, invented::time_f(NOW_SECS));
     let Rested::Wished(Wish::Served(wanted)) = feed.rest(std::time::Duration::ZERO) else {
         panic!("it is asked about")
     };

@@ -34,7 +34,7 @@ fn small_multiples_cover_nothing_and_are_there_again_at_the_next_start() {
     let mut made = app(Settings::default(), 12);
     made.open_tab("graphs");
     made.apply(GraphsChange::SetMetrics(vec![Metric::Cpu]));
-    let mut window = crate::window(made, invented::time_f(NOW_SECS));
+    let mut window = crate::window::window(made, invented::time_f(NOW_SECS));
     assert!(plots(&window).is_empty(), "together at first");
     window.get_by_label("Small multiples").click();
     window.run_steps(3);
@@ -126,7 +126,7 @@ fn who_chooses_no_host_sees_none() {
     let mut made = app(Settings::default(), 3);
     made.open_tab("graphs");
     made.apply(GraphsChange::SetHosts(Some(Vec::new())));
-    let window = crate::window(made, invented::time_f(NOW_SECS));
+    let window = crate::window::window(made, invented::time_f(NOW_SECS));
     assert!(window.query_by_label("No host is chosen.").is_some());
 }
 
@@ -144,7 +144,7 @@ fn who_looks_at_one_host_is_a_click_away_from_those_chosen() {
     let (id, _) =
         (0..).map(PlaceId).zip(&made.model().grid().places).find(|(_, place)| place.name == "wn005").unwrap();
     made.apply(Command::ShowGraphs(id));
-    let mut window = crate::window(made, invented::time_f(NOW_SECS));
+    let mut window = crate::window::window(made, invented::time_f(NOW_SECS));
     assert!(window.query_by_label("graph of wn005, CPU").is_some() && plots(&window).len() == 1);
     assert_eq!(*window.state().model().graphs().choice(), chosen, "what was chosen stays chosen");
     window.get_by_label("All chosen").click();

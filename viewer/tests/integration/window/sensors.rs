@@ -119,7 +119,7 @@ fn a_collector_is_stopped_after_a_yes_and_started_at_once() {
     let at = At::Address(address());
     app.take(invented::time_f(NOW_SECS), Update::Sensor { at: at.clone(), health: Ok(health) });
     app.apply(SensorsChange::Select(Some(at)));
-    let mut window = crate::window(app, invented::time_f(NOW_SECS));
+    let mut window = crate::window::window(app, invented::time_f(NOW_SECS));
     window.get_by_label("Start").click();
     window.run_steps(3);
     let order = |name: &str, starts| Wish::Order(Order::Module { at: address(), name: name.into(), starts });
@@ -145,7 +145,7 @@ fn return_stops_nothing_that_was_not_asked_about_and_leaves_what_is_to_be_left()
     let health = Ok(Arc::new(Health { modules, ..Health::default() }));
     app.take(invented::time_f(NOW_SECS), Update::Sensor { at: at.clone(), health });
     app.apply(SensorsChange::Select(Some(at)));
-    let mut window = crate::window(app, invented::time_f(NOW_SECS));
+    let mut window = crate::window::window(app, invented::time_f(NOW_SECS));
     for answer in ["Leave it", "Stop it"] {
         window.get_by_label("Stop").focus();
         window.run_steps(2);
@@ -172,7 +172,7 @@ fn why_a_host_cannot_be_asked_is_told() {
     let (mut app, ..) = app();
     let at = At::Host(HostName::new("Alpha", "wn01"));
     app.apply(SensorsChange::Select(Some(at.clone())));
-    let mut window = crate::window(app, invented::time_f(NOW_SECS));
+    let mut window = crate::window::window(app, invented::time_f(NOW_SECS));
     assert!(window.query_by_label("Asking it …").is_some());
     let health = Err("wn01 did not answer".to_owned());
     window.state_mut().take(invented::time_f(NOW_SECS), Update::Sensor { at, health });
@@ -196,7 +196,7 @@ fn the_filter_of_a_channel_is_changed_and_what_the_sensor_made_for_itself_is_not
     let health = Arc::new(Health { channels: vec![own, of_recorder], ..Health::default() });
     app.take(invented::time_f(NOW_SECS), Update::Sensor { at: at.clone(), health: Ok(health) });
     app.apply(SensorsChange::Select(Some(at.clone())));
-    let mut window = crate::window(app, invented::time_f(NOW_SECS));
+    let mut window = crate::window::window(app, invented::time_f(NOW_SECS));
     assert_eq!(window.query_all_by_label("Apply").count(), 1);
     window.get_by_label("Apply").click();
     window.run_steps(2);
