@@ -9,7 +9,7 @@ mod links;
 mod term_file;
 
 use crate::clock;
-use crate::election::{self, Figures, Me, Node, Output, Persisted, Role, State};
+use crate::election::{self, Figures, Input, Me, Node, Output, Persisted, Role, State};
 use crate::gatekeeper::Gatekeeper;
 use crate::hub::{PeerEvent, Visit};
 use crate::identity::admission::{Action, Principal};
@@ -83,7 +83,7 @@ impl View {
     /// Counters of the election and of its messages, with their names in `daemon.info`.
     #[must_use]
     pub fn told(&self) -> Vec<(&'static str, u64)> {
-        let mut told = self.figures.told();
+        let mut told = self.figures.counters();
         told.push(("messages_dropped_total", self.dropped_total));
         told
     }
@@ -255,17 +255,17 @@ impl Domain {
                 Some(visit) = self.visits.recv() => self.handle_visit(visit),
                 Ok(event) = self.peers.recv() => self.handle_peer(&event),
                 Some((peer, addresses)) = self.met.recv() => self.links.dial(peer, addresses),
-                Some(persisted) = self.stored.recv() => self.node.handle_persisted(persisted, clock::now()),
+                Some(persisted) = self.stored.recv() => self.node.handle(Input::Persisted(persisted), clock::now()),
                 Ok(()) = self.load.changed() => {
                     let load = *self.load.borrow_and_update();
-                    self.node.handle_load(load);
+                    self.node.handle(Input::LoadMeasured(load), clock::now());
                 }
-                () = sleep_until(due) => self.node.handle_timeout(clock::now()),
+                () = sleep_until(due) => self.node.handle(Input::Timeout, clock::now()),
                 _ = publish.tick() => self.tick(),
             }
         }
         self.lease.set(None);
-        self.node.handle_resign(clock::now());
+        self.node.handle(Input::Stop, clock::now());
         self.carry_out(&persist).await;
         self.publish();
         self.links.flush(FAREWELL).await;
@@ -309,7 +309,7 @@ impl Domain {
                 Output::Disconnect(peer) => {
                     tracing::debug!(me = %self.config.me.key, %peer, "closing a link");
                     self.links.close(peer).await;
-                    self.node.handle_disconnected(peer, clock::now());
+                    self.node.handle(Input::Disconnected(peer), clock::now());
                 }
                 Output::DialSeeds => {
                     for seed in &self.config.seeds {
@@ -369,7 +369,7 @@ impl Domain {
     fn tick(&mut self) {
         for peer in self.links.drop_halves() {
             tracing::debug!(me = %self.config.me.key, %peer, "a link stayed half open");
-            self.node.handle_disconnected(peer, clock::now());
+            self.node.handle(Input::Disconnected(peer), clock::now());
         }
         self.publish();
     }
@@ -389,17 +389,17 @@ impl Domain {
             LinkEvent::Failed(peer) => {
                 tracing::debug!(me = %self.config.me.key, %peer, "no control stream could be opened");
                 self.links.handle_failed(peer);
-                self.node.handle_disconnected(peer, clock::now());
+                self.node.handle(Input::Disconnected(peer), clock::now());
             }
             LinkEvent::Heard(peer, number, message) => {
                 if self.links.is_current(peer, number) && self.links.is_up(peer) {
-                    self.node.handle_message(peer, message, clock::now());
+                    self.node.handle(Input::Received(peer, message), clock::now());
                 }
             }
             LinkEvent::Ended(peer, number) => {
                 if self.links.handle_ended(peer, number) {
                     tracing::debug!(me = %self.config.me.key, %peer, "a link ended");
-                    self.node.handle_disconnected(peer, clock::now());
+                    self.node.handle(Input::Disconnected(peer), clock::now());
                 }
             }
         }
@@ -421,7 +421,7 @@ impl Domain {
         tracing::debug!(me = %self.config.me.key, %peer, "a link is up");
         let Some(principal) = self.net.principal(peer) else { return };
         if let Some(standing) = self.standing(&principal) {
-            self.node.handle_connected(peer, standing, clock::now());
+            self.node.handle(Input::Connected(peer, standing), clock::now());
         }
     }
 
@@ -439,7 +439,7 @@ impl Domain {
             PeerEvent::Ready(..) | PeerEvent::Unwelcome(..) => {}
             PeerEvent::Gone(peer) => {
                 if self.links.handle_gone(*peer) {
-                    self.node.handle_disconnected(*peer, clock::now());
+                    self.node.handle(Input::Disconnected(*peer), clock::now());
                 }
             }
         }

@@ -17,7 +17,7 @@ pub(super) struct CoolOff {
 
 impl CoolOff {
     /// The role was lost now.
-    pub(super) fn begin(&mut self, config: &Config, now: Moment) {
+    pub(super) fn start(&mut self, config: &Config, now: Moment) {
         let quiet = self.lost.is_none_or(|lost| now.since(lost) >= self.span + config.cool_off_max);
         self.span = if quiet { config.cool_off } else { (self.span * 2).min(config.cool_off_max) };
         self.lost = Some(now);
@@ -41,14 +41,14 @@ mod tests {
         let mut now = Moment::default();
         assert!(cool_off.is_over(&config, now));
         for secs in [60, 120, 240, 480, 600, 600] {
-            cool_off.begin(&config, now);
+            cool_off.start(&config, now);
             let span = Duration::from_secs(secs);
             assert!(!cool_off.is_over(&config, now.plus(span - Duration::from_millis(1))), "{secs}");
             now = now.plus(span);
             assert!(cool_off.is_over(&config, now), "{secs}");
         }
         now = now.plus(config.cool_off_max + config.cool_off_max);
-        cool_off.begin(&config, now);
+        cool_off.start(&config, now);
         assert!(cool_off.is_over(&config, now.plus(config.cool_off)));
     }
 }

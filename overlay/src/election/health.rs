@@ -67,6 +67,12 @@ impl Health {
         }
     }
 
+    /// Silence after which a peer that reports `stretch` is suspected.
+    pub(super) fn patience(&self, config: &Config, stretch: u8, now: Moment) -> Duration {
+        let reported = if config.mechanisms.local_health { u32::from(stretch) * 100 } else { 100 };
+        config.suspicion * self.excuse_percent(config, now).max(reported) / 100
+    }
+
     fn stretched_by(&self, lag_percent: u32, config: &Config) -> u32 {
         let loss = self.loss_permille() * 100 / config.loss_unit_permille.max(1);
         // Below half a unit either is the ordinary state of a busy host.

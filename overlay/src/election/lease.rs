@@ -1,113 +1,110 @@
-//! A representative that stood still asks before it serves.
+//! Lease of a representative: for how long it may serve without an input, and the recheck after a longer gap.
 //!
-//! Pure. Others suspect a representative after the suspicion, stretched by what it last told of its own
-//! slowness; for most of that span it may serve without having run, and not a moment longer. Whoever asks
-//! [`Node::may_serve`] right after the process was stopped or the host slept gets a no, whatever is still
-//! unread on the network.
-//! More than half of its links must say that they hear it still: a candidate stands with half of them on its
-//! side, so the two cannot both be right.
-//! Not here: giving way to a higher claim (`claim`).
+//! Pure. Others suspect a representative after the suspicion, stretched by what it last reported of its own
+//! slowness; for most of that time it may serve without having run. After a longer gap (the process was
+//! suspended, the host slept) it asks all its links, and serves again only when more than half of them confirm
+//! that they still obey it: a candidate needs half of them on its side, so the two cannot both be right.
+//! Not here: yielding to a higher claim (`node::claims`).
 
-use super::node::{Duty, Node, Recheck, Rule};
+use super::Config;
 use std::time::Duration;
-use wire::id::PeerKey;
-use wire::membership::{Message, Question, View};
 use wire::time::Moment;
 
-impl Node {
-    /// Whether this sensor may answer for the domain at `now`. Ask before every answer, record or
-    /// acknowledgement given as representative.
-    #[must_use]
-    pub fn may_serve(&self, now: Moment) -> bool {
-        self.serves_until().is_some_and(|until| now <= until)
+/// A representative that asks whether it still is one.
+#[derive(Clone, Copy, Debug)]
+struct Recheck {
+    /// Since when the process runs without a gap.
+    since: Moment,
+    /// The first question of this recheck: answers to earlier ones do not count.
+    first_question: u64,
+    /// Whether it covered only itself when the recheck started.
+    was_alone: bool,
+}
+
+/// Where a recheck stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Pending,
+    Confirmed,
+    Lost,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Lease {
+    /// The stretch in per cent that was sent with the last two rounds of heartbeats, the newest first.
+    sent_stretch: [u32; 2],
+    recheck: Option<Recheck>,
+}
+
+impl Lease {
+    pub(super) fn new(stretch_percent: u32) -> Lease {
+        Lease { sent_stretch: [sent(stretch_percent); 2], recheck: None }
     }
 
-    /// Until when this sensor may answer for the domain, if it is not called before; `None` if it may not.
-    #[must_use]
-    pub fn serves_until(&self) -> Option<Moment> {
-        match &self.duty {
-            Duty::Representative(rule) if self.config.mechanisms.recheck => {
-                rule.recheck.is_none().then(|| self.ran.plus(self.lease(rule)))
-            }
-            Duty::Representative(_) => Some(Moment(Duration::MAX)),
-            Duty::Member | Duty::Promoting(_) => None,
-        }
+    /// A round of heartbeats is sent with this stretch.
+    pub(super) fn note_stretch(&mut self, stretch_percent: u32) {
+        self.sent_stretch = [sent(stretch_percent), self.sent_stretch[0]];
     }
 
-    /// Something is handled: has it been too long since the last time?
-    pub(super) fn note_run(&mut self, now: Moment) {
-        let gap = now.since(self.ran);
-        self.ran = self.ran.max(now);
-        if !self.config.mechanisms.recheck {
-            return;
-        }
-        let Duty::Representative(rule) = &self.duty else { return };
-        let asking = rule.recheck.is_some();
-        if gap <= self.lease(rule) && !(asking && gap >= self.config.lag_unit) {
-            return;
-        }
-        let claim = rule.claim;
-        if !asking {
-            self.figures.rechecks_total += 1;
-            for link in self.links.values_mut() {
-                link.confirmed = false;
-            }
-        }
-        self.figures.questions_total += 1;
-        let number = self.figures.questions_total;
-        if let Duty::Representative(rule) = &mut self.duty {
-            let (first, alone) = match &rule.recheck {
-                Some(recheck) => (recheck.first, recheck.alone),
-                None => (number, rule.coverage.len() <= 1),
-            };
-            rule.recheck = Some(Recheck { since: now, first, alone });
-        }
-        let question = Message::Question(Question { number, claim: Some(claim) });
-        let peers: Vec<_> = self.links.keys().copied().collect();
-        for peer in peers {
-            self.send(peer, question.clone());
-        }
+    /// How long the representative may serve after an input.
+    pub(super) fn duration(&self, config: &Config) -> Duration {
+        let stretch = self.sent_stretch[0].min(self.sent_stretch[1]);
+        config.suspicion * stretch / 100 * config.lease_percent / 100
     }
 
-    /// A peer answered while we ask. Only answers to this asking count, not what came while we stood still;
-    /// and not those who lost us: they may have said so to a candidate already.
-    pub(super) fn rechecked(&mut self, from: PeerKey, number: u64, view: View, now: Moment) {
-        let Duty::Representative(rule) = &self.duty else { return };
-        let Some(first) = rule.recheck.as_ref().map(|recheck| recheck.first) else { return };
-        if number < first {
-            return;
-        }
-        let ours = rule.claim;
-        if view.claim.is_some_and(|claim| claim > ours) && !view.lost {
-            self.give_up(now);
-            return;
-        }
-        if let Some(link) = self.links.get_mut(&from) {
-            link.confirmed = view.claim == Some(ours) && !view.lost;
-        }
-        self.recheck(now);
+    /// Whether a recheck is in progress: the representative does not serve.
+    pub(super) fn is_suspended(&self) -> bool {
+        self.recheck.is_some()
     }
 
-    /// While asking: serve again, go on asking, or give up.
-    pub(super) fn recheck(&mut self, now: Moment) {
-        let Duty::Representative(rule) = &self.duty else { return };
-        let Some(Recheck { since, alone, .. }) = rule.recheck else { return };
-        let heard: Vec<_> = self.links.values().filter(|link| link.heard.is_some() && !link.left).collect();
-        let confirmed = heard.iter().filter(|link| link.confirmed).count();
-        // Who served only itself has no one to ask; who lost its links meanwhile has no one left who says that it still is the one.
-        let is_over = now.since(since) >= self.config.recheck;
-        let nobody = heard.is_empty() && self.table.count().alive <= 1;
-        if 2 * confirmed > heard.len() || (alone && (is_over || nobody)) {
-            if let Duty::Representative(rule) = &mut self.duty {
-                rule.recheck = None;
-            }
+    /// Whether a gap of this length between two inputs requires a recheck, or another round of it.
+    pub(super) fn is_broken_by(&self, gap: Duration, config: &Config) -> bool {
+        gap > self.duration(config) || (self.is_suspended() && gap >= config.lag_unit)
+    }
+
+    /// Ask with question `number`; starts a recheck unless one is in progress.
+    pub(super) fn ask(&mut self, number: u64, is_alone: bool, now: Moment) {
+        let recheck = Recheck { since: now, first_question: number, was_alone: is_alone };
+        self.recheck = Some(match self.recheck {
+            Some(earlier) => Recheck { since: now, ..earlier },
+            None => recheck,
+        });
+    }
+
+    /// Whether an answer to question `number` counts, and not one that came while the process was suspended.
+    pub(super) fn counts(&self, number: u64) -> bool {
+        self.recheck.is_some_and(|recheck| number >= recheck.first_question)
+    }
+
+    /// The outcome of the recheck when so many of the peers that are heard confirmed. `is_alone`: no link and no
+    /// other member is left.
+    pub(super) fn outcome(
+        &self,
+        (confirmed, heard): (usize, usize),
+        is_alone: bool,
+        config: &Config,
+        now: Moment,
+    ) -> Outcome {
+        let Some(Recheck { since, was_alone, .. }) = self.recheck else { return Outcome::Pending };
+        let is_over = now.since(since) >= config.recheck;
+        // One that covered only itself has no peer to ask. For one that lost its links meanwhile no peer is left
+        // to confirm that it still is the representative.
+        if 2 * confirmed > heard || (was_alone && (is_over || is_alone)) {
+            Outcome::Confirmed
         } else if is_over {
-            self.give_up(now);
+            Outcome::Lost
+        } else {
+            Outcome::Pending
         }
     }
 
-    fn lease(&self, rule: &Rule) -> Duration {
-        let told = rule.told[0].min(rule.told[1]);
-        self.config.suspicion * told / 100 * self.config.lease_percent / 100
+    /// Serve again.
+    pub(super) fn resume(&mut self) {
+        self.recheck = None;
     }
+}
+
+/// The stretch as a heartbeat carries it: whole times, rounded up.
+fn sent(stretch_percent: u32) -> u32 {
+    stretch_percent.div_ceil(100) * 100
 }

@@ -1,126 +1,114 @@
-//! Who represents a domain: one sensor's part in membership and election.
+//! Election of a domain's representative: one sensor's part in it, as a state machine.
 //!
-//! Pure. [`Node`] takes what happened and `now`, and hands out what to do:
+//! Pure. [`Node::handle`] takes an [`Input`] and `now`; [`Node::poll_output`] returns what the shell is to do, and
+//! [`Node::poll_timeout`] when to call again. The *leader* of a sensor is the representative that it obeys.
 //!
-//! ```text
-//! handle_connected / handle_disconnected / handle_message / handle_timeout / handle_persisted / handle_lag …
-//!     → poll_output: Send, Connect, Disconnect, DialSeeds, Persist, State, HandOver
-//!     → poll_timeout: when to call handle_timeout
-//! ```
+//! # Transitions
 //!
-//! The rules, and where they are kept:
+//! The state is a [`Phase`]. A kind of message stands for its sending or receipt; *Claim* is a heartbeat that carries
+//! the sender's claim to represent the domain. A pair that has no row changes no state and has no output. In these
+//! rows the domain has three sensors, this one is its first standby, the third has lost the leader when this one has,
+//! and a sensor that is not connected is known by its address. `overlay/tests/election_transitions.rs` drives a node
+//! through every pair.
 //!
-//! * **Star** (`reach`): every sensor keeps links to the representative and its standbys; a heartbeat goes
-//!   over each link both ways (`beat`), so the standbys know who is reachable before they are needed.
-//! * **Suspicion** (`candidacy`): 1.5 s of silence, stretched by own lag and loss (`health`) and by what the
-//!   representative says of its own. A candidate asks its reachable sensors and stands only if half of them
-//!   lost the representative too, or it resigned, and not beside another who hears it and reigns already; each next rank
-//!   (`rank`) waits a second more. Who was not told yet who belongs to the domain, and hears fewer than it covered,
-//!   stands last.
-//! * **Fencing** (`claim`): a promotion raises the term above all it ever heard of and uses it when it is on
-//!   disk. A sensor obeys the highest claim it accepted; ties cannot come up within a round but for one pair
-//!   of keys in a million ([`wire::membership::Term`]), and then the key decides.
-//! * **Lease** (`lease`): a representative that did not run for most of the suspicion does not serve until
-//!   half of its links confirm it.
-//! * **Healing**: of two representatives that meet, the one that covers fewer sensors resigns to the other,
-//!   which raises its term above both and so changes nothing for its sensors; at equal coverage the lower
-//!   term yields. What unseats another is heard without doubt: within the suspicion, however patient the ear, and of
-//!   those who promised to obey as long as they had no time to do so. So a host that was cut off for a while, and served itself under a higher term, does not
-//!   take the domain with it when it returns. The one who gives way hands over its table (and, through
-//!   [`Output::HandOver`], what the reporting layer keeps).
-//! * **Calm**: an incumbent stays (only a higher operator's priority moves it, after ten minutes: the order
-//!   of hashes is no one's wish); who lost the role stands last for a minute, doubling to ten, if others may
-//!   stand, and after ten seconds of silence if no other does: a crash is never waited out.
+//! | State | Input | Next state | Outputs |
+//! |---|---|---|---|
+//! | Following | Heartbeat: claim of the leader | same | - |
+//! | Following | Heartbeat: no leader | same | Redirect |
+//! | Following | Heartbeat: lower claim, larger coverage | same | Redirect |
+//! | Following | Heartbeat: leader without claim | Searching | State |
+//! | Following | Leave: leader | Searching | State |
+//! | Following | Resign: to another | Searching | State |
+//! | Following | Resign: to this sensor | Promoting | Question, Persist, State |
+//! | Following | Timeout | same | Heartbeat |
+//! | Following | Timeout: 1.3 s late | same | Heartbeat, Question |
+//! | Following | Timeouts for 1.3 s | Searching | Heartbeat, State |
+//! | Searching | Heartbeat: claim of the leader | Following | State |
+//! | Searching | Answer: lost too | Promoting | Persist |
+//! | Searching | Resign: to this sensor | Promoting | Question, Persist |
+//! | Searching | Timeout: 1.3 s late | Following | Heartbeat, Question, State |
+//! | Searching | Timeouts for 1.3 s | same | Heartbeat, Question |
+//! | Promoting | Heartbeat: claim of the leader | same | State |
+//! | Promoting | Persisted | Serving | Claim, State |
+//! | Promoting | Timeout | same | Heartbeat |
+//! | Promoting | Timeout: 1.3 s late | same | Heartbeat, Question, State |
+//! | Promoting | Timeouts for 1.3 s | same | Heartbeat |
+//! | Following, Searching, Promoting | Heartbeat: higher claim | Following | Persist, Heartbeat, State |
+//! | Following, Searching, Promoting | Stop | Stopped | Leave, State |
+//! | Serving | Timeout | same | Claim |
+//! | Serving | Timeouts for 1.3 s | same | Claim |
+//! | Serving | Timeout: 1.3 s late | Rechecking | Question, Heartbeat, DialSeeds |
+//! | Rechecking | Timeout: 1.3 s late | same | Question, Heartbeat, DialSeeds |
+//! | Rechecking | Timeouts for 1.3 s | Searching | Heartbeat, DialSeeds, State |
+//! | Rechecking | Answer: obeys | Serving | - |
+//! | Rechecking | Answer: higher claim | Searching | State |
+//! | Rechecking | Heartbeat: claim of the leader | Searching | Resign, Yield, HandOver, State |
+//! | Serving, Rechecking | Heartbeat: higher claim | Following | Yield, HandOver, Persist, Heartbeat, State |
+//! | Serving, Rechecking | Heartbeat: lower claim, larger coverage | Searching | Resign, Yield, HandOver, State |
+//! | Serving, Rechecking | Resign: to this sensor | same | Persist |
+//! | Serving, Rechecking | Stop | Stopped | Resign, Leave, State |
+//! | Searching, Promoting, Serving, Rechecking | Redirect | same | Connect |
+//! | Searching, Promoting, Serving, Rechecking | Disconnected: member | same | Connect |
+//! | all but Stopped | Disconnected: leader | same | Connect |
+//! | all but Stopped | Connected | same | Heartbeat |
+//! | all but Stopped | Question | same | Answer |
+//! | Stopped | Connected | same | Disconnect |
+//! | Stopped | Stop | same | Leave |
 //!
-//! Every number is in [`Config`]. Not here: the table of members (`membership`), certificates (the shell
-//! passes each peer's [`crate::membership::Standing`]), sockets and disks.
+//! # Rules
+//!
+//! * **Star** (`node::connections`): every sensor has links to the representative and its standbys; heartbeats go both
+//!   directions over each link (`node::heartbeats`), so the standbys know which sensors are reachable before they are
+//!   needed.
+//! * **Suspicion** (`node::candidate`): 1.2 s of silence, stretched by own lag and loss (`health`) and by what the
+//!   leader reports of its own. A candidate asks its reachable peers and stands only if half of them lost the leader
+//!   too, or the leader resigned, and if no peer that hears it represents the domain already. Each next place in the
+//!   order (`succession`) waits a second more; a sensor that has no table of the domain yet and hears fewer peers than
+//!   the leader covered stands last.
+//! * **Fencing** (`terms`): a promotion takes a term above all that were seen, and uses it once it is on disk. A sensor
+//!   obeys the highest claim it accepted; in one round terms are equal only for one pair of keys in a million
+//!   ([`wire::membership::Term`]), and then the key decides.
+//! * **Lease** (`lease`): a representative that did not run for most of the suspicion does not serve until more than
+//!   half of its peers confirm it.
+//! * **Healing** (`node::claims`, `coverage`): of two representatives that meet, the one that covers fewer sensors
+//!   resigns to the other, which raises its term above both and so changes nothing for its sensors; at equal coverage
+//!   the lower term yields. Coverage that replaces another representative is counted strictly: sensors heard within the
+//!   suspicion, whatever stretches the timers, and, right after a promotion, the acknowledgements that are expected. So
+//!   a host that was cut off and served itself under a higher term does not take the domain with it when it returns.
+//!   The one that yields hands over its table and, through [`Output::HandOver`], what the reporting layer stores.
+//! * **Stability** (`cool_off`, `leadership`): an incumbent stays; only a higher priority set by the operator replaces
+//!   it, after ten minutes. A sensor that lost the role stands last for a minute, doubling to ten, if others may stand,
+//!   and after ten seconds of silence if no other may: a crash is never waited out.
+//!
+//! Every number is in [`Config`]. Not here: the table of members (`membership`), certificates (the shell passes each
+//! peer's [`crate::membership::Standing`]), sockets and disks.
 
-mod beat;
 mod candidacy;
-mod claim;
 mod config;
 mod cool_off;
-mod figures;
-mod govern;
+mod counters;
+mod coverage;
+mod dialer;
+mod event;
 mod health;
+mod leader;
+mod leadership;
 mod lease;
 mod link;
+mod links;
+mod local_sensor;
 mod node;
+mod outbox;
 mod rank;
-mod reach;
-
-use compact_str::CompactString;
-use wire::id::PeerKey;
-use wire::membership::{Message, Term};
+mod roster;
+mod succession;
+mod terms;
+mod timers;
 
 pub use config::{Config, Mechanisms};
-pub use figures::Figures;
-pub use node::{Me, Node};
+pub use counters::Figures;
+pub use event::{Input, Output, Persisted, Phase, Role, State};
+pub use local_sensor::Me;
+pub use node::Node;
 pub use rank::Rank;
-
-/// What a sensor keeps on disk for its next life.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Persisted {
-    /// The highest term it used or obeyed.
-    pub term: Term,
-    /// How often it started.
-    pub incarnation: u64,
-}
-
-/// A sensor's part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
-    /// Reports to the representative, or looks for one.
-    Member,
-    /// Takes over if the representative goes.
-    Standby,
-    /// Represents the domain.
-    Representative,
-}
-
-impl Role {
-    /// The word for it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Role::Member => "member",
-            Role::Standby => "standby",
-            Role::Representative => "representative",
-        }
-    }
-}
-
-/// How things stand, for the daemon around this core.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct State {
-    /// This sensor's part.
-    pub role: Role,
-    /// Who represents the domain, as far as this sensor hears it.
-    pub representative: Option<PeerKey>,
-    /// Under which term; the highest obeyed if no one is heard.
-    pub term: Term,
-    /// At the representative: whether hosts of the domain are missing that another may represent.
-    pub partial: bool,
-    /// At the representative: the sensors it hears that obey it, itself included, by key.
-    pub coverage: Vec<PeerKey>,
-}
-
-/// What the shell is to do. Outputs are to be carried out in order, and at once but for disk and network.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// Send on the link to this peer; drop it if the link is gone.
-    Send(PeerKey, Message),
-    /// Dial this peer at these addresses; report success by `handle_connected`, failure by
-    /// `handle_disconnected`. May be told for a peer that is just connecting.
-    Connect(PeerKey, Vec<CompactString>),
-    /// Close the link; then call `handle_disconnected`.
-    Disconnect(PeerKey),
-    /// Resolve the seeds' names again and dial them, and the representative that the directory names for this domain.
-    DialSeeds,
-    /// Write this and sync; then call `handle_persisted`. Of several only the last matters.
-    Persist(Persisted),
-    /// How things stand changed. A representative registers its domain with this.
-    State(State),
-    /// This sensor lost the role to that one: hand over what the reporting layer keeps.
-    HandOver(PeerKey),
-}
+pub use timers::Timer;

@@ -11,7 +11,7 @@
 
 use super::host::{Core, Effect};
 use super::world::World;
-use crate::election::{Config, Me, Node, Output, Persisted, Role, State};
+use crate::election::{Config, Input, Me, Node, Output, Persisted, Role, State};
 use crate::membership::Standing;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,23 +34,23 @@ impl Core for Sensor {
 
     fn connected(&mut self, peer: PeerKey, now: Moment) {
         let standing = self.standings[&peer].clone();
-        self.node.handle_connected(peer, standing, now);
+        self.node.handle(Input::Connected(peer, standing), now);
     }
 
     fn disconnected(&mut self, peer: PeerKey, now: Moment) {
-        self.node.handle_disconnected(peer, now);
+        self.node.handle(Input::Disconnected(peer), now);
     }
 
     fn message(&mut self, from: PeerKey, message: Message, now: Moment) {
-        self.node.handle_message(from, message, now);
+        self.node.handle(Input::Received(from, message), now);
     }
 
     fn timeout(&mut self, now: Moment) {
-        self.node.handle_timeout(now);
+        self.node.handle(Input::Timeout, now);
     }
 
     fn persisted(&mut self, disk: Persisted, now: Moment) {
-        self.node.handle_persisted(disk, now);
+        self.node.handle(Input::Persisted(disk), now);
     }
 
     fn poll_effect(&mut self) -> Option<Effect<Message, Persisted>> {

@@ -4,6 +4,7 @@
 //! Not here: the invariants, which hold in every story (`domain`).
 
 use super::Domain;
+use crate::election::Input;
 use std::time::Duration;
 
 /// A host, by number or by what it is.
@@ -138,7 +139,7 @@ impl Story {
             }
             Step::Stop(who) => {
                 let host = self.find(*who)?;
-                self.domain.world.with(host, |sensor, now| sensor.node.handle_resign(now));
+                self.domain.world.with(host, |sensor, now| sensor.node.handle(Input::Stop, now));
                 self.domain.run(Duration::from_millis(20));
                 self.domain.world.kill(host);
             }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use overlay::dice::Dice;
-use overlay::election::{Config, Me, Node, Output, Persisted, Role};
+use overlay::election::{Config, Input, Me, Node, Output, Persisted, Role};
 use overlay::membership::Standing;
 use std::time::Duration;
 use wire::id::{DomainName, HostName, PeerKey};
@@ -40,7 +40,7 @@ fn drain(node: &mut Node) -> Vec<Output> {
 fn pass(node: &mut Node, until: u64) -> Vec<Output> {
     let mut outputs = Vec::new();
     while let Some(due) = node.poll_timeout().filter(|due| *due <= at(until)) {
-        node.handle_timeout(due);
+        node.handle(Input::Timeout, due);
         outputs.extend(drain(node));
     }
     outputs
@@ -95,7 +95,7 @@ fn nothing_is_claimed_before_the_term_is_on_disk() {
     assert!(written.term.round() == 2 && written.incarnation == 4, "{written:?}");
     assert_eq!(node.state(at(10_000)).role, Role::Member);
     assert!(!node.may_serve(at(10_000)));
-    node.handle_persisted(written, at(10_010));
+    node.handle(Input::Persisted(written), at(10_010));
     assert_eq!(node.state(at(10_010)).role, Role::Representative);
     assert!(node.may_serve(at(10_010)));
 }
@@ -104,12 +104,12 @@ fn nothing_is_claimed_before_the_term_is_on_disk() {
 fn a_representative_that_stood_still_does_not_serve() {
     let mut node = node(Persisted::default());
     let written = persisted(&pass(&mut node, 3000)).unwrap();
-    node.handle_persisted(written, at(3000));
+    node.handle(Input::Persisted(written), at(3000));
     pass(&mut node, 6000);
     assert!(node.may_serve(at(6400)));
     assert!(!node.may_serve(at(8000)), "nothing was handled for two seconds");
     // It has no one to ask.
-    node.handle_timeout(at(8000));
+    node.handle(Input::Timeout, at(8000));
     assert!(node.may_serve(at(8000)));
 }
 
@@ -120,14 +120,14 @@ fn a_representative_says_partial_until_its_members_obey() {
     let others = [key(2), key(3)];
     let lost = View { lost: true, ..View::default() };
     for (number, peer) in (2..).zip(others) {
-        node.handle_connected(peer, standing(number, true), at(0));
+        node.handle(Input::Connected(peer, standing(number, true)), at(0));
     }
     let mut now = 0;
     let say = |node: &mut Node, sequence, view, now| {
         for (number, peer) in (2..).zip(others) {
             let about = Some(Box::new(about(number)));
             let beat = Heartbeat { may_stand: false, about, view, ..beat(sequence, None) };
-            node.handle_message(peer, Message::Heartbeat(beat), at(now));
+            node.handle(Input::Received(peer, Message::Heartbeat(beat)), at(now));
         }
     };
     while node.state(at(now)).role != Role::Representative {
@@ -140,12 +140,12 @@ fn a_representative_says_partial_until_its_members_obey() {
         for output in &outputs {
             if let Output::Send(peer, Message::Question(Question { number, .. })) = output {
                 let answer = Answer { number: *number, lost: true, view: lost, best: None };
-                node.handle_message(*peer, Message::Answer(answer), at(now));
+                node.handle(Input::Received(*peer, Message::Answer(answer)), at(now));
             }
         }
         let outputs = outputs.into_iter().chain(drain(&mut node)).collect::<Vec<_>>();
         if let Some(written) = persisted(&outputs) {
-            node.handle_persisted(written, at(now));
+            node.handle(Input::Persisted(written), at(now));
         }
     }
     let state = node.state(at(now));
@@ -161,33 +161,33 @@ fn a_representative_says_partial_until_its_members_obey() {
 fn a_claim_needs_the_right_to_make_it() {
     let mut node = node(Persisted::default());
     let term = Term(0).next_for(3);
-    node.handle_connected(key(2), standing(2, false), at(10));
-    node.handle_message(key(2), Message::Heartbeat(beat(1, Some(reign(term)))), at(20));
+    node.handle(Input::Connected(key(2), standing(2, false)), at(10));
+    node.handle(Input::Received(key(2), Message::Heartbeat(beat(1, Some(reign(term))))), at(20));
     assert_eq!(node.accepted(), None);
     assert_eq!(node.figures(at(20)).refused_total, 1);
-    node.handle_connected(key(3), standing(3, true), at(30));
-    node.handle_message(key(3), Message::Heartbeat(beat(1, Some(reign(term)))), at(40));
+    node.handle(Input::Connected(key(3), standing(3, true)), at(30));
+    node.handle(Input::Received(key(3), Message::Heartbeat(beat(1, Some(reign(term))))), at(40));
     assert_eq!(node.accepted(), Some(Claim { term, holder: key(3) }));
 }
 
 #[test]
 fn an_older_term_than_the_disk_holds_is_not_obeyed() {
     let mut node = node(Persisted { term: Term(0).next_for(3).next_for(3), incarnation: 1 });
-    node.handle_connected(key(3), standing(3, true), at(30));
+    node.handle(Input::Connected(key(3), standing(3, true)), at(30));
     let old = Term(0).next_for(3);
-    node.handle_message(key(3), Message::Heartbeat(beat(1, Some(reign(old)))), at(40));
+    node.handle(Input::Received(key(3), Message::Heartbeat(beat(1, Some(reign(old))))), at(40));
     assert_eq!(node.accepted(), None);
 }
 
 #[test]
 fn a_term_beyond_all_bounds_is_refused_and_not_remembered() {
     let mut node = node(Persisted::default());
-    node.handle_connected(key(3), standing(3, true), at(30));
-    node.handle_message(key(3), Message::Heartbeat(beat(1, Some(reign(Term(u64::MAX))))), at(40));
+    node.handle(Input::Connected(key(3), standing(3, true)), at(30));
+    node.handle(Input::Received(key(3), Message::Heartbeat(beat(1, Some(reign(Term(u64::MAX)))))), at(40));
     let view = View { floor: Term(u64::MAX), ..View::default() };
-    node.handle_message(key(3), Message::Heartbeat(Heartbeat { view, ..beat(2, None) }), at(50));
+    node.handle(Input::Received(key(3), Message::Heartbeat(Heartbeat { view, ..beat(2, None) })), at(50));
     assert_eq!((node.accepted(), node.figures(at(60)).refused_total), (None, 2));
-    node.handle_disconnected(key(3), at(60));
+    node.handle(Input::Disconnected(key(3)), at(60));
     let written = persisted(&pass(&mut node, 20_000)).expect("it stands");
     assert_eq!(written.term.round(), 1);
 }
@@ -196,12 +196,12 @@ fn a_term_beyond_all_bounds_is_refused_and_not_remembered() {
 #[test]
 fn who_was_told_of_nobody_knows_the_representative_it_lost() {
     let mut node = node(Persisted::default());
-    node.handle_connected(key(3), standing(3, true), at(10));
+    node.handle(Input::Connected(key(3), standing(3, true)), at(10));
     let said = Heartbeat { about: Some(Box::new(about(3))), ..beat(1, Some(reign(Term(0).next_for(3)))) };
-    node.handle_message(key(3), Message::Heartbeat(said), at(20));
+    node.handle(Input::Received(key(3), Message::Heartbeat(said)), at(20));
     assert_eq!((node.table().len(), node.accepted().map(|claim| claim.holder)), (0, Some(key(3))));
     let written = persisted(&pass(&mut node, 20_000)).expect("it stands once it hears nothing");
-    node.handle_persisted(written, at(20_000));
+    node.handle(Input::Persisted(written), at(20_000));
     pass(&mut node, 20_500);
     let state = node.state(at(20_500));
     assert_eq!(
@@ -215,9 +215,9 @@ fn who_was_told_of_nobody_knows_the_representative_it_lost() {
 fn linked_with_two(term: Term) -> Node {
     let mut node = node(Persisted::default());
     for (number, reign) in [(3, Some(reign(term))), (4, None)] {
-        node.handle_connected(key(number), standing(number, true), at(10));
+        node.handle(Input::Connected(key(number), standing(number, true)), at(10));
         let said = Heartbeat { about: Some(Box::new(about(number))), ..beat(1, reign) };
-        node.handle_message(key(number), Message::Heartbeat(said), at(20));
+        node.handle(Input::Received(key(number), Message::Heartbeat(said)), at(20));
     }
     node
 }
@@ -226,21 +226,21 @@ fn linked_with_two(term: Term) -> Node {
 #[test]
 fn a_representative_that_died_before_it_told_of_anybody_is_not_forgotten() {
     let mut node = linked_with_two(Term(0).next_for(3));
-    node.handle_disconnected(key(3), at(100));
+    node.handle(Input::Disconnected(key(3)), at(100));
     let written = persisted(&pass(&mut node, 20_000)).expect("it stands");
-    node.handle_persisted(written, at(20_000));
+    node.handle(Input::Persisted(written), at(20_000));
     let state = |node: &Node, number| node.table().get(&key(number)).map(|row| row.member.state);
     assert_eq!((state(&node, 3), state(&node, 4)), (Some(State::Suspect), Some(State::Suspect)));
 
     // Who comes and goes between two rounds of a reign is known too, and whether it said that it goes.
     for (number, leave) in [(5, false), (6, true)] {
-        node.handle_connected(key(number), standing(number, true), at(20_001));
+        node.handle(Input::Connected(key(number), standing(number, true)), at(20_001));
         let said = Heartbeat { about: Some(Box::new(about(number))), ..beat(1, None) };
-        node.handle_message(key(number), Message::Heartbeat(said), at(20_002));
+        node.handle(Input::Received(key(number), Message::Heartbeat(said)), at(20_002));
         if leave {
-            node.handle_message(key(number), Message::Leave { incarnation: 1 }, at(20_003));
+            node.handle(Input::Received(key(number), Message::Leave { incarnation: 1 }), at(20_003));
         }
-        node.handle_disconnected(key(number), at(20_004));
+        node.handle(Input::Disconnected(key(number)), at(20_004));
     }
     assert_eq!((state(&node, 5), state(&node, 6)), (Some(State::Suspect), Some(State::Left)));
 }
@@ -250,16 +250,16 @@ fn a_representative_that_died_before_it_told_of_anybody_is_not_forgotten() {
 fn who_was_met_and_is_told_of_since_is_not_met_twice() {
     let term = Term(0).next_for(3);
     let mut node = linked_with_two(term);
-    node.handle_disconnected(key(4), at(100));
+    node.handle(Input::Disconnected(key(4)), at(100));
     let told = |version, members| {
         Message::Members(Members { term, since: None, version, members, silent: Vec::new() })
     };
-    node.handle_message(key(3), told(1, vec![(1, about(3)), (1, about(4))]), at(110));
+    node.handle(Input::Received(key(3), told(1, vec![(1, about(3)), (1, about(4))])), at(110));
     // The representative has forgotten it.
-    node.handle_message(key(3), told(2, vec![(1, about(3))]), at(120));
-    node.handle_disconnected(key(3), at(200));
+    node.handle(Input::Received(key(3), told(2, vec![(1, about(3))])), at(120));
+    node.handle(Input::Disconnected(key(3)), at(200));
     let written = persisted(&pass(&mut node, 20_000)).expect("it stands");
-    node.handle_persisted(written, at(20_000));
+    node.handle(Input::Persisted(written), at(20_000));
     assert!(node.table().get(&key(3)).is_some() && node.table().get(&key(4)).is_none());
 }
 
@@ -267,18 +267,18 @@ fn who_was_met_and_is_told_of_since_is_not_met_twice() {
 #[test]
 fn whoever_represents_next_tells_that_the_former_one_left() {
     let mut node = node(Persisted::default());
-    node.handle_connected(key(3), standing(3, true), at(10));
+    node.handle(Input::Connected(key(3), standing(3, true)), at(10));
     let term = Term(0).next_for(3);
-    node.handle_message(key(3), Message::Heartbeat(beat(1, Some(reign(term)))), at(20));
+    node.handle(Input::Received(key(3), Message::Heartbeat(beat(1, Some(reign(term))))), at(20));
     let all = vec![(1, about(3)), (1, about(4))];
     let members = Members { term, since: None, version: 1, members: all, silent: Vec::new() };
-    node.handle_message(key(3), Message::Members(members), at(30));
+    node.handle(Input::Received(key(3), Message::Members(members)), at(30));
     let claim = Claim { term, holder: key(3) };
-    node.handle_message(key(3), Message::Resign { claim, to: Some(key(1)) }, at(100));
-    node.handle_message(key(3), Message::Leave { incarnation: 1 }, at(101));
-    node.handle_disconnected(key(3), at(102));
+    node.handle(Input::Received(key(3), Message::Resign { claim, to: Some(key(1)) }), at(100));
+    node.handle(Input::Received(key(3), Message::Leave { incarnation: 1 }), at(101));
+    node.handle(Input::Disconnected(key(3)), at(102));
     let written = persisted(&pass(&mut node, 20_000)).expect("it stands");
-    node.handle_persisted(written, at(20_000));
+    node.handle(Input::Persisted(written), at(20_000));
     let state = |number| node.table().get(&key(number)).map(|row| row.member.state);
     assert_eq!((state(3), state(4)), (Some(State::Left), Some(State::Suspect)));
 }
@@ -288,7 +288,7 @@ fn whoever_represents_next_tells_that_the_former_one_left() {
 fn who_has_found_another_is_no_longer_counted_on() {
     let mut node = node(Persisted::default());
     for number in [2, 3] {
-        node.handle_connected(key(number), standing(number, false), at(10));
+        node.handle(Input::Connected(key(number), standing(number, false)), at(10));
     }
     let view = |lost| View { lost, ..View::default() };
     let mut outputs = Vec::new();
@@ -298,12 +298,12 @@ fn who_has_found_another_is_no_longer_counted_on() {
         assert!(millis < 20_000, "it never stands");
         for number in [2, 3] {
             let said = Heartbeat { view: view(true), ..beat(millis, None) };
-            node.handle_message(key(number), Message::Heartbeat(said), at(millis));
+            node.handle(Input::Received(key(number), Message::Heartbeat(said)), at(millis));
         }
         for output in outputs.drain(..) {
             if let Output::Send(peer, Message::Question(Question { number, .. })) = output {
                 let answer = Answer { number, lost: true, view: view(true), best: None };
-                node.handle_message(peer, Message::Answer(answer), at(millis));
+                node.handle(Input::Received(peer, Message::Answer(answer)), at(millis));
             }
         }
         outputs.extend(pass(&mut node, millis));
@@ -314,8 +314,8 @@ fn who_has_found_another_is_no_longer_counted_on() {
     // It and two more: as many as this node would have, were it one of them.
     let found = View { claim: Some(Claim { term: written.term, holder: key(4) }), covered: 3, ..view(false) };
     let said = Heartbeat { view: found, ..beat(sequence, None) };
-    node.handle_message(key(3), Message::Heartbeat(said), at(millis));
-    node.handle_persisted(written, at(millis));
+    node.handle(Input::Received(key(3), Message::Heartbeat(said)), at(millis));
+    node.handle(Input::Persisted(written), at(millis));
     let claimed = drain(&mut node).into_iter().filter_map(|output| {
         let claims = matches!(output, Output::Send(_, Message::Heartbeat(Heartbeat { reign: Some(_), .. })));
         if let (true, Output::Send(peer, _)) = (claims, output) { Some(peer) } else { None }
@@ -326,7 +326,10 @@ fn who_has_found_another_is_no_longer_counted_on() {
 #[test]
 fn without_a_link_nothing_is_heard() {
     let mut node = node(Persisted::default());
-    node.handle_message(key(3), Message::Heartbeat(beat(1, Some(reign(Term(0).next_for(3))))), at(40));
+    node.handle(
+        Input::Received(key(3), Message::Heartbeat(beat(1, Some(reign(Term(0).next_for(3)))))),
+        at(40),
+    );
     assert_eq!((node.accepted(), node.figures(at(60)).refused_total), (None, 1));
 }
 
@@ -429,16 +432,16 @@ fn hostile_messages_break_nothing() {
             now += dice.below(400);
             let peer = key(u8::try_from(2 + dice.below(4)).unwrap());
             match dice.below(12) {
-                0 => node.handle_connected(peer, standing(2, dice.happens(700)), at(now)),
-                1 => node.handle_disconnected(peer, at(now)),
-                2 | 3 => node.handle_timeout(at(now)),
-                _ => node.handle_message(peer, some_message(&mut dice), at(now)),
+                0 => node.handle(Input::Connected(peer, standing(2, dice.happens(700))), at(now)),
+                1 => node.handle(Input::Disconnected(peer), at(now)),
+                2 | 3 => node.handle(Input::Timeout, at(now)),
+                _ => node.handle(Input::Received(peer, some_message(&mut dice)), at(now)),
             }
             for output in drain(&mut node) {
                 if let Output::Persist(persisted) = output
                     && dice.happens(800)
                 {
-                    node.handle_persisted(persisted, at(now));
+                    node.handle(Input::Persisted(persisted), at(now));
                 }
             }
             assert!(node.accepted() >= accepted, "seed {seed}");
