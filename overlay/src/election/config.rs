@@ -1,120 +1,123 @@
-//! The numbers of membership and election, each with its reason.
+//! Configuration of membership and election: every interval and limit, with its reason.
 //!
-//! Pure. Spans are reckoned on each sensor's own clock that never goes back; clocks that run some per cent
-//! apart are allowed for (`lease_percent`).
-//! Not here: where the seeds are (the shell resolves them).
+//! Pure. Intervals are measured on each sensor's own monotonic clock; clocks may run at rates that differ by
+//! some per cent (`lease_percent`).
+//! Not here: addresses of the seeds (the shell resolves them).
 
 use std::time::Duration;
 use wire::id::DomainName;
 
-/// How a sensor takes part in its domain.
+/// Configuration of one sensor; all sensors of a domain use the same intervals.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Which domain; part of every rank.
+    /// The domain; its name is part of every rank.
     pub domain: DomainName,
-    /// Whether others are to be looked for before standing alone: seeds are known, or others were let into the domain here.
+    /// Whether to look for others before serving alone: seeds are configured, or this host admitted others to
+    /// the domain.
     pub has_seeds: bool,
-    /// Between two heartbeats on a link. 400 ms: three fit into the suspicion, and a domain of 500 costs its
-    /// representative 1,250 small messages a second each way.
+    /// Interval of heartbeats on a link. 400 ms: three fit into the suspicion, and a domain of 500 costs its
+    /// representative 1,250 small messages a second in each direction.
     pub heartbeat: Duration,
-    /// Between two looks while something is pending (a suspicion, a promotion). 100 ms: a fifth of a beat.
+    /// Interval of checks while a suspicion or a recheck is pending. 100 ms: a quarter of a heartbeat.
     pub look: Duration,
-    /// Silence after which a representative is suspected. 1.2 s: three heartbeats; with the look, the question
-    /// and the disk it leaves a new one serving 1.5 s after a fault in the median.
+    /// Silence after which a representative is suspected. 1.2 s: three heartbeats; with the check, the
+    /// question and the disk, a new one serves 1.5 s after a fault in the median.
     pub suspicion: Duration,
-    /// How much longer each next rank waits. 1 s: a promotion takes a round trip and an fsync, well below.
+    /// How much longer each next place in the succession waits. 1 s: a promotion takes a round trip and an
+    /// fsync, well below.
     pub next_rank: Duration,
-    /// Between two rounds of questions about one suspicion. 200 ms: a few round trips of a slow network.
+    /// Interval of rounds of questions during a suspicion. 200 ms: a few round trips of a slow network.
     pub question: Duration,
-    /// How long an answer counts. 1.5 s: as long as the silence it is about.
+    /// How long an answer counts. 1.5 s: about as long as the silence that it confirms.
     pub answer_kept: Duration,
-    /// How long a sensor that hears no one at all, but knows two others or more, waits before it serves
-    /// itself. 10 s: it is rather cut off than the last one, and a link that comes back in 3 s must cost
-    /// nothing.
+    /// How long a sensor that hears no peer at all, but knows others besides the lost representative, waits
+    /// before it serves itself. 10 s: it is rather cut off than the last one, and a link that comes back in 3
+    /// s must cost nothing.
     pub alone: Duration,
     /// How long a sensor that starts with seeds looks for others before it serves itself. 5 s: two dials.
     pub first_alone: Duration,
-    /// Silence after which a member is dead. 10 s: nothing depends on haste.
+    /// Silence after which a member is dead. 10 s: nothing requires haste.
     pub member_dead: Duration,
-    /// How long the dead are remembered and dialled again. 24 h: a host repaired over night finds its domain
-    /// even if every seed moved.
+    /// How long dead members are stored and dialled. 24 h: a host repaired over night finds its domain even
+    /// if every seed moved.
     pub dead_kept: Duration,
-    /// How long who left is told. 10 min: until every copy has heard it.
+    /// How long members that left stay in the table. 10 min: until every copy has received that.
     pub left_kept: Duration,
-    /// For how long a healthy incumbent stays though a member of higher priority is there. 10 min: an
-    /// operator's wish is followed, a flapping favourite costs six changes an hour at most.
+    /// How long a healthy incumbent stays although a member of higher priority is there. 10 min: the
+    /// operator's priority is followed, and a flapping host of high priority costs at most six changes an
+    /// hour.
     pub sticky: Duration,
-    /// For how long a sensor that lost the role may not stand again, at first. 60 s.
+    /// How long a sensor that lost the role does not stand again, the first time. 60 s.
     pub cool_off: Duration,
-    /// To how much that grows by doubling. 10 min; a sensor that kept out of it for so long starts over.
+    /// Longest such time; it doubles with every loss. 10 min; after as long without a loss it starts over.
     pub cool_off_max: Duration,
-    /// How long a representative that stood still asks whether it still is one before it gives up. 1 s.
+    /// How long a representative that was suspended asks whether it still is one before it steps down. 1 s.
     pub recheck: Duration,
-    /// The share of the suspicion for which a representative serves without having run: below 100, since
-    /// clocks differ by some per cent and a message takes its time.
+    /// Share of the suspicion, in per cent, for which a representative serves without having run: below 100,
+    /// since clocks differ by some per cent and a message takes time.
     pub lease_percent: u32,
-    /// How long a higher claim whose holder no one hears is borne before the representative raises its own
-    /// term above it. 1.5 s: its holder has that long to show up.
+    /// How long a higher claim whose holder is not heard is tolerated before the representative raises its
+    /// own term above it. 1.5 s: its holder has that long to show up.
     pub reassert: Duration,
-    /// Most by which a lagging sensor stretches its timers (Lifeguard's local health).
+    /// Largest factor by which a lagging sensor stretches its timers (Lifeguard's local health).
     pub stretch_max: u32,
-    /// Lag of the own event loop that adds one to the stretch. 400 ms: a heartbeat late.
+    /// Lag of the own event loop that adds one to that factor. 400 ms: one heartbeat.
     pub lag_unit: Duration,
-    /// In what time a lag is forgotten. 30 s: a starved sensor is starved again soon.
+    /// In what time a lag fades. 30 s: a starved process is starved again soon.
     pub lag_kept: Duration,
-    /// Share of lost heartbeats, in thousandths, that adds one to the stretch. 100: at 10 % loss three in a
-    /// row are lost each 500 s on some link, six in a row each 6 days.
+    /// Share of lost heartbeats, in thousandths, that adds one to that factor. 100: at 10 % loss three in a
+    /// row are lost every 500 s on some link, six in a row every 6 days.
     pub loss_unit_permille: u32,
-    /// Standbys of the representative. 2: it and one of them may die together.
+    /// Number of standbys. 2: the representative and one of them may fail together.
     pub standbys: usize,
-    /// First wait before a peer is dialled again; doubles. 500 ms.
+    /// First wait before a peer is dialled again; it doubles. 500 ms.
     pub redial: Duration,
-    /// Longest such wait: a healed split must be one domain within 10 s. 4 s.
+    /// Longest such wait: a healed partition must be one domain within 10 s. 4 s.
     pub redial_max: Duration,
     /// How long a dial may take before the next candidate is tried as well. 2 s.
     pub dial: Duration,
-    /// Between two dials of the seeds without a representative, or as a partial one. 3 s.
+    /// Interval of dials of the seeds without a representative, or as a partial one. 3 s.
     pub seeds: Duration,
-    /// The same for a representative that hears everybody: two islands that forgot each other still share
-    /// their seeds. 30 s.
+    /// The same for a representative that covers all members it knows: two parts of a domain that forgot each
+    /// other still share their seeds. 30 s.
     pub seeds_idle: Duration,
-    /// How long an unneeded link is kept. 5 s: needs change with a promotion.
+    /// How long an unneeded link stays open. 5 s: needs change with a promotion.
     pub linger: Duration,
-    /// For how long every host that is missing makes the domain partial. 10 min.
+    /// How long any host that went missing makes the domain partial. 10 min.
     pub partial_recent: Duration,
-    /// Beyond that, what share of hosts missing makes it partial, in per cent. 10: of 500 hosts some are
+    /// After that, the share of missing hosts that makes it partial, in per cent. 10: of 500 hosts some are
     /// always down, and a flag that is always set says nothing.
     pub partial_percent: usize,
-    /// Mechanisms; all on, but in a test that shows what one is for.
+    /// All on, except in tests that show what one is for.
     pub mechanisms: Mechanisms,
 }
 
-/// Mechanisms that tests switch off to see the property fail that each is for.
+/// Mechanisms of the protocol. Tests switch one off to see the property fail that it ensures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)]
 pub struct Mechanisms {
-    /// Timers stretched by own lag and loss, and by the representative's own word of it.
+    /// Timers are stretched by own lag and loss, and by what the representative reports of its own.
     pub local_health: bool,
     /// Half of the reachable sensors must have lost the representative too.
     pub confirmation: bool,
-    /// Who lost the role does not stand again for a while.
+    /// A sensor that lost the role does not stand again for a while.
     pub cool_off: bool,
-    /// A representative that stood still asks before it serves.
+    /// A representative that was suspended asks its peers before it serves.
     pub recheck: bool,
     /// Only the highest claim is obeyed.
     pub fencing: bool,
     /// A term is on disk before it is used.
     pub durable_term: bool,
-    /// Lost members and seeds are dialled for ever.
+    /// Lost members and seeds are dialled again for ever.
     pub redial: bool,
-    /// Of two halves the smaller gives way, whatever the terms.
+    /// Of two representatives the one that covers fewer sensors yields, whatever the terms.
     pub larger_half: bool,
-    /// A heartbeat that was long under way is no news.
+    /// A heartbeat that was long in transit changes nothing.
     pub lateness: bool,
 }
 
 impl Mechanisms {
-    /// Everything on.
+    /// All of them.
     pub const ALL: Mechanisms = Mechanisms {
         local_health: true,
         confirmation: true,
@@ -129,7 +132,7 @@ impl Mechanisms {
 }
 
 impl Config {
-    /// The numbers for `domain`.
+    /// The defaults for `domain`.
     #[must_use]
     pub const fn new(domain: DomainName) -> Config {
         Config {

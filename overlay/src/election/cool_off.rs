@@ -1,14 +1,14 @@
-//! Who lost the role does not stand again for a while, longer each time.
+//! Back-off of a sensor that lost the role: it does not stand again for a while, longer each time.
 //!
-//! Pure. Kept in memory only: a crash is never waited out. While it lasts a sensor stands last, and only if
-//! it hears no other that may (`candidacy`): cooling off must not leave a domain without a representative.
-//! Not here: what losing the role is (`claim`).
+//! Pure. Held in memory only: a crash is never waited out. While it lasts a sensor stands last, and only if
+//! it hears no other that may stand (`succession`): the back-off must not leave a domain without a
+//! representative.
+//! Not here: what a loss of the role is (`node::representative`).
 
 use super::Config;
 use std::time::Duration;
 use wire::time::Moment;
 
-/// Since when and for how long.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CoolOff {
     span: Duration,
@@ -16,7 +16,7 @@ pub(super) struct CoolOff {
 }
 
 impl CoolOff {
-    /// The role was lost now.
+    /// The role was lost.
     pub(super) fn start(&mut self, config: &Config, now: Moment) {
         let quiet = self.lost.is_none_or(|lost| now.since(lost) >= self.span + config.cool_off_max);
         self.span = if quiet { config.cool_off } else { (self.span * 2).min(config.cool_off_max) };
@@ -35,7 +35,7 @@ mod tests {
     use wire::id::DomainName;
 
     #[test]
-    fn it_doubles_to_its_end_and_begins_anew_after_quiet() {
+    fn it_doubles_up_to_a_limit_and_starts_over_after_quiet() {
         let config = Config::new(DomainName::try_from("d").unwrap());
         let mut cool_off = CoolOff::default();
         let mut now = Moment::default();

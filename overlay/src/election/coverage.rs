@@ -1,9 +1,9 @@
 //! Coverage of a representative: the sensors that acknowledge its claim.
 //!
-//! Pure. Three counts are taken, from generous to strict: the list of sensors that obey and are not dead, which
-//! is published; those heard within the patience, which is compared with other representatives; those heard
-//! within the suspicion whatever stretches the timers (`strict`), which is sent to others, so that only what is
-//! surely heard replaces another representative.
+//! Pure. Three counts are taken, from generous to strict: the list of sensors that obey and are not dead,
+//! which is published; those heard within the patience, which is compared with other representatives; those
+//! heard within the suspicion whatever stretches the timers (`strict`), which is sent to others, so that only
+//! what is surely heard replaces another representative.
 //! Not here: what larger coverage means (`node::claims`).
 
 use super::Config;
@@ -75,9 +75,9 @@ impl Coverage {
         self.members.sort_unstable();
     }
 
-    /// Decide whether the domain is partial: whether hosts are missing that another representative may cover. That
-    /// is any host that went missing recently, or a share of them (see [`Config::partial_recent`]), or members
-    /// that are there and do not obey yet: any of them in a new reign, half of them later.
+    /// Decide whether the domain is partial: whether hosts are missing that another representative may cover.
+    /// That is any host that went missing recently, or a share of them (see [`Config::partial_recent`]), or
+    /// members that are there and do not obey yet: any of them in a new reign, half of them later.
     pub(super) fn update_partial(
         &mut self,
         links: &Links,

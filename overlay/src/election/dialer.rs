@@ -1,7 +1,7 @@
 //! Dials: which peers are dialled and when again, the hinted leader, the seeds.
 //!
-//! Pure. Nothing that is known is abandoned: lost members and seeds are dialled for ever, at intervals that stay
-//! short enough for a healed partition.
+//! Pure. Nothing that is known is abandoned: lost members and seeds are dialled for ever, at intervals that
+//! stay short enough for a healed partition.
 //! Not here: which peers are needed (`node::connections`), name resolution and sockets (the shell).
 
 use super::Config;
@@ -13,8 +13,8 @@ use wire::id::PeerKey;
 use wire::membership::Member;
 use wire::time::Moment;
 
-/// Lost members a representative dials in one round, twice a second: 500 are tried within a minute, and one that
-/// is found brings the rest.
+/// Lost members a representative dials in one round, twice a second: 500 are tried within a minute, and one
+/// that is found brings the rest.
 const DIALS_PER_ROUND: usize = 4;
 
 /// A dial whose end the shell never reports counts as failed after so many of [`Config::dial`].

@@ -31,13 +31,13 @@ pub enum Input {
 pub enum Output {
     /// Send on the link to the peer; drop the message if the link is closed.
     Send(PeerKey, Message),
-    /// Dial the peer at these addresses; report the result by [`Input::Connected`] or [`Input::Disconnected`].
-    /// Possible for a peer that is just connecting.
+    /// Dial the peer at these addresses; report the result by [`Input::Connected`] or
+    /// [`Input::Disconnected`]. Possible for a peer that is just connecting.
     Connect(PeerKey, Vec<CompactString>),
     /// Close the link, then report [`Input::Disconnected`].
     Disconnect(PeerKey),
-    /// Resolve the names of the seeds again and dial them, and the representative that the directory names for
-    /// this domain.
+    /// Resolve the names of the seeds again and dial them, and the representative that the directory names
+    /// for this domain.
     DialSeeds,
     /// Write this and sync, then report [`Input::Persisted`]. Of several only the last matters.
     Persist(Persisted),

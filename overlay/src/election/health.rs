@@ -1,35 +1,34 @@
-//! How well this sensor itself runs: its event loop's lag and what it loses stretch its timers.
+//! Local health: the lag of the own event loop and the loss of heartbeats stretch the timers.
 //!
-//! Pure. Blame yourself first (Lifeguard): who is starved, or sits behind a lossy link, hears everybody late
-//! and must not call them lost. The stretch is also told in every heartbeat, so that others are as patient
-//! with a representative that knows it is slow.
-//! Not here: what is stretched (`candidacy`, `reign`).
+//! Pure. A sensor doubts itself first (Lifeguard): one that is starved, or is behind a lossy link, hears all
+//! others late and must not count them as lost. Every heartbeat carries the stretch, so that others are as
+//! patient with a representative that knows that it is slow.
+//! Not here: what is stretched (`node`, `succession`).
 
 use super::Config;
 use std::time::Duration;
 use wire::time::Moment;
 
-/// How many heartbeats the share of lost ones looks back on, as a smoothing.
+/// Window of the moving average of lost heartbeats, in heartbeats.
 const LOSS_WINDOW: u32 = 64;
 
-/// Most heartbeats lost in a row that count: more are a link that was cut, or a host that stood still, and say nothing of
-/// how many will be lost from now on.
+/// Most heartbeats lost in a row that count: more mean a link that was cut or a host that was suspended,
+/// which does not predict further loss.
 const LOST_IN_ROW_MAX: u64 = 3;
 
-/// The state of the own health.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Health {
-    /// The worst lag lately, and when.
+    /// The worst recent lag, and when it was measured.
     lag: Duration,
     lagged: Moment,
-    /// When it last ran late at all.
+    /// When the event loop was last late by half a unit or more.
     late: Option<Moment>,
-    /// Share of heartbeats lost on all links, in millionths.
+    /// Moving average of the share of lost heartbeats on all links, in millionths.
     loss_ppm: u32,
 }
 
 impl Health {
-    /// The event loop ran `lag` later than it should.
+    /// The event loop was late by `lag`.
     pub(super) fn note_lag(&mut self, lag: Duration, config: &Config, now: Moment) {
         if lag * 2 >= config.lag_unit {
             self.late = Some(now);
@@ -40,7 +39,7 @@ impl Health {
         }
     }
 
-    /// A heartbeat came, and `missed` before it did not.
+    /// A heartbeat arrived, and `missed` before it did not.
     pub(super) fn note_heard(&mut self, missed: u64) {
         for _ in 0..missed.min(LOST_IN_ROW_MAX) {
             self.loss_ppm += (1_000_000 - self.loss_ppm) / LOSS_WINDOW;
@@ -48,7 +47,7 @@ impl Health {
         self.loss_ppm -= self.loss_ppm / LOSS_WINDOW;
     }
 
-    /// By how many per cent timers are to be multiplied: from 100 on.
+    /// Factor of the timers in per cent: 100 or more.
     pub(super) fn stretch_percent(&self, config: &Config, now: Moment) -> u32 {
         if !config.mechanisms.local_health {
             return 100;
@@ -57,8 +56,8 @@ impl Health {
         self.stretched_by(u32::try_from(lag).unwrap_or(u32::MAX), config)
     }
 
-    /// The same, for how long silence is excused: a stall that is over for longer than silence may last excuses none that came
-    /// after it.
+    /// The same for the silence that is excused: a lag that ended longer ago than silence may last does not
+    /// excuse silence after it.
     pub(super) fn excuse_percent(&self, config: &Config, now: Moment) -> u32 {
         let is_over = self.late.is_none_or(|late| now.since(late) >= config.suspicion * 2);
         match is_over && config.mechanisms.local_health {
@@ -75,17 +74,17 @@ impl Health {
 
     fn stretched_by(&self, lag_percent: u32, config: &Config) -> u32 {
         let loss = self.loss_permille() * 100 / config.loss_unit_permille.max(1);
-        // Below half a unit either is the ordinary state of a busy host.
+        // Less than half a unit of either is normal on a busy host.
         let part = |percent: u32| if percent < 50 { 0 } else { percent };
         100_u32.saturating_add(part(lag_percent)).saturating_add(part(loss)).min(config.stretch_max * 100)
     }
 
-    /// Share of heartbeats lost lately, in thousandths.
+    /// Recent share of lost heartbeats, in thousandths.
     pub(super) fn loss_permille(&self) -> u32 {
         self.loss_ppm / 1000
     }
 
-    /// The lag, fading.
+    /// The lag as it has faded by `now`.
     pub(super) fn lag_at(&self, config: &Config, now: Moment) -> Duration {
         let left = config.lag_kept.saturating_sub(now.since(self.lagged));
         self.lag.mul_f64(left.as_secs_f64() / config.lag_kept.as_secs_f64().max(0.001))

@@ -100,8 +100,8 @@ impl Leadership {
         self.since
     }
 
-    /// How many sensors it covers, with all patience, as it compares itself with other representatives; none during
-    /// a recheck.
+    /// How many sensors it covers, with all patience, as it compares itself with other representatives; none
+    /// during a recheck.
     pub(super) fn coverage_reachable(&self, config: &Config, now: Moment) -> u16 {
         let is_new = now.since(self.since) < config.suspicion;
         match (self.lease.is_suspended(), is_new) {
@@ -147,8 +147,8 @@ impl Leadership {
         is_contested && now.since(since) >= config.reassert
     }
 
-    /// Choose the standbys: the present ones while they are fit, then by rank; those that lag or lost the role
-    /// recently come last.
+    /// Choose the standbys: the present ones while they are fit, then by rank; those that lag or lost the
+    /// role recently come last.
     pub(super) fn choose_standbys(
         &mut self,
         links: &Links,
@@ -180,7 +180,8 @@ impl Leadership {
         self.standbys = standbys;
     }
 
-    /// After a long and healthy reign, the follower that the operator prefers: the highest priority above `own`.
+    /// After a long and healthy reign, the follower that the operator prefers: the highest priority above
+    /// `own`.
     pub(super) fn preferred(
         &self,
         own: u8,

@@ -2,8 +2,9 @@
 //!
 //! Pure. Others suspect a representative after the suspicion, stretched by what it last reported of its own
 //! slowness; for most of that time it may serve without having run. After a longer gap (the process was
-//! suspended, the host slept) it asks all its links, and serves again only when more than half of them confirm
-//! that they still obey it: a candidate needs half of them on its side, so the two cannot both be right.
+//! suspended, the host slept) it asks all its links, and serves again only when more than half of them
+//! confirm that they still obey it: a candidate needs half of them on its side, so the two cannot both be
+//! right.
 //! Not here: yielding to a higher claim (`node::claims`).
 
 use super::Config;
@@ -76,8 +77,8 @@ impl Lease {
         self.recheck.is_some_and(|recheck| number >= recheck.first_question)
     }
 
-    /// The outcome of the recheck when so many of the peers that are heard confirmed. `is_alone`: no link and no
-    /// other member is left.
+    /// The outcome of the recheck when so many of the peers that are heard confirmed. `is_alone`: no link and
+    /// no other member is left.
     pub(super) fn outcome(
         &self,
         (confirmed, heard): (usize, usize),
@@ -87,8 +88,8 @@ impl Lease {
     ) -> Outcome {
         let Some(Recheck { since, was_alone, .. }) = self.recheck else { return Outcome::Pending };
         let is_over = now.since(since) >= config.recheck;
-        // One that covered only itself has no peer to ask. For one that lost its links meanwhile no peer is left
-        // to confirm that it still is the representative.
+        // One that covered only itself has no peer to ask. For one that lost its links meanwhile no peer is
+        // left to confirm that it still is the representative.
         if 2 * confirmed > heard || (was_alone && (is_over || is_alone)) {
             Outcome::Confirmed
         } else if is_over {

@@ -15,7 +15,8 @@ use wire::time::Moment;
 /// Most heartbeats counted as missed at once: five minutes; a link does not live so long in silence.
 const MISSED_MAX: u64 = 600;
 
-/// Heartbeats whose time of sending is stored: half a minute, longer than the silence after which a link is closed.
+/// Heartbeats whose time of sending is stored: half a minute, longer than the silence after which a link is
+/// closed.
 const SENT_MAX: usize = 64;
 
 /// Minimum interval of redirects to one peer. 500 ms: about one heartbeat.
@@ -193,9 +194,9 @@ impl Link {
         self.sequence_out
     }
 
-    /// How long a heartbeat was in transit, together with the one that it acknowledges: what TCP held back while
-    /// the network was cut, or what waited while this process was suspended, is old when it is read. Clocks are
-    /// not compared.
+    /// How long a heartbeat was in transit, together with the one that it acknowledges: what TCP held back
+    /// while the network was cut, or what waited while this process was suspended, is old when it is read.
+    /// Clocks are not compared.
     pub(super) fn lateness(&self, heartbeat: &Heartbeat, now: Moment) -> Duration {
         let Some(ago) = self.sequence_out.checked_sub(heartbeat.echo).filter(|_| heartbeat.echo > 0) else {
             return Duration::ZERO;
@@ -207,8 +208,8 @@ impl Link {
         now.since(sent).saturating_sub(idle)
     }
 
-    /// Note the arrival of a heartbeat that is newer than the last one and was in transit for `lateness`. Returns
-    /// how many before it did not arrive.
+    /// Note the arrival of a heartbeat that is newer than the last one and was in transit for `lateness`.
+    /// Returns how many before it did not arrive.
     pub(super) fn receive(
         &mut self,
         heartbeat: &Heartbeat,
@@ -240,7 +241,8 @@ impl Link {
         };
     }
 
-    /// The peer introduced itself; its certificate overrides what it says. Returns false if the row is refused.
+    /// The peer introduced itself; its certificate overrides what it says. Returns false if the row is
+    /// refused.
     pub(super) fn introduce(&mut self, from: PeerKey, about: Member) -> bool {
         if !about.is_bounded() || about.key != from {
             return false;
@@ -289,8 +291,8 @@ impl Link {
         is_behind && !is_sent
     }
 
-    /// Whether the link is to be closed: neither side has needed it for `linger`. True once per `linger`, if the
-    /// caller does not close it.
+    /// Whether the link is to be closed: neither side has needed it for `linger`. True once per `linger`, if
+    /// the caller does not close it.
     pub(super) fn is_unneeded(&mut self, is_needed: bool, linger: Duration, now: Moment) -> bool {
         if (is_needed && !self.has_left) || self.report.needs_link {
             self.unneeded_since = None;

@@ -1,9 +1,9 @@
-//! In which order the sensors of a domain take over: the operator's priority, then a hash.
+//! Rank: the order of candidates, by the operator's priority and then by a hash.
 //!
-//! Pure. Every sensor computes the same order from the same members. The hash holds the domain, so that a
-//! host in several domains is not first in all of them; it also gives the mark that makes a term its
+//! Pure. Every sensor computes the same order from the same members. The hash includes the domain, so that a
+//! host in several domains is not first in all of them; its highest bits are the mark that makes a term its
 //! holder's own.
-//! Not here: who may stand at all (`candidacy`).
+//! Not here: which sensors may stand at all (`succession`).
 
 use sha2::{Digest as _, Sha256};
 use std::cmp::Reverse;
@@ -18,13 +18,13 @@ pub struct Rank {
 }
 
 impl Rank {
-    /// The place of `key` in `domain`.
+    /// The rank of `key` in `domain`.
     #[must_use]
     pub fn of(domain: &DomainName, key: PeerKey, priority: u8) -> Rank {
         Rank { priority: Reverse(priority), hash: hash(domain, &key), key }
     }
 
-    /// What marks this sensor's terms.
+    /// The mark of this sensor's terms.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)]
     pub const fn mark(&self) -> u32 {

@@ -17,8 +17,8 @@ use wire::time::Moment;
 #[derive(Clone, Debug)]
 pub(super) struct Roster {
     table: Table,
-    /// Members whose link ended before the representative reported them: this sensor adds them to the table if
-    /// it becomes representative.
+    /// Members whose link ended before the representative reported them: this sensor adds them to the table
+    /// if it becomes representative.
     recently_linked: BTreeMap<PeerKey, Member>,
     /// Members that left while another sensor was representative: marked in the table at the next promotion.
     departed: BTreeSet<PeerKey>,
@@ -83,7 +83,8 @@ impl Roster {
         self.recently_linked.retain(|key, _| self.table.get(key).is_none());
     }
 
-    /// Compare the copy with what the leader reports; returns false, and requests the whole table, if it differs.
+    /// Compare the copy with what the leader reports; returns false, and requests the whole table, if it
+    /// differs.
     pub(super) fn verify(&mut self, reign: &Reign) -> bool {
         let is_same_version = self.table.held() == Held { term: reign.term, version: reign.version };
         let is_equal = !is_same_version || self.table.digest() == reign.digest;

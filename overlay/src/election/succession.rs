@@ -1,8 +1,8 @@
-//! Order of succession: which sensor stands for representative first, and how long this one waits.
+//! Order of succession: which sensor becomes a candidate first, and how long this one waits.
 //!
 //! Pure: a view of the sub-states that changes none of them. The order is the standbys as the leader named
-//! them, then by [`Rank`]; each place waits one second more. A sensor that hears no other waits longest, since
-//! it is rather the one that is cut off.
+//! them, then by [`Rank`]; each place waits one second more. A sensor that hears no other waits longest,
+//! since it is rather the one that is cut off.
 //! Not here: when a leader is lost (`leader`), terms (`terms`).
 
 use super::dialer::Dialer;
@@ -40,8 +40,8 @@ pub(super) struct Succession<'a> {
 }
 
 impl<'a> Succession<'a> {
-    /// Whether this sensor may stand as any other: it has not lost the role recently, and it does not take a part of
-    /// the domain for the whole.
+    /// Whether this sensor may stand as any other: it has not lost the role recently, and it does not take a
+    /// part of the domain for the whole.
     pub(super) fn may_stand(&self) -> bool {
         self.local.may_represent() && self.has_cooled_off && self.knows_domain()
     }
@@ -69,8 +69,8 @@ impl<'a> Succession<'a> {
                 return Some(self.config.alone);
             }
         }
-        // If all that are left lost the role recently, they take turns as others do, after the place of one that
-        // may not have lost it and is not heard here.
+        // If all that are left lost the role recently, they take turns as others do, after the place of one
+        // that may not have lost it and is not heard here.
         let unheard = usize::from(!may_stand && self.unheard().next().is_some());
         let places = u32::try_from(self.places_ahead(!may_stand) + unheard).unwrap_or(u32::MAX);
         let wait = (self.config.next_rank * self.stretch / 100).saturating_mul(places);
@@ -103,8 +103,9 @@ impl<'a> Succession<'a> {
         (position, rank)
     }
 
-    /// How many places are ahead of this sensor: those of the peers it hears, of the best candidates they hear, and
-    /// of the members that the table calls alive. Sensors that lost the role recently count only if `any`.
+    /// How many places are ahead of this sensor: those of the peers it hears, of the best candidates they
+    /// hear, and of the members that the table calls alive. Sensors that lost the role recently count only if
+    /// `any`.
     fn places_ahead(&self, any: bool) -> usize {
         let ours = self.place(self.local.key(), self.local.rank());
         let mut ahead = BTreeSet::new();
@@ -159,16 +160,16 @@ impl<'a> Succession<'a> {
         })
     }
 
-    /// How many sensors are expected to obey this one, itself included: those that confirmed and have not found
-    /// another leader since.
+    /// How many sensors are expected to obey this one, itself included: those that confirmed and have not
+    /// found another leader since.
     pub(super) fn expected_acks(&self) -> u16 {
         let confirming = self.confirming().filter(|link| link.view().lost).count();
         u16::try_from(confirming + 1).unwrap_or(u16::MAX)
     }
 
-    /// Whether a peer that hears this sensor represents the domain already, and only waits to be notified that this
-    /// one lost its leader. Not for long after this sensor's turn: a peer that does not include it by then is no
-    /// leader of it.
+    /// Whether a peer that hears this sensor represents the domain already, and only waits to be notified
+    /// that this one lost its leader. Not for long after this sensor's turn: a peer that does not include it
+    /// by then is no leader of it.
     pub(super) fn is_taken(&self, suspected_since: Option<Moment>) -> bool {
         let turn = suspected_since.zip(self.wait()).map(|(since, wait)| since.plus(wait));
         if turn.is_none_or(|turn| self.now >= turn.plus(self.config.suspicion * 2)) {

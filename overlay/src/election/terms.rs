@@ -81,8 +81,8 @@ impl Terms {
         self.highest
     }
 
-    /// The term to write when `term` must be on disk: the highest that was ever requested.
-    pub(super) fn to_write(&mut self, term: Term) -> Term {
+    /// Request that `term` is written. Returns the term to write: the highest that was ever requested.
+    pub(super) fn request_write(&mut self, term: Term) -> Term {
         self.written = self.written.max(term);
         self.written
     }

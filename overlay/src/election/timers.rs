@@ -1,7 +1,7 @@
 //! Timers of the state machine and the moment of its last input.
 //!
-//! Pure. The machine has one deadline at a time, [`Timers::deadline`]: the sooner of the next heartbeat and the
-//! next check. Invariant: the deadline is set after every input.
+//! Pure. The machine has one deadline at a time, [`Timers::deadline`]: the sooner of the next heartbeat and
+//! the next check. Invariant: the deadline is set after every input.
 //! Not here: deadlines of single dials (`dialer`), what a timer does (`node`).
 
 use std::time::Duration;

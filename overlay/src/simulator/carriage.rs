@@ -1,21 +1,23 @@
-//! Messages on their way between simulated hosts: delayed, lost, doubled, overtaken, or held back while a path is cut.
+//! Messages in transit between simulated hosts: delayed, lost, duplicated, reordered, or held back while a
+//! path is cut.
 //!
-//! Pure. Rule: what a path holds goes on in its order when the path is open again, as TCP has it, if the connection
-//! still stands.
+//! Pure. Rule: messages that a path held are delivered in order when the path is open again, as with TCP, if
+//! the connection is still open.
 //! Not here: connections (`connections`), which paths are cut (`network`).
 
 use super::World;
-use super::host::{Core, Happening};
+use super::host::{Core, HostInput};
 use super::world::{Event, INBOX_MAX};
 use std::collections::VecDeque;
 use std::time::Duration;
 use wire::id::PeerKey;
 
-/// How often what a path holds is sent again: the first of TCP's tries, which are the worst case.
+/// Interval at which the messages held on a path are sent again: that of TCP's first retransmission, the
+/// worst case.
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Messages that wait on a path, each with its connection.
-pub(super) type Held<C> = VecDeque<(u64, <C as Core>::Message)>;
+/// Messages held on a path, each with its connection.
+pub(super) type Backlog<C> = VecDeque<(u64, <C as Core>::Message)>;
 
 impl<C: Core> World<C> {
     pub(super) fn carry(&mut self, from: usize, to: &PeerKey, message: C::Message) {
@@ -39,10 +41,10 @@ impl<C: Core> World<C> {
     }
 
     fn hold(&mut self, from: usize, to: usize, connection: u64, message: C::Message) {
-        let held = self.held.entry((from, to)).or_default();
-        let is_first = held.is_empty();
-        if held.len() < INBOX_MAX {
-            held.push_back((connection, message));
+        let backlog = self.held.entry((from, to)).or_default();
+        let is_first = backlog.is_empty();
+        if backlog.len() < INBOX_MAX {
+            backlog.push_back((connection, message));
         }
         if is_first {
             self.plan(self.now + RETRY_INTERVAL, Event::Retry { from, to });
@@ -55,7 +57,7 @@ impl<C: Core> World<C> {
             return;
         }
         for (connection, message) in self.held.remove(&(from, to)).unwrap_or_default() {
-            // A connection that ended takes what it held with it.
+            // The messages of a closed connection are lost.
             if self.hosts[from].sides.get(&to).is_some_and(|side| side.id == connection) {
                 self.deliver(from, to, connection, message);
             }
@@ -71,9 +73,9 @@ impl<C: Core> World<C> {
         }
         if self.dice.happens(self.network.duplicate_permille) {
             let again = at + self.network.takes(&mut self.dice);
-            let what = Happening::Message { from, connection, message: message.clone() };
+            let what = HostInput::Message { from, connection, message: message.clone() };
             self.plan_at(to, again, what);
         }
-        self.plan_at(to, at, Happening::Message { from, connection, message });
+        self.plan_at(to, at, HostInput::Message { from, connection, message });
     }
 }

@@ -1,18 +1,18 @@
-//! Connections between simulated hosts: dialled, established, pinged, ended.
+//! Connections between simulated hosts: dialled, established, pinged, closed.
 //!
-//! Pure. Each side knows a connection by itself, so one side may think it lives when the other does not; two
-//! missed pings tell. A handshake needs both directions open and both processes running.
-//! Not here: what travels on them (`world`).
+//! Pure. Each side has its own record of a connection, so one side may take it for open when the other does
+//! not; two missed pings close it. A handshake needs both directions open and both processes running.
+//! Not here: messages on them (`carriage`).
 
 use super::World;
-use super::host::{Core, Happening, Side};
+use super::host::{Core, HostInput, Side};
 use super::world::Event;
 use std::time::Duration;
 
-/// Between two pings of a connection; two missed ones close it.
+/// Interval of pings on a connection; two missed ones close it.
 pub(super) const PING_INTERVAL: Duration = Duration::from_secs(5);
 
-/// After which time a dial that no one answers fails.
+/// Time after which an unanswered dial fails.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl<C: Core> World<C> {
@@ -29,7 +29,7 @@ impl<C: Core> World<C> {
         } else {
             let refused = open && self.hosts[listener].powered;
             let at = self.now + if refused { trip } else { DIAL_TIMEOUT };
-            self.plan_at(dialler, at, Happening::DialFailed { peer: listener });
+            self.plan_at(dialler, at, HostInput::DialFailed { peer: listener });
         }
     }
 
@@ -45,7 +45,7 @@ impl<C: Core> World<C> {
         let alive = self.hosts[dialler].core.is_some() && self.hosts[listener].core.is_some();
         if !same || !open || !alive || self.now >= deadline {
             let at = self.now.max(deadline);
-            self.plan_at(dialler, at, Happening::DialFailed { peer: listener });
+            self.plan_at(dialler, at, HostInput::DialFailed { peer: listener });
             return None;
         }
         if !self.is_running(dialler) || !self.is_running(listener) {
@@ -63,7 +63,7 @@ impl<C: Core> World<C> {
             let (now, peer) = (self.clock(one), self.hosts[other].key);
             let side = Side { id: self.connections, missed: 0, last_arrival: self.now };
             if self.hosts[one].sides.insert(other, side).is_some() {
-                // A connection that the other side no longer knew.
+                // An earlier connection that the other side no longer knew.
                 self.core_mut(one).disconnected(peer, now);
             }
         }
@@ -75,7 +75,7 @@ impl<C: Core> World<C> {
         Some(dialler)
     }
 
-    /// Two missed pings close a connection.
+    /// Ping every connection; two missed pings close it.
     pub(super) fn ping(&mut self) {
         for host in 0..self.hosts.len() {
             if !self.is_running(host) {
@@ -90,18 +90,18 @@ impl<C: Core> World<C> {
                 let side = self.hosts[host].sides.get_mut(&peer).expect("just listed");
                 side.missed = if answered { 0 } else { side.missed + 1 };
                 if side.missed >= 2 {
-                    self.plan_at(host, self.now, Happening::Closed { peer, connection: id });
-                    self.tell_closed(host, peer, id);
+                    self.plan_at(host, self.now, HostInput::Closed { peer, connection: id });
+                    self.notify_closed(host, peer, id);
                 }
             }
         }
     }
 
-    /// The other side of a connection that ended here learns of it, if a message gets there.
-    pub(super) fn tell_closed(&mut self, from: usize, to: usize, connection: u64) {
+    /// Notify the other side of a connection that was closed here, if a message gets there.
+    pub(super) fn notify_closed(&mut self, from: usize, to: usize, connection: u64) {
         if self.network.is_open(from, to) {
             let at = self.now + self.network.takes(&mut self.dice);
-            self.plan_at(to, at, Happening::Closed { peer: from, connection });
+            self.plan_at(to, at, HostInput::Closed { peer: from, connection });
         }
     }
 }

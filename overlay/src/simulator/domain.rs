@@ -1,13 +1,13 @@
-//! A domain of simulated sensors, watched: the invariants of election are checked after every event.
+//! A domain of simulated sensors that checks the invariants of election after every event.
 //!
 //! Pure. The invariants (R7):
 //!
-//! * what a sensor accepted only grows while it lives, and is never below what its disk held when it started;
-//! * no term is served by two sensors, nor by two lives of one;
-//! * a term is served only once it is on the disk of its holder;
-//! * a sensor that heard a higher claim made to it does not serve.
+//! * the claim that a sensor accepted only grows while its process lives;
+//! * no term is used by two sensors, nor by two incarnations of one;
+//! * a term is used only once it is on the disk of its holder;
+//! * a representative has accepted no claim but its own.
 //!
-//! Not here: what is expected of a story (`scenario`).
+//! Not here: the expectations of a scenario (`scenario`).
 
 use super::host::{Core, Effect};
 use super::world::World;
@@ -20,10 +20,10 @@ use wire::id::{DomainName, HostName, PeerKey};
 use wire::membership::{Claim, Message, Term};
 use wire::time::Moment;
 
-/// One sensor's node, as the simulator drives it.
+/// A sensor's node, as a core of the simulator.
 #[derive(Debug)]
 pub struct Sensor {
-    /// The core.
+    /// The state machine.
     pub node: Node,
     standings: Arc<BTreeMap<PeerKey, Standing>>,
 }
@@ -61,7 +61,7 @@ impl Core for Sensor {
                 Output::Disconnect(peer) => Effect::Disconnect(peer),
                 Output::DialSeeds => Effect::DialSeeds,
                 Output::Persist(persisted) => Effect::Persist(persisted),
-                // Its daemon's to hear.
+                // For the daemon only.
                 Output::State(_) | Output::HandOver(_) => continue,
             });
         }
@@ -78,49 +78,47 @@ impl Core for Sensor {
     }
 }
 
-/// A sensor became representative.
+/// A promotion of a sensor to representative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promotion {
-    /// When, in virtual time.
+    /// Virtual time.
     pub at: Duration,
-    /// Which host.
     pub host: usize,
-    /// Under which term.
     pub term: Term,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct Observed {
     life: u64,
     accepted: Option<Claim>,
-    /// The term it reigned under at the last look.
-    reigned: Option<Term>,
+    /// The term it used after the last event.
+    term: Option<Term>,
 }
 
-/// A domain of sensors, watched.
+/// A domain of sensors whose invariants are checked.
 pub struct Domain {
-    /// The world they live in.
+    /// The hosts, the clock and the network.
     pub world: World<Sensor>,
     seed: u64,
-    seen: Vec<Seen>,
-    /// Who served a term, and in which life.
+    observed: Vec<Observed>,
+    /// The host that used a term, and in which incarnation.
     served: BTreeMap<Term, (usize, u64)>,
     promotions: Vec<Promotion>,
     violations: Vec<String>,
 }
 
-/// Most violations kept: the first tell what went wrong.
+/// Most violations stored: the first ones show what went wrong.
 const VIOLATIONS_MAX: usize = 20;
 
 impl Domain {
-    /// A domain of so many hosts; all may represent it, host 0 and 1 are everybody's seeds, no one is
-    /// started.
+    /// A domain of so many hosts, none of them started; all may represent it, and hosts 0 and 1 are the seeds
+    /// of all.
     #[must_use]
     pub fn new(hosts: usize, seed: u64, adjust: impl FnOnce(&mut Config)) -> Domain {
         Domain::with_priorities(&vec![0; hosts], seed, adjust)
     }
 
-    /// The same with the operator's priority of each host.
+    /// The same with a priority for each host.
     ///
     /// # Panics
     /// If there are more hosts than key numbers, 2^32.
@@ -153,7 +151,7 @@ impl Domain {
         Domain {
             world,
             seed,
-            seen: vec![Seen::default(); hosts],
+            observed: vec![Observed::default(); hosts],
             served: BTreeMap::new(),
             promotions: Vec::new(),
             violations: Vec::new(),
@@ -162,10 +160,10 @@ impl Domain {
 
     /// Let `span` pass.
     pub fn run(&mut self, span: Duration) {
-        let Domain { world, seen, served, promotions, violations, .. } = self;
+        let Domain { world, observed, served, promotions, violations, .. } = self;
         let until = world.now() + span;
         world.run_until(until, |world, host| {
-            watch(world, host, &mut seen[host], served, promotions, violations);
+            watch(world, host, &mut observed[host], served, promotions, violations);
         });
     }
 
@@ -176,14 +174,14 @@ impl Domain {
         }
     }
 
-    /// Let time pass until `done`, at most `most`; how long it took, if it was done.
+    /// Let time pass until `done`, at most `most`. Returns how long it took; `None` if it was never done.
     pub fn run_until(&mut self, most: Duration, mut done: impl FnMut(&Domain) -> bool) -> Option<Duration> {
-        let begun = self.world.now();
+        let start = self.world.now();
         loop {
             if done(self) {
-                return Some(self.world.now() - begun);
+                return Some(self.world.now() - start);
             }
-            if self.world.now() - begun >= most {
+            if self.world.now() - start >= most {
                 return None;
             }
             self.run(Duration::from_millis(20));
@@ -196,31 +194,31 @@ impl Domain {
         self.world.core(host).map(|sensor| &sensor.node)
     }
 
-    /// How a host sees things, while its process lives.
+    /// The state that a host reports, while its process lives.
     #[must_use]
     pub fn state(&self, host: usize) -> Option<State> {
         self.node(host).map(|node| node.state(self.world.clock(host)))
     }
 
-    /// The hosts that would answer for the domain right now.
+    /// The hosts that would answer for the domain now.
     #[must_use]
     pub fn serving(&self) -> Vec<usize> {
         (0..self.world.len()).filter(|host| self.serves(*host)).collect()
     }
 
-    /// Whether a host would answer for the domain right now.
+    /// Whether a host would answer for the domain now.
     #[must_use]
     pub fn serves(&self, host: usize) -> bool {
         self.world.is_running(host) && self.would_serve(host)
     }
 
-    /// The same, though it may stand still at the moment: what it would say if asked before anything else.
+    /// The same, even if its process is suspended: what it would answer if that were its next input.
     #[must_use]
     pub fn would_serve(&self, host: usize) -> bool {
         self.node(host).is_some_and(|node| node.may_serve(self.world.clock(host)))
     }
 
-    /// The one representative that every running host of `hosts` hears, if there is one and it serves.
+    /// The representative that every running host of `hosts` obeys, if there is only one and it serves.
     #[must_use]
     pub fn agreed(&self, hosts: &[usize]) -> Option<usize> {
         let mut running = hosts.iter().copied().filter(|host| self.world.is_running(*host));
@@ -240,7 +238,7 @@ impl Domain {
         self.agreed(&(0..self.world.len()).collect::<Vec<_>>())
     }
 
-    /// Whose turn is next after the representative `host`.
+    /// The hosts that are standbys, by number.
     #[must_use]
     pub fn standbys(&self) -> Vec<usize> {
         let of = |host: &usize| self.state(*host).is_some_and(|state| state.role == Role::Standby);
@@ -259,13 +257,13 @@ impl Domain {
         self.promotions.iter().filter(|promotion| promotion.at >= since).count()
     }
 
-    /// What was against the rules, in order; the first few.
+    /// The first violations of the invariants, in order.
     #[must_use]
     pub fn violations(&self) -> &[String] {
         &self.violations
     }
 
-    /// A line for each host: what to print when a story fails.
+    /// A line for each host, to print when a test fails.
     #[must_use]
     pub fn picture(&self) -> String {
         let mut lines = vec![format!("seed {} at {:?}", self.seed, self.world.now())];
@@ -292,10 +290,10 @@ impl Domain {
         lines.join("\n")
     }
 
-    /// End the story: everything must have been by the rules.
+    /// Check that no invariant was violated.
     ///
     /// # Panics
-    /// If anything was not.
+    /// If one was.
     pub fn assert_by_the_rules(&self) {
         assert!(self.violations.is_empty(), "{}\n{}", self.violations.join("\n"), self.picture());
     }
@@ -311,7 +309,7 @@ fn key(seed: u64, host: usize) -> PeerKey {
 fn watch(
     world: &World<Sensor>,
     host: usize,
-    seen: &mut Seen,
+    observed: &mut Observed,
     served: &mut BTreeMap<Term, (usize, u64)>,
     promotions: &mut Vec<Promotion>,
     violations: &mut Vec<String>,
@@ -323,21 +321,21 @@ fn watch(
             violations.push(format!("{at:?}: host {host} (life {life}): {what}"));
         }
     };
-    if seen.life != life {
-        *seen = Seen { life, ..Seen::default() };
+    if observed.life != life {
+        *observed = Observed { life, ..Observed::default() };
     }
     let accepted = sensor.node.accepted();
-    if accepted < seen.accepted {
-        complain(format!("obeys {accepted:?} after {:?}", seen.accepted));
+    if accepted < observed.accepted {
+        complain(format!("obeys {accepted:?} after {:?}", observed.accepted));
     }
-    seen.accepted = accepted;
+    observed.accepted = accepted;
     let state = sensor.node.state(world.clock(host));
     let reigns = (state.role == Role::Representative).then_some(state.term);
     if let Some(term) = reigns {
-        if seen.reigned.is_none() {
+        if observed.term.is_none() {
             promotions.push(Promotion { at, host, term });
         }
-        if seen.reigned != Some(term) {
+        if observed.term != Some(term) {
             let before = served.insert(term, (host, life));
             if before.is_some_and(|before| before != (host, life)) {
                 complain(format!("uses term {term}, which {before:?} used"));
@@ -350,5 +348,5 @@ fn watch(
             complain(format!("reigns under {term} and obeys {accepted:?}"));
         }
     }
-    seen.reigned = reigns;
+    observed.term = reigns;
 }

@@ -1,40 +1,40 @@
 //! One simulated host: its core, its clock, its disk.
 //!
-//! Pure. The clock runs at its own rate from its own start; the disk holds what was synced, and what is being
-//! written is lost with the host.
-//! Not here: what happens when (`world`).
+//! Pure. The clock runs at its own rate from its own start; the disk holds what was synced, and a write in
+//! progress is lost with the process.
+//! Not here: the order of events (`world`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use wire::id::PeerKey;
 use wire::time::Moment;
 
-/// A pure core, as the simulator drives it.
+/// A pure core that the simulator can drive.
 pub trait Core {
-    /// What cores tell each other.
+    /// Message between cores.
     type Message: Clone;
-    /// What a core keeps over a crash.
+    /// What a core reads from disk after a crash.
     type Disk: Clone;
 
     /// A connection to `peer` is up.
     fn connected(&mut self, peer: PeerKey, now: Moment);
-    /// It is gone, or a dial failed.
+    /// The connection to `peer` is closed, or a dial failed.
     fn disconnected(&mut self, peer: PeerKey, now: Moment);
-    /// A message came.
+    /// A message arrived.
     fn message(&mut self, from: PeerKey, message: Self::Message, now: Moment);
-    /// The moment of `poll_timeout` came or passed.
+    /// The deadline of `poll_timeout` passed.
     fn timeout(&mut self, now: Moment);
-    /// What was to be written is on disk.
+    /// This is on disk.
     fn persisted(&mut self, disk: Self::Disk, now: Moment);
-    /// What to do next.
+    /// The next effect; called until `None`.
     fn poll_effect(&mut self) -> Option<Effect<Self::Message, Self::Disk>>;
-    /// When to call `timeout`.
+    /// When `timeout` is due.
     fn poll_timeout(&self) -> Option<Moment>;
-    /// How long a message is on the wire, in bytes, where that is measured.
+    /// Encoded length of a message, in bytes; called only where that is measured.
     fn len_bytes(message: &Self::Message) -> usize;
 }
 
-/// What a core does.
+/// An effect of a core.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect<M, D> {
     /// Send to a connected peer.
@@ -45,56 +45,55 @@ pub enum Effect<M, D> {
     Disconnect(PeerKey),
     /// Dial the configured seeds.
     DialSeeds,
-    /// Write and sync.
+    /// Write to disk and sync.
     Persist(D),
 }
 
-/// Something that happens to a host, or waits until it runs again.
+/// Input of a host; it waits while the process is suspended.
 #[derive(Debug)]
-pub(super) enum Happening<M, D> {
+pub(super) enum HostInput<M, D> {
     Message { from: usize, connection: u64, message: M },
     Closed { peer: usize, connection: u64 },
     DialFailed { peer: usize },
     Written(D),
 }
 
-/// Its side of a connection.
+/// One side of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Side {
     pub id: u64,
     /// Pings missed in a row.
     pub missed: u8,
-    /// When the last message on it arrives at the other side.
+    /// When the last message sent on it arrives at the other side.
     pub last_arrival: Duration,
 }
 
-/// One host.
 #[derive(Debug)]
 pub(super) struct Host<C: Core> {
     pub key: PeerKey,
     pub core: Option<C>,
-    /// Counts its starts.
+    /// Number of its starts.
     pub life: u64,
-    /// Whether the machine runs, so that a dial of a dead process is refused at once.
+    /// Whether the machine runs: then a dial of a dead process is refused at once.
     pub powered: bool,
     pub disk: Option<C::Disk>,
-    /// What its clock says at virtual time zero.
+    /// Its clock at virtual time zero.
     pub boot: Duration,
-    /// By how many millionths its clock runs fast.
+    /// How fast its clock runs, in millionths above the rate of virtual time.
     pub rate_ppm: i64,
     pub paused_until: Option<Duration>,
     pub paused_since: Duration,
-    /// It runs for so long, and stands still for so long, again and again.
+    /// It runs for the first time span and is suspended for the second, repeatedly.
     pub starved: Option<(Duration, Duration)>,
-    /// What came while it stood still.
-    pub inbox: VecDeque<Happening<C::Message, C::Disk>>,
+    /// Input that arrived while it was suspended.
+    pub inbox: VecDeque<HostInput<C::Message, C::Disk>>,
     pub sides: BTreeMap<usize, Side>,
-    /// When its timer is set to, in virtual time.
+    /// When its timer fires, in virtual time.
     pub timer: Option<Duration>,
     pub seeds: Vec<usize>,
-    /// How long its disk takes to sync.
+    /// Minimum and maximum time its disk takes to sync.
     pub sync: (Duration, Duration),
-    /// When the last write asked for is on disk, in virtual time.
+    /// When the last requested write is on disk, in virtual time.
     pub last_write: Duration,
 }
 
@@ -120,12 +119,12 @@ impl<C: Core> Host<C> {
         }
     }
 
-    /// What its clock says at virtual time `now`.
+    /// Its clock at virtual time `now`.
     pub(super) fn clock(&self, now: Duration) -> Moment {
         Moment(self.boot + scale(now, 1_000_000 + self.rate_ppm, 1_000_000))
     }
 
-    /// The virtual time at which its clock says at least `moment`.
+    /// The virtual time at which its clock has reached `moment`.
     pub(super) fn when(&self, moment: Moment) -> Duration {
         let shown = moment.0.saturating_sub(self.boot);
         scale(shown, 1_000_000, 1_000_000 + self.rate_ppm) + Duration::from_micros(1)

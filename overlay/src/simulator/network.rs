@@ -1,26 +1,26 @@
-//! The paths between hosts: which are cut, what they lose and how long they take.
+//! Paths between hosts: which are cut, what they lose and how long they take.
 //!
-//! Pure. Paths are one-way; hosts are numbered. Not here: connections (`world`).
+//! Pure. Paths are one-way; hosts are numbered. Not here: connections (`connections`).
 
 use crate::dice::Dice;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// All paths.
+/// The paths between all hosts.
 #[derive(Clone, Debug)]
 pub struct Network {
-    /// Least and most time a message takes.
+    /// Minimum and maximum delay of a message.
     pub delay: (Duration, Duration),
-    /// Of a thousand messages, how many are lost.
+    /// Share of messages that are lost, in thousandths.
     pub loss_permille: u32,
-    /// How many come twice.
+    /// Share of messages that are duplicated.
     pub duplicate_permille: u32,
-    /// How many overtake others.
+    /// Share of messages that may overtake others.
     pub reorder_permille: u32,
-    /// Whether names of seeds resolve.
+    /// Whether the names of seeds resolve.
     pub names_resolve: bool,
-    /// Whether a message on a path that is cut waits, and arrives when it is open again, as TCP has it; otherwise it
-    /// is lost.
+    /// Whether a message on a path that is cut waits, and arrives when the path is open again, as with TCP;
+    /// otherwise it is lost.
     pub holds: bool,
     cut: BTreeSet<(usize, usize)>,
 }
@@ -41,13 +41,13 @@ impl Default for Network {
 }
 
 impl Network {
-    /// Whether messages go from one to the other.
+    /// Whether messages pass from one host to the other.
     #[must_use]
     pub fn is_open(&self, from: usize, to: usize) -> bool {
         !self.cut.contains(&(from, to))
     }
 
-    /// Whether messages go both ways.
+    /// Whether messages pass in both directions.
     #[must_use]
     pub fn is_open_both(&self, one: usize, other: usize) -> bool {
         self.is_open(one, other) && self.is_open(other, one)
@@ -70,7 +70,7 @@ impl Network {
         self.cut.remove(&(other, one));
     }
 
-    /// Cut every path between two groups; who is in none is cut from all.
+    /// Cut every path between two groups; a host in none of them is cut from all.
     pub fn partition(&mut self, hosts: usize, groups: &[Vec<usize>]) {
         let group = |host: usize| groups.iter().position(|group| group.contains(&host));
         for one in 0..hosts {
@@ -82,7 +82,7 @@ impl Network {
         }
     }
 
-    /// Open every path, lose and delay nothing more than one site does.
+    /// Open every path; delay and loss are those of one site again.
     pub fn heal(&mut self) {
         *self = Network::default();
     }
@@ -92,7 +92,7 @@ impl Network {
         self.cut.clear();
     }
 
-    /// How long a message takes.
+    /// The delay of a message.
     pub fn takes(&self, dice: &mut Dice) -> Duration {
         dice.span(self.delay.0, self.delay.1)
     }

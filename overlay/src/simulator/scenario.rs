@@ -1,37 +1,37 @@
-//! Stories: a domain, and a list of steps with what is expected after them.
+//! Scenarios: a domain, and a list of steps with expectations.
 //!
-//! Pure. A step that names a part ("the representative") means whoever has it when the step is taken.
-//! Not here: the invariants, which hold in every story (`domain`).
+//! Pure. A step that names a role ("the representative") means the host that has it when the step is taken.
+//! Not here: the invariants, which hold in every scenario (`domain`).
 
 use super::Domain;
 use crate::election::Input;
 use std::time::Duration;
 
-/// A host, by number or by what it is.
+/// A host, by number or by role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// This one.
+    /// The host with this number.
     Host(usize),
-    /// The representative all agree on, or the one that serves under the highest term.
+    /// The representative that all hosts obey, or the one that serves under the highest term.
     Representative,
     /// The n-th standby by number.
     Standby(usize),
-    /// The n-th host that is neither.
+    /// The n-th running host that is neither.
     Member(usize),
 }
 
-/// What is expected.
+/// An expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// Every running host hears one representative, which serves.
+    /// Every running host obeys one representative, which serves.
     One,
-    /// Within each of these groups there is one, marked partial or not.
+    /// The same within each of these groups; the representative is marked partial or not.
     OneEach(Vec<Vec<usize>>, Partial),
     /// This host is the representative of all.
     Is(usize),
-    /// The one that was noted with [`Step::Note`] still is.
+    /// The representative is the one noted with [`Step::Note`].
     Same,
-    /// It is another than the one noted.
+    /// The representative is another than the one noted.
     Another,
     /// At most so many promotions since [`Step::Note`].
     PromotionsAtMost(usize),
@@ -40,30 +40,28 @@ pub enum Expected {
 /// Whether a representative marks its domain partial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partial {
-    /// It does.
     Marked,
-    /// It does not.
     Whole,
 }
 
-/// One step.
+/// A step of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Start a process.
     Start(usize),
-    /// Start all.
+    /// Start every process that does not live.
     StartAll,
     /// Kill the process; its host closes its connections.
     Kill(Who),
-    /// The whole host goes silent.
+    /// Power the host off, without closing its connections.
     PowerOff(Who),
-    /// A clean stop.
+    /// Stop the daemon cleanly.
     Stop(Who),
-    /// Start every process that does not live.
+    /// The same as `StartAll`, after others were killed.
     RestartAll,
-    /// The process stands still.
+    /// Suspend the process.
     Pause(Who, Duration),
-    /// It gets this long to run, and then none for that long, again and again.
+    /// Let the process run for the first time span and suspend it for the second, repeatedly.
     Starve(Who, Duration, Duration),
     /// Cut both directions.
     Cut(Who, Who),
@@ -75,36 +73,36 @@ pub enum Step {
     Partition(Vec<Vec<usize>>),
     /// Open all paths.
     Mend,
-    /// Of a thousand messages so many are lost.
+    /// Lose this share of messages, in thousandths.
     Lose(u32),
-    /// Least and most delay.
+    /// Set the minimum and maximum delay.
     Delay(Duration, Duration),
-    /// Names do not resolve.
+    /// Names of seeds do not resolve.
     NamesFail,
-    /// They do again.
+    /// Names of seeds resolve again.
     NamesResolve,
     /// Let time pass.
     Wait(Duration),
     /// Note the representative and the time.
     Note,
-    /// It must come true within this time.
+    /// The expectation must be met within this time.
     Expect(Duration, Expected),
-    /// It must be true all this time.
+    /// The expectation must be met all this time.
     Always(Duration, Expected),
 }
 
-/// A story under way.
+/// A scenario that runs.
 pub struct Story {
-    /// Whose.
+    /// The domain, for changes that no step makes.
     pub domain: Domain,
     noted: Option<usize>,
     noted_at: Duration,
-    /// How long each [`Step::Expect`] took to come true.
+    /// How long each [`Step::Expect`] took until it was met.
     pub took: Vec<Duration>,
 }
 
 impl Story {
-    /// A story of `domain`.
+    /// A scenario in `domain`.
     #[must_use]
     pub fn new(domain: Domain) -> Story {
         Story { domain, noted: None, noted_at: Duration::ZERO, took: Vec::new() }
@@ -113,8 +111,8 @@ impl Story {
     /// Take the steps.
     ///
     /// # Errors
-    /// What was expected and did not come true, with a picture of the domain; steps after it are not taken.
-    pub fn tell(&mut self, steps: &[Step]) -> Result<(), String> {
+    /// If an expectation is not met; with a picture of the domain. Later steps are not taken.
+    pub fn run(&mut self, steps: &[Step]) -> Result<(), String> {
         for (at, step) in steps.iter().enumerate() {
             self.take(step).map_err(|why| format!("step {at}: {why}\n{}", self.domain.picture()))?;
         }
@@ -195,7 +193,7 @@ impl Story {
     /// The host that `who` means now.
     ///
     /// # Errors
-    /// If no one has that part.
+    /// If no host has that role.
     pub fn find(&self, who: Who) -> Result<usize, String> {
         let domain = &self.domain;
         let representative = || {
@@ -215,7 +213,7 @@ impl Story {
                 (0..domain.world.len()).filter(plain).nth(number)
             }
         };
-        found.ok_or_else(|| format!("expected somebody who is {who:?}, found nobody"))
+        found.ok_or_else(|| format!("expected a host that is {who:?}, found none"))
     }
 }
 

@@ -1,25 +1,25 @@
-//! The virtual clock and everything that happens on it.
+//! Event queue on a virtual clock, and the operations of a test on the hosts.
 //!
-//! Pure and deterministic: events are ordered by time and then by when they were planned; all chance comes
-//! from one seed.
-//! Not here: connections (`connections`), what the cores do, what is expected of them (`domain`, `scenario`).
+//! Pure and deterministic: events are ordered by time and then by when they were scheduled; all randomness
+//! comes from one seed.
+//! Not here: connections (`connections`), the cores, what is expected of them (`domain`, `scenario`).
 
 use super::Network;
-use super::carriage::Held;
+use super::carriage::Backlog;
 use super::connections::PING_INTERVAL;
-use super::host::{Core, Effect, Happening, Host};
+use super::host::{Core, Effect, Host, HostInput};
 use crate::dice::Dice;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::id::PeerKey;
 use wire::time::Moment;
 
-/// Most that waits for a host that stands still: a socket buffer.
+/// Most inputs that wait for a suspended host: a socket buffer.
 pub(super) const INBOX_MAX: usize = 10_000;
 
 #[derive(Debug)]
 pub(super) enum Event<M, D> {
-    Happens { host: usize, life: u64, what: Happening<M, D> },
+    Happens { host: usize, life: u64, what: HostInput<M, D> },
     Timer { host: usize, life: u64 },
     Established { dialler: usize, listener: usize, lives: (u64, u64), deadline: Duration },
     Resume { host: usize },
@@ -28,27 +28,27 @@ pub(super) enum Event<M, D> {
     Ping,
 }
 
-/// What a host sent and got.
+/// Messages that a host sent and received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Messages sent.
     pub sent: u64,
-    /// Their bytes.
+    /// Bytes sent.
     pub sent_bytes: u64,
-    /// Bytes of the longest.
+    /// Bytes of the longest message sent.
     pub longest_bytes: u64,
-    /// Messages that arrived.
+    /// Messages received.
     pub got: u64,
-    /// Their bytes.
+    /// Bytes received.
     pub got_bytes: u64,
 }
 
-/// Makes a core for a host: its number, what its disk held, a seed, its clock.
-type Birth<C> = Box<dyn FnMut(usize, Option<<C as Core>::Disk>, u64, Moment) -> C>;
+/// Creates a core, given the host's number, what its disk held, a seed, and the host's clock.
+type Factory<C> = Box<dyn FnMut(usize, Option<<C as Core>::Disk>, u64, Moment) -> C>;
 
 /// Hosts with cores, on one clock and one network.
 pub struct World<C: Core> {
-    /// The paths; change them at will.
+    /// The paths; tests change them.
     pub network: Network,
     /// Whether messages are counted and measured.
     pub measures: bool,
@@ -58,19 +58,19 @@ pub struct World<C: Core> {
     pub(super) hosts: Vec<Host<C>>,
     numbers: BTreeMap<PeerKey, usize>,
     pub(super) connections: u64,
-    /// What waits on paths that are cut, with its connection.
-    pub(super) held: BTreeMap<(usize, usize), Held<C>>,
+    /// Messages on paths that are cut.
+    pub(super) held: BTreeMap<(usize, usize), Backlog<C>>,
     pub(super) traffic: Vec<Traffic>,
     pub(super) dice: Dice,
-    birth: Birth<C>,
+    factory: Factory<C>,
 }
 
 impl<C: Core> World<C> {
-    /// Hosts with these keys, none started.
+    /// A world of hosts with these keys; none is started.
     pub fn new(
         keys: &[PeerKey],
         seed: u64,
-        birth: impl FnMut(usize, Option<C::Disk>, u64, Moment) -> C + 'static,
+        factory: impl FnMut(usize, Option<C::Disk>, u64, Moment) -> C + 'static,
     ) -> World<C> {
         let mut dice = Dice::new(seed);
         let mut hosts: Vec<Host<C>> = keys.iter().map(|key| Host::new(*key)).collect();
@@ -89,19 +89,19 @@ impl<C: Core> World<C> {
             traffic: vec![Traffic::default(); keys.len()],
             hosts,
             dice,
-            birth: Box::new(birth),
+            factory: Box::new(factory),
         };
         world.plan(PING_INTERVAL, Event::Ping);
         world
     }
 
-    /// Virtual time since the beginning.
+    /// Virtual time since the start.
     #[must_use]
     pub fn now(&self) -> Duration {
         self.now
     }
 
-    /// How many hosts.
+    /// Number of hosts.
     #[must_use]
     pub fn len(&self) -> usize {
         self.hosts.len()
@@ -131,7 +131,7 @@ impl<C: Core> World<C> {
         self.hosts[host].core.as_ref()
     }
 
-    /// Call a core's door that only its daemon uses; its effects are carried out.
+    /// Call a core as its daemon would; its effects are carried out.
     pub fn with<R>(&mut self, host: usize, call: impl FnOnce(&mut C, Moment) -> R) -> Option<R> {
         let now = self.clock(host);
         let result = self.hosts[host].core.as_mut().map(|core| call(core, now));
@@ -139,47 +139,47 @@ impl<C: Core> World<C> {
         result
     }
 
-    /// What a host's clock says.
+    /// The clock of a host.
     #[must_use]
     pub fn clock(&self, host: usize) -> Moment {
         self.hosts[host].clock(self.now)
     }
 
-    /// Which life of its process this is, from 1; it counts starts.
+    /// Number of starts of its process, from 1.
     #[must_use]
     pub fn life(&self, host: usize) -> u64 {
         self.hosts[host].life
     }
 
-    /// What its disk holds for certain.
+    /// What is synced on its disk.
     #[must_use]
     pub fn disk(&self, host: usize) -> Option<&C::Disk> {
         self.hosts[host].disk.as_ref()
     }
 
-    /// Whether its process lives and runs.
+    /// Whether its process lives and is not suspended.
     #[must_use]
     pub fn is_running(&self, host: usize) -> bool {
         self.hosts[host].core.is_some() && self.hosts[host].paused_until.is_none()
     }
 
-    /// What hosts sent and got since the beginning, while `measures`.
+    /// Messages a host sent and received since the start, counted while `measures` is set.
     #[must_use]
     pub fn traffic(&self, host: usize) -> Traffic {
         self.traffic[host]
     }
 
-    /// Its clock runs fast by so many millionths.
+    /// Let its clock run fast by so many millionths.
     pub fn set_rate(&mut self, host: usize, ppm: i64) {
         self.hosts[host].rate_ppm = ppm;
     }
 
-    /// Whom it dials as seeds.
+    /// Set the hosts that it dials as seeds.
     pub fn set_seeds(&mut self, host: usize, seeds: Vec<usize>) {
         self.hosts[host].seeds = seeds;
     }
 
-    /// How long its disk takes to sync, at least and at most.
+    /// Set the minimum and maximum time its disk takes to sync.
     pub fn set_sync(&mut self, host: usize, low: Duration, high: Duration) {
         self.hosts[host].sync = (low, high);
     }
@@ -191,7 +191,7 @@ impl<C: Core> World<C> {
         }
         let (now, seed) = (self.clock(host), self.dice.draw());
         let disk = self.hosts[host].disk.clone();
-        let core = (self.birth)(host, disk, seed, now);
+        let core = (self.factory)(host, disk, seed, now);
         let at = &mut self.hosts[host];
         at.core = Some(core);
         at.life += 1;
@@ -200,22 +200,22 @@ impl<C: Core> World<C> {
         self.drain(host);
     }
 
-    /// Its process is killed: what was not synced is lost, the machine closes its connections.
+    /// Kill its process: what was not synced is lost, the machine closes its connections.
     pub fn kill(&mut self, host: usize) {
         self.end(host);
         for (peer, side) in std::mem::take(&mut self.hosts[host].sides) {
-            self.tell_closed(host, peer, side.id);
+            self.notify_closed(host, peer, side.id);
         }
     }
 
-    /// The whole machine is gone at once: no one is told.
+    /// Power the machine off: its connections are not closed.
     pub fn power_off(&mut self, host: usize) {
         self.end(host);
         self.hosts[host].powered = false;
         self.hosts[host].sides.clear();
     }
 
-    /// Its process stands still for `span`.
+    /// Suspend its process for `span`.
     pub fn pause(&mut self, host: usize, span: Duration) {
         if self.is_running(host) {
             self.hosts[host].paused_until = Some(self.now + span);
@@ -224,7 +224,8 @@ impl<C: Core> World<C> {
         }
     }
 
-    /// Its process runs for about `run` and stands still for about `stop`, again and again; `None`: no more.
+    /// Let its process run for about the first span and be suspended for about the second, repeatedly; `None`
+    /// ends it.
     pub fn starve(&mut self, host: usize, pattern: Option<(Duration, Duration)>) {
         let before = std::mem::replace(&mut self.hosts[host].starved, pattern);
         if before.is_none() && pattern.is_some() {
@@ -232,7 +233,7 @@ impl<C: Core> World<C> {
         }
     }
 
-    /// Everything up to `until` happens; `witness` looks after each event at a host.
+    /// Handle every event up to `until`; `witness` is called after each event at a host.
     pub fn run_until(&mut self, until: Duration, mut witness: impl FnMut(&World<C>, usize)) {
         while let Some((&(at, number), _)) = self.events.first_key_value() {
             if at > until {
@@ -298,10 +299,10 @@ impl<C: Core> World<C> {
         }
     }
 
-    fn take_in(&mut self, host: usize, what: Happening<C::Message, C::Disk>) {
+    fn take_in(&mut self, host: usize, what: HostInput<C::Message, C::Disk>) {
         let now = self.clock(host);
         match what {
-            Happening::Message { from, connection, message } => {
+            HostInput::Message { from, connection, message } => {
                 if self.hosts[host].sides.get(&from).is_none_or(|side| side.id != connection) {
                     return;
                 }
@@ -312,7 +313,7 @@ impl<C: Core> World<C> {
                 let from = self.hosts[from].key;
                 self.core_mut(host).message(from, message, now);
             }
-            Happening::Closed { peer, connection } => {
+            HostInput::Closed { peer, connection } => {
                 if self.hosts[host].sides.get(&peer).is_none_or(|side| side.id != connection) {
                     return;
                 }
@@ -320,14 +321,14 @@ impl<C: Core> World<C> {
                 let peer = self.hosts[peer].key;
                 self.core_mut(host).disconnected(peer, now);
             }
-            Happening::DialFailed { peer } => {
+            HostInput::DialFailed { peer } => {
                 if self.hosts[host].sides.contains_key(&peer) {
                     return;
                 }
                 let peer = self.hosts[peer].key;
                 self.core_mut(host).disconnected(peer, now);
             }
-            Happening::Written(disk) => {
+            HostInput::Written(disk) => {
                 self.hosts[host].disk = Some(disk.clone());
                 self.core_mut(host).persisted(disk, now);
             }
@@ -365,7 +366,7 @@ impl<C: Core> World<C> {
         Some(host)
     }
 
-    /// Carry out what a core does.
+    /// Carry out the effects of a core.
     pub(super) fn drain(&mut self, host: usize) {
         while let Some(effect) = self.hosts[host].core.as_mut().and_then(Core::poll_effect) {
             match effect {
@@ -378,9 +379,9 @@ impl<C: Core> World<C> {
                 Effect::Disconnect(peer) => {
                     let Some(peer) = self.number(&peer) else { continue };
                     if let Some(side) = self.hosts[host].sides.get(&peer).copied() {
-                        let what = Happening::Closed { peer, connection: side.id };
+                        let what = HostInput::Closed { peer, connection: side.id };
                         self.plan_at(host, self.now, what);
-                        self.tell_closed(host, peer, side.id);
+                        self.notify_closed(host, peer, side.id);
                     }
                 }
                 Effect::DialSeeds => {
@@ -396,7 +397,7 @@ impl<C: Core> World<C> {
                     // One thread writes, so a later write is not on disk before an earlier one.
                     let at = synced.max(self.hosts[host].last_write);
                     self.hosts[host].last_write = at;
-                    self.plan_at(host, at, Happening::Written(disk));
+                    self.plan_at(host, at, HostInput::Written(disk));
                 }
             }
         }
@@ -429,7 +430,7 @@ impl<C: Core> World<C> {
         self.hosts[host].core.as_mut().expect("only running hosts are called")
     }
 
-    pub(super) fn plan_at(&mut self, host: usize, at: Duration, what: Happening<C::Message, C::Disk>) {
+    pub(super) fn plan_at(&mut self, host: usize, at: Duration, what: HostInput<C::Message, C::Disk>) {
         let life = self.hosts[host].life;
         self.plan(at, Event::Happens { host, life, what });
     }

@@ -1,5 +1,5 @@
-//! A representative that is lost again and again, some seconds apart, killed, cut off or made to stand still: how long the domain
-//! is without one, as its other members see it.
+//! Time without a representative, as the other members see it, when it fails repeatedly, some seconds apart:
+//! killed, cut off or suspended.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Longest time without a representative after a fault.
 const GAP_MAX: Duration = Duration::from_secs(4);
-/// Faults in one domain.
+/// Number of faults in one domain.
 const FAULTS: usize = 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,13 +49,13 @@ fn representative(domain: &Domain) -> Option<usize> {
     domain.serving().into_iter().max_by_key(obeyed_by)
 }
 
-/// Whether this host covers only itself, and says that this is the whole domain.
+/// Whether this host covers only itself, and reports that as the whole domain.
 fn is_false_whole(domain: &Domain, host: usize) -> bool {
     let state = domain.state(host).filter(|_| domain.serves(host));
     state.is_some_and(|state| state.coverage.len() == 1 && !state.partial)
 }
 
-/// Lose the representative, wait until all others have one, bring the lost one back; how long they had none.
+/// Fail the representative, wait until all others have one, bring it back. Returns how long they had none.
 fn lose(domain: &mut Domain, fault: Fault, dice: &mut Dice) -> Result<Duration, String> {
     let hosts = domain.world.len();
     let Some(lost) = representative(domain) else { return Err("no representative to lose".to_owned()) };
@@ -74,7 +74,7 @@ fn lose(domain: &mut Domain, fault: Fault, dice: &mut Dice) -> Result<Duration, 
         if let Some(alone) = (0..hosts).find(|host| is_false_whole(domain, *host)) {
             return Err(format!("{fault:?} of {lost}: {alone} covers itself alone\n{}", domain.picture()));
         }
-        // One that still serves though it is cut off answers none of the others.
+        // A representative that is cut off and still serves answers none of the others.
         let is_whole = others.iter().all(|host| is_answered(domain, *host));
         gap = gap.or(is_whole.then_some(since));
         if since >= away && !is_back {
@@ -92,7 +92,7 @@ fn lose(domain: &mut Domain, fault: Fault, dice: &mut Dice) -> Result<Duration, 
     Ok(gap.expect("the loop ended"))
 }
 
-/// All gaps in one domain, each with its fault.
+/// All times without a representative in one domain, each with its fault.
 fn run(hosts: usize, seed: u64) -> Result<Vec<(Fault, Duration)>, String> {
     let mut dice = Dice::new(seed);
     let mut domain = Domain::new(hosts, seed, |_| {});
@@ -104,7 +104,7 @@ fn run(hosts: usize, seed: u64) -> Result<Vec<(Fault, Duration)>, String> {
     for _ in 0..FAULTS {
         let fault = KINDS[usize::try_from(dice.below(3)).expect("small")];
         gaps.push((fault, lose(&mut domain, fault, &mut dice)?));
-        // The next one may come as soon as the lost one is back.
+        // The next fault may come as soon as this one is repaired.
         domain.run(dice.span(Duration::from_millis(500), Duration::from_secs(8)));
     }
     domain.assert_by_the_rules();

@@ -1,4 +1,4 @@
-//! The rows R1 to R6 of the reliability matrix, simulated, each with a control: the same story with the
+//! Rows R1 to R6 of the reliability matrix, simulated, each with a control: the same scenario with the
 //! mechanism switched off, which must fail. Figures are printed (`--nocapture`).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
@@ -27,7 +27,7 @@ fn calm(seed: u64, adjust: impl FnOnce(&mut Config)) -> Story {
     }
     let mut story = Story::new(domain);
     story
-        .tell(&[Step::StartAll, Step::Expect(secs(20), Expected::One), Step::Wait(secs(15)), Step::Note])
+        .run(&[Step::StartAll, Step::Expect(secs(20), Expected::One), Step::Wait(secs(15)), Step::Note])
         .unwrap_or_else(|why| panic!("{why}"));
     story
 }
@@ -37,12 +37,12 @@ fn percentile(times: &mut [Duration], percent: usize) -> Duration {
     times[(times.len() - 1) * percent / 100]
 }
 
-/// Kill the representative; how long until another serves and everybody hears it.
+/// Kill the representative. Returns how long until another serves, and until all obey it.
 fn kill_once(seed: u64, adjust: impl FnOnce(&mut Config)) -> Option<(Duration, Duration)> {
     let mut story = calm(seed, adjust);
-    // Not always at the same moment of a heartbeat.
+    // Not always at the same time within an interval of heartbeats.
     story.domain.run(millis(seed * 37 % 500));
-    story.tell(&[Step::Kill(Who::Representative)]).unwrap();
+    story.run(&[Step::Kill(Who::Representative)]).unwrap();
     let serving = story.domain.run_until(secs(30), |domain| !domain.serving().is_empty())?;
     let agreed = story.domain.run_until(secs(30), |domain| domain.agreed_by_all().is_some())?;
     story.domain.run(secs(20));
@@ -81,17 +81,17 @@ fn r1_control_with_heartbeats_as_rare_as_pings_it_takes_too_long() {
     assert_eq!(slow.count(), 5);
 }
 
-/// Half an hour of loss and delay with three starved sensors, the representative among them.
+/// Loss and delay for `span`, with three starved sensors, the representative among them.
 fn starved(seed: u64, span: Duration, adjust: impl FnOnce(&mut Config)) -> (usize, Story) {
     let mut story = calm(seed, adjust);
     let since = story.domain.world.now();
     let starved = [Who::Representative, Who::Standby(0), Who::Member(3)].map(|who| story.find(who).unwrap());
-    story.tell(&[Step::Delay(millis(20), millis(80)), Step::Lose(100)]).unwrap();
-    // The load comes within seconds; at last they have 5 % of a processor, in slices of some 75 ms.
+    story.run(&[Step::Delay(millis(20), millis(80)), Step::Lose(100)]).unwrap();
+    // The load rises within seconds; in the end they have 5 % of a processor, in slices of about 75 ms.
     for stop in [400, 800, 1425] {
         let starve = starved.map(|host| Step::Starve(Who::Host(host), millis(75), millis(stop)));
-        story.tell(&starve).unwrap();
-        story.tell(&[Step::Wait(secs(5))]).unwrap();
+        story.run(&starve).unwrap();
+        story.run(&[Step::Wait(secs(5))]).unwrap();
     }
     story.domain.run(span);
     (story.domain.promotions_since(since), story)
@@ -118,7 +118,8 @@ fn r2_control_without_local_health_it_fails_over() {
     assert!(changes > 0);
 }
 
-/// Pause the representative; promotions, and whether it would have served an old term at its return.
+/// Suspend the representative. Returns the promotions, whether it would have served an old term when it
+/// resumed, and how long until it yielded.
 fn pause(seed: u64, span: Duration, adjust: impl FnOnce(&mut Config)) -> (usize, bool, Option<Duration>) {
     pause_of(calm(seed, adjust), span)
 }
@@ -128,7 +129,7 @@ fn pause_of(mut story: Story, span: Duration) -> (usize, bool, Option<Duration>)
     let since = story.domain.world.now();
     story.domain.world.pause(old, span);
     story.domain.run(span - millis(1));
-    // What it would say if a question were read before anything else.
+    // Its answer if a query were its next input.
     let replaced = story.domain.serving().iter().any(|host| *host != old);
     let mut stale = replaced && story.domain.would_serve(old);
     let yields = story.domain.run_until(secs(10), |domain| {
@@ -161,12 +162,12 @@ fn r3_a_paused_representative_yields_and_never_serves_an_old_term() {
     println!("R3: 40 pauses of 1 to 30 s: {changed} changes, yields at most {slowest:?} after resuming");
 }
 
-/// Its connections were closed meanwhile, and others take their time: there is no one to ask when it goes on.
+/// Its connections were closed meanwhile, and new ones take time: there is no peer to ask when it resumes.
 #[test]
 fn r3_one_that_lost_its_links_meanwhile_serves_no_old_term() {
     for trial in 0..12 {
         let mut story = calm(trial, |_| {});
-        story.tell(&[Step::Delay(millis(60), millis(240)), Step::Wait(secs(5))]).unwrap();
+        story.run(&[Step::Delay(millis(60), millis(240)), Step::Wait(secs(5))]).unwrap();
         let span = millis(20_000 + trial * 2_500);
         let (_, stale, yields) = pause_of(story, span);
         assert!(!stale, "pause of {span:?}: served an old term");
@@ -180,7 +181,7 @@ fn r3_control_without_the_recheck_an_old_term_is_served() {
     assert_eq!(stale.count(), 5);
 }
 
-/// Flap something for some minutes; promotions in the worst minute.
+/// Alternate between `down` and `up` for some minutes. Returns the promotions in the worst minute.
 fn flapping(
     mut story: Story,
     minutes: u64,
@@ -237,15 +238,15 @@ fn r4_flapping_links_and_one_way_cuts_change_little() {
     }
 }
 
-/// All links of the representative are cut and mended, again and again, and what was sent meanwhile arrives then; these
-/// stand still for a part of a second, again and again.
+/// All links of the representative are cut and mended repeatedly, and messages sent meanwhile arrive then;
+/// the `starved` hosts are suspended repeatedly for a part of a second.
 fn flapping_while_held(seed: u64, starved: &[Who], adjust: impl FnOnce(&mut Config)) -> (usize, Story) {
     let mut story = calm(seed, adjust);
     story.domain.world.network.holds = true;
     let ruler = story.find(Who::Representative).unwrap();
     for who in starved {
         let still = millis(350 + seed * 97 % 350);
-        story.tell(&[Step::Starve(*who, millis(75), still), Step::Wait(secs(5))]).unwrap();
+        story.run(&[Step::Starve(*who, millis(75), still), Step::Wait(secs(5))]).unwrap();
     }
     let isolate = |story: &mut Story| {
         for other in (0..HOSTS).filter(|other| *other != ruler) {
@@ -272,7 +273,7 @@ fn r4_what_a_slow_representative_said_is_no_news() {
     let slow = [Who::Representative, Who::Standby(0), Who::Member(3)];
     for (seed, starved) in (0..36).zip([&slow[..1], &slow[1..2], &slow[..]].into_iter().cycle()) {
         let (all, story) = flapping_while_held(seed, starved, |_| {});
-        // Whoever is cut off for long serves itself, which changes nothing for the others.
+        // A host that is cut off for long serves itself, which changes nothing for the others.
         let ruler = story.domain.promotions()[0].host;
         let worst = worst_minute(&story, secs(15), Some(ruler));
         println!(
@@ -295,7 +296,7 @@ fn r4_a_bridge_between_two_halves_changes_nothing_more() {
     for seed in 0..3 {
         let mut story = calm(seed, |_| {});
         let ruler = story.find(Who::Representative).unwrap();
-        // Two halves that only the bridge reaches both of.
+        // Two halves; only the bridge reaches both.
         let bridge = (ruler + 1) % HOSTS;
         let half = |host: usize| (host + HOSTS - ruler) % HOSTS < HOSTS / 2;
         for one in 0..HOSTS {
@@ -315,7 +316,7 @@ fn r4_a_bridge_between_two_halves_changes_nothing_more() {
         assert!(changes <= 1, "{}", story.domain.picture());
         assert_eq!(story.domain.serving().len(), 2, "{}", story.domain.picture());
         mend(&mut story);
-        story.tell(&[Step::Expect(secs(10), Expected::One)]).unwrap_or_else(|why| panic!("{why}"));
+        story.run(&[Step::Expect(secs(10), Expected::One)]).unwrap_or_else(|why| panic!("{why}"));
         story.domain.assert_by_the_rules();
     }
 }
@@ -332,11 +333,11 @@ fn r4_one_direction_of_all_links_of_the_representative() {
             }
             let since = story.domain.world.now();
             story.domain.run(secs(120));
-            // The one whose links are half may serve itself once they are closed.
+            // The one with half-open links may serve itself once they are closed.
             let others = story.domain.promotions().iter().filter(|p| p.at >= since && p.host != ruler);
             assert_eq!(others.count(), 1, "inbound {inbound}: {}", story.domain.picture());
             mend(&mut story);
-            story.tell(&[Step::Expect(secs(10), Expected::One)]).unwrap_or_else(|why| panic!("{why}"));
+            story.run(&[Step::Expect(secs(10), Expected::One)]).unwrap_or_else(|why| panic!("{why}"));
             story.domain.assert_by_the_rules();
         }
     }
@@ -352,7 +353,7 @@ fn r4_control_without_confirmation_one_link_moves_the_domain() {
     assert!(worst > 0);
 }
 
-/// Two hosts whose link flaps: the worst minute.
+/// Two hosts whose link flaps. Returns the promotions in the worst minute.
 fn flapping_pair(cool_off: bool) -> usize {
     let domain = Domain::new(2, 5, |config| {
         config.mechanisms.cool_off = cool_off;
@@ -360,7 +361,7 @@ fn flapping_pair(cool_off: bool) -> usize {
         config.mechanisms.local_health = false;
     });
     let mut story = Story::new(domain);
-    story.tell(&[Step::StartAll, Step::Expect(secs(20), Expected::One), Step::Wait(secs(10))]).unwrap();
+    story.run(&[Step::StartAll, Step::Expect(secs(20), Expected::One), Step::Wait(secs(10))]).unwrap();
     flapping(story, 5, |story| story.domain.world.network.cut(0, 1), mend).0
 }
 
@@ -372,7 +373,8 @@ fn r4_control_without_cooling_off_two_hosts_swap_the_role_with_every_flap() {
     assert!(without > 1, "{without}");
 }
 
-/// Split ten to ten for `span`; how long both halves take to be served, and to be one again.
+/// Partition ten to ten for `span`. Returns how long until both halves are served, and until they are one
+/// again.
 fn split(
     seed: u64,
     span: Duration,
@@ -380,7 +382,7 @@ fn split(
 ) -> Result<(Duration, Duration), String> {
     let mut story = calm(seed, adjust);
     let groups = vec![(0..HOSTS).step_by(2).collect::<Vec<_>>(), (1..HOSTS).step_by(2).collect()];
-    story.tell(&[
+    story.run(&[
         Step::Partition(groups.clone()),
         Step::Expect(secs(25), Expected::OneEach(groups.clone(), Partial::Marked)),
         Step::Wait(span.saturating_sub(secs(25))),
@@ -418,7 +420,7 @@ fn r5_control_without_redialling_the_halves_stay_apart() {
     assert!(why.contains("expected within 10s: One"), "{why}");
 }
 
-/// Start in a random order, with names that resolve after a minute; how long after that to one view.
+/// Start in a random order, with names that resolve after a minute. Returns how long after that all agree.
 fn cold_start(seed: u64, adjust: impl FnOnce(&mut Config)) -> Option<Duration> {
     let mut domain = Domain::new(HOSTS, seed, adjust);
     domain.world.network.names_resolve = false;

@@ -1,4 +1,4 @@
-//! One node by itself: what it refuses, what it says before its disk answered, what hostile messages do.
+//! One node by itself: what it refuses, what it claims before its term is on disk, what hostile messages do.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -36,7 +36,7 @@ fn drain(node: &mut Node) -> Vec<Output> {
     std::iter::from_fn(|| node.poll_output()).collect()
 }
 
-/// Let time pass up to `until`, every timeout taken; what it put out, nothing persisted.
+/// Let time pass up to `until`, with every timeout. Returns the outputs; nothing is persisted.
 fn pass(node: &mut Node, until: u64) -> Vec<Output> {
     let mut outputs = Vec::new();
     while let Some(due) = node.poll_timeout().filter(|due| *due <= at(until)) {
@@ -63,7 +63,7 @@ fn beat(sequence: u64, reign: Option<Reign>) -> Heartbeat {
     }
 }
 
-/// What a sensor says of itself.
+/// A sensor as it introduces itself.
 fn about(number: u8) -> Member {
     Member {
         key: key(number),
@@ -108,12 +108,12 @@ fn a_representative_that_stood_still_does_not_serve() {
     pass(&mut node, 6000);
     assert!(node.may_serve(at(6400)));
     assert!(!node.may_serve(at(8000)), "nothing was handled for two seconds");
-    // It has no one to ask.
+    // It has no peer to ask.
     node.handle(Input::Timeout, at(8000));
     assert!(node.may_serve(at(8000)));
 }
 
-/// Two sensors lost their representative, and say so each time they are asked.
+/// Two peers lost their representative, and answer so to every question.
 #[test]
 fn a_representative_says_partial_until_its_members_obey() {
     let mut node = node(Persisted::default());
@@ -192,9 +192,9 @@ fn a_term_beyond_all_bounds_is_refused_and_not_remembered() {
     assert_eq!(written.term.round(), 1);
 }
 
-/// It was linked with its representative and told of no one: not even of that one by others.
+/// It was linked with its representative and never received the table of members.
 #[test]
-fn who_was_told_of_nobody_knows_the_representative_it_lost() {
+fn a_sensor_without_the_table_knows_the_representative_it_lost() {
     let mut node = node(Persisted::default());
     node.handle(Input::Connected(key(3), standing(3, true)), at(10));
     let said = Heartbeat { about: Some(Box::new(about(3))), ..beat(1, Some(reign(Term(0).next_for(3)))) };
@@ -211,7 +211,7 @@ fn who_was_told_of_nobody_knows_the_representative_it_lost() {
     );
 }
 
-/// Linked with the representative, 3, and with 4; told of no one.
+/// Linked with the representative, 3, and with 4; without the table of members.
 fn linked_with_two(term: Term) -> Node {
     let mut node = node(Persisted::default());
     for (number, reign) in [(3, Some(reign(term))), (4, None)] {
@@ -222,9 +222,9 @@ fn linked_with_two(term: Term) -> Node {
     node
 }
 
-/// The representative died before it told who belongs to the domain, and its link ended with it.
+/// The representative died before it sent the table of members, and its link closed with it.
 #[test]
-fn a_representative_that_died_before_it_told_of_anybody_is_not_forgotten() {
+fn a_representative_that_died_before_it_sent_the_table_is_not_forgotten() {
     let mut node = linked_with_two(Term(0).next_for(3));
     node.handle(Input::Disconnected(key(3)), at(100));
     let written = persisted(&pass(&mut node, 20_000)).expect("it stands");
@@ -232,7 +232,7 @@ fn a_representative_that_died_before_it_told_of_anybody_is_not_forgotten() {
     let state = |node: &Node, number| node.table().get(&key(number)).map(|row| row.member.state);
     assert_eq!((state(&node, 3), state(&node, 4)), (Some(State::Suspect), Some(State::Suspect)));
 
-    // Who comes and goes between two rounds of a reign is known too, and whether it said that it goes.
+    // A peer that comes and goes between two rounds of a representative is known too, and whether it left.
     for (number, leave) in [(5, false), (6, true)] {
         node.handle(Input::Connected(key(number), standing(number, true)), at(20_001));
         let said = Heartbeat { about: Some(Box::new(about(number))), ..beat(1, None) };
@@ -245,27 +245,27 @@ fn a_representative_that_died_before_it_told_of_anybody_is_not_forgotten() {
     assert_eq!((state(&node, 5), state(&node, 6)), (Some(State::Suspect), Some(State::Left)));
 }
 
-/// Who went and was told of since is as it was told.
+/// A member whose link closed, and that the representative reported since, is as reported.
 #[test]
-fn who_was_met_and_is_told_of_since_is_not_met_twice() {
+fn a_recently_linked_member_that_was_reported_since_is_not_added_again() {
     let term = Term(0).next_for(3);
     let mut node = linked_with_two(term);
     node.handle(Input::Disconnected(key(4)), at(100));
-    let told = |version, members| {
+    let reported = |version, members| {
         Message::Members(Members { term, since: None, version, members, silent: Vec::new() })
     };
-    node.handle(Input::Received(key(3), told(1, vec![(1, about(3)), (1, about(4))])), at(110));
-    // The representative has forgotten it.
-    node.handle(Input::Received(key(3), told(2, vec![(1, about(3))])), at(120));
+    node.handle(Input::Received(key(3), reported(1, vec![(1, about(3)), (1, about(4))])), at(110));
+    // The representative has dropped it.
+    node.handle(Input::Received(key(3), reported(2, vec![(1, about(3))])), at(120));
     node.handle(Input::Disconnected(key(3)), at(200));
     let written = persisted(&pass(&mut node, 20_000)).expect("it stands");
     node.handle(Input::Persisted(written), at(20_000));
     assert!(node.table().get(&key(3)).is_some() && node.table().get(&key(4)).is_none());
 }
 
-/// The representative said that it goes, and its link is gone before the next one stands.
+/// The representative left, and its link was closed before the next one stood.
 #[test]
-fn whoever_represents_next_tells_that_the_former_one_left() {
+fn the_next_representative_reports_that_the_previous_one_left() {
     let mut node = node(Persisted::default());
     node.handle(Input::Connected(key(3), standing(3, true)), at(10));
     let term = Term(0).next_for(3);
@@ -283,9 +283,9 @@ fn whoever_represents_next_tells_that_the_former_one_left() {
     assert_eq!((state(3), state(4)), (Some(State::Left), Some(State::Suspect)));
 }
 
-/// Both say that they know of no representative and confirm; one of them has found another before the term is on disk.
+/// Both peers have no representative and confirm; one of them finds another before the term is on disk.
 #[test]
-fn who_has_found_another_is_no_longer_counted_on() {
+fn a_peer_that_has_found_another_is_no_longer_an_expected_ack() {
     let mut node = node(Persisted::default());
     for number in [2, 3] {
         node.handle(Input::Connected(key(number), standing(number, false)), at(10));
@@ -311,7 +311,7 @@ fn who_has_found_another_is_no_longer_counted_on() {
             break (millis + 1, written);
         }
     };
-    // It and two more: as many as this node would have, were it one of them.
+    // It covers three: as many as this node would if that peer obeyed it.
     let found = View { claim: Some(Claim { term: written.term, holder: key(4) }), covered: 3, ..view(false) };
     let said = Heartbeat { view: found, ..beat(sequence, None) };
     node.handle(Input::Received(key(3), Message::Heartbeat(said)), at(millis));
@@ -324,7 +324,7 @@ fn who_has_found_another_is_no_longer_counted_on() {
 }
 
 #[test]
-fn without_a_link_nothing_is_heard() {
+fn a_message_without_a_link_is_refused() {
     let mut node = node(Persisted::default());
     node.handle(
         Input::Received(key(3), Message::Heartbeat(beat(1, Some(reign(Term(0).next_for(3)))))),
@@ -420,7 +420,7 @@ fn some_message(dice: &mut Dice) -> Message {
     }
 }
 
-/// Whatever certified but broken peers send: no panic, tables within bounds, claims that only grow.
+/// Messages of certified but broken peers cause no panic; tables stay bounded and claims only grow.
 #[test]
 fn hostile_messages_break_nothing() {
     for seed in 0..300 {

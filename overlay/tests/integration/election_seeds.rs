@@ -1,7 +1,7 @@
-//! R7: elections under random faults, seed by seed; a failing seed is named, and tells the same story again.
+//! R7: elections under random faults, seed by seed; a failing seed is printed, and reproduces the same run.
 //!
 //! `VISPERF_SEEDS=10000` for the nightly run. The invariants are those of `overlay::simulator::Domain`, and
-//! at the end everybody must agree again.
+//! at the end all hosts must agree again.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
@@ -12,7 +12,8 @@ use std::time::Duration;
 
 const SEEDS: u64 = 200;
 
-/// After the last fault: stretched timers (8 times 1.5 s, fading in 30 s), then a promotion, then redials.
+/// Longest time after the last fault: stretched timers (a factor of up to 8, fading in 30 s), a promotion,
+/// redials.
 const CONVERGENCE_MAX: Duration = Duration::from_secs(60);
 
 fn seeds() -> u64 {
@@ -45,7 +46,7 @@ fn domain(seed: u64, dice: &mut Dice, adjust: impl FnOnce(&mut Config)) -> Domai
 fn fault(domain: &mut Domain, dice: &mut Dice) {
     let hosts = domain.world.len();
     let (one, other) = (pick(dice, hosts), pick(dice, hosts));
-    // Every other fault meets the one that serves.
+    // Every other fault hits the representative.
     let target = domain.serving().first().copied().filter(|_| dice.happens(500)).unwrap_or(one);
     let world = &mut domain.world;
     match dice.below(16) {
@@ -72,7 +73,7 @@ fn fault(domain: &mut Domain, dice: &mut Dice) {
     }
 }
 
-/// Two minutes of faults, then calm; how long until all agree, or what went wrong.
+/// Two minutes of faults, then none. Returns how long it takes until all agree, or what went wrong.
 fn story(seed: u64, adjust: impl FnOnce(&mut Config)) -> Result<Duration, String> {
     let mut dice = Dice::new(seed ^ 0x5EED);
     let mut domain = domain(seed, &mut dice, adjust);
@@ -139,7 +140,7 @@ fn r7_control_without_fencing_an_old_claim_is_obeyed() {
     assert!(found.filter(|why| why.contains("obeys")).count() > 0);
 }
 
-/// What a single fault may cost.
+/// A single fault.
 #[derive(Debug)]
 enum Single {
     Kill,
@@ -149,7 +150,7 @@ enum Single {
     CutOneWay,
 }
 
-/// One fault in a calm domain, and its end.
+/// One fault in a stable domain, until it is repaired.
 fn one_fault(seed: u64) -> Result<(), String> {
     let mut dice = Dice::new(seed ^ 0xFA17);
     let mut domain = domain(seed, &mut dice, |_| {});
@@ -186,7 +187,7 @@ fn one_fault(seed: u64) -> Result<(), String> {
         .run_until(secs(15), |domain| domain.agreed_by_all().is_some())
         .ok_or_else(|| format!("{fault:?} of {target}: no agreement\n{}", domain.picture()))?;
     domain.run(secs(60));
-    // A host that was cut off may have served itself for that time; for the others one change is the most.
+    // A host that was cut off may have served itself meanwhile; the others may change once.
     let of = |host: usize| domain.promotions().iter().filter(|p| p.at >= since && p.host == host).count();
     let others: usize = (0..hosts).filter(|host| *host != target).map(of).sum();
     if others > 1 || of(target) > 1 || others + of(target) > 2 {
@@ -212,8 +213,8 @@ fn r7_one_fault_costs_at_most_one_change() {
 }
 
 #[test]
-fn a_seed_tells_the_same_story_twice() {
-    let tell = || {
+fn a_seed_gives_the_same_run_twice() {
+    let run = || {
         let mut dice = Dice::new(9);
         let mut domain = domain(9, &mut dice, |_| {});
         domain.start_all();
@@ -223,5 +224,5 @@ fn a_seed_tells_the_same_story_twice() {
         }
         (domain.promotions().to_vec(), domain.picture())
     };
-    assert_eq!(tell(), tell());
+    assert_eq!(run(), run());
 }

@@ -1,8 +1,8 @@
 //! From a lost leader to a promotion: suspicion, questions, the term on disk.
 //!
-//! Pure. In order: silence beyond the patience, or the leader's own message that it goes, starts a suspicion; a
-//! sensor whose turn is near asks the peers it hears; one whose turn it is and that has half of them on its side
-//! takes the next term and represents the domain once that is on disk.
+//! Pure. In order: silence beyond the patience, or the leader's own message that it goes, starts a suspicion;
+//! a sensor whose turn is near asks the peers it hears; one whose turn it is and that has half of them on its
+//! side takes the next term and represents the domain once that is on disk.
 //! Not here: whose turn it is (`succession`).
 
 use super::Node;
@@ -29,8 +29,8 @@ impl Node {
             if self.candidacy.end() {
                 self.counters.count(Counter::Refutation);
             }
-            // A sensor that lags waits longer before it stands, but others may follow another leader by now: they
-            // report that if they are asked.
+            // A sensor that lags waits longer before it stands, but others may follow another leader by now:
+            // they report that if they are asked.
             if self.leader.as_ref().is_some_and(|leader| leader.silence(now) >= self.config.suspicion) {
                 self.ask(now);
             }

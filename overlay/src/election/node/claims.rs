@@ -1,7 +1,7 @@
 //! Messages about claims: of a leader that reigns, resigns or leaves, and of those who know where it is.
 //!
-//! Pure. Rules: the highest claim is obeyed (fencing); of two representatives that meet, the one that covers fewer
-//! sensors yields (see "Healing" at the head of `election`).
+//! Pure. Rules: the highest claim is obeyed (fencing); of two representatives that meet, the one that covers
+//! fewer sensors yields (see "Healing" at the head of `election`).
 //! Not here: when this sensor stands (`candidate`), what a representative does (`representative`).
 
 use super::Node;

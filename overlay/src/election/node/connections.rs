@@ -1,9 +1,10 @@
 //! Which links to have: the peers to dial, the links to close, when to dial the seeds.
 //!
-//! Pure. A member needs the leader and its standbys; these need every member; a sensor that lost its leader needs
-//! the first few candidates that can be reached, which are the same for all that can reach the same. A link is
-//! closed when neither side needs it.
-//! Not here: intervals between dials (`dialer`), proof of addresses, name resolution, connection limits (the shell).
+//! Pure. A member needs the leader and its standbys; these need every member; a sensor that lost its leader
+//! needs the first few candidates that can be reached, which are the same for all that can reach the same. A
+//! link is closed when neither side needs it.
+//! Not here: intervals between dials (`dialer`), proof of addresses, name resolution, connection limits (the
+//! shell).
 
 use super::Node;
 use crate::election::Output;

@@ -1,8 +1,8 @@
 //! Heartbeats: what this sensor reports on each link, and what it learns from those of its peers.
 //!
-//! Pure. A heartbeat older than the last one on its link is ignored; one that was long in transit only shows that
-//! its sender was there then. A claim is not sent to a peer that hears a representative of a larger part of the
-//! domain, nor before that peer's first heartbeat, nor during a recheck.
+//! Pure. A heartbeat older than the last one on its link is ignored; one that was long in transit only shows
+//! that its sender was there then. A claim is not sent to a peer that hears a representative of a larger part
+//! of the domain, nor before that peer's first heartbeat, nor during a recheck.
 //! Not here: what a claim does (`claims`).
 
 use super::Node;

@@ -1,7 +1,7 @@
 //! What a representative does: its rounds, the recheck after a gap, a raised term, the end of its reign.
 //!
-//! Pure. In each round it counts who obeys, chooses its standbys, raises its term above one that is in the way,
-//! sends changes of the table, and resigns to a member that the operator prefers.
+//! Pure. In each round it counts who obeys, chooses its standbys, raises its term above one that is in the
+//! way, sends changes of the table, and resigns to a member that the operator prefers.
 //! Not here: heartbeats (`heartbeats`), what the reporting layer collects.
 
 use super::Node;
@@ -48,8 +48,8 @@ impl Node {
         }
     }
 
-    /// Note an input. A representative whose process did not run for its lease asks its links whether it still is
-    /// one.
+    /// Note an input. A representative whose process did not run for its lease asks its links whether it
+    /// still is one.
     pub(super) fn note_input(&mut self, now: Moment) {
         let gap = self.timers.note_input(now);
         let Some(leadership) = self.stage.leadership_mut() else { return };
