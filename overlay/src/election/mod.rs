@@ -10,7 +10,7 @@
 //! that carries the sender's claim to represent the domain. A pair that has no row changes no state and has
 //! no output. In these rows the domain has three sensors, this one is its first standby, the third has lost
 //! the leader when this one has, and a sensor that is not connected is known by its address.
-//! `overlay/tests/election_transitions.rs` drives a node through every pair.
+//! `overlay/tests/integration/election_transitions.rs` drives a node through every pair.
 //!
 //! | State | Input | Next state | Outputs |
 //! |---|---|---|---|

@@ -8,6 +8,7 @@ mod election_node;
 mod election_scale;
 mod election_seeds;
 mod election_stories;
+mod election_transitions;
 mod joining;
 mod net;
 mod papers;

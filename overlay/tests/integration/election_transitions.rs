@@ -12,7 +12,7 @@ use wire::membership::{Answer, Claim, Heartbeat, Held, Load, Member, Members, Me
 use wire::membership::{Question, Reign, State, Term, View};
 use wire::time::Moment;
 
-const TABLE: &str = include_str!("../src/election/mod.rs");
+const TABLE: &str = include_str!("../../src/election/mod.rs");
 
 /// This sensor, the leader, a member, and a sensor that is not connected.
 const US: PeerKey = PeerKey([1; 32]);
