@@ -81,8 +81,8 @@ pub struct Sensor {
     channels: Hub,
     flowing: (Pump, Rolls, [handover::Taking; Lane::ALL.len()]),
     /// `None` if the configuration names no folder of modules.
-    modules: Option<(module::desk::Desk, module::desk::Handle)>,
-    control: control::desk::Handle,
+    modules: Option<(module::worker::Worker, module::worker::Handle)>,
+    control: control::worker::Handle,
     office: Office,
     representative: office::Handle,
     /// `None` once it was taken by a caller that has a transport to the representative.
@@ -104,7 +104,7 @@ pub struct Status {
     serving: watch::Handle,
     channels: Hub,
     recorder: Option<desk::Handle>,
-    modules: Option<module::desk::Handle>,
+    modules: Option<module::worker::Handle>,
     /// `None` while the sensor is being built.
     report: Option<(link::Board, office::Handle)>,
     beside: Arc<Beside>,
@@ -139,7 +139,7 @@ impl Sensor {
         channels.set_rolls(rolls.clone());
         let pump = Pump::new(&channels, tail.reader(), Arc::clone(&joiner));
         let control =
-            control::desk::Handle::new(config.control.clone(), state, config.host.clone(), Path::new(PROC));
+            control::worker::Handle::new(config.control.clone(), state, config.host.clone(), Path::new(PROC));
         let (office, representative) = Office::new(state.join("domain"), domain::Config::default());
         let beside = Arc::new(Beside::new());
         let status = Status {
@@ -226,13 +226,13 @@ impl Sensor {
 
     /// Returns its modules, if the configuration names a folder of them.
     #[must_use]
-    pub fn modules(&self) -> Option<module::desk::Handle> {
+    pub fn modules(&self) -> Option<module::worker::Handle> {
         self.modules.as_ref().map(|(_, handle)| handle.clone())
     }
 
     /// Returns the executor of signed commands, for the caller that sets how they are verified.
     #[must_use]
-    pub fn control(&self) -> control::desk::Handle {
+    pub fn control(&self) -> control::worker::Handle {
         self.control.clone()
     }
 

@@ -3,7 +3,7 @@
 //! Shell. A pidfd (pidfd_open(2), Linux 5.3) refers to one process for ever: a signal sent through it reaches
 //! that process or none. There is no such call for niceness; it is set by pid while the pidfd shows that the
 //! process still exists.
-//! Not here: which process may be controlled (`verdict`).
+//! Not here: which process may be controlled (`decision`).
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -16,20 +16,20 @@ use wire::control::{Nice, Signal};
 
 /// A process with an open pidfd.
 #[derive(Debug)]
-pub struct Held {
+pub struct ProcessHandle {
     pid: Pid,
     descriptor: OwnedFd,
 }
 
-impl Held {
+impl ProcessHandle {
     /// Opens the process that has this pid now; `None` if there is none.
     ///
     /// # Errors
     /// The error of the system.
-    pub fn open(pid: u32) -> io::Result<Option<Held>> {
+    pub fn open(pid: u32) -> io::Result<Option<ProcessHandle>> {
         let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(None) };
         match process::pidfd_open(pid, PidfdFlags::empty()) {
-            Ok(descriptor) => Ok(Some(Held { pid, descriptor })),
+            Ok(descriptor) => Ok(Some(ProcessHandle { pid, descriptor })),
             Err(Errno::SRCH) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -119,10 +119,10 @@ mod tests {
 
     #[test]
     fn nobody_is_held_where_nobody_is() {
-        assert!(Held::open(0).expect("no error").is_none());
-        assert!(Held::open(u32::MAX).expect("no error").is_none());
-        assert!(Held::open(1 << 30).expect("no error").is_none());
-        let own = Held::open(std::process::id()).expect("no error").expect("this process");
+        assert!(ProcessHandle::open(0).expect("no error").is_none());
+        assert!(ProcessHandle::open(u32::MAX).expect("no error").is_none());
+        assert!(ProcessHandle::open(1 << 30).expect("no error").is_none());
+        let own = ProcessHandle::open(std::process::id()).expect("no error").expect("this process");
         assert!(!own.has_ended(Duration::ZERO));
     }
 }

@@ -13,12 +13,12 @@ pub trait Authority: Send + Sync {
     ///
     /// # Errors
     /// If it is not valid: the reason, and what it claims.
-    fn believe(&self, text: &str) -> Result<Believed, Disbelieved>;
+    fn verify(&self, text: &str) -> Result<VerifiedCommand, RejectedCommand>;
 }
 
 /// A command that an operator signed for this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Believed {
+pub struct VerifiedCommand {
     pub order: Order,
     /// Key of the operator.
     pub operator: PeerKey,
@@ -28,7 +28,7 @@ pub struct Believed {
 
 /// A command that was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Disbelieved {
+pub struct RejectedCommand {
     /// Reason, as a sentence that states what to do.
     pub why: String,
     /// The command that it claims to be, if it can be parsed at all; nothing of it is proved.

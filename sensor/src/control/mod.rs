@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! text of a command ─ authority: signed by an operator, for this host, for the first time?
-//!                   ─ desk ─ verdict (pure): the requested process, and permitted? ─ act: pidfd
+//!                   ─ worker ─ decision (pure): the requested process, and permitted? ─ act: pidfd
 //!                        └── trail: a line before the execution ─▶ tail ─▶ events
 //! ```
 //!
@@ -14,9 +14,9 @@
 pub mod act;
 pub mod authority;
 pub mod config;
-pub mod desk;
-mod pace;
+pub mod decision;
+mod rate_limiter;
 pub mod refusal;
 pub mod target;
 pub mod trail;
-pub mod verdict;
+pub mod worker;

@@ -2,9 +2,9 @@
 //!
 //! Shell. Rule: a process whose files cannot be read or parsed is no target: a command is executed only on a
 //! process that is known.
-//! Not here: what follows from it (`verdict`).
+//! Not here: what follows from it (`decision`).
 
-use super::verdict::{Own, Target};
+use super::decision::{OwnProcess, Target};
 use crate::process::stat;
 use std::io;
 use std::path::Path;
@@ -21,16 +21,16 @@ pub fn read(proc: &Path, pid: u32) -> io::Result<Option<Target>> {
     let Some(text) = file(proc, pid, "stat")? else { return Ok(None) };
     let Some(status) = file(proc, pid, "status")? else { return Ok(None) };
     let unknown = || io::Error::new(io::ErrorKind::InvalidData, "its files in /proc are not as expected");
-    let told = stat::stat(&text).ok_or_else(unknown)?;
+    let stat = stat::stat(&text).ok_or_else(unknown)?;
     let uids = stat::uids(&status).ok_or_else(unknown)?;
     let is_of_kernel = stat::is_of_kernel(&text).ok_or_else(unknown)?;
     Ok(Some(Target {
-        key: ProcessKey { pid, start_ns: told.start_ns },
-        name: told.name.to_string(),
-        state: told.state,
+        key: ProcessKey { pid, start_ns: stat.start_ns },
+        name: stat.name.to_string(),
+        state: stat.state,
         uids,
         is_of_kernel,
-        ancestors: ancestors(proc, told.parent)?,
+        ancestors: ancestors(proc, stat.parent)?,
     }))
 }
 
@@ -38,11 +38,11 @@ pub fn read(proc: &Path, pid: u32) -> io::Result<Option<Target>> {
 ///
 /// # Errors
 /// If they cannot be read.
-pub fn own(proc: &Path) -> io::Result<Own> {
+pub fn own(proc: &Path) -> io::Result<OwnProcess> {
     let pid = std::process::id();
-    let parent = file(proc, pid, "stat")?.and_then(|text| stat::stat(&text)).map(|told| told.parent);
+    let parent = file(proc, pid, "stat")?.and_then(|text| stat::stat(&text)).map(|stat| stat.parent);
     let parent = parent.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-    Ok(Own { pid, ancestors: ancestors(proc, parent)? })
+    Ok(OwnProcess { pid, ancestors: ancestors(proc, parent)? })
 }
 
 /// Returns `parent` and its ancestors. A process that ended meanwhile ends the walk: its children have
@@ -54,7 +54,7 @@ fn ancestors(proc: &Path, parent: u32) -> io::Result<Vec<u32>> {
             return Err(io::Error::other("its parents are a chain without end"));
         }
         found.push(next);
-        let above = file(proc, next, "stat")?.and_then(|text| stat::stat(&text)).map(|told| told.parent);
+        let above = file(proc, next, "stat")?.and_then(|text| stat::stat(&text)).map(|stat| stat.parent);
         next = above.unwrap_or(0);
     }
     Ok(found)

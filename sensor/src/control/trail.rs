@@ -12,7 +12,7 @@
 //! unverified senders cannot break a line or pass for another field.
 //! Not here: how a line becomes an event (`log-filters/filters/visperf-control.toml`).
 
-use super::pace::Pace;
+use super::rate_limiter::RateLimiter;
 use crate::tail::{Spec, Start};
 use daemon::{state_file, state_folder};
 use jiff::Timestamp;
@@ -63,7 +63,7 @@ impl Outcome {
 
 /// Record of a command.
 #[derive(Clone, Copy, Debug)]
-pub struct Told<'a> {
+pub struct TrailEntry<'a> {
     pub outcome: Outcome,
     /// The command, or what it claimed to be.
     pub order: Option<&'a Order>,
@@ -77,7 +77,7 @@ pub struct Told<'a> {
     pub reason: &'a str,
 }
 
-impl Told<'_> {
+impl TrailEntry<'_> {
     /// Returns whether the command of an operator was verified.
     fn is_proved(&self) -> bool {
         self.from.is_some()
@@ -87,14 +87,14 @@ impl Told<'_> {
 /// A line, without its line end.
 struct Line<'a> {
     at: Time,
-    told: &'a Told<'a>,
+    entry: &'a TrailEntry<'a>,
     to: &'a HostName,
     left_out: u64,
 }
 
 impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Told { outcome, order, operator, from, process, reason } = self.told;
+        let TrailEntry { outcome, order, operator, from, process, reason } = self.entry;
         let micros = self.at.micros();
         let at = Timestamp::from_microsecond(micros).unwrap_or(Timestamp::UNIX_EPOCH);
         write!(f, "{at:.6} {}", outcome.as_str())?;
@@ -133,17 +133,17 @@ fn plain(text: &str) -> String {
 
 /// Rate limiter of lines about unverified senders.
 #[derive(Debug)]
-struct Strangers {
-    pace: Pace,
+struct UnverifiedLimiter {
+    limiter: RateLimiter,
     left_out: u64,
 }
 
-impl Strangers {
+impl UnverifiedLimiter {
     /// Returns whether one more is recorded.
     fn take(&mut self, at: Moment) -> bool {
-        let is_told = self.pace.take(at).is_ok();
-        self.left_out += u64::from(!is_told);
-        is_told
+        let is_recorded = self.limiter.take(at).is_ok();
+        self.left_out += u64::from(!is_recorded);
+        is_recorded
     }
 }
 
@@ -153,7 +153,7 @@ pub struct Trail {
     folder: PathBuf,
     host: HostName,
     open: Option<(File, u64)>,
-    strangers: Strangers,
+    unverified: UnverifiedLimiter,
 }
 
 impl Trail {
@@ -161,23 +161,24 @@ impl Trail {
     /// line.
     #[must_use]
     pub fn new(state: &Path, host: HostName) -> Trail {
-        let strangers = Strangers { pace: Pace::new(STRANGERS_BURST, STRANGERS_INTERVAL), left_out: 0 };
-        Trail { folder: folder(state), host, open: None, strangers }
+        let unverified =
+            UnverifiedLimiter { limiter: RateLimiter::new(STRANGERS_BURST, STRANGERS_INTERVAL), left_out: 0 };
+        Trail { folder: folder(state), host, open: None, unverified }
     }
 
     /// Records a command, with the time of day and the time for the rate limiter; on disk when this returns.
     ///
     /// # Errors
     /// If the disk refuses; then it is not recorded.
-    pub fn tell(&mut self, told: &Told<'_>, now: Time, at: Moment) -> io::Result<()> {
-        if !told.is_proved() && !self.strangers.take(at) {
+    pub fn record(&mut self, entry: &TrailEntry<'_>, now: Time, at: Moment) -> io::Result<()> {
+        if !entry.is_proved() && !self.unverified.take(at) {
             return Ok(());
         }
-        let left_out = self.strangers.left_out;
-        let line = format!("{}\n", Line { at: now, told, to: &self.host, left_out });
+        let left_out = self.unverified.left_out;
+        let line = format!("{}\n", Line { at: now, entry, to: &self.host, left_out });
         let written = self.write(line.as_bytes());
         match &written {
-            Ok(()) => self.strangers.left_out = 0,
+            Ok(()) => self.unverified.left_out = 0,
             // A half-written line would be read as the start of the next.
             Err(_) => self.open = None,
         }
@@ -267,7 +268,7 @@ mod tests {
     fn a_line_is_whole_whatever_others_claim() {
         let order = order();
         let from = HostName::try_from("ws1").expect("a name");
-        let told = Told {
+        let entry = TrailEntry {
             outcome: Outcome::Obeyed,
             order: Some(&order),
             operator: Some(PeerKey([2; 32])),
@@ -276,7 +277,7 @@ mod tests {
             reason: "",
         };
         let line =
-            Line { at: Time::from_micros(1_795_240_800_000_001), told: &told, to: &host(), left_out: 3 };
+            Line { at: Time::from_micros(1_795_240_800_000_001), entry: &entry, to: &host(), left_out: 3 };
         let expected = format!(
             "2026-11-21T06:00:00.000001Z obeyed order={} act=TERM pid=4711 start_ns=5 process=\"a?b?c?\" user=1000 \
              operator={} from=ws1 to=wn01 left_out=3 reason=",
@@ -284,7 +285,7 @@ mod tests {
             PeerKey([2; 32])
         );
         assert_eq!(line.to_string(), expected);
-        let nothing = Told {
+        let nothing = TrailEntry {
             outcome: Outcome::Refused,
             order: None,
             operator: None,
@@ -292,7 +293,7 @@ mod tests {
             process: None,
             reason: "a\nb\u{2028}\u{2066}",
         };
-        let line = Line { at: Time::default(), told: &nothing, to: &host(), left_out: 0 };
+        let line = Line { at: Time::default(), entry: &nothing, to: &host(), left_out: 0 };
         let expected = "1970-01-01T00:00:00.000000Z refused order=- act=- pid=- start_ns=- process=\"\" user=- operator=- \
                         from=- to=wn01 left_out=0 reason=a?b??";
         assert_eq!(line.to_string(), expected);
@@ -303,7 +304,7 @@ mod tests {
         let state = tempfile::tempdir().expect("a folder");
         let mut trail = Trail::new(state.path(), host());
         let from = host();
-        let refused = Told {
+        let refused = TrailEntry {
             outcome: Outcome::Refused,
             order: None,
             operator: None,
@@ -313,20 +314,22 @@ mod tests {
         };
         let at = |secs| Moment(Duration::from_secs(secs));
         for _ in 0..1000 {
-            trail.tell(&refused, Time::default(), at(0)).expect("written");
+            trail.record(&refused, Time::default(), at(0)).expect("written");
         }
         assert_eq!(lines(state.path()).len(), STRANGERS_BURST as usize);
         for _ in 0..100 {
-            trail.tell(&Told { from: Some(&from), ..refused }, Time::default(), at(0)).expect("written");
+            trail
+                .record(&TrailEntry { from: Some(&from), ..refused }, Time::default(), at(0))
+                .expect("written");
         }
-        let told = lines(state.path());
-        assert_eq!(told.len(), STRANGERS_BURST as usize + 100);
+        let recorded = lines(state.path());
+        assert_eq!(recorded.len(), STRANGERS_BURST as usize + 100);
         assert!(
-            told[STRANGERS_BURST as usize].contains("left_out=950 "),
+            recorded[STRANGERS_BURST as usize].contains("left_out=950 "),
             "{}",
-            told[STRANGERS_BURST as usize]
+            recorded[STRANGERS_BURST as usize]
         );
-        trail.tell(&refused, Time::default(), at(5)).expect("written");
+        trail.record(&refused, Time::default(), at(5)).expect("written");
         assert!(lines(state.path()).last().is_some_and(|line| line.contains("left_out=0 ")));
     }
 
@@ -336,7 +339,7 @@ mod tests {
         fs::create_dir_all(folder(state.path())).expect("made");
         let path = folder(state.path()).join("trail.log");
         let from = host();
-        let told = Told {
+        let entry = TrailEntry {
             outcome: Outcome::Refused,
             order: None,
             operator: None,
@@ -346,7 +349,7 @@ mod tests {
         };
         let tell = || {
             let mut trail = Trail::new(state.path(), host());
-            trail.tell(&told, Time::default(), Moment::default()).expect("written");
+            trail.record(&entry, Time::default(), Moment::default()).expect("written");
         };
         fs::write(&path, "half a li").expect("written");
         tell();
@@ -362,7 +365,7 @@ mod tests {
         let state = tempfile::tempdir().expect("a folder");
         let odd = state.path().join("a[1]");
         let mut trail = Trail::new(&odd, host());
-        let told = Told {
+        let entry = TrailEntry {
             outcome: Outcome::Refused,
             order: None,
             operator: None,
@@ -370,7 +373,7 @@ mod tests {
             process: None,
             reason: "",
         };
-        trail.tell(&told, Time::default(), Moment::default()).expect("written");
+        trail.record(&entry, Time::default(), Moment::default()).expect("written");
         let glob = globset::Glob::new(&spec(&odd).glob).expect("a glob").compile_matcher();
         assert!(glob.is_match(odd.join("control/trail.log")));
         assert!(!glob.is_match(odd.join("control/trail.log.1")), "a rotated one is followed by what it is");

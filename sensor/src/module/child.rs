@@ -176,7 +176,7 @@ impl Child {
     /// How the process ended, after its output was closed. Waits for the end for a limited time.
     async fn ended(&mut self) -> Error {
         let how = match tokio::time::timeout(ENDING, self.handle.readable()).await {
-            Ok(_) => self.kill().await.map_or_else(|error| error.to_string(), told),
+            Ok(_) => self.kill().await.map_or_else(|error| error.to_string(), exit_text),
             Err(_) => "it closed its output".to_owned(),
         };
         Error::Ended(how)
@@ -258,7 +258,7 @@ async fn read_line(from: &mut BufReader<ChildStdout>) -> Result<Option<Vec<u8>>,
     }
 }
 
-fn told(status: ExitStatus) -> String {
+fn exit_text(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit status {code}"),

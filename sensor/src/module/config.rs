@@ -1,7 +1,7 @@
 //! Configuration of modules: `[sensor.modules]`.
 //!
 //! Pure. Rule: without a folder there are no modules, and nothing is ever started.
-//! Not here: the files in the folder (`spec`), reading the folder (`desk`).
+//! Not here: the files in the folder (`spec`), reading the folder (`worker`).
 
 use crate::recorder::config::Mistake;
 use serde::Deserialize;

@@ -133,19 +133,19 @@ impl Feed {
     pub async fn ready(&mut self) {
         while self.entries.is_empty() {
             let Feed { flow, hub, subscribed, journal, sweeps, .. } = self;
-            let came = tokio::select! {
-                came = taken(hub, *subscribed, flow.processes.as_ref()) => came,
-                came = journal.read(flow) => Came::Entries(came),
-                came = swept(sweeps, &flow.metrics) => Came::Entries(came),
+            let delivery = tokio::select! {
+                delivery = taken(hub, *subscribed, flow.processes.as_ref()) => delivery,
+                delivery = journal.read(flow) => Delivery::Entries(delivery),
+                delivery = swept(sweeps, &flow.metrics) => Delivery::Entries(delivery),
             };
-            self.take(came);
+            self.take(delivery);
         }
     }
 
-    fn take(&mut self, came: Came) {
-        match came {
-            Came::Entries(entries) => self.entries.extend(entries.iter().map(written)),
-            Came::Answer(answer) => {
+    fn take(&mut self, delivery: Delivery) {
+        match delivery {
+            Delivery::Entries(entries) => self.entries.extend(entries.iter().map(written)),
+            Delivery::Answer(answer) => {
                 let of_subscription = |entry| api::entries::Entry::of(entry, self.booted);
                 let entries = answer.entries.into_iter().map(of_subscription);
                 self.entries.extend(entries.map(|entry| written(&entry)));
@@ -155,11 +155,11 @@ impl Feed {
                     self.end_subscription();
                 }
             }
-            Came::Again(Ok(id)) => {
+            Delivery::Again(Ok(id)) => {
                 self.subscribed = Some(id);
                 self.miss_samples();
             }
-            Came::Again(Err(error)) => {
+            Delivery::Again(Err(error)) => {
                 self.trouble = Some(error.to_string());
                 self.subscribed = None;
             }
@@ -173,7 +173,7 @@ impl Feed {
     }
 
     /// Removes the first entries, after the call that carried them was answered.
-    pub fn told(&mut self, entries: usize) {
+    pub fn mark_delivered(&mut self, entries: usize) {
         self.entries.drain(..entries.min(self.entries.len()));
     }
 
@@ -207,20 +207,20 @@ impl Drop for Feed {
     }
 }
 
-enum Came {
+enum Delivery {
     Answer(Box<hub::Answer>),
     Entries(Vec<Entry>),
     /// The subscription had ended, because nothing was taken from it, and was made again.
     Again(Result<Id, hub::Error>),
 }
 
-async fn taken(hub: &Hub, subscribed: Option<Id>, wanted: Option<&Wanted>) -> Came {
+async fn taken(hub: &Hub, subscribed: Option<Id>, wanted: Option<&Wanted>) -> Delivery {
     let (Some(id), Some(wanted)) = (subscribed, wanted) else { return std::future::pending().await };
     loop {
         match hub.take(id, ENTRIES_AT_A_TIME, WAIT).await {
             Ok(answer) if answer.entries.is_empty() && answer.standing.quarantined.is_none() => {}
-            Ok(answer) => return Came::Answer(Box::new(answer)),
-            Err(_) => return Came::Again(hub.subscribe_own(Part::Module, wanted.clone())),
+            Ok(answer) => return Delivery::Answer(Box::new(answer)),
+            Err(_) => return Delivery::Again(hub.subscribe_own(Part::Module, wanted.clone())),
         }
     }
 }

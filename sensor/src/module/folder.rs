@@ -3,7 +3,7 @@
 //! Rules: a file is read only if it is trusted, and so is the executable it names; an error in one file
 //! affects that file alone; files are taken in order of their names, so that of too many the same ones are
 //! left out each time.
-//! Not here: what follows from it (`desk`).
+//! Not here: what follows from it (`worker`).
 
 use super::spec::{Runs, Spec};
 use super::trust::{self, Identity};
@@ -21,11 +21,11 @@ const FILE_LEN_MAX_BYTES: u64 = 64 << 10;
 pub(super) type Identities = (Identity, Identity);
 
 /// The module or the error of each file, by name.
-pub(super) type Found = BTreeMap<String, Result<(Spec, Identities), Wrong>>;
+pub(super) type Found = BTreeMap<String, Result<(Spec, Identities), FileError>>;
 
 /// Error of a file or of the folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wrong {
+pub(super) struct FileError {
     pub(super) why: String,
     /// State of the file with the error; `None` if the file could not be examined.
     pub(super) of: Option<Identity>,
@@ -33,14 +33,14 @@ pub(super) struct Wrong {
     pub(super) is_passing: bool,
 }
 
-impl Wrong {
-    fn of_trust(error: &trust::Error, of: Option<Identity>) -> Wrong {
+impl FileError {
+    fn of_trust(error: &trust::Error, of: Option<Identity>) -> FileError {
         let is_passing = match error {
             // During a replacement a file may be missing for a moment, or not yet be executable.
             trust::Error::Look { .. } | trust::Error::NotExecutable(_) => true,
             trust::Error::NoFile(_) | trust::Error::Owner { .. } | trust::Error::Writable { .. } => false,
         };
-        Wrong { why: error.to_string(), of, is_passing }
+        FileError { why: error.to_string(), of, is_passing }
     }
 }
 
@@ -48,11 +48,14 @@ impl Wrong {
 ///
 /// # Errors
 /// If the folder cannot be read or is not trusted: then no module is returned.
-pub(super) fn found(folder: &Path) -> Result<(Found, Option<String>), Wrong> {
-    let failed =
-        |wrong: Wrong| Wrong { why: format!("the folder of modules cannot be used: {}", wrong.why), ..wrong };
-    let folder = trust::folder(folder).map_err(|error| failed(Wrong::of_trust(&error, None)))?;
-    let unread = |error: std::io::Error| failed(Wrong { why: error.to_string(), of: None, is_passing: true });
+pub(super) fn found(folder: &Path) -> Result<(Found, Option<String>), FileError> {
+    let failed = |wrong: FileError| FileError {
+        why: format!("the folder of modules cannot be used: {}", wrong.why),
+        ..wrong
+    };
+    let folder = trust::folder(folder).map_err(|error| failed(FileError::of_trust(&error, None)))?;
+    let unread =
+        |error: std::io::Error| failed(FileError { why: error.to_string(), of: None, is_passing: true });
     let entries = fs::read_dir(folder).map_err(unread)?;
     let is_module = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -70,16 +73,16 @@ pub(super) fn found(folder: &Path) -> Result<(Found, Option<String>), Wrong> {
     Ok((modules.collect(), trouble))
 }
 
-fn module(path: &Path) -> Result<(Spec, Identities), Wrong> {
-    let own = trust::file(path).map_err(|error| Wrong::of_trust(&error, None))?;
+fn module(path: &Path) -> Result<(Spec, Identities), FileError> {
+    let own = trust::file(path).map_err(|error| FileError::of_trust(&error, None))?;
     let of = Some(own.identity);
     // The file may be only half written.
-    let spec = read(path, &own.path).map_err(|why| Wrong { why, of, is_passing: true })?;
+    let spec = read(path, &own.path).map_err(|why| FileError { why, of, is_passing: true })?;
     let runs = match &spec.runs {
         Runs::Executable { program, .. } => trust::executable(program),
         Runs::Wasm { file } => trust::file(file),
     };
-    let runs = runs.map_err(|error| Wrong::of_trust(&error, of))?;
+    let runs = runs.map_err(|error| FileError::of_trust(&error, of))?;
     Ok((spec, (own.identity, runs.identity)))
 }
 

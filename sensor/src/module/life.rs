@@ -10,7 +10,7 @@ use wire::api::modules::ModuleState;
 
 /// Backoff parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct Backoff {
     /// Wait after the first failure.
     pub first: Duration,
     /// Longest wait.
@@ -21,10 +21,10 @@ pub struct Patience {
     pub forgiven_after: Duration,
 }
 
-impl Default for Patience {
+impl Default for Backoff {
     /// A module that fails at once is tried for 15 seconds.
-    fn default() -> Patience {
-        Patience {
+    fn default() -> Backoff {
+        Backoff {
             first: Duration::from_secs(1),
             longest: Duration::from_secs(30),
             failures_max: 5,
@@ -80,7 +80,7 @@ pub struct Counts {
 /// State of a module with its counters and its last failure.
 #[derive(Clone, Debug)]
 pub struct Life {
-    patience: Patience,
+    backoff: Backoff,
     state: State,
     in_a_row: u32,
     failed_at: Duration,
@@ -90,9 +90,9 @@ pub struct Life {
 
 impl Life {
     #[must_use]
-    pub fn new(patience: Patience, is_on: bool) -> Life {
+    pub fn new(backoff: Backoff, is_on: bool) -> Life {
         Life {
-            patience,
+            backoff,
             state: if is_on { State::Due } else { State::Off },
             in_a_row: 0,
             failed_at: Duration::ZERO,
@@ -148,17 +148,17 @@ impl Life {
 
     /// Records a failure; sets the backoff or the quarantine.
     pub fn failed(&mut self, why: String, now: Duration) {
-        if now.saturating_sub(self.failed_at) >= self.patience.forgiven_after {
+        if now.saturating_sub(self.failed_at) >= self.backoff.forgiven_after {
             self.in_a_row = 0;
         }
         self.counts.failures_total += 1;
         self.in_a_row += 1;
         self.last_error = Some(why);
-        self.state = if self.in_a_row >= self.patience.failures_max {
+        self.state = if self.in_a_row >= self.backoff.failures_max {
             State::Quarantined
         } else {
             let doublings = (self.in_a_row - 1).min(16);
-            let wait = self.patience.first.saturating_mul(1 << doublings).min(self.patience.longest);
+            let wait = self.backoff.first.saturating_mul(1 << doublings).min(self.backoff.longest);
             State::Waiting { until: now + wait }
         };
         // Counted from the end of the wait, so that a long wait is not a quiet time.
@@ -187,13 +187,13 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn patience() -> Patience {
-        Patience { first: SECOND, longest: 4 * SECOND, failures_max: 5, forgiven_after: 60 * SECOND }
+    fn backoff() -> Backoff {
+        Backoff { first: SECOND, longest: 4 * SECOND, failures_max: 5, forgiven_after: 60 * SECOND }
     }
 
     #[test]
     fn waits_double_and_end_in_quarantine() {
-        let (mut life, mut now, mut waits) = (Life::new(patience(), true), 10 * SECOND, Vec::new());
+        let (mut life, mut now, mut waits) = (Life::new(backoff(), true), 10 * SECOND, Vec::new());
         while life.is_due(now) {
             life.started();
             life.failed("it crashed".to_owned(), now);
@@ -213,10 +213,9 @@ mod tests {
 
     #[test]
     fn rare_failures_are_forgiven_and_a_long_wait_is_no_quiet_time() {
-        let slow = Patience { longest: 100 * SECOND, first: 100 * SECOND, ..patience() };
-        for (patience, pause, expected) in [(patience(), 70, false), (patience(), 50, true), (slow, 0, true)]
-        {
-            let (mut life, mut now) = (Life::new(patience, true), SECOND);
+        let slow = Backoff { longest: 100 * SECOND, first: 100 * SECOND, ..backoff() };
+        for (backoff, pause, expected) in [(backoff(), 70, false), (backoff(), 50, true), (slow, 0, true)] {
+            let (mut life, mut now) = (Life::new(backoff, true), SECOND);
             for _ in 0..20 {
                 if !life.is_due(now) {
                     break;
@@ -232,7 +231,7 @@ mod tests {
 
     #[test]
     fn one_that_is_stopped_or_off_waits_for_an_order() {
-        let mut life = Life::new(patience(), false);
+        let mut life = Life::new(backoff(), false);
         assert!(!life.is_due(SECOND) && life.wait(SECOND).is_none() && life.state() == State::Off);
         life.start(true);
         life.started();

@@ -14,12 +14,11 @@
 //! group (docs/modules.md).
 //! Not here: the answers of `sensor.modules` (`query::modules`).
 
-pub mod board;
 pub mod child;
 pub mod config;
-pub mod desk;
-mod doubt;
+mod debounce;
 pub mod feed;
+pub mod figure_cache;
 mod folder;
 mod key;
 pub mod life;
@@ -31,3 +30,4 @@ mod task;
 pub mod trust;
 #[cfg(feature = "wasm")]
 pub mod wasm;
+pub mod worker;

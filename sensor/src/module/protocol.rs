@@ -79,12 +79,12 @@ pub struct Hello {
     /// Name that the module gives itself.
     pub name: CompactString,
     /// Its kind and its requests.
-    pub wants: Wants,
+    pub wants: ModuleRequest,
 }
 
 /// Kind of a module, and what it requests.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Wants {
+pub enum ModuleRequest {
     /// Requests to be called for figures at a rate.
     Collector {
         /// Calls per second, [`RATE_MIN_HZ`] to [`RATE_MAX_HZ`].
@@ -227,7 +227,7 @@ pub fn hello(line: &[u8]) -> Result<Hello, Error> {
     }
     let wants = match raw.kind {
         RawKind::Collector => collector(&raw)?,
-        RawKind::Handler => Wants::Handler(Box::new(flow(&raw)?)),
+        RawKind::Handler => ModuleRequest::Handler(Box::new(flow(&raw)?)),
     };
     Ok(Hello { name: raw.name.into(), wants })
 }
@@ -249,8 +249,8 @@ pub fn answer(line: &[u8]) -> Result<Vec<Figure>, Error> {
     for figure in &figures {
         if !known.insert((&figure.name, &figure.labels)) {
             let name = &figure.name;
-            let told = format!("figures: expected each name with its labels once, found {name} twice");
-            return Err(Error::Part(told));
+            let message = format!("figures: expected each name with its labels once, found {name} twice");
+            return Err(Error::Part(message));
         }
     }
     Ok(figures)
@@ -272,21 +272,21 @@ fn read<'a, T: Deserialize<'a>>(line: &'a [u8], expected: &'static str) -> Resul
 }
 
 /// Message of a parser made safe to print: it may repeat text of the module.
-fn plain(told: &str) -> String {
-    told.chars().take(WHY_CHARS).map(|c| if is_harmless(c) { c } else { ' ' }).collect()
+fn plain(message: &str) -> String {
+    message.chars().take(WHY_CHARS).map(|c| if is_harmless(c) { c } else { ' ' }).collect()
 }
 
 /// Start of a line, made safe to print.
 fn shown(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(&line[..line.len().min(4 * SHOWN_CHARS)]);
-    let mut told: String = text.chars().take(SHOWN_CHARS).collect();
-    if told.len() < line.len() {
-        told.push('…');
+    let mut message: String = text.chars().take(SHOWN_CHARS).collect();
+    if message.len() < line.len() {
+        message.push('…');
     }
-    format!("{told:?}")
+    format!("{message:?}")
 }
 
-fn collector(raw: &RawHello) -> Result<Wants, Error> {
+fn collector(raw: &RawHello) -> Result<ModuleRequest, Error> {
     let of_handlers = [
         ("processes", raw.processes.is_some()),
         ("events", raw.events.is_some()),
@@ -296,8 +296,8 @@ fn collector(raw: &RawHello) -> Result<Wants, Error> {
         return Err(Error::Part(format!("{word}: expected none from a collector; a handler may want it")));
     }
     let rate_hz = raw.rate.unwrap_or(1.0);
-    rate(rate_hz).map_err(|told| Error::Part(format!("rate: {told}")))?;
-    Ok(Wants::Collector { rate_hz })
+    rate(rate_hz).map_err(|message| Error::Part(format!("rate: {message}")))?;
+    Ok(ModuleRequest::Collector { rate_hz })
 }
 
 /// Checks the rate of a collector.
@@ -313,28 +313,28 @@ pub fn rate(hz: f64) -> Result<f64, String> {
 
 fn flow(raw: &RawHello) -> Result<Flow, Error> {
     if raw.rate.is_some() {
-        let told = "rate: expected none from a handler beside processes; it is told as things come";
-        return Err(Error::Part(told.to_owned()));
+        let message = "rate: expected none from a handler beside processes; it is told as things come";
+        return Err(Error::Part(message.to_owned()));
     }
     let processes = raw.processes.as_ref().map(|Object(raw)| processes(raw)).transpose()?;
     let events = raw.events.as_ref().map(|words| words.iter().map(kind).collect()).transpose()?;
     let metrics = raw.metrics.iter().flatten();
     let metrics: Vec<CompactString> = metrics.map(CompactString::from).collect();
     if metrics.len() > METRICS_MAX || metrics.iter().any(|name| name.len() > LABEL_LEN_MAX_BYTES) {
-        let told =
+        let message =
             format!("metrics: expected at most {METRICS_MAX} names of at most {LABEL_LEN_MAX_BYTES} bytes");
-        return Err(Error::Part(told));
+        return Err(Error::Part(message));
     }
     if processes.is_none() && events.is_none() && metrics.is_empty() {
-        let told =
+        let message =
             "expected processes, events or metrics from a handler, found none: it would never be called";
-        return Err(Error::Part(told.to_owned()));
+        return Err(Error::Part(message.to_owned()));
     }
     Ok(Flow { processes, events, metrics })
 }
 
 fn processes(raw: &RawProcesses) -> Result<Wanted, Error> {
-    let within = |what: &str, told: String| Error::Part(format!("processes.{what}: {}", plain(&told)));
+    let within = |what: &str, message: String| Error::Part(format!("processes.{what}: {}", plain(&message)));
     let rate = raw.rate.map_or(Ok(channel::Rate::default()), channel::Rate::try_from);
     let condition = raw.condition.as_deref().map(expression::condition).transpose();
     Ok(Wanted {
@@ -359,7 +359,7 @@ fn kind(word: &String) -> Result<Kind, Error> {
 }
 
 fn figure(raw: RawFigure) -> Result<Figure, Error> {
-    let wrong = |told: String| Error::Part(format!("figure {}: {told}", shown(raw.name.as_bytes())));
+    let wrong = |message: String| Error::Part(format!("figure {}: {message}", shown(raw.name.as_bytes())));
     if !is_figure_name(&raw.name) {
         return Err(wrong(format!(
             "expected a name of letters, digits and _, at most {NAME_LEN_MAX_BYTES}, not beginning with a digit"

@@ -149,7 +149,8 @@ impl Spec {
 
     fn checked(name: String, raw: Raw) -> Result<Spec, String> {
         let limits = limits(&raw)?;
-        let rate_hz = raw.rate.map(protocol::rate).transpose().map_err(|told| format!("rate: {told}"))?;
+        let rate_hz =
+            raw.rate.map(protocol::rate).transpose().map_err(|message| format!("rate: {message}"))?;
         let is_of_process = raw.user.is_some() || !raw.env.is_empty();
         let runs = match (raw.run, raw.wasm) {
             (Some(run), None) => executable(run, raw.user, raw.env)?,
@@ -237,8 +238,8 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_told() {
         let check = |text: &str, expected: &str| {
-            let told = parse(text).expect_err(text);
-            assert!(told.contains(expected), "{text}: {told}");
+            let message = parse(text).expect_err(text);
+            assert!(message.contains(expected), "{text}: {message}");
         };
         check("", "found neither");
         check("run = ['/x']\nwasm = '/y'", "found both");

@@ -3,16 +3,16 @@
 //! Shell. Rules: between a call and its answer the task only waits, so that calls never overlap; a command to
 //! replace or stop the module waits for the answer too; every failure goes to `life`, and affects this task
 //! alone.
-//! Not here: which modules there are (`desk`).
+//! Not here: which modules there are (`worker`).
 
-use super::board::Board;
-use super::desk::{Order, Shared, Told};
 use super::feed::{Feed, Sources};
-use super::life::{Life, Patience, State};
-use super::protocol::{self, Hello, Wants};
+use super::figure_cache::FigureCache;
+use super::life::{Backoff, Life, State};
+use super::protocol::{self, Hello, ModuleRequest};
 use super::runner::Runner;
 use super::spec::Spec;
 use super::stderr::Tail;
+use super::worker::{ModuleStatus, Order, Shared};
 use crate::channel::meter::Meter;
 use crate::sample::beat::running;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ const LAST_CALL: Duration = Duration::from_secs(2);
 
 /// The sensor's names, for the hello.
 #[derive(Clone, Debug)]
-pub(super) struct Whose {
+pub(super) struct SensorNames {
     pub(super) host: String,
     pub(super) domain: String,
 }
@@ -45,16 +45,16 @@ pub(super) struct Whose {
 /// Parameters of a task.
 pub(super) struct Parts {
     pub(super) spec: Spec,
-    pub(super) whose: Whose,
+    pub(super) names: SensorNames,
     /// Working directory of the module.
     pub(super) folder: PathBuf,
     pub(super) sources: Sources,
-    pub(super) board: Board,
+    pub(super) figure_cache: FigureCache,
     pub(super) shared: Arc<Shared>,
     pub(super) orders: mpsc::Receiver<Order>,
     /// Cancelled when the module is to end.
     pub(super) ending: CancellationToken,
-    pub(super) patience: Patience,
+    pub(super) backoff: Backoff,
 }
 
 pub(super) struct Task {
@@ -92,14 +92,14 @@ enum Next {
 
 impl Task {
     pub(super) fn new(parts: Parts) -> Task {
-        let life = Life::new(parts.patience, parts.spec.is_on);
+        let life = Life::new(parts.backoff, parts.spec.is_on);
         let tail = Tail::default();
         Task { parts, life, tail, active: None, feed: None, sweep: 0, cpu_before: Duration::ZERO }
     }
 
     /// Runs until the module is to end.
     pub(super) async fn run(mut self) {
-        self.tell();
+        self.publish_status();
         while !self.parts.ending.is_cancelled() {
             if self.life.is_due(running()) {
                 self.start().await;
@@ -108,7 +108,7 @@ impl Task {
             } else {
                 self.rest().await;
             }
-            self.tell();
+            self.publish_status();
         }
         self.close().await;
     }
@@ -118,7 +118,7 @@ impl Task {
         let starting = async {
             let mut runner =
                 Runner::start(spec, folder, self.tail.clone()).await.map_err(|error| error.to_string())?;
-            let call = protocol::call_hello(&spec.name, &self.parts.whose.host, &self.parts.whose.domain);
+            let call = protocol::call_hello(&spec.name, &self.parts.names.host, &self.parts.names.domain);
             let said = match runner.call(call, spec.limits.answer.max(HELLO)).await {
                 Ok(line) => protocol::hello(&line).map_err(|error| error.to_string()),
                 Err(error) => Err(error.to_string()),
@@ -151,11 +151,11 @@ impl Task {
     async fn welcome(&mut self, runner: Runner, hello: Hello) -> Result<(), String> {
         let spec = &self.parts.spec;
         let fed = match &hello.wants {
-            Wants::Collector { .. } => {
+            ModuleRequest::Collector { .. } => {
                 self.feed = None;
                 Ok(())
             }
-            Wants::Handler(flow) => match &mut self.feed {
+            ModuleRequest::Handler(flow) => match &mut self.feed {
                 Some(feed) => feed.alter((**flow).clone()),
                 None => Feed::new(&self.parts.sources, (**flow).clone()).map(|feed| self.feed = Some(feed)),
             },
@@ -165,13 +165,13 @@ impl Task {
             return Err(format!("what it wants cannot be had: {error}"));
         }
         let due = match &hello.wants {
-            Wants::Collector { rate_hz } => {
+            ModuleRequest::Collector { rate_hz } => {
                 let period = Duration::from_secs_f64(1.0 / spec.rate_hz.unwrap_or(*rate_hz));
                 let mut due = tokio::time::interval(period);
                 due.set_missed_tick_behavior(MissedTickBehavior::Skip);
                 Some(due)
             }
-            Wants::Handler(_) => None,
+            ModuleRequest::Handler(_) => None,
         };
         let cpu = runner.cpu();
         let allowed = f64::from(spec.limits.cpu_ms) / 1e3 * f64::from(BUDGET_SECS);
@@ -204,7 +204,7 @@ impl Task {
             Next::End => {}
             Next::Order(order) => self.obey(order).await,
             Next::Failed(why) => self.failed(why).await,
-            Next::Look => self.look().await,
+            Next::Look => self.check().await,
             Next::Call => self.call().await,
         }
     }
@@ -226,7 +226,7 @@ impl Task {
 
     async fn call(&mut self) {
         let Some(active) = &mut self.active else { return };
-        let (line, told) = match &self.feed {
+        let (line, delivered) = match &self.feed {
             Some(feed) => feed.call(),
             None => {
                 self.sweep += 1;
@@ -255,16 +255,16 @@ impl Task {
             None => now + NEW_OF_HANDLER,
         };
         if let Some(feed) = &mut self.feed {
-            feed.told(told);
+            feed.mark_delivered(delivered);
         }
         if active.due.is_some() || !figures.is_empty() {
-            self.parts.board.pin(&self.parts.spec.name, &figures, until);
+            self.parts.figure_cache.pin(&self.parts.spec.name, &figures, until);
         }
-        self.look().await;
+        self.check().await;
     }
 
     /// Checks the CPU budget and the feed.
-    async fn look(&mut self) {
+    async fn check(&mut self) {
         if let Some(trouble) = self.feed.as_mut().and_then(Feed::trouble) {
             return self.failed(trouble).await;
         }
@@ -300,7 +300,7 @@ impl Task {
 
     /// Kills the running module, and removes its figures.
     async fn give_up(&mut self) {
-        self.parts.board.clear(&self.parts.spec.name);
+        self.parts.figure_cache.clear(&self.parts.spec.name);
         if let Some(Active { runner, cpu, .. }) = self.active.take() {
             self.cpu_before += cpu;
             runner.kill().await;
@@ -309,7 +309,7 @@ impl Task {
 
     /// Ends the running module in order, and removes its figures.
     async fn close(&mut self) {
-        self.parts.board.clear(&self.parts.spec.name);
+        self.parts.figure_cache.clear(&self.parts.spec.name);
         if let Some(Active { runner, cpu, .. }) = self.active.take() {
             self.cpu_before += cpu.max(runner.cpu());
             runner.end().await;
@@ -348,7 +348,7 @@ impl Task {
             }
         };
         // Reported before the reply: the client queries the status next.
-        self.tell();
+        self.publish_status();
         // The client may be gone.
         let _ = reply.map(|reply| reply.send(()));
     }
@@ -360,10 +360,10 @@ impl Task {
     }
 
     /// Reports the status.
-    fn tell(&self) {
+    fn publish_status(&self) {
         let active = self.active.as_ref();
         let spec = &self.parts.spec;
-        self.parts.shared.tell(Told {
+        self.parts.shared.set_status(ModuleStatus {
             name: spec.name.clone(),
             runs: spec.runs.clone(),
             state: self.life.state(),

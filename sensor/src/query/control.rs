@@ -4,8 +4,8 @@
 //! and the name of the process's user looked up, where that may block.
 //! Not here: verification and execution (`control`).
 
-use crate::control::desk::{Done, Handle};
 use crate::control::refusal::Refusal;
+use crate::control::worker::{ExecutedCommand, Handle};
 use crate::process::details::Users;
 use rpc::dispatch::blocking_pool::BlockingPool;
 use rpc::dispatch::method::Method;
@@ -23,10 +23,10 @@ const IN_WORK_MAX: usize = 4;
 
 /// Creates the method.
 #[must_use]
-pub fn method(desk: &Handle) -> Method {
-    let (desk, apart) = (desk.clone(), BlockingPool::new("obeying an order", IN_WORK_MAX));
+pub fn method(worker: &Handle) -> Method {
+    let (worker, apart) = (worker.clone(), BlockingPool::new("obeying an order", IN_WORK_MAX));
     typed::method(move |_, ControlParams { order }| {
-        let (desk, apart) = (desk.clone(), apart.clone());
+        let (worker, apart) = (worker.clone(), apart.clone());
         async move {
             if order.len() > ORDER_LEN_MAX_BYTES {
                 let found = order.len();
@@ -36,13 +36,15 @@ pub fn method(desk: &Handle) -> Method {
             }
             // Includes the lookup of the user's name, which may query a server.
             apart
-                .run(move || desk.obey(&order).map(|done| shown(&done)).map_err(|refusal| refused(&refusal)))
+                .run(move || {
+                    worker.execute(&order).map(|done| shown(&done)).map_err(|refusal| refused(&refusal))
+                })
                 .await
         }
     })
 }
 
-fn shown(done: &Done) -> ControlAnswer {
+fn shown(done: &ExecutedCommand) -> ControlAnswer {
     let key = done.order.process;
     ControlAnswer {
         order: done.order.nonce.to_string(),

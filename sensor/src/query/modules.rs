@@ -6,9 +6,9 @@
 //! path, which may contain anything.
 //! Not here: the modules (`module`).
 
-use crate::module::desk::{Handle, Refusal, Told};
-use crate::module::protocol::{Flow, Hello, Wants};
+use crate::module::protocol::{Flow, Hello, ModuleRequest};
 use crate::module::spec::Runs;
+use crate::module::worker::{Handle, ModuleStatus, Refusal};
 use rpc::dispatch::forward::Caller;
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
@@ -72,7 +72,8 @@ impl From<Refusal> for Fault {
 fn list(modules: Option<&Handle>, caller: &Caller) -> Modules {
     let Some(modules) = modules else { return Modules::default() };
     let is_own = caller.peer.is_none();
-    let mut all: Vec<Module> = modules.told().iter().map(|told| shown(told, modules, is_own)).collect();
+    let mut all: Vec<Module> =
+        modules.statuses().iter().map(|status| shown(status, modules, is_own)).collect();
     all.extend(modules.refused().into_iter().map(|(name, why)| Module {
         name,
         state: ModuleState::Refused,
@@ -93,38 +94,38 @@ fn error(why: String, is_own: bool) -> String {
     if is_own { why } else { "its own host tells".to_owned() }
 }
 
-fn shown(told: &Told, modules: &Handle, is_own: bool) -> Module {
-    let counts = told.counts;
+fn shown(status: &ModuleStatus, modules: &Handle, is_own: bool) -> Module {
+    let counts = status.counts;
     let mut module = Module {
-        name: told.name.clone(),
-        state: told.state.into(),
-        form: Some(match told.runs {
+        name: status.name.clone(),
+        state: status.state.into(),
+        form: Some(match status.runs {
             Runs::Wasm { .. } => ModuleForm::Wasm,
             Runs::Executable { .. } => ModuleForm::Executable,
         }),
         calls: counts.calls_total,
         answering_secs: counts.answering.as_secs_f64(),
-        cpu_seconds: told.cpu.as_secs_f64(),
+        cpu_seconds: status.cpu.as_secs_f64(),
         starts: counts.starts_total,
         failures: counts.failures_total,
-        figures: modules.board().count(&told.name) as u64,
-        pid: told.pid,
-        rate_hz: told.rate_hz,
-        retry_in_secs: told.retry_in().map(|wait| wait.as_secs_f64()),
-        last_error: told.last_error.clone().map(|why| error(why, is_own)),
-        runs: is_own.then(|| runs(&told.runs)),
-        stderr: is_own.then(|| told.tail.lines()),
+        figures: modules.figure_cache().count(&status.name) as u64,
+        pid: status.pid,
+        rate_hz: status.rate_hz,
+        retry_in_secs: status.retry_in().map(|wait| wait.as_secs_f64()),
+        last_error: status.last_error.clone().map(|why| error(why, is_own)),
+        runs: is_own.then(|| runs(&status.runs)),
+        stderr: is_own.then(|| status.tail.lines()),
         ..Module::default()
     };
-    if let Some(Hello { name, wants }) = &told.hello {
+    if let Some(Hello { name, wants }) = &status.hello {
         module.program = is_own.then(|| name.to_string());
         module.kind = Some(match wants {
-            Wants::Collector { .. } => ModuleKind::Collector,
-            Wants::Handler(_) => ModuleKind::Handler,
+            ModuleRequest::Collector { .. } => ModuleKind::Collector,
+            ModuleRequest::Handler(_) => ModuleKind::Handler,
         });
-        if let Wants::Handler(flow) = wants {
+        if let ModuleRequest::Handler(flow) = wants {
             module.wants = is_own.then(|| wanted(flow));
-            module.waiting = Some(told.waiting as u64);
+            module.waiting = Some(status.waiting as u64);
         }
     }
     module

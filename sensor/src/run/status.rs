@@ -23,7 +23,7 @@ impl Status {
         health.extend(self.serving.health());
         health.extend(self.channels.health());
         health.extend(self.recorder.as_ref().and_then(desk::Handle::trouble));
-        health.extend(self.modules.iter().flat_map(module::desk::Handle::health));
+        health.extend(self.modules.iter().flat_map(module::worker::Handle::health));
         if let Some((reporting, office)) = &self.report {
             health.extend(reporting.figures().trouble);
             health.extend(office.figures().trouble);

@@ -4,10 +4,10 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // These tests start processes, and may panic.
 
 use rustix::fs::{CWD, FileType, Mode};
-use sensor::control::act::Held;
-use sensor::control::authority::{Authority, Believed, Disbelieved};
+use sensor::control::act::ProcessHandle;
+use sensor::control::authority::{Authority, VerifiedCommand, RejectedCommand};
 use sensor::control::config::{Config, RawConfig};
-use sensor::control::desk::{Handle, ORDERS_BURST, ORDERS_INTERVAL};
+use sensor::control::worker::{Handle, ORDERS_BURST, ORDERS_INTERVAL};
 use sensor::control::refusal::Refusal;
 use sensor::control::target;
 use std::io::Write;
@@ -29,10 +29,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 struct Believer;
 
 impl Authority for Believer {
-    fn believe(&self, text: &str) -> Result<Believed, Disbelieved> {
+    fn verify(&self, text: &str) -> Result<VerifiedCommand, RejectedCommand> {
         let words: Vec<&str> = text.split(' ').collect();
         let [pid, start_ns, word] = words[..] else {
-            return Err(Disbelieved { why: "no order".to_owned(), claimed: None, signer: None });
+            return Err(RejectedCommand { why: "no order".to_owned(), claimed: None, signer: None });
         };
         let order = Order {
             domain: DomainName::try_from("alpha").unwrap(),
@@ -52,13 +52,13 @@ impl Authority for Believer {
             issued: Time::default(),
             expires: Time::default(),
         };
-        Ok(Believed { order, operator: PeerKey([2; 32]), from: HostName::try_from("ws1").unwrap() })
+        Ok(VerifiedCommand { order, operator: PeerKey([2; 32]), from: HostName::try_from("ws1").unwrap() })
     }
 }
 
 struct Rig {
     state: tempfile::TempDir,
-    desk: Handle,
+    worker: Handle,
 }
 
 impl Rig {
@@ -68,9 +68,9 @@ impl Rig {
 
     fn with(config: Config, proc: &Path) -> Rig {
         let state = tempfile::tempdir().unwrap();
-        let desk = Handle::new(config, state.path(), HostName::try_from("wn01").unwrap(), proc);
-        desk.set_authority(Arc::new(Believer));
-        Rig { state, desk }
+        let worker = Handle::new(config, state.path(), HostName::try_from("wn01").unwrap(), proc);
+        worker.set_authority(Arc::new(Believer));
+        Rig { state, worker }
     }
 
     /// Allows the processes of the user that runs the tests, and of the user of the processes that it starts
@@ -87,7 +87,7 @@ impl Rig {
 
     fn give(&self, process: ProcessKey, word: &str) -> Result<(), Refusal> {
         let ProcessKey { pid, start_ns } = process;
-        self.desk.obey(&format!("{pid} {start_ns} {word}")).map(|_| ())
+        self.worker.execute(&format!("{pid} {start_ns} {word}")).map(|_| ())
     }
 
     fn trail(&self) -> String {
@@ -113,14 +113,14 @@ impl Sleeper {
         Sleeper(key_of(pid))
     }
 
-    fn held(&self) -> Held {
-        Held::open(self.0.pid).unwrap().unwrap()
+    fn held(&self) -> ProcessHandle {
+        ProcessHandle::open(self.0.pid).unwrap().unwrap()
     }
 }
 
 impl Drop for Sleeper {
     fn drop(&mut self) {
-        if let Some(held) = Held::open(self.0.pid).unwrap() {
+        if let Some(held) = ProcessHandle::open(self.0.pid).unwrap() {
             let _ended = held.signal(Signal::Kill);
         }
     }
@@ -221,7 +221,7 @@ fn root_so_many_orders_come_at_once_and_then_some_each_second() {
     let (rig, sleeper) = (Rig::listing_us(), Sleeper::start());
     let ProcessKey { pid, start_ns } = sleeper.0;
     let give =
-        |at: Duration| rig.desk.obey_at(&format!("{pid} {start_ns} CONT"), Time::default(), Moment(at));
+        |at: Duration| rig.worker.execute_at(&format!("{pid} {start_ns} CONT"), Time::default(), Moment(at));
     let start = Duration::from_secs(100);
     for number in 0..ORDERS_BURST {
         assert!(give(start).is_ok(), "{number}");
@@ -252,7 +252,7 @@ fn root_signals_and_niceness_reach_the_process() {
     assert_eq!(rig.give(sleeper.0, "CONT"), Ok(()));
     await_state("S");
     let held = sleeper.held();
-    let done = rig.desk.obey(&format!("{} {} TERM", sleeper.0.pid, sleeper.0.start_ns)).unwrap();
+    let done = rig.worker.execute(&format!("{} {} TERM", sleeper.0.pid, sleeper.0.start_ns)).unwrap();
     assert!(done.has_ended.is_some());
     assert!(held.has_ended(PATIENCE));
     assert!(matches!(rig.give(sleeper.0, "TERM"), Err(Refusal::Gone { .. } | Refusal::Ended { .. })));
@@ -262,7 +262,7 @@ fn root_signals_and_niceness_reach_the_process() {
 fn root_niceness_is_that_of_every_thread() {
     let threads: Vec<_> =
         (0..3).map(|_| std::thread::spawn(|| std::thread::park_timeout(Duration::from_secs(60)))).collect();
-    Held::open(std::process::id())
+    ProcessHandle::open(std::process::id())
         .unwrap()
         .unwrap()
         .renice(Path::new(PROC), Nice::try_from(1).unwrap())

@@ -13,7 +13,7 @@ use overlay::identity::deny_list::Denials;
 use overlay::identity::order::{self, Here, Seen};
 use overlay::identity::order_files;
 use overlay::identity::trust::{Readers, Trust};
-use sensor::control::authority::{Authority, Believed, Disbelieved};
+use sensor::control::authority::{Authority, RejectedCommand, VerifiedCommand};
 use sensor::run::Sensor;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -35,11 +35,11 @@ pub(crate) struct Orders {
 /// # Errors
 /// If the record of earlier orders cannot be read, or the operator's file cannot be created or removed.
 pub(crate) fn open(state: &Path, sensor: &Sensor, gate: Option<Arc<Gatekeeper>>) -> anyhow::Result<()> {
-    let (desk, config) = (sensor.control(), sensor.config());
-    if gate.is_some() || !desk.is_on() {
+    let (worker, config) = (sensor.control(), sensor.config());
+    if gate.is_some() || !worker.is_on() {
         order_files::remove_operator(state)?;
     }
-    if !desk.is_on() {
+    if !worker.is_on() {
         return Ok(());
     }
     let here = Here { domain: config.domain.clone(), host: config.host.clone() };
@@ -47,7 +47,7 @@ pub(crate) fn open(state: &Path, sensor: &Sensor, gate: Option<Arc<Gatekeeper>>)
         Some(gate) => gate,
         None => own_gate(state, &here)?,
     };
-    desk.set_authority(Arc::new(Orders::open(state, here, gate)?));
+    worker.set_authority(Arc::new(Orders::open(state, here, gate)?));
     Ok(())
 }
 
@@ -70,11 +70,14 @@ impl Orders {
 }
 
 impl Authority for Orders {
-    fn believe(&self, text: &str) -> Result<Believed, Disbelieved> {
-        let unreadable =
-            |error: order::Unreadable| Disbelieved { why: error.to_string(), claimed: None, signer: None };
+    fn verify(&self, text: &str) -> Result<VerifiedCommand, RejectedCommand> {
+        let unreadable = |error: order::Unreadable| RejectedCommand {
+            why: error.to_string(),
+            claimed: None,
+            signer: None,
+        };
         let signed = order::parse(text).map_err(unreadable)?;
-        let refuse = |why: String| Disbelieved {
+        let refuse = |why: String| RejectedCommand {
             why,
             claimed: signed.order.unverified().ok().map(Box::new),
             signer: Some(signed.order.signer()),
@@ -94,6 +97,6 @@ impl Authority for Orders {
         let Some(from) = operator.host else {
             return Err(refuse("its signer's certificate names no host".to_owned()));
         };
-        Ok(Believed { order, operator: operator.peer, from })
+        Ok(VerifiedCommand { order, operator: operator.peer, from })
     }
 }

@@ -343,7 +343,7 @@ fn add_sensor(sensor: &Sensor, sources: &mut Sources) {
     sources.statistics.push(("subscriptions", Box::new(move || subscriptions.subscriptions())));
     sources.statistics.push(("reporting", Box::new(move || report.reporting())));
     let control = sensor.control();
-    sources.statistics.push(("control", Box::new(move || control.figures().told())));
+    sources.statistics.push(("control", Box::new(move || control.figures().counters())));
 }
 
 /// Notify the service manager; without one this does nothing.

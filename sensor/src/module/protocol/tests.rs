@@ -4,16 +4,19 @@ use super::*;
 
 #[track_caller]
 fn refused<T: std::fmt::Debug>(result: Result<T, Error>, expected: &str) {
-    let told = result.expect_err("it is wrong").to_string();
-    assert!(told.contains(expected), "expected {expected:?} in {told:?}");
+    let message = result.expect_err("it is wrong").to_string();
+    assert!(message.contains(expected), "expected {expected:?} in {message:?}");
 }
 
 #[test]
 fn a_collector_says_how_often_it_is_to_be_asked() {
     let said = hello(br#"{"protocol":1,"name":"gpu counters","kind":"collector","rate":0.5}"#);
-    assert_eq!(said, Ok(Hello { name: "gpu counters".into(), wants: Wants::Collector { rate_hz: 0.5 } }));
+    assert_eq!(
+        said,
+        Ok(Hello { name: "gpu counters".into(), wants: ModuleRequest::Collector { rate_hz: 0.5 } })
+    );
     let said = hello(br#"{"protocol":1,"name":"x","kind":"collector"}"#).expect("good");
-    assert_eq!(said.wants, Wants::Collector { rate_hz: 1.0 });
+    assert_eq!(said.wants, ModuleRequest::Collector { rate_hz: 1.0 });
 }
 
 #[test]
@@ -22,7 +25,7 @@ fn a_handler_says_what_it_wants_in_the_words_of_channels() {
         br#"{"protocol":1,"name":"plot","kind":"handler","processes":{"rate":64,"filter":"cpu > 0.5 top 5 by cpu",
         "condition":"count > 3"},"events":["job_end"],"metrics":["node_load*"]}"#,
     );
-    let Wants::Handler(flow) = said.expect("good").wants else { panic!("a handler") };
+    let ModuleRequest::Handler(flow) = said.expect("good").wants else { panic!("a handler") };
     let processes = flow.processes.expect("wanted");
     assert_eq!(
         (processes.rate.hz(), processes.filter.to_string().as_str()),
@@ -105,8 +108,8 @@ fn what_is_wrong_with_an_answer_is_told_with_what_was_expected() {
 
 #[test]
 fn a_long_lie_is_told_in_a_line() {
-    let told = answer("\u{1b}[31m\n".repeat(10_000).as_bytes()).expect_err("wrong").to_string();
-    assert!(told.len() < 800 && !told.contains('\u{1b}') && !told.contains('\n'), "{told}");
+    let message = answer("\u{1b}[31m\n".repeat(10_000).as_bytes()).expect_err("wrong").to_string();
+    assert!(message.len() < 800 && !message.contains('\u{1b}') && !message.contains('\n'), "{message}");
 }
 
 #[test]

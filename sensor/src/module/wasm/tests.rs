@@ -22,8 +22,8 @@ fn does(body: &str) -> Result<(Instance, Tail), Error> {
 #[track_caller]
 fn fails(body: &str, expected: &str) {
     let (mut instance, _) = does(body).expect("it is a module");
-    let told = instance.call("{}").expect_err("it must not go on").to_string();
-    assert!(told.contains(expected), "expected {expected:?} in {told:?}");
+    let message = instance.call("{}").expect_err("it must not go on").to_string();
+    assert!(message.contains(expected), "expected {expected:?} in {message:?}");
 }
 
 #[test]
@@ -66,8 +66,8 @@ fn memory_is_bounded() {
         "(loop (br_if 0 (i32.ne (memory.grow (i32.const 1)) (i32.const -1)))) memory.size i64.extend_i32_u";
     let (mut instance, _) = does(bomb).expect("good");
     assert_eq!(instance.call("{}").expect("it answers").len(), 16, "a MiB, as it was given");
-    let told = open("(memory 100)").err().map(|error| error.to_string()).unwrap_or_default();
-    assert!(told.contains("expected WebAssembly"), "{told}");
+    let message = open("(memory 100)").err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(message.contains("expected WebAssembly"), "{message}");
 }
 
 #[test]
@@ -80,8 +80,8 @@ fn places_outside_of_its_memory_are_refused() {
         (func (export "call") (param i32 i32) (result i64) i64.const 0))"#;
     let bytes = wat::parse_str(text).expect("it is WebAssembly");
     let mut instance = Instance::new(&bytes, Limits::default(), Tail::default()).expect("good");
-    let told = instance.call("{}").expect_err("nowhere").to_string();
-    assert!(told.starts_with("alloc: expected a place"), "{told}");
+    let message = instance.call("{}").expect_err("nowhere").to_string();
+    assert!(message.starts_with("alloc: expected a place"), "{message}");
     fails("(i64.load (i32.const 131072))", "it was stopped");
 }
 
@@ -97,9 +97,9 @@ fn traps_and_deep_calls_are_told() {
 #[test]
 fn what_is_no_module_of_ours_is_told_with_what_was_expected() {
     let check = |bytes: &[u8]| {
-        let told =
+        let message =
             Instance::new(bytes, Limits::default(), Tail::default()).err().expect("refused").to_string();
-        assert!(told.contains("exports memory, alloc(i32)->i32 and call(i32,i32)->i64"), "{told}");
+        assert!(message.contains("exports memory, alloc(i32)->i32 and call(i32,i32)->i64"), "{message}");
     };
     check(b"#!/bin/sh\n");
     check(&wat::parse_str("(module)").expect("good"));

@@ -20,11 +20,11 @@ async fn fails(body: &str, more: &str, expected: &str) {
     rig.load("bad", &bad, more).await;
     let told = rig.state("bad", "quarantined").await;
     assert!(told.contains(expected), "{body}: expected {expected:?} in {told:?}");
-    let stands = rig.told("bad", "counted", |_| true).await;
+    let stands = rig.status_when("bad", "counted", |_| true).await;
     assert_eq!((stands.counts.starts_total, stands.counts.failures_total, stands.pid), (3, 3, None));
     assert!(rig.handle.health().iter().any(|line| line.starts_with("module bad is quarantined; ")));
     rig.goes_on("good", 3).await;
-    assert_eq!(rig.told("good", "whole", |_| true).await.counts.failures_total, 0);
+    assert_eq!(rig.status_when("good", "whole", |_| true).await.counts.failures_total, 0);
     rig.end().await;
 }
 
@@ -35,7 +35,7 @@ async fn one_that_crashes_is_quarantined_with_its_last_words() {
     let bad = rig.script("bad.sh", COLLECTOR, "echo 'out of paper' >&2; exit 3");
     rig.load("bad", &bad, "").await;
     rig.state("bad", "quarantined").await;
-    let told = rig.told("bad", "there", |_| true).await;
+    let told = rig.status_when("bad", "there", |_| true).await;
     assert_eq!(told.tail.lines(), ["out of paper"; 3]);
     rig.end().await;
 }
@@ -60,7 +60,7 @@ async fn a_slow_start_is_no_slow_answer() {
     rig.load("slow", &slow, "answer_s = 0.1").await;
     let told = rig.state("slow", "quarantined").await;
     assert!(told.contains("within 100ms"), "{told}");
-    let counts = rig.told("slow", "counted", |_| true).await.counts;
+    let counts = rig.status_when("slow", "counted", |_| true).await.counts;
     assert_eq!((counts.starts_total, counts.failures_total), (3, 3), "each said hello first");
     rig.end().await;
 }
@@ -113,7 +113,7 @@ async fn one_that_says_another_hello_is_not_called() {
     let told = rig.state("bad", "quarantined").await;
     assert!(told.starts_with("expected protocol 1 in its hello, found 7"), "{told}");
     assert!(rig.lines("called").is_empty());
-    let stands = rig.told("bad", "counted", |_| true).await;
+    let stands = rig.status_when("bad", "counted", |_| true).await;
     assert_eq!((stands.counts.starts_total, stands.counts.failures_total), (0, 3));
     rig.end().await;
 }

@@ -49,7 +49,7 @@ async fn told(feed: &mut Feed) -> Vec<String> {
     let mut told = Vec::new();
     while timeout(Duration::from_millis(200), feed.ready()).await.is_ok() {
         let (line, count) = feed.call();
-        feed.told(count);
+        feed.mark_delivered(count);
         let call: serde_json::Value = serde_json::from_str(&line).unwrap();
         let entries = call["handle"]["entries"].as_array().unwrap();
         told.extend(entries.iter().map(|entry| entry["what"].as_str().unwrap().to_owned()));

@@ -2,7 +2,7 @@
 
 use crate::modules::rig::{Rig, until};
 use sensor::channel::hub::{self, Id};
-use sensor::module::desk::Told;
+use sensor::module::worker::ModuleStatus;
 use sensor::process::source::View;
 use sensor::process::table::Coverage;
 use serde_json::Value;
@@ -57,14 +57,14 @@ async fn what_one_failed_over_is_told_again() {
     rig.state("one", "running").await;
     rig.member.read(4);
     assert!(
-        until(|| rig.handle.told()[0].counts.calls_total >= 1 && rig.handle.told()[0].waiting == 0).await
+        until(|| rig.handle.statuses()[0].counts.calls_total >= 1 && rig.handle.statuses()[0].waiting == 0).await
     );
     let jobs: Vec<String> =
         entries(&rig).iter().map(|entry| entry["event"]["job"].as_str().unwrap().to_owned()).collect();
     let all: Vec<String> = (0..4).map(|job| job.to_string()).collect();
     let answered: Vec<&String> = jobs.iter().skip(jobs.len() - 4).collect();
     assert!(jobs.len() > 4 && answered == all.iter().collect::<Vec<_>>(), "{jobs:?}");
-    assert_eq!(rig.told("one", "counted", |_| true).await.counts.failures_total, 1);
+    assert_eq!(rig.status_when("one", "counted", |_| true).await.counts.failures_total, 1);
     rig.end().await;
 }
 
@@ -150,11 +150,11 @@ async fn one_whose_subscription_is_stopped_is_told_and_subscribed_anew() {
         |wanted: Wanted| Ok::<_, hub::Error>(Wanted { script: Some("loop {}".to_owned()), ..wanted });
     rig.hub.alter(first, endless).unwrap();
     sweep(&rig, &mut view, 1);
-    let told = rig.told("one", "in trouble", |told| told.last_error.is_some()).await;
-    let why = told.last_error.unwrap();
+    let status = rig.status_when("one", "in trouble", |status| status.last_error.is_some()).await;
+    let why = status.last_error.unwrap();
     assert!(why.starts_with("its subscription was stopped: ") && why.contains("end the loop"), "{why}");
-    let again = |told: &Told| told.counts.failures_total == 1 && told.counts.starts_total == 2;
-    rig.told("one", "started anew", again).await;
+    let again = |status: &ModuleStatus| status.counts.failures_total == 1 && status.counts.starts_total == 2;
+    rig.status_when("one", "started anew", again).await;
     assert!(until(|| subscription(&rig).is_some_and(|id| id != first)).await);
     sweep(&rig, &mut view, 2);
     assert!(
@@ -186,7 +186,7 @@ async fn one_whose_subscription_ended_is_told_that_something_is_missed() {
     assert!(rig.hub.is_empty() && !rig.hub.has(second));
     rig.order("one", ModuleAct::Start).await;
     assert!(until(|| subscription(&rig).is_some()).await);
-    assert_eq!(rig.told("one", "unharmed", |_| true).await.counts.failures_total, 0);
+    assert_eq!(rig.status_when("one", "unharmed", |_| true).await.counts.failures_total, 0);
     rig.end().await;
 }
 
@@ -195,8 +195,8 @@ async fn what_it_wants_and_cannot_have_is_told() {
     let rig = Rig::start();
     let one = rig.script("one.sh", &hello(r#""processes":{"filter":"warmth > 3"}"#), NOTE);
     rig.load("one", &one, "").await;
-    let told = rig.state("one", "quarantined").await;
-    assert!(told.starts_with("what it wants cannot be had: filter: "), "{told}");
+    let status = rig.state("one", "quarantined").await;
+    assert!(status.starts_with("what it wants cannot be had: filter: "), "{status}");
     assert!(rig.hub.is_empty());
     rig.end().await;
 }

@@ -2,7 +2,7 @@
 
 use crate::modules::rig::{COLLECTOR, Rig, is_alive, mode, until};
 use nix::unistd::User;
-use sensor::module::desk::Refusal;
+use sensor::module::worker::Refusal;
 use std::os::unix::process::CommandExt;
 use wire::api::modules::ModuleAct;
 
@@ -13,8 +13,8 @@ async fn root_its_memory_is_bounded() {
     let body = "text=0123456789abcdef; while :; do text=$text$text; echo ${#text} >> $dir/sizes; done";
     let bomb = rig.script("bomb.sh", COLLECTOR, body);
     rig.load("bomb", &bomb, "memory_mib = 32\nanswer_s = 30\ncpu_ms = 1000").await;
-    let told = rig.state("bomb", "quarantined").await;
-    assert!(told.starts_with("it ended ("), "{told}");
+    let status = rig.state("bomb", "quarantined").await;
+    assert!(status.starts_with("it ended ("), "{status}");
     let sizes: Vec<u64> = rig.lines("sizes").iter().map(|size| size.parse().unwrap()).collect();
     let largest = sizes.iter().max().copied().unwrap_or(0);
     assert!((1 << 20..=32 << 20).contains(&largest), "{largest}");
@@ -63,8 +63,8 @@ async fn root_it_runs_as_the_user_that_its_file_names() {
         let one = rig.script(&format!("{name}.sh"), COLLECTOR, &body);
         rig.load(name, &one, &format!("user = '{user}'")).await;
         if !may_be(&nobody) {
-            let told = rig.state(name, "quarantined").await;
-            assert!(told.contains("not permitted"), "{told}");
+            let status = rig.state(name, "quarantined").await;
+            assert!(status.contains("not permitted"), "{status}");
             continue;
         }
         rig.goes_on(name, 1).await;
@@ -81,8 +81,8 @@ async fn root_it_runs_as_the_user_that_its_file_names() {
     }
     let one = rig.script("none.sh", COLLECTOR, "echo '{}'");
     rig.load("none", &one, "user = 'nobody of this name'").await;
-    let told = rig.state("none", "quarantined").await;
-    assert!(told.contains("expected a user of this host, found \"nobody of this name\""), "{told}");
+    let status = rig.state("none", "quarantined").await;
+    assert!(status.contains("expected a user of this host, found \"nobody of this name\""), "{status}");
     rig.end().await;
 }
 
@@ -92,10 +92,10 @@ async fn root_its_cpu_time_is_bounded() {
     let body = "i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done; echo '{}'";
     let busy = rig.script("busy.sh", COLLECTOR, body);
     rig.load("busy", &busy, "cpu_ms = 5\nanswer_s = 30").await;
-    let told = rig.state("busy", "quarantined").await;
-    assert!(told.starts_with("expected at most 5 ms of CPU time a second over 10 s"), "{told}");
-    let told = rig.told("busy", "counted", |_| true).await;
-    assert!(told.cpu.as_millis() > 100, "{:?}", told.cpu);
+    let status = rig.state("busy", "quarantined").await;
+    assert!(status.starts_with("expected at most 5 ms of CPU time a second over 10 s"), "{status}");
+    let status = rig.status_when("busy", "counted", |_| true).await;
+    assert!(status.cpu.as_millis() > 100, "{:?}", status.cpu);
     rig.end().await;
 }
 
@@ -110,7 +110,7 @@ async fn root_a_program_that_others_may_write_is_not_run() {
         refused["open"].contains("found mode 777") && refused["open"].contains("chmod go-w"),
         "{refused:?}"
     );
-    assert!(rig.handle.told().is_empty());
+    assert!(rig.handle.statuses().is_empty());
     let order = rig.handle.order(Some("open".to_owned()), ModuleAct::Start).await;
     assert!(matches!(order, Err(Refusal::Refused { .. })), "an order does not run it either: {order:?}");
     mode(&program, 0o755);
@@ -118,10 +118,10 @@ async fn root_a_program_that_others_may_write_is_not_run() {
     rig.goes_on("open", 1).await;
     assert!(rig.handle.refused().is_empty());
     // The program becomes writable for others while it runs: the module is stopped.
-    let pid = rig.told("open", "running", |told| told.pid.is_some()).await.pid.unwrap().to_string();
+    let pid = rig.status_when("open", "running", |status| status.pid.is_some()).await.pid.unwrap().to_string();
     mode(&program, 0o757);
     rig.reload().await;
-    assert!(until(|| !is_alive(&pid) && rig.handle.told().is_empty()).await);
+    assert!(until(|| !is_alive(&pid) && rig.handle.statuses().is_empty()).await);
     assert!(until(|| rig.handle.refused().contains_key("open")).await, "{:?}", rig.handle.refused());
     rig.end().await;
 }
@@ -144,7 +144,7 @@ async fn root_a_module_s_file_or_folder_that_others_may_write_is_not_believed() 
     mode(&rig.path("modules"), 0o777);
     rig.reload().await;
     assert!(rig.handle.trouble().unwrap().contains("found mode 777"));
-    assert!(until(|| rig.handle.told().is_empty()).await, "nothing of the folder is believed");
+    assert!(until(|| rig.handle.statuses().is_empty()).await, "nothing of the folder is believed");
     rig.end().await;
 }
 

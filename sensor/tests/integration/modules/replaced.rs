@@ -1,7 +1,7 @@
 //! Modules that are added, changed and removed at runtime: calls into one never overlap, and none is lost.
 
 use crate::modules::rig::{COLLECTOR, Rig, is_alive, until};
-use sensor::module::desk::Refusal;
+use sensor::module::worker::Refusal;
 use sensor::module::life::State;
 use wire::api::modules::ModuleAct;
 
@@ -67,7 +67,7 @@ async fn one_replaced_again_and_again_is_told_each_event_once_and_never_two_at_a
             }
         }
     }
-    let told = |rig: &Rig| -> Vec<u64> {
+    let status = |rig: &Rig| -> Vec<u64> {
         let calls = rig.lines("calls");
         let entries = calls.iter().flat_map(|call| {
             let call: serde_json::Value = serde_json::from_str(call).unwrap();
@@ -75,9 +75,9 @@ async fn one_replaced_again_and_again_is_told_each_event_once_and_never_two_at_a
         });
         entries.map(|entry| entry["event"]["job"].as_str().unwrap().parse().unwrap()).collect()
     };
-    assert!(until(|| told(&rig).len() as u64 >= EVENTS).await, "{} events", told(&rig).len());
-    assert_eq!(told(&rig), (0..EVENTS).collect::<Vec<_>>(), "each once, in order");
-    let stands = rig.told("noting", "unharmed", |_| true).await;
+    assert!(until(|| status(&rig).len() as u64 >= EVENTS).await, "{} events", status(&rig).len());
+    assert_eq!(status(&rig), (0..EVENTS).collect::<Vec<_>>(), "each once, in order");
+    let stands = rig.status_when("noting", "unharmed", |_| true).await;
     assert_eq!(stands.counts.failures_total, 0, "{:?}", stands.last_error);
     assert!(stands.counts.starts_total >= 15, "{:?}", stands.counts);
     let calls = stands.counts.calls_total;
@@ -101,7 +101,7 @@ async fn a_program_that_somebody_still_writes_is_no_failure() {
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     drop(writing);
     rig.goes_on("one", 1).await;
-    let stands = rig.told("one", "running", |_| true).await;
+    let stands = rig.status_when("one", "running", |_| true).await;
     assert_eq!(stands.counts.failures_total, 0, "{:?}", stands.last_error);
     rig.end().await;
 }
@@ -116,10 +116,10 @@ async fn a_changed_file_holds_from_the_next_call_on() {
     rig.script("one.sh", COLLECTOR, &text(2));
     // The sensor detects the change by itself.
     rig.until_figure("module.one.x", 2.0).await;
-    let told = rig.told("one", "running", |told| told.rate_hz.is_some()).await;
-    assert!((told.rate_hz.unwrap() - 10.0).abs() < 1e-6);
+    let status = rig.status_when("one", "running", |status| status.rate_hz.is_some()).await;
+    assert!((status.rate_hz.unwrap() - 10.0).abs() < 1e-6);
     rig.load("one", &program, "rate = 2").await;
-    rig.told("one", "asked less often", |told| told.rate_hz.is_some_and(|hz| (hz - 2.0).abs() < 1e-6)).await;
+    rig.status_when("one", "asked less often", |status| status.rate_hz.is_some_and(|hz| (hz - 2.0).abs() < 1e-6)).await;
     rig.load("one", &program, "on = false").await;
     rig.state("one", "off").await;
     rig.until_figure("module.one.x", None).await;
@@ -164,10 +164,10 @@ async fn one_that_is_removed_is_gone_and_its_name_is_free() {
     let program = rig.script("one.sh", COLLECTOR, r#"echo '{"figures":[{"name":"x","value":1}]}'"#);
     rig.load("one", &program, "").await;
     rig.until_figure("module.one.x", 1.0).await;
-    let pid = rig.told("one", "running", |told| told.pid.is_some()).await.pid.unwrap().to_string();
+    let pid = rig.status_when("one", "running", |status| status.pid.is_some()).await.pid.unwrap().to_string();
     std::fs::remove_file(rig.path("modules/one.toml")).unwrap();
     rig.reload().await;
-    assert!(until(|| rig.handle.told().is_empty() && !is_alive(&pid)).await);
+    assert!(until(|| rig.handle.statuses().is_empty() && !is_alive(&pid)).await);
     assert_eq!(rig.figure("module.one.x"), None);
     let unknown = rig.handle.order(Some("one".to_owned()), ModuleAct::Start).await;
     assert_eq!(unknown, Err(Refusal::Unknown("one".to_owned())));
@@ -184,10 +184,10 @@ async fn orders_stop_and_start_one_and_leave_the_others() {
     rig.load("two", &program, "cpu_ms = 1000").await;
     rig.goes_on("one", 1).await;
     for _ in 0..10 {
-        let pid = rig.told("one", "running", |told| told.pid.is_some()).await.pid.unwrap().to_string();
+        let pid = rig.status_when("one", "running", |status| status.pid.is_some()).await.pid.unwrap().to_string();
         rig.order("one", ModuleAct::Stop).await;
-        let told = rig.handle.told().into_iter().find(|told| told.name == "one").unwrap();
-        assert_eq!((told.state, told.pid), (State::Stopped, None), "told when the order is obeyed");
+        let status = rig.handle.statuses().into_iter().find(|status| status.name == "one").unwrap();
+        assert_eq!((status.state, status.pid), (State::Stopped, None), "told when the order is obeyed");
         assert!(!is_alive(&pid), "it has ended when the order is obeyed");
         rig.order("one", ModuleAct::Start).await;
     }
@@ -195,7 +195,7 @@ async fn orders_stop_and_start_one_and_leave_the_others() {
     assert_eq!(rig.state("one", "stopped").await, "");
     rig.reload().await;
     rig.goes_on("two", 3).await;
-    assert_eq!(rig.told("one", "there", |_| true).await.state, State::Stopped, "a look starts nothing");
+    assert_eq!(rig.status_when("one", "there", |_| true).await.state, State::Stopped, "a look starts nothing");
     rig.order("one", ModuleAct::Start).await;
     rig.goes_on("one", 1).await;
     rig.end().await;
@@ -215,7 +215,7 @@ async fn all_end_with_the_sensor_whether_they_want_to_or_not() {
     rig.goes_on("good", 1).await;
     rig.goes_on("stubborn", 1).await;
     let pids: Vec<String> =
-        rig.handle.told().iter().filter_map(|told| told.pid).map(|pid| pid.to_string()).collect();
+        rig.handle.statuses().iter().filter_map(|status| status.pid).map(|pid| pid.to_string()).collect();
     assert!(pids.len() == 2 && pids.iter().all(|pid| is_alive(pid)), "{pids:?}");
     let handle = rig.handle.clone();
     rig.end().await;

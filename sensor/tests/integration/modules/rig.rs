@@ -4,9 +4,9 @@
 use crate::report::rig::Member;
 use sensor::channel::hub::Hub;
 use sensor::journal;
-use sensor::module::desk::{Desk, Handle, Told};
+use sensor::module::worker::{Worker, Handle, ModuleStatus};
 use sensor::module::feed::Sources;
-use sensor::module::life::Patience;
+use sensor::module::life::Backoff;
 use sensor::sample::collector::{Collectors, Now};
 use sensor::sample::table::{Rows, Table, metric};
 use std::os::unix::fs::PermissionsExt;
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub const COLLECTOR: &str = r#"{"protocol":1,"name":"test","kind":"collector","rate":10}"#;
 
 /// Restarts with short delays, so that a test need not wait; three failures are too many.
-pub const HASTY: Patience = Patience {
+pub const HASTY: Backoff = Backoff {
     first: Duration::from_millis(20),
     longest: Duration::from_millis(40),
     failures_max: 3,
@@ -50,23 +50,23 @@ impl Rig {
         Rig::with(HASTY)
     }
 
-    pub fn with(patience: Patience) -> Rig {
+    pub fn with(backoff: Backoff) -> Rig {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("modules")).unwrap();
         mode(&folder.path().join("modules"), 0o755);
-        let whose = ("local".try_into().unwrap(), "here".try_into().unwrap());
-        let (desk, handle) = Desk::new(
+        let names = ("local".try_into().unwrap(), "here".try_into().unwrap());
+        let (worker, handle) = Worker::new(
             folder.path().join("modules"),
             &folder.path().join("state"),
-            (&whose.0, &whose.1),
-            patience,
+            (&names.0, &names.1),
+            backoff,
         );
         let (member, hub) = (Member::new(0, journal::Config::default()), Hub::default());
         let sweeps = watch::Sender::new(None);
         let sources =
             Sources { hub: hub.clone(), reader: member.journal.reader(), sweeps: sweeps.subscribe() };
         let shutdown = CancellationToken::new();
-        let run = tokio::spawn(desk.run(sources, shutdown.clone()));
+        let run = tokio::spawn(worker.run(sources, shutdown.clone()));
         Rig { folder, handle, member, hub, sweeps, shutdown, run }
     }
 
@@ -117,10 +117,10 @@ impl Rig {
     }
 
     /// Polls the state of the module until `is_wanted` accepts it.
-    pub async fn told(&self, name: &str, what: &str, is_wanted: impl Fn(&Told) -> bool) -> Told {
+    pub async fn status_when(&self, name: &str, what: &str, is_wanted: impl Fn(&ModuleStatus) -> bool) -> ModuleStatus {
         let mut last = None;
         let found = until(|| {
-            last = self.handle.told().into_iter().find(|told| told.name == name);
+            last = self.handle.statuses().into_iter().find(|status| status.name == name);
             last.as_ref().is_some_and(&is_wanted)
         });
         assert!(found.await, "waited in vain for {name} to be {what}: {last:?}");
@@ -129,20 +129,20 @@ impl Rig {
 
     /// Waits until the module has answered this many more calls.
     pub async fn goes_on(&self, name: &str, more: u64) {
-        let calls = |told: &Told| told.counts.calls_total;
-        let before = self.told(name, "there", |_| true).await;
-        self.told(name, "going on", |told| calls(told) >= calls(&before) + more).await;
+        let calls = |status: &ModuleStatus| status.counts.calls_total;
+        let before = self.status_when(name, "there", |_| true).await;
+        self.status_when(name, "going on", |status| calls(status) >= calls(&before) + more).await;
     }
 
     /// Waits until the module is in this state; returns the text of its last failure.
     pub async fn state(&self, name: &str, state: &str) -> String {
-        let told = self.told(name, state, |told| ModuleState::from(told.state).as_str() == state).await;
-        told.last_error.unwrap_or_default()
+        let status = self.status_when(name, state, |status| ModuleState::from(status.state).as_str() == state).await;
+        status.last_error.unwrap_or_default()
     }
 
     /// Returns a figure from the metrics of the host.
     pub fn figure(&self, name: &str) -> Option<Number> {
-        let mut collectors = Collectors::new(vec![self.handle.board().collector()]);
+        let mut collectors = Collectors::new(vec![self.handle.figure_cache().collector()]);
         let now = Now { calendar: Time::default(), running: Duration::ZERO };
         collectors.sweep(now, Duration::default).get(name, &[])
     }

@@ -181,7 +181,7 @@ async fn more_figures_than_a_module_may_open_files_are_drawn_in_part_and_harm_no
     let figures: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 1)).collect();
     rig.sweep(&figures);
     rig.until_figure("module.plot.series", 64.0).await;
-    let stands = rig.told("plot", "running", |_| true).await;
+    let stands = rig.status_when("plot", "running", |_| true).await;
     assert_eq!((stands.counts.failures_total, stands.last_error), (0, None));
     assert_eq!(std::fs::read_dir(rig.path("state/modules/plot")).unwrap().count(), 64 + 1, "and the script");
     rig.end().await;

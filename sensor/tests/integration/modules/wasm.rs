@@ -40,14 +40,14 @@ async fn one_that_never_ends_or_traps_is_quarantined_and_the_other_goes_on() {
     load(&rig, "trap", &module("unreachable")).await;
     assert!(rig.state("endless", "quarantined").await.starts_with("it computed for too long"));
     assert!(rig.state("trap", "quarantined").await.starts_with("it was stopped"));
-    let told = rig.told("trap", "counted", |_| true).await;
+    let status = rig.status_when("trap", "counted", |_| true).await;
     assert_eq!(
-        (told.counts.starts_total, told.counts.failures_total),
+        (status.counts.starts_total, status.counts.failures_total),
         (3, 3),
         "a fresh instance after each trap"
     );
     rig.goes_on("good", 2).await;
-    let good = rig.told("good", "there", |_| true).await;
+    let good = rig.status_when("good", "there", |_| true).await;
     assert_eq!(
         (good.counts.failures_total, good.pid, good.tail.lines()[0].as_str()),
         (0, None, "{\"figures\":")

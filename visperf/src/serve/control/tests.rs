@@ -11,8 +11,8 @@
 use super::*;
 use overlay::identity::key::Key;
 use sensor::control::config::Config;
-use sensor::control::desk::Handle;
 use sensor::control::refusal::Refusal;
+use sensor::control::worker::Handle;
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
@@ -97,7 +97,7 @@ impl Victim {
 impl Drop for Victim {
     fn drop(&mut self) {
         if self.lives() {
-            let held = sensor::control::act::Held::open(self.key.pid).unwrap().unwrap();
+            let held = sensor::control::act::ProcessHandle::open(self.key.pid).unwrap().unwrap();
             held.signal(Signal::Kill).unwrap();
         }
     }
@@ -108,7 +108,7 @@ struct Grid {
     root: Key,
     operator: Key,
     state: tempfile::TempDir,
-    desk: Handle,
+    worker: Handle,
     /// Number of orders, from which the time of each order is computed.
     count: u64,
 }
@@ -117,13 +117,13 @@ impl Grid {
     fn new() -> Grid {
         let state = tempfile::tempdir().unwrap();
         let (root, operator) = (key(1), key(2));
-        let desk = desk(state.path(), root.peer());
-        Grid { root, operator, state, desk, count: 0 }
+        let worker = worker(state.path(), root.peer());
+        Grid { root, operator, state, worker, count: 0 }
     }
 
     /// Like a restart of the daemon.
     fn restart(&mut self) {
-        self.desk = desk(self.state.path(), self.root.peer());
+        self.worker = worker(self.state.path(), self.root.peer());
     }
 
     fn certificate(&self, roles: Roles) -> Certificate {
@@ -169,10 +169,10 @@ impl Grid {
         order::sign(order, &self.operator, &self.chain()).unwrap()
     }
 
-    fn give(&self, signed: &SignedOrder) -> Result<sensor::control::desk::Done, Refusal> {
+    fn give(&self, signed: &SignedOrder) -> Result<sensor::control::worker::ExecutedCommand, Refusal> {
         // An hour between two orders, so that none is refused by the rate limit.
         let at = Moment(Duration::from_secs(3600).saturating_mul(u32::try_from(self.count).unwrap()));
-        self.desk.obey_at(&order::text(signed), clock::calendar(), at)
+        self.worker.execute_at(&order::text(signed), clock::calendar(), at)
     }
 
     fn trail(&self) -> String {
@@ -180,14 +180,14 @@ impl Grid {
     }
 }
 
-fn desk(state: &Path, root: PeerKey) -> Handle {
+fn worker(state: &Path, root: PeerKey) -> Handle {
     let here = Here { domain: domain("alpha"), host: host("wn01") };
     let trust = Trust::of_member(here.domain.clone(), root, Readers::Admitted);
     let gate = Gatekeeper::joining(Gate::new(trust, Denials::default(), BTreeSet::new()));
     let config = Config::of_user(victims_uid());
-    let desk = Handle::new(config, state, here.host.clone(), Path::new("/proc"));
-    desk.set_authority(Arc::new(Orders::open(state, here, Arc::new(gate)).unwrap()));
-    desk
+    let worker = Handle::new(config, state, here.host.clone(), Path::new("/proc"));
+    worker.set_authority(Arc::new(Orders::open(state, here, Arc::new(gate)).unwrap()));
+    worker
 }
 
 /// The same signature with another body.
@@ -373,7 +373,7 @@ fn root_ten_thousand_bad_orders_are_refused_and_a_good_one_is_obeyed() {
     }
     println!("refused: {refused:?}");
     assert_eq!(refused.values().sum::<usize>(), 10_000);
-    assert_eq!(grid.desk.figures().obeyed_total, 0, "since the last restart");
+    assert_eq!(grid.worker.figures().obeyed_total, 0, "since the last restart");
     assert!(victim.lives());
     let kill = grid.order(victim.key, Signal::Kill);
     assert!(grid.give(&grid.signed(&kill)).unwrap().has_ended.is_some());
@@ -461,17 +461,17 @@ fn root_a_sensor_of_no_domain_believes_who_can_read_its_file() {
         expires: issued.plus(LIFE_MAX),
     };
     let text = |order: &Order, key: &Key| order::text(&order::sign(order, key, &operator.chain).unwrap());
-    let believed = orders.believe(&text(&order, &operator.key)).unwrap();
-    assert_eq!((believed.order, believed.from), (order.clone(), here.host.clone()));
+    let verified = orders.verify(&text(&order, &operator.key)).unwrap();
+    assert_eq!((verified.order, verified.from), (order.clone(), here.host.clone()));
     order.sequence += 1;
-    let disbelieved = orders.believe(&text(&order, &key(9))).unwrap_err();
-    assert_eq!(disbelieved.signer, Some(key(9).peer()));
-    assert_eq!(disbelieved.claimed.as_deref(), Some(&order));
+    let rejected = orders.verify(&text(&order, &key(9))).unwrap_err();
+    assert_eq!(rejected.signer, Some(key(9).peer()));
+    assert_eq!(rejected.claimed.as_deref(), Some(&order));
     // The next start creates another operator.
     own_gate(state.path(), &here).unwrap();
     let next = order_files::load_operator(state.path()).unwrap().unwrap();
     assert_ne!(next.root, operator.root);
     for text in ["", "visperforder1-", "visperforder1-aaaa", "kill 7"] {
-        assert!(orders.believe(text).is_err(), "{text}");
+        assert!(orders.verify(text).is_err(), "{text}");
     }
 }

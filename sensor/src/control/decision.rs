@@ -26,7 +26,7 @@ pub struct Target {
 
 /// The sensor's own process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Own {
+pub struct OwnProcess {
     pub pid: u32,
     /// Its ancestors.
     pub ancestors: Vec<u32>,
@@ -37,7 +37,7 @@ pub struct Own {
 ///
 /// # Errors
 /// Reason why not.
-pub fn judge(meant: ProcessKey, target: &Target, own: &Own, listed: &[u32]) -> Result<(), Refusal> {
+pub fn decide(meant: ProcessKey, target: &Target, own: &OwnProcess, listed: &[u32]) -> Result<(), Refusal> {
     let (pid, name) = (target.key.pid, target.name.clone());
     // `/proc` counts starts in hundredths of a second, other sources in nanoseconds.
     let is_meant = pid == meant.pid && target.key.start_ns / TICK_NS == meant.start_ns / TICK_NS;
@@ -58,7 +58,7 @@ pub fn judge(meant: ProcessKey, target: &Target, own: &Own, listed: &[u32]) -> R
 }
 
 /// Returns what it is, if no command may control it.
-fn untouchable(target: &Target, own: &Own) -> Option<&'static str> {
+fn untouchable(target: &Target, own: &OwnProcess) -> Option<&'static str> {
     let pid = target.key.pid;
     if pid <= 1 {
         return Some("the first process of the host");
@@ -99,12 +99,12 @@ mod tests {
         let meant = good().key;
         let mut target = good();
         change(&mut target);
-        judge(meant, &target, &Own { pid: 900, ancestors: vec![800, 700, 1] }, &LISTED)
+        decide(meant, &target, &OwnProcess { pid: 900, ancestors: vec![800, 700, 1] }, &LISTED)
     }
 
     fn check(change: impl FnOnce(&mut Target), part: &str) {
-        let told = judged(change).expect_err(part).to_string();
-        assert!(told.contains(part), "{part:?} in {told:?}");
+        let refusal = judged(change).expect_err(part).to_string();
+        assert!(refusal.contains(part), "{part:?} in {refusal:?}");
     }
 
     #[test]
@@ -132,19 +132,19 @@ mod tests {
         let judged = |pid| {
             let mut target = good();
             target.key.pid = pid;
-            judge(target.key, &target, &Own { pid: 900, ancestors: vec![800, 700, 1] }, &LISTED)
+            decide(target.key, &target, &OwnProcess { pid: 900, ancestors: vec![800, 700, 1] }, &LISTED)
         };
         for (pid, part) in
             [(1, "first process"), (900, "sensor itself"), (800, "started by"), (700, "started by")]
         {
-            let told = judged(pid).expect_err(part).to_string();
-            assert!(told.contains(part), "{told}");
+            let refusal = judged(pid).expect_err(part).to_string();
+            assert!(refusal.contains(part), "{refusal}");
         }
         // Not even if root is listed.
         let mut root = good();
         root.uids = [0; 4];
-        let own = Own { pid: 900, ancestors: Vec::new() };
-        assert!(judge(root.key, &root, &own, &[0, 1000]).is_err());
+        let own = OwnProcess { pid: 900, ancestors: Vec::new() };
+        assert!(decide(root.key, &root, &own, &[0, 1000]).is_err());
     }
 
     #[test]

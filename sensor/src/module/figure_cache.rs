@@ -15,20 +15,20 @@ use wire::sample::{Metric, Number};
 
 /// Figures by module; cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Board(Arc<Mutex<BTreeMap<String, Pinned>>>);
+pub struct FigureCache(Arc<Mutex<BTreeMap<String, CachedFigures>>>);
 
 #[derive(Debug, Default)]
-struct Pinned {
+struct CachedFigures {
     rows: Vec<(Arc<Metric>, Number)>,
     /// When they expire, on the monotonic clock.
     until: Duration,
 }
 
-impl Board {
+impl FigureCache {
     /// Replaces the figures of a module; they expire at `until`.
     pub fn pin(&self, module: &str, figures: &[Figure], until: Duration) {
-        let mut board = locked(&self.0);
-        let before = board.remove(module).unwrap_or_default();
+        let mut figure_cache = locked(&self.0);
+        let before = figure_cache.remove(module).unwrap_or_default();
         let same = |metric: &Metric, name: &str, figure: &Figure| {
             metric.name == name
                 && metric.labels == figure.labels
@@ -42,7 +42,7 @@ impl Board {
             (metric, figure.value)
         });
         let rows = rows.collect();
-        board.insert(module.to_owned(), Pinned { rows, until });
+        figure_cache.insert(module.to_owned(), CachedFigures { rows, until });
     }
 
     /// Removes the figures of a module.
@@ -59,7 +59,7 @@ impl Board {
     /// Collector that adds the figures to the host's metrics.
     #[must_use]
     pub fn collector(&self) -> Box<dyn Collector> {
-        Box::new(Reading(self.clone()))
+        Box::new(CacheCollector(self.clone()))
     }
 }
 
@@ -68,9 +68,9 @@ fn made(name: &str, figure: &Figure) -> Arc<Metric> {
     metric(name, &figure.unit, figure.semantics, &labels)
 }
 
-struct Reading(Board);
+struct CacheCollector(FigureCache);
 
-impl Collector for Reading {
+impl Collector for CacheCollector {
     fn name(&self) -> &'static str {
         "modules"
     }
@@ -94,8 +94,8 @@ mod tests {
 
     #[test]
     fn figures_are_among_the_hosts_while_they_are_new() {
-        let (board, mut rows) = (Board::default(), Rows::default());
-        let mut collector = board.collector();
+        let (figure_cache, mut rows) = (FigureCache::default(), Rows::default());
+        let mut collector = figure_cache.collector();
         let mut sweep = |secs: u64| {
             let now = Now { running: Duration::from_secs(secs), ..Now::default() };
             collector.collect(now, &mut rows).expect("it does not fail");
@@ -105,17 +105,17 @@ mod tests {
             figures(r#"[{"name":"y","value":2}]"#),
             figures(r#"[{"name":"x","labels":{"n":"0"},"value":1}]"#),
         );
-        board.pin("b", &b, Duration::from_secs(9));
-        board.pin("a", &a, Duration::from_secs(5));
+        figure_cache.pin("b", &b, Duration::from_secs(9));
+        figure_cache.pin("a", &a, Duration::from_secs(5));
         let first = sweep(1);
         assert_eq!(first.get("module.a.x", &[("n", "0")]), Some(Number::Whole(1)));
         assert_eq!(first.get("module.b.y", &[]), Some(Number::Whole(2)));
-        board.pin("b", &figures(r#"[{"name":"y","value":3}]"#), Duration::from_secs(9));
+        figure_cache.pin("b", &figures(r#"[{"name":"y","value":3}]"#), Duration::from_secs(9));
         let second = sweep(2);
         assert!(Arc::ptr_eq(first.metrics(), second.metrics()), "the same names are made once");
         assert_eq!(second.get("module.b.y", &[]), Some(Number::Whole(3)));
         assert_eq!(sweep(6).rows().len(), 1, "what is old is left out");
-        board.clear("b");
-        assert_eq!((sweep(7).rows().len(), board.count("b")), (0, 0));
+        figure_cache.clear("b");
+        assert_eq!((sweep(7).rows().len(), figure_cache.count("b")), (0, 0));
     }
 }

@@ -5,18 +5,18 @@
 //! file, its executable and every folder on the path to them are trusted; a changed file or executable
 //! replaces the module, between two calls; an error in one file is reported, and the other modules go on; a
 //! half-written file ends nothing.
-//! Not here: one running module (`task`), when an error is taken as final (`doubt`).
+//! Not here: one running module (`task`), when an error is taken as final (`debounce`).
 
-use super::board::Board;
-use super::doubt::{Doubt, Look};
+use super::debounce::{CheckTrigger, Debounce};
 use super::feed::Sources;
-use super::folder::{self, Found, Identities, Wrong};
+use super::figure_cache::FigureCache;
+use super::folder::{self, FileError, Found, Identities};
 use super::key::{self, Key};
-use super::life::{Counts, Patience, State};
+use super::life::{Backoff, Counts, State};
 use super::protocol::Hello;
 use super::spec::{Runs, Spec};
 use super::stderr::Tail;
-use super::task::{Parts, Task, Whose};
+use super::task::{Parts, SensorNames, Task};
 use crate::sample::beat::{locked, running};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ pub enum Refusal {
 
 /// Status of a module.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct ModuleStatus {
     pub name: String,
     pub runs: Runs,
     pub state: State,
@@ -94,7 +94,7 @@ pub struct Told {
     pub tail: Tail,
 }
 
-impl Told {
+impl ModuleStatus {
     /// How long until the next start, if it waits for one.
     #[must_use]
     pub fn retry_in(&self) -> Option<Duration> {
@@ -108,27 +108,27 @@ impl Told {
 /// Status that the tasks report and clients read.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    told: Mutex<BTreeMap<String, Told>>,
+    statuses: Mutex<BTreeMap<String, ModuleStatus>>,
     refused: Mutex<BTreeMap<String, String>>,
     trouble: Mutex<Option<String>>,
 }
 
 impl Shared {
-    pub(super) fn tell(&self, told: Told) {
-        locked(&self.told).insert(told.name.clone(), told);
+    pub(super) fn set_status(&self, status: ModuleStatus) {
+        locked(&self.statuses).insert(status.name.clone(), status);
     }
 }
 
 /// A command with its reply: an error, or a receiver that completes when the command is done.
-type Ordered = (Option<String>, ModuleAct, oneshot::Sender<Result<Option<oneshot::Receiver<()>>, Refusal>>);
+type Command = (Option<String>, ModuleAct, oneshot::Sender<Result<Option<oneshot::Receiver<()>>, Refusal>>);
 
 /// Handle for queries and commands; cheap to clone.
 #[derive(Clone)]
 pub struct Handle {
     shared: Arc<Shared>,
     folder: PathBuf,
-    board: Board,
-    orders: mpsc::Sender<Ordered>,
+    figure_cache: FigureCache,
+    orders: mpsc::Sender<Command>,
     key_file: PathBuf,
     key: Arc<OnceLock<Key>>,
 }
@@ -142,14 +142,14 @@ impl Handle {
 
     /// Their newest figures.
     #[must_use]
-    pub fn board(&self) -> &Board {
-        &self.board
+    pub fn figure_cache(&self) -> &FigureCache {
+        &self.figure_cache
     }
 
     /// Status of every module, by name.
     #[must_use]
-    pub fn told(&self) -> Vec<Told> {
-        locked(&self.shared.told).values().cloned().collect()
+    pub fn statuses(&self) -> Vec<ModuleStatus> {
+        locked(&self.shared.statuses).values().cloned().collect()
     }
 
     /// Invalid or untrusted files, by module name, with the reason.
@@ -168,13 +168,13 @@ impl Handle {
     /// say.
     #[must_use]
     pub fn health(&self) -> Vec<String> {
-        let told = |what: String| format!("{what}; visperf modules, on that host, tells why");
+        let hint = |what: String| format!("{what}; visperf modules, on that host, tells why");
         let mut health: Vec<String> = Vec::new();
         health
-            .extend(self.trouble().map(|_| told("something is wrong with the folder of modules".to_owned())));
-        health.extend(self.refused().into_keys().map(|name| told(format!("module {name} is refused"))));
-        let quarantined = self.told().into_iter().filter(|told| told.state == State::Quarantined);
-        health.extend(quarantined.map(|one| told(format!("module {} is quarantined", one.name))));
+            .extend(self.trouble().map(|_| hint("something is wrong with the folder of modules".to_owned())));
+        health.extend(self.refused().into_keys().map(|name| hint(format!("module {name} is refused"))));
+        let quarantined = self.statuses().into_iter().filter(|statuses| statuses.state == State::Quarantined);
+        health.extend(quarantined.map(|one| hint(format!("module {} is quarantined", one.name))));
         health
     }
 
@@ -205,29 +205,29 @@ impl Handle {
 }
 
 /// The registry, ready to run.
-pub struct Desk {
+pub struct Worker {
     handle: Handle,
-    orders: mpsc::Receiver<Ordered>,
+    orders: mpsc::Receiver<Command>,
     state: PathBuf,
-    whose: Whose,
-    patience: Patience,
-    seats: BTreeMap<String, Seat>,
+    names: SensorNames,
+    backoff: Backoff,
+    slots: BTreeMap<String, Slot>,
     /// Doubt about an error of the folder.
-    doubt: Doubt,
+    debounce: Debounce,
     tasks: JoinSet<()>,
     running: BTreeMap<Id, String>,
 }
 
 /// State of one file in the folder.
-struct Seat {
+struct Slot {
     identity: Result<Identities, String>,
     spec: Option<Spec>,
     /// `None` if the module is refused.
-    at_work: Option<AtWork>,
-    doubt: Doubt,
+    task: Option<RunningTask>,
+    debounce: Debounce,
 }
 
-impl Seat {
+impl Slot {
     /// Why the module does not run.
     fn why(&self) -> String {
         let defect = "the sensor's part of it failed by a defect; the daemon's log says more";
@@ -235,41 +235,41 @@ impl Seat {
     }
 }
 
-struct AtWork {
+struct RunningTask {
     orders: mpsc::Sender<Order>,
     ending: CancellationToken,
 }
 
-impl Desk {
+impl Worker {
     /// Creates the registry for `folder`; each module gets a working directory of its own below `state`.
     #[must_use]
     pub fn new(
         folder: PathBuf,
         state: &Path,
         (domain, host): (&DomainName, &HostName),
-        patience: Patience,
-    ) -> (Desk, Handle) {
+        backoff: Backoff,
+    ) -> (Worker, Handle) {
         let (sender, orders) = mpsc::channel(ORDERS_MAX);
         let handle = Handle {
             shared: Arc::default(),
             folder,
-            board: Board::default(),
+            figure_cache: FigureCache::default(),
             orders: sender,
             key_file: state.join(key::FILE),
             key: Arc::default(),
         };
-        let desk = Desk {
+        let worker = Worker {
             handle: handle.clone(),
             orders,
             state: state.join("modules"),
-            whose: Whose { host: host.to_string(), domain: domain.to_string() },
-            patience,
-            seats: BTreeMap::new(),
-            doubt: Doubt::default(),
+            names: SensorNames { host: host.to_string(), domain: domain.to_string() },
+            backoff,
+            slots: BTreeMap::new(),
+            debounce: Debounce::default(),
             tasks: JoinSet::new(),
             running: BTreeMap::new(),
         };
-        (desk, handle)
+        (worker, handle)
     }
 
     /// Runs the modules until `shutdown`, then ends them.
@@ -280,22 +280,19 @@ impl Desk {
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => break,
-                _ = look.tick() => self.look(&sources, Look::Usual).await,
+                _ = look.tick() => self.check_folder(&sources, CheckTrigger::Timer).await,
                 Some((name, act, reply)) = self.orders.recv() => {
-                    self.look(&sources, Look::Ordered).await;
+                    self.check_folder(&sources, CheckTrigger::Command).await;
                     // The client may be gone.
                     let _ = reply.send(self.obey(name, act));
                 }
                 Some(ended) = self.tasks.join_next_with_id() => {
                     self.ended(ended);
-                    self.look(&sources, Look::Usual).await;
+                    self.check_folder(&sources, CheckTrigger::Timer).await;
                 }
             }
         }
-        self.seats
-            .values()
-            .filter_map(|seat| seat.at_work.as_ref())
-            .for_each(|at_work| at_work.ending.cancel());
+        self.slots.values().filter_map(|slot| slot.task.as_ref()).for_each(|task| task.ending.cancel());
         while self.tasks.join_next().await.is_some() {}
     }
 
@@ -313,48 +310,49 @@ impl Desk {
     }
 
     /// Reads the folder and applies it.
-    async fn look(&mut self, sources: &Sources, look: Look) {
+    async fn check_folder(&mut self, sources: &Sources, trigger: CheckTrigger) {
         let folder = self.handle.folder.clone();
         let Ok(found) = tokio::task::spawn_blocking(move || folder::found(&folder)).await else { return };
         let (found, trouble) = match found {
             Ok(found) => {
-                self.doubt.clear();
+                self.debounce.clear();
                 found
             }
-            Err(wrong) => {
-                if !self.doubt.is_settled(&wrong, look) {
-                    *locked(&self.handle.shared.trouble) = Some(wrong.why);
+            Err(error) => {
+                if !self.debounce.is_settled(&error, trigger) {
+                    *locked(&self.handle.shared.trouble) = Some(error.why);
                     return;
                 }
-                (Found::new(), Some(wrong.why))
+                (Found::new(), Some(error.why))
             }
         };
-        self.leave(&found, look);
+        self.remove_missing(&found, trigger);
         for (name, module) in found {
-            self.seat(&name, module, sources, look);
+            self.update_slot(&name, module, sources, trigger);
         }
-        let doubted = self.seats.iter().find_map(|(name, seat)| {
-            Some(format!("module {name} goes on as before, if that does not last: {}", seat.doubt.why()?))
+        let doubted = self.slots.iter().find_map(|(name, slot)| {
+            Some(format!("module {name} goes on as before, if that does not last: {}", slot.debounce.why()?))
         });
         *locked(&self.handle.shared.trouble) = trouble.or(doubted);
         let refused = self
-            .seats
+            .slots
             .iter()
-            .filter(|(_, seat)| seat.at_work.is_none())
-            .map(|(name, seat)| (name.clone(), seat.why()));
+            .filter(|(_, slot)| slot.task.is_none())
+            .map(|(name, slot)| (name.clone(), slot.why()));
         *locked(&self.handle.shared.refused) = refused.collect();
     }
 
     /// Ends the modules whose files are gone.
-    fn leave(&mut self, found: &Found, look: Look) {
-        self.seats.retain(|name, seat| {
+    fn remove_missing(&mut self, found: &Found, trigger: CheckTrigger) {
+        self.slots.retain(|name, slot| {
             let is_there = found.contains_key(name);
-            match &seat.at_work {
+            match &slot.task {
                 // Stays until its task has ended: a module of the same name must not start before.
-                Some(at_work) => {
-                    let gone = || Wrong { why: "its file is gone".to_owned(), of: None, is_passing: true };
-                    if !is_there && seat.doubt.is_settled(&gone(), look) {
-                        at_work.ending.cancel();
+                Some(task) => {
+                    let gone =
+                        || FileError { why: "its file is gone".to_owned(), of: None, is_passing: true };
+                    if !is_there && slot.debounce.is_settled(&gone(), trigger) {
+                        task.ending.cancel();
                     }
                     true
                 }
@@ -363,61 +361,68 @@ impl Desk {
         });
     }
 
-    fn seat(&mut self, name: &str, module: Result<(Spec, Identities), Wrong>, sources: &Sources, look: Look) {
-        if let Some(seat @ Seat { at_work: Some(_), .. }) = self.seats.get_mut(name) {
+    fn update_slot(
+        &mut self,
+        name: &str,
+        module: Result<(Spec, Identities), FileError>,
+        sources: &Sources,
+        trigger: CheckTrigger,
+    ) {
+        if let Some(slot @ Slot { task: Some(_), .. }) = self.slots.get_mut(name) {
             match &module {
-                Ok(_) => seat.doubt.clear(),
-                Err(wrong) if !seat.doubt.is_settled(wrong, look) => return,
+                Ok(_) => slot.debounce.clear(),
+                Err(error) if !slot.debounce.is_settled(error, trigger) => return,
                 Err(_) => {}
             }
         }
         let (spec, identity) = match module {
             Ok((spec, identity)) => (Some(spec), Ok(identity)),
-            Err(wrong) => (None, Err(wrong.why)),
+            Err(error) => (None, Err(error.why)),
         };
-        match self.seats.get_mut(name) {
-            Some(seat) if seat.identity == identity && (seat.spec == spec || spec.is_none()) => {}
-            Some(Seat { at_work: Some(at_work), .. }) if at_work.ending.is_cancelled() => {}
-            Some(seat @ Seat { at_work: Some(_), .. }) => {
-                let at_work = seat.at_work.as_ref().expect("it was just seen");
+        match self.slots.get_mut(name) {
+            Some(slot) if slot.identity == identity && (slot.spec == spec || spec.is_none()) => {}
+            Some(Slot { task: Some(task), .. }) if task.ending.is_cancelled() => {}
+            Some(slot @ Slot { task: Some(_), .. }) => {
+                let task = slot.task.as_ref().expect("it was just seen");
                 match &spec {
                     // If its command queue is full, the next check tries again.
                     Some(spec) => {
-                        if at_work.orders.try_send(Order::Replace(Box::new(spec.clone()))).is_err() {
+                        if task.orders.try_send(Order::Replace(Box::new(spec.clone()))).is_err() {
                             return;
                         }
                     }
-                    None => at_work.ending.cancel(),
+                    None => task.ending.cancel(),
                 }
-                (seat.identity, seat.spec) = (identity, spec);
+                (slot.identity, slot.spec) = (identity, spec);
             }
             Some(_) | None => {
                 if let Err(why) = &identity {
                     tracing::warn!(module = name, why, "module is refused");
                 }
-                let at_work = spec.clone().map(|spec| self.begin(spec, sources));
-                self.seats.insert(name.to_owned(), Seat { identity, spec, at_work, doubt: Doubt::default() });
+                let task = spec.clone().map(|spec| self.start_task(spec, sources));
+                self.slots
+                    .insert(name.to_owned(), Slot { identity, spec, task, debounce: Debounce::default() });
             }
         }
     }
 
-    fn begin(&mut self, spec: Spec, sources: &Sources) -> AtWork {
+    fn start_task(&mut self, spec: Spec, sources: &Sources) -> RunningTask {
         let (orders, received) = mpsc::channel(ORDERS_MAX);
         let (ending, name) = (CancellationToken::new(), spec.name.clone());
         let task = Task::new(Parts {
             folder: self.state.join(&name),
             spec,
-            whose: self.whose.clone(),
+            names: self.names.clone(),
             sources: sources.clone(),
-            board: self.handle.board.clone(),
+            figure_cache: self.handle.figure_cache.clone(),
             shared: Arc::clone(&self.handle.shared),
             orders: received,
             ending: ending.clone(),
-            patience: self.patience,
+            backoff: self.backoff,
         });
         let id = self.tasks.spawn(task.run()).id();
         self.running.insert(id, name);
-        AtWork { orders, ending }
+        RunningTask { orders, ending }
     }
 
     /// Cleans up after the task of a module has ended.
@@ -427,13 +432,13 @@ impl Desk {
             Err(error) => (error.id(), true),
         };
         let Some(name) = self.running.remove(&id) else { return };
-        locked(&self.handle.shared.told).remove(&name);
-        self.handle.board.clear(&name);
+        locked(&self.handle.shared.statuses).remove(&name);
+        self.handle.figure_cache.clear(&name);
         if !is_defect {
-            self.seats.remove(&name);
-        } else if let Some(seat) = self.seats.get_mut(&name) {
+            self.slots.remove(&name);
+        } else if let Some(slot) = self.slots.get_mut(&name) {
             // The module is not started again before its file changes.
-            seat.at_work = None;
+            slot.task = None;
             tracing::error!(module = %name, "the sensor's part of a module panicked; left out until its file changes");
         }
     }
@@ -441,9 +446,9 @@ impl Desk {
     /// Passes a command on; returns a receiver that completes when it is done.
     fn obey(&self, name: Option<String>, act: ModuleAct) -> Result<Option<oneshot::Receiver<()>>, Refusal> {
         let Some(name) = name else { return Ok(None) };
-        let seat = self.seats.get(&name).ok_or_else(|| Refusal::Unknown(name.clone()))?;
-        let Some(at_work) = seat.at_work.as_ref().filter(|at_work| !at_work.ending.is_cancelled()) else {
-            let why = seat.why();
+        let slot = self.slots.get(&name).ok_or_else(|| Refusal::Unknown(name.clone()))?;
+        let Some(task) = slot.task.as_ref().filter(|task| !task.ending.is_cancelled()) else {
+            let why = slot.why();
             return Err(Refusal::Refused { name, why });
         };
         let (sender, done) = oneshot::channel();
@@ -452,7 +457,7 @@ impl Desk {
             ModuleAct::Start => Order::Start(sender),
             ModuleAct::Stop => Order::Stop(sender),
         };
-        match at_work.orders.try_send(order) {
+        match task.orders.try_send(order) {
             Ok(()) => Ok(Some(done)),
             Err(_) => Err(Refusal::Busy(name)),
         }

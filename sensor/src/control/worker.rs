@@ -4,16 +4,16 @@
 //! recorded in the trail, and permitted once more, in this order: while it is recorded the process may
 //! execute a program with other rights. The outcome of every command is recorded. Commands of verified
 //! operators are rate-limited.
-//! Not here: the steps themselves (`authority`, `verdict`, `trail`, `act`).
+//! Not here: the steps themselves (`authority`, `decision`, `trail`, `act`).
 
-use super::act::Held;
-use super::authority::{Authority, Believed, Disbelieved};
+use super::act::ProcessHandle;
+use super::authority::{Authority, RejectedCommand, VerifiedCommand};
 use super::config::Config;
-use super::pace::Pace;
+use super::decision::{self, Target};
+use super::rate_limiter::RateLimiter;
 use super::refusal::Refusal;
 use super::target;
-use super::trail::{Outcome, Told, Trail};
-use super::verdict::{self, Target};
+use super::trail::{Outcome, Trail, TrailEntry};
 use crate::process::boot_time::boot_ns;
 use crate::sample::beat::locked;
 use std::io;
@@ -36,27 +36,27 @@ const ENDING: Duration = Duration::from_millis(500);
 
 /// Handle for callers that pass in commands; cheap to clone.
 #[derive(Clone)]
-pub struct Handle(Arc<Desk>);
+pub struct Handle(Arc<Worker>);
 
-struct Desk {
+struct Worker {
     config: Config,
     proc: PathBuf,
     authority: OnceLock<Arc<dyn Authority>>,
     /// Commands are executed one at a time.
-    turn: Mutex<Turn>,
+    executor: Mutex<Executor>,
     obeyed: AtomicU64,
     refused: AtomicU64,
 }
 
-struct Turn {
+struct Executor {
     trail: Trail,
     /// Rate limiter of operators' commands.
-    pace: Pace,
+    limiter: RateLimiter,
 }
 
 /// A command that was executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Done {
+pub struct ExecutedCommand {
     pub order: Order,
     /// Name of the process.
     pub name: String,
@@ -79,7 +79,7 @@ pub struct Figures {
 impl Figures {
     /// Returns names and values.
     #[must_use]
-    pub fn told(&self) -> Vec<(&'static str, u64)> {
+    pub fn counters(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("on", self.is_on.into()),
             ("obeyed_total", self.obeyed_total),
@@ -92,12 +92,15 @@ impl Handle {
     /// Creates the executor of a sensor of `host` with this state folder; `proc` is the path of `/proc`.
     #[must_use]
     pub fn new(config: Config, state: &Path, host: HostName, proc: &Path) -> Handle {
-        let turn = Turn { trail: Trail::new(state, host), pace: Pace::new(ORDERS_BURST, ORDERS_INTERVAL) };
-        Handle(Arc::new(Desk {
+        let executor = Executor {
+            trail: Trail::new(state, host),
+            limiter: RateLimiter::new(ORDERS_BURST, ORDERS_INTERVAL),
+        };
+        Handle(Arc::new(Worker {
             config,
             proc: proc.to_owned(),
             authority: OnceLock::new(),
-            turn: Mutex::new(turn),
+            executor: Mutex::new(executor),
             obeyed: AtomicU64::new(0),
             refused: AtomicU64::new(0),
         }))
@@ -130,110 +133,124 @@ impl Handle {
     /// # Errors
     /// If it was not executed: the reason. Nothing was done then, unless the system failed while the niceness
     /// was changed.
-    pub fn obey(&self, text: &str) -> Result<Done, Refusal> {
-        self.obey_at(text, calendar(), Moment(Duration::from_nanos(boot_ns())))
+    pub fn execute(&self, text: &str) -> Result<ExecutedCommand, Refusal> {
+        self.execute_at(text, calendar(), Moment(Duration::from_nanos(boot_ns())))
     }
 
-    /// As [`Handle::obey`] at a given time: `now` is written to the trail, and `at` is the time for the rate
+    /// As [`Handle::execute`] at a given time: `now` is written to the trail, and `at` is the time for the rate
     /// limiter.
     ///
     /// # Errors
-    /// As [`Handle::obey`].
-    pub fn obey_at(&self, text: &str, now: Time, at: Moment) -> Result<Done, Refusal> {
-        let (done, held) = self.0.take(text, now, at)?;
+    /// As [`Handle::execute`].
+    pub fn execute_at(&self, text: &str, now: Time, at: Moment) -> Result<ExecutedCommand, Refusal> {
+        let (done, process) = self.0.take(text, now, at)?;
         let has_ended = match done.order.act {
             // Other commands are executed during this wait.
-            Act::Signal(signal) if signal.ends() => Some(held.has_ended(ENDING)),
+            Act::Signal(signal) if signal.ends() => Some(process.has_ended(ENDING)),
             Act::Signal(_) | Act::Renice(_) => None,
         };
-        Ok(Done { has_ended, ..done })
+        Ok(ExecutedCommand { has_ended, ..done })
     }
 }
 
-impl Desk {
-    fn take(&self, text: &str, now: Time, at: Moment) -> Result<(Done, Held), Refusal> {
-        let mut turn = locked(&self.turn);
-        let believed = match self.believe(text) {
-            Ok(believed) => believed,
-            Err(Disbelieved { why, claimed, signer }) => {
+impl Worker {
+    fn take(&self, text: &str, now: Time, at: Moment) -> Result<(ExecutedCommand, ProcessHandle), Refusal> {
+        let mut executor = locked(&self.executor);
+        let command = match self.verify(text) {
+            Ok(command) => command,
+            Err(RejectedCommand { why, claimed, signer }) => {
                 let refusal = if self.config.is_on() { Refusal::Disbelieved(why) } else { Refusal::Off };
                 let reason = refusal.to_string();
                 let (order, outcome) = (claimed.as_deref(), Outcome::Refused);
-                let told =
-                    Told { outcome, order, operator: signer, from: None, process: None, reason: &reason };
-                return Err(self.refuse(&mut turn, &told, refusal, (now, at)));
+                let entry = TrailEntry {
+                    outcome,
+                    order,
+                    operator: signer,
+                    from: None,
+                    process: None,
+                    reason: &reason,
+                };
+                return Err(self.refuse(&mut executor, &entry, refusal, (now, at)));
             }
         };
         let mut found = None;
-        let paced = turn.pace.take(at).map_err(|wait| Refusal::TooMany { wait });
-        let held = paced.and_then(|()| self.hold(believed.order.process, &mut found));
+        let paced = executor.limiter.take(at).map_err(|wait| Refusal::TooMany { wait });
+        let process = paced.and_then(|()| self.hold(command.order.process, &mut found));
         let process = found.as_ref().map(|target| (target.name.as_str(), target.uids[0]));
-        let told = |outcome, reason| Told {
+        let entry = |outcome, reason| TrailEntry {
             outcome,
-            order: Some(&believed.order),
-            operator: Some(believed.operator),
-            from: Some(&believed.from),
+            order: Some(&command.order),
+            operator: Some(command.operator),
+            from: Some(&command.from),
             process,
             reason,
         };
-        let held = match held {
-            Ok(held) => held,
+        let process = match process {
+            Ok(process) => process,
             Err(refusal) => {
                 let reason = refusal.to_string();
-                return Err(self.refuse(&mut turn, &told(Outcome::Refused, &reason), refusal, (now, at)));
+                return Err(self.refuse(
+                    &mut executor,
+                    &entry(Outcome::Refused, &reason),
+                    refusal,
+                    (now, at),
+                ));
             }
         };
         // Recorded before it is done: a command that cannot be recorded is not executed.
-        turn.trail.tell(&told(Outcome::Obeyed, ""), now, at).map_err(|error| {
+        executor.trail.record(&entry(Outcome::Obeyed, ""), now, at).map_err(|error| {
             self.refused.fetch_add(1, Ordering::Relaxed);
             Refusal::NoTrail(error.to_string())
         })?;
         // The same process, but perhaps another program: it is checked again just before the execution.
-        let again = self.judge(believed.order.process, &mut None);
-        if let Err(refusal) = again.and_then(|()| self.act(&held, &believed.order)) {
+        let again = self.check_target(command.order.process, &mut None);
+        if let Err(refusal) = again.and_then(|()| self.act(&process, &command.order)) {
             let reason = refusal.to_string();
-            return Err(self.refuse(&mut turn, &told(Outcome::Failed, &reason), refusal, (now, at)));
+            return Err(self.refuse(&mut executor, &entry(Outcome::Failed, &reason), refusal, (now, at)));
         }
         self.obeyed.fetch_add(1, Ordering::Relaxed);
         let (name, uid) = process.map_or_else(Default::default, |(name, uid)| (name.to_owned(), uid));
-        Ok((Done { order: believed.order, name, uid, has_ended: None }, held))
+        Ok((ExecutedCommand { order: command.order, name, uid, has_ended: None }, process))
     }
 
-    fn believe(&self, text: &str) -> Result<Believed, Disbelieved> {
-        let nobody = |why: &str| Disbelieved { why: why.to_owned(), claimed: None, signer: None };
+    fn verify(&self, text: &str) -> Result<VerifiedCommand, RejectedCommand> {
+        let nobody = |why: &str| RejectedCommand { why: why.to_owned(), claimed: None, signer: None };
         if !self.config.is_on() {
             return Err(nobody("off"));
         }
         let authority =
             self.authority.get().ok_or_else(|| nobody("the sensor is starting; give the order again"))?;
-        authority.believe(text)
+        authority.verify(text)
     }
 
     /// Opens the requested process and checks that it may be controlled; `found` is set to its description.
-    fn hold(&self, meant: ProcessKey, found: &mut Option<Target>) -> Result<Held, Refusal> {
+    fn hold(&self, meant: ProcessKey, found: &mut Option<Target>) -> Result<ProcessHandle, Refusal> {
         // Opened first: what is read from now on is of the opened process, or that process has ended.
-        let held = Held::open(meant.pid).map_err(|error| failed("cannot hold", meant.pid, &error))?;
-        let held = held.ok_or(Refusal::Gone { key: meant })?;
-        self.judge(meant, found)?;
-        Ok(held)
+        let process =
+            ProcessHandle::open(meant.pid).map_err(|error| failed("cannot hold", meant.pid, &error))?;
+        let process = process.ok_or(Refusal::Gone { key: meant })?;
+        self.check_target(meant, found)?;
+        Ok(process)
     }
 
     /// Checks that the requested process may be controlled in its present state; `found` is set to its
     /// description.
-    fn judge(&self, meant: ProcessKey, found: &mut Option<Target>) -> Result<(), Refusal> {
+    fn check_target(&self, meant: ProcessKey, found: &mut Option<Target>) -> Result<(), Refusal> {
         let look = |error: io::Error| failed("cannot look at", meant.pid, &error);
         let target = target::read(&self.proc, meant.pid).map_err(look)?;
         let target = found.insert(target.ok_or(Refusal::Gone { key: meant })?);
         let own = target::own(&self.proc).map_err(look)?;
-        verdict::judge(meant, target, &own, &self.config.uids())
+        decision::decide(meant, target, &own, &self.config.uids())
     }
 
-    fn act(&self, held: &Held, order: &Order) -> Result<(), Refusal> {
+    fn act(&self, process: &ProcessHandle, order: &Order) -> Result<(), Refusal> {
         let pid = order.process.pid;
         match order.act {
-            Act::Signal(signal) => held.signal(signal).map_err(|error| failed("cannot signal", pid, &error)),
+            Act::Signal(signal) => {
+                process.signal(signal).map_err(|error| failed("cannot signal", pid, &error))
+            }
             Act::Renice(nice) => {
-                held.renice(&self.proc, nice).map_err(|error| failed("cannot renice", pid, &error))
+                process.renice(&self.proc, nice).map_err(|error| failed("cannot renice", pid, &error))
             }
         }
     }
@@ -241,13 +258,13 @@ impl Desk {
     /// Records and counts a refusal.
     fn refuse(
         &self,
-        turn: &mut Turn,
-        told: &Told<'_>,
+        executor: &mut Executor,
+        entry: &TrailEntry<'_>,
         refusal: Refusal,
         (now, at): (Time, Moment),
     ) -> Refusal {
         self.refused.fetch_add(1, Ordering::Relaxed);
-        if let Err(error) = turn.trail.tell(told, now, at) {
+        if let Err(error) = executor.trail.record(entry, now, at) {
             tracing::error!(target: "audit", %error, %refusal, "an order was refused and cannot be written down");
         }
         refusal

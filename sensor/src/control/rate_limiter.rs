@@ -3,24 +3,24 @@
 //!
 //! Pure: callers pass the time. Rule: only accepted events count; a rejected attempt does not delay the next
 //! one.
-//! Not here: what is limited (`desk`, `trail`).
+//! Not here: what is limited (`worker`, `trail`).
 
 use std::time::Duration;
 use wire::time::Moment;
 
 /// State of the rate limiter.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub(super) struct RateLimiter {
     burst: u32,
     interval: Duration,
     /// Time at which a full burst is available again.
     full_at: Moment,
 }
 
-impl Pace {
+impl RateLimiter {
     /// Allows `burst` at once, at least one, and one more after each `interval`.
-    pub(super) fn new(burst: u32, interval: Duration) -> Pace {
-        Pace { burst, interval, full_at: Moment::default() }
+    pub(super) fn new(burst: u32, interval: Duration) -> RateLimiter {
+        RateLimiter { burst, interval, full_at: Moment::default() }
     }
 
     /// Takes one event.
@@ -46,7 +46,7 @@ mod tests {
     fn a_burst_and_then_one_an_interval() {
         let second = Duration::from_secs(1);
         let at = |secs: u64| Moment(Duration::from_secs(secs));
-        let mut pace = Pace::new(3, second);
+        let mut limiter = RateLimiter::new(3, second);
         for (now, expected) in [
             (100, Ok(())),
             (100, Ok(())),
@@ -55,11 +55,11 @@ mod tests {
             (101, Ok(())),
             (101, Err(second)),
         ] {
-            assert_eq!(pace.take(at(now)), expected, "{now}");
+            assert_eq!(limiter.take(at(now)), expected, "{now}");
         }
         // However much time passes, it is one burst.
         for expected in [Ok(()), Ok(()), Ok(()), Err(second)] {
-            assert_eq!(pace.take(at(1000)), expected);
+            assert_eq!(limiter.take(at(1000)), expected);
         }
     }
 }
