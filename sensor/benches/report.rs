@@ -12,7 +12,7 @@
 mod made_up;
 
 use made_up::{Host, Names};
-use sensor::report::sender::{Held, Identity, Sender};
+use sensor::report::sender::{Identity, JournalRange, Sender};
 use sensor::representative::domain::{Config, Domain, Link, Now, Output};
 use sensor::sample::collector::{Collectors, Now as SampleNow};
 use sensor::sample::host::{PROC, collectors};
@@ -129,7 +129,7 @@ impl Bench {
         let mut all = Vec::new();
         for nth in 0..members {
             let (mut sender, peer) = member(nth);
-            sender.connect(Held { oldest: 0, next: 0, acknowledged: None }, Time::default());
+            sender.connect(JournalRange { oldest: 0, next: 0, acknowledged: None }, Time::default());
             all.push((sender, domain.connect((peer, Serial(0)), host(nth), Moment::default()).unwrap()));
         }
         let mut bench = Bench { domain, members: all, _directory: directory };

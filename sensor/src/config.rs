@@ -277,7 +277,7 @@ struct Wrong(Vec<Error>);
 
 impl Wrong {
     /// Adds the errors of a section below.
-    fn of_section(&mut self, section: &str, mistakes: Vec<recorder::config::Mistake>) {
+    fn of_section(&mut self, section: &str, mistakes: Vec<recorder::config::KeyError>) {
         self.0.extend(mistakes.into_iter().map(|mistake| Error {
             keys: std::iter::once(section.to_owned()).chain(mistake.keys).collect(),
             message: mistake.message,

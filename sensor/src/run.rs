@@ -18,11 +18,11 @@ use crate::journal::reader::Reader;
 use crate::module;
 use crate::process;
 use crate::query;
-use crate::recorder::{desk, store};
+use crate::recorder::{store, worker};
 use crate::report::link::{self, Link};
-use crate::report::own_way::OwnWay;
+use crate::report::own_route::OwnRoute;
 use crate::representative::domain;
-use crate::representative::office::{self, Duty, Office};
+use crate::representative::service::{self, Duty, Service};
 use crate::sample::beat;
 use crate::sample::host::PROC;
 use crate::sample::sampler::{self, Sampler};
@@ -59,7 +59,7 @@ pub enum Error {
     Report(std::io::Error),
     /// The representative's thread panicked.
     #[error(transparent)]
-    Representative(#[from] office::Defect),
+    Representative(#[from] service::Defect),
     /// The thread that follows the logs has ended.
     #[error(
         "following the logs ended by a defect; the journal is as after a crash and the next start goes on from it"
@@ -76,18 +76,18 @@ pub struct Sensor {
     sampler: Sampler,
     processes: process::sampler::Sampler,
     /// `None` if the configuration turns it off.
-    recorder: Option<(desk::Desk, desk::Handle)>,
+    recorder: Option<(worker::Worker, worker::Handle)>,
     serving: (watch::Watch, watch::Handle),
     channels: Hub,
     flowing: (Pump, Rolls, [handover::Taking; Lane::ALL.len()]),
     /// `None` if the configuration names no folder of modules.
     modules: Option<(module::worker::Worker, module::worker::Handle)>,
     control: control::worker::Handle,
-    office: Office,
-    representative: office::Handle,
+    service: Service,
+    representative: service::Handle,
     /// `None` once it was taken by a caller that has a transport to the representative.
     link: Option<Link>,
-    reporting: link::Board,
+    reporting: link::LinkStatus,
     address: Arc<OnceLock<String>>,
     beside: Arc<Beside>,
     /// Cancels queries that wait.
@@ -103,10 +103,10 @@ pub struct Status {
     processes: process::sampler::Handle,
     serving: watch::Handle,
     channels: Hub,
-    recorder: Option<desk::Handle>,
+    recorder: Option<worker::Handle>,
     modules: Option<module::worker::Handle>,
     /// `None` while the sensor is being built.
-    report: Option<(link::Board, office::Handle)>,
+    report: Option<(link::LinkStatus, service::Handle)>,
     beside: Arc<Beside>,
 }
 
@@ -140,7 +140,7 @@ impl Sensor {
         let pump = Pump::new(&channels, tail.reader(), Arc::clone(&joiner));
         let control =
             control::worker::Handle::new(config.control.clone(), state, config.host.clone(), Path::new(PROC));
-        let (office, representative) = Office::new(state.join("domain"), domain::Config::default());
+        let (service, representative) = Service::new(state.join("domain"), domain::Config::default());
         let beside = Arc::new(Beside::new());
         let status = Status {
             filtering: Arc::clone(&filtering),
@@ -170,9 +170,9 @@ impl Sensor {
             flowing: (pump, rolls, subscriptions),
             modules,
             control,
-            office,
+            service,
             representative,
-            reporting: link.board(),
+            reporting: link.status(),
             link: Some(link),
             address: Arc::new(OnceLock::new()),
             beside,
@@ -220,7 +220,7 @@ impl Sensor {
 
     /// Returns its flight recorder, if the configuration has one.
     #[must_use]
-    pub fn recorder(&self) -> Option<desk::Handle> {
+    pub fn recorder(&self) -> Option<worker::Handle> {
         self.recorder.as_ref().map(|(_, handle)| handle.clone())
     }
 
@@ -238,7 +238,7 @@ impl Sensor {
 
     /// Returns its representative service, for the caller that runs the election.
     #[must_use]
-    pub fn representative(&self) -> office::Handle {
+    pub fn representative(&self) -> service::Handle {
         self.representative.clone()
     }
 
@@ -275,7 +275,7 @@ impl Sensor {
             domain: self.config.domain.clone(),
             host: self.config.host.clone(),
             address: Arc::clone(&self.address),
-            office: self.representative.clone(),
+            service: self.representative.clone(),
             own: is_alone.then(|| query::domain::OwnLogs {
                 calls: Arc::clone(&self.joiner),
                 next: self.tail.reader().next(),
@@ -284,8 +284,8 @@ impl Sensor {
         let of_domain = match is_alone {
             true => events.method_of_domain(),
             false => {
-                let (office, ending) = (self.representative.clone(), self.ending.clone());
-                query::domain_events::Events::new(office, ending).method()
+                let (service, ending) = (self.representative.clone(), self.ending.clone());
+                query::domain_events::Events::new(service, ending).method()
             }
         };
         let methods = [
@@ -333,7 +333,7 @@ impl Sensor {
             channels,
             flowing: (pump, rolls, subscriptions),
             modules,
-            office,
+            service,
             representative,
             link,
             ending,
@@ -345,7 +345,7 @@ impl Sensor {
         let (pumping, serving_rolls) = (pump.run(shutdown.clone()), rolls.run(shutdown.clone()));
         let sources = (channels, tail.reader(), sampler.handle());
         let extending = modules::run(modules, sources, shutdown.clone());
-        let (sampling, representing) = (sampler.run(shutdown.clone()), office.run(shutdown.clone()));
+        let (sampling, representing) = (sampler.run(shutdown.clone()), service.run(shutdown.clone()));
         let sweeping = processes.run(shutdown.clone());
         let [plain, scripted] = subscriptions.map(|lane| lane.run(shutdown.clone()));
         let recording = sweeping::record(recorder, serving.0, shutdown.clone());
@@ -387,13 +387,13 @@ impl Sensor {
 /// Runs the report of a sensor that represents itself; does nothing if its report was taken.
 async fn report_to_itself(
     link: Option<Link>,
-    office: office::Handle,
+    service: service::Handle,
     host: HostName,
     shutdown: CancellationToken,
 ) {
     if let Some(link) = link {
-        office.set_duty(Duty::Serve { term: 0 });
+        service.set_duty(Duty::Serve { term: 0 });
         // Its journal and its calls answer for the domain: nothing is stored or joined twice.
-        link.without_events().run(OwnWay { office, host }, shutdown).await;
+        link.without_events().run(OwnRoute { service, host }, shutdown).await;
     }
 }

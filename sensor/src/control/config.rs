@@ -4,7 +4,7 @@
 //! Not here: which keys are operators (certificates of the domain's root).
 
 use crate::process::details;
-use crate::recorder::config::Mistake;
+use crate::recorder::config::KeyError;
 use serde::Deserialize;
 
 /// Most users listed: each is looked up at every command.
@@ -30,11 +30,11 @@ impl Config {
     ///
     /// # Errors
     /// If values are invalid: all of them.
-    pub fn new(raw: RawConfig) -> Result<Config, Vec<Mistake>> {
+    pub fn new(raw: RawConfig) -> Result<Config, Vec<KeyError>> {
         let mut mistakes = Vec::new();
         let mut complain = |keys: Vec<String>, message: &str| {
             let message = message.to_owned();
-            mistakes.push(Mistake { keys, message });
+            mistakes.push(KeyError { keys, message });
         };
         if raw.users.len() > USERS_MAX {
             complain(vec!["users".into()], "more than 64 users; list those whose processes need it");

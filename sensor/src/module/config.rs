@@ -3,7 +3,7 @@
 //! Pure. Rule: without a folder there are no modules, and nothing is ever started.
 //! Not here: the files in the folder (`spec`), reading the folder (`worker`).
 
-use crate::recorder::config::Mistake;
+use crate::recorder::config::KeyError;
 use serde::Deserialize;
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ impl Config {
     ///
     /// # Errors
     /// Every invalid value.
-    pub fn new(raw: RawConfig) -> Result<Config, Vec<Mistake>> {
+    pub fn new(raw: RawConfig) -> Result<Config, Vec<KeyError>> {
         match raw.folder {
             Some(folder) if !folder.is_absolute() => {
                 let message = format!(
@@ -35,7 +35,7 @@ impl Config {
                      with /",
                     folder.display()
                 );
-                Err(vec![Mistake { keys: vec!["folder".to_owned()], message }])
+                Err(vec![KeyError { keys: vec!["folder".to_owned()], message }])
             }
             folder => Ok(Config { folder }),
         }

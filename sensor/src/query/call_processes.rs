@@ -9,8 +9,8 @@ use crate::process::boot_time::{boot_ns, booted};
 use crate::process::details;
 use crate::process::sampler;
 use crate::process::sight::Sight;
-use crate::recorder::desk;
 use crate::recorder::store;
+use crate::recorder::worker;
 use crate::serving::known::{self, Serves};
 use crate::serving::meant::Meant;
 use crate::serving::watch;
@@ -50,7 +50,7 @@ pub struct CallProcesses {
     /// Table of the present processes.
     pub processes: sampler::Handle,
     /// The flight recorder, if it is on.
-    pub recorder: Option<desk::Handle>,
+    pub recorder: Option<worker::Handle>,
     /// Path of `/proc`.
     pub proc: PathBuf,
 }

@@ -5,9 +5,9 @@
 //! Not here: `domain.events` ([`super::domain_events`]), `domain.metrics` ([`super::domain_metrics`]).
 
 use super::calls;
-use crate::representative::hosts::{Role, Standing, Unreported};
-use crate::representative::office::{Absent, Handle};
-use crate::representative::overview::Overall;
+use crate::representative::hosts::{Liveness, Role, Unreported};
+use crate::representative::overview::Aggregate;
+use crate::representative::service::{Handle, NotServing};
 use crate::representative::summary;
 use crate::representative::view::{HostRow, Summary};
 use log_filters::join::Joiner;
@@ -37,7 +37,7 @@ pub struct Domain {
     /// Address at which this sensor answers, once it is known.
     pub address: Arc<OnceLock<String>>,
     /// Service with members' reports.
-    pub office: Handle,
+    pub service: Handle,
     /// Set for a sensor that is the only one of its domain: it does not report its own events, and reads them
     /// here.
     pub own: Option<OwnLogs>,
@@ -56,21 +56,21 @@ impl OwnLogs {
         *self.next.borrow()
     }
 
-    fn summary(&self) -> summary::Calls {
+    fn summary(&self) -> summary::CallCounts {
         summary::calls(self.calls.lock().unwrap_or_else(PoisonError::into_inner).calls())
     }
 }
 
 /// Converts the error to a fault.
-pub(super) fn absent(absent: Absent) -> Fault {
+pub(super) fn absent(absent: NotServing) -> Fault {
     Fault::unavailable(absent.to_string())
 }
 
 /// Returns the hosts that are silent and have not reported to this representative: events that they reported
 /// to the previous one may be missing. Returns an empty list if this sensor no longer represents the domain.
-pub(super) async fn unheard(office: &Handle) -> Vec<String> {
-    let asked = office.ask(|domain, _| {
-        let away = domain.unreported().iter().filter(|gone| gone.standing == Standing::Silent);
+pub(super) async fn unheard(service: &Handle) -> Vec<String> {
+    let asked = service.ask(|domain, _| {
+        let away = domain.unreported().iter().filter(|gone| gone.liveness == Liveness::Silent);
         away.map(|gone| gone.host.to_string()).collect()
     });
     asked.await.unwrap_or_default()
@@ -80,16 +80,16 @@ impl Domain {
     /// Creates the methods.
     #[must_use]
     pub fn methods(self) -> Vec<Method> {
-        let (of_hosts, of_summary, of_calls) = (self.clone(), self.clone(), self.office.clone());
+        let (of_hosts, of_summary, of_calls) = (self.clone(), self.clone(), self.service.clone());
         let calls = match &self.own {
             Some(own) => calls::method_of_domain(&own.calls),
             None => typed::method(move |_, DomainCallsParams(params)| {
-                let office = of_calls.clone();
+                let service = of_calls.clone();
                 async move {
                     let wanted = params.clone();
-                    let found = office.ask(move |domain, _| calls::found(domain.calls(), &wanted)).await;
+                    let found = service.ask(move |domain, _| calls::found(domain.calls(), &wanted)).await;
                     let page = calls::shown(found.map_err(absent)?, &params)?;
-                    Ok(Calls { unheard: unheard(&office).await, ..page })
+                    Ok(Calls { unheard: unheard(&service).await, ..page })
                 }
             }),
         };
@@ -107,7 +107,7 @@ impl Domain {
     }
 
     async fn hosts(&self) -> Result<Hosts, Fault> {
-        let asked = self.office.ask(|domain, now| {
+        let asked = self.service.ask(|domain, now| {
             let shown = |host: &Unreported| unreported_row(host, now.wall);
             (domain.hosts(now.moment), domain.unreported().iter().map(shown).collect::<Vec<_>>())
         });
@@ -127,7 +127,7 @@ impl Domain {
         let is_told = state.time != Time::default();
         Host {
             host: row.host.to_string(),
-            state: host_state(row.standing),
+            state: host_state(row.liveness),
             // The election may not have set its role yet; answering here means that it is the representative.
             role: if is_own { HostRole::Representative } else { host_role(row.role) },
             sensor: Some(row.sensor.to_string()),
@@ -157,7 +157,7 @@ impl Domain {
     }
 
     async fn summary(&self) -> Result<api::Summary, Fault> {
-        let asked = self.office.ask(|domain, now| domain.summary(now.moment));
+        let asked = self.service.ask(|domain, now| domain.summary(now.moment));
         let Summary { hosts, metrics, mut calls, mut events, events_lost, .. } =
             asked.await.map_err(absent)?;
         if let Some(own) = &self.own {
@@ -170,7 +170,7 @@ impl Domain {
             representative: self.host.to_string(),
             hosts: hosts.iter().sum(),
             hosts_live: hosts[0],
-            partial: self.office.is_partial(),
+            partial: self.service.is_partial(),
             metrics: metrics.into_iter().map(metric_summary).collect(),
             calls: call_counts(&calls),
             events,
@@ -179,16 +179,16 @@ impl Domain {
                 users: users.map(|(user, calls)| UserCalls { user: user.to_string(), calls }).collect(),
                 hosts: busiest.map(|(host, calls)| HostCalls { host: host.to_string(), calls }).collect(),
             },
-            unheard: unheard(&self.office).await,
+            unheard: unheard(&self.service).await,
         })
     }
 }
 
-fn host_state(standing: Standing) -> HostState {
-    match standing {
-        Standing::Alive => HostState::Live,
-        Standing::Silent => HostState::LastSeen,
-        Standing::Left => HostState::Left,
+fn host_state(liveness: Liveness) -> HostState {
+    match liveness {
+        Liveness::Alive => HostState::Live,
+        Liveness::Silent => HostState::LastSeen,
+        Liveness::Left => HostState::Left,
     }
 }
 
@@ -204,14 +204,14 @@ fn host_role(role: Role) -> HostRole {
 fn unreported_row(host: &Unreported, now: Time) -> Host {
     Host {
         host: host.host.to_string(),
-        state: host_state(host.standing),
+        state: host_state(host.liveness),
         role: host_role(host.role),
         age_secs: now.since(host.heard).as_secs_f64(),
         ..Host::default()
     }
 }
 
-fn metric_summary(metric: Overall) -> MetricSummary {
+fn metric_summary(metric: Aggregate) -> MetricSummary {
     let top = metric.top.into_iter().map(|(host, value)| HostValue { host: host.to_string(), value });
     MetricSummary {
         name: metric.name.to_string(),
@@ -226,7 +226,7 @@ fn metric_summary(metric: Overall) -> MetricSummary {
     }
 }
 
-fn call_counts(calls: &summary::Calls) -> CallCounts {
+fn call_counts(calls: &summary::CallCounts) -> CallCounts {
     let ended = |outcome| calls.outcomes.get(&outcome).copied().unwrap_or(0);
     CallCounts {
         waiting: calls.waiting,

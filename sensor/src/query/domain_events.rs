@@ -10,7 +10,7 @@ use super::events::{Chosen, LOOKED_AT_FIRST, LOOKED_AT_MAX, READ_AT_ONCE_MAX, Wa
 use super::found::{Found, Rest};
 use crate::call_ids;
 use crate::representative::cursor::{Cursor, Feed, Page};
-use crate::representative::office::Handle;
+use crate::representative::service::Handle;
 use crate::representative::store::reader::Stored;
 use compact_str::CompactString;
 use rpc::dispatch::blocking_pool::BlockingPool;
@@ -31,7 +31,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Data that the method reads.
 #[derive(Clone)]
 pub struct Events {
-    office: Handle,
+    service: Handle,
     ending: CancellationToken,
     apart: BlockingPool,
 }
@@ -39,8 +39,8 @@ pub struct Events {
 impl Events {
     /// Reads the events that members reported. Calls that wait for events return when `ending` is cancelled.
     #[must_use]
-    pub fn new(office: Handle, ending: CancellationToken) -> Events {
-        Events { office, ending, apart: BlockingPool::new("reading the domain's events", READ_AT_ONCE_MAX) }
+    pub fn new(service: Handle, ending: CancellationToken) -> Events {
+        Events { service, ending, apart: BlockingPool::new("reading the domain's events", READ_AT_ONCE_MAX) }
     }
 
     /// `domain.events`.
@@ -54,13 +54,13 @@ impl Events {
 
     async fn answer(&self, params: EventsParams, form: Option<Form>) -> Result<Answered, Fault> {
         let (found, cursor, missed) = self.page(params, form).await?;
-        let unheard = unheard(&self.office).await;
+        let unheard = unheard(&self.service).await;
         found.answer(&Rest { cursor: cursor.to_string(), missed, unheard: &unheard })
     }
 
     /// Returns the events, the cursor to continue from, and how many events are no longer stored.
     async fn page(&self, params: EventsParams, form: Option<Form>) -> Result<(Found, Cursor, u64), Fault> {
-        let feed = self.office.feed().await.map_err(absent)?;
+        let feed = self.service.feed().await.map_err(absent)?;
         let asked = params.cursor.clone().unwrap_or_default();
         let wanted = Arc::new(self.wanted(params).await?);
         if wanted.is_last {
@@ -93,7 +93,7 @@ impl Events {
                 () = self.ending.cancelled() => return Ok((found, cursor, missed)),
                 () = &mut deadline => return Ok((found, cursor, missed)),
                 // The next call is forwarded to the new representative.
-                () = self.office.closed() => return Ok((found, cursor, missed)),
+                () = self.service.closed() => return Ok((found, cursor, missed)),
                 changed = next.changed() => if changed.is_err() {
                     return Ok((found, cursor, missed));
                 }
@@ -110,13 +110,13 @@ impl Events {
         };
         tokio::select! {
             () = self.ending.cancelled() => {}
-            () = self.office.closed() => {}
+            () = self.service.closed() => {}
             () = brought => {}
         }
     }
 
     async fn wanted(&self, params: EventsParams) -> Result<Wanted, Fault> {
-        let asked = self.office.ask(move |domain, _| {
+        let asked = self.service.ask(move |domain, _| {
             Wanted::new(&params, |call| call_ids::event_ids_of_call(domain.calls(), call))
         });
         asked.await.map_err(absent)?
@@ -173,7 +173,7 @@ impl Events {
             return Ok(());
         }
         let mut calls: Vec<CompactString> = events.iter().map(|stored| stored.event.call.clone()).collect();
-        let asked = self.office.ask(move |domain, _| {
+        let asked = self.service.ask(move |domain, _| {
             for call in &mut calls {
                 if let Some(present) = domain.calls().present_id(call) {
                     call.clone_from(present);
@@ -192,7 +192,7 @@ impl Events {
             return Ok(Chosen::default());
         }
         let wanted = Arc::clone(wanted);
-        self.office.ask(move |domain, _| wanted.chosen(domain.calls())).await.map_err(absent)
+        self.service.ask(move |domain, _| wanted.chosen(domain.calls())).await.map_err(absent)
     }
 }
 

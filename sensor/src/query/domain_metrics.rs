@@ -6,7 +6,7 @@
 use super::domain::absent;
 use super::metrics::{POINTS_MAX, Wanted, with_newest};
 use crate::representative::domain::{Domain, Now};
-use crate::representative::office::Handle;
+use crate::representative::service::Handle;
 use crate::sample::history::Completeness;
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
@@ -18,15 +18,15 @@ use wire::id::HostName;
 
 /// Creates the method.
 #[must_use]
-pub fn method(office: &Handle) -> Method {
-    let office = office.clone();
+pub fn method(service: &Handle) -> Method {
+    let service = service.clone();
     typed::method(move |_, params: DomainMetricsParams| {
-        let office = office.clone();
-        async move { answer(&office, params).await }
+        let service = service.clone();
+        async move { answer(&service, params).await }
     })
 }
 
-async fn answer(office: &Handle, params: DomainMetricsParams) -> Result<DomainMetrics, Fault> {
+async fn answer(service: &Handle, params: DomainMetricsParams) -> Result<DomainMetrics, Fault> {
     let wanted = Arc::new(Wanted::new(&params.metrics)?);
     let (asked, host) = (Arc::clone(&wanted), params.host.clone());
     let is_host = move |name: &HostName| host.as_ref().is_none_or(|host| name.is_spelled(host));
@@ -34,7 +34,7 @@ async fn answer(office: &Handle, params: DomainMetricsParams) -> Result<DomainMe
         let question = move |domain: &Domain, _| {
             domain.metrics(is_host, |metric| asked.fits(metric), asked.since, POINTS_MAX)
         };
-        let (all, completeness) = office.ask(question).await.map_err(absent)?;
+        let (all, completeness) = service.ask(question).await.map_err(absent)?;
         let all = all.iter().flat_map(|host| host.series.iter().map(|series| (&host.host, series)));
         let shown = all
             .map(|(host, series)| of_host(host, wanted.with_history(&series.metric, &series.points)))
@@ -44,12 +44,12 @@ async fn answer(office: &Handle, params: DomainMetricsParams) -> Result<DomainMe
     } else {
         let question =
             move |domain: &Domain, _| domain.newest(is_host, |metric| asked.fits(metric), asked.limit);
-        let all = office.ask(question).await.map_err(absent)?;
+        let all = service.ask(question).await.map_err(absent)?;
         let shown = all.iter().map(|one| of_host(&one.host, with_newest(&one.metric, one.value, one.time)));
         (shown.collect::<Vec<_>>(), all.iter().map(|one| one.time).max(), all.len() < wanted.limit)
     };
     if let (true, Some(host)) = (metrics.is_empty(), params.host) {
-        check_host(office, &host).await?;
+        check_host(service, &host).await?;
     }
     Ok(DomainMetrics { metrics, complete, time: time.map(UnixTime) })
 }
@@ -59,14 +59,14 @@ fn of_host(host: &HostName, metric: Metric) -> Metric {
 }
 
 /// Returns a fault if there is no such host; a host without such a metric is no error.
-async fn check_host(office: &Handle, wanted: &str) -> Result<(), Fault> {
+async fn check_host(service: &Handle, wanted: &str) -> Result<(), Fault> {
     let name = wanted.to_owned();
     let is_known = move |domain: &Domain, now: Now| {
         let mut here = domain.hosts(now.moment).into_iter().map(|row| row.host);
         here.any(|host| host.is_spelled(&name))
             || domain.unreported().iter().any(|gone| gone.host.is_spelled(&name))
     };
-    if office.ask(is_known).await.map_err(absent)? {
+    if service.ask(is_known).await.map_err(absent)? {
         return Ok(());
     }
     Err(Fault::not_found(format!("no host {wanted:?} reports; ask domain.hosts for those that do")))

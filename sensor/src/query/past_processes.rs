@@ -9,8 +9,8 @@
 use super::samples;
 use crate::process::boot_time::{boot_ns, booted};
 use crate::process::sight::Sight;
-use crate::recorder::desk::Handle;
 use crate::recorder::store;
+use crate::recorder::worker::Handle;
 use rpc::dispatch::blocking_pool::BlockingPool;
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;

@@ -6,9 +6,9 @@
 //! Not here: the recorder (`recorder`), samples as values (`samples`).
 
 use super::samples::{Samples, Wanted};
-use crate::recorder::desk::{Handle, Order, Refusal};
-use crate::recorder::store::{self, Kept};
+use crate::recorder::store::{self, StoredRecording};
 use crate::recorder::trigger::{self, Count};
+use crate::recorder::worker::{Handle, Order, Refusal};
 use rpc::dispatch::blocking_pool::BlockingPool;
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
@@ -93,7 +93,7 @@ fn trigger((trigger, count): &(trigger::Trigger, Count)) -> Trigger {
 }
 
 /// Returns the entry of a recording in the list.
-fn shown(kept: &Kept) -> api::Recording {
+fn shown(kept: &StoredRecording) -> api::Recording {
     let header = &kept.header;
     let time = |moment_ns| UnixTime(header.time(moment_ns));
     api::Recording {
@@ -168,7 +168,7 @@ async fn recording(
     apart.run(answer).await
 }
 
-fn read(recorder: &Handle, id: &str) -> Result<(Recording, Kept), Fault> {
+fn read(recorder: &Handle, id: &str) -> Result<(Recording, StoredRecording), Fault> {
     let found = recorder.store(|store| store.get(id).map(|(kept, path)| (kept.clone(), path)));
     let (kept, path) = found.ok_or_else(|| unknown(id))?;
     let read = store::read(&path).map_err(|error| Fault::new(wire::fault::SYSTEM, error.to_string()))?;

@@ -4,7 +4,7 @@
 //! Shell. Rules: a condition may use the CPU budget of its trigger, and is stopped beyond it like any
 //! subscription; that is reported, the other conditions go on, and after a pause the stopped one is
 //! subscribed to again. If a subscription ended because it was not read in time, a new one replaces it.
-//! Not here: what a signal causes (`trigger`, `desk`).
+//! Not here: what a signal causes (`trigger`, `worker`).
 
 use super::trigger::Trigger;
 use crate::channel::hub::{Error, Hub, Id, Part};
@@ -27,7 +27,7 @@ pub(super) const AFTER_STOP: Duration = Duration::from_secs(60);
 
 /// Report about the condition of trigger `number`.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum ConditionReport {
     /// The condition became true with this value, `at_ns` nanoseconds after boot.
     True { number: usize, at_ns: u64, value: f64 },
     /// The condition is not evaluated for some time; `why` is the reason.
@@ -38,52 +38,52 @@ pub(super) enum Heard {
 
 /// All watched conditions. Dropping it ends their subscriptions.
 pub(super) struct Conditions {
-    heard: mpsc::Receiver<Heard>,
+    reports: mpsc::Receiver<ConditionReport>,
     /// Dropping the set aborts the tasks.
     _tasks: JoinSet<()>,
 }
 
 impl Conditions {
     /// Subscribes to the conditions of the triggers; after one was stopped, waits for `after_stop`.
-    pub(super) fn hear<'a>(
+    pub(super) fn watch<'a>(
         hub: &Hub,
         triggers: impl Iterator<Item = &'a Trigger>,
         after_stop: Duration,
     ) -> Conditions {
-        let (sender, heard) = mpsc::channel(SIGNALS_MAX);
+        let (sender, reports) = mpsc::channel(SIGNALS_MAX);
         let mut tasks = JoinSet::new();
         for (number, trigger) in triggers.enumerate() {
             let Some(wanted) = trigger.condition.clone() else { continue };
             let (hub, sender, name) = (hub.clone(), sender.clone(), trigger.name.clone());
-            let ear = Ear { hub, wanted: *wanted, name, number, sender };
+            let watcher = ConditionWatcher { hub, wanted: *wanted, name, number, sender };
             tasks.spawn(async move {
                 // Fails only after the recorder has ended.
-                let _ = ear.hear(after_stop).await;
+                let _ = watcher.watch(after_stop).await;
             });
         }
-        Conditions { heard, _tasks: tasks }
+        Conditions { reports, _tasks: tasks }
     }
 
     /// The next report; pending for ever if there are no conditions.
-    pub(super) async fn next(&mut self) -> Heard {
-        match self.heard.recv().await {
-            Some(heard) => heard,
+    pub(super) async fn next(&mut self) -> ConditionReport {
+        match self.reports.recv().await {
+            Some(report) => report,
             None => std::future::pending().await,
         }
     }
 }
 
 /// Watcher of one condition.
-struct Ear {
+struct ConditionWatcher {
     hub: Hub,
     wanted: Wanted,
     name: CompactString,
     number: usize,
-    sender: mpsc::Sender<Heard>,
+    sender: mpsc::Sender<ConditionReport>,
 }
 
 /// Why a subscription is not read any longer.
-enum Over {
+enum EndReason {
     /// It no longer exists.
     Gone,
     /// It used too much, or was refused.
@@ -91,29 +91,29 @@ enum Over {
 }
 
 /// The recorder has ended.
-struct Unheard;
+struct RecorderEnded;
 
-impl Ear {
-    async fn hear(&self, after_stop: Duration) -> Result<(), Unheard> {
+impl ConditionWatcher {
+    async fn watch(&self, after_stop: Duration) -> Result<(), RecorderEnded> {
         let number = self.number;
         let mut is_stopped = false;
         loop {
-            let over = match self.hub.subscribe_own(Part::Recorder, self.wanted.clone()) {
+            let reason = match self.hub.subscribe_own(Part::Recorder, self.wanted.clone()) {
                 Ok(id) => {
                     if std::mem::take(&mut is_stopped) {
-                        self.tell(Heard::GoesOn { number }).await?;
+                        self.report(ConditionReport::GoesOn { number }).await?;
                     }
                     self.listen(id).await?
                 }
-                Err(error) => Over::Stopped(error.to_string()),
+                Err(error) => EndReason::Stopped(error.to_string()),
             };
-            match over {
-                Over::Gone => {
+            match reason {
+                EndReason::Gone => {
                     tracing::warn!(trigger = %self.name, "the subscription of a condition ended; there is another one");
                 }
-                Over::Stopped(why) => {
+                EndReason::Stopped(why) => {
                     is_stopped = true;
-                    self.tell(Heard::Stopped { number, why }).await?;
+                    self.report(ConditionReport::Stopped { number, why }).await?;
                     tokio::time::sleep(after_stop).await;
                 }
             }
@@ -121,27 +121,27 @@ impl Ear {
     }
 
     /// Reads the subscription until it ends or is stopped.
-    async fn listen(&self, id: Id) -> Result<Over, Unheard> {
+    async fn listen(&self, id: Id) -> Result<EndReason, RecorderEnded> {
         loop {
             let answer = match self.hub.take(id, LIMIT, WAIT).await {
                 Ok(answer) => answer,
-                Err(Error::Unknown(_)) => return Ok(Over::Gone),
-                Err(error) => return Ok(Over::Stopped(error.to_string())),
+                Err(Error::Unknown(_)) => return Ok(EndReason::Gone),
+                Err(error) => return Ok(EndReason::Stopped(error.to_string())),
             };
             for entry in answer.entries {
                 let Body::Signal { is_true: true, value } = entry.body else { continue };
-                self.tell(Heard::True { number: self.number, at_ns: entry.at_ns, value }).await?;
+                self.report(ConditionReport::True { number: self.number, at_ns: entry.at_ns, value }).await?;
             }
             if let Some(reason) = answer.standing.quarantined {
                 // It does not matter if it no longer exists.
                 let _ = self.hub.unsubscribe(id);
-                return Ok(Over::Stopped(reason));
+                return Ok(EndReason::Stopped(reason));
             }
         }
     }
 
-    async fn tell(&self, heard: Heard) -> Result<(), Unheard> {
-        self.sender.send(heard).await.map_err(|_| Unheard)
+    async fn report(&self, report: ConditionReport) -> Result<(), RecorderEnded> {
+        self.sender.send(report).await.map_err(|_| RecorderEnded)
     }
 }
 
@@ -182,7 +182,7 @@ mod tests {
                     hz = 1000\ncpu_ms = 1";
         let (hub, config) = (Hub::default(), config(text));
         let mut tap = hub.tap();
-        let mut conditions = Conditions::hear(&hub, config.triggers.iter(), Duration::from_millis(50));
+        let mut conditions = Conditions::watch(&hub, config.triggers.iter(), Duration::from_millis(50));
         while hub.is_empty() {
             tokio::task::yield_now().await;
         }
@@ -193,19 +193,22 @@ mod tests {
                     number += 1;
                     sweep(&mut view, number);
                     tap.swept(&view, running());
-                    if let Ok(heard) =
+                    if let Ok(report) =
                         tokio::time::timeout(Duration::from_millis(20), conditions.next()).await
                     {
-                        break heard;
+                        break report;
                     }
                 }
             };
-            let heard = in_time(stopped).await;
+            let report = in_time(stopped).await;
             assert!(
-                matches!(&heard, Heard::Stopped { number: 0, why } if why.contains("at most 1 ms")),
-                "{round}: {heard:?}"
+                matches!(&report, ConditionReport::Stopped { number: 0, why } if why.contains("at most 1 ms")),
+                "{round}: {report:?}"
             );
-            assert!(matches!(in_time(conditions.next()).await, Heard::GoesOn { number: 0 }), "{round}");
+            assert!(
+                matches!(in_time(conditions.next()).await, ConditionReport::GoesOn { number: 0 }),
+                "{round}"
+            );
         }
     }
 }

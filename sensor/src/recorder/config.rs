@@ -97,7 +97,7 @@ pub struct Config {
     pub ring: Option<Limits>,
     /// Requested rate of recorded sweeps; without it the rate depends on the cost of a sweep
     /// ([`Config::rate`]).
-    pub wanted: Option<Rate>,
+    pub requested_rate: Option<Rate>,
     /// Disk space for recordings, in bytes.
     pub budget_bytes: u64,
     pub triggers: Vec<Trigger>,
@@ -105,7 +105,7 @@ pub struct Config {
 
 /// Error in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
+pub struct KeyError {
     /// Path of the key below `[sensor.recorder]`.
     pub keys: Vec<String>,
     /// What was found and what was expected.
@@ -117,18 +117,18 @@ impl Config {
     ///
     /// # Errors
     /// Every invalid value.
-    pub fn new(raw: RawConfig) -> Result<Config, Vec<Mistake>> {
+    pub fn new(raw: RawConfig) -> Result<Config, Vec<KeyError>> {
         let mut wrong = Vec::new();
         let mut note = |keys: &[&str], message: String| {
-            wrong.push(Mistake { keys: keys.iter().map(|key| (*key).to_owned()).collect(), message });
+            wrong.push(KeyError { keys: keys.iter().map(|key| (*key).to_owned()).collect(), message });
         };
         let mut seconds = raw.seconds.unwrap_or(SECONDS_DEFAULT);
         if !SECONDS_ALLOWED.contains(&seconds) {
             note(&["seconds"], format!("{seconds} seconds back; expected 5 to 600"));
             seconds = SECONDS_DEFAULT;
         }
-        let wanted = raw.hz.map(Rate::of_processes).transpose();
-        let wanted = wanted.map_err(|error| note(&["hz"], error.to_string())).unwrap_or_default();
+        let requested = raw.hz.map(Rate::of_processes).transpose();
+        let requested = requested.map_err(|error| note(&["hz"], error.to_string())).unwrap_or_default();
         let mib = raw.budget_mib.unwrap_or(BUDGET_MIB_DEFAULT);
         if !BUDGET_MIB_ALLOWED.contains(&mib) {
             note(&["budget_mib"], format!("{mib} MiB for recordings; expected 64 to 1048576"));
@@ -147,7 +147,7 @@ impl Config {
         let reach_ns = u64::try_from(reach.as_nanos()).expect("at most ten minutes");
         let limits = Limits { reach_ns, bytes_max: BYTES_MAX };
         let ring = raw.on.unwrap_or(true).then_some(limits);
-        Ok(Config { ring, wanted, budget_bytes: mib << 20, triggers })
+        Ok(Config { ring, requested_rate: requested, budget_bytes: mib << 20, triggers })
     }
 }
 
@@ -160,7 +160,7 @@ impl Config {
             Kind::BpfSweep => HZ_OF_SWEEP,
             Kind::Procfs => HZ_OF_PROCFS,
         };
-        self.wanted.unwrap_or_else(|| Rate::of_processes(hz).expect("the rates above are allowed"))
+        self.requested_rate.unwrap_or_else(|| Rate::of_processes(hz).expect("the rates above are allowed"))
     }
 }
 
@@ -241,14 +241,14 @@ fn condition(raw: &RawTrigger, note: &mut impl FnMut(&str, String)) -> Option<Bo
     let rate = rate.unwrap_or_default();
     let budget = Budget { cpu_ms: raw.cpu_ms.unwrap_or(CONDITION_CPU_MS_DEFAULT), ..Budget::default() };
     let budget = budget.checked().map_err(|error| note("cpu_ms", error.to_string())).unwrap_or_default();
-    let wanted = Wanted { filter, condition, rate, budget, only_signals: true, ..Wanted::default() };
+    let requested = Wanted { filter, condition, rate, budget, only_signals: true, ..Wanted::default() };
     // The evaluator knows which fields there are.
-    if let Err(error) = Prepared::new(wanted.clone(), || Duration::ZERO)
-        && wanted.condition.is_some()
+    if let Err(error) = Prepared::new(requested.clone(), || Duration::ZERO)
+        && requested.condition.is_some()
     {
         note("condition", error.to_string());
     }
-    Some(Box::new(wanted))
+    Some(Box::new(requested))
 }
 
 #[cfg(test)]
@@ -257,7 +257,7 @@ mod tests {
 
     fn check(text: &str) -> Result<Config, String> {
         let raw = daemon::config_file::load(std::path::Path::new("f"), text).expect("well formed");
-        let keys = |wrong: Vec<Mistake>| {
+        let keys = |wrong: Vec<KeyError>| {
             let keys: Vec<String> = wrong.iter().map(|mistake| mistake.keys.join(".")).collect();
             keys.join(" ")
         };
@@ -288,9 +288,9 @@ mod tests {
         let text = "[[triggers]]\nname = 'a'\ncondition = 'sum cpu > 3 until 2'\nfilter = 'uid > 0'\nhz = 10";
         let config = check(text).expect("good");
         let trigger = &config.triggers[0];
-        let wanted = trigger.condition.as_ref().expect("given");
-        assert_eq!((trigger.on, wanted.rate.hz(), wanted.only_signals), (On::Condition, 10.0, true));
-        assert_eq!(wanted.budget.cpu_ms, CONDITION_CPU_MS_DEFAULT);
+        let requested = trigger.condition.as_ref().expect("given");
+        assert_eq!((trigger.on, requested.rate.hz(), requested.only_signals), (On::Condition, 10.0, true));
+        assert_eq!(requested.budget.cpu_ms, CONDITION_CPU_MS_DEFAULT);
         let config = check("[[triggers]]\nname = 'a'\ncondition = 'count > 3'\ncpu_ms = 500").expect("good");
         assert_eq!(config.triggers[0].condition.as_ref().expect("given").budget.cpu_ms, 500);
         for (more, expected) in [

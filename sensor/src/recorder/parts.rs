@@ -3,9 +3,9 @@
 //!
 //! Shell. Rule: a recording without what the journal cannot return is still worth having; only one segment is
 //! copied at a time.
-//! Not here: when they are written (`desk`).
+//! Not here: when they are written (`worker`).
 
-use super::ring::Kept as Held;
+use super::ring::StoredSegment as Held;
 use super::store::{self, Writing};
 use crate::journal::reader::Reader;
 use crate::serving::known::Serves;

@@ -6,7 +6,7 @@
 //! first; each sweep and each ended process is in exactly one segment, wherever segments are cut; segments
 //! are numbered in order; memory is allocated as sweeps need it, and freed with the segment.
 //! If its bytes do not suffice, it reaches back less far, and [`Ring::reach`] says how far.
-//! Not here: what is done with it (`desk`), the thread that fills it (`tap`).
+//! Not here: what is done with it (`worker`), the thread that fills it (`tap`).
 
 use crate::process::table::Table;
 use std::collections::VecDeque;
@@ -38,7 +38,7 @@ pub struct Limits {
 pub struct Ring {
     limits: Limits,
     encoder: Encoder,
-    sealed: VecDeque<Kept>,
+    sealed: VecDeque<StoredSegment>,
     /// Number of the first of `sealed`.
     sealed_from: u64,
     sealed_bytes: usize,
@@ -55,7 +55,7 @@ pub struct Ring {
 
 /// A segment with its place in the journal.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct StoredSegment {
     pub segment: Arc<Segment>,
     /// Number that the next event had when the segment was started: the first event that may belong to it.
     pub events_from: u64,
@@ -71,7 +71,7 @@ struct Open {
 
 /// Coverage and size of the ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reach {
+pub struct RingCoverage {
     /// First moment, in nanoseconds since boot; 0 while it is empty.
     pub from_ns: u64,
     /// Last moment, in nanoseconds since boot; 0 while it is empty.
@@ -164,7 +164,7 @@ impl Ring {
         self.samples_total += processes as u64;
         let len = self.open.as_ref().map_or(0, |open| open.segment.len_bytes() - before);
         self.bytes_total += len as u64;
-        self.let_go(sweep.begin_ns);
+        self.drop_oldest(sweep.begin_ns);
     }
 
     /// Ends the segment under way; the next sweep starts another one. The sealed segments are then complete.
@@ -172,37 +172,39 @@ impl Ring {
         if let Some(Open { mut segment, events_from, .. }) = self.open.take() {
             segment.shrink();
             self.sealed_bytes += segment.memory_bytes();
-            self.sealed.push_back(Kept { segment: Arc::new(segment), events_from });
+            self.sealed.push_back(StoredSegment { segment: Arc::new(segment), events_from });
         }
     }
 
     /// Sealed segments from number `first` on that overlap these moments; and the number that the next sealed
     /// segment gets.
     #[must_use]
-    pub fn sealed(&self, first: u64, from_ns: u64, to_ns: u64) -> (Vec<Kept>, u64) {
+    pub fn sealed(&self, first: u64, from_ns: u64, to_ns: u64) -> (Vec<StoredSegment>, u64) {
         let skipped = usize::try_from(first.saturating_sub(self.sealed_from)).unwrap_or(usize::MAX);
         let new = self.sealed.iter().skip(skipped);
-        let held = new.filter(|kept| kept.segment.overlaps(from_ns, to_ns)).cloned().collect();
+        let held = new.filter(|stored| stored.segment.overlaps(from_ns, to_ns)).cloned().collect();
         (held, self.sealed_from + self.sealed.len() as u64)
     }
 
     /// Segments that overlap these moments, including the one under way.
     #[must_use]
-    pub fn window(&self, from_ns: u64, to_ns: u64) -> Vec<Kept> {
+    pub fn window(&self, from_ns: u64, to_ns: u64) -> Vec<StoredSegment> {
         let fits = |segment: &Segment| segment.overlaps(from_ns, to_ns);
-        let sealed = self.sealed.iter().filter(|kept| fits(&kept.segment)).cloned();
+        let sealed = self.sealed.iter().filter(|stored| fits(&stored.segment)).cloned();
         let open = self.open.iter().filter(|open| fits(&open.segment));
-        let open =
-            open.map(|open| Kept { segment: Arc::new(open.segment.clone()), events_from: open.events_from });
+        let open = open.map(|open| StoredSegment {
+            segment: Arc::new(open.segment.clone()),
+            events_from: open.events_from,
+        });
         sealed.chain(open).collect()
     }
 
     /// Coverage and size of the ring.
     #[must_use]
-    pub fn reach(&self) -> Reach {
+    pub fn reach(&self) -> RingCoverage {
         let open = self.open.as_ref().map(|open| &open.segment);
-        let all = || self.sealed.iter().map(|kept| &*kept.segment).chain(open);
-        Reach {
+        let all = || self.sealed.iter().map(|stored| &*stored.segment).chain(open);
+        RingCoverage {
             from_ns: all().next().map_or(0, |segment| segment.first_ns),
             to_ns: all().last().map_or(0, |segment| segment.last_ns),
             bytes: self.sealed_bytes + open.map_or(0, Segment::memory_bytes),
@@ -214,7 +216,7 @@ impl Ring {
     }
 
     /// Drops segments that are too old, and the oldest ones while there are too many bytes.
-    fn let_go(&mut self, now_ns: u64) {
+    fn drop_oldest(&mut self, now_ns: u64) {
         let open_bytes = self.open.as_ref().map_or(0, |open| open.segment.memory_bytes());
         if open_bytes > self.limits.bytes_max {
             // A single whole sweep exceeds the limit: nothing can be stored.

@@ -3,7 +3,7 @@
 //! Shell. Rules: a recording gets its final name only when all of it is on disk; beyond the budget or the
 //! allowed number the oldest are deleted, ordered ones first while they take more than half; a file that a
 //! crash left half-written is completed at the next start with what can be read of it.
-//! Not here: the format of the file (`wire::recording`), when something is recorded (`desk`).
+//! Not here: the format of the file (`wire::recording`), when something is recorded (`worker`).
 
 use compact_str::{CompactString, format_compact};
 use daemon::{state_file, state_folder};
@@ -52,7 +52,7 @@ pub enum Error {
 
 /// One recording in the folder.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct StoredRecording {
     pub header: Header,
     /// How it ended; `None` while it is under way.
     pub end: Option<End>,
@@ -65,7 +65,7 @@ pub struct Kept {
 pub struct Store {
     folder: PathBuf,
     budget_bytes: u64,
-    kept: BTreeMap<CompactString, Kept>,
+    recordings: BTreeMap<CompactString, StoredRecording>,
     deleted_total: u64,
 }
 
@@ -87,25 +87,28 @@ impl Store {
     pub fn open(folder: &Path, budget_bytes: u64) -> Result<(Store, Vec<String>), Error> {
         state_folder::prepare_below(folder).map_err(|error| refused("use", folder)(error.into()))?;
         let mut store =
-            Store { folder: folder.to_owned(), budget_bytes, kept: BTreeMap::new(), deleted_total: 0 };
-        let mut told = Vec::new();
+            Store { folder: folder.to_owned(), budget_bytes, recordings: BTreeMap::new(), deleted_total: 0 };
+        let mut notices = Vec::new();
         let listed = fs::read_dir(folder).map_err(refused("list", folder))?;
         for path in listed.filter_map(|entry| Some(entry.ok()?.path())) {
             let is = |ending: &str| path.extension().is_some_and(|known| known == ending);
-            let kept = match (is("part"), is("vpr")) {
-                (true, _) => complete(&path).inspect(|kept| {
-                    told.push(format!("recording {} was cut short by the end of the sensor", kept.header.id));
+            let recording = match (is("part"), is("vpr")) {
+                (true, _) => complete(&path).inspect(|recording| {
+                    notices.push(format!(
+                        "recording {} was cut short by the end of the sensor",
+                        recording.header.id
+                    ));
                 }),
-                (_, true) => look(&path),
+                (_, true) => read_header(&path),
                 _ => continue,
             };
-            match kept {
-                Ok(kept) => drop(store.kept.insert(kept.header.id.clone(), kept)),
-                Err(error) => told.push(format!("a recording cannot be read: {error}")),
+            match recording {
+                Ok(recording) => drop(store.recordings.insert(recording.header.id.clone(), recording)),
+                Err(error) => notices.push(format!("a recording cannot be read: {error}")),
             }
         }
         store.retain();
-        Ok((store, told))
+        Ok((store, notices))
     }
 
     /// A free id, from the date of the cause.
@@ -114,13 +117,13 @@ impl Store {
         let date = jiff::Timestamp::from_microsecond(at.micros()).unwrap_or_default();
         let id = format_compact!("{}", date.strftime("%Y%m%dT%H%M%SZ"));
         let more = (2..).map(|number: u32| format_compact!("{id}-{number}"));
-        let free = std::iter::once(id.clone()).chain(more).find(|id| !self.kept.contains_key(id));
+        let free = std::iter::once(id.clone()).chain(more).find(|id| !self.recordings.contains_key(id));
         free.expect("numbers do not end")
     }
 
     /// All recordings, the oldest first.
-    pub fn list(&self) -> impl DoubleEndedIterator<Item = &Kept> {
-        self.kept.values()
+    pub fn list(&self) -> impl DoubleEndedIterator<Item = &StoredRecording> {
+        self.recordings.values()
     }
 
     /// Recordings deleted to keep the limits, since the start.
@@ -131,25 +134,25 @@ impl Store {
 
     /// The recording with this id, and the path of its file.
     #[must_use]
-    pub fn get(&self, id: &str) -> Option<(&Kept, PathBuf)> {
-        let kept = self.kept.get(id)?;
-        Some((kept, self.path(id, if kept.end.is_some() { "vpr" } else { "part" })))
+    pub fn get(&self, id: &str) -> Option<(&StoredRecording, PathBuf)> {
+        let recording = self.recordings.get(id)?;
+        Some((recording, self.path(id, if recording.end.is_some() { "vpr" } else { "part" })))
     }
 
     /// Adds a recording that starts to the list; returns the path of its file.
     #[must_use]
     pub fn announce(&mut self, header: &Header) -> PathBuf {
-        let kept = Kept { header: header.clone(), end: None, len_bytes: 0 };
-        self.kept.insert(header.id.clone(), kept);
+        let recording = StoredRecording { header: header.clone(), end: None, len_bytes: 0 };
+        self.recordings.insert(header.id.clone(), recording);
         self.path(&header.id, "part")
     }
 
     /// Updates the list when a recording has ended; `None` removes it. Then deletes the oldest others beyond
     /// the limits.
-    pub fn ended(&mut self, id: &str, kept: Option<Kept>) {
-        match kept {
-            Some(kept) => drop(self.kept.insert(id.into(), kept)),
-            None => drop(self.kept.remove(id)),
+    pub fn ended(&mut self, id: &str, recording: Option<StoredRecording>) {
+        match recording {
+            Some(recording) => drop(self.recordings.insert(id.into(), recording)),
+            None => drop(self.recordings.remove(id)),
         }
         self.retain();
     }
@@ -159,8 +162,8 @@ impl Store {
     }
 
     fn retain(&mut self) {
-        while let Some(id) = next_to_go(&self.kept, self.budget_bytes) {
-            self.kept.remove(&id);
+        while let Some(id) = next_to_go(&self.recordings, self.budget_bytes) {
+            self.recordings.remove(&id);
             self.deleted_total += 1;
             let path = self.path(&id, "vpr");
             if let Err(error) = fs::remove_file(&path) {
@@ -173,23 +176,30 @@ impl Store {
 /// The recording to delete next, if there are too many or they are too large. Recordings under way stay, and
 /// at least one complete one. Any user may order recordings, so ordered ones must not displace those of
 /// triggers: they go first while they take more than half, even the one just recorded.
-fn next_to_go(kept: &BTreeMap<CompactString, Kept>, budget_bytes: u64) -> Option<CompactString> {
-    let is_ordered = |kept: &Kept| kept.header.cause.is_order();
+fn next_to_go(
+    recordings: &BTreeMap<CompactString, StoredRecording>,
+    budget_bytes: u64,
+) -> Option<CompactString> {
+    let is_ordered = |recording: &StoredRecording| recording.header.cause.is_order();
     let bytes_of = |are_ordered: bool| -> u64 {
-        kept.values().filter(|kept| is_ordered(kept) == are_ordered).map(|kept| kept.len_bytes).sum()
+        recordings
+            .values()
+            .filter(|recording| is_ordered(recording) == are_ordered)
+            .map(|recording| recording.len_bytes)
+            .sum()
     };
     let (ordered, others) = (bytes_of(true), bytes_of(false));
-    let ordered_count = kept.values().filter(|kept| is_ordered(kept)).count();
+    let ordered_count = recordings.values().filter(|recording| is_ordered(recording)).count();
     let is_too_large = ordered + others > budget_bytes;
-    let are_too_many = kept.len() > COUNT_MAX;
+    let are_too_many = recordings.len() > COUNT_MAX;
     if !is_too_large && !are_too_many {
         return None;
     }
     let orders_first =
         is_too_large && ordered > budget_bytes / 2 || are_too_many && ordered_count > COUNT_MAX / 2;
-    let over = kept.iter().filter(|(_, kept)| kept.end.is_some());
+    let over = recordings.iter().filter(|(_, recording)| recording.end.is_some());
     let oldest = over.clone().next().filter(|_| over.clone().count() > 1)?;
-    let ordered = over.clone().find(|(_, kept)| orders_first && is_ordered(kept));
+    let ordered = over.clone().find(|(_, recording)| orders_first && is_ordered(recording));
     Some(ordered.unwrap_or(oldest).0.clone())
 }
 
@@ -237,11 +247,11 @@ impl Writing {
     ///
     /// # Errors
     /// If the system refuses; the next start then completes the file.
-    pub fn finish(mut self, end: End) -> Result<Kept, Error> {
+    pub fn finish(mut self, end: End) -> Result<StoredRecording, Error> {
         self.put(&Block::End(end))?;
         self.sync()?;
         name(&self.path)?;
-        Ok(Kept { header: self.header, end: Some(end), len_bytes: self.len_bytes })
+        Ok(StoredRecording { header: self.header, end: Some(end), len_bytes: self.len_bytes })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
@@ -282,7 +292,7 @@ pub fn read(path: &Path) -> Result<Recording, Error> {
 }
 
 /// Reads the header of a file, and how it ended.
-fn look(path: &Path) -> Result<Kept, Error> {
+fn read_header(path: &Path) -> Result<StoredRecording, Error> {
     let mut file = state_file::open_to_read(path).map_err(refused("open", path))?;
     let mut begin = Vec::new();
     Read::by_ref(&mut file)
@@ -304,11 +314,11 @@ fn look(path: &Path) -> Result<Kept, Error> {
         Ok(Some((Block::End(end), _))) => end,
         _ => End::Crashed,
     };
-    Ok(Kept { header, end: Some(end), len_bytes })
+    Ok(StoredRecording { header, end: Some(end), len_bytes })
 }
 
 /// Completes a file that a crash left, without its torn block.
-fn complete(path: &Path) -> Result<Kept, Error> {
+fn complete(path: &Path) -> Result<StoredRecording, Error> {
     let recording = read(path)?;
     let opened = state_file::open(path, OpenOptions::new().write(true));
     let mut file = opened.map_err(refused("open", path))?;
@@ -322,7 +332,7 @@ fn complete(path: &Path) -> Result<Kept, Error> {
         .map_err(refused("complete", path))?;
     name(path)?;
     let len_bytes = len + end.len() as u64;
-    Ok(Kept { header: recording.header, end: Some(End::Crashed), len_bytes })
+    Ok(StoredRecording { header: recording.header, end: Some(End::Crashed), len_bytes })
 }
 
 /// Gives a complete file its final name, durably.
@@ -343,7 +353,7 @@ mod tests {
     use wire::id::SensorKey;
     use wire::recording::Cause;
 
-    fn kept(number: u32, trigger: &str, len_bytes: u64) -> (CompactString, Kept) {
+    fn recording(number: u32, trigger: &str, len_bytes: u64) -> (CompactString, StoredRecording) {
         let header = Header {
             id: format_compact!("{number:04}"),
             domain: "local".try_into().expect("a name"),
@@ -357,15 +367,15 @@ mod tests {
             hz: 1.0,
             source: "procfs".into(),
         };
-        (header.id.clone(), Kept { header, end: Some(End::Whole), len_bytes })
+        (header.id.clone(), StoredRecording { header, end: Some(End::Whole), len_bytes })
     }
 
     /// So many recordings of a trigger, then so many ordered ones, of these lengths.
     fn check(triggers: (u32, u64), orders: (u32, u64), expected: Option<&str>) {
-        let of_triggers = (0..triggers.0).map(|number| kept(number, "failed", triggers.1));
-        let ordered = (triggers.0..triggers.0 + orders.0).map(|number| kept(number, "", orders.1));
-        let kept = of_triggers.chain(ordered).collect();
-        assert_eq!(next_to_go(&kept, 1000).as_deref(), expected, "{triggers:?} {orders:?}");
+        let of_triggers = (0..triggers.0).map(|number| recording(number, "failed", triggers.1));
+        let ordered = (triggers.0..triggers.0 + orders.0).map(|number| recording(number, "", orders.1));
+        let recordings = of_triggers.chain(ordered).collect();
+        assert_eq!(next_to_go(&recordings, 1000).as_deref(), expected, "{triggers:?} {orders:?}");
     }
 
     #[test]
@@ -387,7 +397,7 @@ mod tests {
             (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
         let target = outside.path().join("target");
         fs::write(&target, "untouched").expect("written");
-        let header = kept(1, "failed", 0).1.header;
+        let header = recording(1, "failed", 0).1.header;
         for name in ["0001.part", "0002.vpr"] {
             std::os::unix::fs::symlink(&target, folder.path().join(name)).expect("a link");
         }

@@ -2,9 +2,9 @@
 //!
 //! Shell. Rule: the sampling thread only writes the differences of a sweep to memory; a reader of the ring
 //! blocks it for as long as copying one segment takes.
-//! Not here: what is stored (`ring`), files (`desk`).
+//! Not here: what is stored (`ring`), files (`worker`).
 
-use super::ring::{Kept, Limits, Reach, Ring};
+use super::ring::{Limits, Ring, RingCoverage, StoredSegment};
 use crate::process::source::View;
 use crate::process::tap::Tap;
 use crate::sample::beat::locked;
@@ -25,19 +25,19 @@ impl Shared {
 
     /// As [`Ring::window`].
     #[must_use]
-    pub fn window(&self, from_ns: u64, to_ns: u64) -> Vec<Kept> {
+    pub fn window(&self, from_ns: u64, to_ns: u64) -> Vec<StoredSegment> {
         locked(&self.0).window(from_ns, to_ns)
     }
 
     /// As [`Ring::sealed`].
     #[must_use]
-    pub fn sealed(&self, first: u64, from_ns: u64, to_ns: u64) -> (Vec<Kept>, u64) {
+    pub fn sealed(&self, first: u64, from_ns: u64, to_ns: u64) -> (Vec<StoredSegment>, u64) {
         locked(&self.0).sealed(first, from_ns, to_ns)
     }
 
     /// Seals the segment under way first, so that it is included and new sweeps go into another one.
     #[must_use]
-    pub fn freeze(&self, first: u64, from_ns: u64, to_ns: u64) -> (Vec<Kept>, u64) {
+    pub fn freeze(&self, first: u64, from_ns: u64, to_ns: u64) -> (Vec<StoredSegment>, u64) {
         let mut ring = locked(&self.0);
         ring.seal();
         ring.sealed(first, from_ns, to_ns)
@@ -51,13 +51,13 @@ impl Shared {
 
     /// As [`Ring::reach`].
     #[must_use]
-    pub fn reach(&self) -> Reach {
+    pub fn reach(&self) -> RingCoverage {
         locked(&self.0).reach()
     }
 }
 
 /// Tap that fills the ring.
-pub struct Filler {
+pub struct RingTap {
     ring: Shared,
     period_ns: u64,
     due_ns: u64,
@@ -67,12 +67,12 @@ pub struct Filler {
     events_next: watch::Receiver<u64>,
 }
 
-impl Filler {
+impl RingTap {
     /// Creates a tap that takes sweeps at this rate, or all of them if there are fewer.
     #[must_use]
-    pub fn new(ring: Shared, rate: Rate, events_next: watch::Receiver<u64>) -> Filler {
+    pub fn new(ring: Shared, rate: Rate, events_next: watch::Receiver<u64>) -> RingTap {
         let period_ns = u64::try_from(rate.period().as_nanos()).unwrap_or(u64::MAX);
-        Filler { ring, period_ns, due_ns: 0, lives_next: None, events_next }
+        RingTap { ring, period_ns, due_ns: 0, lives_next: None, events_next }
     }
 
     /// Whether the sweep that started then is taken. There may be more sweeps than the ring takes, because of
@@ -88,7 +88,7 @@ impl Filler {
     }
 }
 
-impl Tap for Filler {
+impl Tap for RingTap {
     fn swept(&mut self, view: &View, _: Duration) {
         if !self.takes(view.table.sweep().begin_ns) {
             return;
@@ -109,12 +109,12 @@ mod tests {
     fn held(hz: f64, sweeps_ms: impl Iterator<Item = u64>) -> u64 {
         let ring = Shared::new(Limits { reach_ns: u64::MAX, bytes_max: 1 << 20 });
         let (_events, events_next) = watch::channel(7);
-        let mut filler = Filler::new(ring.clone(), Rate::of_processes(hz).expect("allowed"), events_next);
+        let mut tap = RingTap::new(ring.clone(), Rate::of_processes(hz).expect("allowed"), events_next);
         let mut view = View::default();
         for (number, at_ms) in (1..).zip(sweeps_ms) {
             view.table.begin(number, at_ms * 1_000_000, Coverage::All);
             view.table.end(1);
-            filler.swept(&view, Duration::ZERO);
+            tap.swept(&view, Duration::ZERO);
         }
         ring.reach().sweeps
     }

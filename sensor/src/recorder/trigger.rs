@@ -4,7 +4,7 @@
 //! that a storm of lines makes few recordings, and the suppressed events are counted; an event from before
 //! the reach of the ring (an old log that is read late) fires nothing and is counted; an event that could not
 //! be recorded is counted, and its trigger is soon ready again.
-//! Not here: orders of operators, and what is done in a window (`desk`), watching conditions (`conditions`).
+//! Not here: orders of operators, and what is done in a window (`worker`), watching conditions (`conditions`).
 
 use compact_str::{CompactString, format_compact};
 use regex::Regex;
@@ -122,8 +122,8 @@ pub struct Trigger {
 }
 
 impl Trigger {
-    fn fired(&self, number: usize, note: CompactString, at_ns: u64) -> Fired {
-        Fired {
+    fn window(&self, number: usize, note: CompactString, at_ns: u64) -> WindowRequest {
+        WindowRequest {
             number,
             trigger: self.name.clone(),
             note,
@@ -152,7 +152,7 @@ impl Now {
 
 /// A window to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fired {
+pub struct WindowRequest {
     /// Number of the trigger, from 0.
     pub number: usize,
     /// Name of the trigger.
@@ -182,12 +182,12 @@ pub struct Count {
 /// All triggers of a sensor.
 #[derive(Debug, Default)]
 pub struct Triggers {
-    armed: Vec<Armed>,
+    states: Vec<TriggerState>,
     reach: Duration,
 }
 
 #[derive(Debug)]
-struct Armed {
+struct TriggerState {
     trigger: Trigger,
     quiet_until_ns: u64,
     count: Count,
@@ -197,23 +197,23 @@ impl Triggers {
     /// Creates the triggers for a ring that reaches back so far.
     #[must_use]
     pub fn new(triggers: Vec<Trigger>, reach: Duration) -> Triggers {
-        let armed = |trigger| Armed { trigger, quiet_until_ns: 0, count: Count::default() };
-        Triggers { armed: triggers.into_iter().map(armed).collect(), reach }
+        let state = |trigger| TriggerState { trigger, quiet_until_ns: 0, count: Count::default() };
+        Triggers { states: triggers.into_iter().map(state).collect(), reach }
     }
 
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.armed.is_empty()
+        self.states.is_empty()
     }
 
     /// Checks an event; returns the window of the first trigger that fires. For the other triggers that
     /// match, the event counts as suppressed: it is recorded only once.
-    pub fn event(&mut self, event: &Event, now: Now) -> Option<Fired> {
+    pub fn event(&mut self, event: &Event, now: Now) -> Option<WindowRequest> {
         let mut first = None;
         let seen_ns = now.moment_ns(event.seen).min(now.boot_ns);
         let at_ns = now.moment_ns(event.content.time).min(seen_ns);
         let is_late = now.boot_ns.saturating_sub(at_ns) > nanos(self.reach);
-        for (number, Armed { trigger, quiet_until_ns, count }) in self.armed.iter_mut().enumerate() {
+        for (number, TriggerState { trigger, quiet_until_ns, count }) in self.states.iter_mut().enumerate() {
             if !trigger.on.fits(event.content.kind) || !trigger.pattern.fits(event) {
                 continue;
             }
@@ -224,7 +224,7 @@ impl Triggers {
             } else {
                 count.fired_total += 1;
                 *quiet_until_ns = now.boot_ns.saturating_add(nanos(trigger.cool_down));
-                first = Some(trigger.fired(number, told(event), at_ns));
+                first = Some(trigger.window(number, describe(event), at_ns));
             }
         }
         first
@@ -232,8 +232,8 @@ impl Triggers {
 
     /// The condition of trigger `number` became true at `at_ns` with this value; returns the window, unless
     /// the trigger is quiet.
-    pub fn signal(&mut self, number: usize, at_ns: u64, value: f64) -> Option<Fired> {
-        let Armed { trigger, quiet_until_ns, count } = self.armed.get_mut(number)?;
+    pub fn signal(&mut self, number: usize, at_ns: u64, value: f64) -> Option<WindowRequest> {
+        let TriggerState { trigger, quiet_until_ns, count } = self.states.get_mut(number)?;
         if at_ns < *quiet_until_ns {
             count.suppressed_total += 1;
             return None;
@@ -241,13 +241,15 @@ impl Triggers {
         count.fired_total += 1;
         *quiet_until_ns = at_ns.saturating_add(nanos(trigger.cool_down));
         let condition = trigger.condition.as_ref()?.condition.as_ref()?;
-        Some(trigger.fired(number, format_compact!("{condition}, at {value}"), at_ns))
+        Some(trigger.window(number, format_compact!("{condition}, at {value}"), at_ns))
     }
 
     /// The recording of this trigger could not be started: the event counts as refused, and the trigger is
     /// soon ready again.
     pub fn refuse(&mut self, number: usize, now_ns: u64) {
-        let Some(Armed { trigger, quiet_until_ns, count }) = self.armed.get_mut(number) else { return };
+        let Some(TriggerState { trigger, quiet_until_ns, count }) = self.states.get_mut(number) else {
+            return;
+        };
         count.fired_total = count.fired_total.saturating_sub(1);
         count.refused_total += 1;
         *quiet_until_ns = now_ns.saturating_add(nanos(trigger.cool_down.min(AFTER_REFUSAL)));
@@ -255,17 +257,17 @@ impl Triggers {
 
     /// Each trigger with its counters.
     pub fn counts(&self) -> impl Iterator<Item = (&Trigger, Count)> {
-        self.armed.iter().map(|armed| (&armed.trigger, armed.count))
+        self.states.iter().map(|state| (&state.trigger, state.count))
     }
 }
 
-fn told(event: &Event) -> CompactString {
+fn describe(event: &Event) -> CompactString {
     let content = &event.content;
     let whose = if event.call.is_empty() { &content.job } else { &event.call };
     let outcome = content.outcome.map_or("", |outcome| outcome.as_str());
     let words = [content.kind.as_str(), whose, outcome];
-    words.into_iter().filter(|word| !word.is_empty()).fold(CompactString::default(), |told, word| {
-        if told.is_empty() { word.into() } else { format_compact!("{told} {word}") }
+    words.into_iter().filter(|word| !word.is_empty()).fold(CompactString::default(), |text, word| {
+        if text.is_empty() { word.into() } else { format_compact!("{text} {word}") }
     })
 }
 
@@ -326,13 +328,13 @@ mod tests {
     #[test]
     fn the_window_lies_around_what_the_line_tells_of() {
         let mut triggers = trigger(|trigger| trigger.pattern.outcome = expression("^failed$"));
-        let fired = triggers.event(&job_end("17", Outcome::Failed, 998, 1000), now(1000)).expect("it fits");
-        assert_eq!((fired.at_ns, fired.from_ns, fired.to_ns), (998 * SECOND, 968 * SECOND, 1008 * SECOND));
-        assert_eq!((fired.trigger.as_str(), fired.note.as_str()), ("failed", "job_end slurm:17 failed"));
+        let window = triggers.event(&job_end("17", Outcome::Failed, 998, 1000), now(1000)).expect("it fits");
+        assert_eq!((window.at_ns, window.from_ns, window.to_ns), (998 * SECOND, 968 * SECOND, 1008 * SECOND));
+        assert_eq!((window.trigger.as_str(), window.note.as_str()), ("failed", "job_end slurm:17 failed"));
         assert_eq!(triggers.event(&job_end("18", Outcome::Ok, 1100, 1100), now(1100)), None);
         // A log whose clock is ahead.
-        let fired = triggers.event(&job_end("19", Outcome::Failed, 2000, 1200), now(1200)).expect("it fits");
-        assert_eq!(fired.at_ns, 1200 * SECOND);
+        let window = triggers.event(&job_end("19", Outcome::Failed, 2000, 1200), now(1200)).expect("it fits");
+        assert_eq!(window.at_ns, 1200 * SECOND);
     }
 
     #[test]
@@ -350,8 +352,8 @@ mod tests {
         for (field, fitting, other) in fields {
             for (text, fits) in [(fitting, true), (other, false)] {
                 let mut triggers = trigger(|trigger| *field(&mut trigger.pattern) = expression(text));
-                let fired = triggers.event(&job_end("17", Outcome::Failed, 1, 1), now(1));
-                assert_eq!(fired.is_some(), fits, "{text}");
+                let window = triggers.event(&job_end("17", Outcome::Failed, 1, 1), now(1));
+                assert_eq!(window.is_some(), fits, "{text}");
             }
         }
         for (on, fits) in [(On::CallEnd, true), (On::CallStart, false)] {
@@ -384,9 +386,9 @@ mod tests {
             trigger.condition = Some(Box::new(wanted.clone()));
         });
         assert_eq!(triggers.event(&job_end("17", Outcome::Ok, 1, 1), now(1)), None, "no event is meant");
-        let fired = triggers.signal(0, 1000 * SECOND, 3.5).expect("it fires");
-        assert_eq!((fired.from_ns, fired.to_ns), (970 * SECOND, 1010 * SECOND));
-        assert!(fired.note.starts_with("count > 2") && fired.note.ends_with(", at 3.5"), "{}", fired.note);
+        let window = triggers.signal(0, 1000 * SECOND, 3.5).expect("it fires");
+        assert_eq!((window.from_ns, window.to_ns), (970 * SECOND, 1010 * SECOND));
+        assert!(window.note.starts_with("count > 2") && window.note.ends_with(", at 3.5"), "{}", window.note);
         assert_eq!(triggers.signal(0, 1059 * SECOND, 3.5), None);
         assert!(triggers.signal(0, 1060 * SECOND, 3.5).is_some());
         assert_eq!(triggers.signal(1, 9000 * SECOND, 3.5), None, "there is none");
@@ -398,8 +400,8 @@ mod tests {
     fn what_could_not_be_recorded_did_not_fire_and_may_soon() {
         let mut triggers = trigger(|_| {});
         let event = |secs: i64| job_end("17", Outcome::Failed, secs, secs);
-        let fired = triggers.event(&event(1000), now(1000)).expect("it fits");
-        triggers.refuse(fired.number, 1000 * SECOND);
+        let window = triggers.event(&event(1000), now(1000)).expect("it fits");
+        triggers.refuse(window.number, 1000 * SECOND);
         assert_eq!(triggers.event(&event(1000), now(1000)), None, "a storm is not tried line by line");
         assert!(triggers.event(&event(1001), now(1001)).is_some());
         assert_eq!(triggers.event(&event(1002), now(1002)), None, "it fired, and is quiet");

@@ -1,13 +1,13 @@
 //! Connection of a member to the present representative: one long-lived stream, reconnected whenever it ends.
 //!
 //! [`Link`] reads the journal for the [`Sender`] where it may block, hands it sweeps and the host's state,
-//! and passes acknowledgements to the tail. [`Way`] finds the representative.
+//! and passes acknowledgements to the tail. [`Route`] finds the representative.
 //! Rule: a stream that ended loses only what was on it: the next one starts where its representative
 //! requests.
 //! Not here: what is sent and in which order ([`super::sender`]), the network (the composing program).
 
 use super::outbox::Outbox;
-use super::sender::{Counts, Error, Held, Identity, Sender};
+use super::sender::{Counts, Error, Identity, JournalRange, Sender};
 use crate::journal::reader::Reader;
 use crate::sample::table::Table;
 use crate::segments;
@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use wire::report::marks::MarkList;
-use wire::report::{Events, HostState, Mark, Marks};
+use wire::report::{Events, Liveness, Mark, Marks};
 
 /// Interval of reports of the host's state: after three missing ones a host counts as silent.
 const STATE_EVERY: Duration = Duration::from_secs(5);
@@ -38,7 +38,7 @@ const INBOUND_LEN_BYTES: usize = 4 << 10;
 const WELL_AFTER: Duration = Duration::from_secs(10);
 
 /// Transport to the sensor that represents the domain.
-pub trait Way: Send {
+pub trait Route: Send {
     type Stream: AsyncRead + AsyncWrite + Send;
 
     /// Opens a new stream to the present representative, once there is one.
@@ -50,7 +50,7 @@ pub trait Way: Send {
 }
 
 /// Inputs and callbacks that a report takes from its sensor.
-pub struct Own {
+pub struct LinkInputs {
     pub identity: Identity,
     /// Reader of the journal, for its durable position.
     pub reader: Reader,
@@ -59,7 +59,7 @@ pub struct Own {
     /// Newest sweep of the host.
     pub tables: watch::Receiver<Option<Arc<Table>>>,
     /// Returns the host's state.
-    pub state: Box<dyn Fn() -> HostState + Send>,
+    pub state: Box<dyn Fn() -> Liveness + Send>,
     /// Returns the events that a representative has acknowledged, as the journal recorded it.
     pub acknowledged: Box<dyn Fn() -> Option<u64> + Send>,
     /// Watermarks of representatives' stores when this run started.
@@ -88,9 +88,9 @@ pub struct Figures {
 
 /// Shared counters and state of a link.
 #[derive(Clone, Default)]
-pub struct Board(Arc<Mutex<Figures>>);
+pub struct LinkStatus(Arc<Mutex<Figures>>);
 
-impl Board {
+impl LinkStatus {
     /// Returns the present counters and state.
     #[must_use]
     pub fn figures(&self) -> Figures {
@@ -104,7 +104,7 @@ impl Board {
 }
 
 pub struct Link {
-    own: Own,
+    own: LinkInputs,
     /// `None` while a read is running on another thread.
     outbox: Option<Outbox>,
     /// Whether it reports events, beside the host's state.
@@ -112,7 +112,7 @@ pub struct Link {
     /// Durable position at which the journal had nothing to read; the read is tried again later.
     fruitless: Option<u64>,
     sender: Sender,
-    board: Board,
+    status: LinkStatus,
 }
 
 /// Reason why a stream ended.
@@ -132,11 +132,11 @@ type Reading = JoinHandle<(Outbox, Result<Option<Events>, segments::Error>)>;
 impl Link {
     /// Creates a report that has not started.
     #[must_use]
-    pub fn new(own: Own) -> Link {
+    pub fn new(own: LinkInputs) -> Link {
         let sender = Sender::new(own.identity.clone(), own.marks.clone());
         let outbox = own.outbox.another();
-        let board = Board::default();
-        Link { own, outbox: Some(outbox), tells_events: true, fruitless: None, sender, board }
+        let status = LinkStatus::default();
+        Link { own, outbox: Some(outbox), tells_events: true, fruitless: None, sender, status }
     }
 
     /// Reports the host's state and samples only, for a representative that has the journal itself.
@@ -147,18 +147,18 @@ impl Link {
 
     /// Returns the shared counters and state.
     #[must_use]
-    pub fn board(&self) -> Board {
-        self.board.clone()
+    pub fn status(&self) -> LinkStatus {
+        self.status.clone()
     }
 
-    /// Reports through `way` until `shutdown`; then sends a leave message.
-    pub async fn run(mut self, mut way: impl Way, shutdown: CancellationToken) {
+    /// Reports through `route` until `shutdown`; then sends a leave message.
+    pub async fn run(mut self, mut route: impl Route, shutdown: CancellationToken) {
         let mut pause = PAUSE_LEAST;
         loop {
-            let Some(stream) = self.opened(&mut way, &shutdown).await else { return };
-            self.board.lock().streams_total += 1;
+            let Some(stream) = self.open_stream(&mut route, &shutdown).await else { return };
+            self.status.lock().streams_total += 1;
             let began = MachineClock.monotonic();
-            let ended = self.report(stream, &mut way, &shutdown).await;
+            let ended = self.report(stream, &mut route, &shutdown).await;
             (self.own.awaits)(false);
             self.sender.disconnect();
             self.show();
@@ -177,26 +177,34 @@ impl Link {
                     Some(error.to_string())
                 }
             };
-            self.board.lock().trouble = trouble;
+            self.status.lock().trouble = trouble;
             let was_well = MachineClock.monotonic().saturating_sub(began) >= WELL_AFTER;
             if was_well {
                 pause = PAUSE_LEAST;
             }
             let pausing = tokio::time::sleep(jittered(pause));
             pause = (pause * 2).min(PAUSE_MOST);
-            if self.away(pausing, &shutdown).await.is_none() {
+            if self.wait_offline(pausing, &shutdown).await.is_none() {
                 return;
             }
         }
     }
 
     /// Opens a stream; `None` if the daemon shuts down first.
-    async fn opened<W: Way>(&mut self, way: &mut W, shutdown: &CancellationToken) -> Option<W::Stream> {
-        self.away(way.open(), shutdown).await
+    async fn open_stream<W: Route>(
+        &mut self,
+        route: &mut W,
+        shutdown: &CancellationToken,
+    ) -> Option<W::Stream> {
+        self.wait_offline(route.open(), shutdown).await
     }
 
     /// Waits; sweeps in the meantime are not sent, and are counted.
-    async fn away<T>(&mut self, waiting: impl Future<Output = T>, shutdown: &CancellationToken) -> Option<T> {
+    async fn wait_offline<T>(
+        &mut self,
+        waiting: impl Future<Output = T>,
+        shutdown: &CancellationToken,
+    ) -> Option<T> {
         let mut waiting = std::pin::pin!(waiting);
         loop {
             tokio::select! {
@@ -216,21 +224,23 @@ impl Link {
     }
 
     fn show(&self) {
-        let mut figures = self.board.lock();
+        let mut figures = self.status.lock();
         (figures.counts, figures.is_open) = (self.sender.counts(), self.sender.is_open());
     }
 
     /// Reports on one stream until it ends.
-    async fn report<W: Way>(
+    async fn report<W: Route>(
         &mut self,
         stream: W::Stream,
-        way: &mut W,
+        route: &mut W,
         shutdown: &CancellationToken,
     ) -> Ended {
         let (mut read, mut write) = tokio::io::split(stream);
-        let (oldest, next) = self.own.outbox.held();
-        self.sender
-            .connect(Held { oldest, next, acknowledged: (self.own.acknowledged)() }, MachineClock.wall());
+        let (oldest, next) = self.own.outbox.range();
+        self.sender.connect(
+            JournalRange { oldest, next, acknowledged: (self.own.acknowledged)() },
+            MachineClock.wall(),
+        );
         let mut durable = self.own.reader.durables();
         let mut telling = tokio::time::interval(STATE_EVERY);
         let answer_due = tokio::time::sleep(ANSWER_WITHIN);
@@ -242,7 +252,7 @@ impl Link {
             if reading.is_none() {
                 let durable = *durable.borrow_and_update();
                 reading = self.begin_reading(durable);
-                (self.own.awaits)(reading.is_none() && self.awaits(durable));
+                (self.own.awaits)(reading.is_none() && self.is_caught_up(durable));
             }
             let has_output = !self.sender.output().is_empty();
             tokio::select! {
@@ -250,7 +260,7 @@ impl Link {
                     self.farewell(write).await;
                     return Ended::Farewell;
                 }
-                () = way.moved() => return Ended::Moved,
+                () = route.moved() => return Ended::Moved,
                 () = &mut answer_due, if !self.sender.is_open() => {
                     return Ended::Broken("the representative did not answer the hello".into());
                 }
@@ -299,19 +309,19 @@ impl Link {
         if !self.tells_events || self.fruitless == Some(durable) {
             return None;
         }
-        let wanted = self.sender.wanted().filter(|wanted| wanted.from < durable)?;
+        let next_read = self.sender.next_read().filter(|next_read| next_read.from < durable)?;
         // It is missing only while another read runs, which the caller excludes; otherwise it was lost in a
         // panic.
         let mut outbox = self.outbox.take().unwrap_or_else(|| self.own.outbox.another());
         Some(tokio::task::spawn_blocking(move || {
-            let read = outbox.read(wanted.from, wanted.limit);
+            let read = outbox.read(next_read.from, next_read.limit);
             (outbox, read)
         }))
     }
 
     /// Returns whether there is room for events and all durable events are sent.
-    fn awaits(&self, durable: u64) -> bool {
-        self.tells_events && self.sender.wanted().is_some_and(|wanted| wanted.from >= durable)
+    fn is_caught_up(&self, durable: u64) -> bool {
+        self.tells_events && self.sender.next_read().is_some_and(|next_read| next_read.from >= durable)
     }
 
     fn handle_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
@@ -319,7 +329,7 @@ impl Link {
         if let Some(mark) = self.sender.take_acknowledged() {
             (self.own.acknowledge)(mark);
         }
-        self.sender.take_told().into_iter().for_each(&self.own.learn);
+        self.sender.take_watermarks().into_iter().for_each(&self.own.learn);
         self.show();
         handled
     }

@@ -7,5 +7,5 @@
 pub mod columns;
 pub mod link;
 pub mod outbox;
-pub mod own_way;
+pub mod own_route;
 pub mod sender;

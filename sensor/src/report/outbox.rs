@@ -56,7 +56,7 @@ impl Outbox {
 
     /// Returns the number of the oldest stored event, and the number that the next durable event gets.
     #[must_use]
-    pub fn held(&self) -> (u64, u64) {
+    pub fn range(&self) -> (u64, u64) {
         let next = self.reader.durable();
         (self.reader.oldest().min(next), next)
     }
@@ -93,7 +93,7 @@ impl Outbox {
             place.give(&mut stretch);
         }
         if stretch.events.runs.is_empty() {
-            let oldest = self.held().0;
+            let oldest = self.range().0;
             let gone = oldest.saturating_sub(from);
             return Ok((gone > 0).then_some(Events { first: oldest, lost: gone, runs: Vec::new() }));
         }

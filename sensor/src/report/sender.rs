@@ -1,7 +1,7 @@
 //! State machine of one member's reporting: takes the bytes that were read, and produces the bytes to write.
 //!
 //! Pure. The shell opens a stream and calls [`Sender::connect`]. Then it writes [`Sender::output`], passes
-//! what it reads to [`Sender::handle_bytes`], reads the journal when [`Sender::wanted`] returns a range, and
+//! what it reads to [`Sender::handle_bytes`], reads the journal when [`Sender::next_read`] returns a range, and
 //! passes [`Sender::take_acknowledged`] to the tail. When the stream ends it calls [`Sender::disconnect`] and
 //! starts again.
 //! Rule: events are sent in order from where the representative requests, and none is skipped; they wait in
@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use wire::id::{HostName, SensorKey};
 use wire::report::marks::MarkList;
 use wire::report::{
-    self, Allowance, Durable, Events, Frames, FromMember, FromRepresentative, HOSTS_MAX, Hello, HostState,
+    self, Allowance, Durable, Events, Frames, FromMember, FromRepresentative, HOSTS_MAX, Hello, Liveness,
     Mark, Marks, Resume, VERSION,
 };
 use wire::time::Time;
@@ -51,7 +51,7 @@ pub struct Identity {
 
 /// Range of events in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct JournalRange {
     /// Number of the oldest event.
     pub oldest: u64,
     /// Number that the next durable event gets.
@@ -62,7 +62,7 @@ pub struct Held {
 
 /// Request to read events from the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ReadRequest {
     /// Number of the first event.
     pub from: u64,
     /// Most events.
@@ -132,7 +132,7 @@ pub struct Sender {
     marks: MarkList,
     fresh_mark: Option<Mark>,
     /// Watermarks of all members received since [`Sender::take_told`] was last called.
-    told: Vec<Marks>,
+    watermarks: Vec<Marks>,
     term: u64,
     refused_hosts: Vec<HostName>,
     counts: Counts,
@@ -169,7 +169,7 @@ impl Sender {
             under_way_len: 0,
             marks,
             fresh_mark: None,
-            told: Vec::new(),
+            watermarks: Vec::new(),
             term: 0,
             refused_hosts: Vec::new(),
             counts: Counts::default(),
@@ -177,7 +177,7 @@ impl Sender {
     }
 
     /// Starts a new stream with the hello.
-    pub fn connect(&mut self, held: Held, clock: Time) {
+    pub fn connect(&mut self, held: JournalRange, clock: Time) {
         self.disconnect();
         self.phase = Phase::Asking;
         let Identity { program, sensor, host, mut hosts, boot, started } = self.identity.clone();
@@ -238,7 +238,7 @@ impl Sender {
                 Ok(())
             }
             (FromRepresentative::Marks(marks), Phase::Open(_)) => {
-                self.told.push(marks);
+                self.watermarks.push(marks);
                 Ok(())
             }
             (
@@ -277,14 +277,14 @@ impl Sender {
 
     /// Returns which events should be read now, if any may be sent.
     #[must_use]
-    pub fn wanted(&self) -> Option<Wanted> {
+    pub fn next_read(&self) -> Option<ReadRequest> {
         let Phase::Open(allowance) = self.phase else { return None };
         let has_room = self.output().len() < OUTPUT_LEN_BYTES
             && self.under_way_len < usize::try_from(allowance.events_len_bytes).unwrap_or(usize::MAX);
-        has_room.then_some(Wanted { from: self.next, limit: EVENTS_AT_ONCE })
+        has_room.then_some(ReadRequest { from: self.next, limit: EVENTS_AT_ONCE })
     }
 
-    /// Handles events from the journal, as requested by [`Sender::wanted`]. Others are ignored: the stream
+    /// Handles events from the journal, as requested by [`Sender::next_read`]. Others are ignored: the stream
     /// they were read for is gone.
     pub fn handle_events(&mut self, events: Events) {
         if !matches!(self.phase, Phase::Open(_)) || events.first - events.lost != self.next {
@@ -357,7 +357,7 @@ impl Sender {
     }
 
     /// Sends the host's state. Skipped if there is no room: the next one replaces it.
-    pub fn handle_state(&mut self, state: HostState) {
+    pub fn handle_state(&mut self, state: Liveness) {
         if matches!(self.phase, Phase::Open(_)) && self.output().len() <= SWEEPS_WAIT_LEN_BYTES {
             self.put(&FromMember::State(Box::new(state)));
         }
@@ -406,8 +406,8 @@ impl Sender {
 
     /// Takes the watermarks of all members that the representative sent to a standby; call it after each
     /// [`Sender::handle_bytes`].
-    pub fn take_told(&mut self) -> Vec<Marks> {
-        std::mem::take(&mut self.told)
+    pub fn take_watermarks(&mut self) -> Vec<Marks> {
+        std::mem::take(&mut self.watermarks)
     }
 
     /// Returns whether the representative has accepted the hello.
@@ -433,7 +433,7 @@ impl Sender {
 fn split_off(events: &mut Events, keep: u64) -> Events {
     let mut rest = Events { first: events.first + keep, lost: 0, runs: Vec::new() };
     let mut left = usize::try_from(keep).unwrap_or(usize::MAX);
-    let mut kept = Vec::new();
+    let mut rest = Vec::new();
     for mut run in std::mem::take(&mut events.runs) {
         let after = run.records.split_off(left.min(run.records.len()));
         left -= run.records.len();
@@ -441,9 +441,9 @@ fn split_off(events: &mut Events, keep: u64) -> Events {
             rest.runs.push(report::Run { records: after, source: run.source.clone(), ..run });
         }
         if !run.records.is_empty() {
-            kept.push(run);
+            rest.push(run);
         }
     }
-    events.runs = kept;
+    events.runs = rest;
     rest
 }

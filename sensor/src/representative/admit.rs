@@ -92,17 +92,20 @@ impl Domain {
         let (granted, refused_hosts) =
             claims::granted(&self.claims, peer, &hello.host, &hello.hosts, now.moment);
         let next = member.next;
-        if self.told.forget_beyond(hello.sensor, hello.next) {
+        if self.watermarks.forget_beyond(hello.sensor, hello.next) {
             self.forgotten.push((hello.sensor, hello.next));
         }
         self.store.set_member(member)?;
         self.dirty.insert(hello.sensor);
-        self.learn();
+        self.publish_marks();
         let connection = self.links.get_mut(&link).expect("asked above");
         connection.receiver.open(next);
         connection.member = Some(Speaker { sensor: hello.sensor, host: hello.host, granted, known });
         let (store, term, allowance) = (self.store.ledger().key, self.config.term, self.config.allowance);
-        self.owe(link, FromRepresentative::Resume(Resume { store, term, next, allowance, refused_hosts }));
+        self.queue_frame(
+            link,
+            FromRepresentative::Resume(Resume { store, term, next, allowance, refused_hosts }),
+        );
         Ok(())
     }
 

@@ -52,12 +52,12 @@ struct Holder {
     peer: PeerKey,
     /// Serial number of its certificate.
     serial: Serial,
-    heard: Moment,
+    last_seen: Moment,
 }
 
 impl Holder {
     fn is_silent(&self, now: Moment) -> bool {
-        now.since(self.heard) >= HELD_FOR
+        now.since(self.last_seen) >= HELD_FOR
     }
 }
 
@@ -88,7 +88,7 @@ impl Claims {
     ) -> Result<(), Error> {
         if let Some(holder) = self.holders.get(host) {
             if holder.peer != peer && !holder.is_silent(now) && serial <= holder.serial {
-                let silent_secs = now.since(holder.heard).as_secs();
+                let silent_secs = now.since(holder.last_seen).as_secs();
                 return Err(Error::Held { host: host.clone(), holder: holder.peer, silent_secs });
             }
         } else if self.holders.len() >= HOLDERS_MAX {
@@ -97,14 +97,14 @@ impl Claims {
                 return Err(Error::Full);
             }
         }
-        self.holders.insert(host.clone(), Holder { peer, serial, heard: now });
+        self.holders.insert(host.clone(), Holder { peer, serial, last_seen: now });
         Ok(())
     }
 
     /// Renews the claim of a daemon that sent a frame for this host, if it is the holder.
-    pub fn heard(&mut self, host: &HostName, peer: PeerKey, now: Moment) {
+    pub fn renew(&mut self, host: &HostName, peer: PeerKey, now: Moment) {
         if let Some(holder) = self.holders.get_mut(host).filter(|holder| holder.peer == peer) {
-            holder.heard = now;
+            holder.last_seen = now;
         }
     }
 
@@ -167,8 +167,8 @@ mod tests {
             claims.claim(&host("a"), (other, FIRST), at(599)),
             Err(Error::Held { silent_secs: 599, .. })
         ));
-        claims.heard(&host("a"), one, at(500));
-        claims.heard(&host("a"), other, at(900));
+        claims.renew(&host("a"), one, at(500));
+        claims.renew(&host("a"), other, at(900));
         assert!(claims.claim(&host("a"), (other, FIRST), at(1000)).is_err());
         claims.claim(&host("a"), (other, FIRST), at(1100)).expect("silent for long");
         assert!(claims.claim(&host("a"), (one, FIRST), at(1100)).is_err());

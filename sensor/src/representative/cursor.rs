@@ -38,7 +38,7 @@ pub struct Cursor {
 /// A text could not be parsed as a cursor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{found:?} is no cursor; expected one of a former answer, as it stood there")]
-pub struct NoCursor {
+pub struct CursorError {
     found: String,
 }
 
@@ -73,9 +73,9 @@ impl fmt::Display for Cursor {
 }
 
 impl FromStr for Cursor {
-    type Err = NoCursor;
-    fn from_str(text: &str) -> Result<Cursor, NoCursor> {
-        let refuse = || NoCursor { found: text.chars().take(80).collect() };
+    type Err = CursorError;
+    fn from_str(text: &str) -> Result<Cursor, CursorError> {
+        let refuse = || CursorError { found: text.chars().take(80).collect() };
         let place = |text: &str| {
             let (store, at) = text.split_once('.')?;
             let is_key = store.len() == 16 && store.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -92,20 +92,20 @@ impl FromStr for Cursor {
 }
 
 /// For each sensor, the first event that it was requested to send, and the watermarks that it reported.
-pub type Known = BTreeMap<SensorKey, (u64, Vec<Mark>)>;
+pub type SensorMarks = BTreeMap<SensorKey, (u64, Vec<Mark>)>;
 
 /// What readers need to know of earlier stores.
 #[derive(Default)]
-struct Learned {
-    known: Known,
+struct EarlierStores {
+    known: SensorMarks,
     /// The stores before this one, the newest first.
     before: Vec<StoreKey>,
 }
 
-impl Learned {
+impl EarlierStores {
     /// Lists earlier stores: first those that watermarks were received of as a standby, then those that most
     /// members' newest watermarks are of.
-    fn new(known: Known, told: Vec<StoreKey>, own: StoreKey) -> Learned {
+    fn new(known: SensorMarks, stores: Vec<StoreKey>, own: StoreKey) -> EarlierStores {
         let mut by_members: BTreeMap<StoreKey, usize> = BTreeMap::new();
         for (_, marks) in known.values() {
             let newest = marks.iter().rev().find(|mark| mark.store != own);
@@ -115,12 +115,12 @@ impl Learned {
             by_members.into_iter().map(|(store, members)| (members, store)).collect();
         others.sort_unstable_by(|one, other| other.cmp(one));
         let mut before: Vec<StoreKey> = Vec::new();
-        for store in told.into_iter().chain(others.into_iter().map(|(_, store)| store)) {
+        for store in stores.into_iter().chain(others.into_iter().map(|(_, store)| store)) {
             if store != own && !before.contains(&store) && before.len() < PLACES_MAX - 1 {
                 before.push(store);
             }
         }
-        Learned { known, before }
+        EarlierStores { known, before }
     }
 }
 
@@ -128,7 +128,7 @@ impl Learned {
 #[derive(Clone)]
 pub struct Feed {
     reader: Reader,
-    learned: Arc<Mutex<Arc<Learned>>>,
+    earlier: Arc<Mutex<Arc<EarlierStores>>>,
     settled: Arc<AtomicBool>,
 }
 
@@ -148,18 +148,18 @@ pub struct Page {
 
 impl Feed {
     pub(super) fn new(reader: Reader) -> Feed {
-        Feed { reader, learned: Arc::default(), settled: Arc::default() }
+        Feed { reader, earlier: Arc::default(), settled: Arc::default() }
     }
 
     /// Sets the watermarks of members' events, and the stores that they were received of as a standby, the
     /// newest first.
-    pub(super) fn learn(&self, known: Known, told: Vec<StoreKey>) {
-        let learned = Learned::new(known, told, self.reader.key());
-        *self.learned.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(learned);
+    pub(super) fn set_marks(&self, known: SensorMarks, stores: Vec<StoreKey>) {
+        let earlier = EarlierStores::new(known, stores, self.reader.key());
+        *self.earlier.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(earlier);
     }
 
-    fn learned(&self) -> Arc<Learned> {
-        Arc::clone(&self.learned.lock().unwrap_or_else(PoisonError::into_inner))
+    fn earlier(&self) -> Arc<EarlierStores> {
+        Arc::clone(&self.earlier.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Records that every live member has reported its watermarks, or that the wait for them is over.
@@ -197,7 +197,7 @@ impl Feed {
     #[must_use]
     pub fn end(&self) -> Cursor {
         let own = (self.reader.key(), *self.reader.next().borrow());
-        let before = self.learned();
+        let before = self.earlier();
         let before = before.before.iter().map(|store| (*store, u64::MAX));
         Cursor { places: std::iter::once(own).chain(before).collect() }
     }
@@ -230,12 +230,12 @@ impl Feed {
         let own = cursor.at(key);
         let foreign: Vec<(StoreKey, u64)> =
             cursor.places.iter().copied().filter(|(store, _)| *store != key).collect();
-        let learned = self.learned();
-        let known = &learned.known;
+        let earlier = self.earlier();
+        let known = &earlier.known;
         let seen: BTreeMap<SensorKey, u64> = if foreign.is_empty() {
             BTreeMap::new()
         } else {
-            known.iter().map(|(sensor, (_, marks))| (*sensor, seen(marks, &foreign))).collect()
+            known.iter().map(|(sensor, (_, marks))| (*sensor, first_unseen(marks, &foreign))).collect()
         };
         let mut missed = 0;
         let from = match own {
@@ -256,7 +256,7 @@ impl Feed {
     }
 
     /// Returns the number of events that are at or after a cursor of another store and not in this one.
-    fn not_held(&self, known: &Known, seen: &BTreeMap<SensorKey, u64>) -> Result<u64, Error> {
+    fn not_held(&self, known: &SensorMarks, seen: &BTreeMap<SensorKey, u64>) -> Result<u64, Error> {
         let oldest = self.reader.oldest_of()?;
         let gone = known.iter().map(|(sensor, (from, _))| {
             let held = oldest.next(*sensor).unwrap_or(0).max(*from);
@@ -267,7 +267,7 @@ impl Feed {
 }
 
 /// Returns the first event that a reader at these places may not have seen.
-fn seen(marks: &[Mark], places: &[(StoreKey, u64)]) -> u64 {
+fn first_unseen(marks: &[Mark], places: &[(StoreKey, u64)]) -> u64 {
     let before = |mark: &&Mark| places.iter().any(|(store, at)| mark.store == *store && mark.at <= *at);
     marks.iter().filter(before).map(|mark| mark.next).max().unwrap_or(0)
 }
@@ -293,8 +293,8 @@ mod tests {
     fn the_newest_mark_before_the_cursor_counts() {
         let mark = |store, at, next| Mark { store: StoreKey(store), at, next };
         let marks = [mark(1, 10, 3), mark(1, 20, 7), mark(1, 30, 9), mark(2, 5, 50)];
-        assert_eq!(seen(&marks, &[(StoreKey(1), 29)]), 7);
-        assert_eq!(seen(&marks, &[(StoreKey(1), 9)]), 0);
-        assert_eq!(seen(&marks, &[(StoreKey(1), 29), (StoreKey(2), 4)]), 7);
+        assert_eq!(first_unseen(&marks, &[(StoreKey(1), 29)]), 7);
+        assert_eq!(first_unseen(&marks, &[(StoreKey(1), 9)]), 0);
+        assert_eq!(first_unseen(&marks, &[(StoreKey(1), 29), (StoreKey(2), 4)]), 7);
     }
 }

@@ -12,16 +12,16 @@
 
 use super::claims::Claims;
 use super::connection::{Connection, Speaker};
-use super::cursor::{Feed, Known};
+use super::cursor::{Feed, SensorMarks};
 use super::hosts::Hosts;
-use super::receiver::{Arrived, Names, Said};
+use super::receiver::{Message, Names, NewEvents};
 use super::record::joined;
-use super::replay::Joining;
+use super::replay::CallReplay;
 use super::store;
 use super::store::frame::{Batch, Member};
 use super::store::ledger::Ledger;
 use super::store::writer::{Commit, Store};
-use super::told::Told;
+use super::watermarks::Watermarks;
 use crate::segments::Error;
 use crate::segments::disk::Disk;
 use compact_str::CompactString;
@@ -130,7 +130,7 @@ pub struct Domain {
     pub(super) feed: Feed,
     pub(super) joiner: Joiner,
     pub(super) claims: Claims,
-    pub(super) told: Told,
+    pub(super) watermarks: Watermarks,
     /// Sensors whose watermarks beyond an event were forgotten because their journals went back, with that
     /// event.
     pub(super) forgotten: Vec<(SensorKey, u64)>,
@@ -160,7 +160,7 @@ impl Domain {
         config: Config,
         fresh_key: StoreKey,
     ) -> Result<(Domain, Vec<String>), Error> {
-        let mut joining = Joining(Joiner::new(config.calls_max));
+        let mut joining = CallReplay(Joiner::new(config.calls_max));
         let (store, notes) = Store::open(disk, config.store, fresh_key, &mut joining)?;
         let domain = Domain {
             feed: Feed::new(store.reader()),
@@ -168,7 +168,7 @@ impl Domain {
             joiner: joining.0,
             claims: Claims::new(config.shared_hosts.clone()),
             config,
-            told: Told::default(),
+            watermarks: Watermarks::default(),
             forgotten: Vec::new(),
             began: None,
             hosts: Hosts::default(),
@@ -198,15 +198,15 @@ impl Domain {
         // Handling a frame may close the link.
         while let Some(connection) = self.links.get_mut(&link) {
             match connection.receiver.take(&mut self.names) {
-                Ok(Some(said)) => self.handle(link, said, now),
+                Ok(Some(message)) => self.handle(link, message, now),
                 Ok(None) => return,
                 Err(error) => self.refuse(link, &error.to_string()),
             }
         }
     }
 
-    fn handle(&mut self, link: Link, said: Said, now: Now) {
-        if let Said::Hello(hello) = said {
+    fn handle(&mut self, link: Link, message: Message, now: Now) {
+        if let Message::Hello(hello) = message {
             if let Err(why) = self.admit(link, *hello, now) {
                 self.refuse(link, &why.to_string());
             }
@@ -215,30 +215,30 @@ impl Domain {
         let Some(connection) = self.links.get(&link) else { return };
         let Some(speaker) = &connection.member else { return };
         let (peer, sensor, name) = (connection.peer, speaker.sensor, speaker.host.clone());
-        self.claims.heard(&name, peer, now.moment);
+        self.claims.renew(&name, peer, now.moment);
         let share = self.hosts.share_len_bytes();
         let Some(host) = self.hosts.get_mut(&name) else { return };
         host.heard = now.moment;
-        match said {
-            Said::Sweep(shape, sweep) => match host.sweep(&shape, &sweep, share) {
+        match message {
+            Message::Sweep(shape, sweep) => match host.sweep(&shape, &sweep, share) {
                 Ok(()) => self.counts.samples_total += shape.len() as u64,
                 Err(error) => self.refuse(link, &error.to_string()),
             },
-            Said::State(state) => host.state = *state,
-            Said::Events(arrived) => {
-                if let Err(error) = self.store_events(link, sensor, arrived, now) {
+            Message::State(state) => host.state = *state,
+            Message::Events(new_events) => {
+                if let Err(error) = self.store_events(link, sensor, new_events, now) {
                     self.refuse(link, &error.to_string());
                 }
             }
             // Acknowledged again, so that the member learns at once that the events are stored.
-            Said::Nothing => {
+            Message::Nothing => {
                 self.dirty.insert(sensor);
             }
-            Said::Leave => {
+            Message::Leave => {
                 self.hosts.depart(&name, true);
                 self.claims.release(&name, peer);
             }
-            Said::Hello(_) => {}
+            Message::Hello(_) => {}
         }
     }
 
@@ -247,13 +247,13 @@ impl Domain {
         &mut self,
         link: Link,
         sensor: SensorKey,
-        arrived: Arrived,
+        new_events: NewEvents,
         now: Now,
     ) -> Result<(), Error> {
         let Some(speaker) = self.links.get_mut(&link).and_then(|link| link.member.as_mut()) else {
             return Ok(());
         };
-        let batches = sort_out(speaker, sensor, arrived, now.wall);
+        let batches = split_into_batches(speaker, sensor, new_events, now.wall);
         for mut batch in batches {
             for run in &mut batch.runs {
                 let lane = self.store.lane(sensor, run.generation);
@@ -290,7 +290,7 @@ impl Domain {
     }
 
     /// Queues a frame for a member.
-    pub(super) fn owe(&mut self, link: Link, frame: FromRepresentative) {
+    pub(super) fn queue_frame(&mut self, link: Link, frame: FromRepresentative) {
         let Some(connection) = self.links.get_mut(&link) else { return };
         // A later acknowledgement or allowance replaces an earlier one.
         let replaced = connection
@@ -313,7 +313,7 @@ impl Domain {
         let open: Vec<Link> =
             self.links.iter().filter(|(_, link)| link.member.is_some()).map(|(link, _)| *link).collect();
         for link in open {
-            self.owe(link, FromRepresentative::Allow(allowance));
+            self.queue_frame(link, FromRepresentative::Allow(allowance));
         }
     }
 
@@ -353,7 +353,7 @@ impl Domain {
     /// As [`Store::take_commit`].
     pub fn take_commit(&mut self) -> Result<Option<Commit>, Error> {
         let joiner = &self.joiner;
-        let Some(commit) = self.store.take_commit(|| Joining::snapshot_of(joiner))? else {
+        let Some(commit) = self.store.take_commit(|| CallReplay::snapshot_of(joiner))? else {
             if self.store.is_idle() {
                 // Events were received again, and nothing new with them.
                 self.note_dirty();
@@ -384,22 +384,22 @@ impl Domain {
         }
         let (store, at) = (self.store.ledger().key, *self.feed.reader().next().borrow());
         let durable: BTreeMap<SensorKey, u64> = std::mem::take(&mut self.under_way).into_iter().collect();
-        let told = |(link, connection): (&Link, &Connection)| {
+        let acknowledged = |(link, connection): (&Link, &Connection)| {
             let sensor = connection.member.as_ref()?.sensor;
             Some((*link, *durable.get(&sensor)?))
         };
-        let told: Vec<(Link, u64)> = self.links.iter().filter_map(told).collect();
-        for (link, next) in told {
+        let acknowledged: Vec<(Link, u64)> = self.links.iter().filter_map(watermarks).collect();
+        for (link, next) in acknowledged {
             let mark = Mark { store, at, next };
-            self.owe(link, FromRepresentative::Durable(Durable { next, mark }));
+            self.queue_frame(link, FromRepresentative::Durable(Durable { next, mark }));
         }
-        self.tell_standbys(&durable);
+        self.send_watermarks(&durable);
     }
 
     /// Takes over the watermarks of earlier stores that this sensor received as a standby.
-    pub fn know(&mut self, told: Told) {
-        self.told = told;
-        self.learn();
+    pub fn set_watermarks(&mut self, watermarks: Watermarks) {
+        self.watermarks = watermarks;
+        self.publish_marks();
     }
 
     /// Takes the sensors whose journals ended before an event that a watermark names; each is returned once.
@@ -408,14 +408,15 @@ impl Domain {
     }
 
     /// Publishes to readers what is known of each sensor's events.
-    pub(super) fn learn(&self) {
+    pub(super) fn publish_marks(&self) {
         let members = self.store.ledger().members.values();
         let marks = |member: &Member| match member.rewound {
-            None => member.marks.iter().copied().chain(self.told.of(member.sensor)).collect(),
+            None => member.marks.iter().copied().chain(self.watermarks.of(member.sensor)).collect(),
             Some(_) => Vec::new(),
         };
-        let known: Known = members.map(|member| (member.sensor, (member.from, marks(member)))).collect();
-        self.feed.learn(known, self.told.stores().collect());
+        let known: SensorMarks =
+            members.map(|member| (member.sensor, (member.from, marks(member)))).collect();
+        self.feed.set_marks(known, self.watermarks.stores().collect());
     }
 
     /// Returns the counters.
@@ -434,7 +435,12 @@ fn framed(frame: &FromRepresentative) -> Vec<u8> {
 
 /// Sorts events into batches of those that are new and permitted; the batches also carry the counts of the
 /// rest.
-fn sort_out(speaker: &mut Speaker, sensor: SensorKey, arrived: Arrived, wall: Time) -> Vec<Batch> {
+fn split_into_batches(
+    speaker: &mut Speaker,
+    sensor: SensorKey,
+    new_events: NewEvents,
+    wall: Time,
+) -> Vec<Batch> {
     let fresh = |first: u64| Batch {
         at: 0,
         sensor,
@@ -446,9 +452,9 @@ fn sort_out(speaker: &mut Speaker, sensor: SensorKey, arrived: Arrived, wall: Ti
         runs: Vec::new(),
     };
     let mut batches = Vec::new();
-    let mut batch = fresh(arrived.first);
-    batch.lost = arrived.lost;
-    for run in split_known(speaker, sensor, arrived.runs) {
+    let mut batch = fresh(new_events.first);
+    batch.lost = new_events.lost;
+    for run in split_known(speaker, sensor, new_events.runs) {
         let (run, is_known) = run;
         let len = run.records.len() as u64;
         let may_say = speaker.granted.contains(&run.source.host);
@@ -466,7 +472,7 @@ fn sort_out(speaker: &mut Speaker, sensor: SensorKey, arrived: Arrived, wall: Ti
         batch.next += len;
         batch.runs.push(run);
     }
-    batch.next = arrived.next;
+    batch.next = new_events.next;
     batches.push(batch);
     batches
 }

@@ -2,14 +2,14 @@
 //!
 //! Pure. Not here: which member may report for a host ([`super::claims`]).
 
-use super::receiver::Shaped;
+use super::receiver::ColumnMetrics;
 use super::recent::Recent;
 use compact_str::CompactString;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::id::{HostName, PeerKey, SensorKey};
 use wire::report::sweep::{self, Decoder};
-use wire::report::{Hello, HostState, Sweep};
+use wire::report::{Hello, Liveness, Sweep};
 use wire::time::{Moment, Time};
 
 /// A host is silent after this time without a report: three states are missing.
@@ -25,7 +25,7 @@ const SAMPLES_OF_HOST_LEN_BYTES: usize = 512 << 10;
 
 /// Whether a host is alive, silent or has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Liveness {
     Alive,
     /// It should report and does not.
     Silent,
@@ -33,14 +33,14 @@ pub enum Standing {
     Left,
 }
 
-impl Standing {
+impl Liveness {
     /// Returns its name in results.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Standing::Alive => "alive",
-            Standing::Silent => "silent",
-            Standing::Left => "left",
+            Liveness::Alive => "alive",
+            Liveness::Silent => "silent",
+            Liveness::Left => "left",
         }
     }
 }
@@ -70,10 +70,10 @@ impl Role {
 
 /// What the election knows of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ElectionEntry {
     pub role: Role,
     /// How it went, and when it was last seen; `None` if it is there.
-    pub gone: Option<(Standing, Time)>,
+    pub gone: Option<(Liveness, Time)>,
 }
 
 /// A host that the election knows and that has not reported to this representative.
@@ -84,7 +84,7 @@ pub struct Unreported {
     pub role: Role,
     /// How it went. A host that the election receives messages of is about to report, and so alive, until it
     /// has not reported for [`SILENT_AFTER`].
-    pub standing: Standing,
+    pub liveness: Liveness,
     /// When it was last seen, or first expected, by this host's clock.
     pub heard: Time,
 }
@@ -100,7 +100,7 @@ pub struct Host {
     pub started: Time,
     pub role: Role,
     /// State that it reported last.
-    pub state: HostState,
+    pub state: Liveness,
     /// By how much its clock was ahead of the representative's at its last hello, in microseconds.
     pub clock_ahead_micros: i64,
     /// When its last frame was received.
@@ -115,26 +115,26 @@ pub struct Host {
     pub broken_sweeps: u64,
     is_connected: bool,
     has_left: bool,
-    latest: Option<(Shaped, Decoder)>,
+    latest: Option<(ColumnMetrics, Decoder)>,
     recent: Recent,
 }
 
 impl Host {
     /// Returns whether it is alive, silent or has left.
     #[must_use]
-    pub fn standing(&self, now: Moment) -> Standing {
+    pub fn liveness(&self, now: Moment) -> Liveness {
         if self.has_left {
-            Standing::Left
+            Liveness::Left
         } else if self.is_connected && now.since(self.heard) < SILENT_AFTER {
-            Standing::Alive
+            Liveness::Alive
         } else {
-            Standing::Silent
+            Liveness::Silent
         }
     }
 
     /// Returns its newest samples: the metrics and, in the same order, their values.
     #[must_use]
-    pub fn latest(&self) -> Option<(&Shaped, &Decoder)> {
+    pub fn latest(&self) -> Option<(&ColumnMetrics, &Decoder)> {
         self.latest.as_ref().map(|(shape, decoder)| (shape, decoder))
     }
 
@@ -148,11 +148,16 @@ impl Host {
     ///
     /// # Errors
     /// If the sweep cannot be decoded; no values are known then until a whole one is received.
-    pub fn sweep(&mut self, shape: &Shaped, sweep: &Sweep, len_max_bytes: usize) -> Result<(), sweep::Error> {
+    pub fn sweep(
+        &mut self,
+        shape: &ColumnMetrics,
+        sweep: &Sweep,
+        len_max_bytes: usize,
+    ) -> Result<(), sweep::Error> {
         self.thinned = sweep.thinned;
-        let is_same = self.latest.as_ref().is_some_and(|(known, _)| Shaped::ptr_eq(known, shape));
+        let is_same = self.latest.as_ref().is_some_and(|(known, _)| ColumnMetrics::ptr_eq(known, shape));
         if !is_same {
-            self.latest = Some((Shaped::clone(shape), Decoder::default()));
+            self.latest = Some((ColumnMetrics::clone(shape), Decoder::default()));
         }
         let (shape, decoder) = self.latest.as_mut().expect("set above");
         match decoder.decode(&sweep.packed.0, shape.len()) {
@@ -183,7 +188,7 @@ impl Hosts {
     /// Adds or updates a host after its sensor's hello. Returns `false` if there is no room for one more.
     pub fn arrive(&mut self, hello: &Hello, peer: PeerKey, wall: Time, now: Moment) -> bool {
         if !self.table.contains_key(&hello.host) && self.table.len() >= HOSTS_MAX {
-            let gone = |host: &Host| host.standing(now) != Standing::Alive;
+            let gone = |host: &Host| host.liveness(now) != Liveness::Alive;
             let oldest = self.table.iter().filter(|(_, host)| gone(host)).min_by_key(|(_, host)| host.heard);
             let Some(oldest) = oldest.map(|(name, _)| name.clone()) else { return false };
             self.table.remove(&oldest);
@@ -200,7 +205,7 @@ impl Hosts {
                 former.role,
             ),
             Some(_) | None => {
-                (Recent::default(), None, Time::default(), 0, 0, HostState::default(), Role::default())
+                (Recent::default(), None, Time::default(), 0, 0, Liveness::default(), Role::default())
             }
         };
         let host = Host {
@@ -235,27 +240,27 @@ impl Hosts {
     }
 
     /// Updates roles and unreported hosts from what the election knows.
-    pub fn place(&mut self, places: &BTreeMap<HostName, Place>, wall: Time, now: Moment) {
+    pub fn apply_election(&mut self, election: &BTreeMap<HostName, ElectionEntry>, wall: Time, now: Moment) {
         self.unreported.clear();
         let before = std::mem::take(&mut self.expected);
-        for (name, place) in places {
-            match (self.table.get_mut(name), place.gone) {
+        for (name, entry) in election {
+            match (self.table.get_mut(name), entry.gone) {
                 (Some(host), gone) => {
-                    host.role = place.role;
+                    host.role = entry.role;
                     // It may have sent its leave message to the election alone, before its last frames here
                     // were read.
-                    host.has_left |= !host.is_connected && matches!(gone, Some((Standing::Left, _)));
+                    host.has_left |= !host.is_connected && matches!(gone, Some((Liveness::Left, _)));
                 }
-                (None, Some((standing, heard))) => {
+                (None, Some((liveness, heard))) => {
                     let role = Role::Member;
-                    self.unreported.push(Unreported { host: name.clone(), role, standing, heard });
+                    self.unreported.push(Unreported { host: name.clone(), role, liveness, heard });
                 }
                 (None, None) => {
                     let since = before.get(name).copied().unwrap_or((now, wall));
                     let is_late = now.since(since.0) >= SILENT_AFTER;
-                    let standing = if is_late { Standing::Silent } else { Standing::Alive };
-                    let (host, role) = (name.clone(), place.role);
-                    self.unreported.push(Unreported { host, role, standing, heard: since.1 });
+                    let liveness = if is_late { Liveness::Silent } else { Liveness::Alive };
+                    let (host, role) = (name.clone(), entry.role);
+                    self.unreported.push(Unreported { host, role, liveness, heard: since.1 });
                     self.expected.insert(name.clone(), since);
                 }
             }
@@ -302,7 +307,7 @@ impl Hosts {
     /// that are silent: their share became smaller when others came.
     pub fn forget(&mut self, now: Moment) {
         self.table
-            .retain(|_, host| host.standing(now) == Standing::Alive || now.since(host.heard) < SHOWN_FOR);
+            .retain(|_, host| host.liveness(now) == Liveness::Alive || now.since(host.heard) < SHOWN_FOR);
         let share = self.share_len_bytes();
         self.table.values_mut().for_each(|host| host.recent.shrink_to(share));
     }
@@ -343,7 +348,7 @@ mod tests {
             unit: "".into(),
             semantics: Semantics::Gauge,
         };
-        let shape: Shaped = (0..COLUMNS).map(|at| Arc::new(metric(at))).collect();
+        let shape: ColumnMetrics = (0..COLUMNS).map(|at| Arc::new(metric(at))).collect();
         let mut encoder = Encoder::default();
         for second in 0..400_u64 {
             let noise =

@@ -4,26 +4,26 @@
 //! [`domain`] is the core that members report to ([`receiver`], [`admit`], [`claims`]). It holds the table of
 //! [`hosts`] with their [`recent`] samples, the [`store`] of events and the joined calls. [`view`],
 //! [`overview`] and [`summary`] compute query results from it. [`cursor`] lets readers of events continue
-//! after a change of the representative; for this, standbys receive watermarks of what is stored ([`told`]).
-//! [`office`] runs the core while its sensor represents the domain.
+//! after a change of the representative; for this, standbys receive watermarks of what is stored ([`watermarks`]).
+//! [`service`] runs the core while its sensor represents the domain.
 //! Not here: how members' streams arrive and how a representative is elected (both in the overlay).
 
 pub mod admit;
 pub mod claims;
 mod connection;
 pub mod cursor;
-mod desk;
 pub mod domain;
 pub mod hosts;
-pub mod office;
 pub mod overview;
 pub mod receiver;
 pub mod recent;
 mod record;
 pub mod replay;
+pub mod service;
+pub mod session;
 mod standbys;
 pub mod store;
 pub mod summary;
-pub mod told;
 pub mod view;
-pub mod visit;
+pub mod watermarks;
+mod worker;

@@ -21,7 +21,7 @@ pub const TOP: usize = 10;
 
 /// Aggregate of one metric over all hosts that report it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Overall {
+pub struct Aggregate {
     pub name: CompactString,
     pub unit: CompactString,
     /// Sum of all values, where it is meaningful.
@@ -38,12 +38,12 @@ pub struct Overall {
 /// Builder of an overview.
 #[derive(Debug, Default)]
 pub struct Overview {
-    metrics: BTreeMap<(CompactString, CompactString), Gathered>,
+    metrics: BTreeMap<(CompactString, CompactString), Accumulator>,
     absurd: u64,
 }
 
 #[derive(Debug)]
-struct Gathered {
+struct Accumulator {
     is_summable: bool,
     sum: f64,
     min: f64,
@@ -59,7 +59,7 @@ impl Overview {
             self.absurd += 1;
             return;
         }
-        let fresh = || Gathered {
+        let fresh = || Accumulator {
             is_summable: is_summable(metric),
             sum: 0.0,
             min: value,
@@ -88,8 +88,8 @@ impl Overview {
     /// Returns the metrics sorted by name.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "counts of hosts are small")]
-    pub fn finish(self) -> Vec<Overall> {
-        let overall = |((name, unit), of): ((CompactString, CompactString), Gathered)| Overall {
+    pub fn finish(self) -> Vec<Aggregate> {
+        let aggregate = |((name, unit), of): ((CompactString, CompactString), Accumulator)| Aggregate {
             name,
             unit,
             sum: of.is_summable.then_some(of.sum),
@@ -99,7 +99,7 @@ impl Overview {
             count: of.count,
             top: of.top,
         };
-        let mut all: Vec<Overall> = self.metrics.into_iter().map(overall).collect();
+        let mut all: Vec<Aggregate> = self.metrics.into_iter().map(aggregate).collect();
         if all.len() > METRICS_MAX {
             all.sort_by_key(|metric| std::cmp::Reverse(metric.count));
             all.truncate(METRICS_MAX);

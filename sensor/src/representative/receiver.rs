@@ -13,7 +13,7 @@ use compact_str::CompactString;
 use std::collections::HashSet;
 use std::sync::Arc;
 use wire::report::{
-    self, Events, Frames, FromMember, HEALTH_MAX, HOSTS_MAX, Hello, HostState, MARKS_MAX,
+    self, Events, Frames, FromMember, HEALTH_MAX, HOSTS_MAX, Hello, Liveness, MARKS_MAX,
     METRICS_LEN_MAX_BYTES, METRICS_MAX, Metrics, Run, Shape, Sweep, TEXT_LEN_MAX_BYTES,
 };
 use wire::sample::Metric;
@@ -25,7 +25,7 @@ pub const EVENTS_MAX: u64 = 16_384;
 const LABELS_MAX: usize = 32;
 
 /// The metrics of a host, in the order of its columns.
-pub type Shaped = Arc<[Arc<Metric>]>;
+pub type ColumnMetrics = Arc<[Arc<Metric>]>;
 
 /// Reason why a connection is closed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub enum Error {
 
 /// New events.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arrived {
+pub struct NewEvents {
     /// Number of the first.
     pub first: u64,
     /// Number after the last.
@@ -87,17 +87,17 @@ pub struct Arrived {
 
 /// A decoded frame.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said {
+pub enum Message {
     /// The first frame; sent once.
     Hello(Box<Hello>),
     /// New events.
-    Events(Arrived),
+    Events(NewEvents),
     /// Events that were received before.
     Nothing,
     /// A sweep with columns of this shape, not yet decoded.
-    Sweep(Shaped, Sweep),
+    Sweep(ColumnMetrics, Sweep),
     /// State of the host.
-    State(Box<HostState>),
+    State(Box<Liveness>),
     /// The member leaves for good.
     Leave,
 }
@@ -132,7 +132,7 @@ pub struct Receiver {
     next: Option<u64>,
     metrics: Vec<Arc<Metric>>,
     metrics_len: usize,
-    shape: Option<Shaped>,
+    shape: Option<ColumnMetrics>,
     duplicates: u64,
 }
 
@@ -157,7 +157,7 @@ impl Receiver {
     ///
     /// # Errors
     /// If the connection must be closed.
-    pub fn take(&mut self, names: &mut Names) -> Result<Option<Said>, Error> {
+    pub fn take(&mut self, names: &mut Names) -> Result<Option<Message>, Error> {
         while let Some((frame, _)) = self.frames.take::<FromMember>()? {
             let said = match frame {
                 FromMember::Hello(_) if self.is_greeted => {
@@ -166,7 +166,7 @@ impl Receiver {
                 FromMember::Hello(hello) => {
                     check_hello(&hello)?;
                     self.is_greeted = true;
-                    Said::Hello(hello)
+                    Message::Hello(hello)
                 }
                 _ if self.next.is_none() => {
                     return Err(Error::Unexpected { found: "a report", expected: "a hello" });
@@ -182,20 +182,20 @@ impl Receiver {
                 }
                 FromMember::Sweep(sweep) => {
                     let unexpected = Error::Unexpected { found: "a sweep", expected: "its shape" };
-                    Said::Sweep(self.shape.clone().ok_or(unexpected)?, sweep)
+                    Message::Sweep(self.shape.clone().ok_or(unexpected)?, sweep)
                 }
                 FromMember::State(mut state) => {
                     tidy(&mut state);
-                    Said::State(state)
+                    Message::State(state)
                 }
-                FromMember::Leave => Said::Leave,
+                FromMember::Leave => Message::Leave,
             };
             return Ok(Some(said));
         }
         Ok(None)
     }
 
-    fn events(&mut self, events: Events) -> Result<Said, Error> {
+    fn events(&mut self, events: Events) -> Result<Message, Error> {
         let len = events.len();
         limit("events of a frame", usize::try_from(len).unwrap_or(usize::MAX), EVENTS_MAX as usize)?;
         let range = |found| Error::Range { what: "event", found };
@@ -207,7 +207,7 @@ impl Receiver {
         }
         if next <= expected {
             self.duplicates += len;
-            return Ok(Said::Nothing);
+            return Ok(Message::Nothing);
         }
         let here_before = expected.saturating_sub(events.first);
         self.duplicates += here_before;
@@ -215,7 +215,7 @@ impl Receiver {
         drop_first(&mut runs, usize::try_from(here_before).unwrap_or(usize::MAX));
         self.next = Some(next);
         let first = events.first.max(expected);
-        Ok(Said::Events(Arrived { first, next, lost: first - expected, runs }))
+        Ok(Message::Events(NewEvents { first, next, lost: first - expected, runs }))
     }
 
     fn name(&mut self, named: Metrics, names: &mut Names) -> Result<(), Error> {
@@ -270,7 +270,7 @@ fn check_hello(hello: &Hello) -> Result<(), Error> {
 }
 
 /// Truncates text that is shown to people, and drops values that are not plausible numbers.
-fn tidy(state: &mut HostState) {
+fn tidy(state: &mut Liveness) {
     state.health.truncate(HEALTH_MAX);
     for sentence in &mut state.health {
         if sentence.len() > TEXT_LEN_MAX_BYTES {

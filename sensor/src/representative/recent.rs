@@ -5,7 +5,7 @@
 //! are dropped first, by number and by bytes.
 //! Rule: only sweeps that were decoded without error are added.
 
-use super::receiver::Shaped;
+use super::receiver::ColumnMetrics;
 use crate::sample::history::{Completeness, Found, Series};
 use std::collections::VecDeque;
 use wire::report::sweep::{Decoder, Encoder, Form};
@@ -32,7 +32,7 @@ pub struct Recent {
 
 #[derive(Debug)]
 struct Chunk {
-    shape: Shaped,
+    shape: ColumnMetrics,
     packed: Vec<u8>,
     /// Where each sweep ends in `packed`.
     ends: Vec<u32>,
@@ -42,7 +42,14 @@ struct Chunk {
 
 impl Recent {
     /// Adds a sweep that was just decoded; retains at most `len_max_bytes`.
-    pub fn push(&mut self, shape: &Shaped, time: Time, form: Form, packed: &[u8], len_max_bytes: usize) {
+    pub fn push(
+        &mut self,
+        shape: &ColumnMetrics,
+        time: Time,
+        form: Form,
+        packed: &[u8],
+        len_max_bytes: usize,
+    ) {
         if form == Form::Whole || self.chunks.is_empty() {
             if form != Form::Whole {
                 // The chunk it belongs to was dropped for its bytes.
@@ -54,7 +61,7 @@ impl Recent {
             }
             self.reduce();
             self.chunks.push_back(Chunk {
-                shape: Shaped::clone(shape),
+                shape: ColumnMetrics::clone(shape),
                 packed: Vec::new(),
                 ends: Vec::new(),
                 newest: time,
@@ -182,7 +189,7 @@ mod tests {
     use std::sync::Arc;
     use wire::sample::Semantics;
 
-    fn shape(columns: usize) -> Shaped {
+    fn shape(columns: usize) -> ColumnMetrics {
         let metric = |at| Metric {
             name: format!("m{at}").into(),
             labels: Vec::new(),

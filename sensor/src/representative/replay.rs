@@ -10,9 +10,9 @@ use wire::event::Id;
 use wire::id::Generation;
 
 /// Joins the events that a store holds.
-pub struct Joining(pub Joiner);
+pub struct CallReplay(pub Joiner);
 
-impl Joining {
+impl CallReplay {
     /// Encodes the calls in the form in which a head stores them.
     #[must_use]
     pub fn snapshot_of(joiner: &Joiner) -> Vec<u8> {
@@ -20,7 +20,7 @@ impl Joining {
     }
 }
 
-impl Replay for Joining {
+impl Replay for CallReplay {
     fn calls(&mut self, snapshot: &[u8]) {
         if snapshot.is_empty() {
             return;
@@ -48,6 +48,6 @@ impl Replay for Joining {
     }
 
     fn snapshot(&self) -> Vec<u8> {
-        Joining::snapshot_of(&self.0)
+        CallReplay::snapshot_of(&self.0)
     }
 }

@@ -3,10 +3,10 @@
 //!
 //! Pure. Rule: only events that are on disk are included. A new standby receives all watermarks, then those
 //! of what was stored since.
-//! Not here: how a standby uses them ([`super::told`]).
+//! Not here: how a standby uses them ([`super::watermarks`]).
 
 use super::domain::{Domain, Link, Now};
-use super::hosts::{Place, Role, Standing};
+use super::hosts::{ElectionEntry, Liveness, Role};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::at_end::AtEnd;
@@ -23,36 +23,36 @@ const LATELY: Duration = Duration::from_secs(10);
 
 impl Domain {
     /// Sets what the election knows of the hosts.
-    pub fn place(&mut self, places: &BTreeMap<HostName, Place>, now: Now) {
-        self.hosts.place(places, now.wall, now.moment);
-        self.await_marks(places, now);
+    pub fn apply_election(&mut self, election: &BTreeMap<HostName, ElectionEntry>, now: Now) {
+        self.hosts.apply_election(election, now.wall, now.moment);
+        self.await_marks(election, now);
         for connection in self.links.values_mut() {
             let host = connection.member.as_ref().and_then(|member| self.hosts.get(&member.host));
             connection.knows_marks &= host.is_some_and(|host| host.role == Role::Standby);
         }
-        self.tell_standbys(&BTreeMap::new());
+        self.send_watermarks(&BTreeMap::new());
     }
 
     /// Lets readers of another store's cursor wait until every host that is alive, or was recently, has sent
     /// its watermarks, for [`MARKS_WITHIN`] at most.
-    fn await_marks(&mut self, places: &BTreeMap<HostName, Place>, now: Now) {
+    fn await_marks(&mut self, election: &BTreeMap<HostName, ElectionEntry>, now: Now) {
         let began = *self.began.get_or_insert(now.moment);
-        let is_awaited = |(host, place): (&HostName, &Place)| {
+        let is_awaited = |(host, entry): (&HostName, &ElectionEntry)| {
             self.hosts.get(host).is_none()
-                && match place.gone {
+                && match entry.gone {
                     None => true,
-                    Some((Standing::Left, _)) => false,
+                    Some((Liveness::Left, _)) => false,
                     Some((_, heard)) => now.wall.since(heard) < LATELY,
                 }
         };
-        if now.moment.since(began) >= MARKS_WITHIN || !places.iter().any(is_awaited) {
+        if now.moment.since(began) >= MARKS_WITHIN || !election.iter().any(is_awaited) {
             self.feed.settle();
         }
     }
 
     /// Sends standbys the numbers up to which these sensors' events are on disk, beside what they received
     /// before.
-    pub(super) fn tell_standbys(&mut self, stored: &BTreeMap<SensorKey, u64>) {
+    pub(super) fn send_watermarks(&mut self, stored: &BTreeMap<SensorKey, u64>) {
         let is_standby =
             |host: &HostName| self.hosts.get(host).is_some_and(|host| host.role == Role::Standby);
         let standbys = self.links.iter().filter_map(|(link, connection)| {
@@ -69,12 +69,14 @@ impl Domain {
                 true => stored.iter().map(|(sensor, next)| (*sensor, *next)).collect(),
                 false => self.all_stored(stored),
             };
-            let members: Vec<_> =
-                members.into_iter().map(|(sensor, next)| (sensor, self.meant(sensor, next))).collect();
+            let members: Vec<_> = members
+                .into_iter()
+                .map(|(sensor, next)| (sensor, self.limit_to_valid(sensor, next)))
+                .collect();
             if knows && members.is_empty() {
                 continue;
             }
-            self.owe(
+            self.queue_frame(
                 link,
                 FromRepresentative::Marks(Marks { store, at, members, whole: AtEnd(Some(!knows)) }),
             );
@@ -86,7 +88,7 @@ impl Domain {
 
     /// Limits `next` to the numbers that still mean the same events: later ones of a journal that went back
     /// do not.
-    fn meant(&self, sensor: SensorKey, next: u64) -> u64 {
+    fn limit_to_valid(&self, sensor: SensorKey, next: u64) -> u64 {
         let rewound = self.store.ledger().members.get(&sensor).and_then(|member| member.rewound);
         rewound.map_or(next, |(to, _)| next.min(to))
     }
@@ -96,10 +98,10 @@ impl Domain {
     fn all_stored(&self, stored: &BTreeMap<SensorKey, u64>) -> Vec<(SensorKey, u64)> {
         let settled = |sensor: &SensorKey| !self.dirty.contains(sensor) && !self.is_under_way(*sensor);
         let members = self.store.ledger().members.values();
-        let told = members.filter_map(|member| {
+        let watermarks = members.filter_map(|member| {
             let next = stored.get(&member.sensor).copied();
             Some((member.sensor, next.or_else(|| settled(&member.sensor).then_some(member.next))?))
         });
-        told.collect()
+        watermarks.collect()
     }
 }

@@ -9,7 +9,7 @@ use wire::event::Outcome;
 
 /// Number of calls by state and outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Calls {
+pub struct CallCounts {
     /// Calls that are known and not running yet.
     pub waiting: u64,
     /// Calls that are running.
@@ -25,8 +25,8 @@ pub struct Calls {
 }
 
 /// Counts calls.
-pub fn calls(calls: impl IntoIterator<Item = Call>) -> Calls {
-    let mut all = Calls::default();
+pub fn calls(calls: impl IntoIterator<Item = Call>) -> CallCounts {
+    let mut all = CallCounts::default();
     for call in calls {
         match call.state {
             State::Waiting => all.waiting += 1,

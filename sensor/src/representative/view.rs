@@ -5,8 +5,8 @@
 
 use super::cursor::Feed;
 use super::domain::Domain;
-use super::hosts::{Role, Standing, Unreported};
-use super::overview::{METRICS_OF_HOST_MAX, Overall, Overview};
+use super::hosts::{Liveness, Role, Unreported};
+use super::overview::{Aggregate, METRICS_OF_HOST_MAX, Overview};
 use super::summary;
 use crate::sample::history::{Completeness, Series};
 use compact_str::CompactString;
@@ -14,7 +14,7 @@ use log_filters::join::Joiner;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::id::{HostName, PeerKey, SensorKey};
-use wire::report::HostState;
+use wire::report::Liveness;
 use wire::sample::{Metric, Number, Semantics};
 use wire::time::{Moment, Time};
 
@@ -23,7 +23,7 @@ use wire::time::{Moment, Time};
 pub struct HostRow {
     pub host: HostName,
     /// Whether it is alive, silent or has left.
-    pub standing: Standing,
+    pub liveness: Liveness,
     pub role: Role,
     pub sensor: SensorKey,
     /// Key of its daemon.
@@ -36,7 +36,7 @@ pub struct HostRow {
     /// By how much the host's clock was ahead of the representative's at its last hello, in microseconds.
     pub clock_ahead_micros: i64,
     /// State that it reported last.
-    pub state: HostState,
+    pub state: Liveness,
     /// Number of the first of its events that is not stored here.
     pub events_next: u64,
     /// Number of its events that are in its journal and not stored here yet.
@@ -59,11 +59,11 @@ pub struct Summary {
     /// Number of hosts that are alive, silent and left, in this order.
     pub hosts: [u64; 3],
     /// Metrics of the hosts as a whole, over the hosts that are alive.
-    pub metrics: Vec<Overall>,
+    pub metrics: Vec<Aggregate>,
     /// Number of values left out of `metrics` because they are not plausible numbers.
     pub absurd: u64,
     /// Number of calls by state and outcome, by user and by host.
-    pub calls: summary::Calls,
+    pub calls: summary::CallCounts,
     /// Number of events stored since the store was created.
     pub events: u64,
     /// Number of events of all members that were lost before they were stored here.
@@ -72,7 +72,7 @@ pub struct Summary {
 
 /// Newest sample of one metric of one host.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Newest {
+pub struct NewestValue {
     pub host: HostName,
     pub metric: Arc<Metric>,
     pub value: Number,
@@ -98,7 +98,7 @@ impl Domain {
             let next = member.map_or(0, |member| member.next);
             HostRow {
                 host: name.clone(),
-                standing: host.standing(now),
+                liveness: host.liveness(now),
                 role: host.role,
                 sensor: host.sensor,
                 peer: host.peer,
@@ -130,17 +130,17 @@ impl Domain {
     #[must_use]
     pub fn summary(&self, now: Moment) -> Summary {
         let mut hosts = [0; 3];
-        let column = |standing: Standing| match standing {
-            Standing::Alive => 0,
-            Standing::Silent => 1,
-            Standing::Left => 2,
+        let column = |liveness: Liveness| match liveness {
+            Liveness::Alive => 0,
+            Liveness::Silent => 1,
+            Liveness::Left => 2,
         };
-        self.hosts.unreported().iter().for_each(|host| hosts[column(host.standing)] += 1);
+        self.hosts.unreported().iter().for_each(|host| hosts[column(host.liveness)] += 1);
         let mut overview = Overview::default();
         for (name, host) in self.hosts.iter() {
-            let standing = host.standing(now);
-            hosts[column(standing)] += 1;
-            if standing != Standing::Alive {
+            let liveness = host.liveness(now);
+            hosts[column(liveness)] += 1;
+            if liveness != Liveness::Alive {
                 continue;
             }
             add_state(&mut overview, name, &host.state);
@@ -190,14 +190,14 @@ impl Domain {
         wanted_host: impl Fn(&HostName) -> bool,
         wanted: impl Fn(&Metric) -> bool,
         most: usize,
-    ) -> Vec<Newest> {
+    ) -> Vec<NewestValue> {
         let hosts = self.hosts.iter().filter(|(name, _)| wanted_host(name));
         let all = hosts.flat_map(|(name, host)| {
             let rows =
                 host.latest().into_iter().flat_map(|(shape, decoder)| shape.iter().zip(decoder.values()));
             rows.map(move |(metric, value)| (name, metric, value, host.swept))
         });
-        let newest = |(host, metric, value, time): (&HostName, &Arc<Metric>, Number, Time)| Newest {
+        let newest = |(host, metric, value, time): (&HostName, &Arc<Metric>, Number, Time)| NewestValue {
             host: host.clone(),
             metric: Arc::clone(metric),
             value,
@@ -232,7 +232,7 @@ impl Domain {
 
 /// Adds the state that a host reports, as metrics.
 #[expect(clippy::cast_precision_loss, reason = "shown, not counted with")]
-fn add_state(overview: &mut Overview, host: &HostName, state: &HostState) {
+fn add_state(overview: &mut Overview, host: &HostName, state: &Liveness) {
     let mut add = |name: &str, unit: &str, value: Option<f64>| {
         if let Some(value) = value {
             let metric = Metric {

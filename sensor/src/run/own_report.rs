@@ -5,10 +5,10 @@
 
 use super::Status;
 use crate::config::Config;
-use crate::report::link::Own;
+use crate::report::link::LinkInputs;
 use crate::report::outbox::Outbox;
 use crate::report::sender::Identity;
-use crate::representative::office;
+use crate::representative::service;
 use crate::sample::sampler;
 use crate::segments::disk::Directory;
 use crate::tail::handle::{Handle, MachineClock};
@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use wire::id::HostName;
-use wire::report::HostState;
+use wire::report::Liveness;
 
 /// File in which the kernel gives the id of the current boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -33,8 +33,8 @@ pub(super) fn own(
     tail: &Arc<Handle>,
     sampler: &sampler::Handle,
     status: Status,
-    office: office::Handle,
-) -> std::io::Result<Own> {
+    service: service::Handle,
+) -> std::io::Result<LinkInputs> {
     let reader = tail.reader();
     let disk = Arc::new(Directory::new(state.join("journal"))?);
     let hosts: BTreeSet<&HostName> = config.tails.iter().filter_map(|tail| tail.host.as_ref()).collect();
@@ -48,7 +48,7 @@ pub(super) fn own(
     };
     let (known, told, awaited) = (Arc::clone(tail), Arc::clone(tail), Arc::clone(tail));
     let figures = sampler.clone();
-    Ok(Own {
+    Ok(LinkInputs {
         identity,
         outbox: Outbox::new(disk, reader.clone()),
         reader,
@@ -57,14 +57,14 @@ pub(super) fn own(
         acknowledged: Box::new(move || known.status().acknowledged),
         marks: tail.marks(),
         acknowledge: Box::new(move |mark| told.acknowledge(mark)),
-        learn: Box::new(move |marks| office.learn(marks)),
+        learn: Box::new(move |marks| service.learn(marks)),
         awaits: Box::new(move |waits| awaited.await_durable(waits)),
     })
 }
 
-fn state_of(status: &Status, sampler: &sampler::Handle) -> HostState {
+fn state_of(status: &Status, sampler: &sampler::Handle) -> Liveness {
     let figures = sampler.figures().unwrap_or_default();
-    HostState {
+    Liveness {
         time: MachineClock.wall(),
         load: figures.load,
         cpus: figures.cpus,

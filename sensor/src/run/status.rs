@@ -4,7 +4,7 @@
 
 use super::Status;
 use crate::module;
-use crate::recorder::desk;
+use crate::recorder::worker;
 use crate::sample::figures::Figures;
 use crate::tail;
 
@@ -22,11 +22,11 @@ impl Status {
         health.extend(troubled.map(|file| format!("{}: {}", file.path.display(), file.status)));
         health.extend(self.serving.health());
         health.extend(self.channels.health());
-        health.extend(self.recorder.as_ref().and_then(desk::Handle::trouble));
+        health.extend(self.recorder.as_ref().and_then(worker::Handle::trouble));
         health.extend(self.modules.iter().flat_map(module::worker::Handle::health));
-        if let Some((reporting, office)) = &self.report {
+        if let Some((reporting, service)) = &self.report {
             health.extend(reporting.figures().trouble);
-            health.extend(office.figures().trouble);
+            health.extend(service.figures().trouble);
         }
         health
     }
@@ -68,8 +68,8 @@ impl Status {
     /// Statistics of the report and of the representative: name and value.
     #[must_use]
     pub fn reporting(&self) -> Vec<(&'static str, u64)> {
-        let Some((link, office)) = &self.report else { return Vec::new() };
-        let (link, office) = (link.figures(), office.figures());
+        let Some((link, service)) = &self.report else { return Vec::new() };
+        let (link, service) = (link.figures(), service.figures());
         vec![
             ("is_taken", link.is_open.into()),
             ("streams_total", link.streams_total),
@@ -79,13 +79,13 @@ impl Status {
             ("samples_sent_total", link.counts.samples_total),
             ("samples_thinned_total", link.counts.thinned_total),
             ("sent_bytes", link.counts.len_bytes_total),
-            ("members", office.links as u64),
-            ("events_stored_total", office.counts.events_total),
-            ("events_duplicate_total", office.counts.duplicates_total),
-            ("events_refused_total", office.counts.refused_total),
-            ("samples_taken_total", office.counts.samples_total),
-            ("commits_total", office.counts.commits_total),
-            ("members_refused_total", office.counts.closed_total),
+            ("members", service.links as u64),
+            ("events_stored_total", service.counts.events_total),
+            ("events_duplicate_total", service.counts.duplicates_total),
+            ("events_refused_total", service.counts.refused_total),
+            ("samples_taken_total", service.counts.samples_total),
+            ("commits_total", service.counts.commits_total),
+            ("members_refused_total", service.counts.closed_total),
         ]
     }
 

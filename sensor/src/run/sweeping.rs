@@ -9,7 +9,7 @@ use crate::channel::handover;
 use crate::channel::hub::Hub;
 use crate::config::Config;
 use crate::process;
-use crate::recorder::{desk, tap};
+use crate::recorder::{tap, worker};
 use crate::sample::host::PROC;
 use crate::serving::watch;
 use crate::tail;
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) struct Sweeping {
     pub(super) processes: process::sampler::Sampler,
     pub(super) subscriptions: [handover::Taking; Lane::ALL.len()],
-    pub(super) recorder: Option<(desk::Desk, desk::Handle)>,
+    pub(super) recorder: Option<(worker::Worker, worker::Handle)>,
     pub(super) watch: watch::Watch,
     pub(super) serving: watch::Handle,
 }
@@ -38,7 +38,7 @@ pub(super) fn sweeping(
     let ring = config.recorder.ring.map(tap::Shared::new);
     let mut taps: Vec<Box<dyn process::tap::Tap>> = vec![Box::new(spotter)];
     taps.extend(ring.clone().map(|ring| -> Box<dyn process::tap::Tap> {
-        Box::new(tap::Filler::new(ring, rate, tail.reader().next()))
+        Box::new(tap::RingTap::new(ring, rate, tail.reader().next()))
     }));
     // Last: evaluating subscriptions delays none of the sensor's own taps.
     let taking = Lane::ALL.map(|lane| {
@@ -51,10 +51,13 @@ pub(super) fn sweeping(
     let Some(ring) = ring else {
         return Ok(Sweeping { processes, subscriptions: taking, recorder: None, watch, serving });
     };
-    let whose =
-        desk::Whose { domain: config.domain.clone(), host: config.host.clone(), sensor: tail.sensor() };
+    let whose = worker::SensorNames {
+        domain: config.domain.clone(),
+        host: config.host.clone(),
+        sensor: tail.sensor(),
+    };
     let (folder, recorder) = (state.join("recordings"), config.recorder.clone());
-    let (desk, handle, told) = desk::Desk::open(
+    let (worker, handle, told) = worker::Worker::open(
         &folder,
         recorder,
         whose,
@@ -63,17 +66,17 @@ pub(super) fn sweeping(
         (processes.handle(), serving.clone(), channels.clone()),
     )?;
     told.iter().for_each(|told| tracing::warn!("flight recorder: {told}"));
-    Ok(Sweeping { processes, subscriptions: taking, recorder: Some((desk, handle)), watch, serving })
+    Ok(Sweeping { processes, subscriptions: taking, recorder: Some((worker, handle)), watch, serving })
 }
 
 pub(super) async fn record(
-    recorder: Option<(desk::Desk, desk::Handle)>,
+    recorder: Option<(worker::Worker, worker::Handle)>,
     watch: watch::Watch,
     shutdown: CancellationToken,
 ) {
     let asking = watch.run(shutdown.clone());
     match recorder {
-        Some((desk, _)) => drop(tokio::join!(desk.run(shutdown), asking)),
+        Some((worker, _)) => drop(tokio::join!(worker.run(shutdown), asking)),
         None => asking.await,
     }
 }

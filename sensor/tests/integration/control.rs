@@ -5,11 +5,11 @@
 
 use rustix::fs::{CWD, FileType, Mode};
 use sensor::control::act::ProcessHandle;
-use sensor::control::authority::{Authority, VerifiedCommand, RejectedCommand};
+use sensor::control::authority::{Authority, RejectedCommand, VerifiedCommand};
 use sensor::control::config::{Config, RawConfig};
-use sensor::control::worker::{Handle, ORDERS_BURST, ORDERS_INTERVAL};
 use sensor::control::refusal::Refusal;
 use sensor::control::target;
+use sensor::control::worker::{Handle, ORDERS_BURST, ORDERS_INTERVAL};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;

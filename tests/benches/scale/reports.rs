@@ -1,7 +1,7 @@
 //! Reports of members to their representative: the real sender, table and store, with the bytes passed in
 //! memory.
 
-use sensor::report::sender::{Held, Identity, Sender};
+use sensor::report::sender::{Identity, JournalRange, Sender};
 use sensor::representative::domain::{Config, Domain, Link, Now, Output};
 use sensor::sample::table::{Rows, metric};
 use sensor::segments::disk::Directory;
@@ -88,7 +88,7 @@ impl Reporting {
                 started: Time::from_micros(1),
             };
             let mut sender = Sender::new(identity, MarkList::default());
-            sender.connect(Held { oldest: 0, next: 0, acknowledged: None }, Time::default());
+            sender.connect(JournalRange { oldest: 0, next: 0, acknowledged: None }, Time::default());
             let mut peer = [0; 32];
             peer[..4].copy_from_slice(&nth.to_le_bytes());
             let link =

@@ -15,7 +15,7 @@ use proxy::account_file;
 use sensor::journal::fold::Replay;
 use sensor::journal::frame::Record;
 use sensor::journal::writer::Journal;
-use sensor::representative::replay::Joining;
+use sensor::representative::replay::CallReplay;
 use sensor::representative::store::writer::Store;
 use sensor::segments::disk::Directory;
 use std::fs;
@@ -184,7 +184,7 @@ fn journal(folder: &Path) -> Vec<Event> {
 fn store(folder: &Path) -> Vec<Event> {
     let disk = Arc::new(Directory::new(folder.to_owned()).unwrap());
     let config = sensor::representative::store::Config::default();
-    let mut joining = Joining(Joiner::default());
+    let mut joining = CallReplay(Joiner::default());
     let (store, notes) = Store::open(disk, config, StoreKey(1), &mut joining).unwrap();
     assert_eq!(notes, Vec::<String>::new());
     assert_eq!(store.ledger().members.len(), 2, "h1 and h2");

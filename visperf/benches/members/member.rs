@@ -19,7 +19,7 @@ use overlay::net::stream::Stream;
 use sensor::journal::fold::Replay;
 use sensor::journal::frame::Record;
 use sensor::journal::{self, writer::Journal};
-use sensor::report::link::{Board, Figures, Link, Own, Way};
+use sensor::report::link::{Figures, Link, LinkInputs, LinkStatus, Route};
 use sensor::report::outbox::Outbox;
 use sensor::report::sender::Identity;
 use sensor::sample::table::Table;
@@ -35,7 +35,7 @@ use wire::address::Address;
 use wire::credential::{Role, Roles};
 use wire::event::Id;
 use wire::id::{DomainName, HostName, SensorKey};
-use wire::report::HostState;
+use wire::report::Liveness;
 use wire::report::marks::MarkList;
 use wire::time::Time;
 
@@ -89,7 +89,7 @@ impl Replay for Nothing {
 pub(crate) struct Member {
     host: Host,
     tables: watch::Sender<Option<Arc<Table>>>,
-    board: Board,
+    board: LinkStatus,
 }
 
 impl Member {
@@ -108,17 +108,17 @@ impl Member {
         let mut daemon = Daemon::open(&key, Arc::clone(&gate), nth.into())?;
         let mut election = election::Config::new(of.name.clone());
         election.has_seeds = true;
-        let standing = Standing { host: host.clone(), may_represent: false, priority: 0 };
+        let liveness = Standing { host: host.clone(), may_represent: false, priority: 0 };
         let folder = of.folder.join(host.as_str());
         std::fs::create_dir(&folder)?;
-        let me = Me { key: key.peer(), standing, addresses: Vec::new() };
+        let me = Me { key: key.peer(), liveness, addresses: Vec::new() };
         let config = domain::Config { election, me, seeds: vec![of.head.clone()], folder, seed: nth.into() };
         let net = daemon.net.clone();
         let (peers, visits) = (daemon.hub.peers(), daemon.hub.visits(Protocol::Control));
         let (part, handle) = domain::Domain::open(config, net.clone(), gate, peers, visits)?;
         let (tables, swept) = watch::channel(None);
         let link = Link::new(own(nth, host, of, swept));
-        let board = link.board();
+        let board = link.status();
         daemon.spawn(tasks, ending);
         let (parting, leaving) = (ending.clone(), ending.clone());
         tasks.spawn(part.run(parting));
@@ -137,9 +137,9 @@ impl Member {
     }
 }
 
-fn own(nth: u32, host: HostName, of: &Domain, tables: watch::Receiver<Option<Arc<Table>>>) -> Own {
+fn own(nth: u32, host: HostName, of: &Domain, tables: watch::Receiver<Option<Arc<Table>>>) -> LinkInputs {
     let reader = of.journal.reader();
-    Own {
+    LinkInputs {
         identity: Identity {
             program: "made up".into(),
             sensor: SensorKey(u64::from(nth) + 2),
@@ -151,11 +151,11 @@ fn own(nth: u32, host: HostName, of: &Domain, tables: watch::Receiver<Option<Arc
         outbox: Outbox::new(Arc::clone(&of.disk), reader.clone()),
         reader,
         tables,
-        state: Box::new(|| HostState {
+        state: Box::new(|| Liveness {
             time: overlay::clock::calendar(),
             load: Some([1.0, 1.0, 1.0]),
             cpus: 4,
-            ..HostState::default()
+            ..Liveness::default()
         }),
         acknowledged: Box::new(|| None),
         marks: MarkList::default(),
@@ -171,7 +171,7 @@ struct ToHead {
     view: watch::Receiver<Arc<View>>,
 }
 
-impl Way for ToHead {
+impl Route for ToHead {
     type Stream = Stream;
 
     async fn open(&mut self) -> Stream {

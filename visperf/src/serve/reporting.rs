@@ -16,11 +16,11 @@ use overlay::hub::Visit;
 use overlay::identity::admission::{Action, Principal};
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
-use sensor::report::link::{Link, Way};
-use sensor::report::own_way::own_stream;
-use sensor::representative::hosts::{Place, Role, Standing};
-use sensor::representative::office::{self, Duty};
-use sensor::representative::visit::{self, Duplex};
+use sensor::report::link::{Link, Route};
+use sensor::report::own_route::own_stream;
+use sensor::representative::hosts::{ElectionEntry, Liveness, Role};
+use sensor::representative::service::{self, Duty};
+use sensor::representative::session::{self, Duplex};
 use sensor::run::{Sensor, Status};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,11 +63,11 @@ impl Reporting {
     ) -> Option<Reporting> {
         let (office, link, status) = (sensor.representative(), sensor.take_report()?, sensor.status());
         let lease = members.clone();
-        office.set_lease(Box::new(move || lease.may_serve()));
+        service.set_lease(Box::new(move || lease.may_serve()));
         let way = MemberWay {
             net: overlay.net.clone(),
             view: members.view(),
-            office: office.clone(),
+            office: service.clone(),
             host: certificate.host.clone(),
             leads_to: None,
         };
@@ -75,9 +75,9 @@ impl Reporting {
             visits: overlay.hub.visits(Protocol::Report),
             gate: Arc::clone(&overlay.gate),
             domain: certificate.domain.clone(),
-            office: office.clone(),
+            office: service.clone(),
         };
-        let electing = Electing { members: members.clone(), office, status };
+        let electing = Electing { members: members.clone(), service, status };
         Some(Reporting { accepting, electing, link, way })
     }
 
@@ -107,7 +107,7 @@ impl Reporting {
 /// Applies the state of the election: whether this sensor represents its domain, and the role of each host.
 struct Electing {
     members: DomainHandle,
-    office: office::Handle,
+    office: service::Handle,
     status: Status,
 }
 
@@ -118,7 +118,7 @@ impl Electing {
         loop {
             let known = view.borrow_and_update().clone();
             // Set the places first: at the start of a term readers wait for those hosts.
-            self.office.set_places(places(&known));
+            self.office.set_election(places(&known));
             self.office.set_partial(known.state.partial);
             self.office.set_duty(duty(&known));
             tokio::select! {
@@ -158,7 +158,7 @@ fn duty(view: &View) -> Duty {
     }
 }
 
-fn places(view: &View) -> BTreeMap<HostName, Place> {
+fn places(view: &View) -> BTreeMap<HostName, ElectionEntry> {
     let role = |peer: &PeerKey| match () {
         () if view.state.representative == Some(*peer) => Role::Representative,
         () if view.standbys.contains(peer) => Role::Standby,
@@ -166,18 +166,18 @@ fn places(view: &View) -> BTreeMap<HostName, Place> {
     };
     let (now, wall) = (clock::now(), clock::calendar());
     let gone = |seen: &Seen| {
-        let standing = match seen.member.state {
+        let liveness = match seen.member.state {
             State::Alive => return None,
             // At the start of a term: the previous representative heard it, this one does not.
-            State::Suspect | State::Dead => Standing::Silent,
-            State::Left => Standing::Left,
+            State::Suspect | State::Dead => Liveness::Silent,
+            State::Left => Liveness::Left,
         };
-        Some((standing, wall.minus(now.since(seen.heard))))
+        Some((liveness, wall.minus(now.since(seen.heard))))
     };
     // If two sensors have the same host name, the one that is not gone counts.
     let mut places = BTreeMap::new();
     for seen in &view.members {
-        let place = Place { role: role(&seen.member.key), gone: gone(seen) };
+        let place = ElectionEntry { role: role(&seen.member.key), gone: gone(seen) };
         let known = places.entry(seen.member.host.clone()).or_insert(place);
         if known.gone.is_some() {
             *known = place;
@@ -191,7 +191,7 @@ struct Accepting {
     visits: mpsc::Receiver<Visit>,
     gate: Arc<Gatekeeper>,
     domain: DomainName,
-    office: office::Handle,
+    office: service::Handle,
 }
 
 impl Accepting {
@@ -209,7 +209,7 @@ impl Accepting {
             match self.check(&principal) {
                 Ok(host) => {
                     let (serial, stream) = (principal.serial, Box::new(stream));
-                    self.office.receive(visit::Visit { peer, serial, host, stream });
+                    self.office.receive(session::Session { peer, serial, host, stream });
                 }
                 Err(why) if refusals.len() < REFUSALS_MAX => _ = refusals.spawn(refuse(stream, why)),
                 Err(_) => {}
@@ -247,7 +247,7 @@ async fn refuse(mut stream: overlay::net::stream::Stream, why: String) {
 struct MemberWay {
     net: Handle,
     view: watch::Receiver<Arc<View>>,
-    office: office::Handle,
+    office: service::Handle,
     host: HostName,
     /// The peer of the stream that was opened last.
     leads_to: Option<PeerKey>,
@@ -257,7 +257,7 @@ impl MemberWay {
     /// Open a stream to this representative; `None` if that fails now.
     async fn stream_to(&self, peer: PeerKey) -> Option<Box<dyn Duplex>> {
         if peer == self.net.me() {
-            self.office.opened().await;
+            self.office.wait_open().await;
             return Some(Box::new(own_stream(&self.office, peer, self.host.clone())));
         }
         match self.net.open(peer, Protocol::Report, OPEN_WITHIN).await {
@@ -271,7 +271,7 @@ impl MemberWay {
     }
 }
 
-impl Way for MemberWay {
+impl Route for MemberWay {
     type Stream = Box<dyn Duplex>;
 
     async fn open(&mut self) -> Box<dyn Duplex> {

@@ -14,11 +14,11 @@
 //! promised.
 //! Not here: how segments survive a crash ([`crate::segments`]), joining and permissions (`super::domain`).
 
-pub mod begun;
 pub mod fold;
 pub mod frame;
 pub mod ledger;
 pub mod reader;
+pub mod segment_start;
 pub mod writer;
 
 /// Limits of the store.

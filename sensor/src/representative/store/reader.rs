@@ -3,8 +3,8 @@
 //! Readers see only durable events. They take no lock that the writer holds while it writes.
 //! Not here: cursors that outlive a representative (`representative::cursor`).
 
-use super::begun::Begun;
 use super::frame::{Batch, Body};
+use super::segment_start::SegmentStart;
 use crate::segments::list::Segments;
 use crate::segments::window::Window;
 use crate::segments::{Error, chain};
@@ -16,7 +16,7 @@ use wire::time::Time;
 
 /// State that the writer and the readers share.
 pub(super) struct Shared {
-    pub(super) segments: Segments<Begun>,
+    pub(super) segments: Segments<SegmentStart>,
     pub(super) key: StoreKey,
 }
 
@@ -76,7 +76,7 @@ impl Reader {
     ///
     /// # Errors
     /// If the disk cannot be read.
-    pub fn oldest_of(&self) -> Result<Arc<Begun>, Error> {
+    pub fn oldest_of(&self) -> Result<Arc<SegmentStart>, Error> {
         let segments = self.shared.segments.all();
         segments.first().map_or(Ok(Arc::default()), |segment| Ok(Arc::clone(segment.table()?.legend())))
     }

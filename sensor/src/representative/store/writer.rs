@@ -7,11 +7,11 @@
 //! published before it succeeds.
 
 use super::Config;
-use super::begun::Begun;
 use super::fold::{Fold, Replay};
 use super::frame::{Batch, BodyRef, Member};
 use super::ledger::Ledger;
 use super::reader::{Reader, Shared};
+use super::segment_start::SegmentStart;
 use crate::segments::disk::{Disk, Stored};
 use crate::segments::list::Segments;
 use crate::segments::recovery::{self, Live};
@@ -32,7 +32,7 @@ pub struct Store {
     disk: Arc<dyn Disk>,
     config: Config,
     ledger: Ledger,
-    live: Arc<Segment<Begun>>,
+    live: Arc<Segment<SegmentStart>>,
     /// Length in bytes of the live segment, including what is buffered and what is being written; then of its
     /// head.
     len: u64,
@@ -51,15 +51,15 @@ pub struct Commit {
     bytes: Vec<u8>,
     entries: Vec<(u64, u64)>,
     next: u64,
-    begin: Option<Begin>,
+    begin: Option<NewSegment>,
 }
 
 /// A new segment.
-struct Begin {
+struct NewSegment {
     disk: Arc<dyn Disk>,
     first: u64,
     head: Vec<u8>,
-    table: Table<Begun>,
+    table: Table<SegmentStart>,
     doomed: Vec<u64>,
     done: Option<Arc<dyn Stored>>,
 }
@@ -75,7 +75,7 @@ impl Store {
         fresh_key: StoreKey,
         replay: &mut dyn Replay,
     ) -> Result<(Store, Vec<String>), Error> {
-        let mut recovered = recovery::recover::<Fold, Begun, _>(&*disk, replay)?;
+        let mut recovered = recovery::recover::<Fold, SegmentStart, _>(&*disk, replay)?;
         let mut live = match recovered.live {
             Some(live) => live,
             None => begin(&*disk, Ledger::new(fresh_key), &[])?,
@@ -210,10 +210,10 @@ impl Store {
             let (head, chain) = head(&self.ledger, &calls())?;
             let more = (self.pending.len() + head.len()) as u64;
             let doomed = self.shared.segments.beyond_budget(self.config.budget_bytes, more)?;
-            let table = Table::new(head.len() as u64, Begun::at(&self.ledger));
+            let table = Table::new(head.len() as u64, SegmentStart::at(&self.ledger));
             (self.len, self.head_len, self.chain) = (table.len, table.len, chain);
             let (disk, first) = (Arc::clone(&self.disk), self.ledger.next);
-            commit.begin = Some(Begin { disk, first, head, table, doomed, done: None });
+            commit.begin = Some(NewSegment { disk, first, head, table, doomed, done: None });
         }
         commit.bytes = std::mem::take(&mut self.pending);
         commit.entries = std::mem::take(&mut self.entries);
@@ -284,10 +284,10 @@ fn write_segment(disk: &dyn Disk, first: u64, head: &[u8]) -> Result<Arc<dyn Sto
     })
 }
 
-fn begin(disk: &dyn Disk, ledger: Ledger, calls: &[u8]) -> Result<Live<Ledger, Begun>, Error> {
+fn begin(disk: &dyn Disk, ledger: Ledger, calls: &[u8]) -> Result<Live<Ledger, SegmentStart>, Error> {
     let (bytes, chain) = head(&ledger, calls)?;
     let file = write_segment(disk, ledger.next, &bytes)?;
     let len = bytes.len() as u64;
-    let segment = Arc::new(Segment::new(ledger.next, file, Some(Table::new(len, Begun::at(&ledger)))));
+    let segment = Arc::new(Segment::new(ledger.next, file, Some(Table::new(len, SegmentStart::at(&ledger)))));
     Ok(Live { state: ledger, segment, len, head_len: len, chain })
 }

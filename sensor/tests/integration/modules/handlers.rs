@@ -57,7 +57,8 @@ async fn what_one_failed_over_is_told_again() {
     rig.state("one", "running").await;
     rig.member.read(4);
     assert!(
-        until(|| rig.handle.statuses()[0].counts.calls_total >= 1 && rig.handle.statuses()[0].waiting == 0).await
+        until(|| rig.handle.statuses()[0].counts.calls_total >= 1 && rig.handle.statuses()[0].waiting == 0)
+            .await
     );
     let jobs: Vec<String> =
         entries(&rig).iter().map(|entry| entry["event"]["job"].as_str().unwrap().to_owned()).collect();

@@ -118,7 +118,8 @@ async fn root_a_program_that_others_may_write_is_not_run() {
     rig.goes_on("open", 1).await;
     assert!(rig.handle.refused().is_empty());
     // The program becomes writable for others while it runs: the module is stopped.
-    let pid = rig.status_when("open", "running", |status| status.pid.is_some()).await.pid.unwrap().to_string();
+    let pid =
+        rig.status_when("open", "running", |status| status.pid.is_some()).await.pid.unwrap().to_string();
     mode(&program, 0o757);
     rig.reload().await;
     assert!(until(|| !is_alive(&pid) && rig.handle.statuses().is_empty()).await);

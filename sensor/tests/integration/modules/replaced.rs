@@ -1,8 +1,8 @@
 //! Modules that are added, changed and removed at runtime: calls into one never overlap, and none is lost.
 
 use crate::modules::rig::{COLLECTOR, Rig, is_alive, until};
-use sensor::module::worker::Refusal;
 use sensor::module::life::State;
+use sensor::module::worker::Refusal;
 use wire::api::modules::ModuleAct;
 
 /// Returns a script that records the start and the end of its life and of each call.
@@ -119,7 +119,10 @@ async fn a_changed_file_holds_from_the_next_call_on() {
     let status = rig.status_when("one", "running", |status| status.rate_hz.is_some()).await;
     assert!((status.rate_hz.unwrap() - 10.0).abs() < 1e-6);
     rig.load("one", &program, "rate = 2").await;
-    rig.status_when("one", "asked less often", |status| status.rate_hz.is_some_and(|hz| (hz - 2.0).abs() < 1e-6)).await;
+    rig.status_when("one", "asked less often", |status| {
+        status.rate_hz.is_some_and(|hz| (hz - 2.0).abs() < 1e-6)
+    })
+    .await;
     rig.load("one", &program, "on = false").await;
     rig.state("one", "off").await;
     rig.until_figure("module.one.x", None).await;
@@ -184,7 +187,8 @@ async fn orders_stop_and_start_one_and_leave_the_others() {
     rig.load("two", &program, "cpu_ms = 1000").await;
     rig.goes_on("one", 1).await;
     for _ in 0..10 {
-        let pid = rig.status_when("one", "running", |status| status.pid.is_some()).await.pid.unwrap().to_string();
+        let pid =
+            rig.status_when("one", "running", |status| status.pid.is_some()).await.pid.unwrap().to_string();
         rig.order("one", ModuleAct::Stop).await;
         let status = rig.handle.statuses().into_iter().find(|status| status.name == "one").unwrap();
         assert_eq!((status.state, status.pid), (State::Stopped, None), "told when the order is obeyed");
@@ -195,7 +199,11 @@ async fn orders_stop_and_start_one_and_leave_the_others() {
     assert_eq!(rig.state("one", "stopped").await, "");
     rig.reload().await;
     rig.goes_on("two", 3).await;
-    assert_eq!(rig.status_when("one", "there", |_| true).await.state, State::Stopped, "a look starts nothing");
+    assert_eq!(
+        rig.status_when("one", "there", |_| true).await.state,
+        State::Stopped,
+        "a look starts nothing"
+    );
     rig.order("one", ModuleAct::Start).await;
     rig.goes_on("one", 1).await;
     rig.end().await;

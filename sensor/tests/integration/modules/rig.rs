@@ -4,9 +4,9 @@
 use crate::report::rig::Member;
 use sensor::channel::hub::Hub;
 use sensor::journal;
-use sensor::module::worker::{Worker, Handle, ModuleStatus};
 use sensor::module::feed::Sources;
 use sensor::module::life::Backoff;
+use sensor::module::worker::{Handle, ModuleStatus, Worker};
 use sensor::sample::collector::{Collectors, Now};
 use sensor::sample::table::{Rows, Table, metric};
 use std::os::unix::fs::PermissionsExt;
@@ -117,7 +117,12 @@ impl Rig {
     }
 
     /// Polls the state of the module until `is_wanted` accepts it.
-    pub async fn status_when(&self, name: &str, what: &str, is_wanted: impl Fn(&ModuleStatus) -> bool) -> ModuleStatus {
+    pub async fn status_when(
+        &self,
+        name: &str,
+        what: &str,
+        is_wanted: impl Fn(&ModuleStatus) -> bool,
+    ) -> ModuleStatus {
         let mut last = None;
         let found = until(|| {
             last = self.handle.statuses().into_iter().find(|status| status.name == name);
@@ -136,7 +141,8 @@ impl Rig {
 
     /// Waits until the module is in this state; returns the text of its last failure.
     pub async fn state(&self, name: &str, state: &str) -> String {
-        let status = self.status_when(name, state, |status| ModuleState::from(status.state).as_str() == state).await;
+        let status =
+            self.status_when(name, state, |status| ModuleState::from(status.state).as_str() == state).await;
         status.last_error.unwrap_or_default()
     }
 

@@ -2,14 +2,14 @@
 
 use crate::report::rig::{Rig, event, now_at};
 use sensor::representative::domain::{Config, Now};
-use sensor::representative::hosts::{Place, Role, Standing, Unreported};
+use sensor::representative::hosts::{ElectionEntry, Liveness, Role, Unreported};
 use sensor::representative::store;
 use sensor::sample::table::{Rows, metric};
 use std::time::Duration;
 use wire::call::{Authority, State};
 use wire::event::{Kind, Outcome};
 use wire::id::HostName;
-use wire::report::HostState;
+use wire::report::Liveness;
 use wire::sample::Semantics;
 use wire::time::Time;
 
@@ -71,51 +71,51 @@ fn calls_come_back_from_the_head_of_a_segment() {
 fn hosts_are_alive_then_silent_then_left() {
     let mut rig = Rig::new(3, Config::default());
     rig.settle();
-    let first = Place { role: Role::Representative, gone: None };
+    let first = ElectionEntry { role: Role::Representative, gone: None };
     let before = HostName::try_from("before").unwrap();
-    let gone = Place { role: Role::Member, gone: Some((Standing::Silent, Time::from_micros(7))) };
+    let gone = ElectionEntry { role: Role::Member, gone: Some((Liveness::Silent, Time::from_micros(7))) };
     let known = [(rig.members[0].host.clone(), first), (before.clone(), gone)];
-    rig.domain.place(&known.into(), rig.now);
+    rig.domain.apply_election(&known.into(), rig.now);
     let departed = Unreported {
         host: before.clone(),
         role: Role::Member,
-        standing: Standing::Silent,
+        liveness: Liveness::Silent,
         heard: Time::from_micros(7),
     };
     assert_eq!(rig.domain.unreported(), [departed], "it went before this representative came");
     assert_eq!(rig.domain.summary(rig.now.moment).hosts, [3, 1, 0]);
-    let back = [(rig.members[0].host.clone(), first), (before.clone(), Place::default())].into();
-    for (secs, standing) in [(0, Standing::Alive), (14, Standing::Alive), (15, Standing::Silent)] {
+    let back = [(rig.members[0].host.clone(), first), (before.clone(), ElectionEntry::default())].into();
+    for (secs, liveness) in [(0, Liveness::Alive), (14, Liveness::Alive), (15, Liveness::Silent)] {
         let now = Now { moment: rig.now.moment.plus(Duration::from_secs(secs)), ..rig.now };
-        rig.domain.place(&back, now);
-        let expected = Unreported { host: before.clone(), role: Role::Member, standing, heard: rig.now.wall };
+        rig.domain.apply_election(&back, now);
+        let expected = Unreported { host: before.clone(), role: Role::Member, liveness, heard: rig.now.wall };
         assert_eq!(rig.domain.unreported(), [expected], "it is back, and about to report");
     }
-    rig.domain.place(&[(rig.members[0].host.clone(), first)].into(), rig.now);
+    rig.domain.apply_election(&[(rig.members[0].host.clone(), first)].into(), rig.now);
     assert!(rig.domain.unreported().is_empty(), "it is not of the domain any more");
-    let standing = |rig: &Rig| -> Vec<Standing> {
-        rig.domain.hosts(rig.now.moment).iter().map(|row| row.standing).collect()
+    let liveness = |rig: &Rig| -> Vec<Liveness> {
+        rig.domain.hosts(rig.now.moment).iter().map(|row| row.liveness).collect()
     };
-    assert_eq!(standing(&rig), [Standing::Alive; 3]);
+    assert_eq!(liveness(&rig), [Liveness::Alive; 3]);
     rig.members[2].sender.leave();
     rig.settle();
     rig.now = now_at(1020);
-    rig.members[0].sender.handle_state(HostState { cpus: 8, events_next: 5, ..HostState::default() });
+    rig.members[0].sender.handle_state(Liveness { cpus: 8, events_next: 5, ..Liveness::default() });
     let (domain, now) = (&mut rig.domain, rig.now);
     rig.members[0].move_bytes(domain, usize::MAX, now);
-    assert_eq!(standing(&rig), [Standing::Alive, Standing::Silent, Standing::Left]);
+    assert_eq!(liveness(&rig), [Liveness::Alive, Liveness::Silent, Liveness::Left]);
     let rows = rig.domain.hosts(rig.now.moment);
     assert_eq!((rows[0].role, rows[0].state.cpus, rows[0].events_behind), (Role::Representative, 8, 5));
     assert_eq!(rows[1].age.as_secs(), 20);
     assert_eq!(rig.domain.summary(rig.now.moment).hosts, [1, 1, 1]);
     // It left the election, and its stream has not ended yet.
-    let left = Place { role: Role::Member, gone: Some((Standing::Left, Time::from_micros(7))) };
+    let left = ElectionEntry { role: Role::Member, gone: Some((Liveness::Left, Time::from_micros(7))) };
     let known = [(rig.members[1].host.clone(), left)];
-    rig.domain.place(&known.clone().into(), rig.now);
-    assert_eq!(standing(&rig)[1], Standing::Silent, "its stream stands: it is there");
+    rig.domain.apply_election(&known.clone().into(), rig.now);
+    assert_eq!(liveness(&rig)[1], Liveness::Silent, "its stream stands: it is there");
     rig.members[1].disconnect(&mut rig.domain);
-    rig.domain.place(&known.into(), rig.now);
-    assert_eq!(standing(&rig)[1], Standing::Left);
+    rig.domain.apply_election(&known.into(), rig.now);
+    assert_eq!(liveness(&rig)[1], Liveness::Left);
     rig.now = now_at(1020 + 8 * 24 * 3600);
     rig.domain.tidy(rig.now.moment);
     assert_eq!(rig.domain.hosts_len(), 0);

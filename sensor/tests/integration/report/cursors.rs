@@ -6,9 +6,9 @@ use sensor::journal;
 use sensor::report::sender::Sender;
 use sensor::representative::cursor::Cursor;
 use sensor::representative::domain::{Config, Now};
-use sensor::representative::hosts::{Place, Role, Standing};
+use sensor::representative::hosts::{ElectionEntry, Liveness, Role};
 use sensor::representative::store;
-use sensor::representative::told::Told;
+use sensor::representative::watermarks::Watermarks;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::event::Id;
@@ -108,13 +108,13 @@ fn across_representatives_nothing_is_missed_and_little_is_seen_twice() {
 
 /// Makes this member a standby.
 fn stand_by(rig: &mut Rig, nth: usize) {
-    let place = Place { role: Role::Standby, gone: None };
-    rig.domain.place(&[(rig.members[nth].host.clone(), place)].into(), rig.now);
+    let place = ElectionEntry { role: Role::Standby, gone: None };
+    rig.domain.apply_election(&[(rig.members[nth].host.clone(), place)].into(), rig.now);
 }
 
-fn told_to(rig: &mut Rig, nth: usize) -> Told {
-    let mut told = Told::default();
-    rig.members[nth].sender.take_told().into_iter().for_each(|marks| told.take(marks));
+fn told_to(rig: &mut Rig, nth: usize) -> Watermarks {
+    let mut told = Watermarks::default();
+    rig.members[nth].sender.take_watermarks().into_iter().for_each(|marks| told.take(marks));
     told
 }
 
@@ -151,7 +151,7 @@ fn events_of_who_is_gone_or_started_anew_are_not_given_again() {
     assert_eq!(follower.seen.len(), 75);
     let told = told_to(&mut rig, 0);
     rig.fail_over(of_next, 0);
-    rig.domain.know(told);
+    rig.domain.set_watermarks(told);
     let gone = rig.members.remove(1);
     start_anew(&mut rig, 1);
     rig.settle();
@@ -179,7 +179,7 @@ fn a_reader_behind_the_last_word_of_the_dead_is_given_little_again() {
     follower.read(&rig, 70);
     let told = told_to(&mut rig, 0);
     rig.fail_over(of_next, 0);
-    rig.domain.know(told);
+    rig.domain.set_watermarks(told);
     start_anew(&mut rig, 1);
     rig.settle();
     follower.read_all(&rig);
@@ -216,12 +216,12 @@ fn readers_from_another_store_wait_for_the_members_that_are_there() {
     rig.settle();
     let elsewhere = rig.domain.feed().end();
     rig.fail_over(Simulated::default(), 300);
-    let heard = Place { role: Role::Member, gone: None };
-    let gone = Place { gone: Some((Standing::Silent, Time::default())), ..heard };
+    let heard = ElectionEntry { role: Role::Member, gone: None };
+    let gone = ElectionEntry { gone: Some((Liveness::Silent, Time::default())), ..heard };
     let hosts: Vec<HostName> = rig.members.iter().map(|member| member.host.clone()).collect();
-    let settled = |rig: &mut Rig, third: Place| {
+    let settled = |rig: &mut Rig, third: ElectionEntry| {
         let places = hosts.iter().cloned().zip([heard, heard, third]).collect();
-        rig.domain.place(&places, rig.now);
+        rig.domain.apply_election(&places, rig.now);
         rig.domain.feed().is_settled()
     };
     let _dead = rig.members.pop();
@@ -230,7 +230,7 @@ fn readers_from_another_store_wait_for_the_members_that_are_there() {
     assert!(!settled(&mut rig, gone), "one that is there has not come");
     rig.members.push(late);
     rig.settle();
-    let lately = Place { gone: Some((Standing::Silent, rig.now.wall)), ..heard };
+    let lately = ElectionEntry { gone: Some((Liveness::Silent, rig.now.wall)), ..heard };
     assert!(!settled(&mut rig, lately), "one that was there lately may be there still");
     assert!(settled(&mut rig, gone), "the dead are not waited for");
     let feed = rig.domain.feed();
@@ -240,10 +240,10 @@ fn readers_from_another_store_wait_for_the_members_that_are_there() {
 #[test]
 fn nobody_is_waited_for_longer_than_three_seconds() {
     let mut rig = Rig::new(1, Config::default());
-    let places = [(HostName::try_from("absent").expect("a name"), Place::default())].into();
+    let places = [(HostName::try_from("absent").expect("a name"), ElectionEntry::default())].into();
     for (secs, is_settled) in [(0, false), (2, false), (3, true)] {
         let now = Now { moment: rig.now.moment.plus(Duration::from_secs(secs)), ..rig.now };
-        rig.domain.place(&places, now);
+        rig.domain.apply_election(&places, now);
         assert_eq!(rig.domain.feed().is_settled(), is_settled, "after {secs} s");
     }
 }
@@ -268,7 +268,7 @@ fn a_standby_is_told_of_no_numbers_that_mean_other_events_now() {
     rig.members[1].append(records, 130);
     rig.settle();
     assert_eq!(rig.members[1].journal.state().head.next, 30);
-    rig.members[0].sender.take_told().into_iter().for_each(|marks| told.take(marks));
+    rig.members[0].sender.take_watermarks().into_iter().for_each(|marks| told.take(marks));
     let known: Vec<u64> = told.of(rig.members[1].key).map(|mark| mark.next).collect();
     assert!(known.iter().all(|next| *next <= 12), "{known:?}");
 }
@@ -285,7 +285,7 @@ fn what_a_new_representative_is_told_of_before_is_not_next() {
     rig.settle();
     let told = told_to(&mut rig, 0);
     rig.fail_over(Simulated::default(), 300);
-    rig.domain.know(told);
+    rig.domain.set_watermarks(told);
     let end = rig.domain.feed().end().to_string();
     let mut follower = Follower { cursor: end, seen: BTreeMap::new(), missed: 0 };
     start_anew(&mut rig, 1);
@@ -312,7 +312,7 @@ fn what_was_told_of_a_journal_that_went_back_hides_nothing() {
     assert!(told.of(rig.members[1].key).any(|mark| mark.next == 20));
     let mut later = Rig::new(2, Config::default());
     later.fail_over(Simulated::default(), 300);
-    later.domain.know(told);
+    later.domain.set_watermarks(told);
     let member = &mut later.members[1];
     let records = (100..112).map(|line| member.record(line)).collect();
     member.append(records, 112);

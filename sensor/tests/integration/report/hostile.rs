@@ -2,14 +2,14 @@
 
 use crate::report::rig::{Rig, host, myself, now_at};
 use crate::simulated::Random;
-use sensor::report::sender::{Held, Sender};
+use sensor::report::sender::{JournalRange, Sender};
 use sensor::representative::domain::{Config, Link};
 use wire::credential::Serial;
 use wire::event::{Content, Kind, Source};
 use wire::id::{Generation, PeerKey, SensorKey};
 use wire::report::marks::MarkList;
 use wire::report::{
-    Events, FromMember, Hello, HostState, Metrics, Packed, Record, Run, Shape, Sweep, VERSION, encode,
+    Events, FromMember, Hello, Liveness, Metrics, Packed, Record, Run, Shape, Sweep, VERSION, encode,
 };
 use wire::sample::{Metric, Semantics};
 use wire::time::{Moment, Time};
@@ -301,13 +301,13 @@ fn connections_on_which_nothing_is_said_are_closed() {
 fn figures_that_are_none_are_left_out() {
     let mut rig = rig();
     let link = greet(&mut rig, 99, hello("evil", 5));
-    let state = HostState {
+    let state = Liveness {
         load: Some([f64::NAN, 1.0, 1.0]),
         cpu_used: Some(7.0),
         uptime: Some(1e300),
         memory_used: Some(u64::MAX),
         health: vec!["x".repeat(5000).as_str().into(); 40],
-        ..HostState::default()
+        ..Liveness::default()
     };
     send(&mut rig, link, &FromMember::State(Box::new(state)));
     let row = &rig.domain.hosts(rig.now.moment)[0];
@@ -363,7 +363,7 @@ fn a_new_session_of_a_daemon_ends_its_old_one() {
     let mut rig = rig();
     let old = rig.members[0].link;
     let mut sender = Sender::new(myself(rig.members[0].key, &host("h0")), MarkList::default());
-    sender.connect(Held { oldest: 0, next: 100, acknowledged: None }, Time::default());
+    sender.connect(JournalRange { oldest: 0, next: 100, acknowledged: None }, Time::default());
     let link = rig.domain.connect((rig.members[0].peer, Serial(0)), host("h0"), rig.now.moment).unwrap();
     let now = rig.now;
     rig.domain.handle_bytes(link, sender.output(), now);

@@ -8,7 +8,7 @@ use sensor::journal::frame::{Batch, Birth, Identity, Print, Record};
 use sensor::journal::writer::{Journal, Memories};
 use sensor::journal::{self};
 use sensor::report::outbox::Outbox;
-use sensor::report::sender::{Held, Identity as Myself, Sender};
+use sensor::report::sender::{Identity as Myself, JournalRange, Sender};
 use sensor::representative::domain::{Config, Domain, Link, Now, Output};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -182,7 +182,7 @@ impl Member {
     /// Sends durable events: as many as there is space for, in at most `readings` reads.
     pub fn report(&mut self, readings: usize, limit: usize) {
         for _ in 0..readings {
-            let Some(wanted) = self.sender.wanted() else { return };
+            let Some(wanted) = self.sender.next_read() else { return };
             let Some(events) = self.outbox.read(wanted.from, wanted.limit.min(limit)).unwrap() else {
                 return;
             };
@@ -192,9 +192,9 @@ impl Member {
 
     pub fn connect(&mut self, domain: &mut Domain) {
         self.disconnect(domain);
-        let (oldest, next) = self.outbox.held();
+        let (oldest, next) = self.outbox.range();
         let acknowledged = self.journal.state().head.acknowledged;
-        self.sender.connect(Held { oldest, next, acknowledged }, Time::from_micros(7));
+        self.sender.connect(JournalRange { oldest, next, acknowledged }, Time::from_micros(7));
         self.link = domain.connect((self.peer, Serial(0)), self.host.clone(), Moment::default());
     }
 

@@ -5,7 +5,7 @@
 mod network;
 
 use network::{Representative, Running, Slow, until};
-use sensor::representative::office::Duty;
+use sensor::representative::service::Duty;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wire::id::PeerKey;
 

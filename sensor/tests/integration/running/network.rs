@@ -3,11 +3,11 @@
 use crate::report::rig::{self, host, myself};
 use crate::simulated::Random;
 use sensor::journal;
-use sensor::report::link::{Board, Figures, Link, Own, Way};
+use sensor::report::link::{Figures, Link, LinkInputs, LinkStatus, Route};
 use sensor::report::outbox::Outbox;
 use sensor::representative::domain::Config;
-use sensor::representative::office::{Duty, Handle, Office};
-use sensor::representative::visit::Visit;
+use sensor::representative::service::{Duty, Handle, Service};
+use sensor::representative::session::Session;
 use sensor::sample::table::{Rows, Table, metric};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use wire::credential::Serial;
 use wire::event::Id;
 use wire::id::{HostName, PeerKey};
-use wire::report::HostState;
+use wire::report::Liveness;
 use wire::report::marks::MarkList;
 use wire::sample::{Metric, Semantics};
 use wire::time::Time;
@@ -59,20 +59,20 @@ impl Drop for Representative {
 impl Representative {
     pub async fn start() -> Representative {
         let folder = tempfile::tempdir().unwrap();
-        let (office, handle) = Office::new(folder.path().join("domain"), Config::default());
+        let (service, handle) = Service::new(folder.path().join("domain"), Config::default());
         let shutdown = CancellationToken::new();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let mut tasks = JoinSet::new();
         let ending = shutdown.clone();
-        tasks.spawn(async move { office.run(ending).await.unwrap() });
+        tasks.spawn(async move { service.run(ending).await.unwrap() });
         let receiving = handle.clone();
         tasks.spawn(async move {
             loop {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 let Ok(number) = stream.read_u8().await else { continue };
                 let (peer, host) = (PeerKey([number + 1; 32]), host(&format!("h{number}")));
-                receiving.receive(Visit { peer, serial: Serial(0), host, stream: Box::new(stream) });
+                receiving.receive(Session { peer, serial: Serial(0), host, stream: Box::new(stream) });
             }
         });
         Representative { handle, address, folder, shutdown, _tasks: tasks }
@@ -109,12 +109,12 @@ impl Representative {
     /// Opens a stream on which nothing is sent.
     pub fn visit(&self, peer: PeerKey, name: &str) -> Silent {
         let (ours, theirs) = tokio::io::duplex(1 << 10);
-        self.handle.receive(Visit { peer, serial: Serial(0), host: host(name), stream: Box::new(theirs) });
+        self.handle.receive(Session { peer, serial: Serial(0), host: host(name), stream: Box::new(theirs) });
         Silent(AsyncMutex::new(ours))
     }
 
     pub async fn visit_when_open(&self, peer: PeerKey, name: &str) -> Silent {
-        self.handle.opened().await;
+        self.handle.wait_open().await;
         self.visit(peer, name)
     }
 }
@@ -137,7 +137,7 @@ struct Tcp {
     leads_to: Option<SocketAddr>,
 }
 
-impl Way for Tcp {
+impl Route for Tcp {
     type Stream = TcpStream;
 
     async fn open(&mut self) -> TcpStream {
@@ -169,7 +169,7 @@ pub struct Running {
     rows: Mutex<(Rows, Vec<Arc<Metric>>, u64)>,
     acknowledged: Arc<Mutex<Option<u64>>>,
     waits: Arc<AtomicBool>,
-    board: Board,
+    board: LinkStatus,
     shutdown: CancellationToken,
     _tasks: JoinSet<()>,
 }
@@ -190,12 +190,12 @@ impl Running {
         let awaited = Arc::clone(&waits);
         let (known, told) = (Arc::clone(&acknowledged), Arc::clone(&acknowledged));
         let name: HostName = member.host.clone();
-        let own = Own {
+        let own = LinkInputs {
             identity: myself(member.key, &name),
             outbox: Outbox::new(Arc::new(member.disk.clone()), reader.clone()),
             reader,
             tables: swept,
-            state: Box::new(|| HostState { time: Time::from_micros(1), ..HostState::default() }),
+            state: Box::new(|| Liveness { time: Time::from_micros(1), ..Liveness::default() }),
             acknowledged: Box::new(move || *known.lock().unwrap()),
             marks: MarkList::default(),
             acknowledge: Box::new(move |mark| *told.lock().unwrap() = Some(mark.next)),
@@ -203,7 +203,7 @@ impl Running {
             awaits: Box::new(move |waits| awaited.store(waits, Ordering::SeqCst)),
         };
         let link = Link::new(own);
-        let (board, shutdown) = (link.board(), CancellationToken::new());
+        let (board, shutdown) = (link.status(), CancellationToken::new());
         let (to, way) = watch::channel(representative.map(|representative| representative.address));
         let mut tasks = JoinSet::new();
         tasks.spawn(link.run(Tcp { number, to: way, leads_to: None }, shutdown.clone()));

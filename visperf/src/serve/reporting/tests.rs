@@ -14,8 +14,8 @@ use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use overlay::net::redial::Target;
 use sensor::representative::domain;
-use sensor::representative::hosts::{Place, Standing};
-use sensor::representative::office::{self, Duty, Office};
+use sensor::representative::hosts::{ElectionEntry, Liveness};
+use sensor::representative::service::{self, Duty, Service};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -75,20 +75,20 @@ impl Daemon {
     }
 
     /// Make it the representative of the domain from now on.
-    fn represent(&mut self, folder: &std::path::Path) -> office::Handle {
-        let (running, office) = Office::new(folder.join("domain"), domain::Config::default());
+    fn represent(&mut self, folder: &std::path::Path) -> service::Handle {
+        let (running, office) = Service::new(folder.join("domain"), domain::Config::default());
         let mut hub = self.hub.take().unwrap();
         let accepting = Accepting {
             visits: hub.visits(Protocol::Report),
             gate: Arc::clone(&self.gate),
             domain: DomainName::try_from("UT-ICL").unwrap(),
-            office: office.clone(),
+            office: service.clone(),
         };
         self.tasks.spawn(hub.run());
         self.tasks.spawn(accepting.run());
         self.tasks.spawn(async move { running.run(CancellationToken::new()).await.unwrap() });
-        office.set_duty(Duty::Serve { term: 1 });
-        office
+        service.set_duty(Duty::Serve { term: 1 });
+        service
     }
 
     /// Send a hello for this host to a representative; returns its answer.
@@ -143,7 +143,7 @@ async fn a_publisher_reports_for_the_host_of_its_certificate_and_nobody_else_doe
     let folder = tempfile::tempdir().unwrap();
     let mut representative = Daemon::start(2, Roles::SENSOR).await;
     let office = representative.represent(folder.path());
-    office.opened().await;
+    service.wait_open().await;
     let mut viewer = Daemon::start(3, Roles::NONE.with(Role::Viewer)).await;
     let refused = viewer.hello(&representative, "h3").await;
     let FromRepresentative::Refused(why) = refused else { panic!("{refused:?}") };
@@ -157,11 +157,11 @@ async fn a_publisher_reports_for_the_host_of_its_certificate_and_nobody_else_doe
     let taken = publisher.hello(&representative, "h4").await;
     assert!(matches!(taken, FromRepresentative::Resume(_)), "{taken:?}");
     assert_eq!(office.ask(|domain, _| domain.hosts_len()).await, Ok(1));
-    office.set_duty(Duty::Rest);
+    service.set_duty(Duty::Rest);
 }
 
 /// Place in the table of hosts of a host that is in this state, before it reported.
-fn place_of(state: State) -> Place {
+fn place_of(state: State) -> ElectionEntry {
     let representative = PeerKey([1; 32]);
     let member = Member {
         key: PeerKey([2; 32]),
@@ -193,9 +193,9 @@ fn place_of(state: State) -> Place {
 /// timeout.
 #[test]
 fn whom_a_new_representative_does_not_hear_is_among_the_hosts() {
-    let standing = |state| place_of(state).gone.map(|(standing, _)| standing);
-    assert_eq!(standing(State::Suspect), Some(Standing::Silent));
-    assert_eq!(standing(State::Dead), Some(Standing::Silent));
-    assert_eq!(standing(State::Left), Some(Standing::Left));
-    assert_eq!(standing(State::Alive), None, "it is about to report");
+    let liveness = |state| place_of(state).gone.map(|(liveness, _)| liveness);
+    assert_eq!(liveness(State::Suspect), Some(Liveness::Silent));
+    assert_eq!(liveness(State::Dead), Some(Liveness::Silent));
+    assert_eq!(liveness(State::Left), Some(Liveness::Left));
+    assert_eq!(liveness(State::Alive), None, "it is about to report");
 }

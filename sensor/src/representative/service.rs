@@ -7,14 +7,14 @@
 //! [`Handle::receive`]; queries use [`Handle::ask`] and read events with [`Handle::feed`].
 //! Rule: a sensor that does not represent the domain answers nothing and accepts nothing; it retains its
 //! store for its next term.
-//! Not here: the core ([`super::domain`]) and the thread that owns it (`desk`).
+//! Not here: the core ([`super::domain`]) and the thread that owns it (`worker`).
 
 use super::cursor::Feed;
-use super::desk::{self, Inbox, Question};
 use super::domain::{self, Counts, Domain, Now};
-use super::hosts::Place;
-use super::told::Told;
-use super::visit::Visit;
+use super::hosts::ElectionEntry;
+use super::session::Session;
+use super::watermarks::Watermarks;
+use super::worker::{self, Inbox, Query};
 use crate::segments::disk::Directory;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,9 +27,9 @@ use wire::id::HostName;
 use wire::report::{Marks, StoreKey};
 
 /// Most streams that wait to be accepted.
-const VISITS_MAX: usize = 256;
+const SESSIONS_MAX: usize = 256;
 /// Most queries that wait; beyond them, callers wait to enter the queue.
-const QUESTIONS_MAX: usize = 256;
+const QUERIES_MAX: usize = 256;
 /// How long a query waits for the store to be opened: opening reads at most one segment.
 const OPEN_WITHIN: Duration = Duration::from_secs(5);
 /// Delay before a store that could not be opened is tried again.
@@ -51,7 +51,7 @@ pub enum Duty {
 /// Reason why a query is not answered here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Absent {
+pub enum NotServing {
     /// Another sensor answers for the domain.
     #[error("this sensor does not represent its domain now; ask again in some seconds")]
     Elsewhere,
@@ -80,19 +80,19 @@ pub type Lease = Box<dyn Fn() -> bool + Send + Sync>;
 
 pub(super) struct Shared {
     duty: watch::Sender<Duty>,
-    places: watch::Sender<Arc<BTreeMap<HostName, Place>>>,
+    election: watch::Sender<Arc<BTreeMap<HostName, ElectionEntry>>>,
     partial: AtomicBool,
     open: watch::Sender<Option<Open>>,
     lease: OnceLock<Lease>,
     figures: Mutex<Figures>,
-    told: Mutex<Told>,
+    watermarks: Mutex<Watermarks>,
 }
 
 /// Channels to the worker thread.
 #[derive(Clone)]
 struct Open {
-    visits: mpsc::Sender<Visit>,
-    questions: mpsc::Sender<Question>,
+    sessions: mpsc::Sender<Session>,
+    queries: mpsc::Sender<Query>,
     feed: Feed,
 }
 
@@ -102,7 +102,7 @@ impl Shared {
     }
 
     /// Records a failure of the store, and logs it unless it is the same as before.
-    pub(super) fn complain(&self, trouble: &str) {
+    pub(super) fn report_failure(&self, trouble: &str) {
         let mut figures = self.figures();
         if figures.trouble.as_deref() != Some(trouble) {
             tracing::error!(
@@ -113,18 +113,18 @@ impl Shared {
         }
     }
 
-    pub(super) fn calm(&self) {
+    pub(super) fn clear_failure(&self) {
         self.figures().trouble = None;
     }
 
-    pub(super) fn show(&self, counts: Counts, links: usize) {
+    pub(super) fn set_counts(&self, counts: Counts, links: usize) {
         let mut figures = self.figures();
         (figures.counts, figures.links) = (counts, links);
     }
 
-    pub(super) fn told(&self) -> MutexGuard<'_, Told> {
+    pub(super) fn lock_watermarks(&self) -> MutexGuard<'_, Watermarks> {
         // Each change is complete, so a poisoned lock is safe to use.
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+        self.watermarks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn figures(&self) -> MutexGuard<'_, Figures> {
@@ -144,8 +144,8 @@ impl Handle {
     }
 
     /// Sets what the election knows of the hosts.
-    pub fn set_places(&self, places: BTreeMap<HostName, Place>) {
-        self.0.places.send_replace(Arc::new(places));
+    pub fn set_election(&self, election: BTreeMap<HostName, ElectionEntry>) {
+        self.0.election.send_replace(Arc::new(election));
     }
 
     /// Sets whether hosts may be missing: hosts that another representative has, or that have not been seen
@@ -163,7 +163,7 @@ impl Handle {
     /// Adds watermarks of all members' events that the present representative sent, because this sensor may
     /// succeed it.
     pub fn learn(&self, marks: Marks) {
-        self.0.told().take(marks);
+        self.0.lock_watermarks().take(marks);
     }
 
     /// Sets the lease check; nothing is sent to members while it returns `false`. Without a check the lease
@@ -174,9 +174,9 @@ impl Handle {
     }
 
     /// Accepts a member's stream. A stream that cannot be accepted is dropped; its member tries again.
-    pub fn receive(&self, visit: Visit) {
+    pub fn receive(&self, session: Session) {
         let taken = match &*self.0.open.borrow() {
-            Some(open) => open.visits.try_send(visit).is_ok(),
+            Some(open) => open.sessions.try_send(session).is_ok(),
             None => false,
         };
         if !taken {
@@ -185,22 +185,22 @@ impl Handle {
     }
 
     /// Waits until streams are accepted.
-    pub async fn opened(&self) {
+    pub async fn wait_open(&self) {
         // The service lives as long as this handle.
         let _ = self.0.open.subscribe().wait_for(Option::is_some).await;
     }
 
-    async fn open(&self) -> Result<Open, Absent> {
+    async fn open(&self) -> Result<Open, NotServing> {
         // The lease is acquired a moment before the duty is set.
         let has_right = self.0.lease.get().is_some_and(|holds| holds());
         if *self.0.duty.borrow() == Duty::Rest && !has_right {
-            return Err(Absent::Elsewhere);
+            return Err(NotServing::Elsewhere);
         }
         let mut open = self.0.open.subscribe();
         let waited = tokio::time::timeout(OPEN_WITHIN, open.wait_for(Option::is_some)).await;
         match waited {
-            Ok(Ok(open)) => open.clone().ok_or(Absent::Closed),
-            Ok(Err(_)) | Err(_) => Err(Absent::Closed),
+            Ok(Ok(open)) => open.clone().ok_or(NotServing::Closed),
+            Ok(Err(_)) | Err(_) => Err(NotServing::Closed),
         }
     }
 
@@ -210,23 +210,23 @@ impl Handle {
     /// If this sensor does not represent the domain now.
     pub async fn ask<T: Send + 'static>(
         &self,
-        question: impl FnOnce(&Domain, Now) -> T + Send + 'static,
-    ) -> Result<T, Absent> {
+        query: impl FnOnce(&Domain, Now) -> T + Send + 'static,
+    ) -> Result<T, NotServing> {
         let open = self.open().await?;
         let (reply, replied) = oneshot::channel();
-        let asked: Question = Box::new(move |domain, now| {
+        let asked: Query = Box::new(move |domain, now| {
             // The caller may have gone.
-            let _ = reply.send(question(domain, now));
+            let _ = reply.send(query(domain, now));
         });
-        open.questions.send(asked).await.map_err(|_| Absent::Elsewhere)?;
-        replied.await.map_err(|_| Absent::Elsewhere)
+        open.queries.send(asked).await.map_err(|_| NotServing::Elsewhere)?;
+        replied.await.map_err(|_| NotServing::Elsewhere)
     }
 
     /// Returns the domain's events.
     ///
     /// # Errors
     /// If this sensor does not represent the domain now.
-    pub async fn feed(&self) -> Result<Feed, Absent> {
+    pub async fn feed(&self) -> Result<Feed, NotServing> {
         self.open().await.map(|open| open.feed)
     }
 
@@ -249,26 +249,26 @@ impl Handle {
 pub struct Defect;
 
 /// The task of the service.
-pub struct Office {
+pub struct Service {
     shared: Arc<Shared>,
     config: domain::Config,
     folder: PathBuf,
 }
 
-impl Office {
+impl Service {
     /// Creates the service, closed, with its store in `folder`.
     #[must_use]
-    pub fn new(folder: PathBuf, config: domain::Config) -> (Office, Handle) {
+    pub fn new(folder: PathBuf, config: domain::Config) -> (Service, Handle) {
         let shared = Arc::new(Shared {
             duty: watch::Sender::default(),
-            places: watch::Sender::default(),
+            election: watch::Sender::default(),
             partial: AtomicBool::default(),
             open: watch::Sender::new(None),
             lease: OnceLock::new(),
             figures: Mutex::default(),
-            told: Mutex::default(),
+            watermarks: Mutex::default(),
         });
-        (Office { shared: Arc::clone(&shared), config, folder }, Handle(shared))
+        (Service { shared: Arc::clone(&shared), config, folder }, Handle(shared))
     }
 
     /// Opens and closes the store as duty changes, until `shutdown`.
@@ -289,14 +289,14 @@ impl Office {
                 match opened {
                     Ok(mut domain) => {
                         domain.set_term(term);
-                        domain.know(self.shared.told().clone());
+                        domain.set_watermarks(self.shared.lock_watermarks().clone());
                         self.serve(domain, duty.clone(), &shutdown).await?;
                         // A sensor that lost the role may be the next to have it.
                         if *duty.borrow() == Duty::Rest && !shutdown.is_cancelled() {
                             continue;
                         }
                     }
-                    Err(error) => self.shared.complain(&error.to_string()),
+                    Err(error) => self.shared.report_failure(&error.to_string()),
                 }
             } else if ready.is_none() && self.has_store() {
                 // A failure here is reported when the store is needed.
@@ -333,7 +333,7 @@ impl Office {
             for note in notes {
                 tracing::warn!(note, "the store of the domain was not as it was left");
             }
-            self.shared.calm();
+            self.shared.clear_failure();
             domain
         }))
     }
@@ -345,19 +345,19 @@ impl Office {
         duty: watch::Receiver<Duty>,
         shutdown: &CancellationToken,
     ) -> Result<(), Defect> {
-        let (visits_to, visits) = mpsc::channel(VISITS_MAX);
-        let (questions_to, questions) = mpsc::channel(QUESTIONS_MAX);
-        let inbox = Inbox { visits, questions, duty, places: self.shared.places.subscribe() };
-        let open = Open { visits: visits_to, questions: questions_to, feed: domain.feed() };
+        let (sessions_to, sessions) = mpsc::channel(SESSIONS_MAX);
+        let (queries_to, queries) = mpsc::channel(QUERIES_MAX);
+        let inbox = Inbox { sessions, queries, duty, election: self.shared.election.subscribe() };
+        let open = Open { sessions: sessions_to, queries: queries_to, feed: domain.feed() };
         let (shared, ending) = (Arc::clone(&self.shared), shutdown.child_token());
         // Dropping the future that waits for a thread does not end the thread.
         let _ends = ending.clone().drop_guard();
         let runtime = tokio::runtime::Handle::current();
         // A thread of its own for as long as it serves.
-        let desk =
-            tokio::task::spawn_blocking(move || runtime.block_on(desk::run(domain, shared, inbox, ending)));
+        let worker =
+            tokio::task::spawn_blocking(move || runtime.block_on(worker::run(domain, shared, inbox, ending)));
         self.shared.open.send_replace(Some(open));
-        let ended = desk.await;
+        let ended = worker.await;
         self.shared.open.send_replace(None);
         ended.map_err(|_| Defect)
     }

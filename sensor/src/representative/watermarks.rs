@@ -22,28 +22,28 @@ pub const STORES_MAX: usize = PLACES_MAX - 1;
 
 /// Watermarks by sensor, and the stores that they are from, the newest last.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct Watermarks {
     of: BTreeMap<SensorKey, MarkList>,
     stores: Vec<StoreKey>,
 }
 
-impl Told {
+impl Watermarks {
     /// Adds watermarks that the present representative sent.
     pub fn take(&mut self, marks: Marks) {
         let Marks { store, at, members, whole: AtEnd(whole) } = marks;
         if whole.unwrap_or(false) {
-            self.of.values_mut().for_each(|known| known.forget_store(store));
+            self.of.values_mut().for_each(|marks| marks.forget_store(store));
         }
-        self.stores.retain(|known| *known != store);
+        self.stores.retain(|marks| *marks != store);
         self.stores.push(store);
         let too_many = self.stores.len().saturating_sub(STORES_MAX);
         self.stores.drain(..too_many);
         for (sensor, next) in members {
-            let known = self.of.entry(sensor).or_default();
-            if known.iter().filter(|mark| mark.store == store).last().is_some_and(|last| last.next > next) {
-                known.forget_beyond(next);
+            let marks = self.of.entry(sensor).or_default();
+            if marks.iter().filter(|mark| mark.store == store).last().is_some_and(|last| last.next > next) {
+                marks.forget_beyond(next);
             }
-            known.add(Mark { store, at, next });
+            marks.add(Mark { store, at, next });
         }
         while self.of.len() > SENSORS_MAX {
             self.of.pop_last();
@@ -53,9 +53,9 @@ impl Told {
     /// Forgets the watermarks of a sensor beyond `next`: its journal ends there, so its later numbers mean
     /// other events now. Returns whether there were any.
     pub fn forget_beyond(&mut self, sensor: SensorKey, next: u64) -> bool {
-        let Some(known) = self.of.get_mut(&sensor) else { return false };
-        let is_beyond = known.iter().any(|mark| mark.next > next);
-        known.forget_beyond(next);
+        let Some(marks) = self.of.get_mut(&sensor) else { return false };
+        let is_beyond = marks.iter().any(|mark| mark.next > next);
+        marks.forget_beyond(next);
         is_beyond
     }
 
@@ -74,31 +74,31 @@ impl Told {
 mod tests {
     use super::*;
 
-    fn told(store: u64, at: u64, members: &[(u64, u64)]) -> Marks {
+    fn sent(store: u64, at: u64, members: &[(u64, u64)]) -> Marks {
         let members = members.iter().map(|(sensor, next)| (SensorKey(*sensor), *next)).collect();
         Marks { store: StoreKey(store), at, members, whole: AtEnd(None) }
     }
 
-    fn next_of(told: &Told, sensor: u64) -> Vec<(u64, u64, u64)> {
-        told.of(SensorKey(sensor)).map(|mark| (mark.store.0, mark.at, mark.next)).collect()
+    fn next_of(sent: &Watermarks, sensor: u64) -> Vec<(u64, u64, u64)> {
+        sent.of(SensorKey(sensor)).map(|mark| (mark.store.0, mark.at, mark.next)).collect()
     }
 
     #[test]
     fn what_readers_behind_the_last_word_have_seen_is_known_too() {
-        let mut all = Told::default();
-        all.take(told(1, 5, &[(7, 3), (8, 2)]));
-        all.take(told(1, 9, &[(7, 6)]));
+        let mut all = Watermarks::default();
+        all.take(sent(1, 5, &[(7, 3), (8, 2)]));
+        all.take(sent(1, 9, &[(7, 6)]));
         assert_eq!((next_of(&all, 7), next_of(&all, 8)), (vec![(1, 5, 3), (1, 9, 6)], vec![(1, 5, 2)]));
     }
 
     #[test]
     fn numbers_that_mean_other_events_now_are_forgotten() {
-        let mut all = Told::default();
-        all.take(told(1, 5, &[(7, 3)]));
-        all.take(told(1, 9, &[(7, 6)]));
-        all.take(told(1, 12, &[(7, 4)]));
+        let mut all = Watermarks::default();
+        all.take(sent(1, 5, &[(7, 3)]));
+        all.take(sent(1, 9, &[(7, 6)]));
+        all.take(sent(1, 12, &[(7, 4)]));
         assert_eq!(next_of(&all, 7), [(1, 5, 3), (1, 12, 4)], "its journal has gone back");
-        all.take(told(2, 1, &[(7, 1)]));
+        all.take(sent(2, 1, &[(7, 1)]));
         assert_eq!(next_of(&all, 7).len(), 3, "another store that has less says nothing of that");
         assert!(all.forget_beyond(SensorKey(7), 3) && !all.forget_beyond(SensorKey(7), 3));
         assert_eq!(next_of(&all, 7), [(1, 5, 3), (2, 1, 1)]);
@@ -106,18 +106,18 @@ mod tests {
 
     #[test]
     fn a_whole_word_takes_the_place_of_all_before() {
-        let mut all = Told::default();
-        all.take(told(1, 5, &[(7, 3), (8, 3)]));
-        all.take(told(2, 5, &[(7, 1)]));
-        all.take(Marks { whole: AtEnd(Some(true)), ..told(1, 9, &[(7, 4)]) });
+        let mut all = Watermarks::default();
+        all.take(sent(1, 5, &[(7, 3), (8, 3)]));
+        all.take(sent(2, 5, &[(7, 1)]));
+        all.take(Marks { whole: AtEnd(Some(true)), ..sent(1, 9, &[(7, 4)]) });
         assert_eq!((next_of(&all, 7), next_of(&all, 8)), (vec![(2, 5, 1), (1, 9, 4)], vec![]));
     }
 
     #[test]
     fn readers_are_told_of_the_last_stores() {
-        let mut all = Told::default();
+        let mut all = Watermarks::default();
         let last = STORES_MAX as u64 + 1;
-        (1..=last).chain([2]).for_each(|store| all.take(told(store, 1, &[])));
+        (1..=last).chain([2]).for_each(|store| all.take(sent(store, 1, &[])));
         let stores: Vec<u64> = all.stores().map(|store| store.0).collect();
         assert_eq!((stores[..3].to_vec(), stores.len()), (vec![2, last, last - 1], STORES_MAX));
     }

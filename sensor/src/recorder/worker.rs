@@ -7,13 +7,13 @@
 //! before. Nothing here runs on the sampling thread, and files are written on the blocking pool.
 //! Not here: when triggers fire (`trigger`), the ring (`ring`), the folder (`store`).
 
-use super::conditions::{AFTER_STOP, Conditions, Heard};
+use super::conditions::{AFTER_STOP, ConditionReport, Conditions};
 use super::config::Config;
 use super::parts::{put, put_events, serving_of};
-use super::ring::Kept as Held;
+use super::ring::StoredSegment as Held;
 use super::store::{self, Store, Writing};
 use super::tap::Shared as Ring;
-use super::trigger::{Count, Fired, Now, Trigger, Triggers};
+use super::trigger::{Count, Now, Trigger, Triggers, WindowRequest};
 use crate::channel::hub::Hub;
 use crate::journal::reader::Reader;
 use crate::process::boot_time::boot_ns;
@@ -55,7 +55,7 @@ const SWEEP_WITHIN: Duration = Duration::from_secs(2);
 
 /// The sensor's names, for the header of recordings.
 #[derive(Clone, Debug)]
-pub struct Whose {
+pub struct SensorNames {
     pub domain: DomainName,
     pub host: HostName,
     pub sensor: SensorKey,
@@ -91,8 +91,8 @@ pub enum Refusal {
 }
 
 /// The recorder, ready to run.
-pub struct Desk {
-    whose: Whose,
+pub struct Worker {
+    names: SensorNames,
     ring: Ring,
     reader: Reader,
     processes: sampler::Handle,
@@ -132,11 +132,11 @@ struct Trouble {
 
 impl Trouble {
     /// The errors in sentences; `None` without errors.
-    fn told(&self) -> Option<String> {
+    fn describe(&self) -> Option<String> {
         let unwritten = self.unwritten.iter();
         let unwritten = unwritten.map(|error| format!("the last recording could not be written: {error}"));
-        let told: Vec<String> = unwritten.chain(self.stopped.values().cloned()).collect();
-        (!told.is_empty()).then(|| told.join("; "))
+        let errors: Vec<String> = unwritten.chain(self.stopped.values().cloned()).collect();
+        (!errors.is_empty()).then(|| errors.join("; "))
     }
 }
 
@@ -149,7 +149,7 @@ struct Open {
     events_from: u64,
 }
 
-impl Desk {
+impl Worker {
     /// Opens the folder of recordings. Returns the recorder with its handle, and what a crash left, in
     /// sentences.
     ///
@@ -158,12 +158,12 @@ impl Desk {
     pub fn open(
         folder: &Path,
         config: Config,
-        whose: Whose,
+        names: SensorNames,
         ring: Ring,
         reader: Reader,
         (processes, serving, channels): (sampler::Handle, watch::Handle, Hub),
-    ) -> Result<(Desk, Handle, Vec<String>), store::Error> {
-        let (store, told) = Store::open(folder, config.budget_bytes)?;
+    ) -> Result<(Worker, Handle, Vec<String>), store::Error> {
+        let (store, notices) = Store::open(folder, config.budget_bytes)?;
         let reach = config.ring.map_or(Duration::ZERO, |ring| Duration::from_nanos(ring.reach_ns));
         let triggers = Triggers::new(config.triggers.clone(), reach);
         let shared =
@@ -180,8 +180,9 @@ impl Desk {
             config: config.clone(),
         };
         let open = Vec::new();
-        let desk = Desk { whose, ring, reader, processes, serving, channels, config, shared, orders, open };
-        Ok((desk, handle, told))
+        let worker =
+            Worker { names, ring, reader, processes, serving, channels, config, shared, orders, open };
+        Ok((worker, handle, notices))
     }
 
     /// Takes triggers and orders, and writes, until `shutdown`; then ends the open windows.
@@ -193,7 +194,7 @@ impl Desk {
         let mut events = self.reader.next();
         let mut cursor = *events.borrow_and_update();
         let hears = self.config.triggers.iter().any(|trigger| trigger.condition.is_none());
-        let mut conditions = Conditions::hear(&self.channels, self.config.triggers.iter(), AFTER_STOP);
+        let mut conditions = Conditions::watch(&self.channels, self.config.triggers.iter(), AFTER_STOP);
         let mut change = tokio::time::interval(CHANGE_EVERY);
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -202,21 +203,21 @@ impl Desk {
                 () = shutdown.cancelled() => break,
                 Some((order, reply)) = self.orders.recv() => {
                     // The client may be gone.
-                    let _ = reply.send(self.obey(order).await);
+                    let _ = reply.send(self.execute(order).await);
                 }
                 changed = events.changed(), if hears => match changed {
                     Ok(()) => {
                         events.borrow_and_update();
-                        cursor = self.hear(cursor).await;
+                        cursor = self.check_events(cursor).await;
                     }
                     Err(_) => break,
                 },
-                heard = conditions.next() => self.take_up(heard).await,
+                report = conditions.next() => self.take_up(report).await,
                 _ = change.tick() => if self.rate() != rate {
                     rate = self.rate();
                     wish.set(Some(rate));
                 },
-                _ = look.tick(), if !self.open.is_empty() => self.look().await,
+                _ = look.tick(), if !self.open.is_empty() => self.advance_windows().await,
             }
         }
         wish.set(None);
@@ -231,20 +232,21 @@ impl Desk {
     }
 
     /// Checks the events from `cursor` on; returns the next cursor.
-    async fn hear(&mut self, mut cursor: u64) -> u64 {
+    async fn check_events(&mut self, mut cursor: u64) -> u64 {
         loop {
             let (reader, shared) = (self.reader.clone(), Arc::clone(&self.shared));
             let page = blocking(move || {
                 let now = now();
                 let mut triggers = locked(&shared.triggers);
-                let fired = |event: &Event| triggers.event(event, now).map(|fired| (fired, cause_of(event)));
-                reader.read_some(cursor, EVENTS_AT_A_TIME, EVENTS_AT_A_TIME, fired)
+                let window =
+                    |event: &Event| triggers.event(event, now).map(|window| (window, cause_of(event)));
+                reader.read_some(cursor, EVENTS_AT_A_TIME, EVENTS_AT_A_TIME, window)
             });
             let Some(Ok(page)) = page.await else { return *self.reader.next().borrow() };
             let goes_on = page.cursor > cursor;
             cursor = page.cursor;
-            for (fired, cause) in page.events {
-                self.record(fired, cause).await;
+            for (window, cause) in page.events {
+                self.record(window, cause).await;
             }
             if !goes_on {
                 return cursor;
@@ -253,37 +255,37 @@ impl Desk {
     }
 
     /// Handles a report about a condition.
-    async fn take_up(&mut self, heard: Heard) {
-        match heard {
-            Heard::True { number, at_ns, value } => {
-                let fired = locked(&self.shared.triggers).signal(number, at_ns, value);
-                if let Some(fired) = fired {
-                    self.record(fired, Cause::default()).await;
+    async fn take_up(&mut self, report: ConditionReport) {
+        match report {
+            ConditionReport::True { number, at_ns, value } => {
+                let window = locked(&self.shared.triggers).signal(number, at_ns, value);
+                if let Some(window) = window {
+                    self.record(window, Cause::default()).await;
                 }
             }
-            Heard::Stopped { number, why } => {
+            ConditionReport::Stopped { number, why } => {
                 let name = self.config.triggers.get(number).map_or("", |trigger| trigger.name.as_str());
-                let told = format!(
+                let notices = format!(
                     "the condition of the trigger {name:?} is stopped, and looked at again after {AFTER_STOP:?}: {why}"
                 );
-                tracing::warn!("flight recorder: {told}");
-                locked(&self.shared.trouble).stopped.insert(number, told);
+                tracing::warn!("flight recorder: {notices}");
+                locked(&self.shared.trouble).stopped.insert(number, notices);
             }
-            Heard::GoesOn { number } => drop(locked(&self.shared.trouble).stopped.remove(&number)),
+            ConditionReport::GoesOn { number } => drop(locked(&self.shared.trouble).stopped.remove(&number)),
         }
     }
 
     /// Starts the recording of a trigger; a recording that cannot start is counted.
-    async fn record(&mut self, fired: Fired, cause: Cause) {
-        let Fired { number, trigger, note, at_ns, from_ns, to_ns } = fired;
-        let begun = self.begin(Cause { trigger, note, ..cause }, at_ns, from_ns, to_ns).await;
-        if begun.is_err() {
+    async fn record(&mut self, window: WindowRequest, cause: Cause) {
+        let WindowRequest { number, trigger, note, at_ns, from_ns, to_ns } = window;
+        let started = self.begin(Cause { trigger, note, ..cause }, at_ns, from_ns, to_ns).await;
+        if started.is_err() {
             locked(&self.shared.triggers).refuse(number, boot_ns());
         }
-        self.note(begun.map(drop).map_err(|refusal| refusal.to_string()));
+        self.note(started.map(drop).map_err(|refusal| refusal.to_string()));
     }
 
-    async fn obey(&mut self, order: Order) -> Result<CompactString, Refusal> {
+    async fn execute(&mut self, order: Order) -> Result<CompactString, Refusal> {
         let at_ns = boot_ns();
         let cause = Cause { note: order.note, ..Cause::default() };
         let (from_ns, to_ns) = (at_ns.saturating_sub(nanos(order.before)), at_ns + nanos(order.after));
@@ -310,13 +312,13 @@ impl Desk {
         let id = header.id.clone();
         let events_from = held.first().map_or_else(|| *self.reader.next().borrow(), |held| held.events_from);
         let path = locked(&self.shared.store).announce(&header);
-        let begun = blocking(move || {
+        let started = blocking(move || {
             let mut writing = Writing::begin(path, header)?;
             put(&mut writing, held)?;
             writing.sync()?;
             Ok::<_, store::Error>(writing)
         });
-        match begun.await.unwrap_or_else(|| Err(store::Error::Ended)) {
+        match started.await.unwrap_or_else(|| Err(store::Error::Ended)) {
             Ok(writing) => {
                 self.open.push(Open { writing, next, events_from });
                 Ok(id)
@@ -333,9 +335,9 @@ impl Desk {
         let at = now.booted.plus(Duration::from_nanos(at_ns));
         Header {
             id: locked(&self.shared.store).free_id(at),
-            domain: self.whose.domain.clone(),
-            host: self.whose.host.clone(),
-            sensor: self.whose.sensor,
+            domain: self.names.domain.clone(),
+            host: self.names.host.clone(),
+            sensor: self.names.sensor,
             cause,
             at_ns,
             // If the ring does not reach back so far, the header says how far it does.
@@ -348,7 +350,7 @@ impl Desk {
     }
 
     /// Ends the windows that are complete, and writes the new segments of the others.
-    async fn look(&mut self) {
+    async fn advance_windows(&mut self) {
         for open in std::mem::take(&mut self.open) {
             match self.is_over(open.writing.header().to_ns) {
                 true => self.end(open, End::Whole).await,
@@ -461,7 +463,7 @@ impl Handle {
     /// all is well.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
-        locked(&self.shared.trouble).told()
+        locked(&self.shared.trouble).describe()
     }
 }
 

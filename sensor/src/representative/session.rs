@@ -27,7 +27,7 @@ pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
 /// A stream that a member opened, with the identity that its certificate proves.
-pub struct Visit {
+pub struct Session {
     /// Key of its daemon.
     pub peer: PeerKey,
     /// Serial number of its certificate.
@@ -36,43 +36,43 @@ pub struct Visit {
     pub stream: Box<dyn Duplex>,
 }
 
-impl fmt::Debug for Visit {
+impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "visit of {} ({})", self.host, self.peer)
+        write!(f, "session of {} ({})", self.host, self.peer)
     }
 }
 
 /// Notification of a stream to the worker, beside its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum StreamNotice {
     Written(Link),
     Ended(Link),
 }
 
 /// Channels from a stream to the worker.
 #[derive(Clone)]
-pub(super) struct Lines {
+pub(super) struct StreamSenders {
     pub(super) bytes: mpsc::Sender<(Link, Vec<u8>)>,
-    pub(super) told: mpsc::Sender<Told>,
+    pub(super) notices: mpsc::Sender<StreamNotice>,
 }
 
 /// Serves a stream until the member ends it or the worker closes `frames`.
 pub(super) async fn serve(
     link: Link,
     stream: Box<dyn Duplex>,
-    lines: Lines,
+    senders: StreamSenders,
     frames: mpsc::Receiver<Vec<u8>>,
 ) {
     let (read, write) = tokio::io::split(stream);
     let ended = tokio::select! {
-        ended = reading(link, read, &lines.bytes) => ended,
-        ended = writing(link, write, frames, &lines.told) => ended,
+        ended = reading(link, read, &senders.bytes) => ended,
+        ended = writing(link, write, frames, &senders.notices) => ended,
     };
     if let Err(error) = ended {
         tracing::debug!(?link, %error, "a member's stream broke");
     }
     // The worker may have ended.
-    let _ = lines.told.send(Told::Ended(link)).await;
+    let _ = senders.notices.send(StreamNotice::Ended(link)).await;
 }
 
 async fn reading(
@@ -92,7 +92,7 @@ async fn writing(
     link: Link,
     mut write: impl AsyncWrite + Unpin,
     mut frames: mpsc::Receiver<Vec<u8>>,
-    told: &mpsc::Sender<Told>,
+    notices: &mpsc::Sender<StreamNotice>,
 ) -> std::io::Result<()> {
     let late = |_| std::io::Error::from(std::io::ErrorKind::TimedOut);
     while let Some(frame) = frames.recv().await {
@@ -101,7 +101,7 @@ async fn writing(
             write.flush().await
         };
         tokio::time::timeout(WRITE_WITHIN, writing).await.map_err(late)??;
-        if told.send(Told::Written(link)).await.is_err() {
+        if notices.send(StreamNotice::Written(link)).await.is_err() {
             return Ok(());
         }
     }

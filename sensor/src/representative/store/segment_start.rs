@@ -11,17 +11,17 @@ use wire::id::SensorKey;
 
 /// Next event of each sensor, as the head of a segment records it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Begun {
+pub struct SegmentStart {
     next: BTreeMap<SensorKey, u64>,
     is_past_head: bool,
 }
 
-impl Begun {
+impl SegmentStart {
     /// Creates the record of a segment that starts here.
     #[must_use]
-    pub fn at(ledger: &Ledger) -> Begun {
+    pub fn at(ledger: &Ledger) -> SegmentStart {
         let next = ledger.members.values().map(|member| (member.sensor, member.next));
-        Begun { next: next.collect(), is_past_head: true }
+        SegmentStart { next: next.collect(), is_past_head: true }
     }
 
     /// Returns the first of this sensor's events that was not stored, if the sensor was known.
@@ -31,7 +31,7 @@ impl Begun {
     }
 }
 
-impl Legend for Begun {
+impl Legend for SegmentStart {
     type Body = Body;
 
     fn note(&mut self, body: &Body) {

@@ -1,10 +1,10 @@
 //! Transport of a sensor to itself: where it represents its domain, its own report takes the path of any
 //! other report, without a network.
 
-use super::link::Way;
+use super::link::Route;
 use crate::representative::admit::NOBODY;
-use crate::representative::office::Handle;
-use crate::representative::visit::Visit;
+use crate::representative::service::Handle;
+use crate::representative::session::Session;
 use tokio::io::DuplexStream;
 use wire::credential::Serial;
 use wire::id::{HostName, PeerKey};
@@ -15,30 +15,30 @@ const BETWEEN_LEN_BYTES: usize = 64 << 10;
 /// Opens a stream from this sensor to its own representative service, which serves it under this key and host
 /// name.
 #[must_use]
-pub fn own_stream(office: &Handle, peer: PeerKey, host: HostName) -> DuplexStream {
+pub fn own_stream(service: &Handle, peer: PeerKey, host: HostName) -> DuplexStream {
     let (ours, theirs) = tokio::io::duplex(BETWEEN_LEN_BYTES);
     // The highest serial number: no other certificate can take the host from the sensor that represents the
     // domain.
     let serial = Serial(u64::MAX);
-    office.receive(Visit { peer, serial, host, stream: Box::new(theirs) });
+    service.receive(Session { peer, serial, host, stream: Box::new(theirs) });
     ours
 }
 
 /// Transport of a sensor that is in no domain with others: it always leads to itself.
-pub struct OwnWay {
-    pub office: Handle,
+pub struct OwnRoute {
+    pub service: Handle,
     pub host: HostName,
 }
 
-impl Way for OwnWay {
+impl Route for OwnRoute {
     type Stream = DuplexStream;
 
     async fn open(&mut self) -> DuplexStream {
-        self.office.opened().await;
-        own_stream(&self.office, NOBODY, self.host.clone())
+        self.service.wait_open().await;
+        own_stream(&self.service, NOBODY, self.host.clone())
     }
 
     async fn moved(&mut self) {
-        self.office.closed().await;
+        self.service.closed().await;
     }
 }

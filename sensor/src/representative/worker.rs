@@ -4,13 +4,13 @@
 //! connection. Commits run on another thread, one at a time and as often as their pace allows; events
 //! received meanwhile are in the next commit. While the lease is not valid nothing is sent, so nothing is
 //! acknowledged. While the disk is behind, members' bytes wait in their streams.
-//! Not here: when the worker runs ([`super::office`]), the streams' own tasks ([`super::visit`]).
+//! Not here: when the worker runs ([`super::service`]), the streams' own tasks ([`super::session`]).
 
 use super::domain::{Domain, Link, Now, Output};
-use super::hosts::Place;
-use super::office::{Duty, Shared};
+use super::hosts::ElectionEntry;
+use super::service::{Duty, Shared};
+use super::session::{self, Session, StreamNotice, StreamSenders};
 use super::store::writer::Commit;
-use super::visit::{self, Lines, Told, Visit};
 use crate::segments;
 use crate::segments::pace::Pace;
 use crate::tail::handle::MachineClock;
@@ -40,14 +40,14 @@ const TIDY_EVERY: Duration = Duration::from_secs(60);
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A query that runs on the core.
-pub(super) type Question = Box<dyn FnOnce(&Domain, Now) + Send>;
+pub(super) type Query = Box<dyn FnOnce(&Domain, Now) + Send>;
 
 /// Channels from other parts of the sensor to the worker.
 pub(super) struct Inbox {
-    pub(super) visits: mpsc::Receiver<Visit>,
-    pub(super) questions: mpsc::Receiver<Question>,
+    pub(super) sessions: mpsc::Receiver<Session>,
+    pub(super) queries: mpsc::Receiver<Query>,
     pub(super) duty: watch::Receiver<Duty>,
-    pub(super) places: watch::Receiver<Arc<BTreeMap<HostName, Place>>>,
+    pub(super) election: watch::Receiver<Arc<BTreeMap<HostName, ElectionEntry>>>,
 }
 
 /// The worker's side of a stream.
@@ -56,15 +56,15 @@ struct Stream {
     frames: mpsc::Sender<Vec<u8>>,
 }
 
-type Committing = JoinHandle<(Commit, Result<(), segments::Error>)>;
+type CommitTask = JoinHandle<(Commit, Result<(), segments::Error>)>;
 
-pub(super) struct Desk {
+pub(super) struct Worker {
     domain: Domain,
     shared: Arc<Shared>,
-    lines: Lines,
+    senders: StreamSenders,
     streams: BTreeMap<Link, Stream>,
     tasks: JoinSet<()>,
-    committing: Option<Committing>,
+    committing: Option<CommitTask>,
     /// A commit that the disk refused, and the time of the refusal.
     refused: Option<(Commit, Moment)>,
     pace: Pace,
@@ -72,9 +72,9 @@ pub(super) struct Desk {
 }
 
 /// Channels from the streams to the worker.
-struct Heard {
+struct StreamInputs {
     bytes: mpsc::Receiver<(Link, Vec<u8>)>,
-    told: mpsc::Receiver<Told>,
+    notices: mpsc::Receiver<StreamNotice>,
 }
 
 pub(super) fn now() -> Now {
@@ -83,11 +83,11 @@ pub(super) fn now() -> Now {
 
 /// Serves until the duty ends or `ending` fires; then stores what was received.
 pub(super) async fn run(domain: Domain, shared: Arc<Shared>, inbox: Inbox, ending: CancellationToken) {
-    let ((bytes_to, bytes), (told_to, told)) = (mpsc::channel(BYTES_MAX), mpsc::channel(TOLD_MAX));
-    let mut desk = Desk {
+    let ((bytes_to, bytes), (notices_to, notices)) = (mpsc::channel(BYTES_MAX), mpsc::channel(TOLD_MAX));
+    let mut worker = Worker {
         domain,
         shared,
-        lines: Lines { bytes: bytes_to, told: told_to },
+        senders: StreamSenders { bytes: bytes_to, notices: notices_to },
         streams: BTreeMap::new(),
         tasks: JoinSet::new(),
         committing: None,
@@ -95,13 +95,13 @@ pub(super) async fn run(domain: Domain, shared: Arc<Shared>, inbox: Inbox, endin
         pace: Pace::default(),
         tidied: now().moment,
     };
-    desk.serve(inbox, Heard { bytes, told }, &ending).await;
-    desk.finish().await;
+    worker.serve(inbox, StreamInputs { bytes, notices }, &ending).await;
+    worker.finish().await;
 }
 
-impl Desk {
-    async fn serve(&mut self, mut inbox: Inbox, mut heard: Heard, ending: &CancellationToken) {
-        let mut look = tokio::time::interval(LOOK_EVERY);
+impl Worker {
+    async fn serve(&mut self, mut inbox: Inbox, mut inputs: StreamInputs, ending: &CancellationToken) {
+        let mut check_inbox = tokio::time::interval(LOOK_EVERY);
         loop {
             let rest = self.begin_commit();
             self.carry_out();
@@ -118,13 +118,13 @@ impl Desk {
                     None => return,
                 },
                 () = tokio::time::sleep(rest.unwrap_or_default()), if rest.is_some() => {}
-                Some(told) = heard.told.recv() => self.handle_told(told),
-                _ = look.tick() => self.look(&mut inbox),
-                Some(visit) = inbox.visits.recv() => self.handle_visit(visit),
-                Some(question) = inbox.questions.recv() => question(&self.domain, now()),
-                Some((link, bytes)) = heard.bytes.recv(), if has_room => {
+                Some(notice) = inputs.notices.recv() => self.handle_notice(notice),
+                _ = check_inbox.tick() => self.check_inbox(&mut inbox),
+                Some(session) = inbox.sessions.recv() => self.handle_session(session),
+                Some(query) = inbox.queries.recv() => query(&self.domain, now()),
+                Some((link, bytes)) = inputs.bytes.recv(), if has_room => {
                     self.domain.handle_bytes(link, &bytes, now());
-                    self.handle_more(&mut heard.bytes);
+                    self.handle_more(&mut inputs.bytes);
                 }
                 Some(_) = self.tasks.join_next() => {}
             }
@@ -143,8 +143,8 @@ impl Desk {
     }
 
     /// Accepts a stream. A daemon has one: a new stream replaces its previous one, which may be dead.
-    fn handle_visit(&mut self, visit: Visit) {
-        let Visit { peer, serial, host, stream } = visit;
+    fn handle_session(&mut self, session: Session) {
+        let Session { peer, serial, host, stream } = session;
         let former = self.streams.iter().find(|(_, stream)| stream.peer == peer).map(|(link, _)| *link);
         if let Some(former) = former {
             self.hang_up(former);
@@ -155,13 +155,13 @@ impl Desk {
         };
         let (to, frames) = mpsc::channel(FRAMES_MAX);
         self.streams.insert(link, Stream { peer, frames: to });
-        self.tasks.spawn(visit::serve(link, stream, self.lines.clone(), frames));
+        self.tasks.spawn(session::serve(link, stream, self.senders.clone(), frames));
     }
 
-    fn handle_told(&mut self, told: Told) {
-        match told {
-            Told::Written(link) => self.domain.handle_written(link),
-            Told::Ended(link) => self.hang_up(link),
+    fn handle_notice(&mut self, notice: StreamNotice) {
+        match notice {
+            StreamNotice::Written(link) => self.domain.handle_written(link),
+            StreamNotice::Ended(link) => self.hang_up(link),
         }
     }
 
@@ -207,7 +207,7 @@ impl Desk {
                 self.commit(commit);
             }
             Ok(None) => {}
-            Err(error) => self.shared.complain(&error.to_string()),
+            Err(error) => self.shared.report_failure(&error.to_string()),
         }
         None
     }
@@ -224,16 +224,16 @@ impl Desk {
         match result {
             Ok(()) => {
                 self.domain.handle_committed(commit);
-                self.shared.calm();
+                self.shared.clear_failure();
             }
             Err(error) => {
-                self.shared.complain(&error.to_string());
+                self.shared.report_failure(&error.to_string());
                 self.refused = Some((commit, now().moment));
             }
         }
     }
 
-    fn look(&mut self, inbox: &mut Inbox) {
+    fn check_inbox(&mut self, inbox: &mut Inbox) {
         let moment = now().moment;
         let is_due = |since: &mut (Commit, Moment)| moment.since(since.1) >= RETRY_AFTER;
         if let Some((commit, _)) = self.refused.take_if(is_due) {
@@ -245,10 +245,10 @@ impl Desk {
             self.domain.tidy(moment);
         }
         for (sensor, next) in self.domain.take_forgotten() {
-            self.shared.told().forget_beyond(sensor, next);
+            self.shared.lock_watermarks().forget_beyond(sensor, next);
         }
-        self.domain.place(&inbox.places.borrow_and_update(), now());
-        self.shared.show(self.domain.counts(), self.domain.links_len());
+        self.domain.apply_election(&inbox.election.borrow_and_update(), now());
+        self.shared.set_counts(self.domain.counts(), self.domain.links_len());
     }
 
     /// Stores what was received; nothing is sent any more.
@@ -266,12 +266,12 @@ impl Desk {
         {
             tracing::warn!(%error, "the last of what members sent is not stored; they send it again");
         }
-        self.shared.show(self.domain.counts(), 0);
+        self.shared.set_counts(self.domain.counts(), 0);
     }
 }
 
 /// Waits for the running commit; `None` if it was cancelled because the process is ending.
-async fn committed(under_way: &mut Option<Committing>) -> Option<(Commit, Result<(), segments::Error>)> {
+async fn committed(under_way: &mut Option<CommitTask>) -> Option<(Commit, Result<(), segments::Error>)> {
     match under_way {
         Some(committing) => match committing.await {
             Ok(done) => Some(done),
