@@ -13,7 +13,7 @@ mod loads;
 use loads::{Load, Work};
 use nix::time::ClockId;
 use nix::unistd::Pid;
-use sensor::process::source::{Chosen, Kind, Source, View, choose};
+use sensor::process::source::{ChosenSource, Kind, Source, View, choose};
 use sensor::sample::schedule::{Rate, Schedule};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -162,7 +162,7 @@ fn thousand(span: Duration) {
 
 fn opened(kind: Kind) -> Option<Box<dyn Source>> {
     match choose(Path::new("/proc"), Some(kind)) {
-        Ok(Chosen { source, .. }) => Some(source),
+        Ok(ChosenSource { source, .. }) => Some(source),
         Err(error) => {
             println!("  {kind}: {error}");
             None

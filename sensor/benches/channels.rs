@@ -51,7 +51,7 @@ async fn measure(is_subscribed: bool, span: Duration) {
     let rate = Rate::of_processes(64.0).expect("allowed");
     let sampler = Sampler::new(chosen, Path::new("/proc"), rate, vec![hub.tap()]);
     let handle = sampler.handle();
-    hub.set_wish(wire::channel::Kind::Process, handle.wish());
+    hub.set_wish(wire::channel::Kind::Process, handle.demand());
     let shutdown = CancellationToken::new();
     let sampling = tokio::spawn(sampler.run(shutdown.clone()));
     let (takers, begun, used) = (subscribe(&hub, is_subscribed), Instant::now(), process_time());
@@ -72,7 +72,7 @@ async fn measure(is_subscribed: bool, span: Duration) {
     let of_core = |time: Duration| 100.0 * time.as_secs_f64() / took.as_secs_f64();
     println!(
         "{kind}, {} processes, {} subscriptions:",
-        handle.look(|view| view.table.len()),
+        handle.read(|view| view.table.len()),
         hub.standings().len()
     );
     println!(

@@ -16,12 +16,12 @@ mod loads;
 
 use loads::{Load, Work, thread_time};
 use sensor::channel::hub::Hub;
-use sensor::process::source::{Chosen, Kind, Source, View, choose};
+use sensor::process::source::{ChosenSource, Kind, Source, View, choose};
 use sensor::process::tap::Tap;
 use sensor::recorder::ring::{BYTES_MAX, Limits, Ring};
-use sensor::sample::beat::{Beat, Next};
-use sensor::sample::prompt;
 use sensor::sample::schedule::Rate;
+use sensor::sample::ticker::{Next, Ticker};
+use sensor::sample::wakeup_latency;
 use std::fs;
 use std::hint::black_box;
 use std::io::{Read, Write};
@@ -64,7 +64,7 @@ fn rows((idle, busy): (usize, usize), rates: &[f64], secs: u64) {
     // load.
     std::thread::scope(|scope| {
         let sweeping = scope.spawn(|| {
-            prompt::be_woken_promptly();
+            wakeup_latency::reduce();
             rates.iter().for_each(|hz| rows_at(*hz, secs));
         });
         sweeping.join().expect("it does not panic");
@@ -77,7 +77,7 @@ fn rows_at(hz: f64, secs: u64) {
     print_row("the sysinfo crate", hz, &measure(&mut Sysinfo(library), hz, secs));
     for kind in [Kind::Procfs, Kind::BpfSweep, Kind::BpfChanged] {
         match choose(Path::new("/proc"), Some(kind)) {
-            Ok(Chosen { mut source, .. }) => {
+            Ok(ChosenSource { mut source, .. }) => {
                 print_row(kind.as_str(), hz, &measure(&mut Kept::new(&mut *source), hz, secs));
                 record(kind, hz, secs, &mut *source);
                 pipe(kind, hz, secs, &mut *source);
@@ -294,7 +294,7 @@ fn measure(sweeps: &mut dyn Sweeps, hz: f64, secs: u64) -> Measured {
     }
     let begun = Instant::now();
     let until = begun + Duration::from_secs(secs);
-    let beat = Beat::new(rate);
+    let beat = Ticker::new(rate);
     let mut follower = beat.follow();
     let idle = std::thread::spawn(move || idle_slips(rate, until));
     let (mut times, mut bytes, mut samples, mut seen) = (Vec::new(), 0, 0, 0);
@@ -316,8 +316,8 @@ fn measure(sweeps: &mut dyn Sweeps, hz: f64, secs: u64) -> Measured {
 
 /// Counts the slipped wakeups of a thread that does nothing when it is woken.
 fn idle_slips(rate: Rate, until: Instant) -> u64 {
-    prompt::be_woken_promptly();
-    let beat = Beat::new(rate);
+    wakeup_latency::reduce();
+    let beat = Ticker::new(rate);
     let mut follower = beat.follow();
     while Instant::now() < until {
         black_box(follower.next(None));

@@ -3,7 +3,7 @@
 //! Rule: a number matches every call that has it, whatever the product, under any of its names, and the parts
 //! of a whole with that number. Not here: how names are joined (`log_filters::join`).
 
-use crate::likeness;
+use crate::name_match;
 use compact_str::{CompactString, format_compact};
 use log_filters::join::Joiner;
 use std::collections::{BTreeSet, HashSet};
@@ -38,8 +38,8 @@ pub(crate) fn event_ids_of_job(joiner: &Joiner, job: &str) -> HashSet<CompactStr
 /// Returns every id that events of this call have; `call` itself if the call is not stored.
 pub(crate) fn event_ids_of_call(joiner: &Joiner, call: &str) -> Vec<CompactString> {
     let ids = joiner.ids(call);
-    if ids.is_empty() && likeness::is_part(call) {
-        let meant = joiner.calls().filter(|known| likeness::means(call, &known.id));
+    if ids.is_empty() && name_match::has_wildcard(call) {
+        let meant = joiner.calls().filter(|known| name_match::matches(call, &known.id));
         return meant.flat_map(|known| joiner.ids(&known.id)).collect();
     }
     if ids.is_empty() { vec![call.into()] } else { ids }

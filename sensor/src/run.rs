@@ -23,10 +23,10 @@ use crate::report::link::{self, Link};
 use crate::report::own_route::OwnRoute;
 use crate::representative::domain;
 use crate::representative::service::{self, Duty, Service};
-use crate::sample::beat;
 use crate::sample::host::PROC;
 use crate::sample::sampler::{self, Sampler};
-use crate::serving::roll::Rolls;
+use crate::sample::ticker;
+use crate::serving::roster::Rosters;
 use crate::serving::watch;
 use crate::tail;
 use log_filters::join::Joiner;
@@ -44,7 +44,7 @@ pub enum Error {
     Tail(#[from] tail::Error),
     /// The host cannot be sampled.
     #[error(transparent)]
-    Sample(#[from] beat::Error),
+    Sample(#[from] ticker::Error),
     /// Its processes cannot be read from the source in the configuration.
     #[error("process_source: {0}")]
     Process(#[from] process::source::Error),
@@ -79,7 +79,7 @@ pub struct Sensor {
     recorder: Option<(worker::Worker, worker::Handle)>,
     serving: (watch::Watch, watch::Handle),
     channels: Hub,
-    flowing: (Pump, Rolls, [handover::Taking; Lane::ALL.len()]),
+    flowing: (Pump, Rosters, [handover::Taking; Lane::ALL.len()]),
     /// `None` if the configuration names no folder of modules.
     modules: Option<(module::worker::Worker, module::worker::Handle)>,
     control: control::worker::Handle,
@@ -135,7 +135,7 @@ impl Sensor {
         let channels = Hub::default();
         let sweeping::Sweeping { processes, subscriptions, recorder, watch, serving } =
             sweeping::sweeping(chosen, &config, state, &tail, &channels)?;
-        let rolls = Rolls::new(serving.clone(), Arc::clone(&joiner));
+        let rolls = Rosters::new(serving.clone(), Arc::clone(&joiner));
         channels.set_rolls(rolls.clone());
         let pump = Pump::new(&channels, tail.reader(), Arc::clone(&joiner));
         let control =

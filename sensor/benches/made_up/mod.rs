@@ -46,7 +46,7 @@ impl Host {
                 1 => second * at,
                 _ => second * 100_000 + (second * 7919 + at * 104_729 + self.nth * 1_299_709) % 65_536,
             };
-            self.rows.whole(metric, value);
+            self.rows.push_whole(metric, value);
         }
         self.rows.finish(time)
     }

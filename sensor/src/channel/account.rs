@@ -9,7 +9,7 @@
 use super::meter::Meter;
 use super::outcome::Outcome;
 use super::queue::{ENTRIES_MAX, Queue, Taken};
-use crate::process::sight::Sight;
+use crate::process::visibility::Visibility;
 use crate::sample::schedule::{Rate, Schedule};
 use std::sync::Arc;
 use std::time::Duration;
@@ -128,15 +128,15 @@ impl Account {
             && self.bytes.has_left(now)
     }
 
-    /// Starts an outcome from the current state, for an evaluation that may see what `sight` allows.
+    /// Starts an outcome from the current state, for an evaluation that may see what `visibility` allows.
     #[must_use]
-    pub fn evaluate(&self, sight: Sight) -> Outcome {
+    pub fn evaluate(&self, visibility: Visibility) -> Outcome {
         Outcome {
             wanted: Arc::clone(&self.wanted),
             revision: self.revision,
             missed_total: self.queue.missed_total(),
             is_live: self.is_live(),
-            sight,
+            visibility,
             is_due: false,
             empty: 0,
             entries: Vec::new(),

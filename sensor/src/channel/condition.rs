@@ -141,8 +141,12 @@ mod tests {
     #[test]
     fn measures_are_of_what_is_known() {
         let process = Process::default();
-        let seen =
-            |cpu| Seen { process: &process, cpu, command: None, sight: crate::process::sight::Sight::ALL };
+        let seen = |cpu| Seen {
+            process: &process,
+            cpu,
+            command: None,
+            visibility: crate::process::visibility::Visibility::ALL,
+        };
         let check = |text: &str, expected| {
             let (state, mut tally) = (state(text), Tally::default());
             [Some(1.0), None, Some(3.0)].map(seen).iter().for_each(|seen| state.add(&mut tally, seen));

@@ -15,7 +15,7 @@ use super::owner::Owner;
 use super::subscription::Subscription;
 use crate::process::source::View;
 use crate::process::tap::Tap;
-use crate::sample::beat::locked;
+use crate::sample::ticker::locked;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::channel::{Kind, Wanted};
@@ -171,7 +171,7 @@ impl Hub {
             slot.arrived.notify_waiters();
         }
         if was_live && is_stopped {
-            self.0.wish();
+            self.0.demand();
         }
     }
 }

@@ -5,7 +5,7 @@
 use super::hub::Hub;
 use super::refusal::Id;
 use super::subscription::Standing;
-use crate::sample::beat::{locked, running};
+use crate::sample::ticker::{locked, running};
 
 impl Hub {
     /// Standing of every subscription.

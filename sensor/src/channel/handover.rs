@@ -15,7 +15,7 @@ use super::hub::Hub;
 use crate::process::source::View;
 use crate::process::table::Coverage;
 use crate::process::tap::Tap;
-use crate::sample::beat::{Error, locked};
+use crate::sample::ticker::{Error, locked};
 use compact_str::CompactString;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;

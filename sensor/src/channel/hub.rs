@@ -15,9 +15,9 @@ pub use super::refusal::{Error, Id};
 use super::subscription::{Prepared, Standing, Subscription, swept};
 use crate::journal::reader::Reader;
 use crate::process::tap::Tap;
-use crate::sample::beat::{Wish, locked, running};
 use crate::sample::schedule::Rate;
-use crate::serving::roll::Rolls;
+use crate::sample::ticker::{Demand, locked, running};
+use crate::serving::roster::Rosters;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -54,11 +54,11 @@ pub(super) struct Shared {
     pub(super) slots: Mutex<BTreeMap<Id, Arc<Slot>>>,
     pub(super) shares: Arc<Mutex<Shares<Owner>>>,
     /// Requested rates, indexed by kind.
-    wishes: [OnceLock<Wish>; Kind::ALL.len()],
+    demands: [OnceLock<Demand>; Kind::ALL.len()],
     /// Whether there are subscriptions to processes, by lane, so that a sweep need not look.
     has_processes: [AtomicBool; Lane::ALL.len()],
     journal: OnceLock<Reader>,
-    rolls: OnceLock<Rolls>,
+    rolls: OnceLock<Rosters>,
     is_relaying: bool,
 }
 
@@ -109,9 +109,9 @@ impl Hub {
 
     /// Sets the handle that requests the rate of a kind's source, so that it is as fast as the fastest
     /// subscription. A second call is ignored.
-    pub fn set_wish(&self, kind: Kind, wish: Wish) {
+    pub fn set_wish(&self, kind: Kind, demand: Demand) {
         // A sensor is assembled once.
-        let _ = self.0.wishes[kind as usize].set(wish);
+        let _ = self.0.demands[kind as usize].set(demand);
     }
 
     /// Sets the journal that events are read from. A second call is ignored.
@@ -120,7 +120,7 @@ impl Hub {
     }
 
     /// Sets the rolls, which list the processes that serve jobs and calls. A second call is ignored.
-    pub fn set_rolls(&self, rolls: Rolls) {
+    pub fn set_rolls(&self, rolls: Rosters) {
         let _ = self.0.rolls.set(rolls);
     }
 
@@ -435,7 +435,7 @@ impl Shared {
         Shared {
             slots: Mutex::default(),
             shares: budget.0,
-            wishes: Default::default(),
+            demands: Default::default(),
             has_processes: Default::default(),
             journal: OnceLock::new(),
             rolls: OnceLock::new(),
@@ -453,8 +453,8 @@ impl Shared {
         for kind in Kind::ALL {
             let rates = live.iter().filter(|wanted| wanted.kind == kind).map(|wanted| swept(wanted.rate));
             let fastest = rates.reduce(|a, b: Rate| if b.hz() > a.hz() { b } else { a });
-            if let Some(wish) = self.wishes[kind as usize].get() {
-                wish.set(fastest);
+            if let Some(demand) = self.demands[kind as usize].get() {
+                demand.set(fastest);
             }
         }
         for lane in Lane::ALL {
@@ -481,7 +481,7 @@ impl Shared {
     }
 
     /// Updates the requested rates after a subscription was stopped.
-    pub(super) fn wish(&self) {
+    pub(super) fn demand(&self) {
         self.wish_for(&locked(&self.slots));
     }
 }

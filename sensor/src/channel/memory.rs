@@ -6,8 +6,8 @@
 
 use super::fields::process::{Processes, Seen};
 use super::predicate::{Ready, keep_top};
-use crate::process::sight::Sight;
 use crate::process::table::Table;
+use crate::process::visibility::Visibility;
 use wire::process::{Process, ProcessKey};
 
 /// What is remembered of each process since the previous sample, by position in the table.
@@ -43,7 +43,7 @@ impl Memory {
     pub fn choose<'a>(
         &mut self,
         filter: &Ready<Processes>,
-        (table, sight): (&'a Table, Sight),
+        (table, visibility): (&'a Table, Visibility),
         places: impl Iterator<Item = usize>,
         command: impl Fn(ProcessKey) -> Option<&'a str>,
         of_late: impl Fn(usize) -> Option<f64>,
@@ -62,8 +62,8 @@ impl Memory {
                 }
                 continue;
             };
-            let mut seen = Seen { process, cpu: None, command: command(process.key), sight };
-            if !sight.shows(process.uid) || !is_selected(&seen) {
+            let mut seen = Seen { process, cpu: None, command: command(process.key), visibility };
+            if !visibility.shows(process.uid) || !is_selected(&seen) {
                 continue;
             }
             seen.cpu = self.take_share(place, process, at_ns).or_else(|| of_late(place));
@@ -77,14 +77,14 @@ impl Memory {
         if let Some((count, number)) = filter.top() {
             chosen = keep_top(chosen, count, |(place, cpu)| {
                 let process = table.rows()[*place].as_ref()?;
-                (number.get)(&Seen { process, cpu: *cpu, command: None, sight })
+                (number.get)(&Seen { process, cpu: *cpu, command: None, visibility })
             });
         }
         if self.slots > 0 {
             for (place, cpu) in &chosen {
                 let Some(process) = &table.rows()[*place] else { continue };
                 let past = &mut self.values[place * self.slots..(place + 1) * self.slots];
-                filter.note_told(&Seen { process, cpu: *cpu, command: None, sight }, past);
+                filter.note_told(&Seen { process, cpu: *cpu, command: None, visibility }, past);
             }
         }
         chosen
@@ -156,7 +156,7 @@ mod tests {
             let rows = self.table.rows().len();
             let chosen = self.memory.choose(
                 &self.filter,
-                (&self.table, Sight::ALL),
+                (&self.table, Visibility::ALL),
                 0..rows,
                 |_| None,
                 |_| self.of_late,

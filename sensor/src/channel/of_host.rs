@@ -123,7 +123,7 @@ impl Evaluation {
                 before.zip(self.past.chunks_exact(slots)).collect()
             }
         };
-        let is_meant = |metric: &Metric| self.name.as_ref().is_none_or(|name| name.means(&metric.name));
+        let is_meant = |metric: &Metric| self.name.as_ref().is_none_or(|name| name.matches(&metric.name));
         let selected: Vec<usize> = metrics
             .iter()
             .enumerate()
@@ -183,7 +183,7 @@ mod tests {
             for (name, value) in values {
                 let known = self.known.entry((*name).to_owned());
                 let metric = known.or_insert_with(|| metric(name, "", Semantics::Gauge, &[("of", "a")]));
-                self.rows.real(metric, *value);
+                self.rows.push_real(metric, *value);
             }
             let table = self.rows.finish(Time::default());
             let now = Duration::from_secs(self.swept);

@@ -9,9 +9,9 @@ use super::memory::{Chosen, Memory};
 use super::outcome::Outcome;
 use super::parts::Parts;
 use super::selection;
-use crate::process::sight::Sight;
 use crate::process::source::View;
-use crate::serving::roll::Served;
+use crate::process::visibility::Visibility;
+use crate::serving::roster::ServingProcesses;
 use compact_str::CompactString;
 use std::time::Duration;
 use wire::channel::Wanted;
@@ -22,7 +22,7 @@ use wire::channel::stream::{Body, RECORDS_MAX, Record};
 pub struct Evaluation {
     parts: Parts<Processes>,
     /// Processes that serve the job or call of the selection.
-    served: Option<Served>,
+    served: Option<ServingProcesses>,
     memory: Memory,
     told: Told,
 }
@@ -34,7 +34,7 @@ impl Evaluation {
     }
 
     /// Sets the processes that serve the job or call of the selection.
-    pub fn set_served(&mut self, served: Served) {
+    pub fn set_served(&mut self, served: ServingProcesses) {
         self.served = Some(served);
     }
 
@@ -69,7 +69,7 @@ impl Evaluation {
         let sweep = view.table.sweep();
         let chosen = self.choose(outcome, view, 0..view.table.rows().len());
         self.signal(outcome, &chosen, view, now);
-        let (records, left_out) = records(view, &chosen, outcome.sight);
+        let (records, left_out) = records(view, &chosen, outcome.visibility);
         match self.parts.scripted(records, sweep.begin_ns) {
             Ok((records, figures)) if records.is_empty() && figures.is_empty() => {
                 outcome.empty += 1;
@@ -88,7 +88,7 @@ impl Evaluation {
         if self.told.must_be_whole(now, missed_total, revision) {
             let chosen = self.choose(outcome, view, 0..table.rows().len());
             self.signal(outcome, &chosen, view, now);
-            let (records, left_out) = records(view, &chosen, outcome.sight);
+            let (records, left_out) = records(view, &chosen, outcome.visibility);
             self.told.tell_all(table, &chosen, now, missed_total, revision);
             if left_out > 0 {
                 self.told.forget();
@@ -102,7 +102,7 @@ impl Evaluation {
         // table is.
         let Difference { records: changed, gone } = self.difference(outcome, view, now);
         outcome.empty += u64::from(changed.is_empty() && gone.is_empty());
-        let (records, left_out) = records(view, &changed, outcome.sight);
+        let (records, left_out) = records(view, &changed, outcome.visibility);
         if left_out > 0 {
             self.told.forget();
         }
@@ -129,38 +129,38 @@ impl Evaluation {
     /// The processes at these positions that are selected and pass the filter.
     fn choose(&mut self, outcome: &Outcome, view: &View, places: impl Iterator<Item = usize>) -> Vec<Chosen> {
         let Evaluation { parts, served, memory, .. } = self;
-        let (filter, selection, sight) = (&parts.filter, &outcome.wanted.selection, outcome.sight);
+        let (filter, selection, visibility) = (&parts.filter, &outcome.wanted.selection, outcome.visibility);
         // Looking up a command line takes longer than most filters.
         let is_asked = selection.command.is_some() || filter.asks_command();
         let command = |key| {
             let told = is_asked.then(|| view.lives.command(key))?;
             told.map(CompactString::as_str)
         };
-        let serving = served.as_ref().map(Served::now);
+        let serving = served.as_ref().map(ServingProcesses::now);
         let of_late = |place| view.recent.share(&view.table, place);
-        memory.choose(filter, (&view.table, sight), places, command, of_late, |seen| {
+        memory.choose(filter, (&view.table, visibility), places, command, of_late, |seen| {
             serving.as_ref().is_none_or(|serving| {
                 let by = serving.get(&seen.process.key);
-                by.is_some_and(|by| by.is_public() || sight.inspects(seen.process.uid))
+                by.is_some_and(|by| by.is_public() || visibility.inspects(seen.process.uid))
             }) && selection::fits(selection, seen, &view.table)
         })
     }
 
     fn signal(&mut self, outcome: &mut Outcome, chosen: &[Chosen], view: &View, now: Duration) {
-        let sight = outcome.sight;
+        let visibility = outcome.visibility;
         let seen = chosen.iter().filter_map(|(place, cpu)| {
             let process = view.table.rows()[*place].as_ref()?;
-            Some(Seen { process, cpu: *cpu, command: None, sight })
+            Some(Seen { process, cpu: *cpu, command: None, visibility })
         });
         self.parts.signal(outcome, seen, view.table.sweep().begin_ns, now);
     }
 }
 
 /// Records of the chosen processes, up to the limit of a sample, and how many are beyond it.
-fn records(view: &View, chosen: &[Chosen], sight: Sight) -> (Vec<Record>, u32) {
+fn records(view: &View, chosen: &[Chosen], visibility: Visibility) -> (Vec<Record>, u32) {
     let rows = view.table.rows();
     let record = |(place, cpu): &Chosen| {
-        let process = sight.seen(rows[*place].as_ref()?)?;
+        let process = visibility.redact(rows[*place].as_ref()?)?;
         Some(Record { process, cpu: *cpu })
     };
     let left_out = chosen.len().saturating_sub(RECORDS_MAX);

@@ -4,7 +4,7 @@
 //!
 //! Pure. Not here: the subscription's account, to which an outcome is added (`account`).
 
-use crate::process::sight::Sight;
+use crate::process::visibility::Visibility;
 use std::sync::Arc;
 use wire::channel::Wanted;
 use wire::channel::stream::Body;
@@ -20,7 +20,7 @@ pub struct Outcome {
     /// Whether it had not been stopped.
     pub is_live: bool,
     /// What the viewer may see of processes.
-    pub sight: Sight,
+    pub visibility: Visibility,
     pub is_due: bool,
     /// Samples in which no record passed the filter or changed.
     pub empty: u64,

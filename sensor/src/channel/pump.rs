@@ -12,9 +12,9 @@ use super::of_host::Sweep;
 use super::subscription::Subscription;
 use crate::journal::reader::{Page, Reader};
 use crate::process::boot_time::boot_ns;
-use crate::sample::beat::{self, Beat, Next, running};
 use crate::sample::schedule::{RATE_MIN_HZ, Rate};
 use crate::sample::table::Table;
+use crate::sample::ticker::{self, Next, Ticker, running};
 use compact_str::CompactString;
 use log_filters::join::Joiner;
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ const PAGES_AT_ONCE_MAX: usize = 256;
 /// Reads the journal for the subscriptions, once run.
 pub struct Pump {
     hub: Hub,
-    beat: Arc<Beat>,
+    ticker: Arc<Ticker>,
     reader: Reader,
     joiner: Arc<Mutex<Joiner>>,
 }
@@ -52,26 +52,27 @@ impl Pump {
     #[must_use]
     pub fn new(hub: &Hub, reader: Reader, joiner: Arc<Mutex<Joiner>>) -> Pump {
         let slowest = Rate::of_processes(RATE_MIN_HZ).expect("the slowest is allowed");
-        let beat = Arc::new(Beat::new(slowest));
-        hub.set_wish(Kind::Event, beat.wish());
-        hub.set_wish(Kind::Call, beat.wish());
+        let ticker = Arc::new(Ticker::new(slowest));
+        hub.set_wish(Kind::Event, ticker.demand());
+        hub.set_wish(Kind::Call, ticker.demand());
         hub.set_journal(reader.clone());
-        Pump { hub: hub.clone(), beat, reader, joiner }
+        Pump { hub: hub.clone(), ticker, reader, joiner }
     }
 
     /// Reads until `shutdown`.
     ///
     /// # Errors
     /// If the thread panicked.
-    pub async fn run(self, shutdown: CancellationToken) -> Result<(), beat::Error> {
-        let beat = Arc::clone(&self.beat);
-        beat.drive(shutdown, move || {
-            let mut follower = self.beat.follow();
-            while let Next::Sweep(now) = follower.next(None) {
-                self.turn(now);
-            }
-        })
-        .await
+    pub async fn run(self, shutdown: CancellationToken) -> Result<(), ticker::Error> {
+        let ticker = Arc::clone(&self.ticker);
+        ticker
+            .drive(shutdown, move || {
+                let mut follower = self.ticker.follow();
+                while let Next::Sweep(now) = follower.next(None) {
+                    self.turn(now);
+                }
+            })
+            .await
     }
 
     /// Gives each subscription its events, then checks the conditions and scripts that are due.

@@ -7,9 +7,9 @@ use super::fields::call::Calls;
 use super::fields::event::Events;
 use super::fields::process::Seen;
 use super::of_happenings::Happening;
-use crate::likeness;
+use crate::name_match;
 use crate::process::table::Table;
-use crate::serving::meant;
+use crate::serving::job_matcher;
 use compact_str::CompactString;
 use wire::channel::stream::{Body, Change, Occurrence};
 use wire::channel::{self, Kind, Selection, TEXT_LEN_MAX_BYTES};
@@ -76,10 +76,10 @@ pub fn fits(selection: &Selection, seen: &Seen<'_>, table: &Table) -> bool {
     let process = seen.process;
     pid.is_none_or(|pid| process.key.pid == pid)
         && uid.is_none_or(|uid| process.uid == uid)
-        && name.as_ref().is_none_or(|name| likeness::means(name, &process.name))
+        && name.as_ref().is_none_or(|name| name_match::matches(name, &process.name))
         && command
             .as_ref()
-            .is_none_or(|command| seen.command.is_some_and(|told| likeness::means(command, told)))
+            .is_none_or(|command| seen.command.is_some_and(|told| name_match::matches(command, told)))
         && under.is_none_or(|top| is_under(top, process, table))
 }
 
@@ -121,13 +121,13 @@ fn has_outcome(selection: &Selection, outcome: Option<Outcome>) -> bool {
 /// Whether the selection includes a call with this id, job, name and user.
 fn is_of_call(selection: &Selection, id: &str, job: &str, (name, user): (&str, &str)) -> bool {
     let means = |wanted: &Option<CompactString>, text: &str| {
-        wanted.as_ref().is_none_or(|wanted| likeness::means(wanted, text))
+        wanted.as_ref().is_none_or(|wanted| name_match::matches(wanted, text))
     };
     let Selection { name: named, user: whose, job: number, call, .. } = selection;
     means(named, name)
         && means(call, id)
         && whose.as_ref().is_none_or(|whose| whose == user)
-        && number.as_ref().is_none_or(|number| meant::bears(id, job, number))
+        && number.as_ref().is_none_or(|number| job_matcher::bears(id, job, number))
 }
 
 #[cfg(test)]
@@ -160,7 +160,12 @@ mod tests {
                 let command = (process.key.pid == 3).then_some("python3 train.py");
                 fits(
                     &selection,
-                    &Seen { process, cpu: None, command, sight: crate::process::sight::Sight::ALL },
+                    &Seen {
+                        process,
+                        cpu: None,
+                        command,
+                        visibility: crate::process::visibility::Visibility::ALL,
+                    },
                     &table,
                 )
             };

@@ -19,11 +19,11 @@ use super::queue::Taken;
 use super::selection;
 use super::standings::Standings;
 use super::{of_happenings, of_host, of_processes, predicate, script};
-use crate::process::sight::Sight;
 use crate::process::source::View;
-use crate::sample::beat::locked;
+use crate::process::visibility::Visibility;
 use crate::sample::glob::Glob;
-use crate::serving::roll::Served;
+use crate::sample::ticker::locked;
+use crate::serving::roster::ServingProcesses;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wire::call::Call;
@@ -124,7 +124,7 @@ impl Prepared {
 
     /// Sets the processes that serve the job or call of the selection; ignored for kinds other than
     /// processes.
-    pub fn set_served(&mut self, served: Served) {
+    pub fn set_served(&mut self, served: ServingProcesses) {
         match &mut self.evaluation {
             Evaluation::Process(processes) => processes.set_served(served),
             Evaluation::Host(_) | Evaluation::Event(_) | Evaluation::Call(_) => {}
@@ -350,7 +350,7 @@ impl Subscription {
                 back.adopt(altered);
             }
             // Checked each time: the mount options of `/proc` may change.
-            front.account.evaluate(self.viewer.map_or(Sight::ALL, Sight::of))
+            front.account.evaluate(self.viewer.map_or(Visibility::ALL, Visibility::of))
         };
         evaluate(&mut outcome, &mut back);
         let mut front = locked(&self.front);

@@ -15,7 +15,7 @@ use super::refusal::Refusal;
 use super::target;
 use super::trail::{Outcome, Trail, TrailEntry};
 use crate::process::boot_time::boot_ns;
-use crate::sample::beat::locked;
+use crate::sample::ticker::locked;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};

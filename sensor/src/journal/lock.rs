@@ -113,12 +113,12 @@ mod tests {
         let micros = |secs: i64| Time::from_micros(secs * 1_000_000);
         let first = Lock::take(directory.path(), micros(1_800_000_000)).unwrap();
         let refused = |now| Lock::take(directory.path(), now).unwrap_err().to_string();
-        let told = refused(micros(1_800_000_000 + 600));
-        assert!(told.contains(&format!("process {} (", std::process::id())), "{told}");
+        let text = refused(micros(1_800_000_000 + 600));
+        assert!(text.contains(&format!("process {} (", std::process::id())), "{text}");
         let local =
             jiff::Timestamp::from_second(1_800_000_000).unwrap().to_zoned(jiff::tz::TimeZone::system());
-        assert!(told.contains(&local.strftime(", since %Y-%m-%d %H:%M:%S").to_string()), "{told}");
-        assert!(told.contains("(for 10 min); stop it"), "{told}");
+        assert!(text.contains(&local.strftime(", since %Y-%m-%d %H:%M:%S").to_string()), "{text}");
+        assert!(text.contains("(for 10 min); stop it"), "{text}");
         assert!(refused(micros(1_800_000_005)).contains("(for 5 s)"));
         assert!(refused(micros(1_800_200_000)).contains("(for 2 days)"));
         assert!(refused(micros(1)).contains("set back"));

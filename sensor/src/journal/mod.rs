@@ -12,7 +12,7 @@
 //! Not here: how segments survive a crash ([`crate::segments`]), reading logs ([`crate::tail`]), joining
 //! events into calls (`log_filters::join`).
 
-mod decoded;
+mod batch_cache;
 pub mod fold;
 pub mod frame;
 pub mod lock;

@@ -4,7 +4,7 @@
 //! lock that the writer holds while it writes.
 //! Not here: which queries are allowed (`sensor::query`).
 
-use super::decoded::{Cache, Decoded};
+use super::batch_cache::{BatchCache, DecodedBatch};
 use super::frame::{Body, Record};
 use super::sources::Sources;
 use crate::segments::list::Segments;
@@ -26,13 +26,19 @@ pub(super) struct Shared {
     durable: watch::Sender<u64>,
     /// Whether a reader has all durable events and waits for more.
     is_awaited: AtomicBool,
-    decoded: Cache,
+    batches: BatchCache,
 }
 
 impl Shared {
     pub(super) fn new(segments: Segments<Sources>, sensor: SensorKey) -> Shared {
         let durable = watch::Sender::new(*segments.next().borrow());
-        Shared { segments, sensor, durable, is_awaited: AtomicBool::new(false), decoded: Cache::default() }
+        Shared {
+            segments,
+            sensor,
+            durable,
+            is_awaited: AtomicBool::new(false),
+            batches: BatchCache::default(),
+        }
     }
 
     /// Whether a published event is not durable yet and a reader waits for it.
@@ -223,15 +229,15 @@ impl<'a> Reading<'a> {
     }
 
     /// Returns the next batch that has an event at or after the cursor.
-    fn next(&mut self, cursor: u64) -> Result<Option<Arc<Decoded>>, Error> {
+    fn next(&mut self, cursor: u64) -> Result<Option<Arc<DecodedBatch>>, Error> {
         loop {
             let place = (self.segment.first, self.at);
-            let batch = match self.shared.decoded.get(place) {
+            let batch = match self.shared.batches.get(place) {
                 Some(batch) => batch,
                 None => {
                     let Some(batch) = self.decode()? else { return Ok(None) };
                     let batch = Arc::new(batch);
-                    self.shared.decoded.put(place, &batch);
+                    self.shared.batches.put(place, &batch);
                     batch
                 }
             };
@@ -244,23 +250,23 @@ impl<'a> Reading<'a> {
 
     /// Decodes the frame at the read position; a frame that is no batch gives no events. `None` if there is
     /// no frame, or none that can be read.
-    fn decode(&mut self) -> Result<Option<Decoded>, Error> {
+    fn decode(&mut self) -> Result<Option<DecodedBatch>, Error> {
         self.window.seek(self.at);
         let Some((at, frame)) = self.window.frame()? else { return Ok(None) };
         let end = at + frame.len() as u64;
         match chain::batch_first(frame) {
             Ok(Some(_)) => {}
-            Ok(None) => return Ok(Some(Decoded { first: 0, events: Vec::new(), end })),
+            Ok(None) => return Ok(Some(DecodedBatch { first: 0, events: Vec::new(), end })),
             Err(_) => return Ok(None),
         }
         let Some(Body::Batch(batch)) = chain::body(frame) else { return Ok(None) };
         let Some(source) = self.sources.get(batch.generation) else {
             // A batch without events needs no source.
-            return Ok(batch.records.is_empty().then(|| Decoded { first: 0, events: Vec::new(), end }));
+            return Ok(batch.records.is_empty().then(|| DecodedBatch { first: 0, events: Vec::new(), end }));
         };
         let event = |record| event(self.shared.sensor, batch.generation, batch.seen, source, record);
         let events = batch.records.into_iter().map(event).collect();
-        Ok(Some(Decoded { first: batch.first, events, end }))
+        Ok(Some(DecodedBatch { first: batch.first, events, end }))
     }
 }
 

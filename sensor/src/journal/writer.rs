@@ -12,8 +12,8 @@ use super::reader::{Reader, Shared};
 use super::sources::Sources;
 use super::state::State;
 use super::{Config, REPLAYED_MAX_BYTES};
+use crate::segments::deferred_file::{self, DeferredFile};
 use crate::segments::disk::{Disk, Stored};
-use crate::segments::late::{self, Late};
 use crate::segments::list::Segments;
 use crate::segments::recovery::{self, Live};
 use crate::segments::segment::{self, Segment, Table, name};
@@ -80,7 +80,7 @@ impl Journal {
         // A process that was killed before it could sync may have written what is in the file. A head that
         // waits for disk space is not in it.
         let synced = live.segment.file().sync().map_err(Error::disk("sync the journal"));
-        let is_late = synced.as_ref().is_err_and(late::is_for_now);
+        let is_late = synced.as_ref().is_err_and(deferred_file::is_for_now);
         synced.or_else(|error| if is_late { Ok(()) } else { Err(error) })?;
         let segments = Segments::new(recovered.older, live.segment.clone(), live.state.head.next);
         let shared = Shared::new(segments, live.state.head.sensor);
@@ -284,14 +284,14 @@ impl Journal {
 
 /// Starts the first segment of a journal: on the disk or, while that is full, in memory.
 fn begin_first(disk: &Arc<dyn Disk>, state: State) -> Result<Live<State, Sources>, Error> {
-    match begin(&**disk, state.clone(), &Nothing) {
-        Err(error) if late::is_for_now(&error) => {}
+    match begin(&**disk, state.clone(), &NoMemories) {
+        Err(error) if deferred_file::is_for_now(&error) => {}
         begun => return begun,
     }
     let first = state.head.next;
-    let file = Arc::new(Late::new(Arc::clone(disk), first));
+    let file = Arc::new(DeferredFile::new(Arc::clone(disk), first));
     let mut head = Head { file: &*file, at: 0, out: Vec::new(), chain: 0 };
-    head.write(&state, &Nothing)?;
+    head.write(&state, &NoMemories)?;
     head.flush()?;
     let (len, chain) = (head.at, head.chain);
     file.end_head();
@@ -302,7 +302,7 @@ fn begin_first(disk: &Arc<dyn Disk>, state: State) -> Result<Live<State, Sources
 fn begin(disk: &dyn Disk, state: State, memories: &impl Memories) -> Result<Live<State, Sources>, Error> {
     let first = state.head.next;
     let (mut len, mut chain) = (0, 0);
-    let file = segment::begin(disk, first, |file| {
+    let file = segment::create(disk, first, |file| {
         let mut head = Head { file, at: 0, out: Vec::new(), chain: 0 };
         head.write(&state, memories)?;
         head.flush()?;
@@ -357,9 +357,9 @@ impl Head<'_> {
 }
 
 /// Empty memories of a new journal.
-struct Nothing;
+struct NoMemories;
 
-impl Memories for Nothing {
+impl Memories for NoMemories {
     fn calls(&self) -> Vec<u8> {
         Vec::new()
     }

@@ -10,7 +10,7 @@
 use super::protocol::{self, Flow};
 use crate::channel::hub::{self, Hub, Id, Part};
 use crate::journal::reader::{Page, Reader};
-use crate::likeness;
+use crate::name_match;
 use crate::process::boot_time;
 use crate::sample::table::Table;
 use crate::segments;
@@ -300,7 +300,7 @@ async fn swept(
             return std::future::pending().await;
         }
         let Some(table) = sweeps.borrow_and_update().clone() else { continue };
-        let fits = |name: &str| names.iter().any(|wanted| likeness::means(wanted, name));
+        let fits = |name: &str| names.iter().any(|wanted| name_match::matches(wanted, name));
         let rows = table.rows().filter(|(metric, _)| fits(&metric.name)).take(FIGURES_MAX);
         let figures: Vec<Metric> =
             rows.map(|(metric, value)| Metric { value: Some(Value(value)), ..Metric::of(metric) }).collect();

@@ -5,9 +5,9 @@
 //! Not here: which figures are valid (`protocol`).
 
 use super::protocol::{Figure, metric_name};
-use crate::sample::beat::locked;
 use crate::sample::collector::{Collector, Error, Now};
 use crate::sample::table::{Rows, metric};
+use crate::sample::ticker::locked;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -3,7 +3,7 @@
 //! Rule: the number and length of lines are bounded, and so are the bytes read per second: a module that
 //! writes more blocks on its own pipe, and delays nothing else.
 
-use crate::sample::beat::locked;
+use crate::sample::ticker::locked;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

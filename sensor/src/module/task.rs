@@ -14,7 +14,7 @@ use super::spec::Spec;
 use super::stderr::Tail;
 use super::worker::{ModuleStatus, Order, Shared};
 use crate::channel::meter::Meter;
-use crate::sample::beat::running;
+use crate::sample::ticker::running;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;

@@ -17,7 +17,7 @@ use super::protocol::Hello;
 use super::spec::{Runs, Spec};
 use super::stderr::Tail;
 use super::task::{Parts, SensorNames, Task};
-use crate::sample::beat::{locked, running};
+use crate::sample::ticker::{locked, running};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};

@@ -36,11 +36,11 @@ impl Hidden {
     }
 
     /// Adds the hidden processes to a sweep over all processes, before its end.
-    pub(super) fn tell(&mut self, table: &mut Table) {
+    pub(super) fn add_to(&mut self, table: &mut Table) {
         let now_ns = table.sweep().begin_ns;
         if now_ns.saturating_sub(self.looked_ns) >= LOOK_AFTER_NS {
             self.looked_ns = now_ns;
-            self.look(table);
+            self.update(table);
         }
         // A process that is gone cannot be read.
         self.hidden.retain(|pid| match self.procfs.process(*pid, now_ns) {
@@ -52,7 +52,7 @@ impl Hidden {
         });
     }
 
-    fn look(&mut self, table: &Table) {
+    fn update(&mut self, table: &Table) {
         // If `/proc` cannot be listed, nothing counts as hidden until the next check.
         let listed = self.procfs.list().unwrap_or_default();
         let missing: BTreeSet<u32> = listed.into_iter().filter(|pid| !table.has_seen(*pid)).collect();
@@ -72,7 +72,7 @@ mod tests {
         let own = std::process::id();
         let mut sweep = |number: u64, at_ns: u64| {
             table.begin(number, at_ns, Coverage::All);
-            hidden.tell(&mut table);
+            hidden.add_to(&mut table);
             table.end(0);
             table.get(own).map(|process| process.key.pid)
         };

@@ -5,7 +5,7 @@
 //! short-lived processes. [`table`] and [`lives`] are the pure parts: the living processes, and the ended
 //! ones, however short they lived; [`recent`] is their recent CPU usage, [`details`] what is read only for a
 //! query. [`sampler`] is the shell with the clock and the thread, and [`tap`] the interface of what receives
-//! every sweep on that thread. [`sight`] restricts what a viewer may see.
+//! every sweep on that thread. [`visibility`] restricts what a viewer may see.
 //! Not here: the encoding of sweeps (`wire::process`), queries (`query`).
 
 mod births;
@@ -20,8 +20,8 @@ pub mod lives;
 pub mod procfs;
 pub mod recent;
 pub mod sampler;
-pub mod sight;
 pub mod source;
 pub mod stat;
 pub mod table;
 pub mod tap;
+pub mod visibility;

@@ -41,7 +41,7 @@ const FILES_LEFT: u64 = 1024;
 pub struct Procfs {
     proc: PathBuf,
     births: Births,
-    kept: BTreeMap<u32, Kept>,
+    cache: BTreeMap<u32, CachedProcess>,
     checked_ns: u64,
     reader: Reader,
 }
@@ -55,7 +55,7 @@ struct Reader {
 }
 
 /// State of one process from sweep to sweep.
-struct Kept {
+struct CachedProcess {
     /// `None` if too many files are open: then it is opened for each read.
     stat: Option<File>,
     clock: Option<ClockId>,
@@ -63,12 +63,12 @@ struct Kept {
     /// CPU time of its clock, read before `stat`.
     cpu_ns: u64,
     read_ns: u64,
-    slow: Slow,
+    slow: SlowFields,
 }
 
 /// Values that are read at most once per second.
 #[derive(Clone, Copy, Default)]
-struct Slow {
+struct SlowFields {
     uid: u32,
     io: Option<Io>,
     read_ns: u64,
@@ -77,7 +77,7 @@ struct Slow {
 }
 
 /// Result of checking a process.
-enum Look {
+enum CheckResult {
     Same,
     Now(Process),
     Gone,
@@ -91,7 +91,7 @@ impl Procfs {
         Procfs {
             proc: proc.to_owned(),
             births: Births::new(proc),
-            kept: BTreeMap::new(),
+            cache: BTreeMap::new(),
             checked_ns: 0,
             reader: Reader {
                 buffer: vec![0; LEN_MAX_BYTES].into_boxed_slice(),
@@ -107,7 +107,7 @@ impl Procfs {
     /// If `/proc` cannot be listed.
     pub(super) fn list(&self) -> Result<Vec<u32>, Error> {
         let wrong = |error| Error::List { path: self.proc.clone(), error };
-        let mut pids = Vec::with_capacity(self.kept.len());
+        let mut pids = Vec::with_capacity(self.cache.len());
         for entry in std::fs::read_dir(&self.proc).map_err(wrong)? {
             let name = entry.map_err(wrong)?.file_name();
             let pid = name.to_str().and_then(|name| name.parse::<u32>().ok());
@@ -118,18 +118,18 @@ impl Procfs {
 
     /// Reads the process with this id; `None` if it is gone or cannot be read.
     pub(super) fn process(&mut self, pid: u32, now_ns: u64) -> Option<Process> {
-        let kept = self.kept.get_mut(&pid);
-        let known = kept.and_then(|kept| kept.read(&self.proc, now_ns, &mut self.reader));
+        let cache = self.cache.get_mut(&pid);
+        let known = cache.and_then(|cache| cache.read(&self.proc, now_ns, &mut self.reader));
         known.or_else(|| {
             self.forget(pid);
-            let (kept, process) = Kept::open(&self.proc, pid, now_ns, &mut self.reader)?;
-            self.kept.insert(pid, kept);
+            let (cache, process) = CachedProcess::open(&self.proc, pid, now_ns, &mut self.reader)?;
+            self.cache.insert(pid, cache);
             Some(process)
         })
     }
 
     fn forget(&mut self, pid: u32) {
-        if self.kept.remove(&pid).is_some_and(|kept| kept.stat.is_some()) {
+        if self.cache.remove(&pid).is_some_and(|cache| cache.stat.is_some()) {
             self.reader.files_left += 1;
         }
     }
@@ -138,17 +138,17 @@ impl Procfs {
     fn sweep_all(&mut self, now_ns: u64, table: &mut Table) -> Result<(), Error> {
         let pids = self.list()?;
         for pid in &pids {
-            let look = self.kept.get_mut(pid).map(|kept| kept.look(&self.proc, now_ns, &mut self.reader));
+            let look = self.cache.get_mut(pid).map(|cache| cache.check(&self.proc, now_ns, &mut self.reader));
             let process = match look {
-                Some(Look::Same) if table.is_as_it_was(self.kept[pid].key) => continue,
-                Some(Look::Now(process)) => Some(process),
-                Some(Look::Same | Look::Gone) | None => self.process(*pid, now_ns),
+                Some(CheckResult::Same) if table.is_as_it_was(self.cache[pid].key) => continue,
+                Some(CheckResult::Now(process)) => Some(process),
+                Some(CheckResult::Same | CheckResult::Gone) | None => self.process(*pid, now_ns),
             };
             if let Some(process) = process {
                 table.set(process);
             }
         }
-        let gone: Vec<u32> = self.kept.keys().filter(|pid| !table.has_seen(**pid)).copied().collect();
+        let gone: Vec<u32> = self.cache.keys().filter(|pid| !table.has_seen(**pid)).copied().collect();
         gone.into_iter().for_each(|pid| self.forget(pid));
         Ok(())
     }
@@ -156,11 +156,11 @@ impl Procfs {
     /// Reads the known processes, when no process can have started.
     fn sweep_known(&mut self, now_ns: u64, table: &mut Table) {
         let mut gone = Vec::new();
-        for (pid, kept) in &mut self.kept {
-            match kept.look(&self.proc, now_ns, &mut self.reader) {
-                Look::Same => {}
-                Look::Now(process) => table.set(process),
-                Look::Gone => gone.push((*pid, kept.key)),
+        for (pid, cache) in &mut self.cache {
+            match cache.check(&self.proc, now_ns, &mut self.reader) {
+                CheckResult::Same => {}
+                CheckResult::Now(process) => table.set(process),
+                CheckResult::Gone => gone.push((*pid, cache.key)),
             }
         }
         for (pid, key) in gone {
@@ -170,32 +170,32 @@ impl Procfs {
     }
 }
 
-impl Kept {
-    fn open(proc: &Path, pid: u32, now_ns: u64, reader: &mut Reader) -> Option<(Kept, Process)> {
+impl CachedProcess {
+    fn open(proc: &Path, pid: u32, now_ns: u64, reader: &mut Reader) -> Option<(CachedProcess, Process)> {
         let number = i32::try_from(pid).ok()?;
-        let mut kept = Kept {
+        let mut cache = CachedProcess {
             stat: None,
             clock: ClockId::pid_cpu_clock_id(Pid::from_raw(number)).ok(),
             key: ProcessKey { pid, start_ns: 0 },
             cpu_ns: 0,
             read_ns: 0,
-            slow: Slow::default(),
+            slow: SlowFields::default(),
         };
-        let file = kept.file(proc).ok()?;
-        kept.cpu_ns = kept.clock_ns().unwrap_or(0);
+        let file = cache.file(proc).ok()?;
+        cache.cpu_ns = cache.clock_ns().unwrap_or(0);
         let stat = read_stat(&file, &mut reader.buffer)?;
-        kept.key.start_ns = stat.start_ns;
+        cache.key.start_ns = stat.start_ns;
         if reader.files_left > 0 {
             reader.files_left -= 1;
-            kept.stat = Some(file);
+            cache.stat = Some(file);
         }
-        kept.read_slow(proc, now_ns, &mut reader.buffer);
+        cache.read_slow(proc, now_ns, &mut reader.buffer);
         // Spreads the reads over the sweeps: each process id has its own moment.
         let stagger = u64::from(pid % 64) * (SLOW_AFTER_NS / 64);
-        kept.slow.read_ns = now_ns.saturating_sub(stagger);
-        kept.read_ns = now_ns.saturating_sub(2 * stagger);
-        let process = kept.told(stat, reader.page_kib);
-        Some((kept, process))
+        cache.slow.read_ns = now_ns.saturating_sub(stagger);
+        cache.read_ns = now_ns.saturating_sub(2 * stagger);
+        let process = cache.to_process(stat, reader.page_kib);
+        Some((cache, process))
     }
 
     fn file(&self, proc: &Path) -> io::Result<File> {
@@ -209,12 +209,12 @@ impl Kept {
     }
 
     /// Checks whether the process ran or is due for a read, and reads it then.
-    fn look(&mut self, proc: &Path, now_ns: u64, reader: &mut Reader) -> Look {
+    fn check(&mut self, proc: &Path, now_ns: u64, reader: &mut Reader) -> CheckResult {
         let is_due = now_ns.saturating_sub(self.read_ns) >= CHECK_AFTER_NS;
         if !is_due && self.clock_ns() == Some(self.cpu_ns) {
-            return Look::Same;
+            return CheckResult::Same;
         }
-        self.read(proc, now_ns, reader).map_or(Look::Gone, Look::Now)
+        self.read(proc, now_ns, reader).map_or(CheckResult::Gone, CheckResult::Now)
     }
 
     /// Reads the process; `None` if it is gone.
@@ -231,7 +231,7 @@ impl Kept {
         if self.slow.is_old && now_ns.saturating_sub(self.slow.read_ns) >= SLOW_AFTER_NS {
             self.read_slow(proc, now_ns, &mut reader.buffer);
         }
-        Some(self.told(stat, reader.page_kib))
+        Some(self.to_process(stat, reader.page_kib))
     }
 
     fn read_slow(&mut self, proc: &Path, now_ns: u64, buffer: &mut [u8]) {
@@ -248,7 +248,7 @@ impl Kept {
         self.slow.is_old = false;
     }
 
-    fn told(&self, stat: Stat, page_kib: u64) -> Process {
+    fn to_process(&self, stat: Stat, page_kib: u64) -> Process {
         let by_ticks_ns = stat.user_ns + stat.system_ns;
         Process {
             key: self.key,
@@ -375,11 +375,11 @@ mod tests {
             now += 2 * CHECK_AFTER_NS;
             story.write(pid, 5, 7);
             assert_eq!(story.rss_pages(pid, now, true), Some(7));
-            let clock = story.procfs.kept[&pid].cpu_ns;
+            let clock = story.procfs.cache[&pid].cpu_ns;
             story.write(pid, 5, 8);
             let read = [story.rss_pages(pid, now + 1, false), story.rss_pages(pid, now + 2, true)];
-            let kept = &story.procfs.kept[&pid];
-            if (kept.cpu_ns, kept.clock_ns()) == (clock, Some(clock)) {
+            let cache = &story.procfs.cache[&pid];
+            if (cache.cpu_ns, cache.clock_ns()) == (clock, Some(clock)) {
                 break read;
             }
         };
@@ -409,7 +409,7 @@ mod tests {
         assert_eq!(story.rss_pages(pid, now + 3, true), Some(9));
         fs::remove_dir_all(story.folder.path().join(pid.to_string())).expect("removed");
         assert_eq!(story.rss_pages(pid, now + 4, true), None);
-        assert!(story.procfs.kept.is_empty());
+        assert!(story.procfs.cache.is_empty());
     }
 
     #[test]
@@ -429,6 +429,6 @@ mod tests {
         assert_eq!(story.rss_pages(pid, now, true), Some(7));
         story.write(pid, 5, 8);
         assert_eq!(story.rss_pages(pid, now + 1, false), Some(8));
-        assert!(story.procfs.kept[&pid].stat.is_none() && story.procfs.reader.files_left == 0);
+        assert!(story.procfs.cache[&pid].stat.is_none() && story.procfs.reader.files_left == 0);
     }
 }

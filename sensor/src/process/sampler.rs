@@ -3,14 +3,14 @@
 //! Rule: a reader of the table blocks the thread while it copies. A sweep that was due while another still
 //! ran is slipped: it is counted, and the number of the next sweep skips it. A source that fails is replaced
 //! with `/proc`, and the reason is reported. After each successful sweep the taps are called, in their order.
-//! Not here: when it sweeps (`sample::beat`), what is read (`source`).
+//! Not here: when it sweeps (`sample::ticker`), what is read (`source`).
 
 use super::procfs::Procfs;
-use super::source::{Chosen, Error, Kind, Source, View};
+use super::source::{ChosenSource, Error, Kind, Source, View};
 use super::tap::Tap;
-use crate::sample::beat::{self, Beat, Next, Wish, locked, running};
-use crate::sample::prompt;
 use crate::sample::schedule::Rate;
+use crate::sample::ticker::{self, Demand, Next, Ticker, locked, running};
+use crate::sample::wakeup_latency;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -48,7 +48,7 @@ pub struct Sampler {
 pub struct Handle(Arc<Shared>);
 
 struct Shared {
-    beat: Arc<Beat>,
+    ticker: Arc<Ticker>,
     view: Mutex<View>,
     status: Mutex<Status>,
 }
@@ -57,8 +57,8 @@ impl Sampler {
     /// Creates a sampler that sweeps this source at this rate or faster, once run. `proc` is the path of
     /// `/proc`, in case the source fails. After each sweep the taps are called, one after the other.
     #[must_use]
-    pub fn new(chosen: Chosen, proc: &Path, rate: Rate, taps: Vec<Box<dyn Tap>>) -> Sampler {
-        let Chosen { source, reasons } = chosen;
+    pub fn new(chosen: ChosenSource, proc: &Path, rate: Rate, taps: Vec<Box<dyn Tap>>) -> Sampler {
+        let ChosenSource { source, reasons } = chosen;
         let status = Status {
             kind: source.kind(),
             reasons,
@@ -67,8 +67,11 @@ impl Sampler {
             lost_total: 0,
             taps_ns_total: 0,
         };
-        let shared =
-            Shared { beat: Arc::new(Beat::new(rate)), view: Mutex::default(), status: Mutex::new(status) };
+        let shared = Shared {
+            ticker: Arc::new(Ticker::new(rate)),
+            view: Mutex::default(),
+            status: Mutex::new(status),
+        };
         Sampler { source, proc: proc.to_owned(), taps, shared: Arc::new(shared) }
     }
 
@@ -82,17 +85,17 @@ impl Sampler {
     ///
     /// # Errors
     /// If the thread panicked.
-    pub async fn run(self, shutdown: CancellationToken) -> Result<(), beat::Error> {
+    pub async fn run(self, shutdown: CancellationToken) -> Result<(), ticker::Error> {
         let Sampler { source, proc, taps, shared } = self;
-        let beat = Arc::clone(&shared.beat);
-        beat.drive(shutdown, move || shared.sweep_until_stopped(source, &proc, taps)).await
+        let ticker = Arc::clone(&shared.ticker);
+        ticker.drive(shutdown, move || shared.sweep_until_stopped(source, &proc, taps)).await
     }
 }
 
 impl Handle {
     /// Reads the newest table and the lives. Sampling is blocked meanwhile: copy what is needed and return.
-    pub fn look<T>(&self, look: impl FnOnce(&View) -> T) -> T {
-        look(&locked(&self.0.view))
+    pub fn read<T>(&self, read: impl FnOnce(&View) -> T) -> T {
+        read(&locked(&self.0.view))
     }
 
     #[must_use]
@@ -103,33 +106,33 @@ impl Handle {
     /// Current rate of sweeps: the highest of the base rate and those requested.
     #[must_use]
     pub fn rate(&self) -> Rate {
-        self.0.beat.rate()
+        self.0.ticker.rate()
     }
 
     /// Creates a handle that can request a higher rate, until it is dropped.
     #[must_use]
-    pub fn wish(&self) -> Wish {
-        self.0.beat.wish()
+    pub fn demand(&self) -> Demand {
+        self.0.ticker.demand()
     }
 }
 
 impl Shared {
     fn sweep_until_stopped(&self, mut source: Box<dyn Source>, proc: &Path, mut taps: Vec<Box<dyn Tap>>) {
-        prompt::be_woken_promptly();
-        let mut beat = self.beat.follow();
+        wakeup_latency::reduce();
+        let mut ticker = self.ticker.follow();
         let mut sweeps_total = 0;
         loop {
-            match beat.next(Some(DRAIN_AFTER)) {
+            match ticker.next(Some(DRAIN_AFTER)) {
                 Next::Stop => return,
                 Next::Paused => source.drain(&mut locked(&self.view)),
                 Next::Sweep(now) => {
                     sweeps_total += 1;
-                    let slipped_total = beat.slipped_total();
+                    let slipped_total = ticker.slipped_total();
                     let mut view = locked(&self.view);
                     let swept = source.sweep(sweeps_total + slipped_total, &mut view);
                     let View { table, recent, .. } = &mut *view;
                     recent.update(table);
-                    let shown = swept.map(|()| show(&mut taps, &view, now));
+                    let shown = swept.map(|()| run_taps(&mut taps, &view, now));
                     drop(view);
                     let taps_took = shown.unwrap_or_else(|error| {
                         self.replace(&mut source, proc, &error);
@@ -161,7 +164,7 @@ impl Shared {
 }
 
 /// Calls all taps with a sweep; returns how long they took.
-fn show(taps: &mut [Box<dyn Tap>], view: &View, now: Duration) -> Duration {
+fn run_taps(taps: &mut [Box<dyn Tap>], view: &View, now: Duration) -> Duration {
     let begun = running();
     for tap in taps {
         tap.swept(view, now);

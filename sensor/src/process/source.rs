@@ -4,7 +4,7 @@
 //! Rule: a source that does not work is never replaced silently; [`Chosen::reasons`] says why, in sentences.
 //! Not here: the sources themselves (`procfs`, `bpf`).
 
-use super::connector::heard::Heard;
+use super::connector::combined::CombinedSource;
 use super::connector::listener::Listener;
 use super::lives::Lives;
 use super::procfs::Procfs;
@@ -87,7 +87,7 @@ pub trait Source: Send {
 }
 
 /// The chosen source.
-pub struct Chosen {
+pub struct ChosenSource {
     pub source: Box<dyn Source>,
     /// Why better sources do not work, each in a sentence.
     pub reasons: Vec<String>,
@@ -97,39 +97,39 @@ pub struct Chosen {
 ///
 /// # Errors
 /// If the requested source does not work. Without a request `procfs` is the last choice and is not checked.
-pub fn choose(proc: &Path, wanted: Option<Kind>) -> Result<Chosen, Error> {
+pub fn choose(proc: &Path, wanted: Option<Kind>) -> Result<ChosenSource, Error> {
     let mut reasons = Vec::new();
     for kind in [Kind::BpfChanged, Kind::BpfSweep] {
         if wanted.is_some_and(|wanted| wanted != kind) {
             continue;
         }
         match open_bpf(kind, proc) {
-            Ok(source) if kind == Kind::BpfChanged => return Ok(Chosen { source, reasons }),
-            Ok(source) => return Ok(heard(source, proc, reasons)),
+            Ok(source) if kind == Kind::BpfChanged => return Ok(ChosenSource { source, reasons }),
+            Ok(source) => return Ok(add_connector(source, proc, reasons)),
             Err(error) if wanted.is_some() => return Err(error),
             Err(error) => reasons.push(format!("{kind}: {error}")),
         }
     }
-    Ok(heard(Box::new(Procfs::new(proc)), proc, reasons))
+    Ok(add_connector(Box::new(Procfs::new(proc)), proc, reasons))
 }
 
 /// Adds the process events connector, if it works, to a source that sees only the processes that live at a
 /// sweep.
-fn heard(source: Box<dyn Source>, proc: &Path, mut reasons: Vec<String>) -> Chosen {
+fn add_connector(source: Box<dyn Source>, proc: &Path, mut reasons: Vec<String>) -> ChosenSource {
     let source = match Listener::open(proc) {
-        Ok(lives) => Box::new(Heard::new(source, lives)),
+        Ok(lives) => Box::new(CombinedSource::new(source, lives)),
         Err(why) => {
             reasons.push(format!("processes that live between two sweeps are not told: {why}"));
             source
         }
     };
-    Chosen { source, reasons }
+    ChosenSource { source, reasons }
 }
 
 #[cfg(feature = "bpf")]
 fn open_bpf(kind: Kind, proc: &Path) -> Result<Box<dyn Source>, Error> {
     match kind {
-        Kind::BpfChanged => Ok(Box::new(super::bpf::changed::Changed::open(proc)?)),
+        Kind::BpfChanged => Ok(Box::new(super::bpf::changed_tasks::ChangedTasks::open(proc)?)),
         Kind::BpfSweep | Kind::Procfs => Ok(Box::new(super::bpf::all_tasks::AllTasks::open(proc)?)),
     }
 }

@@ -8,11 +8,11 @@ use super::samples::{self, Samples, Wanted};
 use crate::process::boot_time::{boot_ns, booted};
 use crate::process::details;
 use crate::process::sampler;
-use crate::process::sight::Sight;
+use crate::process::visibility::Visibility;
 use crate::recorder::store;
 use crate::recorder::worker;
-use crate::serving::known::{self, Serves};
-use crate::serving::meant::Meant;
+use crate::serving::job_matcher::JobMatcher;
+use crate::serving::job_table::{self, ServedJob};
 use crate::serving::watch;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
@@ -57,7 +57,7 @@ pub struct CallProcesses {
 
 /// Requested call: its names, and its time span.
 struct Asked {
-    meant: Meant,
+    meant: JobMatcher,
     call: Option<Call>,
     from_ns: u64,
     to_ns: u64,
@@ -89,12 +89,12 @@ struct Server {
 impl Server {
     /// Returns whether the viewer may see that it serves the call. If its user is not known, as for a process
     /// that ended before it was sampled, and its environment named the job, only trusted viewers see it.
-    fn is_shown(&self, sight: Sight) -> bool {
+    fn is_shown(&self, visibility: Visibility) -> bool {
         let uid = self.row.as_ref().map(|row| row.uid);
         match (self.is_public, uid) {
-            (true, Some(uid)) => sight.shows(uid),
-            (false, Some(uid)) => sight.inspects(uid),
-            (is_public, None) => is_public && !sight.is_hiding() || sight.is_all(),
+            (true, Some(uid)) => visibility.shows(uid),
+            (false, Some(uid)) => visibility.inspects(uid),
+            (is_public, None) => is_public && !visibility.is_hiding() || visibility.is_all(),
         }
     }
 }
@@ -120,11 +120,11 @@ impl CallProcesses {
     ) -> Result<api::CallProcesses, Fault> {
         let (from, to) = (params.samples.from, params.samples.to);
         let mut wanted = Wanted::new(params.samples, viewer)?;
-        let sight = Sight::of(viewer);
+        let visibility = Visibility::of(viewer);
         let asked = self.asked(&params.call)?.within(from, to);
         let recordings = self.recordings(&asked);
         let mut servers = self.servers(&asked, &recordings);
-        servers.retain(|_, server| server.row.is_none() || server.is_shown(sight));
+        servers.retain(|_, server| server.row.is_none() || server.is_shown(visibility));
         wanted.keys = Some(servers.iter().map(|(key, server)| (*key, server.is_public)).collect());
         let mut samples = Samples::between(booted, asked.from_ns, asked.to_ns, &wanted);
         self.play(&mut samples, &asked, &recordings);
@@ -133,7 +133,7 @@ impl CallProcesses {
                 server.row.get_or_insert(row);
             }
         }
-        servers.retain(|_, server| server.is_shown(sight));
+        servers.retain(|_, server| server.is_shown(visibility));
         let (counts, gathered) = (self.serving.counts(), samples.gathered());
         Ok(api::CallProcesses {
             processes: servers.iter().map(|(key, server)| self.shown(*key, server, booted)).collect(),
@@ -170,7 +170,7 @@ impl CallProcesses {
                 "there is no call {id:?}; give its id as sensor.calls tells it, slurm:17"
             )));
         }
-        let meant = Meant::call(&joiner, id);
+        let meant = JobMatcher::call(&joiner, id);
         drop(joiner);
         // Logs use the present calendar.
         let (now_ns, booted) = (boot_ns(), booted());
@@ -213,14 +213,14 @@ impl CallProcesses {
                 servers.insert(serving.key, server);
             }
         }
-        for (key, Serves { jobs, by, end_ns }) in self.serving.between(asked.from_ns, asked.to_ns) {
+        for (key, ServedJob { jobs, by, end_ns }) in self.serving.between(asked.from_ns, asked.to_ns) {
             if let Some(job) = jobs.iter().find(|job| self.is_of(job, asked)) {
                 let (by, is_public) = (word_of(by), by.is_public());
                 let server = Server { by, is_public, job: job.clone(), end_ns, row: None };
                 servers.insert(key, server);
             }
         }
-        self.processes.look(|view| {
+        self.processes.read(|view| {
             for (key, server) in &mut servers {
                 server.row = view.table.get(key.pid).filter(|row| row.key == *key).cloned();
             }
@@ -252,11 +252,11 @@ impl CallProcesses {
     }
 }
 
-fn word_of(by: known::KnownBy) -> KnownBy {
+fn word_of(by: job_table::Evidence) -> KnownBy {
     match by {
-        known::KnownBy::Cgroup | known::KnownBy::CgroupAndEnvironment => KnownBy::Cgroup,
-        known::KnownBy::Environment => KnownBy::Environment,
-        known::KnownBy::Parent => KnownBy::Parent,
+        job_table::Evidence::Cgroup | job_table::Evidence::CgroupAndEnvironment => KnownBy::Cgroup,
+        job_table::Evidence::Environment => KnownBy::Environment,
+        job_table::Evidence::Parent => KnownBy::Parent,
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::call_page::{Cursor, page, word_of};
 use crate::call_ids;
-use crate::likeness;
+use crate::name_match;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
 use rpc::dispatch::method::Method;
@@ -55,8 +55,9 @@ pub(super) fn found(joiner: &Joiner, params: &CallsParams) -> Vec<Call> {
     match id.and_then(|id| joiner.get(id)) {
         Some(call) => Some(call).filter(|call| wanted.fits(call)).into_iter().collect(),
         None => {
-            let is_meant =
-                |call: &Call| id.is_none_or(|id| likeness::is_part(id) && likeness::means(id, &call.id));
+            let is_meant = |call: &Call| {
+                id.is_none_or(|id| name_match::has_wildcard(id) && name_match::matches(id, &call.id))
+            };
             joiner.calls().filter(|call| is_meant(call) && wanted.fits(call)).collect()
         }
     }
@@ -104,7 +105,7 @@ impl<'a> Wanted<'a> {
         let CallsParams { name, user, on_host, state, outcome, since, until, .. } = self.params;
         let on = |host: &String| call.hosts.iter().any(|known| is_host(known, host));
         self.job.as_ref().is_none_or(|ids| ids.contains(&call.id))
-            && name.as_ref().is_none_or(|name| likeness::means(name, &call.name))
+            && name.as_ref().is_none_or(|name| name_match::matches(name, &call.name))
             && user.as_ref().is_none_or(|user| call.user == *user)
             && on_host.as_ref().is_none_or(on)
             && state.is_none_or(|state| call.state == state)

@@ -46,7 +46,7 @@ impl Wanted {
     }
 
     pub(super) fn fits(&self, metric: &Metric) -> bool {
-        self.name.as_ref().is_none_or(|name| name.means(&metric.name)) && self.labels.fit(metric)
+        self.name.as_ref().is_none_or(|name| name.matches(&metric.name)) && self.labels.fit(metric)
     }
 
     /// Returns a metric with those of its points that are not after the requested time.

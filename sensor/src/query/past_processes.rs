@@ -8,7 +8,7 @@
 
 use super::samples;
 use crate::process::boot_time::{boot_ns, booted};
-use crate::process::sight::Sight;
+use crate::process::visibility::Visibility;
 use crate::recorder::store;
 use crate::recorder::worker::Handle;
 use rpc::dispatch::blocking_pool::BlockingPool;
@@ -43,9 +43,9 @@ pub fn method(recorder: Option<Handle>) -> Method {
     let booted = booted();
     typed::method(move |caller, params: PastProcessesParams| {
         let (recorder, apart) = (recorder.clone(), apart.clone());
-        let sight = Sight::of(caller.viewer);
+        let visibility = Visibility::of(caller.viewer);
         async move {
-            let wanted = Wanted::new(&params, sight)?;
+            let wanted = Wanted::new(&params, visibility)?;
             let recorder = super::recordings::needed(recorder.as_ref())?.clone();
             apart.run(move || Ok(answer(&recorder, &wanted, booted))).await
         }
@@ -59,11 +59,11 @@ struct Wanted {
     to: Time,
     every: Duration,
     limit: usize,
-    sight: Sight,
+    visibility: Visibility,
 }
 
 impl Wanted {
-    fn new(params: &PastProcessesParams, sight: Sight) -> Result<Wanted, Fault> {
+    fn new(params: &PastProcessesParams, visibility: Visibility) -> Result<Wanted, Fault> {
         let (UnixTime(from), UnixTime(to)) = (params.from, params.to);
         if from > to {
             let (from, to) = (from.secs_f64(), to.secs_f64());
@@ -72,7 +72,7 @@ impl Wanted {
             )));
         }
         let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);
-        Ok(Wanted { from, to, every: samples::every(params.every)?, limit, sight })
+        Ok(Wanted { from, to, every: samples::every(params.every)?, limit, visibility })
     }
 }
 
@@ -267,8 +267,8 @@ impl Past {
         let (mut changed, mut gone) = (Vec::new(), Vec::new());
         let known = self.told.as_deref().unwrap_or_default();
         for place in 0..swept.rows.len().max(known.len()) {
-            let sight = self.wanted.sight;
-            let shown = |row: &&Process| sight.shows(row.uid);
+            let visibility = self.wanted.visibility;
+            let shown = |row: &&Process| visibility.shows(row.uid);
             let is = swept.rows.get(place).and_then(Option::as_ref).filter(shown);
             let was = known.get(place).and_then(Option::as_ref).filter(shown);
             let goes_on = is.zip(was).is_some_and(|(is, was)| is.key == was.key);
@@ -278,9 +278,9 @@ impl Past {
                 ..api::Process::of(&process, base)
             };
             // A change only in fields that the viewer may not see is no change.
-            let seen = |row: Option<&Process>| row.and_then(|row| sight.seen(row));
-            let is_other = is != was && (sight.is_all() || seen(is) != seen(was));
-            changed.extend(is.filter(|_| is_other).and_then(|is| sight.seen(is)).map(record));
+            let seen = |row: Option<&Process>| row.and_then(|row| visibility.redact(row));
+            let is_other = is != was && (visibility.is_all() || seen(is) != seen(was));
+            changed.extend(is.filter(|_| is_other).and_then(|is| visibility.redact(is)).map(record));
         }
         if self.named + changed.len() > self.wanted.limit && self.named > 0 {
             // The calendar may have changed a little by the next query.

@@ -5,12 +5,12 @@
 //! may block: names may come from a server.
 //! Not here: sampling (`process`).
 
-use crate::likeness;
+use crate::name_match;
 use crate::process::boot_time;
 use crate::process::details::{self, Users};
 use crate::process::sampler::Handle;
-use crate::process::sight::Sight;
 use crate::process::source::View;
+use crate::process::visibility::Visibility;
 use compact_str::CompactString;
 use rpc::dispatch::blocking_pool::BlockingPool;
 use rpc::dispatch::method::Method;
@@ -57,8 +57,8 @@ fn answer(
     params: &ProcessesParams,
     viewer: Viewer,
 ) -> Result<Processes, Fault> {
-    let wanted = Wanted::new(params, Sight::of(viewer))?;
-    let (mut picked, total, sweep) = sampler.look(|view| {
+    let wanted = Wanted::new(params, Visibility::of(viewer))?;
+    let (mut picked, total, sweep) = sampler.read(|view| {
         let mut picked = pick(view, &wanted);
         let total = picked.len();
         sort(&mut picked, params.order);
@@ -90,21 +90,21 @@ fn answer(
 struct Wanted<'a> {
     params: &'a ProcessesParams,
     uid: Option<u32>,
-    sight: Sight,
+    visibility: Visibility,
 }
 
 impl<'a> Wanted<'a> {
-    fn new(params: &'a ProcessesParams, sight: Sight) -> Result<Wanted<'a>, Fault> {
+    fn new(params: &'a ProcessesParams, visibility: Visibility) -> Result<Wanted<'a>, Fault> {
         let uid = params.user.as_ref().map(|user| {
             details::uid(user).ok_or_else(|| Fault::not_found(format!("this host has no user {user:?}")))
         });
-        Ok(Wanted { params, uid: uid.transpose()?, sight })
+        Ok(Wanted { params, uid: uid.transpose()?, visibility })
     }
 
     fn fits(&self, process: &Process) -> bool {
         let ProcessesParams { name, pid, .. } = self.params;
-        self.sight.shows(process.uid)
-            && name.as_ref().is_none_or(|name| likeness::means(name, &process.name))
+        self.visibility.shows(process.uid)
+            && name.as_ref().is_none_or(|name| name_match::matches(name, &process.name))
             && self.uid.is_none_or(|uid| uid == process.uid)
             && pid.is_none_or(|pid| pid == process.key.pid)
     }
@@ -115,7 +115,7 @@ fn pick(view: &View, wanted: &Wanted<'_>) -> Vec<Picked> {
     let fitting = rows.filter_map(|(place, row)| Some((place, row.as_ref().filter(|row| wanted.fits(row))?)));
     let picked = fitting.filter_map(|(place, row)| {
         Some(Picked {
-            process: wanted.sight.seen(row)?,
+            process: wanted.visibility.redact(row)?,
             share: view.recent.share(&view.table, place),
             command: view.lives.command(row.key).cloned(),
         })

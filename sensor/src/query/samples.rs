@@ -4,8 +4,8 @@
 //! their sweeps.
 //! Not here: the source of the segments (`recordings`, `call_processes`).
 
-use crate::likeness;
-use crate::process::sight::Sight;
+use crate::name_match;
+use crate::process::visibility::Visibility;
 use rpc::fault::Fault;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(super) struct Wanted {
     /// If set, only these processes; each with whether every user may see that it is one of them, or only its
     /// own user.
     pub(super) keys: Option<BTreeMap<ProcessKey, bool>>,
-    sight: Sight,
+    visibility: Visibility,
 }
 
 /// Checks the requested interval between sweeps.
@@ -54,16 +54,16 @@ pub(super) fn is_one_boot(one: Time, other: Time) -> bool {
 impl Wanted {
     pub(super) fn new(choice: SampleChoice, viewer: Viewer) -> Result<Wanted, Fault> {
         let every_ns = u64::try_from(every(choice.every)?.as_nanos()).unwrap_or(u64::MAX);
-        Ok(Wanted { choice, every_ns, keys: None, sight: Sight::of(viewer) })
+        Ok(Wanted { choice, every_ns, keys: None, visibility: Visibility::of(viewer) })
     }
 
     fn fits(&self, key: ProcessKey, uid: u32, name: &str) -> bool {
-        self.sight.shows(uid)
+        self.visibility.shows(uid)
             && self.choice.pid.is_none_or(|pid| pid == key.pid)
             && self.keys.as_ref().is_none_or(|keys| {
-                keys.get(&key).is_some_and(|is_public| *is_public || self.sight.inspects(uid))
+                keys.get(&key).is_some_and(|is_public| *is_public || self.visibility.inspects(uid))
             })
-            && self.choice.name.as_ref().is_none_or(|wanted| likeness::means(wanted, name))
+            && self.choice.name.as_ref().is_none_or(|wanted| name_match::matches(wanted, name))
     }
 }
 
@@ -165,7 +165,7 @@ impl<'a> Samples<'a> {
 
     fn row(&self, at_ns: u64, process: &Process, share: Option<f64>) -> Sample {
         let usage = &process.usage;
-        let io = usage.io.filter(|_| self.wanted.sight.inspects(process.uid));
+        let io = usage.io.filter(|_| self.wanted.visibility.inspects(process.uid));
         Sample {
             time: self.time(at_ns),
             pid: process.key.pid,

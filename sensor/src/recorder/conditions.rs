@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use crate::process::source::View;
     use crate::process::table::Coverage;
-    use crate::sample::beat::running;
+    use crate::sample::ticker::running;
     use std::path::Path;
     use wire::process::{Process, ProcessKey};
 

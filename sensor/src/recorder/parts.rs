@@ -8,7 +8,7 @@
 use super::ring::StoredSegment as Held;
 use super::store::{self, Writing};
 use crate::journal::reader::Reader;
-use crate::serving::known::Serves;
+use crate::serving::job_table::ServedJob;
 use std::sync::Arc;
 use wire::event::Event;
 use wire::process::ProcessKey;
@@ -18,7 +18,7 @@ use wire::recording::{Block, EVENTS_MAX, Serving};
 const EVENTS_OF_A_BLOCK: usize = 2048;
 
 /// A process, once for each name of the job that it serves.
-pub(super) fn serving_of((key, serves): (ProcessKey, Serves)) -> impl Iterator<Item = Serving> {
+pub(super) fn serving_of((key, serves): (ProcessKey, ServedJob)) -> impl Iterator<Item = Serving> {
     let known_by = serves.by.as_str();
     serves.jobs.into_iter().map(move |job| Serving { key, job, known_by: known_by.into() })
 }

@@ -7,8 +7,8 @@
 use super::ring::{Limits, Ring, RingCoverage, StoredSegment};
 use crate::process::source::View;
 use crate::process::tap::Tap;
-use crate::sample::beat::locked;
 use crate::sample::schedule::Rate;
+use crate::sample::ticker::locked;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;

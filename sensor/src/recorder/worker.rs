@@ -18,8 +18,8 @@ use crate::channel::hub::Hub;
 use crate::journal::reader::Reader;
 use crate::process::boot_time::boot_ns;
 use crate::process::sampler;
-use crate::sample::beat::locked;
 use crate::sample::schedule::Rate;
+use crate::sample::ticker::locked;
 use crate::serving::watch;
 use compact_str::CompactString;
 use std::collections::BTreeMap;
@@ -188,9 +188,9 @@ impl Worker {
     /// Takes triggers and orders, and writes, until `shutdown`; then ends the open windows.
     pub async fn run(mut self, shutdown: CancellationToken) {
         // Held while it runs: the processes are swept at least this often.
-        let wish = self.processes.wish();
+        let demand = self.processes.demand();
         let mut rate = self.rate();
-        wish.set(Some(rate));
+        demand.set(Some(rate));
         let mut events = self.reader.next();
         let mut cursor = *events.borrow_and_update();
         let hears = self.config.triggers.iter().any(|trigger| trigger.condition.is_none());
@@ -215,12 +215,12 @@ impl Worker {
                 report = conditions.next() => self.take_up(report).await,
                 _ = change.tick() => if self.rate() != rate {
                     rate = self.rate();
-                    wish.set(Some(rate));
+                    demand.set(Some(rate));
                 },
                 _ = look.tick(), if !self.open.is_empty() => self.advance_windows().await,
             }
         }
-        wish.set(None);
+        demand.set(None);
         for open in std::mem::take(&mut self.open) {
             self.end(open, End::Stopped).await;
         }

@@ -93,7 +93,7 @@ mod tests {
 
     fn table(rows: &mut Rows, names: &[&str]) -> Table {
         for name in names {
-            rows.whole(&metric(name, "", Semantics::Gauge, &[]), 1);
+            rows.push_whole(&metric(name, "", Semantics::Gauge, &[]), 1);
         }
         rows.finish(Time::default())
     }

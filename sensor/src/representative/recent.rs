@@ -6,7 +6,7 @@
 //! Rule: only sweeps that were decoded without error are added.
 
 use super::receiver::ColumnMetrics;
-use crate::sample::history::{Completeness, Found, Series};
+use crate::sample::history::{Completeness, Series, SeriesSet};
 use std::collections::VecDeque;
 use wire::report::sweep::{Decoder, Encoder, Form};
 use wire::sample::{Metric, Number};
@@ -116,7 +116,7 @@ impl Recent {
         since: Time,
         points_max: usize,
     ) -> (Vec<Series>, Completeness) {
-        let mut found = Found::default();
+        let mut found = SeriesSet::default();
         let mut points = 0;
         for chunk in self.chunks.iter().rev() {
             if chunk.newest < since {

@@ -12,7 +12,7 @@ use super::service::{Duty, Shared};
 use super::session::{self, Session, StreamNotice, StreamSenders};
 use super::store::writer::Commit;
 use crate::segments;
-use crate::segments::pace::Pace;
+use crate::segments::sync_limiter::SyncLimiter;
 use crate::tail::handle::MachineClock;
 use crate::tail::ingest::Clock as _;
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ pub(super) struct Worker {
     committing: Option<CommitTask>,
     /// A commit that the disk refused, and the time of the refusal.
     refused: Option<(Commit, Moment)>,
-    pace: Pace,
+    sync_limiter: SyncLimiter,
     tidied: Moment,
 }
 
@@ -92,7 +92,7 @@ pub(super) async fn run(domain: Domain, shared: Arc<Shared>, inbox: Inbox, endin
         tasks: JoinSet::new(),
         committing: None,
         refused: None,
-        pace: Pace::default(),
+        sync_limiter: SyncLimiter::default(),
         tidied: now().moment,
     };
     worker.serve(inbox, StreamInputs { bytes, notices }, &ending).await;
@@ -197,13 +197,13 @@ impl Worker {
             return None;
         }
         let moment = now().moment;
-        let rest = self.pace.due().saturating_sub(moment.0);
+        let rest = self.sync_limiter.due().saturating_sub(moment.0);
         if !rest.is_zero() && self.domain.wants_commit() {
             return Some(rest);
         }
         match self.domain.take_commit() {
             Ok(Some(commit)) => {
-                self.pace.note(moment.0);
+                self.sync_limiter.note(moment.0);
                 self.commit(commit);
             }
             Ok(None) => {}

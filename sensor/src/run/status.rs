@@ -55,7 +55,7 @@ impl Status {
             ("taps_ns_total", status.taps_ns_total),
             ("recorder_bytes", reach.bytes as u64),
             ("recorder_sweeps", reach.sweeps),
-            ("live", self.processes.look(|view| view.table.len() as u64)),
+            ("live", self.processes.read(|view| view.table.len() as u64)),
         ]
     }
 

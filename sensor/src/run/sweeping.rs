@@ -27,7 +27,7 @@ pub(super) struct Sweeping {
 
 /// Creates the process sampler and its taps.
 pub(super) fn sweeping(
-    chosen: process::source::Chosen,
+    chosen: process::source::ChosenSource,
     config: &Config,
     state: &Path,
     tail: &tail::handle::Handle,
@@ -47,7 +47,7 @@ pub(super) fn sweeping(
         taking
     });
     let processes = process::sampler::Sampler::new(chosen, Path::new(PROC), config.process_rate, taps);
-    channels.set_wish(wire::channel::Kind::Process, processes.handle().wish());
+    channels.set_wish(wire::channel::Kind::Process, processes.handle().demand());
     let Some(ring) = ring else {
         return Ok(Sweeping { processes, subscriptions: taking, recorder: None, watch, serving });
     };

@@ -61,11 +61,11 @@ pub trait Collector: Send {
 
 /// All collectors of a host, with the metrics about them.
 pub struct Collectors {
-    seats: Vec<Seat>,
+    slots: Vec<Slot>,
     rows: Rows,
 }
 
-struct Seat {
+struct Slot {
     collector: Box<dyn Collector>,
     state: State,
     duration: Arc<Metric>,
@@ -87,23 +87,23 @@ impl Collectors {
     /// Creates the set; collectors run in this order.
     #[must_use]
     pub fn new(collectors: Vec<Box<dyn Collector>>) -> Collectors {
-        Collectors { seats: collectors.into_iter().map(Seat::new).collect(), rows: Rows::default() }
+        Collectors { slots: collectors.into_iter().map(Slot::new).collect(), rows: Rows::default() }
     }
 
     /// Runs one sweep that started at `now`; `running` reads the clock of [`Now::running`].
     pub fn sweep(&mut self, now: Now, running: impl Fn() -> Duration) -> Table {
         let mut began = running();
         let mut durations = [Duration::ZERO; COLLECTORS_MAX];
-        for (seat, duration) in self.seats.iter_mut().zip(&mut durations) {
-            seat.collect(now, &mut self.rows);
+        for (slot, duration) in self.slots.iter_mut().zip(&mut durations) {
+            slot.collect(now, &mut self.rows);
             let ended = running();
             *duration = ended.saturating_sub(began);
             began = ended;
         }
-        for (seat, duration) in self.seats.iter().zip(durations) {
+        for (slot, duration) in self.slots.iter().zip(durations) {
             // Whole microseconds: more digits are noise and cost space in the history.
-            self.rows.real(&seat.duration, Duration::from_micros(micros(duration)).as_secs_f64());
-            self.rows.whole(&seat.success, u64::from(seat.state == State::Good));
+            self.rows.push_real(&slot.duration, Duration::from_micros(micros(duration)).as_secs_f64());
+            self.rows.push_whole(&slot.success, u64::from(slot.state == State::Good));
         }
         self.rows.finish(now.calendar)
     }
@@ -122,10 +122,10 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-impl Seat {
-    fn new(collector: Box<dyn Collector>) -> Seat {
+impl Slot {
+    fn new(collector: Box<dyn Collector>) -> Slot {
         let labels = [("collector", collector.name())];
-        Seat {
+        Slot {
             duration: table::metric(
                 "node_scrape_collector_duration_seconds",
                 "seconds",
@@ -156,12 +156,12 @@ impl Seat {
             rows.truncate(before);
         }
         if state != self.state {
-            self.tell(outcome.as_ref().map_err(|_| ()));
+            self.log_outcome(outcome.as_ref().map_err(|_| ()));
         }
         self.state = state;
     }
 
-    fn tell(&self, outcome: Result<&Result<(), Error>, ()>) {
+    fn log_outcome(&self, outcome: Result<&Result<(), Error>, ()>) {
         let collector = self.collector.name();
         match outcome {
             Ok(Ok(())) if self.state == State::Untried => {}
@@ -194,7 +194,7 @@ mod tests {
             self.name
         }
         fn collect(&mut self, _now: Now, out: &mut Rows) -> Result<(), Error> {
-            out.whole(&self.metric, self.sweeps);
+            out.push_whole(&self.metric, self.sweeps);
             self.sweeps += 1;
             (self.act)(self.sweeps)
         }

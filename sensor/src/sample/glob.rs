@@ -40,7 +40,7 @@ impl Glob {
 
     /// Whether this name matches.
     #[must_use]
-    pub fn means(&self, name: &str) -> bool {
+    pub fn matches(&self, name: &str) -> bool {
         match &self.0 {
             Form::Plain(plain) => plain == name,
             Form::Glob(glob) => glob.is_match(name),

@@ -119,7 +119,7 @@ impl View {
         since: Time,
         points_max: usize,
     ) -> (Vec<Series>, Completeness) {
-        let mut found = Found::default();
+        let mut found = SeriesSet::default();
         let mut points = 0;
         for chunk in self.0.iter().rev() {
             let Some(newest) = chunk.times.last() else { continue };
@@ -150,12 +150,12 @@ pub enum Completeness {
 
 /// The series found so far, and the index of each metric's series.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct SeriesSet {
     series: Vec<Series>,
     places: HashMap<Arc<Metric>, usize>,
 }
 
-impl Found {
+impl SeriesSet {
     /// Returns the index of the series of this metric, and adds the series if it is new. A metric that
     /// disappeared and came back is the same metric: it is compared by name and labels, not by pointer.
     pub(crate) fn place(&mut self, metric: &Arc<Metric>) -> usize {
@@ -198,7 +198,7 @@ impl Chunk {
         }
     }
 
-    fn unpack(&self, columns: &[usize], since: Time, found: &mut Found) {
+    fn unpack(&self, columns: &[usize], since: Time, found: &mut SeriesSet) {
         let places: Vec<usize> = columns.iter().map(|&at| found.place(&self.metrics[at])).collect();
         let mut last = vec![Last::default(); self.metrics.len()];
         let mut rest = self.packed.as_slice();
@@ -308,8 +308,8 @@ mod tests {
         let (a, b) = (named("a"), named("b"));
         let (mut rows, mut history) = (Rows::default(), History::default());
         for second in 0..1000 {
-            rows.whole(&a, second);
-            rows.real(&b, 0.01 * second as f64);
+            rows.push_whole(&a, second);
+            rows.push_real(&b, 0.01 * second as f64);
             history.push(&rows.finish(at(second as i64)));
         }
         assert!(
@@ -336,9 +336,9 @@ mod tests {
         let (a, b) = (named("a"), named("b"));
         let (mut rows, mut history) = (Rows::default(), History::default());
         for second in 0..3 {
-            rows.whole(&a, 5);
+            rows.push_whole(&a, 5);
             if second != 1 {
-                rows.whole(&named("b"), 7);
+                rows.push_whole(&named("b"), 7);
             }
             history.push(&rows.finish(at(second)));
         }
@@ -354,7 +354,7 @@ mod tests {
         let (mut rows, mut history) = (Rows::default(), History::default());
         for second in 0..300 {
             for (n, metric) in metrics.iter().enumerate() {
-                rows.real(metric, 1234.56 + n as f64);
+                rows.push_real(metric, 1234.56 + n as f64);
             }
             history.push(&rows.finish(at(second)));
         }
@@ -368,7 +368,7 @@ mod tests {
         let (mut rows, mut history) = (Rows::default(), History::default());
         for second in 0..200u64 {
             for metric in &metrics {
-                rows.whole(metric, (second << 40) | (second * 7919 % 1000));
+                rows.push_whole(metric, (second << 40) | (second * 7919 % 1000));
             }
             history.push(&rows.finish(at(second as i64)));
             assert!(history.len_bytes() <= LEN_MAX_BYTES + CHUNK_SWEEPS * 10_000 * 10);

@@ -1,18 +1,18 @@
 //! Sampling of the host: sweeps at a configured rate, the newest table and a short history.
 //!
 //! [`collector`] is the trait of each source of metrics, and runs the sources together; [`host`] has the
-//! sources, one subsystem per file; [`table`], [`history`] and [`schedule`] are the pure parts. [`beat`] is
-//! the ticker of a sampling thread, [`prompt`] lowers its wakeup latency, [`sampler`] is the shell around
+//! sources, one subsystem per file; [`table`], [`history`] and [`schedule`] are the pure parts. [`ticker`] is
+//! the ticker of a sampling thread, [`wakeup_latency`] lowers its wakeup latency, [`sampler`] is the shell around
 //! them.
 //! Not here: processes (`process`), and how tables reach other programs (`channel`, `query`).
 
-pub mod beat;
 pub mod collector;
 pub mod figures;
 pub mod glob;
 pub mod history;
 pub mod host;
-pub mod prompt;
 pub mod sampler;
 pub mod schedule;
 pub mod table;
+pub mod ticker;
+pub mod wakeup_latency;

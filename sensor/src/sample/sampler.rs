@@ -1,14 +1,14 @@
 //! Sampler: a thread that sweeps on time, publishes the newest table and stores the history.
 //!
 //! Rule: readers get the newest table by pointer and a copy of the history, so no reader delays the thread.
-//! Not here: when it sweeps (`beat`), what it reads (`host`).
+//! Not here: when it sweeps (`ticker`), what it reads (`host`).
 
-use super::beat::{Beat, Error, Next, locked, running};
 use super::collector::{Collectors, Now};
 use super::figures::{CPU_METRIC, Figures, figures};
 use super::history::{Completeness, History, Series};
 use super::schedule::Rate;
 use super::table::Table;
+use super::ticker::{Error, Next, Ticker, locked, running};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
@@ -45,7 +45,7 @@ pub struct Sampler {
 pub struct Handle(Arc<Shared>);
 
 struct Shared {
-    beat: Arc<Beat>,
+    ticker: Arc<Ticker>,
     newest: watch::Sender<Option<Arc<Table>>>,
     history: Mutex<History>,
     sweeps: AtomicU64,
@@ -58,7 +58,7 @@ impl Sampler {
     #[must_use]
     pub fn new(collectors: Collectors, rate: Rate) -> Sampler {
         let shared = Shared {
-            beat: Arc::new(Beat::new(rate)),
+            ticker: Arc::new(Ticker::new(rate)),
             newest: watch::Sender::new(None),
             history: Mutex::new(History::default()),
             sweeps: AtomicU64::new(0),
@@ -80,8 +80,8 @@ impl Sampler {
     /// If the thread panicked.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), Error> {
         let Sampler { collectors, shared } = self;
-        let beat = Arc::clone(&shared.beat);
-        beat.drive(shutdown, move || shared.sweep_until_stopped(collectors)).await
+        let ticker = Arc::clone(&shared.ticker);
+        ticker.drive(shutdown, move || shared.sweep_until_stopped(collectors)).await
     }
 }
 
@@ -122,12 +122,12 @@ impl Handle {
     /// The current sampling rate.
     #[must_use]
     pub fn rate(&self) -> Rate {
-        self.0.beat.rate()
+        self.0.ticker.rate()
     }
 
     /// Changes the rate; the new period counts from the last sweep.
     pub fn set_rate(&self, rate: Rate) {
-        self.0.beat.set_rate(rate);
+        self.0.ticker.set_rate(rate);
     }
 
     /// Returns the counters since the start.
@@ -146,13 +146,13 @@ impl Handle {
 
 impl Shared {
     fn sweep_until_stopped(&self, mut collectors: Collectors) {
-        let mut beat = self.beat.follow();
-        while let Next::Sweep(now) = beat.next(None) {
+        let mut ticker = self.ticker.follow();
+        while let Next::Sweep(now) = ticker.next(None) {
             let now = Now { calendar: calendar(), running: now };
             let table = Arc::new(collectors.sweep(now, running));
             locked(&self.history).push(&table);
             self.sweeps.fetch_add(1, Ordering::Relaxed);
-            self.slipped.store(beat.slipped_total(), Ordering::Relaxed);
+            self.slipped.store(ticker.slipped_total(), Ordering::Relaxed);
             self.refused.store(collectors.refused_total(), Ordering::Relaxed);
             self.newest.send_replace(Some(table));
         }

@@ -108,12 +108,12 @@ impl Rows {
     }
 
     /// Adds a whole number.
-    pub fn whole(&mut self, metric: &Arc<Metric>, value: u64) {
+    pub fn push_whole(&mut self, metric: &Arc<Metric>, value: u64) {
         self.push(metric, Number::Whole(value));
     }
 
     /// Adds a real number.
-    pub fn real(&mut self, metric: &Arc<Metric>, value: f64) {
+    pub fn push_real(&mut self, metric: &Arc<Metric>, value: f64) {
         self.push(metric, Number::Real(value));
     }
 
@@ -179,7 +179,7 @@ mod tests {
 
     fn fill(rows: &mut Rows, metrics: &[&Arc<Metric>]) -> Table {
         for (value, metric) in metrics.iter().enumerate() {
-            rows.whole(metric, value as u64);
+            rows.push_whole(metric, value as u64);
         }
         rows.finish(Time::default())
     }
@@ -204,10 +204,10 @@ mod tests {
         let (a, b) = (named("a"), named("b"));
         let mut rows = Rows::default();
         fill(&mut rows, &[&a, &b]);
-        rows.whole(&a, 1);
-        rows.whole(&a, 2);
+        rows.push_whole(&a, 1);
+        rows.push_whole(&a, 2);
         rows.truncate(1);
-        rows.whole(&b, 3);
+        rows.push_whole(&b, 3);
         let table = rows.finish(Time::default());
         assert_eq!(
             (names(&table), table.values()),
@@ -220,7 +220,7 @@ mod tests {
         let a = named("a");
         let mut rows = Rows::default();
         for _ in 0..ROWS_MAX + 3 {
-            rows.whole(&a, 0);
+            rows.push_whole(&a, 0);
         }
         assert_eq!((rows.len(), rows.refused_total()), (ROWS_MAX, 3));
     }
@@ -230,7 +230,7 @@ mod tests {
         let mut rows = Rows::default();
         for cpu in ["0", "1"] {
             let metric = metric("m", "seconds", Semantics::Counter, &[("mode", "user"), ("cpu", cpu)]);
-            rows.whole(&metric, cpu.parse().expect("a number"));
+            rows.push_whole(&metric, cpu.parse().expect("a number"));
         }
         let table = rows.finish(Time::default());
         assert_eq!(table.get("m", &[("cpu", "1"), ("mode", "user")]), Some(Number::Whole(1)));

@@ -109,10 +109,10 @@ impl<L: Legend> Segments<L> {
 mod tests {
     use super::*;
     use crate::segments::disk::Directory;
-    use crate::segments::segment::{Nothing, Table, begin};
+    use crate::segments::segment::{NoLegend, Table, create};
 
     /// Segments of 100 bytes each, with these first events.
-    fn segments(firsts: &[u64], next: u64) -> (tempfile::TempDir, Segments<Nothing>) {
+    fn segments(firsts: &[u64], next: u64) -> (tempfile::TempDir, Segments<NoLegend>) {
         let directory = tempfile::tempdir().expect("a directory");
         let disk = Directory::new(directory.path().to_owned()).expect("a directory");
         let mut all: Vec<_> = firsts
@@ -121,8 +121,8 @@ mod tests {
                 let head = |file: &dyn crate::segments::disk::Stored| {
                     file.write_at(&[7; 100], 0).map_err(Error::disk("write"))
                 };
-                let file = begin(&disk, *first, head).expect("room");
-                Arc::new(Segment::new(*first, file, Some(Table::new(100, Nothing))))
+                let file = create(&disk, *first, head).expect("room");
+                Arc::new(Segment::new(*first, file, Some(Table::new(100, NoLegend))))
             })
             .collect();
         let live = all.pop().expect("one at least");

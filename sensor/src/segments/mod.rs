@@ -12,12 +12,12 @@
 //! Not here: what frames say besides the numbers of events, when a segment ends, when events are durable.
 
 pub mod chain;
+pub mod deferred_file;
 pub mod disk;
-pub mod late;
 pub mod list;
-pub mod pace;
 pub mod recovery;
 pub mod segment;
+pub mod sync_limiter;
 pub mod unreadable;
 pub mod window;
 
@@ -37,7 +37,7 @@ pub enum Error {
     Frame(#[from] wire::codec::Error),
     /// The log cannot be read; it is unchanged.
     #[error(transparent)]
-    Unreadable(#[from] Box<unreadable::Unreadable>),
+    Unreadable(#[from] Box<unreadable::UnreadableLog>),
 }
 
 impl Error {

@@ -8,7 +8,7 @@
 
 use super::disk::Disk;
 use super::segment::{Legend, Segment, Table, firsts, name};
-use super::unreadable::{Content, Mark, Moment, Reason, Unreadable};
+use super::unreadable::{Content, Mark, Moment, Reason, UnreadableLog};
 use super::window::Window;
 use super::{Error, chain};
 use serde::de::DeserializeOwned;
@@ -100,7 +100,7 @@ where
     L: Legend<Body = F::Body>,
     R: ?Sized,
 {
-    let refused = |name, source| Unreadable::refused::<F, R>(disk, name, source);
+    let refused = |name, source| UnreadableLog::refused::<F, R>(disk, name, source);
     let open = |first| Segment::open(disk, first).map_err(|source| refused(Some(name(first)), source));
     let names = disk.names().map_err(|source| refused(None, source))?;
     for unfinished in names.iter().filter(|name| name.ends_with(".new")) {
@@ -158,12 +158,12 @@ where
             Err(Damage::Frame(wire::codec::Error::Version { found })) => {
                 let (found, expected) = (u16::from(found), wire::version::FRAME.to_string());
                 let reason = Reason::Version { name: what, of: "its frames", found, expected };
-                return Err(Unreadable::error::<F, R>(disk, reason));
+                return Err(UnreadableLog::error::<F, R>(disk, reason));
             }
             Err(Damage::Version { found }) => {
                 let (of, expected) = ("its content", F::FORMAT.expected().to_string());
                 let reason = Reason::Version { name: what, of, found, expected };
-                return Err(Unreadable::error::<F, R>(disk, reason));
+                return Err(UnreadableLog::error::<F, R>(disk, reason));
             }
             Err(damage) => {
                 notes.push(format!("{what} is good up to byte {} of {len}: {damage}", table.len));

@@ -37,7 +37,7 @@ fn first_of(name: &str) -> Option<u64> {
 ///
 /// # Errors
 /// If the disk refuses.
-pub fn begin(
+pub fn create(
     disk: &dyn Disk,
     first: u64,
     write_head: impl FnOnce(&dyn Stored) -> Result<(), Error>,
@@ -199,10 +199,10 @@ impl<L: Legend> Segment<L> {
 /// The legend of a log whose frames are all events.
 #[cfg(test)]
 #[derive(Clone, Debug, Default)]
-pub(super) struct Nothing;
+pub(super) struct NoLegend;
 
 #[cfg(test)]
-impl Legend for Nothing {
+impl Legend for NoLegend {
     type Body = ();
 
     fn note(&mut self, (): &()) {}
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn the_index_leads_to_or_before_the_batch() {
-        let mut table = Table::<Nothing>::default();
+        let mut table = Table::<NoLegend>::default();
         for (first, at) in [(0, 100), (10, 200), (2000, 300), (4000, 400)] {
             table.add_batch(first, at);
         }

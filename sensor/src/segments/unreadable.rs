@@ -40,7 +40,7 @@ pub struct Mark {
 
 /// A log that cannot be read.
 #[derive(Debug)]
-pub struct Unreadable {
+pub struct UnreadableLog {
     folder: PathBuf,
     content: Content,
     reason: Reason,
@@ -83,11 +83,11 @@ struct Loss {
     received: Option<u64>,
 }
 
-impl Unreadable {
+impl UnreadableLog {
     /// The error for the log on `disk`, of the kind that `F` reads.
     pub(super) fn error<F: Fold<R>, R: ?Sized>(disk: &dyn Disk, reason: Reason) -> Error {
         let loss = Loss::measure::<F, R>(disk);
-        Error::Unreadable(Box::new(Unreadable {
+        Error::Unreadable(Box::new(UnreadableLog {
             folder: disk.folder().to_owned(),
             content: F::CONTENT,
             reason,
@@ -104,7 +104,7 @@ impl Unreadable {
     ) -> Error {
         // An error without an errno value means that it is no regular file.
         if source.kind() == io::ErrorKind::PermissionDenied || source.raw_os_error().is_none() {
-            return Unreadable::error::<F, R>(disk, Reason::System { name, source });
+            return UnreadableLog::error::<F, R>(disk, Reason::System { name, source });
         }
         let what = name.map_or_else(|| "list the segments".to_owned(), |name| format!("open {name}"));
         Error::Disk { what: format!("{what} in {}", disk.folder().display()), source }
@@ -116,11 +116,11 @@ impl Unreadable {
     }
 }
 
-impl std::error::Error for Unreadable {}
+impl std::error::Error for UnreadableLog {}
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for UnreadableLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Unreadable { folder, content, reason, loss } = self;
+        let UnreadableLog { folder, content, reason, loss } = self;
         write!(f, "{} in {} cannot be read: ", content.what, folder.display())?;
         match reason {
             Reason::Version { name, of, found, expected } => write!(

@@ -6,11 +6,11 @@
 //! that can be abandoned, and [`roll`] caches which processes match a consumer's request.
 //! Not here: calls (`log_filters::join`), samples (`recorder`), the results (`query`).
 
-pub(crate) mod asker;
 pub mod job_file;
-pub mod known;
-pub mod meant;
-pub mod named;
+pub mod job_matcher;
+pub mod job_names;
+pub(crate) mod job_reader;
+pub mod job_table;
 pub mod read;
-pub mod roll;
+pub mod roster;
 pub mod watch;

@@ -5,8 +5,8 @@
 //! Not here: parsing (`named`), how a file that an environment names is opened (`job_file`).
 
 use super::job_file::{self, Refusal};
-use super::known::KnownBy;
-use super::named::{self, Jobs};
+use super::job_names::{self, Jobs};
+use super::job_table::Evidence;
 use crate::process::stat;
 use std::fs::File;
 use std::io::Read;
@@ -22,9 +22,9 @@ const STATUS_LEN_MAX_BYTES: u64 = 16 << 10;
 
 /// Result of reading a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum ReadOutcome {
     /// The job, with the evidence.
-    Job(Jobs, KnownBy),
+    Job(Jobs, Evidence),
     /// It names no job.
     Nothing,
     /// The sensor may not read its environment, and its control group names no job.
@@ -35,7 +35,7 @@ pub enum Heard {
 
 /// A file that a process names and that was not read.
 #[derive(Debug)]
-pub struct Refused {
+pub struct RefusedFile {
     pub path: PathBuf,
     /// User of the process.
     pub user: u32,
@@ -60,45 +60,46 @@ pub fn ask(
     key: ProcessKey,
     user: Option<u32>,
     file_systems: &[String],
-) -> (Heard, Option<Refused>) {
+) -> (ReadOutcome, Option<RefusedFile>) {
     let folder = proc.join(key.pid.to_string());
     let cgroup = some(&folder.join("cgroup"), CGROUP_LEN_MAX_BYTES);
     let environ = some(&folder.join("environ"), ENVIRON_LEN_MAX_BYTES);
     let stat = some(&folder.join("stat"), STATUS_LEN_MAX_BYTES).ok();
     match stat.as_deref().and_then(stat::stat) {
         Some(stat) if stat.start_ns / stat::TICK_NS == key.start_ns / stat::TICK_NS => {}
-        _ => return (Heard::Gone, None),
+        _ => return (ReadOutcome::Gone, None),
     }
-    let by_cgroup = cgroup.map(|text| named::by_cgroup(&String::from_utf8_lossy(&text))).unwrap_or_default();
+    let by_cgroup =
+        cgroup.map(|text| job_names::by_cgroup(&String::from_utf8_lossy(&text))).unwrap_or_default();
     let is_readable = environ.is_ok();
-    let mut said = environ.map(|environ| named::by_environment(&environ)).unwrap_or_default();
+    let mut job = environ.map(|environ| job_names::by_environment(&environ)).unwrap_or_default();
     let mut refused = None;
-    if let Some((ad, user)) = said.job_ad.take().zip(user) {
+    if let Some((ad, user)) = job.job_ad.take().zip(user) {
         let path = PathBuf::from(ad.as_str());
         match job_file::read(&path, user, file_systems) {
-            Ok(text) => said.jobs.extend(named::by_job_ad(&String::from_utf8_lossy(&text))),
+            Ok(text) => job.jobs.extend(job_names::by_job_ad(&String::from_utf8_lossy(&text))),
             Err(why) if why.is_absence() => {}
-            Err(why) => refused = Some(Refused { path, user, why }),
+            Err(why) => refused = Some(RefusedFile { path, user, why }),
         }
     }
-    (heard(by_cgroup, said.jobs, is_readable), refused)
+    (outcome(by_cgroup, job.jobs, is_readable), refused)
 }
 
-fn heard(by_cgroup: Jobs, by_environment: Jobs, is_readable: bool) -> Heard {
+fn outcome(by_cgroup: Jobs, by_environment: Jobs, is_readable: bool) -> ReadOutcome {
     if !by_cgroup.is_empty() {
         // The environment has the other names of a job; it is trusted where it names the same job.
         let agrees = by_cgroup.iter().any(|job| by_environment.contains(job));
         let adds = agrees && by_environment.iter().any(|job| !by_cgroup.contains(job));
         return match (agrees, adds) {
-            (_, true) => Heard::Job(by_environment, KnownBy::CgroupAndEnvironment),
-            (true, false) => Heard::Job(by_environment, KnownBy::Cgroup),
-            (false, false) => Heard::Job(by_cgroup, KnownBy::Cgroup),
+            (_, true) => ReadOutcome::Job(by_environment, Evidence::CgroupAndEnvironment),
+            (true, false) => ReadOutcome::Job(by_environment, Evidence::Cgroup),
+            (false, false) => ReadOutcome::Job(by_cgroup, Evidence::Cgroup),
         };
     }
     match (by_environment.is_empty(), is_readable) {
-        (false, _) => Heard::Job(by_environment, KnownBy::Environment),
-        (true, true) => Heard::Nothing,
-        (true, false) => Heard::Unreadable,
+        (false, _) => ReadOutcome::Job(by_environment, Evidence::Environment),
+        (true, true) => ReadOutcome::Nothing,
+        (true, false) => ReadOutcome::Unreadable,
     }
 }
 

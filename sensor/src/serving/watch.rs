@@ -2,14 +2,14 @@
 //!
 //! Shell. Rule: the sampling thread reads no file for this. A process is read when it is first seen and when
 //! it has become another program.
-//! Not here: reading (`asker`), parsing (`named`), what follows (`known`).
+//! Not here: reading (`reader`), parsing (`named`), what follows (`table`).
 
-use super::asker::{Asker, THREADS_MAX};
-use super::known::{Known, Newcomer, Serves};
-use super::read::Refused;
+use super::job_reader::{JobReader, THREADS_MAX};
+use super::job_table::{JobTable, NewProcess, ServedJob};
+use super::read::RefusedFile;
 use crate::process::source::View;
 use crate::process::tap::Tap;
-use crate::sample::beat::{locked, running};
+use crate::sample::ticker::{locked, running};
 use compact_str::CompactString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -32,15 +32,15 @@ const REFUSED_SHOWN: Duration = Duration::from_secs(600);
 #[derive(Clone, Copy, Debug)]
 pub(super) enum News {
     /// A process is new, or has become another program.
-    Came(Newcomer),
+    Came(NewProcess),
     /// A process has ended, with the time in nanoseconds since boot.
     Gone(ProcessKey, u64),
     /// A process started and ended between two sweeps; with the time of its end.
-    Lived(Newcomer, u64),
+    Lived(NewProcess, u64),
 }
 
 /// Detects new processes on the sampling thread.
-pub struct Spotter {
+pub struct ProcessDetector {
     /// By row of the table of processes: key and name of the process there.
     rows: Vec<Option<(ProcessKey, CompactString)>>,
     number: u64,
@@ -64,11 +64,11 @@ pub struct Handle(Arc<Shared>);
 
 #[derive(Default)]
 pub(super) struct Shared {
-    pub(super) known: Mutex<Known>,
+    pub(super) table: Mutex<JobTable>,
     pub(super) counts: Mutex<Counts>,
     /// The last file that a process named and that was not read, with the time.
-    pub(super) refused: Mutex<Option<(Duration, Refused)>>,
-    /// Number of changes of `known`.
+    pub(super) refused: Mutex<Option<(Duration, RefusedFile)>>,
+    /// Number of changes of `table`.
     pub(super) changes: tokio::sync::watch::Sender<u64>,
 }
 
@@ -93,10 +93,10 @@ pub struct Counts {
 /// Creates the parts of a watch over the processes of `proc`; `file_systems` are the types on which job files
 /// are read beside the local ones.
 #[must_use]
-pub fn over(proc: PathBuf, file_systems: Vec<String>) -> (Spotter, Watch, Handle) {
+pub fn over(proc: PathBuf, file_systems: Vec<String>) -> (ProcessDetector, Watch, Handle) {
     let (sender, news) = mpsc::channel(BATCHES_MAX);
     let shared = Arc::<Shared>::default();
-    let spotter = Spotter {
+    let detector = ProcessDetector {
         rows: Vec::new(),
         number: 0,
         lives_next: None,
@@ -104,13 +104,13 @@ pub fn over(proc: PathBuf, file_systems: Vec<String>) -> (Spotter, Watch, Handle
         waiting: Vec::new(),
         shared: Arc::clone(&shared),
     };
-    (spotter, Watch { proc, file_systems, news, shared: Arc::clone(&shared) }, Handle(shared))
+    (detector, Watch { proc, file_systems, news, shared: Arc::clone(&shared) }, Handle(shared))
 }
 
 impl Handle {
-    /// Runs `look` on the table of known processes.
-    pub fn look<T>(&self, look: impl FnOnce(&Known) -> T) -> T {
-        look(&locked(&self.0.known))
+    /// Runs `read` on the table of known processes.
+    pub fn read<T>(&self, read: impl FnOnce(&JobTable) -> T) -> T {
+        read(&locked(&self.0.table))
     }
 
     /// Returns a receiver that changes whenever the table changes.
@@ -138,7 +138,7 @@ impl Handle {
             ));
         }
         let refused = locked(&self.0.refused);
-        if let Some((_, Refused { path, user, why })) =
+        if let Some((_, RefusedFile { path, user, why })) =
             refused.as_ref().filter(|(when, _)| running().saturating_sub(*when) < REFUSED_SHOWN)
         {
             let total = counts.refused_total;
@@ -152,25 +152,25 @@ impl Handle {
 
     /// Returns the processes that served a job between these times, in nanoseconds since boot.
     #[must_use]
-    pub fn between(&self, from_ns: u64, to_ns: u64) -> Vec<(ProcessKey, Serves)> {
-        let fits = |key: ProcessKey, serves: &Serves| {
+    pub fn between(&self, from_ns: u64, to_ns: u64) -> Vec<(ProcessKey, ServedJob)> {
+        let fits = |key: ProcessKey, serves: &ServedJob| {
             key.start_ns <= to_ns && serves.end_ns.is_none_or(|end_ns| end_ns >= from_ns)
         };
-        self.look(|known| {
-            let all = known.all().filter(|(key, serves)| fits(*key, serves));
+        self.read(|table| {
+            let all = table.all().filter(|(key, serves)| fits(*key, serves));
             all.map(|(key, serves)| (key, serves.clone())).collect()
         })
     }
 }
 
-impl Tap for Spotter {
+impl Tap for ProcessDetector {
     fn swept(&mut self, view: &View, _: Duration) {
         let (table, begin_ns) = (&view.table, view.table.sweep().begin_ns);
         let next = view.lives.next();
         let (ended, _) = view.lives.since(self.lives_next.replace(next).unwrap_or(next));
         for life in ended {
-            let newcomer = Newcomer { key: life.key, parent: life.parent };
-            self.waiting.push(News::Lived(newcomer, life.end_ns));
+            let process = NewProcess { key: life.key, parent: life.parent };
+            self.waiting.push(News::Lived(process, life.end_ns));
         }
         for place in table.changed_since(self.number) {
             if place >= self.rows.len() {
@@ -179,20 +179,20 @@ impl Tap for Spotter {
             // A process that has ended serves nothing, even before its parent has reaped it.
             let is_alive = |row: &&Process| !matches!(row.state, State::Zombie | State::Dead);
             let row = table.rows().get(place).and_then(Option::as_ref).filter(is_alive);
-            let known = &mut self.rows[place];
+            let table = &mut self.rows[place];
             let is_same = |(key, name): &(ProcessKey, CompactString)| {
                 row.is_some_and(|row| row.key == *key && row.name == *name)
             };
-            if known.as_ref().is_some_and(is_same) {
+            if table.as_ref().is_some_and(is_same) {
                 continue;
             }
-            let before = known.take().map(|(key, _)| key);
+            let before = table.take().map(|(key, _)| key);
             if let Some(key) = before.filter(|key| row.is_none_or(|row| row.key != *key)) {
                 self.waiting.push(News::Gone(key, begin_ns));
             }
             if let Some(row) = row {
-                *known = Some((row.key, row.name.clone()));
-                self.waiting.push(News::Came(Newcomer { key: row.key, parent: row.parent }));
+                *table = Some((row.key, row.name.clone()));
+                self.waiting.push(News::Came(NewProcess { key: row.key, parent: row.parent }));
             }
         }
         self.number = table.sweep().number;
@@ -200,7 +200,7 @@ impl Tap for Spotter {
     }
 }
 
-impl Spotter {
+impl ProcessDetector {
     fn send(&mut self) {
         if self.waiting.is_empty() {
             return;
@@ -221,16 +221,16 @@ impl Watch {
     /// Runs until `shutdown`.
     pub async fn run(self, shutdown: CancellationToken) {
         let Watch { proc, file_systems, mut news, shared } = self;
-        let asker = Asker::start(proc, file_systems, shared);
-        let mut look = tokio::time::interval(LOOK_EVERY);
+        let reader = JobReader::start(proc, file_systems, shared);
+        let mut read = tokio::time::interval(LOOK_EVERY);
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => return,
-                batch = news.recv(), if asker.has_room() => match batch {
-                    Some(batch) => asker.put(batch),
+                batch = news.recv(), if reader.has_room() => match batch {
+                    Some(batch) => reader.put(batch),
                     None => return,
                 },
-                _ = look.tick() => asker.replace_if_stuck(),
+                _ = read.tick() => reader.replace_if_stuck(),
             }
         }
     }

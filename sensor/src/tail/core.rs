@@ -15,7 +15,7 @@ use super::track::Track;
 use crate::journal::frame::{Batch, Birth, PathBytes, Record};
 use crate::journal::writer::Journal;
 use crate::segments;
-use crate::segments::pace::Pace;
+use crate::segments::sync_limiter::SyncLimiter;
 use compact_str::CompactString;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ pub(super) struct Core {
     /// Why the journal could not be written or synced, and when to retry.
     trouble: Option<(String, Duration)>,
     unsynced_since: Option<Duration>,
-    pace: Pace,
+    pace: SyncLimiter,
     sync_now: bool,
 }
 
@@ -86,7 +86,7 @@ impl Core {
             meters: BTreeMap::new(),
             trouble: None,
             unsynced_since: None,
-            pace: Pace::default(),
+            pace: SyncLimiter::default(),
             sync_now: false,
         }
     }

@@ -3,7 +3,7 @@
 //! The tail writes it and queries read it; the lock is only held while an entry is copied.
 
 use super::path_status::PathStatus;
-use crate::sample::beat::running;
+use crate::sample::ticker::running;
 use compact_str::CompactString;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 
 use sensor::channel::hub::{Budget as Shares, Error, Hub, IDLE_MAX, Id, SUBSCRIPTIONS_MAX};
 use sensor::process::sampler::Sampler;
-use sensor::process::source::{self, Chosen, Kind, Source, View};
+use sensor::process::source::{self, ChosenSource, Kind, Source, View};
 use sensor::process::table::Coverage;
 use sensor::sample::schedule;
 use std::path::Path;
@@ -261,11 +261,11 @@ impl Source for MadeUp {
 #[tokio::test]
 async fn the_sensor_sweeps_as_often_as_the_fastest_wants_and_wakes_who_waits() {
     let hub = Hub::default();
-    let chosen = Chosen { source: Box::new(MadeUp), reasons: Vec::new() };
+    let chosen = ChosenSource { source: Box::new(MadeUp), reasons: Vec::new() };
     let base = schedule::Rate::of_processes(0.1).unwrap();
     let sampler = Sampler::new(chosen, Path::new("/proc"), base, vec![hub.tap()]);
     let handle = sampler.handle();
-    hub.set_wish(wire::channel::Kind::Process, handle.wish());
+    hub.set_wish(wire::channel::Kind::Process, handle.demand());
     let shutdown = CancellationToken::new();
     let running = sampler.run(shutdown.clone());
     let asking = async {

@@ -2,7 +2,7 @@
 //! withdrawn.
 
 use sensor::process::sampler::{Handle, Sampler};
-use sensor::process::source::{Chosen, Error, Kind, Source, View};
+use sensor::process::source::{ChosenSource, Error, Kind, Source, View};
 use sensor::process::table::Coverage;
 use sensor::process::tap::Tap;
 use sensor::sample::schedule::Rate;
@@ -48,7 +48,7 @@ fn sampler(hz: f64) -> (Sampler, Notes) {
     let notes = Notes::default();
     let taps: Vec<Box<dyn Tap>> =
         vec![Box::new(Noting("first", Arc::clone(&notes))), Box::new(Noting("second", Arc::clone(&notes)))];
-    let chosen = Chosen { source: Box::new(Empty), reasons: Vec::new() };
+    let chosen = ChosenSource { source: Box::new(Empty), reasons: Vec::new() };
     (Sampler::new(chosen, Path::new("/proc"), rate(hz), taps), notes)
 }
 
@@ -90,7 +90,7 @@ async fn every_tap_sees_every_sweep_in_order_and_what_they_took_is_told() {
 #[tokio::test]
 async fn rates_wished_for_change_while_it_runs_and_no_sweep_is_lost() {
     let (sampler, notes) = sampler(0.1);
-    let (wish, other) = (sampler.handle().wish(), sampler.handle().wish());
+    let (wish, other) = (sampler.handle().demand(), sampler.handle().demand());
     let mut changes = 0_u32;
     let handle = run_until(sampler, |handle| {
         changes += 1;

@@ -4,7 +4,7 @@
 //! report it.
 #![allow(clippy::disallowed_methods)] // The tests are about processes: they start some, and wait for them.
 
-use sensor::process::source::{Chosen, Kind, Source, View, choose};
+use sensor::process::source::{ChosenSource, Kind, Source, View, choose};
 use sensor::process::stat::TICK_NS;
 use std::collections::HashMap;
 use std::fs;
@@ -268,7 +268,7 @@ fn root_short_lives_are_all_told() {
 
 #[test]
 fn root_short_lives_are_told_without_programs_in_the_kernel_too() {
-    let Chosen { mut source, reasons } =
+    let ChosenSource { mut source, reasons } =
         choose(Path::new(PROC), Some(Kind::Procfs)).expect("it always works");
     if let Some(why) = reasons.first() {
         // Since Linux 6.6 every user may listen.

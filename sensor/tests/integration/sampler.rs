@@ -24,12 +24,12 @@ impl Collector for Counting {
     }
     fn collect(&mut self, _now: Now, out: &mut Rows) -> Result<(), Error> {
         self.0 += 1;
-        out.whole(&self.1, self.0);
+        out.push_whole(&self.1, self.0);
         Ok(())
     }
 }
 
-fn start(hz: f64) -> (Handle, CancellationToken, JoinHandle<Result<(), sensor::sample::beat::Error>>) {
+fn start(hz: f64) -> (Handle, CancellationToken, JoinHandle<Result<(), sensor::sample::ticker::Error>>) {
     let counting = Counting(0, metric("sweeps", "", Semantics::Counter, &[]));
     let sampler = Sampler::new(Collectors::new(vec![Box::new(counting)]), Rate::from_hz(hz).unwrap());
     let (handle, shutdown) = (sampler.handle(), CancellationToken::new());

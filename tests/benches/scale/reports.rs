@@ -52,7 +52,7 @@ pub(crate) fn run(hosts: u32, metrics: u64, seconds: u64) -> (Reported, Reported
             for (at, metric) in (0u64..).zip(&metrics) {
                 // A third idle, a third steady, a third noisy.
                 let noise = (second * 7919 + at * 104_729 + nth * 1_299_709) % 65_536;
-                rows.whole(
+                rows.push_whole(
                     metric,
                     [at * 1000, second * at, second * 100_000 + noise][usize::from(at as u8 % 3)],
                 );

@@ -3,8 +3,8 @@
 //! Pure. Rule: names and units are those of `sensor.processes`. Not here: finding a field by name (`fields`).
 
 use super::{Number, Subject, Text};
-use crate::process::sight::Sight;
 use crate::process::table::Table;
+use crate::process::visibility::Visibility;
 use std::borrow::Cow;
 use wire::channel::stream::Record;
 use wire::process::{Io, Process, State};
@@ -19,7 +19,7 @@ pub struct Seen<'a> {
     /// Command line, where the source reports it.
     pub command: Option<&'a str>,
     /// What the viewer may see of the process.
-    pub sight: Sight,
+    pub sight: Visibility,
 }
 
 impl Seen<'_> {
@@ -50,7 +50,7 @@ impl Subject for Processes {
 
     fn seen(record: &Record) -> Seen<'_> {
         // A record holds only what the viewer may see.
-        Seen { process: &record.process, cpu: record.cpu, command: None, sight: Sight::ALL }
+        Seen { process: &record.process, cpu: record.cpu, command: None, sight: Visibility::ALL }
     }
 
     fn is_parent_of(seen: &Seen<'_>, pid: u32, around: &Table) -> bool {
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(names.len(), NUMBERS.len() + TEXTS.len(), "each once");
         let mut process = Process { rss_kib: 4, ..Process::default() };
         process.usage.cpu_ns = 2_500_000_000;
-        let seen = Seen { process: &process, cpu: Some(0.5), command: None, sight: Sight::ALL };
+        let seen = Seen { process: &process, cpu: Some(0.5), command: None, sight: Visibility::ALL };
         let get = |name: &str| (number_named::<Processes>(name).expect("known").get)(&seen);
         assert_eq!((get("cpu"), get("cpu_seconds"), get("rss_bytes")), (Some(0.5), Some(2.5), Some(4096.0)));
         assert_eq!((get("read_bytes"), get("cgroup")), (None, None));

@@ -8,14 +8,14 @@ use super::super::boot_time::boot_ns;
 use super::super::hidden::Hidden;
 use super::super::source::{Error, Kind, Source, View};
 use super::super::table::{Coverage, Table};
-use super::loaded::Loaded;
+use super::programs::Programs;
 use super::record::{self, Record};
 use std::path::Path;
 use wire::process::{Process, Usage};
 
 /// The loaded program and its buffers.
 pub struct AllTasks {
-    loaded: Loaded,
+    loaded: Programs,
     tasks: Tasks,
     hidden: Hidden,
 }
@@ -34,7 +34,7 @@ impl AllTasks {
     /// # Errors
     /// If the kernel refuses.
     pub fn open(proc: &Path) -> Result<AllTasks, Error> {
-        let (mut loaded, types) = Loaded::new(0)?;
+        let (mut loaded, types) = Programs::new(0)?;
         loaded.load_walk(&types)?;
         drop(types);
         let mut tasks = Tasks::new();
@@ -54,8 +54,8 @@ impl Source for AllTasks {
         self.tasks.walk(&mut self.loaded)?;
         let took_ns = boot_ns().saturating_sub(begin_ns);
         view.table.begin(number, begin_ns, Coverage::All);
-        self.tasks.tell(&mut view.table);
-        self.hidden.tell(&mut view.table);
+        self.tasks.move_into(&mut view.table);
+        self.hidden.add_to(&mut view.table);
         view.table.end(took_ns);
         Ok(())
     }
@@ -74,7 +74,7 @@ impl Tasks {
     }
 
     /// Walks all tasks, and decodes their records.
-    pub(super) fn walk(&mut self, loaded: &mut Loaded) -> Result<(), Error> {
+    pub(super) fn walk(&mut self, loaded: &mut Programs) -> Result<(), Error> {
         loaded.walk(&mut self.records)?;
         self.processes.clear();
         self.threads.clear();
@@ -104,7 +104,7 @@ impl Tasks {
     }
 
     /// Moves the processes into the table.
-    pub(super) fn tell(&mut self, table: &mut Table) {
+    pub(super) fn move_into(&mut self, table: &mut Table) {
         self.processes.drain(..).for_each(|process| table.set(process));
     }
 }

@@ -8,7 +8,7 @@
 //! CAP_PERFMON, or root.
 
 pub mod all_tasks;
-pub mod changed;
-pub mod loaded;
+pub mod changed_tasks;
+pub mod programs;
 pub mod record;
 pub mod types;

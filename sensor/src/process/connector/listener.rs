@@ -3,11 +3,11 @@
 //!
 //! Shell. Rule: the thread waits only for the kernel and for its end; events without room in a queue are
 //! counted as lost. It ends with its [`Listener`].
-//! Not here: what the events add up to (`stories`), their format (`message`).
+//! Not here: what the events add up to (`tracker`), their format (`message`).
 
 use super::super::stat;
 use super::message::{self, Message};
-use super::stories::{Look, Stories, Told};
+use super::tracker::{LifeEvent, Observed, Tracker};
 use compact_str::CompactString;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
@@ -42,7 +42,7 @@ const GROUP: u32 = 1;
 
 /// Receives forks, execs and exits.
 pub struct Listener {
-    told: Receiver<Told>,
+    events: Receiver<LifeEvent>,
     lost: Arc<AtomicU64>,
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
@@ -73,25 +73,25 @@ impl Listener {
             }
             Err(error) => return Err(format!("the process events connector cannot be read: {error}")),
         }
-        let (sender, told) = sync_channel(WAITING_MAX);
+        let (sender, events) = sync_channel(WAITING_MAX);
         let lost = Arc::new(AtomicU64::new(0));
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| error.to_string())?);
-        let hearing = Hearing {
+        let hearing = ListenerThread {
             socket,
             proc: proc.to_owned(),
-            stories: Stories::new(suspended_ns()),
+            tracker: Tracker::new(suspended_ns()),
             sender,
             lost: Arc::clone(&lost),
         };
         let until = Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("lives".into()).spawn(move || hearing.run(&until));
         let thread = thread.map_err(|error| format!("no thread can be started: {error}"))?;
-        Ok(Listener { told, lost, stop, thread: Some(thread) })
+        Ok(Listener { events, lost, stop, thread: Some(thread) })
     }
 
     /// Results since the previous call.
-    pub fn take(&self) -> impl Iterator<Item = Told> {
-        self.told.try_iter()
+    pub fn take(&self) -> impl Iterator<Item = LifeEvent> {
+        self.events.try_iter()
     }
 
     /// Results and events lost since the start; a loss in the kernel counts as one, whatever its size.
@@ -113,15 +113,15 @@ impl Drop for Listener {
 }
 
 /// State of the thread.
-struct Hearing {
+struct ListenerThread {
     socket: OwnedFd,
     proc: PathBuf,
-    stories: Stories,
-    sender: SyncSender<Told>,
+    tracker: Tracker,
+    sender: SyncSender<LifeEvent>,
     lost: Arc<AtomicU64>,
 }
 
-impl Hearing {
+impl ListenerThread {
     fn run(mut self, until: &OwnedFd) {
         loop {
             let mut waits = [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(until, PollFlags::IN)];
@@ -134,7 +134,7 @@ impl Hearing {
             }
             loop {
                 match receive(&self.socket) {
-                    Ok(Some(message)) => self.tell(message),
+                    Ok(Some(message)) => self.handle(message),
                     Ok(None) => {}
                     Err(Errno::AGAIN) => break,
                     Err(Errno::NOBUFS) => {
@@ -147,11 +147,11 @@ impl Hearing {
         }
     }
 
-    fn tell(&mut self, message: Message) {
+    fn handle(&mut self, message: Message) {
         let with_command = matches!(message, Message::Exec { .. });
-        let told = self.stories.tell(message, |pid| look(&self.proc, pid, with_command));
-        if let Some(told) = told
-            && self.sender.try_send(told).is_err()
+        let events = self.tracker.handle(message, |pid| observe(&self.proc, pid, with_command));
+        if let Some(events) = events
+            && self.sender.try_send(events).is_err()
         {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
@@ -196,7 +196,7 @@ fn receive(socket: &OwnedFd) -> rustix::io::Result<Option<Message>> {
 }
 
 /// Reads a process now; `None` if it is gone.
-fn look(proc: &Path, pid: u32, with_command: bool) -> Option<Look> {
+fn observe(proc: &Path, pid: u32, with_command: bool) -> Option<Observed> {
     let folder = proc.join(pid.to_string());
     let file = File::open(folder.join("stat")).ok()?;
     let mut text = [0; STAT_LEN_MAX_BYTES];
@@ -205,7 +205,7 @@ fn look(proc: &Path, pid: u32, with_command: bool) -> Option<Look> {
     let stat = stat::stat(&text[..len]).filter(|stat| stat.threads > 0)?;
     let uid = file.metadata().ok()?.uid();
     let command = if with_command { command(&folder).unwrap_or_default() } else { CompactString::default() };
-    Some(Look { stat, uid, command })
+    Some(Observed { stat, uid, command })
 }
 
 fn command(folder: &Path) -> Option<CompactString> {

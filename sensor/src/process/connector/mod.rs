@@ -9,7 +9,7 @@
 //! command line.
 //! Not here: sweeps (`procfs`).
 
-pub mod heard;
+pub mod combined;
 pub mod listener;
 pub mod message;
-pub mod stories;
+pub mod tracker;

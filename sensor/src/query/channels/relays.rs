@@ -15,8 +15,8 @@ use crate::channel::hub::{Budget, Error, Hub, Id, OWN_MIN, OWN_QUEUES_MIN_BYTES}
 use crate::channel::owner::Owner;
 use crate::channel::relay;
 use crate::channel::subscription::Prepared;
-use crate::sample::beat::{Beat, locked};
 use crate::sample::schedule::{RATE_MIN_HZ, Rate};
+use crate::sample::ticker::{Ticker, locked};
 pub use feeding::Running;
 use rpc::codec::value::{Name, Value};
 use rpc::dispatch::encoded_answer::Answering;
@@ -121,7 +121,7 @@ struct Stream {
     owner: Owner,
     hub: Hub,
     /// Highest rate that its consumers request.
-    beat: Arc<Beat>,
+    ticker: Arc<Ticker>,
     state: Mutex<State>,
     /// Notified when a consumer was added, removed or altered.
     altered: Notify,
@@ -355,9 +355,9 @@ impl Consumer {
 impl Stream {
     fn new(key: Key, owner: Owner, budget: Budget) -> Stream {
         let hub = Hub::relaying(budget);
-        let beat = Arc::new(Beat::new(Rate::of_processes(RATE_MIN_HZ).expect("the slowest is allowed")));
-        hub.set_wish(key.kind, beat.wish());
-        Stream { key, owner, hub, beat, state: Mutex::default(), altered: Notify::new() }
+        let ticker = Arc::new(Ticker::new(Rate::of_processes(RATE_MIN_HZ).expect("the slowest is allowed")));
+        hub.set_wish(key.kind, ticker.demand());
+        Stream { key, owner, hub, ticker, state: Mutex::default(), altered: Notify::new() }
     }
 }
 

@@ -43,7 +43,7 @@ fn at(secs: f64) -> Time {
 }
 
 fn wanted(from: f64, to: f64) -> Wanted {
-    Wanted { from: at(from), to: at(to), every: Duration::ZERO, limit: 10_000, sight: Sight::ALL }
+    Wanted { from: at(from), to: at(to), every: Duration::ZERO, limit: 10_000, visibility: Visibility::ALL }
 }
 
 fn gathered(wanted: Wanted, segments: &[Segment]) -> Past {

@@ -279,7 +279,7 @@ fn head(ledger: &Ledger, calls: &[u8]) -> Result<(Vec<u8>, u32), Error> {
 }
 
 fn write_segment(disk: &dyn Disk, first: u64, head: &[u8]) -> Result<Arc<dyn Stored>, Error> {
-    segment::begin(disk, first, |file| {
+    segment::create(disk, first, |file| {
         file.write_at(head, 0).map_err(Error::disk("write the head of a segment"))
     })
 }

@@ -8,7 +8,7 @@
 
 use super::column::{Column, Raw};
 use super::fields::{self, Malformed};
-use super::shelf::Shelf;
+use super::metric_cache::MetricCache;
 use crate::sample::table::Rows;
 use std::sync::Arc;
 use wire::sample::{Metric, Semantics};
@@ -54,7 +54,7 @@ pub fn parse(line: &[u8]) -> Result<Option<(&[u8], Ticks)>, Malformed> {
 
 /// The cores of the last sweep.
 #[derive(Debug, Default)]
-pub struct Cores(Shelf<Core>);
+pub struct Cores(MetricCache<Core>);
 
 #[derive(Debug)]
 struct Core {
@@ -74,10 +74,10 @@ impl Cores {
     }
 
     /// Adds the times of a core to `out`.
-    pub fn tell(&mut self, core: &[u8], ticks: Ticks, out: &mut Rows) {
-        let Some(known) = self.0.next(core, || Core::new(&String::from_utf8_lossy(core))) else { return };
-        known.highest = onward(known.highest, ticks);
-        for (metric, ticks) in known.metrics.iter().zip(known.highest) {
+    pub fn add_rows(&mut self, core: &[u8], ticks: Ticks, out: &mut Rows) {
+        let Some(cached) = self.0.next(core, || Core::new(&String::from_utf8_lossy(core))) else { return };
+        cached.highest = onward(cached.highest, ticks);
+        for (metric, ticks) in cached.metrics.iter().zip(cached.highest) {
             out.push(metric, Raw::Ticks.value(ticks));
         }
     }

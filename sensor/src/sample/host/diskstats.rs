@@ -5,8 +5,8 @@
 
 use super::column::{Column, Raw};
 use super::fields::{self, Malformed};
+use super::metric_cache::MetricCache;
 use super::proc_file::ProcFile;
-use super::shelf::Shelf;
 use crate::sample::collector::{Collector, Error, Now};
 use crate::sample::table::Rows;
 use std::path::Path;
@@ -97,14 +97,14 @@ fn is_nvme_disk_with_p(stem: &[u8]) -> bool {
 #[derive(Debug)]
 pub struct DiskStats {
     file: ProcFile,
-    devices: Shelf<[Arc<Metric>; COLUMNS.len()]>,
+    devices: MetricCache<[Arc<Metric>; COLUMNS.len()]>,
 }
 
 impl DiskStats {
     /// Creates the collector; reads below `proc`.
     #[must_use]
     pub fn new(proc: &Path) -> DiskStats {
-        DiskStats { file: ProcFile::new(proc, "diskstats"), devices: Shelf::default() }
+        DiskStats { file: ProcFile::new(proc, "diskstats"), devices: MetricCache::default() }
     }
 }
 
@@ -115,14 +115,14 @@ impl Collector for DiskStats {
 
     fn collect(&mut self, _now: Now, out: &mut Rows) -> Result<(), Error> {
         let DiskStats { file, devices } = self;
-        let told = tell(file.read()?, devices, out);
-        told.map_err(|malformed| file.malformed(malformed))
+        let result = add_rows(file.read()?, devices, out);
+        result.map_err(|malformed| file.malformed(malformed))
     }
 }
 
-fn tell(
+fn add_rows(
     text: &[u8],
-    devices: &mut Shelf<[Arc<Metric>; COLUMNS.len()]>,
+    devices: &mut MetricCache<[Arc<Metric>; COLUMNS.len()]>,
     out: &mut Rows,
 ) -> Result<(), Malformed> {
     devices.begin();
@@ -147,10 +147,10 @@ mod tests {
 
     #[test]
     fn disks_are_told_and_their_parts_are_not() {
-        for told in
+        for result in
             ["sda", "vda", "xvdb", "nvme0n1", "dm-0", "md127", "mmcblk0", "sr0", "sdaa1", "nvme0n1p", "zd0"]
         {
-            assert!(!is_left_out(told.as_bytes()), "{told}");
+            assert!(!is_left_out(result.as_bytes()), "{result}");
         }
         for left_out in ["ram0", "zram1", "loop12", "fd0", "sda1", "vdb15", "xvda2", "hdc3", "nvme10n1p2"] {
             assert!(is_left_out(left_out.as_bytes()), "{left_out}");

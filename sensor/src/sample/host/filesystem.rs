@@ -3,10 +3,10 @@
 //! The sweep itself calls `statvfs` on local file systems; all others go through `remote_mounts`. The mount
 //! table is parsed again only when its text changed.
 
+use super::metric_cache::ENTRIES_MAX;
 use super::mounts::{self, Mount, Reach};
 use super::proc_file::ProcFile;
-use super::remote_mounts::{Ask, Figures, RemoteMounts, Reply};
-use super::shelf::THINGS_MAX;
+use super::remote_mounts::{Figures, RemoteMounts, Reply, Statvfs};
 use crate::sample::collector::{Collector, Error, Now};
 use crate::sample::table::{Rows, metric};
 use rustix::fs::{StatVfsMountFlags, statvfs};
@@ -23,7 +23,7 @@ pub struct FileSystem {
     /// The text of the mount table from which `mounted` was parsed.
     text: Vec<u8>,
     mounted: Vec<Mounted>,
-    ask: Ask,
+    ask: Statvfs,
     remote: RemoteMounts,
 }
 
@@ -48,7 +48,7 @@ impl FileSystem {
 
     /// As [`FileSystem::new`], with another function in place of `statvfs`.
     #[must_use]
-    pub fn asking(proc: &Path, ask: Ask) -> FileSystem {
+    pub fn asking(proc: &Path, ask: Statvfs) -> FileSystem {
         FileSystem {
             file: ProcFile::new(proc, "self/mountinfo"),
             text: Vec::new(),
@@ -68,7 +68,7 @@ impl Collector for FileSystem {
         let text = self.file.read()?;
         if text != self.text {
             let parsed =
-                mounts::parse(text).map(|mounts| mounts.iter().take(THINGS_MAX).map(Mounted::new).collect());
+                mounts::parse(text).map(|mounts| mounts.iter().take(ENTRIES_MAX).map(Mounted::new).collect());
             self.text = text.to_vec();
             self.mounted = match parsed {
                 Ok(mounted) => mounted,
@@ -84,7 +84,7 @@ impl Collector for FileSystem {
                 Reach::Local => (self.ask)(&mounted.path).map_or(Reply::Failing, Reply::Known),
                 Reach::Remote => self.remote.reply(&mounted.path, now.running),
             };
-            mounted.tell(reply, out);
+            mounted.add_rows(reply, out);
         }
         self.remote.forget_others();
         Ok(())
@@ -112,18 +112,18 @@ impl Mounted {
         }
     }
 
-    fn tell(&self, reply: Reply, out: &mut Rows) {
+    fn add_rows(&self, reply: Reply, out: &mut Rows) {
         match reply {
             Reply::Pending => {}
-            Reply::Failing => out.whole(&self.failing, 1),
+            Reply::Failing => out.push_whole(&self.failing, 1),
             Reply::Known(figures) => {
-                out.whole(&self.size, figures.size);
-                out.whole(&self.free, figures.free);
-                out.whole(&self.available, figures.available);
-                out.whole(&self.files, figures.files);
-                out.whole(&self.files_free, figures.files_free);
-                out.whole(&self.read_only, u64::from(figures.read_only));
-                out.whole(&self.failing, 0);
+                out.push_whole(&self.size, figures.size);
+                out.push_whole(&self.free, figures.free);
+                out.push_whole(&self.available, figures.available);
+                out.push_whole(&self.files, figures.files);
+                out.push_whole(&self.files_free, figures.files_free);
+                out.push_whole(&self.read_only, u64::from(figures.read_only));
+                out.push_whole(&self.failing, 0);
             }
         }
     }
@@ -156,7 +156,7 @@ mod tests {
         std::fs::write(proc.path().join("self/mountinfo"), mounts).expect("written");
         let (hold, held) = std::sync::mpsc::sync_channel::<()>(0);
         let held = std::sync::Mutex::new(held);
-        let ask: Ask = Arc::new(move |path| {
+        let ask: Statvfs = Arc::new(move |path| {
             if path == Path::new("/home") {
                 // Blocks until the test ends.
                 let _ = held.lock().expect("one asker").recv();

@@ -50,7 +50,7 @@ impl Collector for LoadAverage {
     fn collect(&mut self, _now: Now, out: &mut Rows) -> Result<(), Error> {
         let averages = parse(self.file.read()?).map_err(|malformed| self.file.malformed(malformed))?;
         for (metric, average) in self.metrics.iter().zip(averages) {
-            out.real(metric, average);
+            out.push_real(metric, average);
         }
         Ok(())
     }

@@ -4,8 +4,8 @@
 
 use super::column::Raw;
 use super::fields::{self, Malformed};
+use super::metric_cache::MetricCache;
 use super::proc_file::ProcFile;
-use super::shelf::Shelf;
 use crate::sample::collector::{Collector, Error, Now};
 use crate::sample::table::{Rows, metric};
 use std::path::Path;
@@ -56,14 +56,14 @@ fn identity(line: Line<'_>) -> Arc<Metric> {
 #[derive(Debug)]
 pub struct MemInfo {
     file: ProcFile,
-    metrics: Shelf<Arc<Metric>>,
+    metrics: MetricCache<Arc<Metric>>,
 }
 
 impl MemInfo {
     /// Creates the collector; reads below `proc`.
     #[must_use]
     pub fn new(proc: &Path) -> MemInfo {
-        MemInfo { file: ProcFile::new(proc, "meminfo"), metrics: Shelf::default() }
+        MemInfo { file: ProcFile::new(proc, "meminfo"), metrics: MetricCache::default() }
     }
 }
 
@@ -74,12 +74,12 @@ impl Collector for MemInfo {
 
     fn collect(&mut self, _now: Now, out: &mut Rows) -> Result<(), Error> {
         let MemInfo { file, metrics } = self;
-        let told = tell(file.read()?, metrics, out);
-        told.map_err(|malformed| file.malformed(malformed))
+        let result = add_rows(file.read()?, metrics, out);
+        result.map_err(|malformed| file.malformed(malformed))
     }
 }
 
-fn tell(text: &[u8], metrics: &mut Shelf<Arc<Metric>>, out: &mut Rows) -> Result<(), Malformed> {
+fn add_rows(text: &[u8], metrics: &mut MetricCache<Arc<Metric>>, out: &mut Rows) -> Result<(), Malformed> {
     metrics.begin();
     for line in fields::lines(text) {
         let Some(line) = parse(line)? else { continue };

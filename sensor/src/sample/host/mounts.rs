@@ -99,7 +99,7 @@ pub fn parse(text: &[u8]) -> Result<Vec<Mount<'_>>, Malformed> {
         })?;
         // Even an excluded mount hides what was mounted at the same place before.
         mounts.retain(|earlier| earlier.mountpoint != mountpoint);
-        if is_told(&mountpoint, fstype) && !is_a_user_s(fstype, options) {
+        if is_included(&mountpoint, fstype) && !is_a_user_s(fstype, options) {
             let reach = if is_local(fstype) { Reach::Local } else { Reach::Remote };
             mounts.push(Mount { device, mountpoint, fstype, reach });
         }
@@ -151,7 +151,7 @@ fn is_a_user_s(fstype: &[u8], options: &[u8]) -> bool {
     is_fuse && users.any(|user| user != b"0")
 }
 
-fn is_told(mountpoint: &[u8], fstype: &[u8]) -> bool {
+fn is_included(mountpoint: &[u8], fstype: &[u8]) -> bool {
     let below = |folder: &&[u8]| mountpoint.strip_prefix(*folder).is_some_and(|rest| rest.starts_with(b"/"));
     let within = |folder: &&[u8]| mountpoint == *folder || below(folder);
     !TYPES_LEFT_OUT.contains(&fstype)
@@ -185,7 +185,7 @@ fn unescaped(field: &[u8]) -> Cow<'_, [u8]> {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> Vec<(String, String, String, Reach)> {
+    fn mounts(text: &str) -> Vec<(String, String, String, Reach)> {
         let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let mounts = parse(text.as_bytes()).expect("well formed");
         let one = |m: &Mount<'_>| (shown(&m.device), shown(&m.mountpoint), shown(m.fstype), m.reach);
@@ -211,7 +211,7 @@ mod tests {
 35 27 0:35 / /devices rw - xfs /dev/vdd rw
 ";
         assert_eq!(
-            told(text),
+            mounts(text),
             [
                 mount("/dev/vda", "/", "ext4", Reach::Local),
                 mount("tmpfs", "/run", "tmpfs", Reach::Local),
@@ -231,7 +231,7 @@ mod tests {
 3 1 8:3 / /a rw - ext4 /dev/sdc1 rw
 4 1 0:9 / /a rw - autofs systemd-1 rw
 ";
-        assert_eq!(told(text), [mount("/dev/sdb1", "/data", "xfs", Reach::Local)]);
+        assert_eq!(mounts(text), [mount("/dev/sdb1", "/data", "xfs", Reach::Local)]);
     }
 
     #[test]

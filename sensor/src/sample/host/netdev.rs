@@ -4,8 +4,8 @@
 
 use super::column::{Column, Raw};
 use super::fields::{self, Malformed};
+use super::metric_cache::MetricCache;
 use super::proc_file::ProcFile;
-use super::shelf::Shelf;
 use crate::sample::collector::{Collector, Error, Now};
 use crate::sample::table::Rows;
 use std::path::Path;
@@ -54,14 +54,14 @@ pub fn parse(line: &[u8]) -> Result<Option<Line<'_>>, Malformed> {
 #[derive(Debug)]
 pub struct NetDev {
     file: ProcFile,
-    devices: Shelf<[Arc<Metric>; COLUMNS.len()]>,
+    devices: MetricCache<[Arc<Metric>; COLUMNS.len()]>,
 }
 
 impl NetDev {
     /// Creates the collector; reads below `proc`.
     #[must_use]
     pub fn new(proc: &Path) -> NetDev {
-        NetDev { file: ProcFile::new(proc, "net/dev"), devices: Shelf::default() }
+        NetDev { file: ProcFile::new(proc, "net/dev"), devices: MetricCache::default() }
     }
 }
 
@@ -72,14 +72,14 @@ impl Collector for NetDev {
 
     fn collect(&mut self, _now: Now, out: &mut Rows) -> Result<(), Error> {
         let NetDev { file, devices } = self;
-        let told = tell(file.read()?, devices, out);
-        told.map_err(|malformed| file.malformed(malformed))
+        let result = add_rows(file.read()?, devices, out);
+        result.map_err(|malformed| file.malformed(malformed))
     }
 }
 
-fn tell(
+fn add_rows(
     text: &[u8],
-    devices: &mut Shelf<[Arc<Metric>; COLUMNS.len()]>,
+    devices: &mut MetricCache<[Arc<Metric>; COLUMNS.len()]>,
     out: &mut Rows,
 ) -> Result<(), Malformed> {
     devices.begin();
@@ -91,7 +91,7 @@ fn tell(
         };
         let Some(metrics) = devices.next(device, identity) else { continue };
         for (metric, number) in metrics.iter().zip(numbers) {
-            out.whole(metric, number);
+            out.push_whole(metric, number);
         }
     }
     devices.end();

@@ -43,7 +43,7 @@ pub struct Figures {
 }
 
 /// The query function: `statvfs` outside tests.
-pub type Ask = Arc<dyn Fn(&Path) -> io::Result<Figures> + Send + Sync>;
+pub type Statvfs = Arc<dyn Fn(&Path) -> io::Result<Figures> + Send + Sync>;
 
 /// The state of a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,12 +58,12 @@ pub enum Reply {
 
 /// The mounts and their pending queries.
 pub struct RemoteMounts {
-    ask: Ask,
-    mounts: BTreeMap<PathBuf, Owing>,
+    ask: Statvfs,
+    mounts: BTreeMap<PathBuf, MountState>,
 }
 
 #[derive(Debug, Default)]
-struct Owing {
+struct MountState {
     /// Time of the first request or, after an answer, start time of the query that was answered last.
     since: Duration,
     answer: Option<Option<Figures>>,
@@ -76,14 +76,14 @@ struct Owing {
 impl RemoteMounts {
     /// Creates it without mounts.
     #[must_use]
-    pub fn new(ask: Ask) -> RemoteMounts {
+    pub fn new(ask: Statvfs) -> RemoteMounts {
         RemoteMounts { ask, mounts: BTreeMap::new() }
     }
 
     /// Returns the state of the mount at `path` at `now`; starts another query if one is due. Never waits.
     pub fn reply(&mut self, path: &Path, now: Duration) -> Reply {
         if !self.mounts.contains_key(path) {
-            self.mounts.insert(path.to_owned(), Owing { since: now, ..Owing::default() });
+            self.mounts.insert(path.to_owned(), MountState { since: now, ..MountState::default() });
         }
         let under_way = self.mounts.values().filter(|mount| mount.asked.is_some()).count();
         let mount = self.mounts.get_mut(path).expect("put in above");
@@ -106,8 +106,8 @@ impl RemoteMounts {
     }
 }
 
-impl Owing {
-    fn begin(&mut self, path: &Path, ask: &Ask, now: Duration) {
+impl MountState {
+    fn begin(&mut self, path: &Path, ask: &Statvfs, now: Duration) {
         let (ask, path) = (Arc::clone(ask), path.to_owned());
         let thread = std::thread::Builder::new().name("statvfs".to_owned()).stack_size(STACK_LEN_BYTES);
         self.asked_at = now;
@@ -154,7 +154,7 @@ mod tests {
     }
 
     impl Server {
-        fn ask(self: &Arc<Server>, began: SyncSender<PathBuf>) -> Ask {
+        fn ask(self: &Arc<Server>, began: SyncSender<PathBuf>) -> Statvfs {
             let server = Arc::clone(self);
             Arc::new(move |path| {
                 began.send(path.to_owned()).expect("the test listens");

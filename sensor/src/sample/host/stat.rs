@@ -58,12 +58,12 @@ impl Collector for Stat {
 
     fn collect(&mut self, _now: Now, out: &mut Rows) -> Result<(), Error> {
         let Stat { file, cores, metrics } = self;
-        let told = tell(file.read()?, cores, metrics, out);
-        told.map_err(|malformed| file.malformed(malformed))
+        let result = add_rows(file.read()?, cores, metrics, out);
+        result.map_err(|malformed| file.malformed(malformed))
     }
 }
 
-fn tell(
+fn add_rows(
     text: &[u8],
     cores: &mut Cores,
     metrics: &[Arc<Metric>; LINES.len()],
@@ -72,7 +72,7 @@ fn tell(
     cores.begin();
     for line in fields::lines(text) {
         if let Some((core, ticks)) = cpu::parse(line)? {
-            cores.tell(core, ticks, out);
+            cores.add_rows(core, ticks, out);
         } else if let Some((at, number)) = parse(line)? {
             out.push(&metrics[at], LINES[at].1.raw.value(number));
         }

@@ -48,8 +48,8 @@ impl Collector for Clocks {
 
     fn collect(&mut self, now: Now, out: &mut Rows) -> Result<(), Error> {
         let uptime = parse(self.file.read()?).map_err(|malformed| self.file.malformed(malformed))?;
-        out.real(&self.time, now.calendar.secs_f64());
-        out.real(&self.uptime, uptime);
+        out.push_real(&self.time, now.calendar.secs_f64());
+        out.push_real(&self.uptime, uptime);
         Ok(())
     }
 }

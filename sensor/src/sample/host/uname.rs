@@ -13,7 +13,7 @@ use wire::sample::{Metric, Semantics};
 /// compared.
 #[derive(Debug, Default)]
 pub struct Uname {
-    told: Option<(Vec<u8>, Arc<Metric>)>,
+    last: Option<(Vec<u8>, Arc<Metric>)>,
 }
 
 impl Collector for Uname {
@@ -24,13 +24,13 @@ impl Collector for Uname {
     fn collect(&mut self, _now: Now, out: &mut Rows) -> Result<(), Error> {
         let names = rustix::system::uname();
         let changing = [names.nodename(), names.domainname()];
-        let same = |told: &[u8]| told.split(|b| *b == 0).eq(changing.iter().map(|name| name.to_bytes()));
-        if !self.told.as_ref().is_some_and(|(told, _)| same(told)) {
-            let told = changing.map(CStr::to_bytes).join(&0);
-            self.told = Some((told, identity(&names)));
+        let same = |last: &[u8]| last.split(|b| *b == 0).eq(changing.iter().map(|name| name.to_bytes()));
+        if !self.last.as_ref().is_some_and(|(last, _)| same(last)) {
+            let last = changing.map(CStr::to_bytes).join(&0);
+            self.last = Some((last, identity(&names)));
         }
-        let (_, metric) = self.told.as_ref().expect("just set");
-        out.whole(metric, 1);
+        let (_, metric) = self.last.as_ref().expect("just set");
+        out.push_whole(metric, 1);
         Ok(())
     }
 }

@@ -4,8 +4,8 @@
 //! start with `pg` and contain `fault`: the file has two hundred lines, mostly for kernel developers.
 
 use super::fields::{self, Malformed};
+use super::metric_cache::MetricCache;
 use super::proc_file::ProcFile;
-use super::shelf::Shelf;
 use crate::sample::collector::{Collector, Error, Now};
 use crate::sample::table::{Rows, metric};
 use std::path::Path;
@@ -17,7 +17,7 @@ use wire::sample::{Metric, Semantics};
 /// # Errors
 /// If the line is one of those reported and has no number.
 pub fn parse(line: &[u8]) -> Result<Option<(&[u8], u64)>, Malformed> {
-    if !is_told(line) {
+    if !is_included(line) {
         return Ok(None);
     }
     let mut fields = fields::fields(line);
@@ -25,7 +25,7 @@ pub fn parse(line: &[u8]) -> Result<Option<(&[u8], u64)>, Malformed> {
     name.zip(number).map(Some).ok_or_else(|| Malformed::new("a name and a whole number", line))
 }
 
-fn is_told(line: &[u8]) -> bool {
+fn is_included(line: &[u8]) -> bool {
     match line.first() {
         Some(b'p') => {
             line.starts_with(b"pgpg")
@@ -41,14 +41,14 @@ fn is_told(line: &[u8]) -> bool {
 #[derive(Debug)]
 pub struct VmStat {
     file: ProcFile,
-    metrics: Shelf<Arc<Metric>>,
+    metrics: MetricCache<Arc<Metric>>,
 }
 
 impl VmStat {
     /// Creates the collector; reads below `proc`.
     #[must_use]
     pub fn new(proc: &Path) -> VmStat {
-        VmStat { file: ProcFile::new(proc, "vmstat"), metrics: Shelf::default() }
+        VmStat { file: ProcFile::new(proc, "vmstat"), metrics: MetricCache::default() }
     }
 }
 
@@ -59,12 +59,12 @@ impl Collector for VmStat {
 
     fn collect(&mut self, _now: Now, out: &mut Rows) -> Result<(), Error> {
         let VmStat { file, metrics } = self;
-        let told = tell(file.read()?, metrics, out);
-        told.map_err(|malformed| file.malformed(malformed))
+        let result = add_rows(file.read()?, metrics, out);
+        result.map_err(|malformed| file.malformed(malformed))
     }
 }
 
-fn tell(text: &[u8], metrics: &mut Shelf<Arc<Metric>>, out: &mut Rows) -> Result<(), Malformed> {
+fn add_rows(text: &[u8], metrics: &mut MetricCache<Arc<Metric>>, out: &mut Rows) -> Result<(), Malformed> {
     metrics.begin();
     for line in fields::lines(text) {
         let Some((name, number)) = parse(line)? else { continue };
@@ -73,7 +73,7 @@ fn tell(text: &[u8], metrics: &mut Shelf<Arc<Metric>>, out: &mut Rows) -> Result
             metric(&name, "", Semantics::Counter, &[])
         };
         if let Some(metric) = metrics.next(name, identity) {
-            out.whole(metric, number);
+            out.push_whole(metric, number);
         }
     }
     metrics.end();

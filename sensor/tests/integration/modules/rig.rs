@@ -163,7 +163,7 @@ impl Rig {
     pub fn sweep(&self, figures: &[(&str, u64)]) {
         let mut rows = Rows::default();
         for (name, value) in figures {
-            rows.whole(&metric(name, "", Semantics::Gauge, &[]), *value);
+            rows.push_whole(&metric(name, "", Semantics::Gauge, &[]), *value);
         }
         self.sweeps.send_replace(Some(Arc::new(rows.finish(Time::from_micros(1_500_000)))));
     }

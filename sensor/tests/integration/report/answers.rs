@@ -127,9 +127,9 @@ fn the_summary_is_over_hosts_that_are_alive() {
     rig.settle();
     for (nth, member) in (1u64..).zip(&mut rig.members) {
         let mut rows = Rows::default();
-        rows.whole(&metric("bytes", "bytes", Semantics::Gauge, &[]), nth * 100);
-        rows.whole(&metric("of_cpu", "", Semantics::Gauge, &[("cpu", "0")]), 7);
-        rows.real(&metric("broken", "", Semantics::Gauge, &[]), if nth == 2 { f64::NAN } else { 1.0 });
+        rows.push_whole(&metric("bytes", "bytes", Semantics::Gauge, &[]), nth * 100);
+        rows.push_whole(&metric("of_cpu", "", Semantics::Gauge, &[("cpu", "0")]), 7);
+        rows.push_real(&metric("broken", "", Semantics::Gauge, &[]), if nth == 2 { f64::NAN } else { 1.0 });
         member.sender.handle_sweep(&rows.finish(Time::from_micros(5)));
     }
     rig.settle();

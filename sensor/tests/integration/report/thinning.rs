@@ -15,7 +15,7 @@ pub fn sweep(rows: &mut Rows, second: u64) -> Table {
     let metrics: Vec<_> =
         (0..COLUMNS).map(|at| metric(&format!("m{at}"), "", Semantics::Gauge, &[])).collect();
     for (at, metric) in (0..).zip(&metrics) {
-        rows.whole(metric, (second * 7919 + at) * 2_654_435_761 % 1_000_003);
+        rows.push_whole(metric, (second * 7919 + at) * 2_654_435_761 % 1_000_003);
     }
     rows.finish(Time::from_micros(second as i64 * 1_000_000))
 }

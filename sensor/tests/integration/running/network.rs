@@ -255,7 +255,7 @@ impl Running {
         }
         let mut random = Random::new(*swept + 1);
         for name in names.iter() {
-            rows.whole(name, random.below(u64::MAX));
+            rows.push_whole(name, random.below(u64::MAX));
         }
         *swept += names.len() as u64;
         let time = Time::from_micros(i64::try_from(*swept).unwrap() * 1000);

@@ -1,7 +1,7 @@
 //! Events that a client waits for are durable at once, within the rate limit; others at their regular time.
 
 use crate::tail::rig::Rig;
-use sensor::segments::pace::{BURST, SPACING};
+use sensor::segments::sync_limiter::{BURST, SPACING};
 use std::time::Duration;
 
 fn durable(rig: &Rig) -> u64 {

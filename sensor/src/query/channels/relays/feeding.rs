@@ -12,8 +12,8 @@ use crate::channel::of_host::Sweep;
 use crate::channel::relay::{Applied, Remade, Tables};
 use crate::process::tap::Tap;
 use crate::representative::cursor::Cursor;
-use crate::sample::beat::{locked, running};
 use crate::sample::schedule::Rate;
+use crate::sample::ticker::{locked, running};
 use rpc::dispatch::typed::{answer_of, params_of};
 use rpc::fault::Fault;
 use std::collections::HashMap;
@@ -203,7 +203,7 @@ impl Feeding {
             self.asker.ask(host, viewer, TakeParams::METHOD, params_of(&params)?, WAIT + PATIENCE);
         // A running call is not cancelled when the rate is altered: the entries that it takes would be lost.
         let answer = loop {
-            let rate = self.stream.beat.rate();
+            let rate = self.stream.ticker.rate();
             if self.source.as_ref().is_some_and(|source| source.rate != rate) {
                 self.alter(&source.id, rate).await?;
             }
@@ -230,7 +230,7 @@ impl Feeding {
     }
 
     async fn begin(&mut self) -> Result<(), Trouble> {
-        let rate = self.stream.beat.rate();
+        let rate = self.stream.ticker.rate();
         let place = self.place.as_ref().map(ToString::to_string);
         let wanted = self.wanted(rate, place);
         let mut made = self.ask(&wanted, PATIENCE).await;

@@ -14,33 +14,33 @@ use std::time::Duration;
 use wire::process::{Life, Process};
 use wire::query::Viewer;
 
-use crate::sample::beat::running;
+use crate::sample::ticker::running;
 
 /// How often the mount options are read.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
 /// Visibility for one viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sight {
+pub struct Visibility {
     viewer: Viewer,
     /// Whether the processes of other users are absent.
     is_hiding: bool,
 }
 
-impl Sight {
+impl Visibility {
     /// Everything: for the sensor itself.
-    pub const ALL: Sight = Sight { viewer: Viewer::Trusted, is_hiding: false };
+    pub const ALL: Visibility = Visibility { viewer: Viewer::Trusted, is_hiding: false };
 
     /// Visibility for this viewer on this host, with the current mount options of `/proc`.
     #[must_use]
-    pub fn of(viewer: Viewer) -> Sight {
-        Sight { viewer, is_hiding: !viewer.is_trusted() && is_hiding_now() }
+    pub fn of(viewer: Viewer) -> Visibility {
+        Visibility { viewer, is_hiding: !viewer.is_trusted() && is_hiding_now() }
     }
 
     /// Visibility for this viewer; `is_hiding` says whether `/proc` is mounted with `hidepid`.
     #[must_use]
-    pub const fn with(viewer: Viewer, is_hiding: bool) -> Sight {
-        Sight { viewer, is_hiding }
+    pub const fn with(viewer: Viewer, is_hiding: bool) -> Visibility {
+        Visibility { viewer, is_hiding }
     }
 
     /// Whether everything is visible.
@@ -68,7 +68,7 @@ impl Sight {
 
     /// Copy of the process with only what is visible; `None` if the process is not visible.
     #[must_use]
-    pub fn seen(self, process: &Process) -> Option<Process> {
+    pub fn redact(self, process: &Process) -> Option<Process> {
         self.shows(process.uid).then(|| {
             let mut seen = process.clone();
             self.blank(&mut seen);
@@ -152,7 +152,7 @@ mod tests {
         let mut process = Process { uid: 1000, ..Process::default() };
         process.usage.io = Some(Io::default());
         let check = |viewer: Viewer, is_hiding: bool, expected: Option<bool>| {
-            let seen = Sight::with(viewer, is_hiding).seen(&process);
+            let seen = Visibility::with(viewer, is_hiding).redact(&process);
             assert_eq!(seen.map(|seen| seen.usage.io.is_some()), expected, "{viewer:?} {is_hiding}");
         };
         for is_hiding in [false, true] {

@@ -17,12 +17,12 @@ pub const BURST: u32 = 50;
 
 /// State of the rate limiter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pace {
+pub struct SyncLimiter {
     /// Time when the whole burst will be available again.
     whole_at: Duration,
 }
 
-impl Pace {
+impl SyncLimiter {
     /// Earliest time of the next sync, by the clock of [`Pace::note`].
     #[must_use]
     pub fn due(&self) -> Duration {
@@ -40,11 +40,11 @@ mod tests {
     use super::*;
 
     /// Counts the syncs for a client that always waits, from `from` on for `span`.
-    fn syncs(pace: &mut Pace, from: Duration, span: Duration) -> u32 {
+    fn syncs(limiter: &mut SyncLimiter, from: Duration, span: Duration) -> u32 {
         let (mut now, mut syncs) = (from, 0);
         while now < from + span {
-            while now >= pace.due() {
-                pace.note(now);
+            while now >= limiter.due() {
+                limiter.note(now);
                 syncs += 1;
             }
             now += Duration::from_micros(500);
@@ -54,27 +54,27 @@ mod tests {
 
     #[test]
     fn a_burst_goes_at_once_and_then_one_each_spacing() {
-        let mut pace = Pace::default();
+        let mut limiter = SyncLimiter::default();
         let from = Duration::from_secs(1000);
-        assert_eq!(syncs(&mut pace, from, SPACING), BURST);
+        assert_eq!(syncs(&mut limiter, from, SPACING), BURST);
         let after = from + SPACING;
-        assert_eq!(syncs(&mut pace, after, Duration::from_secs(10)), 500);
+        assert_eq!(syncs(&mut limiter, after, Duration::from_secs(10)), 500);
     }
 
     #[test]
     fn a_rest_gives_the_burst_back_and_no_more() {
-        let mut pace = Pace::default();
-        syncs(&mut pace, Duration::ZERO, Duration::from_secs(2));
-        assert_eq!(syncs(&mut pace, Duration::from_secs(3), Duration::from_millis(1)), BURST);
-        assert_eq!(syncs(&mut pace, Duration::from_secs(86_400), Duration::from_millis(1)), BURST);
+        let mut limiter = SyncLimiter::default();
+        syncs(&mut limiter, Duration::ZERO, Duration::from_secs(2));
+        assert_eq!(syncs(&mut limiter, Duration::from_secs(3), Duration::from_millis(1)), BURST);
+        assert_eq!(syncs(&mut limiter, Duration::from_secs(86_400), Duration::from_millis(1)), BURST);
     }
 
     #[test]
     fn whoever_syncs_rarely_never_waits() {
-        let mut pace = Pace::default();
+        let mut limiter = SyncLimiter::default();
         for at in (0..1000).map(|nth| Duration::from_millis(nth * 25)) {
-            assert!(pace.due() <= at);
-            pace.note(at);
+            assert!(limiter.due() <= at);
+            limiter.note(at);
         }
     }
 }

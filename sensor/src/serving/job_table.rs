@@ -6,7 +6,7 @@
 //! parent's. The newest of the ended processes are retained.
 //! Not here: reading (`read`), calls (`query`).
 
-use super::named::Jobs;
+use super::job_names::Jobs;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use wire::process::ProcessKey;
 use wire::process::delta::PROCESSES_MAX;
@@ -16,7 +16,7 @@ pub const ENDED_MAX: usize = 16_384;
 
 /// Evidence that a process serves a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum KnownBy {
+pub enum Evidence {
     /// Its control group is the job's.
     Cgroup,
     /// Its control group is the job's, and its environment has other names of the job.
@@ -27,28 +27,28 @@ pub enum KnownBy {
     Parent,
 }
 
-impl KnownBy {
+impl Evidence {
     /// Returns whether every user may see it: the names of control groups are public, an environment is
     /// private to its user (proc(5)).
     #[must_use]
     pub const fn is_public(self) -> bool {
-        matches!(self, KnownBy::Cgroup)
+        matches!(self, Evidence::Cgroup)
     }
 
     /// Returns its name in results.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            KnownBy::Cgroup | KnownBy::CgroupAndEnvironment => "cgroup",
-            KnownBy::Environment => "environment",
-            KnownBy::Parent => "parent",
+            Evidence::Cgroup | Evidence::CgroupAndEnvironment => "cgroup",
+            Evidence::Environment => "environment",
+            Evidence::Parent => "parent",
         }
     }
 }
 
 /// A process that was not there before, or that became another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Newcomer {
+pub struct NewProcess {
     pub key: ProcessKey,
     /// Pid of its parent.
     pub parent: u32,
@@ -56,42 +56,42 @@ pub struct Newcomer {
 
 /// Job that a process serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Serves {
+pub struct ServedJob {
     /// Names of the job, the best first.
     pub jobs: Jobs,
-    pub by: KnownBy,
+    pub by: Evidence,
     /// When the process ended, in nanoseconds since boot; `None` while it lives.
     pub end_ns: Option<u64>,
 }
 
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct JobTable {
     /// Live processes by pid.
     live: HashMap<u32, ProcessKey>,
-    serving: BTreeMap<ProcessKey, Serves>,
+    serving: BTreeMap<ProcessKey, ServedJob>,
     /// Ended processes, the oldest first.
     ended: VecDeque<ProcessKey>,
 }
 
-impl Known {
-    /// Adds a process with the jobs that it names; `said` is `None` if it names no job.
-    pub fn came(&mut self, newcomer: Newcomer, said: Option<(Jobs, KnownBy)>) {
-        let Newcomer { key, parent } = newcomer;
+impl JobTable {
+    /// Adds a process with the jobs that it names; `job` is `None` if it names no job.
+    pub fn process_started(&mut self, process: NewProcess, job: Option<(Jobs, Evidence)>) {
+        let NewProcess { key, parent } = process;
         if self.live.len() < PROCESSES_MAX || self.live.contains_key(&key.pid) {
             self.live.insert(key.pid, key);
         }
         let inherited = || {
             let parent = self.live.get(&parent).filter(|parent| parent.start_ns <= key.start_ns)?;
-            Some((self.serving.get(parent)?.jobs.clone(), KnownBy::Parent))
+            Some((self.serving.get(parent)?.jobs.clone(), Evidence::Parent))
         };
         let is_known = self.serving.contains_key(&key);
-        if let Some((jobs, by)) = said.or_else(|| inherited().filter(|_| !is_known)) {
-            self.serving.insert(key, Serves { jobs, by, end_ns: None });
+        if let Some((jobs, by)) = job.or_else(|| inherited().filter(|_| !is_known)) {
+            self.serving.insert(key, ServedJob { jobs, by, end_ns: None });
         }
     }
 
     /// Records that a process has ended, with the time in nanoseconds since boot.
-    pub fn gone(&mut self, key: ProcessKey, end_ns: u64) {
+    pub fn process_ended(&mut self, key: ProcessKey, end_ns: u64) {
         if self.live.get(&key.pid) == Some(&key) {
             self.live.remove(&key.pid);
         }
@@ -109,12 +109,12 @@ impl Known {
 
     /// Returns what a process serves.
     #[must_use]
-    pub fn of(&self, key: ProcessKey) -> Option<&Serves> {
+    pub fn of(&self, key: ProcessKey) -> Option<&ServedJob> {
         self.serving.get(&key)
     }
 
     /// Iterates over all processes that serve or served a job, by pid.
-    pub fn all(&self) -> impl Iterator<Item = (ProcessKey, &Serves)> {
+    pub fn all(&self) -> impl Iterator<Item = (ProcessKey, &ServedJob)> {
         self.serving.iter().map(|(key, serves)| (*key, serves))
     }
 }
@@ -127,54 +127,54 @@ mod tests {
         ProcessKey { pid, start_ns }
     }
 
-    fn came(known: &mut Known, pid: u32, start_ns: u64, parent: u32, job: Option<&str>) {
-        let said = job.map(|job| (vec![job.into()], KnownBy::Environment));
-        known.came(Newcomer { key: key(pid, start_ns), parent }, said);
+    fn add(table: &mut JobTable, pid: u32, start_ns: u64, parent: u32, job: Option<&str>) {
+        let job = job.map(|job| (vec![job.into()], Evidence::Environment));
+        table.process_started(NewProcess { key: key(pid, start_ns), parent }, job);
     }
 
-    fn job(known: &Known, pid: u32, start_ns: u64) -> Option<(&str, KnownBy)> {
-        known.of(key(pid, start_ns)).map(|serves| (serves.jobs[0].as_str(), serves.by))
+    fn job(table: &JobTable, pid: u32, start_ns: u64) -> Option<(&str, Evidence)> {
+        table.of(key(pid, start_ns)).map(|serves| (serves.jobs[0].as_str(), serves.by))
     }
 
     #[test]
     fn children_serve_what_their_parents_serve_unless_they_say_otherwise() {
-        let mut known = Known::default();
-        came(&mut known, 10, 1, 1, Some("slurm:171"));
-        came(&mut known, 11, 2, 10, None);
-        came(&mut known, 12, 3, 11, None);
-        came(&mut known, 13, 4, 12, Some("slurm:172"));
-        came(&mut known, 20, 5, 1, None);
-        assert_eq!(job(&known, 10, 1), Some(("slurm:171", KnownBy::Environment)));
-        assert_eq!(job(&known, 12, 3), Some(("slurm:171", KnownBy::Parent)));
-        assert_eq!(job(&known, 13, 4), Some(("slurm:172", KnownBy::Environment)));
-        assert_eq!(job(&known, 20, 5), None);
+        let mut table = JobTable::default();
+        add(&mut table, 10, 1, 1, Some("slurm:171"));
+        add(&mut table, 11, 2, 10, None);
+        add(&mut table, 12, 3, 11, None);
+        add(&mut table, 13, 4, 12, Some("slurm:172"));
+        add(&mut table, 20, 5, 1, None);
+        assert_eq!(job(&table, 10, 1), Some(("slurm:171", Evidence::Environment)));
+        assert_eq!(job(&table, 12, 3), Some(("slurm:171", Evidence::Parent)));
+        assert_eq!(job(&table, 13, 4), Some(("slurm:172", Evidence::Environment)));
+        assert_eq!(job(&table, 20, 5), None);
     }
 
     #[test]
     fn a_process_that_becomes_another_program_is_believed_anew() {
-        let mut known = Known::default();
-        came(&mut known, 10, 1, 1, None);
-        assert_eq!(job(&known, 10, 1), None);
-        came(&mut known, 10, 1, 1, Some("slurm:171"));
-        came(&mut known, 11, 2, 10, None);
+        let mut table = JobTable::default();
+        add(&mut table, 10, 1, 1, None);
+        assert_eq!(job(&table, 10, 1), None);
+        add(&mut table, 10, 1, 1, Some("slurm:171"));
+        add(&mut table, 11, 2, 10, None);
         // It erased its environment, and still serves the same job.
-        came(&mut known, 10, 1, 1, None);
-        assert_eq!(job(&known, 10, 1), Some(("slurm:171", KnownBy::Environment)));
+        add(&mut table, 10, 1, 1, None);
+        assert_eq!(job(&table, 10, 1), Some(("slurm:171", Evidence::Environment)));
     }
 
     #[test]
     fn a_recycled_number_serves_nothing_and_what_ended_is_kept() {
-        let mut known = Known::default();
-        came(&mut known, 10, 1, 1, Some("slurm:171"));
-        known.gone(key(10, 1), 7);
-        came(&mut known, 10, 9, 1, None);
-        came(&mut known, 11, 10, 10, None);
-        assert_eq!((job(&known, 10, 9), job(&known, 11, 10)), (None, None));
-        assert_eq!(known.of(key(10, 1)).expect("kept").end_ns, Some(7));
+        let mut table = JobTable::default();
+        add(&mut table, 10, 1, 1, Some("slurm:171"));
+        table.process_ended(key(10, 1), 7);
+        add(&mut table, 10, 9, 1, None);
+        add(&mut table, 11, 10, 10, None);
+        assert_eq!((job(&table, 10, 9), job(&table, 11, 10)), (None, None));
+        assert_eq!(table.of(key(10, 1)).expect("kept").end_ns, Some(7));
         for pid in 100..100 + u32::try_from(ENDED_MAX).expect("small") {
-            came(&mut known, pid, 20, 1, Some("slurm:172"));
-            known.gone(key(pid, 20), 21);
+            add(&mut table, pid, 20, 1, Some("slurm:172"));
+            table.process_ended(key(pid, 20), 21);
         }
-        assert_eq!((job(&known, 10, 1), known.all().count()), (None, ENDED_MAX));
+        assert_eq!((job(&table, 10, 1), table.all().count()), (None, ENDED_MAX));
     }
 }

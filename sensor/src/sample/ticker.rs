@@ -2,7 +2,7 @@
 //!
 //! Shell: the clock and the waiting of both samplers, of the host and of its processes. Rule: the thread
 //! waits only for its deadline and for commands. It sweeps at the highest of its base rate and the rates that
-//! others request ([`Wish`]).
+//! others request ([`Demand`]).
 //! Not here: when a sweep is due (`schedule`), what a sweep does.
 
 use super::schedule::{Rate, Schedule};
@@ -22,25 +22,25 @@ pub enum Error {
 
 /// Ticker with the commands to a sampling thread.
 #[derive(Debug)]
-pub struct Beat {
-    orders: Mutex<Orders>,
-    ordered: Condvar,
+pub struct Ticker {
+    state: Mutex<TickerState>,
+    changed: Condvar,
 }
 
 #[derive(Debug)]
-struct Orders {
+struct TickerState {
     /// The configured rate of the thread.
     base: Rate,
-    /// Requested rates, by the number of their [`Wish`]: one for each part of the sensor that may request
+    /// Requested rates, by the number of their [`Demand`]: one for each part of the sensor that may request
     /// one.
-    wishes: BTreeMap<u64, Rate>,
-    next_wish: u64,
+    demands: BTreeMap<u64, Rate>,
+    next_demand: u64,
     stop: bool,
 }
 
-impl Orders {
+impl TickerState {
     fn rate(&self) -> Rate {
-        self.wishes
+        self.demands
             .values()
             .fold(self.base, |highest, rate| if rate.hz() > highest.hz() { *rate } else { highest })
     }
@@ -49,22 +49,22 @@ impl Orders {
 /// Rate request: another part of the sensor demands at least this rate; no rate at first. Dropping it
 /// withdraws the request.
 #[derive(Debug)]
-pub struct Wish {
-    beat: Arc<Beat>,
+pub struct Demand {
+    ticker: Arc<Ticker>,
     number: u64,
 }
 
-impl Wish {
+impl Demand {
     /// Requests at least this rate, counted from the last sweep; `None` withdraws the request.
     pub fn set(&self, rate: Option<Rate>) {
-        self.beat.order(|orders| match rate {
-            Some(rate) => drop(orders.wishes.insert(self.number, rate)),
-            None => drop(orders.wishes.remove(&self.number)),
+        self.ticker.change(|state| match rate {
+            Some(rate) => drop(state.demands.insert(self.number, rate)),
+            None => drop(state.demands.remove(&self.number)),
         });
     }
 }
 
-impl Drop for Wish {
+impl Drop for Demand {
     fn drop(&mut self) {
         self.set(None);
     }
@@ -81,32 +81,32 @@ pub enum Next {
     Stop,
 }
 
-impl Beat {
+impl Ticker {
     /// Creates a ticker with this base rate.
     #[must_use]
-    pub fn new(rate: Rate) -> Beat {
-        let orders = Orders { base: rate, wishes: BTreeMap::new(), next_wish: 0, stop: false };
-        Beat { orders: Mutex::new(orders), ordered: Condvar::new() }
+    pub fn new(rate: Rate) -> Ticker {
+        let state = TickerState { base: rate, demands: BTreeMap::new(), next_demand: 0, stop: false };
+        Ticker { state: Mutex::new(state), changed: Condvar::new() }
     }
 
     /// The current rate: the highest of the base rate and the requested rates.
     #[must_use]
     pub fn rate(&self) -> Rate {
-        locked(&self.orders).rate()
+        locked(&self.state).rate()
     }
 
     /// Changes the base rate; the new period counts from the last sweep.
     pub fn set_rate(&self, rate: Rate) {
-        self.order(|orders| orders.base = rate);
+        self.change(|state| state.base = rate);
     }
 
     /// Returns a handle by which another part of the sensor can request a higher rate.
     #[must_use]
-    pub fn wish(self: &Arc<Beat>) -> Wish {
-        let mut orders = locked(&self.orders);
-        let number = orders.next_wish;
-        orders.next_wish += 1;
-        Wish { beat: Arc::clone(self), number }
+    pub fn demand(self: &Arc<Ticker>) -> Demand {
+        let mut state = locked(&self.state);
+        let number = state.next_demand;
+        state.next_demand += 1;
+        Demand { ticker: Arc::clone(self), number }
     }
 
     /// Runs `work` on a dedicated thread until `shutdown` fires and the thread has received [`Next::Stop`].
@@ -115,7 +115,7 @@ impl Beat {
     /// # Errors
     /// If the thread panicked.
     pub async fn drive(
-        self: Arc<Beat>,
+        self: Arc<Ticker>,
         shutdown: CancellationToken,
         work: impl FnOnce() + Send + 'static,
     ) -> Result<(), Error> {
@@ -125,7 +125,7 @@ impl Beat {
         let outcome = tokio::select! {
             outcome = &mut work => outcome,
             () = shutdown.cancelled() => {
-                self.order(|orders| orders.stop = true);
+                self.change(|state| state.stop = true);
                 work.await
             }
         };
@@ -136,28 +136,28 @@ impl Beat {
     #[must_use]
     pub fn follow(&self) -> Follower<'_> {
         let rate = self.rate();
-        Follower { beat: self, rate, schedule: Schedule::new(rate, running()) }
+        Follower { ticker: self, rate, schedule: Schedule::new(rate, running()) }
     }
 
-    fn order(&self, change: impl FnOnce(&mut Orders)) {
-        change(&mut locked(&self.orders));
-        self.ordered.notify_all();
+    fn change(&self, change: impl FnOnce(&mut TickerState)) {
+        change(&mut locked(&self.state));
+        self.changed.notify_all();
     }
 }
 
 /// Stops the thread when the task that owns it is dropped.
-struct StopOnDrop(Arc<Beat>);
+struct StopOnDrop(Arc<Ticker>);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        self.0.order(|orders| orders.stop = true);
+        self.0.change(|state| state.stop = true);
     }
 }
 
 /// The thread's side of a ticker.
 #[derive(Debug)]
 pub struct Follower<'a> {
-    beat: &'a Beat,
+    ticker: &'a Ticker,
     rate: Rate,
     schedule: Schedule,
 }
@@ -165,13 +165,13 @@ pub struct Follower<'a> {
 impl Follower<'_> {
     /// Waits for the next action, at most for `pause` if one is given.
     pub fn next(&mut self, pause: Option<Duration>) -> Next {
-        let mut orders = locked(&self.beat.orders);
+        let mut state = locked(&self.ticker.state);
         let mut may_pause = true;
         loop {
-            if orders.stop {
+            if state.stop {
                 return Next::Stop;
             }
-            let rate = orders.rate();
+            let rate = state.rate();
             if rate != self.rate {
                 self.rate = rate;
                 self.schedule.set_rate(self.rate, running());
@@ -186,9 +186,9 @@ impl Follower<'_> {
                 return Next::Paused;
             }
             let wait = pause.map_or(left, |pause| pause.min(left));
-            let waited = self.beat.ordered.wait_timeout(orders, wait);
+            let waited = self.ticker.changed.wait_timeout(state, wait);
             let (held, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            orders = held;
+            state = held;
             may_pause = !(timeout.timed_out() && wait < left);
         }
     }
@@ -218,33 +218,33 @@ mod tests {
 
     #[test]
     fn a_long_wait_is_cut_by_pauses_and_by_orders() {
-        let beat = Beat::new(Rate::from_hz(0.1).expect("allowed"));
-        let mut follower = beat.follow();
+        let ticker = Ticker::new(Rate::from_hz(0.1).expect("allowed"));
+        let mut follower = ticker.follow();
         assert!(matches!(follower.next(None), Next::Sweep(_)), "the first is at once");
         assert_eq!(follower.next(Some(Duration::from_millis(1))), Next::Paused);
-        beat.set_rate(Rate::of_processes(1000.0).expect("allowed"));
+        ticker.set_rate(Rate::of_processes(1000.0).expect("allowed"));
         assert!(matches!(follower.next(None), Next::Sweep(_)), "by the new rate");
-        beat.order(|orders| orders.stop = true);
+        ticker.change(|state| state.stop = true);
         assert_eq!(follower.next(None), Next::Stop);
     }
     #[test]
     fn the_highest_wish_counts_until_it_is_withdrawn() {
         let rate = |hz| Rate::of_processes(hz).expect("allowed");
-        let beat = Arc::new(Beat::new(rate(10.0)));
-        let (low, high) = (beat.wish(), beat.wish());
+        let ticker = Arc::new(Ticker::new(rate(10.0)));
+        let (low, high) = (ticker.demand(), ticker.demand());
         low.set(Some(rate(1.0)));
-        assert_eq!(beat.rate(), rate(10.0), "its own is higher");
+        assert_eq!(ticker.rate(), rate(10.0), "its own is higher");
         low.set(Some(rate(64.0)));
         high.set(Some(rate(500.0)));
-        assert_eq!(beat.rate(), rate(500.0));
+        assert_eq!(ticker.rate(), rate(500.0));
         high.set(Some(rate(100.0)));
-        beat.set_rate(rate(80.0));
-        assert_eq!(beat.rate(), rate(100.0));
+        ticker.set_rate(rate(80.0));
+        assert_eq!(ticker.rate(), rate(100.0));
         drop(high);
-        assert_eq!(beat.rate(), rate(80.0));
-        beat.set_rate(rate(10.0));
-        assert_eq!(beat.rate(), rate(64.0));
+        assert_eq!(ticker.rate(), rate(80.0));
+        ticker.set_rate(rate(10.0));
+        assert_eq!(ticker.rate(), rate(64.0));
         low.set(None);
-        assert_eq!(beat.rate(), rate(10.0));
+        assert_eq!(ticker.rate(), rate(10.0));
     }
 }

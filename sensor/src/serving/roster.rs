@@ -3,12 +3,12 @@
 //! Shell. Rules: the sampling thread only looks up a process. A roll is computed again when the table of
 //! processes and jobs changed, and each second, because logs report other names of a call; a roll without a
 //! consumer is dropped.
-//! Not here: which process serves which job (`known`), how jobs are matched (`meant`).
+//! Not here: which process serves which job (`known`), how jobs are matched (`matcher`).
 
-use super::known::KnownBy;
-use super::meant::Meant;
+use super::job_matcher::JobMatcher;
+use super::job_table::Evidence;
 use super::watch;
-use crate::sample::beat::locked;
+use crate::sample::ticker::locked;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
 use std::collections::BTreeMap;
@@ -24,48 +24,48 @@ const AT_MOST_EVERY: Duration = Duration::from_millis(50);
 
 /// Processes that match a request.
 #[derive(Clone, Debug)]
-pub struct Served(Arc<Roll>);
+pub struct ServingProcesses(Arc<Roster>);
 
 #[derive(Debug)]
-struct Roll {
+struct Roster {
     job: Option<CompactString>,
     call: Option<CompactString>,
-    keys: Mutex<Arc<BTreeMap<ProcessKey, KnownBy>>>,
+    keys: Mutex<Arc<BTreeMap<ProcessKey, Evidence>>>,
 }
 
-impl Served {
+impl ServingProcesses {
     /// Returns the matching processes now, with the evidence for each.
     #[must_use]
-    pub fn now(&self) -> Arc<BTreeMap<ProcessKey, KnownBy>> {
+    pub fn now(&self) -> Arc<BTreeMap<ProcessKey, Evidence>> {
         Arc::clone(&locked(&self.0.keys))
     }
 }
 
 /// All rolls; cheap to clone.
 #[derive(Clone)]
-pub struct Rolls(Arc<Shared>);
+pub struct Rosters(Arc<Shared>);
 
 struct Shared {
     serving: watch::Handle,
     joiner: Arc<Mutex<Joiner>>,
-    held: Mutex<Vec<Weak<Roll>>>,
+    rosters: Mutex<Vec<Weak<Roster>>>,
 }
 
-impl Rolls {
+impl Rosters {
     /// Creates an empty cache.
     #[must_use]
-    pub fn new(serving: watch::Handle, joiner: Arc<Mutex<Joiner>>) -> Rolls {
-        Rolls(Arc::new(Shared { serving, joiner, held: Mutex::default() }))
+    pub fn new(serving: watch::Handle, joiner: Arc<Mutex<Joiner>>) -> Rosters {
+        Rosters(Arc::new(Shared { serving, joiner, rosters: Mutex::default() }))
     }
 
     /// Returns the processes that serve this job, this call, or both; updated while the result is held.
     #[must_use]
-    pub fn of(&self, job: Option<&str>, call: Option<&str>) -> Served {
-        let roll = Roll { job: job.map(Into::into), call: call.map(Into::into), keys: Mutex::default() };
-        self.make(&roll);
-        let roll = Arc::new(roll);
-        locked(&self.0.held).push(Arc::downgrade(&roll));
-        Served(roll)
+    pub fn of(&self, job: Option<&str>, call: Option<&str>) -> ServingProcesses {
+        let roster = Roster { job: job.map(Into::into), call: call.map(Into::into), keys: Mutex::default() };
+        self.make(&roster);
+        let roster = Arc::new(roster);
+        locked(&self.0.rosters).push(Arc::downgrade(&roster));
+        ServingProcesses(roster)
     }
 
     /// Updates the rolls until `shutdown`.
@@ -77,16 +77,17 @@ impl Rolls {
                 changed = known.changed() => if changed.is_err() { return },
                 () = tokio::time::sleep(AT_LEAST_EVERY) => {}
             }
-            let held: Vec<Arc<Roll>> = {
-                let mut held = locked(&self.0.held);
-                held.retain(|roll| roll.strong_count() > 0);
-                held.iter().filter_map(Weak::upgrade).collect()
+            let rosters: Vec<Arc<Roster>> = {
+                let mut rosters = locked(&self.0.rosters);
+                rosters.retain(|roster| roster.strong_count() > 0);
+                rosters.iter().filter_map(Weak::upgrade).collect()
             };
-            if !held.is_empty() {
+            if !rosters.is_empty() {
                 let own = self.clone();
                 // A busy site has many calls.
                 let made =
-                    tokio::task::spawn_blocking(move || held.iter().for_each(|roll| own.make(roll))).await;
+                    tokio::task::spawn_blocking(move || rosters.iter().for_each(|roster| own.make(roster)))
+                        .await;
                 if made.is_err() {
                     return;
                 }
@@ -95,17 +96,17 @@ impl Rolls {
         }
     }
 
-    fn make(&self, roll: &Roll) {
+    fn make(&self, roster: &Roster) {
         let joiner = self.0.joiner.lock().unwrap_or_else(PoisonError::into_inner);
-        let job = roll.job.as_ref().map(|job| Meant::job(&joiner, job));
-        let call = roll.call.as_ref().map(|call| Meant::call(&joiner, call));
+        let job = roster.job.as_ref().map(|job| JobMatcher::job(&joiner, job));
+        let call = roster.call.as_ref().map(|call| JobMatcher::call(&joiner, call));
         let is_meant =
-            |served: &str| [&job, &call].into_iter().flatten().all(|meant| meant.is(&joiner, served));
-        let keys = self.0.serving.look(|known| {
+            |served: &str| [&job, &call].into_iter().flatten().all(|matcher| matcher.is(&joiner, served));
+        let keys = self.0.serving.read(|known| {
             let live = known.all().filter(|(_, serves)| serves.end_ns.is_none());
-            let meant = live.filter(|(_, serves)| serves.jobs.iter().any(|served| is_meant(served)));
-            meant.map(|(key, serves)| (key, serves.by)).collect::<BTreeMap<_, _>>()
+            let matcher = live.filter(|(_, serves)| serves.jobs.iter().any(|served| is_meant(served)));
+            matcher.map(|(key, serves)| (key, serves.by)).collect::<BTreeMap<_, _>>()
         });
-        *locked(&roll.keys) = Arc::new(keys);
+        *locked(&roster.keys) = Arc::new(keys);
     }
 }

@@ -10,7 +10,7 @@ use super::super::hidden::Hidden;
 use super::super::source::{Error, Kind, Source, View};
 use super::super::table::Coverage;
 use super::all_tasks::Tasks;
-use super::loaded::Loaded;
+use super::programs::Programs;
 use super::record::{self, Record, Sweep};
 use aya::maps::{MapData, RingBuf};
 use std::path::Path;
@@ -24,8 +24,8 @@ pub const WALK_AFTER_NS: u64 = 2_000_000_000;
 const LOOKS_MAX: u32 = 10_000;
 
 /// The loaded programs and the state of their ring buffer.
-pub struct Changed {
-    loaded: Loaded,
+pub struct ChangedTasks {
+    loaded: Programs,
     ring: RingBuf<MapData>,
     tasks: Tasks,
     hidden: Hidden,
@@ -38,19 +38,19 @@ pub struct Changed {
     lost_ends: u64,
 }
 
-impl Changed {
+impl ChangedTasks {
     /// Loads and attaches the programs; processes that a walk does not show are read from `proc`.
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn open(proc: &Path) -> Result<Changed, Error> {
+    pub fn open(proc: &Path) -> Result<ChangedTasks, Error> {
         let hidden = Hidden::new(proc);
-        let (mut loaded, types) = Loaded::new(hidden.listed())?;
+        let (mut loaded, types) = Programs::new(hidden.listed())?;
         loaded.load_walk(&types)?;
         let ring = loaded.listen(&types)?;
         drop(types);
         loaded.tell_changed()?;
-        Ok(Changed {
+        Ok(ChangedTasks {
             loaded,
             ring,
             tasks: Tasks::new(),
@@ -120,7 +120,7 @@ fn set(view: &mut View, mut process: Process, open_ns: u64, running: &mut Vec<(u
     view.table.set(process);
 }
 
-impl Source for Changed {
+impl Source for ChangedTasks {
     fn kind(&self) -> Kind {
         Kind::BpfChanged
     }
@@ -134,8 +134,8 @@ impl Source for Changed {
         let end = self.take_sweep(view);
         if must_walk {
             self.tasks.walk(&mut self.loaded)?;
-            self.tasks.tell(&mut view.table);
-            self.hidden.tell(&mut view.table);
+            self.tasks.move_into(&mut view.table);
+            self.hidden.add_to(&mut view.table);
             self.walked_ns = begin_ns;
         }
         view.table.end(boot_ns().saturating_sub(begin_ns));

@@ -9,15 +9,15 @@
 use std::num::NonZeroU64;
 
 /// The shortest time slice that the kernel grants, in nanoseconds: longer than most sweeps.
-const TURN_NS: u64 = 100_000;
+const SLICE_NS: u64 = 100_000;
 
 /// Requests prompt wakeups for this thread from now on. A setting that the kernel refuses stays unchanged:
 /// more sweeps slip then, and are counted.
-pub fn be_woken_promptly() {
+pub fn reduce() {
     if let Err(error) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
         tracing::debug!("timers of the sampling thread stay as they are: {error}");
     }
-    if let Err(error) = take_short_turns() {
+    if let Err(error) = set_short_slice() {
         tracing::debug!("turns of the sampling thread stay as they are: {error}");
     }
 }
@@ -38,13 +38,13 @@ struct Attributes {
 
 const _: () = assert!(size_of::<Attributes>() == 48);
 
-fn take_short_turns() -> std::io::Result<()> {
+fn set_short_slice() -> std::io::Result<()> {
     let mut attributes = attributes()?;
     if attributes.policy != libc::SCHED_OTHER.unsigned_abs() {
         // The scheduling policy was set on purpose when the sensor was started: leave it.
         return Ok(());
     }
-    attributes.runtime_ns = TURN_NS;
+    attributes.runtime_ns = SLICE_NS;
     #[allow(unsafe_code)] // No library provides this call.
     // SAFETY: 0 is this thread; the structure is complete, has the size in its `size` field, and is only read
     // (sched_setattr(2)).
@@ -71,12 +71,12 @@ mod tests {
     fn a_thread_is_woken_promptly_and_keeps_its_priority() {
         std::thread::spawn(|| {
             let before = attributes().expect("the kernel tells");
-            be_woken_promptly();
+            reduce();
             assert_eq!(rustix::thread::current_timer_slack().expect("the kernel tells"), 1);
             let after = attributes().expect("the kernel tells");
             assert_eq!((after.policy, after.nice), (before.policy, before.nice));
             // A kernel with time slices per thread reports ours; an older one reports none, before and after.
-            assert!(after.runtime_ns == TURN_NS || after.runtime_ns == before.runtime_ns, "{after:?}");
+            assert!(after.runtime_ns == SLICE_NS || after.runtime_ns == before.runtime_ns, "{after:?}");
         })
         .join()
         .expect("it does not panic");

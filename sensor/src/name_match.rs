@@ -3,8 +3,8 @@
 //! Pure. Not here: what is named (the callers).
 
 /// Returns whether `pattern` matches `text`.
-pub(crate) fn means(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split(is_gap);
+pub(crate) fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split(is_wildcard);
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else { return false };
     let Some(last) = parts.next_back() else { return rest.is_empty() };
@@ -16,11 +16,11 @@ pub(crate) fn means(pattern: &str, text: &str) -> bool {
 }
 
 /// Returns whether a pattern has a wildcard.
-pub(crate) fn is_part(pattern: &str) -> bool {
-    pattern.contains(is_gap)
+pub(crate) fn has_wildcard(pattern: &str) -> bool {
+    pattern.contains(is_wildcard)
 }
 
-fn is_gap(char: char) -> bool {
+fn is_wildcard(char: char) -> bool {
     matches!(char, '*' | '…')
 }
 
@@ -33,11 +33,11 @@ mod tests {
         let id = "gridftp:se01//srv/gridftp/se01/data@3-29857";
         for pattern in [id, "gridftp:se01/…data@3-29857", "*", "*29857", "gridftp:*", "g*se01*se01*7", "…"]
         {
-            assert!(means(pattern, id), "{pattern}");
+            assert!(matches(pattern, id), "{pattern}");
         }
         for pattern in ["", "gridftp:se01", "gridftp:se02*", "*2985", "g*se01*se01*se01*7", "gridftp.se01*"] {
-            assert!(!means(pattern, id), "{pattern}");
+            assert!(!matches(pattern, id), "{pattern}");
         }
-        assert!(!means("ab*ba", "aba"), "a character counts once");
+        assert!(!matches("ab*ba", "aba"), "a character counts once");
     }
 }

@@ -10,7 +10,7 @@ use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// File of a segment whose start had to be postponed.
-pub struct Late {
+pub struct DeferredFile {
     disk: Arc<dyn Disk>,
     first: u64,
     head: Mutex<Vec<u8>>,
@@ -26,12 +26,12 @@ pub fn is_for_now(error: &Error) -> bool {
     matches!(error, Error::Disk { source, .. } if kinds.contains(&source.kind()))
 }
 
-impl Late {
+impl DeferredFile {
     /// Creates the segment of this first event; what is written until [`Late::end_head`] is its head.
     #[must_use]
-    pub fn new(disk: Arc<dyn Disk>, first: u64) -> Late {
+    pub fn new(disk: Arc<dyn Disk>, first: u64) -> DeferredFile {
         let (head, is_whole, file) = Default::default();
-        Late { disk, first, head, is_whole, file }
+        DeferredFile { disk, first, head, is_whole, file }
     }
 
     /// Marks the head as complete.
@@ -46,7 +46,7 @@ impl Late {
             let write = |file: &dyn Stored| {
                 file.write_at(&head, 0).map_err(Error::disk("write the head of a segment"))
             };
-            let begun = segment::begin(&*self.disk, self.first, write).map_err(|error| match error {
+            let begun = segment::create(&*self.disk, self.first, write).map_err(|error| match error {
                 Error::Disk { source, .. } => source,
                 Error::Frame(_) | Error::Unreadable(_) => io::Error::other(error),
             })?;
@@ -57,7 +57,7 @@ impl Late {
     }
 }
 
-impl Stored for Late {
+impl Stored for DeferredFile {
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
         let head = self.head.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = self.file.get() {

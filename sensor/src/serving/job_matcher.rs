@@ -3,7 +3,7 @@
 //! Pure. Rule: a number matches every call that has it, whatever the product, under any of its names, and the
 //! parts of a whole with that number. Not here: which process serves which job (`known`).
 
-use super::named;
+use super::job_names;
 use crate::call_ids;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
@@ -13,29 +13,29 @@ const PART_MARKS: [char; 3] = ['_', '.', '['];
 
 /// Call or job of a query, with the names that are known of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Meant {
+pub struct JobMatcher {
     ids: Vec<CompactString>,
     number: Option<CompactString>,
 }
 
-impl Meant {
+impl JobMatcher {
     /// Matches the call with this id.
     #[must_use]
-    pub fn call(joiner: &Joiner, id: &str) -> Meant {
+    pub fn call(joiner: &Joiner, id: &str) -> JobMatcher {
         let mut ids = joiner.ids(id);
         ids.push(id.into());
-        Meant { ids, number: None }
+        JobMatcher { ids, number: None }
     }
 
     /// Matches all calls of this job.
     #[must_use]
-    pub fn job(joiner: &Joiner, number: &str) -> Meant {
+    pub fn job(joiner: &Joiner, number: &str) -> JobMatcher {
         let known = call_ids::of_job(joiner, number);
         let mut ids: Vec<CompactString> = known.iter().flat_map(|id| joiner.ids(id)).collect();
         ids.sort();
         // A number with its product is the id of a call.
         ids.push(number.into());
-        Meant { ids, number: Some(number.into()) }
+        JobMatcher { ids, number: Some(number.into()) }
     }
 
     /// Returns whether a job that a process serves, `PRODUCT:JOB`, matches.
@@ -43,7 +43,7 @@ impl Meant {
     pub fn is(&self, joiner: &Joiner, served: &str) -> bool {
         let bears = |number: &CompactString| bears(served, "", number);
         self.number.as_ref().is_some_and(bears)
-            || self.ids.iter().any(|id| named::is_of(served, id))
+            || self.ids.iter().any(|id| job_names::is_of(served, id))
             || joiner.ids(served).first().is_some_and(|present| self.ids.contains(present))
     }
 }
@@ -79,14 +79,14 @@ mod tests {
             ("slurm:17", "torque:17", false),
             ("94", "slurm:94_1", true),
         ] {
-            assert_eq!(Meant::job(&joiner, number).is(&joiner, served), expected, "{number} {served}");
+            assert_eq!(JobMatcher::job(&joiner, number).is(&joiner, served), expected, "{number} {served}");
         }
         for (id, served, expected) in [
             ("slurm/alpha:17#2", "slurm:17", true),
             ("slurm:17", "torque:17", false),
             ("17", "slurm:17", false),
         ] {
-            assert_eq!(Meant::call(&joiner, id).is(&joiner, served), expected, "{id} {served}");
+            assert_eq!(JobMatcher::call(&joiner, id).is(&joiner, served), expected, "{id} {served}");
         }
         assert!(bears("slurm/alpha:17#2", "", "17"));
     }

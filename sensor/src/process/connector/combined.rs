@@ -5,23 +5,23 @@
 
 use super::super::source::{Error, Kind, Source, View};
 use super::listener::Listener;
-use super::stories::Told;
+use super::tracker::LifeEvent;
 
 /// A source of sweeps and a listener.
-pub struct Heard {
+pub struct CombinedSource {
     source: Box<dyn Source>,
     lives: Listener,
 }
 
-impl Heard {
+impl CombinedSource {
     /// Combines the source with the listener.
     #[must_use]
-    pub fn new(source: Box<dyn Source>, lives: Listener) -> Heard {
-        Heard { source, lives }
+    pub fn new(source: Box<dyn Source>, lives: Listener) -> CombinedSource {
+        CombinedSource { source, lives }
     }
 }
 
-impl Source for Heard {
+impl Source for CombinedSource {
     fn kind(&self) -> Kind {
         self.source.kind()
     }
@@ -36,9 +36,9 @@ impl Source for Heard {
         self.source.drain(view);
         for told in self.lives.take() {
             match told {
-                Told::Fork(key, parent) => view.lives.fork(key, parent),
-                Told::Exec(key, command) => view.lives.exec(key, command),
-                Told::Exit(life) => {
+                LifeEvent::Fork(key, parent) => view.lives.fork(key, parent),
+                LifeEvent::Exec(key, command) => view.lives.exec(key, command),
+                LifeEvent::Exit(life) => {
                     let key = life.key;
                     view.lives.exit(life);
                     view.lives.gone(key);

@@ -4,22 +4,22 @@
 //! process that named no job is read once more a little later, since a program starts as a copy of its
 //! parent. A process that does not answer blocks its thread; other users' processes are then read on another
 //! thread, and shutdown does not wait for blocked threads.
-//! Not here: which processes are new (`watch`), what is read (`read`), what follows (`known`).
+//! Not here: which processes are new (`watch`), what is read (`read`), what follows (`table`).
 
-use super::known::Newcomer;
-use super::read::{self, Heard, Refused};
+use super::job_table::NewProcess;
+use super::read::{self, ReadOutcome, RefusedFile};
 use super::watch::{News, Shared, WAITING_MAX};
 use crate::process::boot_time::boot_ns;
-use crate::sample::beat::{locked, running};
+use crate::sample::ticker::{locked, running};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Most processes read a second: at 50 µs each, 2 % of a core at most.
-const ASKED_A_SECOND_MAX: u64 = 400;
+const READS_PER_SECOND_MAX: u64 = 400;
 /// Burst of processes read: those that are there at the start.
-const ASKED_AT_ONCE_MAX: u64 = WAITING_MAX as u64;
+const READS_BURST_MAX: u64 = WAITING_MAX as u64;
 /// Delay before a process is read a second time.
 const AGAIN_AFTER_NS: u64 = 1_000_000_000;
 /// Time after which a read counts as stuck: files of `/proc` can take long on a host in trouble.
@@ -32,7 +32,7 @@ const STACK_LEN_BYTES: usize = 256 << 10;
 const KTHREADD: u32 = 2;
 
 /// Handle of the owner. When it is dropped, reading ends after the current process.
-pub(super) struct Asker(Arc<Inner>);
+pub(super) struct JobReader(Arc<Inner>);
 
 struct Inner {
     proc: PathBuf,
@@ -46,7 +46,7 @@ struct Inner {
 struct Work {
     news: VecDeque<News>,
     /// Processes to read again, each with its due time in nanoseconds since boot.
-    again: VecDeque<(u64, Newcomer)>,
+    again: VecDeque<(u64, NewProcess)>,
     /// Tokens of the rate limiter, and the time of its last refill.
     left: u64,
     since_ns: u64,
@@ -59,20 +59,20 @@ struct Work {
     stop: bool,
 }
 
-impl Drop for Asker {
+impl Drop for JobReader {
     fn drop(&mut self) {
         locked(&self.0.work).stop = true;
         self.0.changed.notify_all();
     }
 }
 
-impl Asker {
+impl JobReader {
     /// Starts to read the processes of `proc`.
-    pub(super) fn start(proc: PathBuf, file_systems: Vec<String>, shared: Arc<Shared>) -> Asker {
+    pub(super) fn start(proc: PathBuf, file_systems: Vec<String>, shared: Arc<Shared>) -> JobReader {
         let work = Work {
             news: VecDeque::new(),
             again: VecDeque::new(),
-            left: ASKED_AT_ONCE_MAX,
+            left: READS_BURST_MAX,
             since_ns: boot_ns(),
             asking: None,
             held_up_by: Vec::new(),
@@ -80,9 +80,9 @@ impl Asker {
             stop: false,
         };
         let (work, changed) = (Mutex::new(work), Condvar::new());
-        let asker = Asker(Arc::new(Inner { proc, file_systems, shared, work, changed }));
-        asker.spawn(0);
-        asker
+        let reader = JobReader(Arc::new(Inner { proc, file_systems, shared, work, changed }));
+        reader.spawn(0);
+        reader
     }
 
     /// Returns whether more news is accepted now.
@@ -95,7 +95,7 @@ impl Asker {
         // Parents before their children.
         batch.sort_by_key(|news| match news {
             News::Gone(..) => 0,
-            News::Came(newcomer) | News::Lived(newcomer, _) => newcomer.key.start_ns,
+            News::Came(process) | News::Lived(process, _) => process.key.start_ns,
         });
         locked(&self.0.work).news.extend(batch);
         self.0.changed.notify_all();
@@ -136,23 +136,23 @@ impl Asker {
 
 impl Inner {
     fn run(&self, turn: u64) {
-        while let Some((newcomer, is_first)) = self.next(turn) {
-            let user = read::real_user(&self.proc, newcomer.key.pid);
+        while let Some((process, is_first)) = self.next(turn) {
+            let user = read::real_user(&self.proc, process.key.pid);
             let is_held_up = self.holds_up(turn, user);
-            let answer = (!is_held_up).then(|| read::ask(&self.proc, newcomer.key, user, &self.file_systems));
+            let answer = (!is_held_up).then(|| read::ask(&self.proc, process.key, user, &self.file_systems));
             if !self.is_back(turn, user) {
                 return;
             }
             match answer {
-                Some((heard, refused)) => self.take(newcomer, heard, refused, is_first),
-                None => self.pass_over(newcomer),
+                Some((outcome, refused)) => self.take(process, outcome, refused, is_first),
+                None => self.pass_over(process),
             }
         }
     }
 
     /// Waits for the next process to read; returns it and whether it is read for the first time. `None` if
     /// this thread is no longer active.
-    fn next(&self, turn: u64) -> Option<(Newcomer, bool)> {
+    fn next(&self, turn: u64) -> Option<(NewProcess, bool)> {
         let mut work = locked(&self.work);
         let mut has_changed = false;
         loop {
@@ -162,13 +162,13 @@ impl Inner {
             let now_ns = boot_ns();
             let again = work.again.pop_front_if(|(due_ns, _)| *due_ns <= now_ns);
             let due = match again {
-                Some((_, newcomer)) => Some((newcomer, false)),
+                Some((_, process)) => Some((process, false)),
                 None => match work.news.pop_front() {
                     None => None,
                     Some(news) => {
                         has_changed = true;
                         match self.heed(news) {
-                            Some(newcomer) => Some((newcomer, true)),
+                            Some(process) => Some((process, true)),
                             None => continue,
                         }
                     }
@@ -179,7 +179,7 @@ impl Inner {
                     work.asking = Some((running(), None));
                     return Some(due);
                 }
-                Some((newcomer, _)) => self.pass_over(newcomer),
+                Some((process, _)) => self.pass_over(process),
                 None => {
                     if std::mem::take(&mut has_changed) {
                         self.shared.changes.send_modify(|times| *times += 1);
@@ -194,17 +194,17 @@ impl Inner {
     }
 
     /// Handles news that needs no read; otherwise returns the process to read.
-    fn heed(&self, news: News) -> Option<Newcomer> {
-        let mut known = locked(&self.shared.known);
+    fn heed(&self, news: News) -> Option<NewProcess> {
+        let mut table = locked(&self.shared.table);
         match news {
-            News::Came(newcomer) => {
-                let is_of_kernel = newcomer.key.pid == KTHREADD || newcomer.parent == KTHREADD;
-                return (!is_of_kernel).then_some(newcomer);
+            News::Came(process) => {
+                let is_of_kernel = process.key.pid == KTHREADD || process.parent == KTHREADD;
+                return (!is_of_kernel).then_some(process);
             }
-            News::Gone(key, end_ns) => known.gone(key, end_ns),
-            News::Lived(newcomer, end_ns) => {
-                known.came(newcomer, None);
-                known.gone(newcomer.key, end_ns);
+            News::Gone(key, end_ns) => table.process_ended(key, end_ns),
+            News::Lived(process, end_ns) => {
+                table.process_started(process, None);
+                table.process_ended(process.key, end_ns);
             }
         }
         None
@@ -235,36 +235,36 @@ impl Inner {
         false
     }
 
-    fn pass_over(&self, newcomer: Newcomer) {
+    fn pass_over(&self, process: NewProcess) {
         locked(&self.shared.counts).passed_over_total += 1;
-        locked(&self.shared.known).came(newcomer, None);
+        locked(&self.shared.table).process_started(process, None);
     }
 
-    fn take(&self, newcomer: Newcomer, heard: Heard, refused: Option<Refused>, is_first: bool) {
+    fn take(&self, process: NewProcess, outcome: ReadOutcome, refused: Option<RefusedFile>, is_first: bool) {
         let mut counts = locked(&self.shared.counts);
         counts.asked_total += 1;
-        counts.unreadable_total += u64::from(is_first && heard == Heard::Unreadable);
+        counts.unreadable_total += u64::from(is_first && outcome == ReadOutcome::Unreadable);
         // A process that names no job is read twice: its refused file is counted once.
         if let Some(refused) = refused.filter(|_| is_first) {
             counts.refused_total += 1;
             *locked(&self.shared.refused) = Some((running(), refused));
         }
         drop(counts);
-        let said = match heard {
-            Heard::Job(jobs, by) => Some((jobs, by)),
-            Heard::Nothing | Heard::Unreadable => None,
+        let job = match outcome {
+            ReadOutcome::Job(jobs, by) => Some((jobs, by)),
+            ReadOutcome::Nothing | ReadOutcome::Unreadable => None,
             // It ended meanwhile; it must not be added again.
-            Heard::Gone if !is_first => return,
-            Heard::Gone => None,
+            ReadOutcome::Gone if !is_first => return,
+            ReadOutcome::Gone => None,
         };
-        if said.is_none() && is_first {
+        if job.is_none() && is_first {
             let mut work = locked(&self.work);
-            if (work.again.len() as u64) < ASKED_AT_ONCE_MAX {
-                work.again.push_back((boot_ns() + AGAIN_AFTER_NS, newcomer));
+            if (work.again.len() as u64) < READS_BURST_MAX {
+                work.again.push_back((boot_ns() + AGAIN_AFTER_NS, process));
             }
         }
-        let is_news = said.is_some();
-        locked(&self.shared.known).came(newcomer, said);
+        let is_news = job.is_some();
+        locked(&self.shared.table).process_started(process, job);
         if is_news {
             self.shared.changes.send_modify(|times| *times += 1);
         }
@@ -273,9 +273,9 @@ impl Inner {
 
 impl Work {
     fn may_ask(&mut self, now_ns: u64) -> bool {
-        let more = now_ns.saturating_sub(self.since_ns) * ASKED_A_SECOND_MAX / 1_000_000_000;
+        let more = now_ns.saturating_sub(self.since_ns) * READS_PER_SECOND_MAX / 1_000_000_000;
         if more > 0 {
-            self.left = (self.left + more).min(ASKED_AT_ONCE_MAX);
+            self.left = (self.left + more).min(READS_BURST_MAX);
             self.since_ns = now_ns;
         }
         let Some(left) = self.left.checked_sub(1) else { return false };
@@ -309,7 +309,7 @@ mod tests {
             }
         }
         let start_ns = stat::stat(&text).expect("the kernel's form").start_ns;
-        News::Came(Newcomer { key: ProcessKey { pid, start_ns }, parent: 1 })
+        News::Came(NewProcess { key: ProcessKey { pid, start_ns }, parent: 1 })
     }
 
     fn until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -326,19 +326,19 @@ mod tests {
         let shared = Arc::<Shared>::default();
         let stuck = process(proc.path(), 42, 1000, None);
         let (own, other) = (process(proc.path(), 43, 1000, Some(1)), process(proc.path(), 44, 1001, Some(2)));
-        let asker = Asker::start(proc.path().to_owned(), Vec::new(), Arc::clone(&shared));
-        asker.put(vec![stuck, own, other]);
+        let reader = JobReader::start(proc.path().to_owned(), Vec::new(), Arc::clone(&shared));
+        reader.put(vec![stuck, own, other]);
         until("another thread", || {
-            asker.replace_if_stuck();
+            reader.replace_if_stuck();
             locked(&shared.counts).stuck == 1
         });
-        let jobs = || locked(&shared.known).all().map(|(key, _)| key.pid).collect::<Vec<u32>>();
+        let jobs = || locked(&shared.table).all().map(|(key, _)| key.pid).collect::<Vec<u32>>();
         until("the process of another user", || jobs() == [44]);
         assert_eq!(locked(&shared.counts).passed_over_total, 1, "the other one of the same user");
 
         drop(std::fs::OpenOptions::new().write(true).open(proc.path().join("42/environ")).unwrap());
         until("the thread's return", || locked(&shared.counts).stuck == 0);
-        asker.put(vec![process(proc.path(), 45, 1000, Some(3))]);
+        reader.put(vec![process(proc.path(), 45, 1000, Some(3))]);
         until("the user to be asked again", || jobs() == [44, 45]);
         assert_eq!(locked(&shared.counts).stuck_total, 1);
     }

@@ -12,7 +12,7 @@ pub type Jobs = Vec<CompactString>;
 
 /// Job that an environment names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct EnvironmentJob {
     /// Names of the job.
     pub jobs: Jobs,
     /// File of HTCondor that describes the job.
@@ -69,30 +69,30 @@ const JOB_LEN_MAX_BYTES: usize = 256;
 
 /// Returns the job in a `/proc/PID/environ`: `NAME=VALUE`, each ended by a zero byte.
 #[must_use]
-pub fn by_environment(environ: &[u8]) -> Said {
+pub fn by_environment(environ: &[u8]) -> EnvironmentJob {
     let value = |name: &str| {
         let mut all = environ.split(|byte| *byte == 0);
         let value = all.find_map(|one| one.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
         std::str::from_utf8(value).ok().filter(|value| !value.is_empty() && value.len() <= JOB_LEN_MAX_BYTES)
     };
     let number = |name: &str| value(name).filter(|value| is_number(value));
-    let mut said = Said::default();
+    let mut job = EnvironmentJob::default();
     if let Some(job) = number("SLURM_JOB_ID").or_else(|| number("SLURM_JOBID")) {
         let array = number("SLURM_ARRAY_JOB_ID").zip(number("SLURM_ARRAY_TASK_ID"));
-        said.jobs.extend(array.map(|(array, task)| format_compact!("slurm:{array}_{task}")));
-        said.jobs.push(format_compact!("slurm:{job}"));
+        job.jobs.extend(array.map(|(array, task)| format_compact!("slurm:{array}_{task}")));
+        job.jobs.push(format_compact!("slurm:{job}"));
     }
     if let Some(job) = value("PBS_JOBID").and_then(job_of_torque) {
-        said.jobs.push(job);
+        job.jobs.push(job);
     }
     if let (Some(job), Some(task)) = (number("JOB_ID"), value("SGE_TASK_ID")) {
         if is_number(task) {
-            said.jobs.push(format_compact!("gridengine:{job}.{task}"));
+            job.jobs.push(format_compact!("gridengine:{job}.{task}"));
         }
-        said.jobs.push(format_compact!("gridengine:{job}"));
+        job.jobs.push(format_compact!("gridengine:{job}"));
     }
-    said.job_ad = value("_CONDOR_JOB_AD").map(CompactString::from);
-    said
+    job.job_ad = value("_CONDOR_JOB_AD").map(CompactString::from);
+    job
 }
 
 /// Returns the job in a file that `_CONDOR_JOB_AD` names: lines of `Name = value`.
@@ -169,8 +169,8 @@ mod tests {
         ] {
             assert_eq!(by_environment(environ.as_bytes()).jobs, jobs, "{environ}");
         }
-        let said = by_environment(b"_CONDOR_SLOT=slot1_1\0_CONDOR_JOB_AD=/execute/dir_7/.job.ad\0");
-        assert_eq!(said.job_ad.as_deref(), Some("/execute/dir_7/.job.ad"));
+        let job = by_environment(b"_CONDOR_SLOT=slot1_1\0_CONDOR_JOB_AD=/execute/dir_7/.job.ad\0");
+        assert_eq!(job.job_ad.as_deref(), Some("/execute/dir_7/.job.ad"));
         let ad = "Args = \"ProcId = 9\"\nClusterId = 94\nProcId = 0\nOwner = \"ada\"\n";
         assert_eq!(by_job_ad(ad).as_deref(), Some("htcondor:94.0"));
         assert_eq!(by_job_ad("ClusterId = 94\n"), None);

@@ -17,7 +17,7 @@ const HALF_FRAMES_MAX_BYTES: u64 = 768 << 10;
 
 /// The decoded events of one frame.
 #[derive(Debug)]
-pub(super) struct Decoded {
+pub(super) struct DecodedBatch {
     /// Sequence number of the first event.
     pub(super) first: u64,
     /// The events; at least one in cached entries.
@@ -26,7 +26,7 @@ pub(super) struct Decoded {
     pub(super) end: u64,
 }
 
-impl Decoded {
+impl DecodedBatch {
     /// The sequence number after the last event.
     pub(super) fn next(&self) -> u64 {
         self.first + self.events.len() as u64
@@ -35,7 +35,7 @@ impl Decoded {
 
 /// Decoded frames by segment and position.
 #[derive(Debug, Default)]
-pub(super) struct Cache(Mutex<Halves>);
+pub(super) struct BatchCache(Mutex<Halves>);
 
 /// Sequence number of the segment's first event, and start of the frame, in bytes. No two frames with events
 /// have the same place: a segment is replaced by another one of its name only while it has no events.
@@ -43,35 +43,35 @@ type Place = (u64, u64);
 
 #[derive(Debug, Default)]
 struct Halves {
-    younger: BTreeMap<Place, Arc<Decoded>>,
-    older: BTreeMap<Place, Arc<Decoded>>,
+    younger: BTreeMap<Place, Arc<DecodedBatch>>,
+    older: BTreeMap<Place, Arc<DecodedBatch>>,
     events: usize,
     frames_bytes: u64,
 }
 
-impl Cache {
+impl BatchCache {
     /// Returns the frame at this place if it is cached.
-    pub(super) fn get(&self, place: Place) -> Option<Arc<Decoded>> {
+    pub(super) fn get(&self, place: Place) -> Option<Arc<DecodedBatch>> {
         let mut halves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(decoded) = halves.younger.get(&place) {
-            return Some(Arc::clone(decoded));
+        if let Some(batch) = halves.younger.get(&place) {
+            return Some(Arc::clone(batch));
         }
-        let decoded = halves.older.remove(&place)?;
-        halves.put(place, &decoded);
-        Some(decoded)
+        let batch = halves.older.remove(&place)?;
+        halves.put(place, &batch);
+        Some(batch)
     }
 
     /// Caches a frame. A frame without events is not cached: another frame may later have its place.
-    pub(super) fn put(&self, place: Place, decoded: &Arc<Decoded>) {
-        if !decoded.events.is_empty() {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).put(place, decoded);
+    pub(super) fn put(&self, place: Place, batch: &Arc<DecodedBatch>) {
+        if !batch.events.is_empty() {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).put(place, batch);
         }
     }
 }
 
 impl Halves {
-    fn put(&mut self, place: Place, decoded: &Arc<Decoded>) {
-        let (events, bytes) = (decoded.events.len(), decoded.end.saturating_sub(place.1));
+    fn put(&mut self, place: Place, batch: &Arc<DecodedBatch>) {
+        let (events, bytes) = (batch.events.len(), batch.end.saturating_sub(place.1));
         if events > HALF_EVENTS_MAX || bytes > HALF_FRAMES_MAX_BYTES {
             return;
         }
@@ -79,7 +79,7 @@ impl Halves {
             self.older = std::mem::take(&mut self.younger);
             (self.events, self.frames_bytes) = (0, 0);
         }
-        if self.younger.insert(place, Arc::clone(decoded)).is_none() {
+        if self.younger.insert(place, Arc::clone(batch)).is_none() {
             self.events += events;
             self.frames_bytes += bytes;
         }
@@ -93,7 +93,7 @@ mod tests {
     use wire::id::{Generation, SensorKey};
     use wire::time::Time;
 
-    fn frame(first: u64, events: usize, place: u64, len: u64) -> Arc<Decoded> {
+    fn frame(first: u64, events: usize, place: u64, len: u64) -> Arc<DecodedBatch> {
         let event = Event {
             id: Id { sensor: SensorKey(1), generation: Generation(1), offset: first, number: 0 },
             seen: Time::default(),
@@ -101,10 +101,10 @@ mod tests {
             content: Content::new(Kind::Message, Time::default()),
             source: Source { host: "".into(), file: "".into(), filter: "".into() },
         };
-        Arc::new(Decoded { first, events: vec![event; events], end: place + len })
+        Arc::new(DecodedBatch { first, events: vec![event; events], end: place + len })
     }
 
-    fn held(cache: &Cache) -> (usize, u64) {
+    fn held(cache: &BatchCache) -> (usize, u64) {
         let halves = cache.0.lock().unwrap();
         let all = || halves.younger.iter().chain(&halves.older);
         (
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_is_used_stays_and_the_rest_goes_within_the_budget() {
-        let cache = Cache::default();
+        let cache = BatchCache::default();
         for number in 0..10_000 {
             cache.put((0, number * 100), &frame(number * 8, 8, number * 100, 100));
             assert_eq!(cache.get((0, 0)).expect("it is used all the time").first, 0);
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn few_large_events_are_bounded_too_and_huge_frames_are_not_held() {
-        let cache = Cache::default();
+        let cache = BatchCache::default();
         for number in 0..100 {
             cache.put((0, number << 18), &frame(number, 1, number << 18, 1 << 18));
             assert!(held(&cache).1 <= 2 * HALF_FRAMES_MAX_BYTES);

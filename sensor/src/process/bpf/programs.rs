@@ -58,7 +58,7 @@ const LISTENERS: [(&str, &str); 5] = [
 ];
 
 /// The loaded programs.
-pub struct Loaded {
+pub struct Programs {
     ebpf: Ebpf,
 }
 
@@ -84,13 +84,13 @@ impl Types {
     }
 }
 
-impl Loaded {
+impl Programs {
     /// Loads the object and creates its maps, with a ring buffer for a host with so many processes; no
     /// program runs yet. Returns the type information too, which is needed to load the programs.
     ///
     /// # Errors
     /// If this kernel has no type information, or refuses.
-    pub fn new(processes: usize) -> Result<(Loaded, Types), Error> {
+    pub fn new(processes: usize) -> Result<(Programs, Types), Error> {
         let mut loader = EbpfLoader::new();
         // The loader always starts with the whole type information of the kernel; dropped here, before ours
         // is read.
@@ -106,7 +106,7 @@ impl Loaded {
             .load(OBJECT)
             .map_err(|error| refused("the programs cannot be loaded", &error))?;
         drop(loader);
-        Ok((Loaded { ebpf }, types))
+        Ok((Programs { ebpf }, types))
     }
 
     /// Loads the walk over all tasks.
