@@ -51,7 +51,7 @@ async fn measure(is_subscribed: bool, span: Duration) {
     let rate = Rate::of_processes(64.0).expect("allowed");
     let sampler = Sampler::new(chosen, Path::new("/proc"), rate, vec![hub.tap()]);
     let handle = sampler.handle();
-    hub.set_wish(wire::channel::Kind::Process, handle.demand());
+    hub.set_demand(wire::channel::Kind::Process, handle.demand());
     let shutdown = CancellationToken::new();
     let sampling = tokio::spawn(sampler.run(shutdown.clone()));
     let (takers, begun, used) = (subscribe(&hub, is_subscribed), Instant::now(), process_time());
@@ -73,7 +73,7 @@ async fn measure(is_subscribed: bool, span: Duration) {
     println!(
         "{kind}, {} processes, {} subscriptions:",
         handle.read(|view| view.table.len()),
-        hub.standings().len()
+        hub.statuses().len()
     );
     println!(
         "  {} sweeps, {} slipped; subscriptions {:.2} % of a core, all of this process {:.2} %",
@@ -83,7 +83,7 @@ async fn measure(is_subscribed: bool, span: Duration) {
         of_core(used)
     );
     if is_subscribed {
-        let stopped = hub.standings().iter().filter(|(_, stands)| stands.quarantined.is_some()).count();
+        let stopped = hub.statuses().iter().filter(|(_, stands)| stands.quarantined.is_some()).count();
         println!(
             "  {} samples taken, {} missed; off their raster by {} µs (half), {} µs (p99); under way for {} µs, {} µs; \
              {stopped} quarantined",

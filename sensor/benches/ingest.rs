@@ -70,7 +70,7 @@ fn main() {
     while ingest.turn(&Wake::default()) == Duration::ZERO {}
     ingest.drain();
     let (wall, work) = (began.elapsed(), processor_time() - work);
-    let file = &ingest.board().files()[0];
+    let file = &ingest.status().files()[0];
     assert_eq!((file.lines, file.lag_bytes), (LINES as u64, 0), "{file:?}");
     let per_sec = |span: Duration| LINES as f64 / span.as_secs_f64();
     println!("{LINES} lines, {} MB, {} events, {} rejects", bytes >> 20, file.events, file.rejects);

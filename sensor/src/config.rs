@@ -182,7 +182,7 @@ impl Config {
     /// # Errors
     /// If values are invalid: all of them.
     pub fn new(raw: RawConfig, host_name: &str, system_zone: TimeZone) -> Result<Config, Vec<Error>> {
-        let mut wrong = Wrong::default();
+        let mut wrong = Errors::default();
         let domain = DomainName::try_from(raw.domain.as_deref().unwrap_or(DOMAIN_DEFAULT));
         let domain = wrong.unless(domain, |message| Error::new("domain", message));
         let host = HostName::try_from(raw.host.as_deref().unwrap_or(host_name));
@@ -273,9 +273,9 @@ fn job_file_system(name: &str) -> Result<(), String> {
 
 /// Errors found so far.
 #[derive(Default)]
-struct Wrong(Vec<Error>);
+struct Errors(Vec<Error>);
 
-impl Wrong {
+impl Errors {
     /// Adds the errors of a section below.
     fn of_section(&mut self, section: &str, mistakes: Vec<recorder::config::KeyError>) {
         self.0.extend(mistakes.into_iter().map(|mistake| Error {
@@ -295,7 +295,7 @@ impl Wrong {
 }
 
 /// Builds the log of an entry of the list; `None` after recording its errors.
-fn tail_of((entry, raw): (usize, &RawTail), wrong: &mut Wrong) -> Option<Tail> {
+fn tail_of((entry, raw): (usize, &RawTail), wrong: &mut Errors) -> Option<Tail> {
     let named = |key: &'static str| move |message: String| Error::of_entry("tail", entry, Some(key), message);
     let spec = wrong.unless(spec_of(raw), named("path"));
     for (number, root) in raw.roots.iter().enumerate() {

@@ -21,19 +21,19 @@ const FILES_MAX: usize = 1_000;
 
 /// All filters, the files they are from, and the errors of those that were refused.
 #[derive(Clone, Debug)]
-pub struct Filtering {
+pub struct FilterSet {
     registry: Registry,
     origins: BTreeMap<String, PathBuf>,
     refused: Vec<String>,
 }
 
-impl Filtering {
+impl FilterSet {
     /// Loads the shipped filters and those in these folders. Later folders win, and each of them wins over
     /// the shipped filters. A folder that does not exist is reported.
     #[must_use]
-    pub fn load(folders: &[PathBuf]) -> Filtering {
+    pub fn load(folders: &[PathBuf]) -> FilterSet {
         let mut filtering =
-            Filtering { registry: Registry::shipped(), origins: BTreeMap::new(), refused: Vec::new() };
+            FilterSet { registry: Registry::shipped(), origins: BTreeMap::new(), refused: Vec::new() };
         for folder in folders {
             match files(folder) {
                 Ok(files) => files.iter().for_each(|file| filtering.read(file)),
@@ -101,8 +101,8 @@ fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
 }
 
 /// Chooses for each file its filter, host and time zone.
-pub struct Choice {
-    filtering: Arc<Filtering>,
+pub struct FilterChooser {
+    filtering: Arc<FilterSet>,
     tails: Vec<(GlobMatcher, Option<String>, Option<TimeZone>)>,
     host: String,
     zone: TimeZone,
@@ -110,17 +110,17 @@ pub struct Choice {
     across: AcrossLogs,
 }
 
-impl Choice {
+impl FilterChooser {
     /// Creates the choice for `config`.
     #[must_use]
-    pub fn new(filtering: Arc<Filtering>, config: &Config) -> Choice {
+    pub fn new(filtering: Arc<FilterSet>, config: &Config) -> FilterChooser {
         let matcher = |tail: &Tail| {
             // A path that is no glob is matched literally; the tail has rejected any other.
             let glob = GlobBuilder::new(&tail.spec.glob).literal_separator(true).build();
             let host = tail.host.as_ref().map(|host| host.as_str().to_owned());
             glob.ok().map(|glob| (glob.compile_matcher(), host, tail.zone.clone()))
         };
-        Choice {
+        FilterChooser {
             filtering,
             tails: config.tails.iter().filter_map(matcher).collect(),
             host: config.host.as_str().to_owned(),
@@ -134,7 +134,7 @@ impl Choice {
     }
 }
 
-impl Filters for Choice {
+impl Filters for FilterChooser {
     fn choose(&self, wanted: Option<&str>, path: &Path, first: &[u8]) -> Option<CompactString> {
         let filter: Option<&Arc<Filter>> = match wanted {
             Some(name) => self.registry().get(name),

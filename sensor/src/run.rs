@@ -4,16 +4,16 @@
 
 mod modules;
 mod own_report;
+mod process_sampling;
 mod status;
-mod sweeping;
 
-use crate::channel::evaluating::Lane;
 use crate::channel::handover;
 use crate::channel::hub::Hub;
 use crate::channel::pump::{self, Pump};
+use crate::channel::scheduler::Lane;
 use crate::config::Config;
 use crate::control;
-use crate::filters::{Choice, Filtering};
+use crate::filters::{FilterChooser, FilterSet};
 use crate::journal::reader::Reader;
 use crate::module;
 use crate::process;
@@ -70,7 +70,7 @@ pub enum Error {
 /// An open sensor: it follows logs; it samples and reports in [`Sensor::run`].
 pub struct Sensor {
     config: Config,
-    filtering: Arc<Filtering>,
+    filtering: Arc<FilterSet>,
     joiner: Arc<Mutex<Joiner>>,
     tail: Arc<tail::handle::Handle>,
     sampler: Sampler,
@@ -79,7 +79,7 @@ pub struct Sensor {
     recorder: Option<(worker::Worker, worker::Handle)>,
     serving: (watch::Watch, watch::Handle),
     channels: Hub,
-    flowing: (Pump, Rosters, [handover::Taking; Lane::ALL.len()]),
+    flowing: (Pump, Rosters, [handover::HandoverReceiver; Lane::ALL.len()]),
     /// `None` if the configuration names no folder of modules.
     modules: Option<(module::worker::Worker, module::worker::Handle)>,
     control: control::worker::Handle,
@@ -89,7 +89,7 @@ pub struct Sensor {
     link: Option<Link>,
     reporting: link::LinkStatus,
     address: Arc<OnceLock<String>>,
-    beside: Arc<Beside>,
+    beside: Arc<DaemonHealth>,
     /// Cancels queries that wait.
     ending: CancellationToken,
 }
@@ -97,7 +97,7 @@ pub struct Sensor {
 /// Handle for health and statistics of a running sensor.
 #[derive(Clone)]
 pub struct Status {
-    filtering: Arc<Filtering>,
+    filtering: Arc<FilterSet>,
     tail: Arc<tail::handle::Handle>,
     sampler: sampler::Handle,
     processes: process::sampler::Handle,
@@ -107,11 +107,11 @@ pub struct Status {
     modules: Option<module::worker::Handle>,
     /// `None` while the sensor is being built.
     report: Option<(link::LinkStatus, service::Handle)>,
-    beside: Arc<Beside>,
+    beside: Arc<DaemonHealth>,
 }
 
 /// Failures of the rest of the daemon, once they can be read.
-type Beside = OnceLock<Box<dyn Fn() -> Vec<String> + Send + Sync>>;
+type DaemonHealth = OnceLock<Box<dyn Fn() -> Vec<String> + Send + Sync>>;
 
 impl Sensor {
     /// Opens the state directory and starts to follow the logs.
@@ -122,9 +122,9 @@ impl Sensor {
         // Before anything else allocates memory: reading the kernel's types takes some for a moment.
         let chosen = process::source::choose(Path::new(PROC), config.process_source)?;
         tracing::info!(source = %chosen.source.kind(), reasons = ?chosen.reasons, "processes are read");
-        let filtering = Arc::new(Filtering::load(&config.filters));
+        let filtering = Arc::new(FilterSet::load(&config.filters));
         let joiner = Arc::new(Mutex::new(Joiner::default()));
-        let choice = Choice::new(Arc::clone(&filtering), &config);
+        let choice = FilterChooser::new(Arc::clone(&filtering), &config);
         let join = Box::new(Arc::clone(&joiner));
         let mut following = config.tail();
         following.files.push(control::trail::spec(state));
@@ -133,15 +133,15 @@ impl Sensor {
         let sampler = modules::sampler(&config, modules.as_ref());
         let tail = Arc::new(tail);
         let channels = Hub::default();
-        let sweeping::Sweeping { processes, subscriptions, recorder, watch, serving } =
-            sweeping::sweeping(chosen, &config, state, &tail, &channels)?;
+        let process_sampling::ProcessSampling { processes, subscriptions, recorder, watch, serving } =
+            process_sampling::set_up(chosen, &config, state, &tail, &channels)?;
         let rolls = Rosters::new(serving.clone(), Arc::clone(&joiner));
-        channels.set_rolls(rolls.clone());
+        channels.set_rosters(rolls.clone());
         let pump = Pump::new(&channels, tail.reader(), Arc::clone(&joiner));
         let control =
             control::worker::Handle::new(config.control.clone(), state, config.host.clone(), Path::new(PROC));
         let (service, representative) = Service::new(state.join("domain"), domain::Config::default());
-        let beside = Arc::new(Beside::new());
+        let beside = Arc::new(DaemonHealth::new());
         let status = Status {
             filtering: Arc::clone(&filtering),
             tail: Arc::clone(&tail),
@@ -249,7 +249,7 @@ impl Sensor {
     }
 
     /// Sets the source of failures of the rest of the daemon; they are reported with this host's health.
-    pub fn set_health_beside(&self, ask: impl Fn() -> Vec<String> + Send + Sync + 'static) {
+    pub fn set_daemon_health(&self, ask: impl Fn() -> Vec<String> + Send + Sync + 'static) {
         // A second call changes nothing: a daemon is composed once.
         let _ = self.beside.set(Box::new(ask));
     }
@@ -348,7 +348,7 @@ impl Sensor {
         let (sampling, representing) = (sampler.run(shutdown.clone()), service.run(shutdown.clone()));
         let sweeping = processes.run(shutdown.clone());
         let [plain, scripted] = subscriptions.map(|lane| lane.run(shutdown.clone()));
-        let recording = sweeping::record(recorder, serving.0, shutdown.clone());
+        let recording = process_sampling::record(recorder, serving.0, shutdown.clone());
         let reporting = report_to_itself(link, representative, config.host, shutdown);
         let working = async {
             tokio::try_join!(

@@ -8,7 +8,7 @@
 
 use super::meter::Meter;
 use super::outcome::Outcome;
-use super::queue::{ENTRIES_MAX, Queue, Taken};
+use super::queue::{ENTRIES_MAX, EntryBatch, Queue};
 use crate::process::visibility::Visibility;
 use crate::sample::schedule::{Rate, Schedule};
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl Account {
         let is_stopped = self.quarantined.take().is_some();
         if let Some(schedule) = self.schedule.as_mut().filter(|_| self.wanted.rate != new.rate) {
             // The new rate counts from the last sweep.
-            schedule.set_rate(swept(new.rate), self.swept_at.unwrap_or(now));
+            schedule.set_rate(sweep_rate(new.rate), self.swept_at.unwrap_or(now));
         }
         if self.wanted.budget != new.budget || is_stopped {
             self.cpu.set(f64::from(new.budget.cpu_ms) / 1e3, now);
@@ -87,7 +87,7 @@ impl Account {
     }
 
     /// Restarts the schedule: the next sweep comes from another source.
-    pub fn begin_anew(&mut self) {
+    pub fn restart(&mut self) {
         self.schedule = None;
         self.swept_at = None;
     }
@@ -107,7 +107,7 @@ impl Account {
         if self.quarantined.is_some() {
             return false;
         }
-        let rate = swept(self.wanted.rate);
+        let rate = sweep_rate(self.wanted.rate);
         let schedule = self.schedule.get_or_insert_with(|| Schedule::new(rate, now));
         let interval = before.map_or(Duration::ZERO, |before| now.saturating_sub(before));
         let reached = now + interval.min(rate.period()) / 2;
@@ -213,13 +213,13 @@ impl Account {
         self.queue.miss_many(self.revision, at_ns, due as u64);
     }
 
-    pub fn take(&mut self, limit: usize) -> Taken {
+    pub fn take(&mut self, limit: usize) -> EntryBatch {
         self.queue.take(limit)
     }
 }
 
 /// Converts the rate of a channel to a rate of sweeps.
 #[must_use]
-pub fn swept(rate: channel::Rate) -> Rate {
+pub fn sweep_rate(rate: channel::Rate) -> Rate {
     Rate::of_processes(rate.hz()).expect("rates of channels are within those of sweeps")
 }

@@ -103,7 +103,7 @@ impl<O: Ord + Copy> Shares<O> {
     }
 
     /// Whether a subscription of this owner may be evaluated.
-    pub fn may(&mut self, owner: O, now: Duration) -> bool {
+    pub fn may_run(&mut self, owner: O, now: Duration) -> bool {
         let has_share = self.see(owner, now).meter.has_left(now);
         self.common.has_left(now) || has_share
     }
@@ -189,17 +189,17 @@ pub fn round(interval: Duration) -> Duration {
 
 /// How much of a shared resource is taken, by one owner and by all others.
 #[derive(Clone, Copy, Debug)]
-pub struct Taken {
+pub struct Usage {
     all: u64,
     own: u64,
     others: u64,
 }
 
-impl Taken {
+impl Usage {
     /// Nothing is taken yet of `all`.
     #[must_use]
-    pub fn of(all: u64) -> Taken {
-        Taken { all, own: 0, others: 0 }
+    pub fn of(all: u64) -> Usage {
+        Usage { all, own: 0, others: 0 }
     }
 
     /// Adds `count` to what the owner itself or the others have taken.
@@ -240,7 +240,7 @@ mod tests {
             let mut order: Vec<usize> = (0..wants_us.len()).collect();
             order.sort_by_key(|owner| shares.recent(*owner, at(ms)));
             for owner in order {
-                if shares.may(owner, at(ms)) {
+                if shares.may_run(owner, at(ms)) {
                     let cpu = Duration::from_micros(wants_us[owner]);
                     shares.spend(owner, cpu, at(ms));
                     used[owner] += cpu;
@@ -269,27 +269,27 @@ mod tests {
     #[test]
     fn all_that_is_left_out_is_counted_and_reported_for_a_while() {
         let mut shares = Shares::new(1, 1);
-        assert!(shares.may(7_u32, at(0)) && shares.may(8, at(0)));
+        assert!(shares.may_run(7_u32, at(0)) && shares.may_run(8, at(0)));
         shares.spend(7, at(100), at(0));
-        assert!(shares.may(7, at(10)), "it has its share");
+        assert!(shares.may_run(7, at(10)), "it has its share");
         shares.spend(7, at(100), at(10));
-        assert!(!shares.may(7, at(20)) && shares.may(8, at(20)), "the other has its share");
+        assert!(!shares.may_run(7, at(20)) && shares.may_run(8, at(20)), "the other has its share");
         shares.throttle(7, at(10));
         shares.throttle(7, at(20));
         assert_eq!(shares.throttled(at(30)).collect::<Vec<_>>(), [(7, 2)]);
         assert_eq!(shares.throttled(at(70_000)).count(), 0);
         assert_eq!((shares.throttled_total(), shares.used()), (2, at(200)));
-        assert!(shares.may(8, at(200_000)));
+        assert!(shares.may_run(8, at(200_000)));
         assert_eq!(shares.owners.len(), 1, "the other is gone");
     }
 
     #[test]
     fn half_of_what_others_left_and_a_few_in_any_case() {
         let lacks = |others: u64, own: u64, is_trusted: bool| {
-            let mut taken = Taken::of(256);
-            taken.add(false, others);
-            taken.add(true, own);
-            taken.lacks(1, 8, is_trusted)
+            let mut usage = Usage::of(256);
+            usage.add(false, others);
+            usage.add(true, own);
+            usage.lacks(1, 8, is_trusted)
         };
         for (others, own, expected) in [
             (0, 111, 0),

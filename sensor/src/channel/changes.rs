@@ -6,7 +6,7 @@
 //! whole.
 //! Not here: which processes pass (`predicate`), when a sample is due (`subscription`).
 
-use super::memory::Chosen;
+use super::memory::PassedProcess;
 use crate::process::table::Table;
 use std::time::Duration;
 use wire::process::ProcessKey;
@@ -17,7 +17,7 @@ pub const WHOLE_EVERY: Duration = Duration::from_secs(10);
 
 /// What the consumer has, by position in the table.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct SentState {
     keys: Vec<Option<ProcessKey>>,
     /// The last sweep that was sent; 0 before the first, or when the next sample must be whole.
     sweep: u64,
@@ -30,12 +30,12 @@ pub struct Told {
 #[derive(Debug, Default, PartialEq)]
 pub struct Difference {
     /// Processes that pass the filter and have changed since they were last sent, or were not sent yet.
-    pub records: Vec<Chosen>,
+    pub records: Vec<PassedProcess>,
     /// Process ids that were sent and have since ended, or no longer pass the filter.
     pub gone: Vec<u32>,
 }
 
-impl Told {
+impl SentState {
     /// Whether the sample at `now` must be whole. `missed_total` is the number of entries missed since the
     /// start, and `revision` counts the alterations of the subscription.
     #[must_use]
@@ -46,17 +46,17 @@ impl Told {
     }
 
     /// Records that all passing processes are sent.
-    pub fn tell_all(
+    pub fn send_all(
         &mut self,
         table: &Table,
-        chosen: &[Chosen],
+        passed: &[PassedProcess],
         now: Duration,
         missed_total: u64,
         revision: u64,
     ) {
         self.keys.clear();
         self.keys.resize(table.rows().len(), None);
-        for (place, _) in chosen {
+        for (place, _) in passed {
             self.keys[*place] = table.rows()[*place].as_ref().map(|process| process.key);
         }
         (self.sweep, self.whole_at) = (table.sweep().number, now);
@@ -74,9 +74,9 @@ impl Told {
     }
 
     /// Computes the changes from all processes that pass, in any order.
-    pub fn differ_from_all(&mut self, table: &Table, chosen: &[Chosen]) -> Difference {
+    pub fn differ_from_all(&mut self, table: &Table, passed: &[PassedProcess]) -> Difference {
         let mut passing = vec![None; self.keys.len().max(table.rows().len())];
-        for one in chosen {
+        for one in passed {
             passing[one.0] = Some(*one);
         }
         let before = self.sweep;
@@ -85,10 +85,10 @@ impl Told {
 
     /// Computes the changes from the passing processes at changed positions, in ascending order. Whether the
     /// others pass must not have changed.
-    pub fn differ_from_changed(&mut self, table: &Table, chosen: &[Chosen]) -> Difference {
-        let mut chosen = chosen.iter().copied().peekable();
+    pub fn differ_from_changed(&mut self, table: &Table, passed: &[PassedProcess]) -> Difference {
+        let mut passed = passed.iter().copied().peekable();
         let passing =
-            self.places(table).map(|place| (place, chosen.next_if(|one| one.0 == place))).collect::<Vec<_>>();
+            self.places(table).map(|place| (place, passed.next_if(|one| one.0 == place))).collect::<Vec<_>>();
         self.differ(table, passing.into_iter(), |_| true)
     }
 
@@ -96,7 +96,7 @@ impl Told {
     fn differ(
         &mut self,
         table: &Table,
-        places: impl Iterator<Item = (usize, Option<Chosen>)>,
+        places: impl Iterator<Item = (usize, Option<PassedProcess>)>,
         is_changed: impl Fn(usize) -> bool,
     ) -> Difference {
         let mut difference = Difference::default();
@@ -128,7 +128,7 @@ mod tests {
     use wire::process::Process;
 
     /// Processes with an even memory size pass.
-    fn passing(table: &Table, places: impl Iterator<Item = usize>) -> Vec<Chosen> {
+    fn passing(table: &Table, places: impl Iterator<Item = usize>) -> Vec<PassedProcess> {
         let passes = |place: &usize| {
             table.rows().get(*place).and_then(Option::as_ref).is_some_and(|one| one.rss_kib % 2 == 0)
         };
@@ -151,7 +151,7 @@ mod tests {
             steps in prop::collection::vec((0..8_u32, 0..2_u64, 0..4_u64, 0..5_u8), 1..400),
         ) {
             let mut table = Table::default();
-            let mut tellings = [Told::default(), Told::default()];
+            let mut tellings = [SentState::default(), SentState::default()];
             let mut known = [BTreeMap::new(), BTreeMap::new()];
             table.begin(1, 1, Coverage::Changes);
             for (number, (pid, start_ns, rss_kib, what)) in (2..).zip(steps) {
@@ -165,8 +165,8 @@ mod tests {
                         table.end(0);
                         let all = passing(&table, 0..table.rows().len());
                         if tellings[0].must_be_whole(Duration::ZERO, 0, 0) {
-                            for (told, known) in tellings.iter_mut().zip(&mut known) {
-                                told.tell_all(&table, &all, Duration::ZERO, 0, 0);
+                            for (sent, known) in tellings.iter_mut().zip(&mut known) {
+                                sent.send_all(&table, &all, Duration::ZERO, 0, 0);
                                 apply(known, &table, &Difference { records: all.clone(), gone: Vec::new() });
                             }
                         } else {
@@ -200,11 +200,11 @@ mod tests {
             table.set(Process { key, ..Process::default() });
         }
         table.end(0);
-        let mut told = Told::default();
-        told.tell_all(&table, &[(0, None)], Duration::ZERO, 0, 0);
+        let mut sent = SentState::default();
+        sent.send_all(&table, &[(0, None)], Duration::ZERO, 0, 0);
         table.begin(2, 2, Coverage::Changes);
         table.end(0);
-        let difference = told.differ_from_all(&table, &[(1, None)]);
+        let difference = sent.differ_from_all(&table, &[(1, None)]);
         assert_eq!(difference, Difference { records: vec![(1, None)], gone: vec![7] });
     }
 
@@ -213,15 +213,15 @@ mod tests {
         let mut table = Table::default();
         table.begin(1, 1, Coverage::All);
         table.end(0);
-        let mut told = Told::default();
+        let mut sent = SentState::default();
         let now = Duration::from_secs(5);
-        assert!(told.must_be_whole(now, 0, 0), "nothing is known");
-        told.tell_all(&table, &[], now, 3, 1);
-        assert!(!told.must_be_whole(now, 3, 1));
-        assert!(told.must_be_whole(now, 4, 1), "one was missed");
-        assert!(told.must_be_whole(now, 3, 2), "it was altered");
-        assert!(told.must_be_whole(now + WHOLE_EVERY, 3, 1), "it is long ago");
-        told.forget();
-        assert!(told.must_be_whole(now, 3, 1));
+        assert!(sent.must_be_whole(now, 0, 0), "nothing is known");
+        sent.send_all(&table, &[], now, 3, 1);
+        assert!(!sent.must_be_whole(now, 3, 1));
+        assert!(sent.must_be_whole(now, 4, 1), "one was missed");
+        assert!(sent.must_be_whole(now, 3, 2), "it was altered");
+        assert!(sent.must_be_whole(now + WHOLE_EVERY, 3, 1), "it is long ago");
+        sent.forget();
+        assert!(sent.must_be_whole(now, 3, 1));
     }
 }

@@ -50,9 +50,9 @@ impl<S: Subject> State<S> {
     }
 
     /// Adds a record.
-    pub fn add(&self, tally: &mut Tally, seen: &S::Seen<'_>) {
+    pub fn add(&self, tally: &mut Tally, view: &S::View<'_>) {
         tally.records += 1;
-        let Some(value) = self.number.and_then(|number| (number.get)(seen)) else { return };
+        let Some(value) = self.number.and_then(|number| (number.get)(view)) else { return };
         tally.known += 1;
         tally.sum += value;
         let (least, most) = tally.ends.unwrap_or((value, value));
@@ -97,7 +97,7 @@ impl<S: Subject> State<S> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fields::process::{Processes, Seen};
+    use super::super::fields::process::{ProcessView, Processes};
     use super::*;
     use wire::channel::expression;
     use wire::process::Process;
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn measures_are_of_what_is_known() {
         let process = Process::default();
-        let seen = |cpu| Seen {
+        let view = |cpu| ProcessView {
             process: &process,
             cpu,
             command: None,
@@ -149,7 +149,7 @@ mod tests {
         };
         let check = |text: &str, expected| {
             let (state, mut tally) = (state(text), Tally::default());
-            [Some(1.0), None, Some(3.0)].map(seen).iter().for_each(|seen| state.add(&mut tally, seen));
+            [Some(1.0), None, Some(3.0)].map(view).iter().for_each(|view| state.add(&mut tally, view));
             assert_eq!(state.measure(&tally), expected, "{text}");
         };
         check("count > 1", Some(3.0));

@@ -23,20 +23,20 @@ pub trait Subject: fmt::Debug + Sized + 'static {
     /// A record as it is sent.
     type Record: Clone + Send + Sync + 'static;
     /// A record as a filter sees it.
-    type Seen<'a>: Copy;
+    type View<'a>: Copy;
     /// Context that `is_parent_of` needs besides the record.
-    type Around;
+    type Context;
 
     fn numbers() -> &'static [Number<Self>];
     fn texts() -> &'static [Text<Self>];
     /// A record that is sent, as a filter sees it.
-    fn seen(record: &Self::Record) -> Self::Seen<'_>;
+    fn view(record: &Self::Record) -> Self::View<'_>;
     /// Whether the record is the parent of the process with this id.
-    fn is_parent_of(_: &Self::Seen<'_>, _pid: u32, _: &Self::Around) -> bool {
+    fn is_parent_of(_: &Self::View<'_>, _pid: u32, _: &Self::Context) -> bool {
         false
     }
     /// Whether the process with this id is the parent of the record.
-    fn is_child_of(_: &Self::Seen<'_>, _pid: u32) -> bool {
+    fn is_child_of(_: &Self::View<'_>, _pid: u32) -> bool {
         false
     }
 }
@@ -48,7 +48,7 @@ pub struct Number<S: Subject> {
     pub unit: &'static str,
     pub help: &'static str,
     /// Reads the number; `None` if it is unknown.
-    pub get: for<'a> fn(&S::Seen<'a>) -> Option<f64>,
+    pub get: for<'a> fn(&S::View<'a>) -> Option<f64>,
 }
 
 /// A text field.
@@ -58,7 +58,7 @@ pub struct Text<S: Subject> {
     /// All values it can have; empty if it can be any text.
     pub words: &'static [&'static str],
     /// Reads the text; `None` if it is unknown.
-    pub get: for<'a, 'b> fn(&'b S::Seen<'a>) -> Option<Cow<'b, str>>,
+    pub get: for<'a, 'b> fn(&'b S::View<'a>) -> Option<Cow<'b, str>>,
 }
 
 impl<S: Subject> fmt::Debug for Number<S> {

@@ -4,27 +4,27 @@
 
 use super::hub::Hub;
 use super::refusal::Id;
-use super::subscription::Standing;
+use super::subscription::Status;
 use crate::sample::ticker::{locked, running};
 
 impl Hub {
     /// Standing of every subscription.
     #[must_use]
-    pub fn standings(&self) -> Vec<(Id, Standing)> {
-        self.all().into_iter().map(|(id, slot)| (id, slot.subscription.standing())).collect()
+    pub fn statuses(&self) -> Vec<(Id, Status)> {
+        self.all().into_iter().map(|(id, slot)| (id, slot.subscription.status())).collect()
     }
 
     /// Health messages about subscriptions that were throttled lately.
     #[must_use]
     pub fn health(&self) -> Vec<String> {
         let shares = locked(&self.0.shares);
-        let told = shares.throttled(running()).map(|(owner, count)| {
+        let throttled = shares.throttled(running()).map(|(owner, count)| {
             format!(
                 "subscriptions of {owner} use more CPU time than their share: {count} samples were left out lately; let them choose \
                  fewer records, lower their rates, or end some (sensor.subscriptions)"
             )
         });
-        told.collect()
+        throttled.collect()
     }
 
     /// Counters over all subscriptions.
@@ -34,7 +34,7 @@ impl Hub {
         let shares = locked(&self.0.shares);
         let (used, throttled) = (shares.used(), shares.throttled_total());
         drop(shares);
-        let waiting = all.iter().map(|(_, slot)| slot.subscription.standing().waiting.1 as u64).sum();
+        let waiting = all.iter().map(|(_, slot)| slot.subscription.status().waiting.1 as u64).sum();
         vec![
             ("subscriptions", all.len() as u64),
             ("queued_bytes", waiting),

@@ -10,8 +10,8 @@
 //! the subscriptions that were due.
 //! Not here: the evaluation (`evaluating`).
 
-use super::evaluating::Lane;
 use super::hub::Hub;
+use super::scheduler::Lane;
 use crate::process::source::View;
 use crate::process::table::Coverage;
 use crate::process::tap::Tap;
@@ -24,7 +24,7 @@ use wire::process::delta::Sweep;
 use wire::process::{Process, ProcessKey};
 
 /// Sending end, on the sampling thread.
-pub struct Giving {
+pub struct HandoverSender {
     hub: Hub,
     lane: Lane,
     shared: Arc<Shared>,
@@ -33,7 +33,7 @@ pub struct Giving {
 }
 
 /// Receiving end: the thread of the subscriptions, once run.
-pub struct Taking {
+pub struct HandoverReceiver {
     hub: Hub,
     lane: Lane,
     shared: Arc<Shared>,
@@ -70,13 +70,13 @@ enum Row {
 
 /// Creates both ends for a lane.
 #[must_use]
-pub fn pair(hub: &Hub, lane: Lane) -> (Giving, Taking) {
+pub fn pair(hub: &Hub, lane: Lane) -> (HandoverSender, HandoverReceiver) {
     let shared = Arc::<Shared>::default();
-    let giving = Giving { hub: hub.clone(), lane, shared: Arc::clone(&shared), given: 0 };
-    (giving, Taking { hub: hub.clone(), lane, shared })
+    let giving = HandoverSender { hub: hub.clone(), lane, shared: Arc::clone(&shared), given: 0 };
+    (giving, HandoverReceiver { hub: hub.clone(), lane, shared })
 }
 
-impl Tap for Giving {
+impl Tap for HandoverSender {
     fn swept(&mut self, view: &View, now: Duration) {
         if !self.hub.has_processes(self.lane) {
             self.given = 0;
@@ -124,7 +124,7 @@ impl Changes {
     }
 }
 
-impl Taking {
+impl HandoverReceiver {
     /// Evaluates until `shutdown`.
     ///
     /// # Errors

@@ -7,12 +7,12 @@
 //! (`budget`), reading the journal (`pump`).
 
 pub use super::budget::Budget;
-use super::budget::{Shares, Taken};
-use super::evaluating::{Evaluating, Lane};
+use super::budget::{Shares, Usage};
 use super::owner::Owner;
 pub use super::owner::Part;
 pub use super::refusal::{Error, Id};
-use super::subscription::{Prepared, Standing, Subscription, swept};
+use super::scheduler::{Lane, Scheduler};
+use super::subscription::{CompiledRequest, Status, Subscription, sweep_rate};
 use crate::journal::reader::Reader;
 use crate::process::tap::Tap;
 use crate::sample::schedule::Rate;
@@ -43,7 +43,7 @@ pub struct Answer {
     /// The entries, the oldest first.
     pub entries: Vec<Entry>,
     /// Status of the subscription.
-    pub standing: Standing,
+    pub status: Status,
 }
 
 /// Registry of all subscriptions; cheap to clone.
@@ -99,7 +99,7 @@ impl Hub {
 
     /// Creates the tap for one lane, or for both.
     pub(super) fn tap_of(&self, lane: Option<Lane>) -> Box<dyn Tap> {
-        Box::new(Evaluating::new(Arc::clone(&self.0), lane))
+        Box::new(Scheduler::new(Arc::clone(&self.0), lane))
     }
 
     /// Whether there is a subscription to processes in this lane.
@@ -109,7 +109,7 @@ impl Hub {
 
     /// Sets the handle that requests the rate of a kind's source, so that it is as fast as the fastest
     /// subscription. A second call is ignored.
-    pub fn set_wish(&self, kind: Kind, demand: Demand) {
+    pub fn set_demand(&self, kind: Kind, demand: Demand) {
         // A sensor is assembled once.
         let _ = self.0.demands[kind as usize].set(demand);
     }
@@ -120,7 +120,7 @@ impl Hub {
     }
 
     /// Sets the rolls, which list the processes that serve jobs and calls. A second call is ignored.
-    pub fn set_rolls(&self, rolls: Rosters) {
+    pub fn set_rosters(&self, rolls: Rosters) {
         let _ = self.0.rolls.set(rolls);
     }
 
@@ -182,18 +182,18 @@ impl Hub {
         wanted: Wanted,
         place: Option<u64>,
     ) -> Result<Id, Error> {
-        let prepared = self.prepared(wanted)?;
+        let compiled = self.compiled(wanted)?;
         let id = Id(getrandom::u64().map_err(Error::Random)?);
         let now = running();
         let mut slots = locked(&self.0.slots);
         let newest = || self.0.journal.get().map_or(0, |journal| *journal.next().borrow());
-        make_sure_of_room(&slots, owner, None, prepared.wanted())?;
-        let subscription = Subscription::of(prepared, viewer, now);
+        make_sure_of_room(&slots, owner, None, compiled.wanted())?;
+        let subscription = Subscription::of(compiled, viewer, now);
         subscription.go_to(place.unwrap_or_else(newest), 0, 0);
         let slot =
             Slot { subscription, owner, taken_at_ns: AtomicU64::new(nanos(now)), arrived: Notify::new() };
         slots.insert(id, Arc::new(slot));
-        self.0.wish_for(&slots);
+        self.0.update_demands(&slots);
         Ok(id)
     }
 
@@ -206,22 +206,22 @@ impl Hub {
         &self,
         id: Id,
         change: impl Fn(Wanted) -> Result<Wanted, E>,
-    ) -> Result<Standing, E> {
+    ) -> Result<Status, E> {
         loop {
-            let before = self.standing(id)?;
+            let before = self.status(id)?;
             let wanted = change(before.wanted)?;
-            let prepared = self.prepared(wanted.clone())?;
+            let compiled = self.compiled(wanted.clone())?;
             let slots = locked(&self.0.slots);
             let slot = found(&slots, id)?;
             if wanted.budget.queue_bytes > slot.subscription.wanted().budget.queue_bytes {
                 make_sure_of_room(&slots, slot.owner, Some(id), &wanted)?;
             }
-            let Some(standing) = slot.subscription.alter_of(before.revision, prepared, running()) else {
+            let Some(status) = slot.subscription.alter_of(before.revision, compiled, running()) else {
                 continue;
             };
             slot.is_used();
-            self.0.wish_for(&slots);
-            return Ok(standing);
+            self.0.update_demands(&slots);
+            return Ok(status);
         }
     }
 
@@ -229,13 +229,13 @@ impl Hub {
     ///
     /// # Errors
     /// If there is no such subscription.
-    pub fn unsubscribe(&self, id: Id) -> Result<Standing, Error> {
+    pub fn unsubscribe(&self, id: Id) -> Result<Status, Error> {
         let mut slots = locked(&self.0.slots);
         let slot = slots.remove(&id).ok_or_else(|| Error::Unknown(id.to_string()))?;
-        self.0.wish_for(&slots);
+        self.0.update_demands(&slots);
         drop(slots);
         slot.arrived.notify_waiters();
-        Ok(slot.subscription.standing())
+        Ok(slot.subscription.status())
     }
 
     /// Takes the oldest entries, at most `limit`; waits for a first one for at most `wait`.
@@ -299,16 +299,16 @@ impl Hub {
     /// If there is no such subscription, the other hub is full, or the request is invalid: the subscription
     /// then stays where it was.
     pub fn hand_over(&self, id: Id, to: &Hub, wanted: Wanted) -> Result<(), Error> {
-        let prepared = to.prepared(wanted.clone())?;
+        let compiled = to.compiled(wanted.clone())?;
         let (mut here, mut there) = (locked(&self.0.slots), locked(&to.0.slots));
         let owner = found(&here, id)?.owner;
         make_sure_of_room(&there, owner, None, &wanted)?;
         let slot = here.remove(&id).ok_or_else(|| Error::Unknown(id.to_string()))?;
-        slot.subscription.alter(prepared, running());
-        slot.subscription.begin_anew();
+        slot.subscription.alter(compiled, running());
+        slot.subscription.restart();
         there.insert(id, slot);
-        self.0.wish_for(&here);
-        to.0.wish_for(&there);
+        self.0.update_demands(&here);
+        to.0.update_demands(&there);
         Ok(())
     }
 
@@ -364,8 +364,8 @@ impl Hub {
     ///
     /// # Errors
     /// If there is no such subscription.
-    pub fn standing(&self, id: Id) -> Result<Standing, Error> {
-        Ok(self.slot(id)?.subscription.standing())
+    pub fn status(&self, id: Id) -> Result<Status, Error> {
+        Ok(self.slot(id)?.subscription.status())
     }
 
     pub(super) fn slot(&self, id: Id) -> Result<Arc<Slot>, Error> {
@@ -382,15 +382,15 @@ impl Hub {
         all
     }
 
-    fn prepared(&self, wanted: Wanted) -> Result<Prepared, Error> {
-        let mut prepared = Prepared::new(wanted, thread_time)?;
-        let wanted = prepared.wanted();
+    fn compiled(&self, wanted: Wanted) -> Result<CompiledRequest, Error> {
+        let mut compiled = CompiledRequest::new(wanted, thread_time)?;
+        let wanted = compiled.wanted();
         let (job, call) = (wanted.selection.job.as_deref(), wanted.selection.call.as_deref());
         if wanted.kind == Kind::Process && (job.is_some() || call.is_some()) {
             let served = self.0.rolls.get().ok_or(Error::NoRolls)?.of(job, call);
-            prepared.set_served(served);
+            compiled.set_served(served);
         }
-        Ok(prepared)
+        Ok(compiled)
     }
 
     /// Takes what waits; `None` if nothing waits, unless the wait is over.
@@ -399,8 +399,8 @@ impl Hub {
         slot.is_used();
         // A stopped subscription is waited for too: a client that polls without pause would otherwise get its
         // answer at once each time, and the subscription may be altered.
-        let taken = slot.subscription.take_standing(limit, is_over);
-        Ok(taken.map(|(taken, standing)| Answer { entries: taken.entries().collect(), standing }))
+        let batch = slot.subscription.take_status(limit, is_over);
+        Ok(batch.map(|(batch, status)| Answer { entries: batch.entries().collect(), status: status }))
     }
 }
 
@@ -416,7 +416,7 @@ fn make_sure_of_room(
     id: Option<Id>,
     wanted: &Wanted,
 ) -> Result<(), Error> {
-    let (mut places, mut bytes) = (Taken::of(SUBSCRIPTIONS_MAX as u64), Taken::of(QUEUES_MAX_BYTES));
+    let (mut places, mut bytes) = (Usage::of(SUBSCRIPTIONS_MAX as u64), Usage::of(QUEUES_MAX_BYTES));
     for (_, slot) in slots.iter().filter(|(other, _)| Some(**other) != id) {
         places.add(slot.owner == owner, 1);
         bytes.add(slot.owner == owner, slot.subscription.wanted().budget.queue_bytes.into());
@@ -444,14 +444,15 @@ impl Shared {
     }
 
     /// Requests that each kind's source runs as often as the fastest subscription that is not stopped.
-    pub(super) fn wish_for(&self, slots: &BTreeMap<Id, Arc<Slot>>) {
+    pub(super) fn update_demands(&self, slots: &BTreeMap<Id, Arc<Slot>>) {
         let live: Vec<_> = slots
             .values()
             .filter(|slot| slot.subscription.is_live())
             .map(|slot| slot.subscription.wanted())
             .collect();
         for kind in Kind::ALL {
-            let rates = live.iter().filter(|wanted| wanted.kind == kind).map(|wanted| swept(wanted.rate));
+            let rates =
+                live.iter().filter(|wanted| wanted.kind == kind).map(|wanted| sweep_rate(wanted.rate));
             let fastest = rates.reduce(|a, b: Rate| if b.hz() > a.hz() { b } else { a });
             if let Some(demand) = self.demands[kind as usize].get() {
                 demand.set(fastest);
@@ -476,13 +477,13 @@ impl Shared {
             is_kept
         });
         if slots.len() != before {
-            self.wish_for(&slots);
+            self.update_demands(&slots);
         }
     }
 
     /// Updates the requested rates after a subscription was stopped.
     pub(super) fn demand(&self) {
-        self.wish_for(&locked(&self.slots));
+        self.update_demands(&locked(&self.slots));
     }
 }
 

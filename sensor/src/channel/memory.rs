@@ -4,8 +4,8 @@
 //! Pure. Rule: a process is identified by its id and start time; a process that was absent has no past. Not
 //! here: the filter (`predicate`).
 
-use super::fields::process::{Processes, Seen};
-use super::predicate::{Ready, keep_top};
+use super::fields::process::{ProcessView, Processes};
+use super::predicate::{CompiledFilter, keep_top};
 use crate::process::table::Table;
 use crate::process::visibility::Visibility;
 use wire::process::{Process, ProcessKey};
@@ -27,7 +27,7 @@ struct Past {
 }
 
 /// A process that passed: its position, and its CPU usage in cores.
-pub type Chosen = (usize, Option<f64>);
+pub type PassedProcess = (usize, Option<f64>);
 
 impl Memory {
     /// Discards the values of the filter, because it is another filter now.
@@ -42,18 +42,18 @@ impl Memory {
     /// know yet is `of_late`, if that is known.
     pub fn choose<'a>(
         &mut self,
-        filter: &Ready<Processes>,
+        filter: &CompiledFilter<Processes>,
         (table, visibility): (&'a Table, Visibility),
         places: impl Iterator<Item = usize>,
         command: impl Fn(ProcessKey) -> Option<&'a str>,
         of_late: impl Fn(usize) -> Option<f64>,
-        is_selected: impl Fn(&Seen<'_>) -> bool,
-    ) -> Vec<Chosen> {
+        is_selected: impl Fn(&ProcessView<'_>) -> bool,
+    ) -> Vec<PassedProcess> {
         let at_ns = table.sweep().begin_ns;
         #[allow(clippy::cast_precision_loss)] // A time between two samples.
         let secs = at_ns.saturating_sub(self.at_ns) as f64 / 1e9;
         self.make_room(filter, table.rows().len());
-        let mut chosen = Vec::new();
+        let mut passed = Vec::new();
         for place in places {
             let Some(process) = table.rows().get(place).and_then(Option::as_ref) else {
                 // A process that later takes this position has no past.
@@ -62,35 +62,35 @@ impl Memory {
                 }
                 continue;
             };
-            let mut seen = Seen { process, cpu: None, command: command(process.key), visibility };
-            if !visibility.shows(process.uid) || !is_selected(&seen) {
+            let mut view = ProcessView { process, cpu: None, command: command(process.key), visibility };
+            if !visibility.shows(process.uid) || !is_selected(&view) {
                 continue;
             }
-            seen.cpu = self.take_share(place, process, at_ns).or_else(|| of_late(place));
+            view.cpu = self.take_share(place, process, at_ns).or_else(|| of_late(place));
             let past = &mut self.values[place * self.slots..(place + 1) * self.slots];
-            if filter.passes(&seen, past, secs, table) {
-                chosen.push((place, seen.cpu));
+            if filter.passes(&view, past, secs, table) {
+                passed.push((place, view.cpu));
             }
-            filter.note_seen(&seen, past);
+            filter.note_seen(&view, past);
         }
         self.at_ns = at_ns;
         if let Some((count, number)) = filter.top() {
-            chosen = keep_top(chosen, count, |(place, cpu)| {
+            passed = keep_top(passed, count, |(place, cpu)| {
                 let process = table.rows()[*place].as_ref()?;
-                (number.get)(&Seen { process, cpu: *cpu, command: None, visibility })
+                (number.get)(&ProcessView { process, cpu: *cpu, command: None, visibility })
             });
         }
         if self.slots > 0 {
-            for (place, cpu) in &chosen {
+            for (place, cpu) in &passed {
                 let Some(process) = &table.rows()[*place] else { continue };
                 let past = &mut self.values[place * self.slots..(place + 1) * self.slots];
-                filter.note_told(&Seen { process, cpu: *cpu, command: None, visibility }, past);
+                filter.note_sent(&ProcessView { process, cpu: *cpu, command: None, visibility }, past);
             }
         }
-        chosen
+        passed
     }
 
-    fn make_room(&mut self, filter: &Ready<Processes>, places: usize) {
+    fn make_room(&mut self, filter: &CompiledFilter<Processes>, places: usize) {
         if self.slots != filter.slots() {
             self.slots = filter.slots();
             self.values = vec![f64::NAN; self.past.len() * self.slots];
@@ -134,7 +134,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     struct Story {
-        filter: Ready<Processes>,
+        filter: CompiledFilter<Processes>,
         memory: Memory,
         table: Table,
         number: u64,
@@ -143,7 +143,8 @@ mod tests {
 
     impl Story {
         fn new(filter: &str) -> Story {
-            let filter = Ready::new(&expression::filter(filter).expect("understood")).expect("known");
+            let filter =
+                CompiledFilter::new(&expression::filter(filter).expect("understood")).expect("known");
             Story { filter, memory: Memory::default(), table: Table::default(), number: 0, of_late: None }
         }
 
@@ -154,7 +155,7 @@ mod tests {
             processes.iter().for_each(|process| self.table.set(process.clone()));
             self.table.end(0);
             let rows = self.table.rows().len();
-            let chosen = self.memory.choose(
+            let passed = self.memory.choose(
                 &self.filter,
                 (&self.table, Visibility::ALL),
                 0..rows,
@@ -162,7 +163,7 @@ mod tests {
                 |_| self.of_late,
                 |_| true,
             );
-            chosen.iter().filter_map(|(place, _)| Some(self.table.rows()[*place].as_ref()?.key.pid)).collect()
+            passed.iter().filter_map(|(place, _)| Some(self.table.rows()[*place].as_ref()?.key.pid)).collect()
         }
     }
 

@@ -25,14 +25,14 @@ pub struct Outcome {
     /// Samples in which no record passed the filter or changed.
     pub empty: u64,
     /// Entries in their order.
-    pub entries: Vec<Produced>,
+    pub entries: Vec<NewEntry>,
     /// Why it is to be stopped, and when, in nanoseconds since boot.
     pub stopped: Option<(String, u64)>,
 }
 
 /// An entry without its number.
 #[derive(Debug)]
-pub struct Produced {
+pub struct NewEntry {
     /// Nanoseconds since boot.
     pub at_ns: u64,
     pub body: Body,
@@ -42,13 +42,13 @@ pub struct Produced {
 
 impl Outcome {
     /// Adds an entry, to be left out if the bytes of the budget are used up.
-    pub fn tell(&mut self, at_ns: u64, body: Body) {
-        self.entries.push(Produced { at_ns, body, is_budgeted: true });
+    pub fn push_budgeted(&mut self, at_ns: u64, body: Body) {
+        self.entries.push(NewEntry { at_ns, body, is_budgeted: true });
     }
 
     /// Adds an entry that is queued whatever its size.
     pub fn push(&mut self, at_ns: u64, body: Body) {
-        self.entries.push(Produced { at_ns, body, is_budgeted: false });
+        self.entries.push(NewEntry { at_ns, body, is_budgeted: false });
     }
 
     /// Stops the subscription for this reason.

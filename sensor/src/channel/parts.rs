@@ -6,7 +6,7 @@
 use super::condition::{State, Tally};
 use super::fields::Subject;
 use super::outcome::Outcome;
-use super::predicate::Ready;
+use super::predicate::CompiledFilter;
 use super::script::{self, Script};
 use super::subscription::Error;
 use compact_str::CompactString;
@@ -17,7 +17,7 @@ use wire::channel::stream::{Body, RECORDS_MAX};
 /// Filter, condition and script over one kind of record.
 #[derive(Debug)]
 pub struct Parts<S: Subject> {
-    pub filter: Ready<S>,
+    pub filter: CompiledFilter<S>,
     pub condition: Option<State<S>>,
     pub script: Option<Script<S>>,
 }
@@ -31,7 +31,7 @@ impl<S: Subject> Parts<S> {
     /// # Errors
     /// If a part is invalid.
     pub fn new(wanted: &Wanted, thread_time: fn() -> Duration) -> Result<Parts<S>, Error> {
-        let filter = Ready::new(&wanted.filter)?;
+        let filter = CompiledFilter::new(&wanted.filter)?;
         let condition = wanted.condition.clone().map(State::new).transpose()?;
         let script = wanted.script.as_ref().map(|text| Script::new(text, thread_time)).transpose()?;
         Ok(Parts { filter, condition, script })
@@ -57,13 +57,13 @@ impl<S: Subject> Parts<S> {
     pub fn signal<'a>(
         &mut self,
         outcome: &mut Outcome,
-        seen: impl Iterator<Item = S::Seen<'a>>,
+        view: impl Iterator<Item = S::View<'a>>,
         at_ns: u64,
         now: Duration,
     ) {
         let Some(condition) = &self.condition else { return };
         let mut tally = Tally::default();
-        seen.for_each(|seen| condition.add(&mut tally, &seen));
+        view.for_each(|view| condition.add(&mut tally, &view));
         self.signal_of(outcome, &tally, at_ns, now);
     }
 

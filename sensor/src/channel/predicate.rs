@@ -52,7 +52,7 @@ pub enum Error {
 
 /// A compiled filter.
 #[derive(Debug)]
-pub struct Ready<S: Subject> {
+pub struct CompiledFilter<S: Subject> {
     tests: Vec<Test<S>>,
     top: Option<(usize, &'static Number<S>)>,
 }
@@ -70,12 +70,12 @@ enum Test<S: Subject> {
     ChildOf(u32),
 }
 
-impl<S: Subject> Ready<S> {
+impl<S: Subject> CompiledFilter<S> {
     /// Compiles the filter.
     ///
     /// # Errors
     /// If it names an unknown field or value, does not fit the kind of record, or is too large.
-    pub fn new(filter: &Filter) -> Result<Ready<S>, Error> {
+    pub fn new(filter: &Filter) -> Result<CompiledFilter<S>, Error> {
         let found = filter.predicates.len();
         if found > PREDICATES_MAX {
             return Err(Error::TooMuch { what: "predicates", max: PREDICATES_MAX, found });
@@ -93,7 +93,7 @@ impl<S: Subject> Ready<S> {
                 fields::number_named(&top.field)?,
             ))
         });
-        Ok(Ready { tests, top: top.transpose()? })
+        Ok(CompiledFilter { tests, top: top.transpose()? })
     }
 
     /// Whether a predicate uses the command line of a process.
@@ -131,46 +131,46 @@ impl<S: Subject> Ready<S> {
 
     /// Whether a record passes, `secs` after the previous sample; `past` holds its remembered values.
     #[must_use]
-    pub fn passes(&self, seen: &S::Seen<'_>, past: &[f64], secs: f64, around: &S::Around) -> bool {
+    pub fn passes(&self, view: &S::View<'_>, past: &[f64], secs: f64, context: &S::Context) -> bool {
         self.tests.iter().all(|test| match test {
             Test::Threshold(number, comparison, bound) => {
-                (number.get)(seen).is_some_and(|value| comparison.holds(value, *bound))
+                (number.get)(view).is_some_and(|value| comparison.holds(value, *bound))
             }
             Test::Changes(number, by, slot) => {
-                let told = past[*slot];
-                (number.get)(seen).is_some_and(|value| told.is_nan() || (value - told).abs() > *by)
+                let last = past[*slot];
+                (number.get)(view).is_some_and(|value| last.is_nan() || (value - last).abs() > *by)
             }
             Test::Growth(number, comparison, bound, slot) => {
                 let growth = |value: f64| (value - past[*slot]) / secs;
-                (number.get)(seen)
+                (number.get)(view)
                     .map(growth)
                     .is_some_and(|growth| growth.is_finite() && comparison.holds(growth, *bound))
             }
             Test::Matches(text, regex, is_wanted) => {
-                (text.get)(seen).is_some_and(|text| regex.is_match(&text) == *is_wanted)
+                (text.get)(view).is_some_and(|text| regex.is_match(&text) == *is_wanted)
             }
             Test::Is(text, wanted, is_wanted) => {
-                (text.get)(seen).is_some_and(|text| (*text == **wanted) == *is_wanted)
+                (text.get)(view).is_some_and(|text| (*text == **wanted) == *is_wanted)
             }
-            Test::ParentOf(pid) => S::is_parent_of(seen, *pid, around),
-            Test::ChildOf(pid) => S::is_child_of(seen, *pid),
+            Test::ParentOf(pid) => S::is_parent_of(view, *pid, context),
+            Test::ChildOf(pid) => S::is_child_of(view, *pid),
         })
     }
 
     /// Stores the values of a record that was seen.
-    pub fn note_seen(&self, seen: &S::Seen<'_>, past: &mut [f64]) {
+    pub fn note_seen(&self, view: &S::View<'_>, past: &mut [f64]) {
         for test in &self.tests {
             if let Test::Growth(number, _, _, slot) = test {
-                past[*slot] = (number.get)(seen).unwrap_or(f64::NAN);
+                past[*slot] = (number.get)(view).unwrap_or(f64::NAN);
             }
         }
     }
 
     /// Stores the values of a record that was sent.
-    pub fn note_told(&self, seen: &S::Seen<'_>, past: &mut [f64]) {
+    pub fn note_sent(&self, view: &S::View<'_>, past: &mut [f64]) {
         for test in &self.tests {
             if let Test::Changes(number, _, slot) = test {
-                past[*slot] = (number.get)(seen).unwrap_or(f64::NAN);
+                past[*slot] = (number.get)(view).unwrap_or(f64::NAN);
             }
         }
     }
@@ -230,9 +230,9 @@ fn regex(pattern: &str) -> Result<Regex, Error> {
 }
 
 /// Keeps the `count` items with the highest values, highest first; items whose value is unknown are dropped.
-pub fn keep_top<T>(chosen: Vec<T>, count: usize, value: impl Fn(&T) -> Option<f64>) -> Vec<T> {
+pub fn keep_top<T>(passed: Vec<T>, count: usize, value: impl Fn(&T) -> Option<f64>) -> Vec<T> {
     let mut valued: Vec<(f64, T)> =
-        chosen.into_iter().filter_map(|one| Some((value(&one).filter(|it| !it.is_nan())?, one))).collect();
+        passed.into_iter().filter_map(|one| Some((value(&one).filter(|it| !it.is_nan())?, one))).collect();
     valued.sort_by(|a, b| b.0.total_cmp(&a.0));
     valued.truncate(count);
     valued.into_iter().map(|(_, one)| one).collect()
@@ -248,7 +248,7 @@ mod tests {
 
     fn check<S: Subject>(filter: &str, expected: &str) {
         let read = expression::filter(filter).expect("understood");
-        let error = Ready::<S>::new(&read).expect_err(filter);
+        let error = CompiledFilter::<S>::new(&read).expect_err(filter);
         assert!(error.to_string().contains(expected), "{filter}: {error}");
     }
 
@@ -273,7 +273,7 @@ mod tests {
         );
         check::<Events>("kind != \"job-end\"", "as kind, found \"job-end\"");
         let all = expression::filter("state != \"running\" and name = \"runing\"").expect("understood");
-        Ready::<Processes>::new(&all).expect("a name can be any text");
+        CompiledFilter::<Processes>::new(&all).expect("a name can be any text");
     }
 
     #[test]
@@ -284,6 +284,6 @@ mod tests {
         check::<Events>("child of 7", "only processes have");
         check::<Metrics>("parent of 7", "only processes have");
         let all = expression::filter("rate of value > 1 top 3 by value").expect("understood");
-        Ready::<Metrics>::new(&all).expect("a metric has a past");
+        CompiledFilter::<Metrics>::new(&all).expect("a metric has a past");
     }
 }

@@ -6,9 +6,9 @@
 //! subscription nothing is read.
 //! Not here: the evaluation (`evaluating`).
 
+use super::event_evaluation::EventOrCall;
+use super::host_evaluation::Sweep;
 use super::hub::{Hub, Id};
-use super::of_happenings::Happened;
-use super::of_host::Sweep;
 use super::subscription::Subscription;
 use crate::journal::reader::{Page, Reader};
 use crate::process::boot_time::boot_ns;
@@ -42,7 +42,7 @@ pub struct Pump {
 }
 
 /// An event with its call and the whole that the call is a part of, in their current state.
-struct Found {
+struct JoinedEvent {
     occurrence: Occurrence,
     calls: Vec<Call>,
 }
@@ -53,8 +53,8 @@ impl Pump {
     pub fn new(hub: &Hub, reader: Reader, joiner: Arc<Mutex<Joiner>>) -> Pump {
         let slowest = Rate::of_processes(RATE_MIN_HZ).expect("the slowest is allowed");
         let ticker = Arc::new(Ticker::new(slowest));
-        hub.set_wish(Kind::Event, ticker.demand());
-        hub.set_wish(Kind::Call, ticker.demand());
+        hub.set_demand(Kind::Event, ticker.demand());
+        hub.set_demand(Kind::Call, ticker.demand());
         hub.set_journal(reader.clone());
         Pump { hub: hub.clone(), ticker, reader, joiner }
     }
@@ -91,7 +91,7 @@ impl Pump {
             }
             for (place, ids) in at {
                 match self.reader.read_numbered(place, EVENTS_AT_A_TIME) {
-                    Ok(page) => self.show(page, &ids, now),
+                    Ok(page) => self.pass(page, &ids, now),
                     // The next beat tries again.
                     Err(error) => {
                         tracing::debug!(%error, "the journal cannot be read for channels");
@@ -100,17 +100,17 @@ impl Pump {
                 }
             }
         }
-        self.hub.look(boot_ns(), now);
+        self.hub.check_due(boot_ns(), now);
     }
 
-    fn show(&self, page: Page<(u64, Event)>, ids: &[Id], now: Duration) {
+    fn pass(&self, page: Page<(u64, Event)>, ids: &[Id], now: Duration) {
         let at_ns = boot_ns();
-        let found: Vec<Found> = {
+        let found: Vec<JoinedEvent> = {
             let joiner = self.joiner.lock().unwrap_or_else(PoisonError::into_inner);
             page.events.into_iter().map(|(number, event)| found(&joiner, number, event)).collect()
         };
         for id in ids {
-            self.hub.show(*id, at_ns, now, |one| {
+            self.hub.pass_to(*id, at_ns, now, |one| {
                 let mut has_more = false;
                 for (nth, found) in found.iter().enumerate() {
                     // The rest waits in the journal.
@@ -121,7 +121,7 @@ impl Pump {
                     // The position moves past an event only after the evaluation: a client that takes
                     // meanwhile must not receive a position after an event that it was not given.
                     one.go_to(found.occurrence.number, missed, at_ns);
-                    has_more |= show(one, found, at_ns, now) || missed > 0;
+                    has_more |= pass_to(one, found, at_ns, now) || missed > 0;
                     one.go_to(found.occurrence.number + 1, 0, at_ns);
                 }
                 let missed = if found.is_empty() { page.missed } else { 0 };
@@ -132,7 +132,7 @@ impl Pump {
     }
 }
 
-fn found(joiner: &Joiner, number: u64, event: Event) -> Found {
+fn found(joiner: &Joiner, number: u64, event: Event) -> JoinedEvent {
     let call = Some(&event.call).filter(|id| !id.is_empty()).and_then(|id| joiner.get(id));
     let user = match (event.content.user.is_empty(), &call) {
         (true, Some(call)) => call.user.clone(),
@@ -141,19 +141,19 @@ fn found(joiner: &Joiner, number: u64, event: Event) -> Found {
     let name = call.as_ref().map_or_else(CompactString::default, |call| call.name.clone());
     let whole = call.as_ref().and_then(|call| joiner.whole_of(&call.id));
     let calls = call.into_iter().chain(whole).collect();
-    Found { occurrence: Occurrence { number, event, name, user }, calls }
+    JoinedEvent { occurrence: Occurrence { number, event, name, user }, calls }
 }
 
-fn show(one: &Subscription, found: &Found, at_ns: u64, now: Duration) -> bool {
+fn pass_to(one: &Subscription, found: &JoinedEvent, at_ns: u64, now: Duration) -> bool {
     match one.wanted().kind {
-        Kind::Event => one.hear(&Happened::Event(&found.occurrence), at_ns, now),
+        Kind::Event => one.handle_event(&EventOrCall::Event(&found.occurrence), at_ns, now),
         Kind::Call => {
             let (number, before) = (found.occurrence.number, &found.occurrence.event.call);
             let mut has_more = false;
             for call in &found.calls {
-                if one.is_news(call, before) {
+                if one.has_changed(call, before) {
                     let change = Change { number, call: call.clone() };
-                    has_more |= one.hear(&Happened::Call(&change), at_ns, now);
+                    has_more |= one.handle_event(&EventOrCall::Call(&change), at_ns, now);
                 }
             }
             has_more

@@ -61,7 +61,7 @@ impl Item {
 
 /// Entries that were taken; decoded only where there is time for it.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub struct EntryBatch {
     items: Vec<Item>,
     bytes: Vec<u8>,
 }
@@ -148,7 +148,7 @@ impl Queue {
     }
 
     /// Takes the oldest entries, at most `limit`.
-    pub fn take(&mut self, limit: usize) -> Taken {
+    pub fn take(&mut self, limit: usize) -> EntryBatch {
         let mut records_left = TAKEN_RECORDS_MAX;
         let mut taken = Vec::new();
         while let Some(item) = self.items.front().filter(|_| taken.len() < limit) {
@@ -164,7 +164,7 @@ impl Queue {
         let packed: usize = taken.iter().map(Item::packed_bytes).sum();
         let bytes = self.take_bytes(packed);
         self.shrink();
-        Taken { items: taken, bytes }
+        EntryBatch { items: taken, bytes }
     }
 
     /// Appends bytes. The capacity grows by an eighth: doubled, a queue would take twice the memory that it
@@ -229,7 +229,7 @@ impl Queue {
     }
 }
 
-impl Taken {
+impl EntryBatch {
     #[must_use]
     pub fn len(&self) -> usize {
         self.items.len()
@@ -242,7 +242,7 @@ impl Taken {
 
     /// Decodes the entries, the oldest first.
     pub fn entries(self) -> impl Iterator<Item = Entry> {
-        let Taken { items, bytes } = self;
+        let EntryBatch { items, bytes } = self;
         let mut begins = 0;
         items.into_iter().map(move |item| match item {
             Item::Packed { len_bytes, .. } => {
@@ -274,7 +274,7 @@ mod tests {
 
     /// Checks that the entries cover the numbers from `from` on; returns the number after them, and how many
     /// were missed.
-    fn cover(taken: Taken, mut from: u64) -> (u64, u64) {
+    fn cover(taken: EntryBatch, mut from: u64) -> (u64, u64) {
         let mut missed = 0;
         for entry in taken.entries() {
             assert_eq!(entry.number, from);

@@ -73,7 +73,7 @@ pub enum Applied {
 
 /// State of the stream from a source: entry numbers and clock.
 #[derive(Debug, Default)]
-pub struct Line {
+pub struct StreamState {
     /// Expected number of the next entry; `None` before the first.
     next: Option<u64>,
     /// The same moment by the local clock and by the source's clock, the latter in nanoseconds since its
@@ -81,10 +81,10 @@ pub struct Line {
     clocks: Option<(Duration, u64)>,
 }
 
-impl Line {
+impl StreamState {
     /// Restarts the numbering, for another subscription at the source.
-    pub fn begin_anew(&mut self) {
-        *self = Line { next: Some(0), clocks: None };
+    pub fn restart(&mut self) {
+        *self = StreamState { next: Some(0), clocks: None };
     }
 
     /// Takes in the next entry; returns how many entries before it were lost.
@@ -140,14 +140,14 @@ impl Tables {
 
 /// Process table of a source, rebuilt from its entries.
 #[derive(Debug, Default)]
-pub struct Remade {
+pub struct RebuiltTable {
     view: View,
     /// Whether the table is that of the source.
     is_known: bool,
-    pub line: Line,
+    pub stream: StreamState,
 }
 
-impl Remade {
+impl RebuiltTable {
     /// The processes, as of the last sweep.
     #[must_use]
     pub fn view(&self) -> &View {
@@ -161,14 +161,14 @@ impl Remade {
     }
 
     /// Restarts the numbering, for another subscription at the source.
-    pub fn begin_anew(&mut self) {
+    pub fn restart(&mut self) {
         self.is_known = false;
-        self.line.begin_anew();
+        self.stream.restart();
     }
 
     /// Takes in the next entry of the source, which arrived at `now`.
     pub fn apply(&mut self, entry: Entry, now: Duration) -> Applied {
-        let lost = self.line.lost(&entry);
+        let lost = self.stream.lost(&entry);
         if lost > 0 {
             self.is_known = false;
         }
@@ -185,7 +185,7 @@ impl Remade {
                 }
                 self.is_known = true;
                 self.sweep(sweep, entry.at_ns, gone, records);
-                Applied::Sweep { at: self.line.own(entry.at_ns, now), lost }
+                Applied::Sweep { at: self.stream.own(entry.at_ns, now), lost }
             }
             Body::Missed(count) => {
                 self.is_known = false;
@@ -301,19 +301,19 @@ mod tests {
     #[test]
     fn what_they_used_of_late_is_known_here_too() {
         const SECOND: u64 = 1_000_000_000;
-        let (mut remade, now) = (Remade::default(), Duration::from_secs(100));
+        let (mut table, now) = (RebuiltTable::default(), Duration::from_secs(100));
         for number in 0..4 {
             let mut used = record(1, 1);
             used.process.usage.cpu_ns = number * SECOND / 2;
             let at_ns = (number + 1) * SECOND;
-            remade.apply(Entry { at_ns, ..entry(number, None, &[used]) }, now);
+            table.apply(Entry { at_ns, ..entry(number, None, &[used]) }, now);
         }
-        let View { table, recent, .. } = remade.view();
+        let View { table, recent, .. } = table.view();
         assert_eq!(recent.share(table, 0), Some(0.5));
     }
 
-    fn shown(remade: &Remade) -> Vec<(u32, u64)> {
-        let rows = remade.view().table.rows().iter().flatten();
+    fn shown(table: &RebuiltTable) -> Vec<(u32, u64)> {
+        let rows = table.view().table.rows().iter().flatten();
         let mut shown: Vec<_> = rows.map(|process| (process.key.pid, process.rss_kib)).collect();
         shown.sort_unstable();
         shown
@@ -321,68 +321,68 @@ mod tests {
 
     #[test]
     fn the_table_is_that_of_the_source_or_not_shown() {
-        let mut remade = Remade::default();
+        let mut table = RebuiltTable::default();
         let now = Duration::from_secs(100);
         assert_eq!(
-            remade.apply(entry(0, Some(&[]), &[record(1, 1)]), now),
+            table.apply(entry(0, Some(&[]), &[record(1, 1)]), now),
             Applied::Lost(1),
             "nothing to build on"
         );
-        let first = remade.apply(entry(1, None, &[record(1, 1), record(2, 2)]), now);
+        let first = table.apply(entry(1, None, &[record(1, 1), record(2, 2)]), now);
         assert_eq!(first, Applied::Sweep { at: now, lost: 0 });
         // Entries of one answer arrive together; their times are those of the source.
-        let next = remade.apply(entry(2, Some(&[1]), &[record(2, 3)]), now);
+        let next = table.apply(entry(2, Some(&[1]), &[record(2, 3)]), now);
         assert_eq!(next, Applied::Sweep { at: now + Duration::from_millis(1), lost: 0 });
-        assert_eq!(shown(&remade), [(2, 3)]);
+        assert_eq!(shown(&table), [(2, 3)]);
         // Entries 3 and 4 were lost on the way.
-        assert_eq!(remade.apply(entry(5, Some(&[]), &[record(2, 4)]), now), Applied::Lost(3));
-        assert!(!remade.is_known());
-        let whole = remade.apply(entry(9, None, &[record(2, 5)]), now);
+        assert_eq!(table.apply(entry(5, Some(&[]), &[record(2, 4)]), now), Applied::Lost(3));
+        assert!(!table.is_known());
+        let whole = table.apply(entry(9, None, &[record(2, 5)]), now);
         assert!(matches!(whole, Applied::Sweep { lost: 3, .. }), "{whole:?}");
-        assert_eq!(shown(&remade), [(2, 5)]);
+        assert_eq!(shown(&table), [(2, 5)]);
         let missed = Entry { number: 10, revision: 0, at_ns: 0, body: Body::Missed(4) };
-        assert_eq!(remade.apply(missed, now), Applied::Lost(4));
-        assert!(!remade.is_known());
+        assert_eq!(table.apply(missed, now), Applied::Lost(4));
+        assert!(!table.is_known());
     }
 
     #[test]
     fn the_clock_of_a_source_may_be_far_ahead_and_run_on() {
-        let mut remade = Remade::default();
+        let mut table = RebuiltTable::default();
         let (now, year) = (Duration::from_secs(3), 365 * 86_400 * 1000);
-        let at = |remade: &mut Remade, number: u64, now: Duration| match remade
+        let at = |table: &mut RebuiltTable, number: u64, now: Duration| match table
             .apply(entry(number, None, &[]), now)
         {
             Applied::Sweep { at, .. } => at,
             other @ (Applied::Lost(_) | Applied::Nothing | Applied::TooMany) => panic!("{other:?}"),
         };
-        assert_eq!(at(&mut remade, year, now), now);
-        assert_eq!(at(&mut remade, year + 20, now), now + Duration::from_millis(20));
+        assert_eq!(at(&mut table, year, now), now);
+        assert_eq!(at(&mut table, year + 20, now), now + Duration::from_millis(20));
         // By its clock, it was suspended for an hour.
         assert_eq!(
-            at(&mut remade, year + 3_600_000, now + Duration::from_secs(1)),
+            at(&mut table, year + 3_600_000, now + Duration::from_secs(1)),
             now + Duration::from_secs(1)
         );
     }
 
     #[test]
     fn more_than_a_source_tells_is_not_shown() {
-        let mut remade = Remade::default();
+        let mut table = RebuiltTable::default();
         let mut entry = entry(0, None, &[record(1, 1)]);
         if let Body::Sample { left_out, .. } = &mut entry.body {
             *left_out = 1;
         }
-        assert_eq!(remade.apply(entry, Duration::ZERO), Applied::TooMany);
-        assert!(!remade.is_known());
+        assert_eq!(table.apply(entry, Duration::ZERO), Applied::TooMany);
+        assert!(!table.is_known());
     }
 
     #[test]
     fn a_source_that_was_started_anew_goes_on() {
-        let mut remade = Remade::default();
-        remade.apply(entry(8, None, &[record(1, 1)]), Duration::from_secs(5));
-        remade.begin_anew();
+        let mut table = RebuiltTable::default();
+        table.apply(entry(8, None, &[record(1, 1)]), Duration::from_secs(5));
+        table.restart();
         let now = Duration::from_secs(9);
-        assert_eq!(remade.apply(entry(0, None, &[record(2, 7)]), now), Applied::Sweep { at: now, lost: 0 });
-        assert_eq!(shown(&remade), [(2, 7)]);
-        assert_eq!(remade.view().table.sweep().number, 10);
+        assert_eq!(table.apply(entry(0, None, &[record(2, 7)]), now), Applied::Sweep { at: now, lost: 0 });
+        assert_eq!(shown(&table), [(2, 7)]);
+        assert_eq!(table.view().table.sweep().number, 10);
     }
 }

@@ -207,7 +207,7 @@ fn known(value: Option<f64>) -> Dynamic {
 }
 
 fn field<S: Subject>(record: &S::Record, name: &str) -> Result1<Dynamic> {
-    let seen = S::seen(record);
+    let seen = S::view(record);
     if let Ok(text) = fields::text_named::<S>(name) {
         return Ok((text.get)(&seen).map_or(Dynamic::UNIT, |text| text.into_owned().into()));
     }
@@ -220,7 +220,7 @@ fn values<'a, S: Subject>(
     name: &str,
 ) -> Result1<impl Iterator<Item = f64> + use<'a, S>> {
     let number = fields::number_named::<S>(name).map_err(|error| error.to_string())?;
-    Ok(records.0.iter().filter_map(|record| (number.get)(&S::seen(record))))
+    Ok(records.0.iter().filter_map(|record| (number.get)(&S::view(record))))
 }
 
 fn fold<S: Subject>(records: &Records<S>, name: &str, add: fn(f64, f64) -> f64) -> Result1<Option<f64>> {

@@ -3,10 +3,10 @@
 //! Pure. Not here: finding a user's number (`process::details`), which processes serve a job (`serving`),
 //! metrics (`of_host`).
 
+use super::event_evaluation::EventSubject;
 use super::fields::call::Calls;
 use super::fields::event::Events;
-use super::fields::process::Seen;
-use super::of_happenings::Happening;
+use super::fields::process::ProcessView;
 use crate::name_match;
 use crate::process::table::Table;
 use crate::serving::job_matcher;
@@ -71,7 +71,7 @@ pub fn check(kind: Kind, selection: &Selection) -> Result<(), Error> {
 
 /// Whether the selection includes the process. `seen.command` is needed only if the selection has a command.
 #[must_use]
-pub fn fits(selection: &Selection, seen: &Seen<'_>, table: &Table) -> bool {
+pub fn fits(selection: &Selection, seen: &ProcessView<'_>, table: &Table) -> bool {
     let Selection { name, uid, command, pid, under, .. } = selection;
     let process = seen.process;
     pid.is_none_or(|pid| process.key.pid == pid)
@@ -88,8 +88,8 @@ fn is_under(top: u32, process: &Process, table: &Table) -> bool {
     std::iter::successors(Some(process), up).take(ANCESTORS_MAX).any(|process| process.key.pid == top)
 }
 
-impl Happening for Events {
-    fn is_meant(selection: &Selection, record: &Occurrence) -> bool {
+impl EventSubject for Events {
+    fn includes(selection: &Selection, record: &Occurrence) -> bool {
         let content = &record.event.content;
         selection.event.is_none_or(|kind| content.kind == kind)
             && has_outcome(selection, content.outcome)
@@ -101,8 +101,8 @@ impl Happening for Events {
     }
 }
 
-impl Happening for Calls {
-    fn is_meant(selection: &Selection, record: &Change) -> bool {
+impl EventSubject for Calls {
+    fn includes(selection: &Selection, record: &Change) -> bool {
         let call = &record.call;
         has_outcome(selection, call.outcome)
             && is_of_call(selection, &call.id, &call.job, (&call.name, &call.user))
@@ -160,7 +160,7 @@ mod tests {
                 let command = (process.key.pid == 3).then_some("python3 train.py");
                 fits(
                     &selection,
-                    &Seen {
+                    &ProcessView {
                         process,
                         cpu: None,
                         command,
@@ -213,7 +213,7 @@ mod tests {
         let check = |change: fn(&mut Selection), expected: bool| {
             let mut selection = Selection::default();
             change(&mut selection);
-            assert_eq!(Events::is_meant(&selection, &record), expected, "{selection:?}");
+            assert_eq!(Events::includes(&selection, &record), expected, "{selection:?}");
         };
         check(|_| (), true);
         check(|wanted| wanted.user = Some("ada".into()), true);
@@ -227,7 +227,7 @@ mod tests {
         check(|wanted| wanted.outcomes = vec![event::Outcome::Ok], false);
         for (job, expected) in [("17", true), ("94", true), ("94_2", true), ("9", false), ("1", false)] {
             let selection = Selection { job: Some(job.into()), ..Selection::default() };
-            assert_eq!(Events::is_meant(&selection, &record), expected, "{job}");
+            assert_eq!(Events::includes(&selection, &record), expected, "{job}");
         }
     }
 }

@@ -8,17 +8,17 @@
 //! (`of_processes`, `of_host`, `of_happenings`).
 
 use super::account::{Account, Counts};
+use super::call_states::CallStates;
+use super::event_evaluation::EventOrCall;
 use super::fields::Unknown;
 use super::fields::call::Calls;
 use super::fields::event::Events;
-use super::of_happenings::Happened;
-use super::of_host::Sweep;
+use super::host_evaluation::Sweep;
 use super::outcome::Outcome;
 use super::parts::Parts;
-use super::queue::Taken;
+use super::queue::EntryBatch;
 use super::selection;
-use super::standings::Standings;
-use super::{of_happenings, of_host, of_processes, predicate, script};
+use super::{event_evaluation, host_evaluation, predicate, process_evaluation, script};
 use crate::process::source::View;
 use crate::process::visibility::Visibility;
 use crate::sample::glob::Glob;
@@ -30,7 +30,7 @@ use wire::call::Call;
 use wire::channel::{self, Kind, Wanted};
 use wire::query::Viewer;
 
-pub use super::account::swept;
+pub use super::account::sweep_rate;
 
 /// Why a request for a subscription is invalid.
 #[derive(Debug, thiserror::Error)]
@@ -65,25 +65,25 @@ pub enum Error {
 
 /// A compiled request: the part of making a subscription that takes time.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct CompiledRequest {
     wanted: Wanted,
     evaluation: Evaluation,
 }
 
 #[derive(Debug)]
 enum Evaluation {
-    Process(Box<of_processes::Evaluation>),
-    Host(Box<of_host::Evaluation>),
-    Event(Box<of_happenings::Evaluation<Events>>),
-    Call(Box<of_happenings::Evaluation<Calls>>),
+    Process(Box<process_evaluation::Evaluation>),
+    Host(Box<host_evaluation::Evaluation>),
+    Event(Box<event_evaluation::Evaluation<Events>>),
+    Call(Box<event_evaluation::Evaluation<Calls>>),
 }
 
-impl Prepared {
+impl CompiledRequest {
     /// Compiles the request; `thread_time` returns the CPU time of the calling thread.
     ///
     /// # Errors
     /// If the request is invalid.
-    pub fn new(wanted: Wanted, thread_time: fn() -> Duration) -> Result<Prepared, Error> {
+    pub fn new(wanted: Wanted, thread_time: fn() -> Duration) -> Result<CompiledRequest, Error> {
         wanted.budget.checked()?;
         selection::check(wanted.kind, &wanted.selection)?;
         if wanted.changes && wanted.script.is_some() {
@@ -98,23 +98,26 @@ impl Prepared {
         let evaluation = match wanted.kind {
             Kind::Process => {
                 let parts = Parts::new(&wanted, thread_time)?;
-                Evaluation::Process(Box::new(of_processes::Evaluation::new(parts)))
+                Evaluation::Process(Box::new(process_evaluation::Evaluation::new(parts)))
             }
             Kind::Host => {
                 let name = wanted.selection.metric.as_deref().map(Glob::new).transpose();
                 let name = name.map_err(|error| selection::Error::Metric(error.to_string()))?;
-                Evaluation::Host(Box::new(of_host::Evaluation::new(Parts::new(&wanted, thread_time)?, name)))
+                Evaluation::Host(Box::new(host_evaluation::Evaluation::new(
+                    Parts::new(&wanted, thread_time)?,
+                    name,
+                )))
             }
             Kind::Event => {
                 let parts = Parts::new(&wanted, thread_time)?;
-                Evaluation::Event(Box::new(of_happenings::Evaluation::new(parts)))
+                Evaluation::Event(Box::new(event_evaluation::Evaluation::new(parts)))
             }
             Kind::Call => {
                 let parts = Parts::new(&wanted, thread_time)?;
-                Evaluation::Call(Box::new(of_happenings::Evaluation::new(parts)))
+                Evaluation::Call(Box::new(event_evaluation::Evaluation::new(parts)))
             }
         };
-        Ok(Prepared { wanted, evaluation })
+        Ok(CompiledRequest { wanted, evaluation })
     }
 
     #[must_use]
@@ -134,7 +137,7 @@ impl Prepared {
 
 /// Status of a subscription.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Standing {
+pub struct Status {
     pub wanted: Wanted,
     /// How often it was altered.
     pub revision: u64,
@@ -178,11 +181,11 @@ struct Front {
     place: u64,
     is_true: Option<bool>,
     /// Alteration that the next evaluation adopts.
-    altered: Option<Altered>,
+    altered: Option<Alteration>,
 }
 
 #[derive(Debug)]
-struct Altered {
+struct Alteration {
     wanted: Arc<Wanted>,
     evaluation: Evaluation,
     was_stopped: bool,
@@ -195,7 +198,7 @@ struct Back {
     wanted: Arc<Wanted>,
     evaluation: Evaluation,
     /// State of the calls it has seen.
-    standings: Standings,
+    states: CallStates,
 }
 
 impl Evaluation {
@@ -211,8 +214,8 @@ impl Evaluation {
 
 impl Back {
     /// Replaces the evaluation; parts that did not change keep their memory.
-    fn adopt(&mut self, altered: Altered) {
-        let Altered { wanted, evaluation, was_stopped } = altered;
+    fn adopt(&mut self, altered: Alteration) {
+        let Alteration { wanted, evaluation, was_stopped } = altered;
         let was = std::mem::replace(&mut self.wanted, Arc::clone(&wanted));
         let before = std::mem::replace(&mut self.evaluation, evaluation);
         match (&mut self.evaluation, before) {
@@ -234,44 +237,44 @@ impl Back {
 impl Subscription {
     /// Creates a subscription that sees everything; its first sample is due at the next sweep.
     #[must_use]
-    pub fn new(prepared: Prepared, now: Duration) -> Subscription {
-        Subscription::of(prepared, None, now)
+    pub fn new(compiled: CompiledRequest, now: Duration) -> Subscription {
+        Subscription::of(compiled, None, now)
     }
 
     /// Creates a subscription that sees what this viewer may see, or everything without a viewer; its first
     /// sample is due at the next sweep.
     #[must_use]
-    pub fn of(prepared: Prepared, viewer: Option<Viewer>, now: Duration) -> Subscription {
-        let Prepared { wanted, evaluation } = prepared;
+    pub fn of(compiled: CompiledRequest, viewer: Option<Viewer>, now: Duration) -> Subscription {
+        let CompiledRequest { wanted, evaluation } = compiled;
         let account = Account::new(wanted, now);
         let (wanted, is_true) = (Arc::clone(&account.wanted), evaluation.is_true());
         Subscription {
             viewer,
             front: Mutex::new(Front { account, place: 0, is_true, altered: None }),
-            back: Mutex::new(Back { wanted, evaluation, standings: Standings::default() }),
+            back: Mutex::new(Back { wanted, evaluation, states: CallStates::default() }),
         }
     }
 
     /// Changes the request from the next sweep on. What waits in the queue stays, and numbers go on; a
     /// stopped subscription continues.
-    pub fn alter(&self, prepared: Prepared, now: Duration) {
-        locked(&self.front).alter(prepared, now);
+    pub fn alter(&self, compiled: CompiledRequest, now: Duration) {
+        locked(&self.front).alter(compiled, now);
     }
 
     /// Changes the request if the subscription is still at this revision, and returns the new status; `None`
     /// if it was altered meanwhile.
-    pub fn alter_of(&self, revision: u64, prepared: Prepared, now: Duration) -> Option<Standing> {
+    pub fn alter_of(&self, revision: u64, compiled: CompiledRequest, now: Duration) -> Option<Status> {
         let mut front = locked(&self.front);
         if front.account.revision != revision {
             return None;
         }
-        front.alter(prepared, now);
-        Some(front.standing())
+        front.alter(compiled, now);
+        Some(front.status())
     }
 
     /// Restarts the schedule: the next sweep comes from another source, which has a schedule of its own.
-    pub fn begin_anew(&self) {
-        locked(&self.front).account.begin_anew();
+    pub fn restart(&self) {
+        locked(&self.front).account.restart();
     }
 
     #[must_use]
@@ -316,26 +319,26 @@ impl Subscription {
     }
 
     /// Takes in an event or a change of a call; returns whether an entry was added.
-    pub fn hear(&self, happened: &Happened<'_>, at_ns: u64, now: Duration) -> bool {
+    pub fn handle_event(&self, happened: &EventOrCall<'_>, at_ns: u64, now: Duration) -> bool {
         self.evaluate(now, |outcome, back| match (&mut back.evaluation, happened) {
             _ if !outcome.is_live => {}
-            (Evaluation::Event(events), Happened::Event(event)) => events.hear(outcome, event, at_ns),
-            (Evaluation::Call(calls), Happened::Call(call)) => calls.hear(outcome, call, at_ns),
+            (Evaluation::Event(events), EventOrCall::Event(event)) => events.handle(outcome, event, at_ns),
+            (Evaluation::Call(calls), EventOrCall::Call(call)) => calls.handle(outcome, call, at_ns),
             (
                 Evaluation::Process(_) | Evaluation::Host(_) | Evaluation::Event(_) | Evaluation::Call(_),
-                Happened::Event(_) | Happened::Call(_),
+                EventOrCall::Event(_) | EventOrCall::Call(_),
             ) => {}
         })
     }
 
     /// Checks the condition and runs the script when they are due, whether anything happened or not; returns
     /// whether an entry was added.
-    pub fn look(&self, at_ns: u64, now: Duration) -> bool {
+    pub fn check_due(&self, at_ns: u64, now: Duration) -> bool {
         self.evaluate(now, |outcome, back| {
             outcome.is_due = true;
             match &mut back.evaluation {
-                Evaluation::Event(events) => events.look(outcome, at_ns, now),
-                Evaluation::Call(calls) => calls.look(outcome, at_ns, now),
+                Evaluation::Event(events) => events.check_due(outcome, at_ns, now),
+                Evaluation::Call(calls) => calls.check_due(outcome, at_ns, now),
                 Evaluation::Process(_) | Evaluation::Host(_) => {}
             }
         })
@@ -378,8 +381,8 @@ impl Subscription {
 
     /// Whether this call changed since it was last seen; stores its current state. `before` is an id that it
     /// may have had.
-    pub fn is_news(&self, call: &Call, before: &str) -> bool {
-        locked(&self.back).standings.is_news(call, before)
+    pub fn has_changed(&self, call: &Call, before: &str) -> bool {
+        locked(&self.back).states.has_changed(call, before)
     }
 
     /// Charges the CPU time of the sample at `now`; returns whether that stopped the subscription.
@@ -395,17 +398,17 @@ impl Subscription {
         cpu.left()
     }
 
-    pub fn take(&self, limit: usize) -> Taken {
+    pub fn take(&self, limit: usize) -> EntryBatch {
         locked(&self.front).account.take(limit)
     }
 
     /// Takes the oldest entries, with the status after that; `None` if nothing waits, unless `or_nothing`.
-    pub fn take_standing(&self, limit: usize, or_nothing: bool) -> Option<(Taken, Standing)> {
+    pub fn take_status(&self, limit: usize, or_nothing: bool) -> Option<(EntryBatch, Status)> {
         let mut front = locked(&self.front);
         if front.account.queue.is_empty() && !or_nothing {
             return None;
         }
-        Some((front.account.take(limit), front.standing()))
+        Some((front.account.take(limit), front.status()))
     }
 
     /// Counts samples lost at a source that makes `of` samples per second: those that were due to this
@@ -419,14 +422,14 @@ impl Subscription {
     }
 
     #[must_use]
-    pub fn standing(&self) -> Standing {
-        locked(&self.front).standing()
+    pub fn status(&self) -> Status {
+        locked(&self.front).status()
     }
 }
 
 impl Front {
-    fn alter(&mut self, prepared: Prepared, now: Duration) {
-        let Prepared { wanted, evaluation } = prepared;
+    fn alter(&mut self, compiled: CompiledRequest, now: Duration) {
+        let CompiledRequest { wanted, evaluation } = compiled;
         let was_stopped = !self.account.is_live();
         if self.account.wanted.condition != wanted.condition {
             self.is_true = evaluation.is_true();
@@ -434,13 +437,13 @@ impl Front {
         self.account.alter(wanted, now);
         // An alteration that was never adopted has no memory.
         let was_stopped = was_stopped || self.altered.take().is_some_and(|before| before.was_stopped);
-        self.altered = Some(Altered { wanted: Arc::clone(&self.account.wanted), evaluation, was_stopped });
+        self.altered = Some(Alteration { wanted: Arc::clone(&self.account.wanted), evaluation, was_stopped });
     }
 
-    fn standing(&self) -> Standing {
+    fn status(&self) -> Status {
         let Account { wanted, revision, counts, queue, cpu, bytes, quarantined, throttled_total, .. } =
             &self.account;
-        Standing {
+        Status {
             wanted: Wanted::clone(wanted),
             revision: *revision,
             counts: *counts,

@@ -143,10 +143,10 @@ impl Handle {
     /// # Errors
     /// As [`Handle::execute`].
     pub fn execute_at(&self, text: &str, now: Time, at: Moment) -> Result<ExecutedCommand, Refusal> {
-        let (done, process) = self.0.take(text, now, at)?;
+        let (done, handle) = self.0.take(text, now, at)?;
         let has_ended = match done.order.act {
             // Other commands are executed during this wait.
-            Act::Signal(signal) if signal.ends() => Some(process.has_ended(ENDING)),
+            Act::Signal(signal) if signal.ends() => Some(handle.has_ended(ENDING)),
             Act::Signal(_) | Act::Renice(_) => None,
         };
         Ok(ExecutedCommand { has_ended, ..done })
@@ -175,7 +175,7 @@ impl Worker {
         };
         let mut found = None;
         let paced = executor.limiter.take(at).map_err(|wait| Refusal::TooMany { wait });
-        let process = paced.and_then(|()| self.hold(command.order.process, &mut found));
+        let handle = paced.and_then(|()| self.hold(command.order.process, &mut found));
         let process = found.as_ref().map(|target| (target.name.as_str(), target.uids[0]));
         let entry = |outcome, reason| TrailEntry {
             outcome,
@@ -185,8 +185,8 @@ impl Worker {
             process,
             reason,
         };
-        let process = match process {
-            Ok(process) => process,
+        let handle = match handle {
+            Ok(handle) => handle,
             Err(refusal) => {
                 let reason = refusal.to_string();
                 return Err(self.refuse(
@@ -204,13 +204,13 @@ impl Worker {
         })?;
         // The same process, but perhaps another program: it is checked again just before the execution.
         let again = self.check_target(command.order.process, &mut None);
-        if let Err(refusal) = again.and_then(|()| self.act(&process, &command.order)) {
+        if let Err(refusal) = again.and_then(|()| self.act(&handle, &command.order)) {
             let reason = refusal.to_string();
             return Err(self.refuse(&mut executor, &entry(Outcome::Failed, &reason), refusal, (now, at)));
         }
         self.obeyed.fetch_add(1, Ordering::Relaxed);
         let (name, uid) = process.map_or_else(Default::default, |(name, uid)| (name.to_owned(), uid));
-        Ok((ExecutedCommand { order: command.order, name, uid, has_ended: None }, process))
+        Ok((ExecutedCommand { order: command.order, name, uid, has_ended: None }, handle))
     }
 
     fn verify(&self, text: &str) -> Result<VerifiedCommand, RejectedCommand> {
@@ -226,11 +226,11 @@ impl Worker {
     /// Opens the requested process and checks that it may be controlled; `found` is set to its description.
     fn hold(&self, meant: ProcessKey, found: &mut Option<Target>) -> Result<ProcessHandle, Refusal> {
         // Opened first: what is read from now on is of the opened process, or that process has ended.
-        let process =
+        let handle =
             ProcessHandle::open(meant.pid).map_err(|error| failed("cannot hold", meant.pid, &error))?;
-        let process = process.ok_or(Refusal::Gone { key: meant })?;
+        let handle = handle.ok_or(Refusal::Gone { key: meant })?;
         self.check_target(meant, found)?;
-        Ok(process)
+        Ok(handle)
     }
 
     /// Checks that the requested process may be controlled in its present state; `found` is set to its
@@ -243,14 +243,14 @@ impl Worker {
         decision::decide(meant, target, &own, &self.config.uids())
     }
 
-    fn act(&self, process: &ProcessHandle, order: &Order) -> Result<(), Refusal> {
+    fn act(&self, handle: &ProcessHandle, order: &Order) -> Result<(), Refusal> {
         let pid = order.process.pid;
         match order.act {
             Act::Signal(signal) => {
-                process.signal(signal).map_err(|error| failed("cannot signal", pid, &error))
+                handle.signal(signal).map_err(|error| failed("cannot signal", pid, &error))
             }
             Act::Renice(nice) => {
-                process.renice(&self.proc, nice).map_err(|error| failed("cannot renice", pid, &error))
+                handle.renice(&self.proc, nice).map_err(|error| failed("cannot renice", pid, &error))
             }
         }
     }

@@ -150,7 +150,7 @@ impl Feed {
                 let entries = answer.entries.into_iter().map(of_subscription);
                 self.entries.extend(entries.map(|entry| written(&entry)));
                 // What still waits in it comes first.
-                if let Some(reason) = answer.standing.quarantined.filter(|_| answer.standing.waiting.0 == 0) {
+                if let Some(reason) = answer.status.quarantined.filter(|_| answer.status.waiting.0 == 0) {
                     self.trouble = Some(format!("its subscription was stopped: {reason}"));
                     self.end_subscription();
                 }
@@ -218,7 +218,7 @@ async fn taken(hub: &Hub, subscribed: Option<Id>, wanted: Option<&Wanted>) -> De
     let (Some(id), Some(wanted)) = (subscribed, wanted) else { return std::future::pending().await };
     loop {
         match hub.take(id, ENTRIES_AT_A_TIME, WAIT).await {
-            Ok(answer) if answer.entries.is_empty() && answer.standing.quarantined.is_none() => {}
+            Ok(answer) if answer.entries.is_empty() && answer.status.quarantined.is_none() => {}
             Ok(answer) => return Delivery::Answer(Box::new(answer)),
             Err(_) => return Delivery::Again(hub.subscribe_own(Part::Module, wanted.clone())),
         }

@@ -43,7 +43,7 @@ pub(super) struct Cursor {
 /// A text that could not be parsed as a cursor of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a cursor as an answer gave it in `next`")]
-pub(super) struct NoCursor;
+pub(super) struct CursorError;
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -57,26 +57,26 @@ impl fmt::Display for Cursor {
 }
 
 impl FromStr for Cursor {
-    type Err = NoCursor;
+    type Err = CursorError;
 
-    fn from_str(text: &str) -> Result<Cursor, NoCursor> {
+    fn from_str(text: &str) -> Result<Cursor, CursorError> {
         if text.len() > CURSOR_LEN_MAX_BYTES {
-            return Err(NoCursor);
+            return Err(CursorError);
         }
         let mut parts = text.splitn(3, '/');
         let (Some(order), Some(micros), Some(id)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(NoCursor);
+            return Err(CursorError);
         };
         let latest = match micros {
             "" => None,
-            micros => Some(Time::from_micros(micros.parse().map_err(|_| NoCursor)?)),
+            micros => Some(Time::from_micros(micros.parse().map_err(|_| CursorError)?)),
         };
-        let id = percent_decode_str(id).decode_utf8().map_err(|_| NoCursor)?;
+        let id = percent_decode_str(id).decode_utf8().map_err(|_| CursorError)?;
         Ok(Cursor {
             order: [CallOrder::Newest, CallOrder::Oldest]
                 .into_iter()
                 .find(|known| word_of(*known) == order)
-                .ok_or(NoCursor)?,
+                .ok_or(CursorError)?,
             latest,
             id: id.into(),
         })
@@ -219,7 +219,7 @@ mod tests {
         for text in
             ["", "newest", "newest/1", "first/1/a", "newest/x/a", &"x".repeat(CURSOR_LEN_MAX_BYTES + 1)]
         {
-            assert_eq!(text.parse::<Cursor>(), Err(NoCursor), "{text}");
+            assert_eq!(text.parse::<Cursor>(), Err(CursorError), "{text}");
         }
         let cursor: Cursor = "oldest//a/b/c".parse().expect("a cursor");
         assert_eq!((cursor.order(), cursor.latest, cursor.id.as_str()), (CallOrder::Oldest, None, "a/b/c"));

@@ -4,7 +4,7 @@
 //! memory, and from the recordings of this boot that overlap the call; the number of recordings is bounded.
 //! Not here: which process serves which job (`serving`), which calls there are (`log_filters::join`).
 
-use super::samples::{self, Samples, Wanted};
+use super::samples::{self, SampleQuery, Samples};
 use crate::process::boot_time::{boot_ns, booted};
 use crate::process::details;
 use crate::process::sampler;
@@ -56,7 +56,7 @@ pub struct CallProcesses {
 }
 
 /// Requested call: its names, and its time span.
-struct Asked {
+struct CallQuery {
     meant: JobMatcher,
     call: Option<Call>,
     from_ns: u64,
@@ -65,9 +65,9 @@ struct Asked {
     booted: Time,
 }
 
-impl Asked {
+impl CallQuery {
     /// Limits the time span to these times.
-    fn within(mut self, from: Option<UnixTime>, to: Option<UnixTime>) -> Asked {
+    fn within(mut self, from: Option<UnixTime>, to: Option<UnixTime>) -> CallQuery {
         let moment_ns =
             |UnixTime(time): UnixTime| u64::try_from(time.since(self.booted).as_nanos()).unwrap_or(u64::MAX);
         self.from_ns = from.map_or(self.from_ns, |from| self.from_ns.max(moment_ns(from)));
@@ -77,7 +77,7 @@ impl Asked {
 }
 
 /// A process that serves the call.
-struct Server {
+struct CallProcess {
     by: KnownBy,
     /// Whether every user may see that it serves the job.
     is_public: bool,
@@ -86,7 +86,7 @@ struct Server {
     row: Option<Process>,
 }
 
-impl Server {
+impl CallProcess {
     /// Returns whether the viewer may see that it serves the call. If its user is not known, as for a process
     /// that ended before it was sampled, and its environment named the job, only trusted viewers see it.
     fn is_shown(&self, visibility: Visibility) -> bool {
@@ -119,7 +119,7 @@ impl CallProcesses {
         booted: Time,
     ) -> Result<api::CallProcesses, Fault> {
         let (from, to) = (params.samples.from, params.samples.to);
-        let mut wanted = Wanted::new(params.samples, viewer)?;
+        let mut wanted = SampleQuery::new(params.samples, viewer)?;
         let visibility = Visibility::of(viewer);
         let asked = self.asked(&params.call)?.within(from, to);
         let recordings = self.recordings(&asked);
@@ -149,7 +149,7 @@ impl CallProcesses {
     }
 
     /// Collects samples from the recordings, and from memory.
-    fn play(&self, samples: &mut Samples<'_>, asked: &Asked, recordings: &[Recording]) {
+    fn play(&self, samples: &mut Samples<'_>, asked: &CallQuery, recordings: &[Recording]) {
         let held = self.recorder.as_ref().map(|recorder| recorder.ring().window(asked.from_ns, asked.to_ns));
         let held = held.unwrap_or_default();
         // Recordings contain copies of segments in the ring.
@@ -162,7 +162,7 @@ impl CallProcesses {
         held.iter().for_each(|held| samples.play(&held.segment));
     }
 
-    fn asked(&self, id: &str) -> Result<Asked, Fault> {
+    fn asked(&self, id: &str) -> Result<CallQuery, Fault> {
         let joiner = self.joiner.lock().unwrap_or_else(PoisonError::into_inner);
         let call = joiner.get(id);
         if call.is_none() && !id.contains(':') {
@@ -179,11 +179,11 @@ impl CallProcesses {
         let ended = call.as_ref().and_then(|call| call.ended);
         let from_ns = began.map_or(0, |began| moment_ns(began).saturating_sub(SLACK_NS));
         let to_ns = ended.map_or(now_ns, |ended| moment_ns(ended).saturating_add(SLACK_NS));
-        Ok(Asked { meant, call, from_ns, to_ns, booted })
+        Ok(CallQuery { meant, call, from_ns, to_ns, booted })
     }
 
     /// Reads the recordings of this boot that overlap the call, the oldest first.
-    fn recordings(&self, asked: &Asked) -> Vec<Recording> {
+    fn recordings(&self, asked: &CallQuery) -> Vec<Recording> {
         let Some(recorder) = &self.recorder else { return Vec::new() };
         let paths: Vec<PathBuf> = recorder.store(|store| {
             let overlap = store.list().rev().filter(|kept| {
@@ -198,7 +198,7 @@ impl CallProcesses {
         paths.iter().rev().filter_map(|path| store::read(path).ok()).collect()
     }
 
-    fn servers(&self, asked: &Asked, recordings: &[Recording]) -> BTreeMap<ProcessKey, Server> {
+    fn servers(&self, asked: &CallQuery, recordings: &[Recording]) -> BTreeMap<ProcessKey, CallProcess> {
         let mut servers = BTreeMap::new();
         for serving in recordings.iter().flat_map(|recording| &recording.serving) {
             if self.is_of(&serving.job, asked) {
@@ -209,14 +209,14 @@ impl CallProcesses {
                 };
                 // A recording does not state whether a name is from the control group.
                 let server =
-                    Server { by, is_public: false, job: serving.job.clone(), end_ns: None, row: None };
+                    CallProcess { by, is_public: false, job: serving.job.clone(), end_ns: None, row: None };
                 servers.insert(serving.key, server);
             }
         }
         for (key, ServedJob { jobs, by, end_ns }) in self.serving.between(asked.from_ns, asked.to_ns) {
             if let Some(job) = jobs.iter().find(|job| self.is_of(job, asked)) {
                 let (by, is_public) = (word_of(by), by.is_public());
-                let server = Server { by, is_public, job: job.clone(), end_ns, row: None };
+                let server = CallProcess { by, is_public, job: job.clone(), end_ns, row: None };
                 servers.insert(key, server);
             }
         }
@@ -229,11 +229,11 @@ impl CallProcesses {
     }
 
     /// Returns whether a job is the call, by the names that were requested or by one in the logs.
-    fn is_of(&self, job: &str, asked: &Asked) -> bool {
+    fn is_of(&self, job: &str, asked: &CallQuery) -> bool {
         asked.meant.is(&self.joiner.lock().unwrap_or_else(PoisonError::into_inner), job)
     }
 
-    fn shown(&self, key: ProcessKey, server: &Server, booted: Time) -> ServingProcess {
+    fn shown(&self, key: ProcessKey, server: &CallProcess, booted: Time) -> ServingProcess {
         let time = |moment_ns| UnixTime(booted.plus(Duration::from_nanos(moment_ns)));
         let row = server.row.as_ref();
         let lives = server.end_ns.is_none();

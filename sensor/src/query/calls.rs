@@ -50,7 +50,7 @@ pub(super) fn is_host(known: &str, wanted: &str) -> bool {
 
 /// Returns the calls that match.
 pub(super) fn found(joiner: &Joiner, params: &CallsParams) -> Vec<Call> {
-    let wanted = Wanted::new(params, joiner);
+    let wanted = CallFilter::new(params, joiner);
     let id = params.call.as_deref();
     match id.and_then(|id| joiner.get(id)) {
         Some(call) => Some(call).filter(|call| wanted.fits(call)).into_iter().collect(),
@@ -90,15 +90,15 @@ fn cursor(params: &CallsParams) -> Result<Option<Cursor>, Fault> {
     Ok(Some(cursor))
 }
 
-struct Wanted<'a> {
+struct CallFilter<'a> {
     /// Ids of the calls that match the job number.
     job: Option<HashSet<CompactString>>,
     params: &'a CallsParams,
 }
 
-impl<'a> Wanted<'a> {
-    fn new(params: &'a CallsParams, joiner: &Joiner) -> Wanted<'a> {
-        Wanted { job: params.job.as_ref().map(|job| call_ids::of_job(joiner, job)), params }
+impl<'a> CallFilter<'a> {
+    fn new(params: &'a CallsParams, joiner: &Joiner) -> CallFilter<'a> {
+        CallFilter { job: params.job.as_ref().map(|job| call_ids::of_job(joiner, job)), params }
     }
 
     fn fits(&self, call: &Call) -> bool {

@@ -8,8 +8,8 @@
 //! (`relays`).
 
 pub mod relays;
-mod taken;
-mod wanted;
+mod request;
+mod take_answer;
 
 use crate::channel::fields::Subject;
 use crate::channel::fields::call::Calls;
@@ -17,7 +17,7 @@ use crate::channel::fields::event::Events;
 use crate::channel::fields::metric::Metrics;
 use crate::channel::fields::process::Processes;
 use crate::channel::hub::{Answer, Error, Hub, IDLE_MAX, Id, QUEUES_MAX_BYTES, SUBSCRIPTIONS_MAX};
-use crate::channel::subscription::Standing;
+use crate::channel::subscription::Status;
 use crate::process::boot_time::booted;
 use crate::representative::cursor::Cursor;
 use rpc::dispatch::blocking_pool::BlockingPool;
@@ -89,10 +89,10 @@ impl Channels {
         let SubscribeParams { kind, settings, cursor } = params;
         of_peer(caller, settings)?;
         let uid = uid(*kind, settings, names).await?;
-        let wanted = wanted::changed(Wanted { kind: *kind, ..Wanted::default() }, settings, uid)?;
+        let wanted = request::changed(Wanted { kind: *kind, ..Wanted::default() }, settings, uid)?;
         let place = self.place(*kind, cursor.as_deref())?;
         let id = self.hub.subscribe_from(caller.principal(), wanted, place)?;
-        Ok(self.standing(id, &self.hub.standing(id)?))
+        Ok(self.standing(id, &self.hub.status(id)?))
     }
 
     /// Returns the place in the journal where a subscription starts.
@@ -116,7 +116,7 @@ impl Channels {
     }
 
     /// Returns the state of a subscription, with its place in the journal.
-    fn standing(&self, id: Id, stands: &Standing) -> Subscription {
+    fn standing(&self, id: Id, stands: &Status) -> Subscription {
         let journal = self.hub.journal().filter(|_| stands.wanted.kind.happens());
         let cursor = journal.map(|journal| Cursor::new(journal.key(), stands.place).to_string());
         Subscription { cursor, ..standing(id, stands) }
@@ -125,9 +125,9 @@ impl Channels {
     /// Returns the cursor from which the client that received `answer` can continue in the journal if the
     /// subscription ends. `None` with a script, which may hold back events that it has read.
     fn place_after(&self, answer: &Answer) -> Option<Cursor> {
-        let wanted = &answer.standing.wanted;
+        let wanted = &answer.status.wanted;
         let journal = self.hub.journal().filter(|_| wanted.kind.happens() && wanted.script.is_none())?;
-        let at = taken::place_after(&answer.entries, answer.standing.waiting.0, answer.standing.place)?;
+        let at = take_answer::place_after(&answer.entries, answer.status.waiting.0, answer.status.place)?;
         Some(Cursor::new(journal.key(), at))
     }
 
@@ -140,13 +140,13 @@ impl Channels {
         of_peer(caller, &params.settings)?;
         let id = self.id(caller, &params.subscription)?;
         // Looked up before anything is locked.
-        let uid = uid(self.hub.standing(id)?.wanted.kind, &params.settings, names).await?;
+        let uid = uid(self.hub.status(id)?.wanted.kind, &params.settings, names).await?;
         let altered = self
             .hub
-            .alter(id, |wanted| wanted::changed(wanted, &params.settings, uid).map_err(Refused::Fault));
+            .alter(id, |wanted| request::changed(wanted, &params.settings, uid).map_err(AlterError::Fault));
         altered.map(|stands| self.standing(id, &stands)).map_err(|refused| match refused {
-            Refused::Fault(fault) => fault,
-            Refused::Hub(error) => error.into(),
+            AlterError::Fault(fault) => fault,
+            AlterError::Hub(error) => error.into(),
         })
     }
 
@@ -163,11 +163,11 @@ impl Channels {
     }
 
     fn subscriptions(&self, caller: &Caller) -> Subscriptions {
-        let all = self.hub.standings();
+        let all = self.hub.statuses();
         let fastest = all.iter().map(|(_, stands)| stands.wanted.rate.hz()).reduce(f64::max);
         let principal = caller.principal();
         // Ids and scripts are shown only to owners; the sensor's own subscriptions have no id.
-        let shown = |(id, stands): &(Id, Standing)| {
+        let shown = |(id, stands): &(Id, Status)| {
             let mut shown = self.standing(*id, stands);
             if !self.hub.is_shown(*id, principal) {
                 shown = shown.shown_to_all();
@@ -189,7 +189,7 @@ impl Channels {
             () = self.ending.cancelled() => return Err(Fault::unavailable("the sensor ends; subscribe again when it is back")),
         };
         let cursor = self.place_after(&answer).map(|place| place.to_string());
-        Ok(Taken { cursor, ..taken::taken(answer, booted, params.packed) })
+        Ok(Taken { cursor, ..take_answer::take_answer(answer, booted, params.packed) })
     }
 }
 
@@ -202,8 +202,8 @@ fn patience(params: &TakeParams, left: Duration) -> (usize, Duration) {
 
 /// Looks up the uid of the user whose processes a call selects, if it selects by user.
 async fn uid(kind: Kind, settings: &Settings, names: &BlockingPool) -> Result<Option<u32>, Fault> {
-    match wanted::user_of_processes(kind, settings) {
-        Some(user) => names.run(move || wanted::uid(&user)).await.map(Some),
+    match request::user_of_processes(kind, settings) {
+        Some(user) => names.run(move || request::uid(&user)).await.map(Some),
         None => Ok(None),
     }
 }
@@ -222,14 +222,14 @@ fn of_peer(caller: &Caller, settings: &Settings) -> Result<(), Fault> {
 }
 
 /// Reason why a subscription is not altered.
-enum Refused {
+enum AlterError {
     Fault(Fault),
     Hub(Error),
 }
 
-impl From<Error> for Refused {
-    fn from(error: Error) -> Refused {
-        Refused::Hub(error)
+impl From<Error> for AlterError {
+    fn from(error: Error) -> AlterError {
+        AlterError::Hub(error)
     }
 }
 
@@ -282,7 +282,7 @@ fn kinds() -> Kinds {
     Kinds { kinds: kinds.to_vec(), bounds }
 }
 
-fn standing(id: Id, stands: &Standing) -> Subscription {
+fn standing(id: Id, stands: &Status) -> Subscription {
     let wanted = &stands.wanted;
     Subscription {
         subscription: Some(id.to_string()),

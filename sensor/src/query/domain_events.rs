@@ -6,8 +6,10 @@
 //! Not here: the parameters ([`super::events`]).
 
 use super::domain::{absent, unheard};
-use super::events::{Chosen, LOOKED_AT_FIRST, LOOKED_AT_MAX, READ_AT_ONCE_MAX, Wanted, unreadable};
-use super::found::{Found, Rest};
+use super::encoded_events::{AnswerFields, EncodedEvents};
+use super::events::{
+    EventQuery, LOOKED_AT_FIRST, LOOKED_AT_MAX, MatchingCalls, READ_AT_ONCE_MAX, unreadable,
+};
 use crate::call_ids;
 use crate::representative::cursor::{Cursor, Feed, Page};
 use crate::representative::service::Handle;
@@ -55,11 +57,15 @@ impl Events {
     async fn answer(&self, params: EventsParams, form: Option<Form>) -> Result<Answered, Fault> {
         let (found, cursor, missed) = self.page(params, form).await?;
         let unheard = unheard(&self.service).await;
-        found.answer(&Rest { cursor: cursor.to_string(), missed, unheard: &unheard })
+        found.answer(&AnswerFields { cursor: cursor.to_string(), missed, unheard: &unheard })
     }
 
     /// Returns the events, the cursor to continue from, and how many events are no longer stored.
-    async fn page(&self, params: EventsParams, form: Option<Form>) -> Result<(Found, Cursor, u64), Fault> {
+    async fn page(
+        &self,
+        params: EventsParams,
+        form: Option<Form>,
+    ) -> Result<(EncodedEvents, Cursor, u64), Fault> {
         let feed = self.service.feed().await.map_err(absent)?;
         let asked = params.cursor.clone().unwrap_or_default();
         let wanted = Arc::new(self.wanted(params).await?);
@@ -73,7 +79,7 @@ impl Events {
             self.await_marks(&feed).await;
         }
         let mut next = feed.reader().next();
-        let (mut found, mut missed) = (Found::new(form), 0);
+        let (mut found, mut missed) = (EncodedEvents::new(form), 0);
         loop {
             next.mark_unchanged();
             let left = wanted.limit - found.len();
@@ -81,7 +87,7 @@ impl Events {
             missed += page.missed;
             let went_on = page.cursor != cursor;
             cursor = page.cursor;
-            self.tell(&mut found, &page.events).await?;
+            self.append(&mut found, &page.events).await?;
             // A read ends early where few of the examined events match: then there are more to examine.
             if found.len() < wanted.limit && went_on && page.has_more {
                 continue;
@@ -115,9 +121,9 @@ impl Events {
         }
     }
 
-    async fn wanted(&self, params: EventsParams) -> Result<Wanted, Fault> {
+    async fn wanted(&self, params: EventsParams) -> Result<EventQuery, Fault> {
         let asked = self.service.ask(move |domain, _| {
-            Wanted::new(&params, |call| call_ids::event_ids_of_call(domain.calls(), call))
+            EventQuery::new(&params, |call| call_ids::event_ids_of_call(domain.calls(), call))
         });
         asked.await.map_err(absent)?
     }
@@ -127,7 +133,7 @@ impl Events {
         feed: &Feed,
         cursor: Cursor,
         limit: usize,
-        wanted: Arc<Wanted>,
+        wanted: Arc<EventQuery>,
     ) -> Result<Page, Fault> {
         let chosen = self.chosen(&wanted).await?;
         let feed = feed.clone();
@@ -139,9 +145,9 @@ impl Events {
     async fn last(
         &self,
         feed: &Feed,
-        wanted: Arc<Wanted>,
+        wanted: Arc<EventQuery>,
         form: Option<Form>,
-    ) -> Result<(Found, Cursor, u64), Fault> {
+    ) -> Result<(EncodedEvents, Cursor, u64), Fault> {
         let (cursor, newest, oldest) = (feed.end(), *feed.reader().next().borrow(), feed.reader().oldest());
         let (mut parts, mut found, mut missed) = (VecDeque::new(), 0, 0);
         let (mut end, mut looked_at) = (newest, wanted.limit.max(LOOKED_AT_FIRST));
@@ -154,21 +160,21 @@ impl Events {
             let reading = move || reader.read_some(begin, usize::MAX, looked, fits).map_err(unreadable);
             let page = self.apart.run(reading).await?;
             let last = page.events.len().saturating_sub(wanted.limit - found);
-            let mut part = Found::new(form);
-            self.tell(&mut part, &page.events[last..]).await?;
+            let mut part = EncodedEvents::new(form);
+            self.append(&mut part, &page.events[last..]).await?;
             found += part.len();
             parts.push_front(part);
             missed += page.missed;
             end = begin;
             looked_at = (looked_at * 2).min(LOOKED_AT_MAX);
         }
-        let mut all = Found::new(form);
+        let mut all = EncodedEvents::new(form);
         parts.into_iter().for_each(|part| all.append(part));
         Ok((all, cursor, missed))
     }
 
     /// Adds these events, each with the present id of its call.
-    async fn tell(&self, found: &mut Found, events: &[Stored]) -> Result<(), Fault> {
+    async fn append(&self, found: &mut EncodedEvents, events: &[Stored]) -> Result<(), Fault> {
         if events.is_empty() {
             return Ok(());
         }
@@ -187,9 +193,9 @@ impl Events {
     }
 
     /// Returns the ids of the calls that match now.
-    async fn chosen(&self, wanted: &Arc<Wanted>) -> Result<Chosen, Fault> {
+    async fn chosen(&self, wanted: &Arc<EventQuery>) -> Result<MatchingCalls, Fault> {
         if !wanted.chooses_calls() {
-            return Ok(Chosen::default());
+            return Ok(MatchingCalls::default());
         }
         let wanted = Arc::clone(wanted);
         self.service.ask(move |domain, _| wanted.chosen(domain.calls())).await.map_err(absent)

@@ -4,7 +4,7 @@
 //! Not here: one host's own metrics in full ([`super::metrics`]).
 
 use super::domain::absent;
-use super::metrics::{POINTS_MAX, Wanted, with_newest};
+use super::metrics::{MetricQuery, POINTS_MAX, with_newest};
 use crate::representative::domain::{Domain, Now};
 use crate::representative::service::Handle;
 use crate::sample::history::Completeness;
@@ -27,7 +27,7 @@ pub fn method(service: &Handle) -> Method {
 }
 
 async fn answer(service: &Handle, params: DomainMetricsParams) -> Result<DomainMetrics, Fault> {
-    let wanted = Arc::new(Wanted::new(&params.metrics)?);
+    let wanted = Arc::new(MetricQuery::new(&params.metrics)?);
     let (asked, host) = (Arc::clone(&wanted), params.host.clone());
     let is_host = move |name: &HostName| host.as_ref().is_none_or(|host| name.is_spelled(host));
     let (metrics, time, complete) = if params.metrics.is_of_history() {

@@ -4,7 +4,7 @@
 //! survives restarts; a journal that was created again rejects it. A query for the last events that match
 //! searches backwards from the newest. The disk is read where that may block.
 
-use super::found::{Found, Rest};
+use super::encoded_events::{AnswerFields, EncodedEvents};
 use crate::call_ids;
 use crate::journal::reader::{Page, Reader};
 use crate::representative::cursor::Cursor;
@@ -45,7 +45,7 @@ pub struct Events {
 pub(super) const READ_AT_ONCE_MAX: usize = 16;
 
 /// Parameters of a query.
-pub(super) struct Wanted {
+pub(super) struct EventQuery {
     pub(super) limit: usize,
     /// Whether the last matching events are requested.
     pub(super) is_last: bool,
@@ -61,12 +61,12 @@ pub(super) struct Wanted {
 
 /// Ids of the calls that match the requested job and user now; empty if none is requested.
 #[derive(Default)]
-pub(super) struct Chosen {
+pub(super) struct MatchingCalls {
     of_job: HashSet<CompactString>,
     of_user: HashSet<CompactString>,
 }
 
-impl Wanted {
+impl EventQuery {
     /// Returns whether the calls must be known to decide which events match.
     pub(super) fn chooses_calls(&self) -> bool {
         self.job.is_some() || self.user.is_some()
@@ -74,13 +74,13 @@ impl Wanted {
 
     /// Returns the ids of the matching calls; looked up again for each read, since calls are added while a
     /// query waits.
-    pub(super) fn chosen(&self, joiner: &Joiner) -> Chosen {
+    pub(super) fn chosen(&self, joiner: &Joiner) -> MatchingCalls {
         let of_job = self.job.as_ref().map(|job| call_ids::event_ids_of_job(joiner, job));
         let of_user = self.user.as_ref().map(|user| call_ids::event_ids_of_user(joiner, user));
-        Chosen { of_job: of_job.unwrap_or_default(), of_user: of_user.unwrap_or_default() }
+        MatchingCalls { of_job: of_job.unwrap_or_default(), of_user: of_user.unwrap_or_default() }
     }
 
-    pub(super) fn fits(&self, event: &Event, chosen: &Chosen) -> bool {
+    pub(super) fn fits(&self, event: &Event, chosen: &MatchingCalls) -> bool {
         let content = &event.content;
         (self.kinds.is_empty() || self.kinds.contains(&content.kind))
             && self.calls.as_ref().is_none_or(|calls| calls.contains(&event.call))
@@ -134,7 +134,7 @@ impl Events {
             "end" => *next.borrow_and_update(),
             text => self.place(text)?,
         };
-        let (mut found, mut missed) = (Found::new(form), 0);
+        let (mut found, mut missed) = (EncodedEvents::new(form), 0);
         let deadline = tokio::time::sleep(wanted.wait);
         tokio::pin!(deadline);
         loop {
@@ -181,7 +181,7 @@ impl Events {
     }
 
     /// Returns the last events that match, searching backwards from the newest.
-    async fn last(&self, wanted: Arc<Wanted>, form: Option<Form>) -> Result<Answered, Fault> {
+    async fn last(&self, wanted: Arc<EventQuery>, form: Option<Form>) -> Result<Answered, Fault> {
         let (newest, oldest) = (*self.reader.next().borrow(), self.reader.oldest());
         let (mut found, mut missed) = (VecDeque::new(), 0);
         let (mut end, mut looked_at) = (newest, wanted.limit.max(LOOKED_AT_FIRST));
@@ -195,7 +195,7 @@ impl Events {
             end = begin;
             looked_at = (looked_at * 2).min(LOOKED_AT_MAX);
         }
-        let mut all = Found::new(form);
+        let mut all = EncodedEvents::new(form);
         found.into_iter().for_each(|one| all.append(one));
         self.shown(all, newest, missed)
     }
@@ -206,9 +206,9 @@ impl Events {
         &self,
         begin: u64,
         end: u64,
-        wanted: Arc<Wanted>,
+        wanted: Arc<EventQuery>,
         form: Option<Form>,
-    ) -> Result<(VecDeque<Found>, u64), Fault> {
+    ) -> Result<(VecDeque<EncodedEvents>, u64), Fault> {
         let reader = self.reader.clone();
         let joiner = Arc::clone(&self.joiner);
         let reading = move || {
@@ -219,7 +219,7 @@ impl Events {
                     if last.len() == wanted.limit {
                         last.pop_front();
                     }
-                    let mut one = Found::new(form);
+                    let mut one = EncodedEvents::new(form);
                     add(&mut one, event, &joiner);
                     last.push_back(one);
                 }
@@ -234,9 +234,9 @@ impl Events {
     async fn read(
         &self,
         cursor: u64,
-        mut found: Found,
-        wanted: Arc<Wanted>,
-    ) -> Result<(Page<()>, Found), Fault> {
+        mut found: EncodedEvents,
+        wanted: Arc<EventQuery>,
+    ) -> Result<(Page<()>, EncodedEvents), Fault> {
         let reader = self.reader.clone();
         let joiner = Arc::clone(&self.joiner);
         let reading = move || {
@@ -249,30 +249,30 @@ impl Events {
         self.apart.run(reading).await
     }
 
-    fn shown(&self, found: Found, cursor: u64, missed: u64) -> Result<Answered, Fault> {
-        found.answer(&Rest { cursor: self.cursor(cursor).to_string(), missed, unheard: &[] })
+    fn shown(&self, found: EncodedEvents, cursor: u64, missed: u64) -> Result<Answered, Fault> {
+        found.answer(&AnswerFields { cursor: self.cursor(cursor).to_string(), missed, unheard: &[] })
     }
 
-    fn wanted(&self, params: &EventsParams) -> Result<Wanted, Fault> {
-        Wanted::new(params, |call| {
+    fn wanted(&self, params: &EventsParams) -> Result<EventQuery, Fault> {
+        EventQuery::new(params, |call| {
             call_ids::event_ids_of_call(&self.joiner.lock().unwrap_or_else(PoisonError::into_inner), call)
         })
     }
 }
 
-impl Wanted {
+impl EventQuery {
     /// Parses the parameters; `ids` returns the ids that events of a call have.
     pub(super) fn new(
         params: &EventsParams,
         ids: impl Fn(&str) -> Vec<CompactString>,
-    ) -> Result<Wanted, Fault> {
+    ) -> Result<EventQuery, Fault> {
         if params.last && (params.cursor.is_some() || !params.wait.0.is_zero()) {
             return Err(Fault::invalid_params(
                 "last: expected neither cursor nor wait beside it, for it begins at the newest event; to go on from \
                  there give the cursor of its answer, without last",
             ));
         }
-        Ok(Wanted {
+        Ok(EventQuery {
             limit: usize::try_from(params.limit).unwrap_or(usize::MAX),
             is_last: params.last,
             kinds: params.kind.clone(),
@@ -288,15 +288,15 @@ impl Wanted {
 }
 
 /// Adds an event with the present id of its call: some calls get a better id later.
-fn add(found: &mut Found, event: &Event, joiner: &Mutex<Joiner>) {
+fn add(found: &mut EncodedEvents, event: &Event, joiner: &Mutex<Joiner>) {
     let present = joiner.lock().unwrap_or_else(PoisonError::into_inner).present_id(&event.call).cloned();
     found.add(event, present.as_ref().unwrap_or(&event.call));
 }
 
-fn chosen_of(wanted: &Wanted, joiner: &Mutex<Joiner>) -> Chosen {
+fn chosen_of(wanted: &EventQuery, joiner: &Mutex<Joiner>) -> MatchingCalls {
     match wanted.chooses_calls() {
         true => wanted.chosen(&joiner.lock().unwrap_or_else(PoisonError::into_inner)),
-        false => Chosen::default(),
+        false => MatchingCalls::default(),
     }
 }
 
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn an_event_that_prints_no_user_and_another_number_is_found_by_its_call() {
-        let wanted = Wanted {
+        let wanted = EventQuery {
             limit: 1,
             is_last: false,
             kinds: Vec::new(),
@@ -341,8 +341,8 @@ mod tests {
             source: Source { host: "h".into(), file: "/f".into(), filter: "slurmctld".into() },
         };
         let call = || HashSet::from([CompactString::from("slurm:94_2")]);
-        assert!(wanted.fits(&event, &Chosen { of_job: call(), of_user: call() }));
-        assert!(!wanted.fits(&event, &Chosen { of_job: call(), ..Chosen::default() }));
-        assert!(!wanted.fits(&event, &Chosen { of_user: call(), ..Chosen::default() }));
+        assert!(wanted.fits(&event, &MatchingCalls { of_job: call(), of_user: call() }));
+        assert!(!wanted.fits(&event, &MatchingCalls { of_job: call(), ..MatchingCalls::default() }));
+        assert!(!wanted.fits(&event, &MatchingCalls { of_user: call(), ..MatchingCalls::default() }));
     }
 }

@@ -3,7 +3,7 @@
 //! Not here: the choice of filters (`filters`), the reading (`tail`).
 
 use crate::config::Config;
-use crate::filters::Filtering;
+use crate::filters::FilterSet;
 use crate::tail::path_status::PathStatus;
 use crate::tail::status::FileStatus;
 use globset::Glob;
@@ -71,12 +71,12 @@ fn log_file(file: &FileStatus, cluster: String) -> LogFile {
 
 /// `sensor.filters`.
 #[must_use]
-pub fn filters_method(filtering: &Arc<Filtering>) -> Method {
+pub fn filters_method(filtering: &Arc<FilterSet>) -> Method {
     let filtering = Arc::clone(filtering);
     typed::method(move |_, FiltersParams { name }| std::future::ready(filters(&filtering, name.as_deref())))
 }
 
-fn filters(filtering: &Filtering, name: Option<&str>) -> Result<Filters, Fault> {
+fn filters(filtering: &FilterSet, name: Option<&str>) -> Result<Filters, Fault> {
     let filters = match name {
         None => filtering.registry().iter().map(|filter| log_filter(filtering, filter)).collect(),
         Some(name) => {
@@ -87,12 +87,12 @@ fn filters(filtering: &Filtering, name: Option<&str>) -> Result<Filters, Fault> 
     Ok(Filters { filters })
 }
 
-fn unknown(filtering: &Filtering, name: &str) -> Fault {
+fn unknown(filtering: &FilterSet, name: &str) -> Fault {
     let known: Vec<_> = filtering.registry().iter().map(|filter| filter.name()).collect();
     Fault::not_found(format!("no filter is called {name:?}; there are {}", known.join(", ")))
 }
 
-fn log_filter(filtering: &Filtering, filter: &Filter) -> LogFilter {
+fn log_filter(filtering: &FilterSet, filter: &Filter) -> LogFilter {
     let origin = filtering.origin(filter.name());
     LogFilter {
         name: filter.name().to_owned(),

@@ -25,7 +25,7 @@ pub fn method(sampler: &Handle) -> Method {
 }
 
 /// Requested metrics and times.
-pub(super) struct Wanted {
+pub(super) struct MetricQuery {
     name: Option<Glob>,
     labels: Labels,
     pub(super) limit: usize,
@@ -33,10 +33,10 @@ pub(super) struct Wanted {
     until: Time,
 }
 
-impl Wanted {
-    pub(super) fn new(params: &MetricsParams) -> Result<Wanted, Fault> {
+impl MetricQuery {
+    pub(super) fn new(params: &MetricsParams) -> Result<MetricQuery, Fault> {
         let name = params.name.as_deref().map(Glob::new).transpose();
-        Ok(Wanted {
+        Ok(MetricQuery {
             name: name.map_err(|error| Fault::invalid_params(format!("name: {error}")))?,
             labels: params.labels.clone(),
             limit: usize::try_from(params.limit).unwrap_or(usize::MAX),
@@ -64,7 +64,7 @@ pub(super) fn with_newest(metric: &Metric, value: Number, time: Time) -> api::Me
 }
 
 fn answer(sampler: &Handle, params: &MetricsParams) -> Result<SensorMetrics, Fault> {
-    let wanted = Wanted::new(params)?;
+    let wanted = MetricQuery::new(params)?;
     let latest = sampler
         .latest()
         .ok_or_else(|| Fault::unavailable("no sweep has been made yet; ask again in a second"))?;

@@ -45,7 +45,7 @@ pub fn method(recorder: Option<Handle>) -> Method {
         let (recorder, apart) = (recorder.clone(), apart.clone());
         let visibility = Visibility::of(caller.viewer);
         async move {
-            let wanted = Wanted::new(&params, visibility)?;
+            let wanted = SweepQuery::new(&params, visibility)?;
             let recorder = super::recordings::needed(recorder.as_ref())?.clone();
             apart.run(move || Ok(answer(&recorder, &wanted, booted))).await
         }
@@ -54,7 +54,7 @@ pub fn method(recorder: Option<Handle>) -> Method {
 
 /// Requested sweeps.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct SweepQuery {
     from: Time,
     to: Time,
     every: Duration,
@@ -62,8 +62,8 @@ struct Wanted {
     visibility: Visibility,
 }
 
-impl Wanted {
-    fn new(params: &PastProcessesParams, visibility: Visibility) -> Result<Wanted, Fault> {
+impl SweepQuery {
+    fn new(params: &PastProcessesParams, visibility: Visibility) -> Result<SweepQuery, Fault> {
         let (UnixTime(from), UnixTime(to)) = (params.from, params.to);
         if from > to {
             let (from, to) = (from.secs_f64(), to.secs_f64());
@@ -72,7 +72,7 @@ impl Wanted {
             )));
         }
         let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);
-        Ok(Wanted { from, to, every: samples::every(params.every)?, limit, visibility })
+        Ok(SweepQuery { from, to, every: samples::every(params.every)?, limit, visibility })
     }
 }
 
@@ -86,7 +86,7 @@ struct Span {
 }
 
 impl Span {
-    fn overlaps(&self, wanted: &Wanted) -> bool {
+    fn overlaps(&self, wanted: &SweepQuery) -> bool {
         self.from <= wanted.to && self.to >= wanted.from
     }
 
@@ -96,9 +96,9 @@ impl Span {
     }
 }
 
-fn answer(recorder: &Handle, wanted: &Wanted, booted: Time) -> PastProcesses {
+fn answer(recorder: &Handle, wanted: &SweepQuery, booted: Time) -> PastProcesses {
     let spans = spans(recorder, booted);
-    let mut past = Past::new(*wanted);
+    let mut past = EntryBuilder::new(*wanted);
     // With `limit` 0 only the spans are requested.
     if wanted.limit > 0 {
         let (segments, cut) = segments(recorder, wanted, &spans, booted);
@@ -115,16 +115,21 @@ fn answer(recorder: &Handle, wanted: &Wanted, booted: Time) -> PastProcesses {
 }
 
 /// Start of a segment, the time of boot that it counts from, and the segment.
-type Held = (Time, Time, Arc<Segment>);
+type TimedSegment = (Time, Time, Arc<Segment>);
 
 /// Returns the segments of recordings and memory within the requested time, sorted by time; and the end of
 /// the time covered, if there are too many recordings for one answer.
-fn segments(recorder: &Handle, wanted: &Wanted, spans: &[Span], booted: Time) -> (Vec<Held>, Option<Time>) {
+fn segments(
+    recorder: &Handle,
+    wanted: &SweepQuery,
+    spans: &[Span],
+    booted: Time,
+) -> (Vec<TimedSegment>, Option<Time>) {
     let mut recorded: Vec<&Span> =
         spans.iter().filter(|span| span.recording.is_some() && span.overlaps(wanted)).collect();
     recorded.sort_by_key(|span| span.from);
     let cut = recorded.get(RECORDINGS_MAX).map(|next| next.from).filter(|next| *next > wanted.from);
-    let mut held: Vec<Held> = Vec::new();
+    let mut held: Vec<TimedSegment> = Vec::new();
     let mut add = |base: Time, segment: Arc<Segment>| {
         held.push((base.plus(Duration::from_nanos(segment.first_ns)), base, segment));
     };
@@ -176,8 +181,8 @@ fn of_boot(header: &Header, known: Time) -> Time {
 }
 
 /// Builder of the entries; the segments are played in the order of time.
-struct Past {
-    wanted: Wanted,
+struct EntryBuilder {
+    wanted: SweepQuery,
     player: Player,
     /// Processes of the last entry by row; `None` before the first sweep and after a gap.
     told: Option<Vec<Option<Process>>>,
@@ -192,9 +197,9 @@ struct Past {
     unreadable: u64,
 }
 
-impl Past {
-    fn new(wanted: Wanted) -> Past {
-        Past {
+impl EntryBuilder {
+    fn new(wanted: SweepQuery) -> EntryBuilder {
+        EntryBuilder {
             wanted,
             player: Player::default(),
             told: None,
@@ -247,7 +252,7 @@ impl Past {
         if self.told.is_none() && time.since(self.wanted.from) > GAP_MIN && self.entries.is_empty() {
             self.entries.push(gap(self.wanted.from));
         }
-        self.tell(swept, time, base)
+        self.add_entry(swept, time, base)
     }
 
     fn is_gap(&self, before: Time, time: Time) -> bool {
@@ -263,7 +268,7 @@ impl Past {
     }
 
     /// Adds an entry for a sweep; returns whether there is room for more.
-    fn tell(&mut self, swept: &Swept<'_>, time: Time, base: Time) -> bool {
+    fn add_entry(&mut self, swept: &Swept<'_>, time: Time, base: Time) -> bool {
         let (mut changed, mut gone) = (Vec::new(), Vec::new());
         let known = self.told.as_deref().unwrap_or_default();
         for place in 0..swept.rows.len().max(known.len()) {

@@ -45,7 +45,7 @@ pub fn method(sampler: &Handle, proc: &Path) -> Method {
 }
 
 /// A process of the answer.
-struct Picked {
+struct SelectedProcess {
     process: Process,
     share: Option<f64>,
     command: Option<CompactString>,
@@ -57,7 +57,7 @@ fn answer(
     params: &ProcessesParams,
     viewer: Viewer,
 ) -> Result<Processes, Fault> {
-    let wanted = Wanted::new(params, Visibility::of(viewer))?;
+    let wanted = ProcessQuery::new(params, Visibility::of(viewer))?;
     let (mut picked, total, sweep) = sampler.read(|view| {
         let mut picked = pick(view, &wanted);
         let total = picked.len();
@@ -87,18 +87,18 @@ fn answer(
 }
 
 /// Requested processes.
-struct Wanted<'a> {
+struct ProcessQuery<'a> {
     params: &'a ProcessesParams,
     uid: Option<u32>,
     visibility: Visibility,
 }
 
-impl<'a> Wanted<'a> {
-    fn new(params: &'a ProcessesParams, visibility: Visibility) -> Result<Wanted<'a>, Fault> {
+impl<'a> ProcessQuery<'a> {
+    fn new(params: &'a ProcessesParams, visibility: Visibility) -> Result<ProcessQuery<'a>, Fault> {
         let uid = params.user.as_ref().map(|user| {
             details::uid(user).ok_or_else(|| Fault::not_found(format!("this host has no user {user:?}")))
         });
-        Ok(Wanted { params, uid: uid.transpose()?, visibility })
+        Ok(ProcessQuery { params, uid: uid.transpose()?, visibility })
     }
 
     fn fits(&self, process: &Process) -> bool {
@@ -110,11 +110,11 @@ impl<'a> Wanted<'a> {
     }
 }
 
-fn pick(view: &View, wanted: &Wanted<'_>) -> Vec<Picked> {
+fn pick(view: &View, wanted: &ProcessQuery<'_>) -> Vec<SelectedProcess> {
     let rows = view.table.rows().iter().enumerate();
     let fitting = rows.filter_map(|(place, row)| Some((place, row.as_ref().filter(|row| wanted.fits(row))?)));
     let picked = fitting.filter_map(|(place, row)| {
-        Some(Picked {
+        Some(SelectedProcess {
             process: wanted.visibility.redact(row)?,
             share: view.recent.share(&view.table, place),
             command: view.lives.command(row.key).cloned(),
@@ -123,22 +123,23 @@ fn pick(view: &View, wanted: &Wanted<'_>) -> Vec<Picked> {
     picked.collect()
 }
 
-fn sort(picked: &mut [Picked], order: ProcessOrder) {
-    let io = |shown: &Picked| shown.process.usage.io.map_or(0, |io| io.read_bytes + io.written_bytes);
+fn sort(picked: &mut [SelectedProcess], order: ProcessOrder) {
+    let io =
+        |shown: &SelectedProcess| shown.process.usage.io.map_or(0, |io| io.read_bytes + io.written_bytes);
     match order {
         ProcessOrder::Memory => picked.sort_by_key(|shown| Reverse(shown.process.rss_kib)),
         ProcessOrder::Io => picked.sort_by_key(|shown| Reverse(io(shown))),
         ProcessOrder::Start => picked.sort_by_key(|shown| Reverse(shown.process.key.start_ns)),
         ProcessOrder::Pid => picked.sort_by_key(|shown| shown.process.key.pid),
         ProcessOrder::Cpu => picked.sort_by(|a, b| {
-            let by = |shown: &Picked| (shown.share.unwrap_or(0.0), shown.process.usage.cpu_ns);
+            let by = |shown: &SelectedProcess| (shown.share.unwrap_or(0.0), shown.process.usage.cpu_ns);
             by(b).partial_cmp(&by(a)).unwrap_or(std::cmp::Ordering::Equal)
         }),
     }
 }
 
-fn shown(picked: Picked, booted: Time, users: &mut Users) -> api::Process {
-    let Picked { process, share, command } = picked;
+fn shown(picked: SelectedProcess, booted: Time, users: &mut Users) -> api::Process {
+    let SelectedProcess { process, share, command } = picked;
     let user = users.name(process.uid).map(ToOwned::to_owned);
     api::Process { user, command, cpu: share, ..api::Process::of(&process, booted) }
 }

@@ -5,7 +5,7 @@
 //! where that may block.
 //! Not here: the recorder (`recorder`), samples as values (`samples`).
 
-use super::samples::{Samples, Wanted};
+use super::samples::{SampleQuery, Samples};
 use crate::recorder::store::{self, StoredRecording};
 use crate::recorder::trigger::{self, Count};
 use crate::recorder::worker::{Handle, Order, Refusal};
@@ -146,7 +146,7 @@ async fn recording(
     params: RecordingParams,
     viewer: Viewer,
 ) -> Result<RecordingSamples, Fault> {
-    let wanted = Wanted::new(params.samples, viewer)?;
+    let wanted = SampleQuery::new(params.samples, viewer)?;
     let answer = move || {
         let (recording, kept) = read(&recorder, &params.id)?;
         let mut samples = Samples::new(&recording.header, &wanted);

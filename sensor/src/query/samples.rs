@@ -26,7 +26,7 @@ const LIVES_MAX: usize = 10_000;
 
 /// Requested samples.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
+pub(super) struct SampleQuery {
     choice: SampleChoice,
     every_ns: u64,
     /// If set, only these processes; each with whether every user may see that it is one of them, or only its
@@ -51,10 +51,10 @@ pub(super) fn is_one_boot(one: Time, other: Time) -> bool {
     one.since(other).max(other.since(one)) < BOOT_SLACK
 }
 
-impl Wanted {
-    pub(super) fn new(choice: SampleChoice, viewer: Viewer) -> Result<Wanted, Fault> {
+impl SampleQuery {
+    pub(super) fn new(choice: SampleChoice, viewer: Viewer) -> Result<SampleQuery, Fault> {
         let every_ns = u64::try_from(every(choice.every)?.as_nanos()).unwrap_or(u64::MAX);
-        Ok(Wanted { choice, every_ns, keys: None, visibility: Visibility::of(viewer) })
+        Ok(SampleQuery { choice, every_ns, keys: None, visibility: Visibility::of(viewer) })
     }
 
     fn fits(&self, key: ProcessKey, uid: u32, name: &str) -> bool {
@@ -69,7 +69,7 @@ impl Wanted {
 
 /// Builder of rows from segments.
 pub(super) struct Samples<'a> {
-    wanted: &'a Wanted,
+    wanted: &'a SampleQuery,
     booted: Time,
     from_ns: u64,
     to_ns: u64,
@@ -86,14 +86,14 @@ pub(super) struct Samples<'a> {
 }
 
 impl<'a> Samples<'a> {
-    pub(super) fn new(header: &Header, wanted: &'a Wanted) -> Samples<'a> {
+    pub(super) fn new(header: &Header, wanted: &'a SampleQuery) -> Samples<'a> {
         let from_ns = wanted.choice.from.map_or(0, |UnixTime(from)| header.moment_ns(from));
         let to_ns = wanted.choice.to.map_or(u64::MAX, |UnixTime(to)| header.moment_ns(to));
         Samples::between(header.booted, from_ns, to_ns, wanted)
     }
 
     /// Collects samples between two times, in nanoseconds since boot.
-    pub(super) fn between(booted: Time, from_ns: u64, to_ns: u64, wanted: &'a Wanted) -> Samples<'a> {
+    pub(super) fn between(booted: Time, from_ns: u64, to_ns: u64, wanted: &'a SampleQuery) -> Samples<'a> {
         let (rows, ended) = (Vec::new(), Vec::new());
         let (player, seen) = (Player::default(), BTreeMap::new());
         Samples {
@@ -206,9 +206,9 @@ impl<'a> Samples<'a> {
     }
 
     /// Returns the result.
-    pub(super) fn gathered(self) -> Gathered {
+    pub(super) fn gathered(self) -> SamplePage {
         let next = self.wanted.choice.offset + self.rows.len() as u64;
-        Gathered {
+        SamplePage {
             samples: self.rows,
             ended: self.ended,
             total: self.total,
@@ -219,7 +219,7 @@ impl<'a> Samples<'a> {
 }
 
 /// Samples of an answer.
-pub(super) struct Gathered {
+pub(super) struct SamplePage {
     pub(super) samples: Vec<Sample>,
     pub(super) ended: Vec<EndedProcess>,
     /// Number of all rows that match.

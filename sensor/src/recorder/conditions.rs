@@ -132,7 +132,7 @@ impl ConditionWatcher {
                 let Body::Signal { is_true: true, value } = entry.body else { continue };
                 self.report(ConditionReport::True { number: self.number, at_ns: entry.at_ns, value }).await?;
             }
-            if let Some(reason) = answer.standing.quarantined {
+            if let Some(reason) = answer.status.quarantined {
                 // It does not matter if it no longer exists.
                 let _ = self.hub.unsubscribe(id);
                 return Ok(EndReason::Stopped(reason));

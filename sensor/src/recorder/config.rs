@@ -5,7 +5,7 @@
 
 use super::ring::{BYTES_MAX, Limits};
 use super::trigger::{On, Pattern, Trigger};
-use crate::channel::subscription::Prepared;
+use crate::channel::subscription::CompiledRequest;
 use crate::process::source::Kind;
 use crate::sample::schedule::Rate;
 use regex::{Regex, RegexBuilder};
@@ -243,7 +243,7 @@ fn condition(raw: &RawTrigger, note: &mut impl FnMut(&str, String)) -> Option<Bo
     let budget = budget.checked().map_err(|error| note("cpu_ms", error.to_string())).unwrap_or_default();
     let requested = Wanted { filter, condition, rate, budget, only_signals: true, ..Wanted::default() };
     // The evaluator knows which fields there are.
-    if let Err(error) = Prepared::new(requested.clone(), || Duration::ZERO)
+    if let Err(error) = CompiledRequest::new(requested.clone(), || Duration::ZERO)
         && requested.condition.is_some()
     {
         note("condition", error.to_string());

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use wire::report::marks::MarkList;
-use wire::report::{Events, Liveness, Mark, Marks};
+use wire::report::{Events, HostState, Mark, Marks};
 
 /// Interval of reports of the host's state: after three missing ones a host counts as silent.
 const STATE_EVERY: Duration = Duration::from_secs(5);
@@ -59,7 +59,7 @@ pub struct LinkInputs {
     /// Newest sweep of the host.
     pub tables: watch::Receiver<Option<Arc<Table>>>,
     /// Returns the host's state.
-    pub state: Box<dyn Fn() -> Liveness + Send>,
+    pub state: Box<dyn Fn() -> HostState + Send>,
     /// Returns the events that a representative has acknowledged, as the journal recorded it.
     pub acknowledged: Box<dyn Fn() -> Option<u64> + Send>,
     /// Watermarks of representatives' stores when this run started.

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use wire::id::{HostName, SensorKey};
 use wire::report::marks::MarkList;
 use wire::report::{
-    self, Allowance, Durable, Events, Frames, FromMember, FromRepresentative, HOSTS_MAX, Hello, Liveness,
+    self, Allowance, Durable, Events, Frames, FromMember, FromRepresentative, HOSTS_MAX, Hello, HostState,
     Mark, Marks, Resume, VERSION,
 };
 use wire::time::Time;
@@ -357,7 +357,7 @@ impl Sender {
     }
 
     /// Sends the host's state. Skipped if there is no room: the next one replaces it.
-    pub fn handle_state(&mut self, state: Liveness) {
+    pub fn handle_state(&mut self, state: HostState) {
         if matches!(self.phase, Phase::Open(_)) && self.output().len() <= SWEEPS_WAIT_LEN_BYTES {
             self.put(&FromMember::State(Box::new(state)));
         }
@@ -433,7 +433,7 @@ impl Sender {
 fn split_off(events: &mut Events, keep: u64) -> Events {
     let mut rest = Events { first: events.first + keep, lost: 0, runs: Vec::new() };
     let mut left = usize::try_from(keep).unwrap_or(usize::MAX);
-    let mut rest = Vec::new();
+    let mut first = Vec::new();
     for mut run in std::mem::take(&mut events.runs) {
         let after = run.records.split_off(left.min(run.records.len()));
         left -= run.records.len();
@@ -441,9 +441,9 @@ fn split_off(events: &mut Events, keep: u64) -> Events {
             rest.runs.push(report::Run { records: after, source: run.source.clone(), ..run });
         }
         if !run.records.is_empty() {
-            rest.push(run);
+            first.push(run);
         }
     }
-    events.runs = rest;
+    events.runs = first;
     rest
 }

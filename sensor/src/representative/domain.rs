@@ -181,7 +181,7 @@ impl Domain {
             under_way: Vec::new(),
             counts: Counts::default(),
         };
-        domain.learn();
+        domain.publish_marks();
         Ok((domain, notes))
     }
 
@@ -388,7 +388,7 @@ impl Domain {
             let sensor = connection.member.as_ref()?.sensor;
             Some((*link, *durable.get(&sensor)?))
         };
-        let acknowledged: Vec<(Link, u64)> = self.links.iter().filter_map(watermarks).collect();
+        let acknowledged: Vec<(Link, u64)> = self.links.iter().filter_map(acknowledged).collect();
         for (link, next) in acknowledged {
             let mark = Mark { store, at, next };
             self.queue_frame(link, FromRepresentative::Durable(Durable { next, mark }));

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::id::{HostName, PeerKey, SensorKey};
 use wire::report::sweep::{self, Decoder};
-use wire::report::{Hello, Liveness, Sweep};
+use wire::report::{Hello, HostState, Sweep};
 use wire::time::{Moment, Time};
 
 /// A host is silent after this time without a report: three states are missing.
@@ -100,7 +100,7 @@ pub struct Host {
     pub started: Time,
     pub role: Role,
     /// State that it reported last.
-    pub state: Liveness,
+    pub state: HostState,
     /// By how much its clock was ahead of the representative's at its last hello, in microseconds.
     pub clock_ahead_micros: i64,
     /// When its last frame was received.
@@ -205,7 +205,7 @@ impl Hosts {
                 former.role,
             ),
             Some(_) | None => {
-                (Recent::default(), None, Time::default(), 0, 0, Liveness::default(), Role::default())
+                (Recent::default(), None, Time::default(), 0, 0, HostState::default(), Role::default())
             }
         };
         let host = Host {

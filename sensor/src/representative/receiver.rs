@@ -13,7 +13,7 @@ use compact_str::CompactString;
 use std::collections::HashSet;
 use std::sync::Arc;
 use wire::report::{
-    self, Events, Frames, FromMember, HEALTH_MAX, HOSTS_MAX, Hello, Liveness, MARKS_MAX,
+    self, Events, Frames, FromMember, HEALTH_MAX, HOSTS_MAX, Hello, HostState, MARKS_MAX,
     METRICS_LEN_MAX_BYTES, METRICS_MAX, Metrics, Run, Shape, Sweep, TEXT_LEN_MAX_BYTES,
 };
 use wire::sample::Metric;
@@ -97,7 +97,7 @@ pub enum Message {
     /// A sweep with columns of this shape, not yet decoded.
     Sweep(ColumnMetrics, Sweep),
     /// State of the host.
-    State(Box<Liveness>),
+    State(Box<HostState>),
     /// The member leaves for good.
     Leave,
 }
@@ -270,7 +270,7 @@ fn check_hello(hello: &Hello) -> Result<(), Error> {
 }
 
 /// Truncates text that is shown to people, and drops values that are not plausible numbers.
-fn tidy(state: &mut Liveness) {
+fn tidy(state: &mut HostState) {
     state.health.truncate(HEALTH_MAX);
     for sentence in &mut state.health {
         if sentence.len() > TEXT_LEN_MAX_BYTES {

@@ -14,7 +14,7 @@ use log_filters::join::Joiner;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::id::{HostName, PeerKey, SensorKey};
-use wire::report::Liveness;
+use wire::report::HostState;
 use wire::sample::{Metric, Number, Semantics};
 use wire::time::{Moment, Time};
 
@@ -36,7 +36,7 @@ pub struct HostRow {
     /// By how much the host's clock was ahead of the representative's at its last hello, in microseconds.
     pub clock_ahead_micros: i64,
     /// State that it reported last.
-    pub state: Liveness,
+    pub state: HostState,
     /// Number of the first of its events that is not stored here.
     pub events_next: u64,
     /// Number of its events that are in its journal and not stored here yet.
@@ -232,7 +232,7 @@ impl Domain {
 
 /// Adds the state that a host reports, as metrics.
 #[expect(clippy::cast_precision_loss, reason = "shown, not counted with")]
-fn add_state(overview: &mut Overview, host: &HostName, state: &Liveness) {
+fn add_state(overview: &mut Overview, host: &HostName, state: &HostState) {
     let mut add = |name: &str, unit: &str, value: Option<f64>| {
         if let Some(value) = value {
             let metric = Metric {

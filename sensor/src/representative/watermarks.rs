@@ -34,7 +34,7 @@ impl Watermarks {
         if whole.unwrap_or(false) {
             self.of.values_mut().for_each(|marks| marks.forget_store(store));
         }
-        self.stores.retain(|marks| *marks != store);
+        self.stores.retain(|known| *known != store);
         self.stores.push(store);
         let too_many = self.stores.len().saturating_sub(STORES_MAX);
         self.stores.drain(..too_many);

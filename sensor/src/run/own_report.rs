@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use wire::id::HostName;
-use wire::report::Liveness;
+use wire::report::HostState;
 
 /// File in which the kernel gives the id of the current boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -62,9 +62,9 @@ pub(super) fn own(
     })
 }
 
-fn state_of(status: &Status, sampler: &sampler::Handle) -> Liveness {
+fn state_of(status: &Status, sampler: &sampler::Handle) -> HostState {
     let figures = sampler.figures().unwrap_or_default();
-    Liveness {
+    HostState {
         time: MachineClock.wall(),
         load: figures.load,
         cpus: figures.cpus,

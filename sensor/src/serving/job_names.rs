@@ -76,23 +76,23 @@ pub fn by_environment(environ: &[u8]) -> EnvironmentJob {
         std::str::from_utf8(value).ok().filter(|value| !value.is_empty() && value.len() <= JOB_LEN_MAX_BYTES)
     };
     let number = |name: &str| value(name).filter(|value| is_number(value));
-    let mut job = EnvironmentJob::default();
+    let mut found = EnvironmentJob::default();
     if let Some(job) = number("SLURM_JOB_ID").or_else(|| number("SLURM_JOBID")) {
         let array = number("SLURM_ARRAY_JOB_ID").zip(number("SLURM_ARRAY_TASK_ID"));
-        job.jobs.extend(array.map(|(array, task)| format_compact!("slurm:{array}_{task}")));
-        job.jobs.push(format_compact!("slurm:{job}"));
+        found.jobs.extend(array.map(|(array, task)| format_compact!("slurm:{array}_{task}")));
+        found.jobs.push(format_compact!("slurm:{job}"));
     }
     if let Some(job) = value("PBS_JOBID").and_then(job_of_torque) {
-        job.jobs.push(job);
+        found.jobs.push(job);
     }
     if let (Some(job), Some(task)) = (number("JOB_ID"), value("SGE_TASK_ID")) {
         if is_number(task) {
-            job.jobs.push(format_compact!("gridengine:{job}.{task}"));
+            found.jobs.push(format_compact!("gridengine:{job}.{task}"));
         }
-        job.jobs.push(format_compact!("gridengine:{job}"));
+        found.jobs.push(format_compact!("gridengine:{job}"));
     }
-    job.job_ad = value("_CONDOR_JOB_AD").map(CompactString::from);
-    job
+    found.job_ad = value("_CONDOR_JOB_AD").map(CompactString::from);
+    found
 }
 
 /// Returns the job in a file that `_CONDOR_JOB_AD` names: lines of `Name = value`.

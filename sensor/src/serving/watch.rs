@@ -179,19 +179,19 @@ impl Tap for ProcessDetector {
             // A process that has ended serves nothing, even before its parent has reaped it.
             let is_alive = |row: &&Process| !matches!(row.state, State::Zombie | State::Dead);
             let row = table.rows().get(place).and_then(Option::as_ref).filter(is_alive);
-            let table = &mut self.rows[place];
+            let known = &mut self.rows[place];
             let is_same = |(key, name): &(ProcessKey, CompactString)| {
                 row.is_some_and(|row| row.key == *key && row.name == *name)
             };
-            if table.as_ref().is_some_and(is_same) {
+            if known.as_ref().is_some_and(is_same) {
                 continue;
             }
-            let before = table.take().map(|(key, _)| key);
+            let before = known.take().map(|(key, _)| key);
             if let Some(key) = before.filter(|key| row.is_none_or(|row| row.key != *key)) {
                 self.waiting.push(News::Gone(key, begin_ns));
             }
             if let Some(row) = row {
-                *table = Some((row.key, row.name.clone()));
+                *known = Some((row.key, row.name.clone()));
                 self.waiting.push(News::Came(NewProcess { key: row.key, parent: row.parent }));
             }
         }

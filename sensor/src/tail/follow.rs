@@ -19,7 +19,7 @@ const DISTINCTIVE_LEN_BYTES: u64 = 64;
 
 /// The means of recognition that are in use: all, except in tests that show why each is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Means {
+pub struct RecognitionMeans {
     /// Compare the content before the reading position.
     pub content: bool,
     /// Keep the descriptor of a file that was renamed or deleted.
@@ -32,9 +32,9 @@ pub struct Means {
     pub holes: bool,
 }
 
-impl Default for Means {
-    fn default() -> Means {
-        Means { content: true, descriptor: true, siblings: true, known_events: true, holes: true }
+impl Default for RecognitionMeans {
+    fn default() -> RecognitionMeans {
+        RecognitionMeans { content: true, descriptor: true, siblings: true, known_events: true, holes: true }
     }
 }
 
@@ -79,7 +79,7 @@ pub enum Recognition {
 
 /// Compare a candidate with a fingerprint.
 #[must_use]
-pub fn recognise(known: &Fingerprint, candidate: &Candidate, means: Means) -> Recognition {
+pub fn recognise(known: &Fingerprint, candidate: &Candidate, means: RecognitionMeans) -> Recognition {
     let fits = candidate.size >= known.offset && (candidate.content_fits || !means.content);
     if same_file(&known.identity, &candidate.identity) {
         return if fits {
@@ -164,7 +164,7 @@ pub enum Content {
 /// Compare an open file with what was read: how far it was read, how long it is, and whether what was read
 /// last is still there (`None`: not compared).
 #[must_use]
-pub fn content(read_to: u64, size: u64, tail_fits: Option<bool>, means: Means) -> Content {
+pub fn content(read_to: u64, size: u64, tail_fits: Option<bool>, means: RecognitionMeans) -> Content {
     if size < read_to {
         Content::Shrunk
     } else if tail_fits == Some(false) && means.content {
@@ -189,7 +189,7 @@ mod tests {
         let known =
             Fingerprint { identity: FILE, offset, prefix: print(offset), before: print(offset.min(256)) };
         let candidate = Candidate { identity, size, content_fits, is_named_so: false };
-        assert_eq!(recognise(&known, &candidate, Means::default()), expected);
+        assert_eq!(recognise(&known, &candidate, RecognitionMeans::default()), expected);
     }
 
     #[test]
@@ -212,19 +212,23 @@ mod tests {
         let print = Print { len: 10, hash: 1 };
         let known = Fingerprint { identity: FILE, offset: 10, prefix: print, before: print };
         let candidate = Candidate { identity: OTHER, size: 100, content_fits: true, is_named_so: true };
-        assert_eq!(recognise(&known, &candidate, Means::default()), Recognition::Copy, "but for its name");
+        assert_eq!(
+            recognise(&known, &candidate, RecognitionMeans::default()),
+            Recognition::Copy,
+            "but for its name"
+        );
         check(0, FILE, 100, true, Recognition::Itself);
     }
 
     #[test]
     fn without_the_content_regrowth_goes_unnoticed() {
-        let blind = Means { content: false, ..Means::default() };
+        let blind = RecognitionMeans { content: false, ..RecognitionMeans::default() };
         let known =
             Fingerprint { identity: FILE, offset: 100, prefix: Print::default(), before: Print::default() };
         let candidate = Candidate { identity: FILE, size: 200, content_fits: false, is_named_so: false };
-        assert_eq!(recognise(&known, &candidate, Means::default()), Recognition::Regrown);
+        assert_eq!(recognise(&known, &candidate, RecognitionMeans::default()), Recognition::Regrown);
         assert_eq!(recognise(&known, &candidate, blind), Recognition::Itself);
-        assert_eq!(content(100, 200, Some(false), Means::default()), Content::Regrown);
+        assert_eq!(content(100, 200, Some(false), RecognitionMeans::default()), Content::Regrown);
         assert_eq!(content(100, 200, Some(false), blind), Content::More);
     }
 
@@ -241,7 +245,7 @@ mod tests {
 
     #[test]
     fn content_of_an_open_file() {
-        let all = Means::default();
+        let all = RecognitionMeans::default();
         assert_eq!(content(100, 99, None, all), Content::Shrunk);
         assert_eq!(content(100, 100, Some(true), all), Content::Same);
         assert_eq!(content(100, 100, Some(false), all), Content::Regrown);

@@ -122,7 +122,7 @@ pub struct Config {
     /// Limits of the journal.
     pub journal: journal::Config,
     /// The means of recognition in use [default: all].
-    pub means: follow::Means,
+    pub means: follow::RecognitionMeans,
 }
 
 impl Config {
@@ -139,7 +139,7 @@ impl Config {
             held_bytes: 4 << 30,
             bytes_per_sec_min: meter::BYTES_PER_SEC_MIN,
             journal: journal::Config::default(),
-            means: follow::Means::default(),
+            means: follow::RecognitionMeans::default(),
         }
     }
 }

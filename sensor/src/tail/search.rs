@@ -4,7 +4,7 @@
 //! name.
 //! Not here: the comparison of two files ([`super::follow`]).
 
-use super::follow::{self, Candidate, Fingerprint, Means, Recognition, same_file};
+use super::follow::{self, Candidate, Fingerprint, Recognition, RecognitionMeans, same_file};
 use super::probe::{self, Stat};
 use crate::journal::frame::{FileRecord, Identity};
 use rustix::fs::FileType;
@@ -74,7 +74,7 @@ impl Siblings {
         known: &Fingerprint,
         taken: &[Identity],
         roots: &[PathBuf],
-        means: Means,
+        means: RecognitionMeans,
     ) -> Option<(File, Stat)> {
         let free = |stat: &Stat| !taken.iter().any(|taken| same_file(taken, &stat.identity));
         for (sibling, _) in self.files.iter().filter(|(_, stat)| stat.size >= known.offset && free(stat)) {

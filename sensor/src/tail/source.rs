@@ -7,7 +7,7 @@
 
 mod content;
 
-use super::follow::{BEFORE_LEN_MAX_BYTES, Fingerprint, Means, same_file};
+use super::follow::{BEFORE_LEN_MAX_BYTES, Fingerprint, RecognitionMeans, same_file};
 use super::lines::{Line, Splitter};
 use super::notice::Reason;
 use super::probe::{self, Stat};
@@ -102,7 +102,7 @@ pub(super) struct Progress {
 
 impl Source {
     /// The generation of a checkpoint; [`Source::attach`] adds the file.
-    pub(super) fn new(checkpoint: &Checkpoint, means: Means, now: Duration) -> Source {
+    pub(super) fn new(checkpoint: &Checkpoint, means: RecognitionMeans, now: Duration) -> Source {
         let birth = &checkpoint.birth;
         let within_line = birth.within_line && checkpoint.offset == birth.offset;
         let lines = Splitter::new(checkpoint.offset, checkpoint.counted_to, within_line);

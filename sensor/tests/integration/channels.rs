@@ -117,7 +117,7 @@ async fn stalled_and_endless_subscribers_cost_the_others_nothing() {
     let small = |wanted: Wanted| Wanted { budget: Budget { queue_bytes: 8192, ..wanted.budget }, ..wanted };
     let stalled: Vec<Id> = (0..10).map(|_| hub.subscribe(small(wanted(64.0, ""))).unwrap()).collect();
     let endless = hub.subscribe(scripted("loop {}")).unwrap();
-    assert_eq!(hub.standings().len(), 100);
+    assert_eq!(hub.statuses().len(), 100);
     let (mut view, period) = (View::default(), Duration::from_secs_f64(1.0 / 64.0));
     for number in 1..=SWEEPS {
         let now = Duration::from_secs(1) + period * u32::try_from(number).unwrap();
@@ -144,9 +144,9 @@ async fn stalled_and_endless_subscribers_cost_the_others_nothing() {
     let is_told =
         |entry: &Entry| matches!(&entry.body, Body::Quarantined(reason) if reason.contains("end the loop"));
     assert!(matches!(answer.entries.as_slice(), [entry] if is_told(entry)), "{:?}", answer.entries);
-    assert!(answer.standing.quarantined.is_some());
-    assert_eq!(answer.standing.counts.due_total, 1, "it was run once");
-    assert!(answer.standing.cpu < Duration::from_millis(500), "{:?}", answer.standing.cpu);
+    assert!(answer.status.quarantined.is_some());
+    assert_eq!(answer.status.counts.due_total, 1, "it was run once");
+    assert!(answer.status.cpu < Duration::from_millis(500), "{:?}", answer.status.cpu);
 }
 
 #[tokio::test]
@@ -162,7 +162,7 @@ async fn who_takes_of_a_stopped_one_waits_until_it_goes_on() {
     };
     swept(1);
     let stopped = hub.take(id, 1, Duration::ZERO).await.unwrap();
-    assert!(stopped.standing.quarantined.is_some(), "{stopped:?}");
+    assert!(stopped.status.quarantined.is_some(), "{stopped:?}");
     // Otherwise a client that retries at once would keep both sides busy.
     let mut taking = std::pin::pin!(hub.take(id, 1, Duration::from_secs(60)));
     let at_once = tokio::time::timeout(Duration::ZERO, &mut taking).await;
@@ -228,12 +228,12 @@ async fn who_does_not_take_is_ended_and_there_are_not_too_many() {
     let mut view = View::default();
     sweep(&mut view, 1, now);
     tap.swept(&view, now);
-    assert!(hub.standings().len() > 200);
+    assert!(hub.statuses().len() > 200);
     // The clock of the taking client counts, not that of the sweeps.
     tap.swept(&view, now + 2 * IDLE_MAX);
-    assert!(hub.standings().len() > 200);
+    assert!(hub.statuses().len() > 200);
     hub.drop_idle(now + IDLE_MAX + Duration::from_secs(2));
-    assert!(hub.standings().is_empty());
+    assert!(hub.statuses().is_empty());
     let error = hub.take(ids[20], 1, Duration::ZERO).await.unwrap_err();
     assert!(error.to_string().contains("subscribe again"), "{error}");
 }
@@ -265,7 +265,7 @@ async fn the_sensor_sweeps_as_often_as_the_fastest_wants_and_wakes_who_waits() {
     let base = schedule::Rate::of_processes(0.1).unwrap();
     let sampler = Sampler::new(chosen, Path::new("/proc"), base, vec![hub.tap()]);
     let handle = sampler.handle();
-    hub.set_wish(wire::channel::Kind::Process, handle.demand());
+    hub.set_demand(wire::channel::Kind::Process, handle.demand());
     let shutdown = CancellationToken::new();
     let running = sampler.run(shutdown.clone());
     let asking = async {
@@ -322,7 +322,7 @@ fn of_two_who_alter_at_once_neither_is_lost() {
         scope.spawn(|| alter(|wanted| wanted.budget.cpu_ms += 1));
         alter(|wanted| wanted.budget.queue_bytes += 1);
     });
-    let after = hub.standing(id).unwrap().wanted.budget;
+    let after = hub.status(id).unwrap().wanted.budget;
     assert_eq!(
         (after.cpu_ms - before.cpu_ms, after.queue_bytes - before.queue_bytes),
         (TIMES, TIMES),

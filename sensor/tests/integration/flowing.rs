@@ -12,7 +12,7 @@ use rpc::dispatch::params::Params;
 use rpc::fault::Fault;
 use rpc::limits::Limits;
 use sensor::config::{Config, RawConfig};
-use sensor::query::channels::relays::{Asker, Relays};
+use sensor::query::channels::relays::{HostClient, Relays};
 use sensor::query::declared;
 use sensor::run::Sensor;
 use std::collections::BTreeSet;
@@ -45,8 +45,8 @@ struct Site {
 /// Calls the sensor as another daemon would.
 struct Way(Arc<Dispatcher>, Arc<AtomicBool>);
 
-impl Asker for Way {
-    fn ask(
+impl HostClient for Way {
+    fn call(
         &self,
         _: &str,
         viewer: Viewer,

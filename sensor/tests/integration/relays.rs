@@ -15,7 +15,7 @@ use sensor::process::source::View;
 use sensor::process::table::Coverage;
 use sensor::process::tap::Tap;
 use sensor::query::channels::Channels;
-use sensor::query::channels::relays::{Asker, Relays};
+use sensor::query::channels::relays::{HostClient, Relays};
 use sensor::query::declared;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -56,8 +56,8 @@ fn peer() -> Caller {
     Caller { peer: Some(PeerKey([7; 32])), hops_left: 1, ..Caller::client(Duration::from_secs(20)) }
 }
 
-impl Asker for Host {
-    fn ask(
+impl HostClient for Host {
+    fn call(
         &self,
         host: &str,
         viewer: Viewer,
@@ -177,7 +177,7 @@ impl Story {
         let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
         loop {
             let mut rates: Vec<f64> =
-                self.host.hub.standings().iter().map(|(_, stands)| stands.wanted.rate.hz()).collect();
+                self.host.hub.statuses().iter().map(|(_, stands)| stands.wanted.rate.hz()).collect();
             rates.sort_by(f64::total_cmp);
             if rates == expected {
                 return;
@@ -350,7 +350,7 @@ async fn while_the_host_is_away_its_consumers_are_told_and_then_go_on() {
     assert_eq!(fault.code, fault::UNAVAILABLE, "{fault}");
     assert!(fault.message.ends_with("wn07 does not answer"), "{fault}");
     // Its unsent entries are lost with the subscription at the host.
-    for (id, _) in story.host.hub.standings() {
+    for (id, _) in story.host.hub.statuses() {
         story.host.hub.unsubscribe(id).unwrap();
     }
     story.sweep(5);

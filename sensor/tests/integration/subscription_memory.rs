@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // a failure here is a failed test
 
 use allocation_counter::measure;
-use sensor::channel::subscription::Prepared;
+use sensor::channel::subscription::CompiledRequest;
 use std::time::Duration;
 use wire::channel::{Kind, Wanted, expression};
 
@@ -14,7 +14,7 @@ const SUBSCRIPTION_MAX_BYTES: i64 = 64 << 10;
 /// Retained by the library after all of them have ended.
 const REST_MAX_BYTES: i64 = 64 << 10;
 
-fn subscription(nth: usize) -> Prepared {
+fn subscription(nth: usize) -> CompiledRequest {
     let kind = Kind::ALL[nth % Kind::ALL.len()];
     let script = "state.n = records.len(); let x = [1, 2].map(|y| y * 2); #{ n: state.n }";
     let filter = match kind {
@@ -24,13 +24,13 @@ fn subscription(nth: usize) -> Prepared {
     };
     let filter = expression::filter(filter).unwrap();
     let wanted = Wanted { kind, filter, script: Some(script.to_owned()), ..Wanted::default() };
-    Prepared::new(wanted, || Duration::ZERO).unwrap()
+    CompiledRequest::new(wanted, || Duration::ZERO).unwrap()
 }
 
 #[test]
 fn a_subscription_takes_little_and_leaves_nothing() {
     // Excludes what is built once, for the first subscription of each kind.
-    let first: Vec<Prepared> = (0..Kind::ALL.len()).map(subscription).collect();
+    let first: Vec<CompiledRequest> = (0..Kind::ALL.len()).map(subscription).collect();
     drop(first);
     let mut all = Vec::new();
     let taken = measure(|| all = (0..SUBSCRIPTIONS).map(subscription).collect()).bytes_current;

@@ -176,10 +176,10 @@ async fn the_subscriptions_of_one_user_cost_another_nothing() {
         }
     }
     assert_eq!(sweeps, (1..=600).collect::<Vec<_>>(), "every sample");
-    assert_eq!(hub.standing(victim).unwrap().throttled_total, 0);
-    let throttled: u64 = attacking.iter().map(|id| hub.standing(*id).unwrap().throttled_total).sum();
+    assert_eq!(hub.status(victim).unwrap().throttled_total, 0);
+    let throttled: u64 = attacking.iter().map(|id| hub.status(*id).unwrap().throttled_total).sum();
     assert!(throttled > 10_000, "{throttled} of 30,000");
-    let used: Duration = attacking.iter().map(|id| hub.standing(*id).unwrap().cpu).sum();
+    let used: Duration = attacking.iter().map(|id| hub.status(*id).unwrap().cpu).sum();
     assert!(
         used < Duration::from_millis(1_500),
         "in five seconds of 20 and 50 ms, with a second's worth at once: {used:?}"

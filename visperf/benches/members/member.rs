@@ -35,7 +35,7 @@ use wire::address::Address;
 use wire::credential::{Role, Roles};
 use wire::event::Id;
 use wire::id::{DomainName, HostName, SensorKey};
-use wire::report::Liveness;
+use wire::report::HostState;
 use wire::report::marks::MarkList;
 use wire::time::Time;
 
@@ -108,10 +108,10 @@ impl Member {
         let mut daemon = Daemon::open(&key, Arc::clone(&gate), nth.into())?;
         let mut election = election::Config::new(of.name.clone());
         election.has_seeds = true;
-        let liveness = Standing { host: host.clone(), may_represent: false, priority: 0 };
+        let standing = Standing { host: host.clone(), may_represent: false, priority: 0 };
         let folder = of.folder.join(host.as_str());
         std::fs::create_dir(&folder)?;
-        let me = Me { key: key.peer(), liveness, addresses: Vec::new() };
+        let me = Me { key: key.peer(), standing, addresses: Vec::new() };
         let config = domain::Config { election, me, seeds: vec![of.head.clone()], folder, seed: nth.into() };
         let net = daemon.net.clone();
         let (peers, visits) = (daemon.hub.peers(), daemon.hub.visits(Protocol::Control));
@@ -151,11 +151,11 @@ fn own(nth: u32, host: HostName, of: &Domain, tables: watch::Receiver<Option<Arc
         outbox: Outbox::new(Arc::clone(&of.disk), reader.clone()),
         reader,
         tables,
-        state: Box::new(|| Liveness {
+        state: Box::new(|| HostState {
             time: overlay::clock::calendar(),
             load: Some([1.0, 1.0, 1.0]),
             cpus: 4,
-            ..Liveness::default()
+            ..HostState::default()
         }),
         acknowledged: Box::new(|| None),
         marks: MarkList::default(),

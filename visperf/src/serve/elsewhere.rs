@@ -298,8 +298,8 @@ pub(crate) struct Members {
     pub(crate) own: Own,
 }
 
-impl relays::Asker for Members {
-    fn ask(
+impl relays::HostClient for Members {
+    fn call(
         &self,
         host: &str,
         viewer: Viewer,

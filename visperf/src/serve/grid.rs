@@ -235,7 +235,7 @@ impl Grid {
             sources.statistics.push(("overlay", Box::new(move || net.figures().told())));
         }
         match &self.sensor {
-            Some(sensor) => sensor.set_health_beside(move || all.iter().flat_map(|ask| ask()).collect()),
+            Some(sensor) => sensor.set_daemon_health(move || all.iter().flat_map(|ask| ask()).collect()),
             None => sources.health.extend(all),
         }
         Ok(())

@@ -32,7 +32,7 @@ use overlay::net::event_loop::CONNECTIONS_MAX;
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use rpc::dispatch::Dispatcher;
-use sensor::query::channels::relays::{Relays, Running};
+use sensor::query::channels::relays::{Relays, StreamRunner};
 use sensor::run::Sensor;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -63,7 +63,7 @@ pub(crate) struct Member {
     /// Only on the host where the domain was created: admits other hosts.
     issuer: Option<Issuing>,
     /// Subscriptions to other hosts of the domain, for the time in which it is the representative.
-    relays: (Relays, Running),
+    relays: (Relays, StreamRunner),
 }
 
 /// The membership in `state`, if its daemon has joined a domain.

@@ -61,13 +61,13 @@ impl Reporting {
         certificate: &Certificate,
         members: &DomainHandle,
     ) -> Option<Reporting> {
-        let (office, link, status) = (sensor.representative(), sensor.take_report()?, sensor.status());
+        let (service, link, status) = (sensor.representative(), sensor.take_report()?, sensor.status());
         let lease = members.clone();
         service.set_lease(Box::new(move || lease.may_serve()));
         let way = MemberWay {
             net: overlay.net.clone(),
             view: members.view(),
-            office: service.clone(),
+            service: service.clone(),
             host: certificate.host.clone(),
             leads_to: None,
         };
@@ -75,7 +75,7 @@ impl Reporting {
             visits: overlay.hub.visits(Protocol::Report),
             gate: Arc::clone(&overlay.gate),
             domain: certificate.domain.clone(),
-            office: service.clone(),
+            service: service.clone(),
         };
         let electing = Electing { members: members.clone(), service, status };
         Some(Reporting { accepting, electing, link, way })
@@ -107,7 +107,7 @@ impl Reporting {
 /// Applies the state of the election: whether this sensor represents its domain, and the role of each host.
 struct Electing {
     members: DomainHandle,
-    office: service::Handle,
+    service: service::Handle,
     status: Status,
 }
 
@@ -118,13 +118,13 @@ impl Electing {
         loop {
             let known = view.borrow_and_update().clone();
             // Set the places first: at the start of a term readers wait for those hosts.
-            self.office.set_election(places(&known));
-            self.office.set_partial(known.state.partial);
-            self.office.set_duty(duty(&known));
+            self.service.set_election(places(&known));
+            self.service.set_partial(known.state.partial);
+            self.service.set_duty(duty(&known));
             tokio::select! {
                 changed = view.changed() => if changed.is_err() {
                     // The election has ended, and with it this sensor's membership.
-                    self.office.set_duty(Duty::Rest);
+                    self.service.set_duty(Duty::Rest);
                     return std::future::pending().await;
                 },
                 _ = telling.tick() => self.tell_load(),
@@ -166,13 +166,13 @@ fn places(view: &View) -> BTreeMap<HostName, ElectionEntry> {
     };
     let (now, wall) = (clock::now(), clock::calendar());
     let gone = |seen: &Seen| {
-        let liveness = match seen.member.state {
+        let standing = match seen.member.state {
             State::Alive => return None,
             // At the start of a term: the previous representative heard it, this one does not.
             State::Suspect | State::Dead => Liveness::Silent,
             State::Left => Liveness::Left,
         };
-        Some((liveness, wall.minus(now.since(seen.heard))))
+        Some((standing, wall.minus(now.since(seen.heard))))
     };
     // If two sensors have the same host name, the one that is not gone counts.
     let mut places = BTreeMap::new();
@@ -191,7 +191,7 @@ struct Accepting {
     visits: mpsc::Receiver<Visit>,
     gate: Arc<Gatekeeper>,
     domain: DomainName,
-    office: service::Handle,
+    service: service::Handle,
 }
 
 impl Accepting {
@@ -209,7 +209,7 @@ impl Accepting {
             match self.check(&principal) {
                 Ok(host) => {
                     let (serial, stream) = (principal.serial, Box::new(stream));
-                    self.office.receive(session::Session { peer, serial, host, stream });
+                    self.service.receive(session::Session { peer, serial, host, stream });
                 }
                 Err(why) if refusals.len() < REFUSALS_MAX => _ = refusals.spawn(refuse(stream, why)),
                 Err(_) => {}
@@ -247,7 +247,7 @@ async fn refuse(mut stream: overlay::net::stream::Stream, why: String) {
 struct MemberWay {
     net: Handle,
     view: watch::Receiver<Arc<View>>,
-    office: service::Handle,
+    service: service::Handle,
     host: HostName,
     /// The peer of the stream that was opened last.
     leads_to: Option<PeerKey>,
@@ -257,8 +257,8 @@ impl MemberWay {
     /// Open a stream to this representative; `None` if that fails now.
     async fn stream_to(&self, peer: PeerKey) -> Option<Box<dyn Duplex>> {
         if peer == self.net.me() {
-            self.office.wait_open().await;
-            return Some(Box::new(own_stream(&self.office, peer, self.host.clone())));
+            self.service.wait_open().await;
+            return Some(Box::new(own_stream(&self.service, peer, self.host.clone())));
         }
         match self.net.open(peer, Protocol::Report, OPEN_WITHIN).await {
             Ok(stream) => Some(Box::new(stream)),

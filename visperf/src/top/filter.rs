@@ -7,7 +7,7 @@
 use super::rows::Process;
 use sensor::channel::fields::Subject;
 use sensor::channel::fields::process::Processes;
-use sensor::channel::predicate::Ready;
+use sensor::channel::predicate::CompiledFilter;
 use sensor::process::table::Table;
 use wire::channel::expression;
 
@@ -17,7 +17,7 @@ pub(crate) enum Filter {
     /// Rows that contain all of these, in lower case.
     Words(Vec<String>),
     /// Rows that match.
-    Expression(Box<Ready<Processes>>),
+    Expression(Box<CompiledFilter<Processes>>),
 }
 
 impl Filter {
@@ -30,7 +30,7 @@ impl Filter {
             return Ok(Filter::Words(text.to_lowercase().split_whitespace().map(str::to_owned).collect()));
         }
         let read = expression::filter(text).map_err(|error| error.to_string())?;
-        let ready = Ready::<Processes>::new(&read).map_err(|error| error.to_string())?;
+        let ready = CompiledFilter::<Processes>::new(&read).map_err(|error| error.to_string())?;
         if ready.slots() > 0 || ready.top().is_some() {
             return Err("expected a filter of one moment, found changes, rate of or top; see visperf watch"
                 .to_owned());
@@ -43,7 +43,7 @@ impl Filter {
         match self {
             Filter::Words(words) => process.fits(words),
             Filter::Expression(ready) => {
-                let mut seen = Processes::seen(&process.record);
+                let mut seen = Processes::view(&process.record);
                 seen.command = Some(process.command.as_str());
                 ready.passes(&seen, &[], 0.0, &Table::default())
             }

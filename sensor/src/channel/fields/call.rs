@@ -2,7 +2,7 @@
 //!
 //! Pure. Rule: names and units are those of `sensor.calls`. Not here: finding a field by name (`fields`).
 
-use super::event::{OUTCOMES, text, told};
+use super::event::{OUTCOMES, non_empty, text};
 use super::{Number, Subject, Text, secs};
 use std::borrow::Cow;
 use wire::call::State;
@@ -18,8 +18,8 @@ impl Subject for Calls {
     const HAS_PAST: bool = false;
     const HAS_FAMILY: bool = false;
     type Record = Change;
-    type Seen<'a> = &'a Change;
-    type Around = ();
+    type View<'a> = &'a Change;
+    type Context = ();
 
     fn numbers() -> &'static [Number<Calls>] {
         &NUMBERS
@@ -29,7 +29,7 @@ impl Subject for Calls {
         &TEXTS
     }
 
-    fn seen(record: &Change) -> &Change {
+    fn view(record: &Change) -> &Change {
         record
     }
 }

@@ -11,7 +11,7 @@ use wire::event::{Kind, Outcome};
 /// A text field; an empty text counts as unknown.
 macro_rules! text {
     ($name:literal, $help:literal, |$one:ident| $text:expr) => {
-        Text { name: $name, help: $help, words: &[], get: |$one| told($text) }
+        Text { name: $name, help: $help, words: &[], get: |$one| non_empty($text) }
     };
 }
 pub(super) use text;
@@ -25,8 +25,8 @@ impl Subject for Events {
     const HAS_PAST: bool = false;
     const HAS_FAMILY: bool = false;
     type Record = Occurrence;
-    type Seen<'a> = &'a Occurrence;
-    type Around = ();
+    type View<'a> = &'a Occurrence;
+    type Context = ();
 
     fn numbers() -> &'static [Number<Events>] {
         &NUMBERS
@@ -36,7 +36,7 @@ impl Subject for Events {
         &TEXTS
     }
 
-    fn seen(record: &Occurrence) -> &Occurrence {
+    fn view(record: &Occurrence) -> &Occurrence {
         record
     }
 }
@@ -97,7 +97,7 @@ static KINDS: [&str; Kind::ALL.len()] = {
 };
 
 /// The text, or `None` if it is empty.
-pub(super) fn told(text: &str) -> Option<Cow<'_, str>> {
+pub(super) fn non_empty(text: &str) -> Option<Cow<'_, str>> {
     (!text.is_empty()).then_some(Cow::Borrowed(text))
 }
 

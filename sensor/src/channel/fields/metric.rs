@@ -13,7 +13,7 @@ pub struct Metrics;
 
 /// A metric as a filter sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
+pub struct MetricView<'a> {
     pub metric: &'a Metric,
     /// Its value at the sweep.
     pub value: sample::Number,
@@ -24,8 +24,8 @@ impl Subject for Metrics {
     const HAS_PAST: bool = true;
     const HAS_FAMILY: bool = false;
     type Record = Reading;
-    type Seen<'a> = Seen<'a>;
-    type Around = ();
+    type View<'a> = MetricView<'a>;
+    type Context = ();
 
     fn numbers() -> &'static [Number<Metrics>] {
         &NUMBERS
@@ -35,8 +35,8 @@ impl Subject for Metrics {
         &TEXTS
     }
 
-    fn seen(record: &Reading) -> Seen<'_> {
-        Seen { metric: &record.metric, value: record.value }
+    fn view(record: &Reading) -> MetricView<'_> {
+        MetricView { metric: &record.metric, value: record.value }
     }
 }
 

@@ -11,7 +11,7 @@ use wire::process::{Io, Process, State};
 
 /// A process as a filter sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
+pub struct ProcessView<'a> {
     /// The process as of the sweep.
     pub process: &'a Process,
     /// CPU usage in cores since the subscription's previous sample.
@@ -19,12 +19,12 @@ pub struct Seen<'a> {
     /// Command line, where the source reports it.
     pub command: Option<&'a str>,
     /// What the viewer may see of the process.
-    pub sight: Visibility,
+    pub visibility: Visibility,
 }
 
-impl Seen<'_> {
+impl ProcessView<'_> {
     fn io(&self) -> Option<Io> {
-        self.process.usage.io.filter(|_| self.sight.inspects(self.process.uid))
+        self.process.usage.io.filter(|_| self.visibility.inspects(self.process.uid))
     }
 }
 
@@ -37,8 +37,8 @@ impl Subject for Processes {
     const HAS_PAST: bool = true;
     const HAS_FAMILY: bool = true;
     type Record = Record;
-    type Seen<'a> = Seen<'a>;
-    type Around = Table;
+    type View<'a> = ProcessView<'a>;
+    type Context = Table;
 
     fn numbers() -> &'static [Number<Processes>] {
         &NUMBERS
@@ -48,16 +48,16 @@ impl Subject for Processes {
         &TEXTS
     }
 
-    fn seen(record: &Record) -> Seen<'_> {
+    fn view(record: &Record) -> ProcessView<'_> {
         // A record holds only what the viewer may see.
-        Seen { process: &record.process, cpu: record.cpu, command: None, sight: Visibility::ALL }
+        ProcessView { process: &record.process, cpu: record.cpu, command: None, visibility: Visibility::ALL }
     }
 
-    fn is_parent_of(seen: &Seen<'_>, pid: u32, around: &Table) -> bool {
+    fn is_parent_of(seen: &ProcessView<'_>, pid: u32, around: &Table) -> bool {
         around.get(pid).is_some_and(|child| child.parent == seen.process.key.pid)
     }
 
-    fn is_child_of(seen: &Seen<'_>, pid: u32) -> bool {
+    fn is_child_of(seen: &ProcessView<'_>, pid: u32) -> bool {
         seen.process.parent == pid
     }
 }
@@ -139,7 +139,7 @@ const fn number(
     name: &'static str,
     unit: &'static str,
     help: &'static str,
-    get: fn(&Seen<'_>) -> Option<f64>,
+    get: fn(&ProcessView<'_>) -> Option<f64>,
 ) -> Number<Processes> {
     Number { name, unit, help, get }
 }
@@ -169,7 +169,8 @@ mod tests {
         assert_eq!(names.len(), NUMBERS.len() + TEXTS.len(), "each once");
         let mut process = Process { rss_kib: 4, ..Process::default() };
         process.usage.cpu_ns = 2_500_000_000;
-        let seen = Seen { process: &process, cpu: Some(0.5), command: None, sight: Visibility::ALL };
+        let seen =
+            ProcessView { process: &process, cpu: Some(0.5), command: None, visibility: Visibility::ALL };
         let get = |name: &str| (number_named::<Processes>(name).expect("known").get)(&seen);
         assert_eq!((get("cpu"), get("cpu_seconds"), get("rss_bytes")), (Some(0.5), Some(2.5), Some(4096.0)));
         assert_eq!((get("read_bytes"), get("cgroup")), (None, None));

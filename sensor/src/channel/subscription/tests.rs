@@ -40,16 +40,16 @@ impl Sweeps {
     }
 }
 
-fn prepared(rate: f64, filter: &str, change: impl FnOnce(&mut Wanted)) -> Prepared {
+fn compiled(rate: f64, filter: &str, change: impl FnOnce(&mut Wanted)) -> CompiledRequest {
     let rate = rate.try_into().expect("allowed");
     let mut wanted =
         Wanted { rate, filter: expression::filter(filter).expect("understood"), ..Wanted::default() };
     change(&mut wanted);
-    Prepared::new(wanted, || Duration::ZERO).expect("it can be used")
+    CompiledRequest::new(wanted, || Duration::ZERO).expect("it can be used")
 }
 
 fn subscription(rate: f64, filter: &str) -> Subscription {
-    Subscription::new(prepared(rate, filter, |_| ()), Duration::from_secs(100))
+    Subscription::new(compiled(rate, filter, |_| ()), Duration::from_secs(100))
 }
 
 fn take(subscription: &mut Subscription) -> Vec<Entry> {
@@ -118,7 +118,7 @@ fn altering_a_thousand_times_loses_nothing() {
             let rate = [64.0, 70.0, 100.0, 1000.0][number as usize / 2 % 4];
             let filter =
                 ["", "cpu >= 0", "top 2 by cpu", "pid < 3 and cpu_seconds changes"][number as usize / 8 % 4];
-            subscription.alter(prepared(rate, filter, |_| ()), sweeps.now);
+            subscription.alter(compiled(rate, filter, |_| ()), sweeps.now);
         }
         if number % 50 == 0 {
             entries.extend(take(&mut subscription));
@@ -132,8 +132,8 @@ fn altering_a_thousand_times_loses_nothing() {
         Some(999),
         "the last one was altered after its sample"
     );
-    assert_eq!(subscription.standing().revision, 1000);
-    assert_eq!(subscription.standing().missed_total, 0);
+    assert_eq!(subscription.status().revision, 1000);
+    assert_eq!(subscription.status().missed_total, 0);
 }
 
 #[test]
@@ -151,10 +151,10 @@ fn a_filter_holds_from_the_sample_after_it_was_altered() {
     };
     assert!(pids(&mut subscription, &mut sweeps).is_empty(), "no share is known yet");
     assert_eq!(pids(&mut subscription, &mut sweeps), [[1, 3]]);
-    subscription.alter(prepared(10.0, "cpu > 0.3 top 1 by cpu", |_| ()), sweeps.now);
+    subscription.alter(compiled(10.0, "cpu > 0.3 top 1 by cpu", |_| ()), sweeps.now);
     assert_eq!(pids(&mut subscription, &mut sweeps), [[3]], "shares go on");
-    let standing = subscription.standing();
-    assert_eq!(standing.counts, Counts { due_total: 3, empty_total: 1 });
+    let status = subscription.status();
+    assert_eq!(status.counts, Counts { due_total: 3, empty_total: 1 });
 }
 
 #[test]
@@ -163,8 +163,8 @@ fn a_condition_signals_in_the_stream() {
     let wanted = |wanted: &mut Wanted| {
         wanted.condition = Some(expression::condition("sum cpu > 1.5 until 1").expect("understood"));
     };
-    let mut subscription = Subscription::new(prepared(1.0, "top 1 by cpu", wanted), sweeps.now);
-    subscription.alter(prepared(1.0, "", wanted), sweeps.now);
+    let mut subscription = Subscription::new(compiled(1.0, "top 1 by cpu", wanted), sweeps.now);
+    subscription.alter(compiled(1.0, "", wanted), sweeps.now);
     let mut signals = Vec::new();
     for shares in
         [vec![0.5, 0.5], vec![0.5, 0.5], vec![0.5, 0.5, 0.9], vec![0.5, 0.5, 0.9], vec![0.5], vec![0.5]]
@@ -179,22 +179,22 @@ fn a_condition_signals_in_the_stream() {
         }
     }
     assert_eq!(signals, [(4, true), (5, false)], "the third is known from the sample after its first");
-    assert_eq!(subscription.standing().is_true, Some(false));
+    assert_eq!(subscription.status().is_true, Some(false));
 }
 
 #[test]
 fn bytes_beyond_the_budget_are_missed_and_told_in_the_stream() {
     let mut sweeps = Sweeps::new(&[0.5; 200]);
     let mut subscription = Subscription::new(
-        prepared(100.0, "", |wanted| wanted.budget = Budget { bytes: 20_000, ..Budget::default() }),
+        compiled(100.0, "", |wanted| wanted.budget = Budget { bytes: 20_000, ..Budget::default() }),
         sweeps.now,
     );
     for _ in 0..1000 {
         sweeps.next(Duration::from_millis(10));
         sweeps.offer(&mut subscription);
     }
-    let standing = subscription.standing();
-    assert!((200_000.0..=230_000.0).contains(&standing.bytes_total), "ten seconds: {}", standing.bytes_total);
+    let status = subscription.status();
+    assert!((200_000.0..=230_000.0).contains(&status.bytes_total), "ten seconds: {}", status.bytes_total);
     let (mut next, mut missed) = (0, 0);
     for entry in take(&mut subscription) {
         assert_eq!(entry.number, next);
@@ -212,7 +212,7 @@ fn bytes_beyond_the_budget_are_missed_and_told_in_the_stream() {
             | Body::Figures(_) => 1,
         };
     }
-    assert_eq!((next, missed), (1000, standing.missed_total));
+    assert_eq!((next, missed), (1000, status.missed_total));
     assert!(missed > 900, "{missed}");
 }
 
@@ -220,7 +220,7 @@ fn bytes_beyond_the_budget_are_missed_and_told_in_the_stream() {
 fn what_costs_too_much_is_stopped_told_and_goes_on_when_altered() {
     let mut sweeps = Sweeps::new(&[0.5]);
     let endless = |wanted: &mut Wanted| wanted.script = Some("loop {}".to_owned());
-    let mut subscription = Subscription::new(prepared(10.0, "", endless), sweeps.now);
+    let mut subscription = Subscription::new(compiled(10.0, "", endless), sweeps.now);
     let mut run = |subscription: &mut Subscription, cpu: Duration| {
         for _ in 0..20 {
             sweeps.next(Duration::from_millis(100));
@@ -237,15 +237,15 @@ fn what_costs_too_much_is_stopped_told_and_goes_on_when_altered() {
         matches!(entries.as_slice(), [Entry { body: Body::Quarantined(reason), .. }] if reason.contains("end the loop")),
         "{entries:?}"
     );
-    assert_eq!(subscription.standing().counts.due_total, 1, "it is not run again");
-    subscription.alter(prepared(10.0, "", |_| ()), now);
+    assert_eq!(subscription.status().counts.due_total, 1, "it is not run again");
+    subscription.alter(compiled(10.0, "", |_| ()), now);
     let now = run(&mut subscription, Duration::from_millis(1));
     assert_eq!(sweeps_of(&take(&mut subscription)).len(), 20);
     run(&mut subscription, Duration::from_millis(15));
-    let standing = subscription.standing();
-    assert!(standing.quarantined.is_some_and(|reason| reason.contains("at most 20 ms of CPU time")));
+    let status = subscription.status();
+    assert!(status.quarantined.is_some_and(|reason| reason.contains("at most 20 ms of CPU time")));
     assert!((2..=4).contains(&sweeps_of(&take(&mut subscription)).len()));
-    subscription.alter(prepared(10.0, "", |wanted| wanted.budget.cpu_ms = 500), now + Duration::from_secs(9));
+    subscription.alter(compiled(10.0, "", |wanted| wanted.budget.cpu_ms = 500), now + Duration::from_secs(9));
     run(&mut subscription, Duration::from_millis(15));
     assert!(subscription.is_live());
 }
@@ -257,7 +257,7 @@ fn what_comes_from_another_source_goes_by_its_clock() {
     late.now = Duration::from_secs(10_000);
     late.next(Duration::from_millis(900));
     late.offer(&mut subscription);
-    subscription.begin_anew();
+    subscription.restart();
     let mut early = Sweeps::new(&[0.5]);
     for _ in 0..3 {
         early.next(Duration::from_secs(1));
@@ -299,9 +299,9 @@ fn changes_say_the_same_as_whole_samples_with_fewer_records() {
             (0..20).map(|nth| if nth % 2 == 0 { 0.0 } else { 0.01 * f64::from(nth) }).collect();
         let mut sweeps = Sweeps::new(&shares);
         let mut of_all = subscription(64.0, filter);
-        let changes = prepared(32.0, filter, |wanted| wanted.changes = true);
+        let changes = compiled(32.0, filter, |wanted| wanted.changes = true);
         let mut of_changes = Subscription::new(changes, Duration::from_secs(100));
-        let slow = prepared(32.0, filter, |_| ());
+        let slow = compiled(32.0, filter, |_| ());
         let mut slow = Subscription::new(slow, Duration::from_secs(100));
         let mut consumer = Consumer::default();
         let mut records = 0;
@@ -343,7 +343,7 @@ fn changes_say_the_same_as_whole_samples_with_fewer_records() {
 #[test]
 fn after_a_miss_comes_a_whole_sample() {
     let mut sweeps = Sweeps::new(&[0.5; 50]);
-    let changes = prepared(64.0, "", |wanted| {
+    let changes = compiled(64.0, "", |wanted| {
         wanted.changes = true;
         wanted.budget.queue_bytes = wire::channel::QUEUE_MIN_BYTES;
     });
@@ -366,5 +366,5 @@ fn after_a_miss_comes_a_whole_sample() {
 #[test]
 fn a_script_says_itself_what_is_told() {
     let wanted = Wanted { changes: true, script: Some("true".to_owned()), ..Wanted::default() };
-    assert!(matches!(Prepared::new(wanted, || Duration::ZERO), Err(Error::ChangesOfScript)));
+    assert!(matches!(CompiledRequest::new(wanted, || Duration::ZERO), Err(Error::ChangesOfScript)));
 }

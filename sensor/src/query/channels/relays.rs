@@ -7,17 +7,17 @@
 //! Not here: what the source evaluates and what is evaluated here (`channel::relay`), reaching the host
 //! ([`Asker`]), the task of a stream (`feeding`).
 
-mod feeding;
+mod feeder;
 
-use super::{of_peer, standing, taken, wanted};
-use crate::channel::budget::Taken;
+use super::{of_peer, request, standing, take_answer};
+use crate::channel::budget::Usage;
 use crate::channel::hub::{Budget, Error, Hub, Id, OWN_MIN, OWN_QUEUES_MIN_BYTES};
 use crate::channel::owner::Owner;
 use crate::channel::relay;
-use crate::channel::subscription::Prepared;
+use crate::channel::subscription::CompiledRequest;
 use crate::sample::schedule::{RATE_MIN_HZ, Rate};
 use crate::sample::ticker::{Ticker, locked};
-pub use feeding::Running;
+pub use feeder::StreamRunner;
 use rpc::codec::value::{Name, Value};
 use rpc::dispatch::encoded_answer::Answering;
 use rpc::dispatch::forward::Caller;
@@ -63,9 +63,9 @@ const AGAIN: Duration = Duration::from_secs(1);
 const LIMIT: u64 = 1000;
 
 /// Client that calls methods of a host of the domain.
-pub trait Asker: Send + Sync {
+pub trait HostClient: Send + Sync {
     /// Calls `method` of `host` on behalf of `viewer`, with a timeout of `time`.
-    fn ask(
+    fn call(
         &self,
         host: &str,
         viewer: Viewer,
@@ -137,11 +137,11 @@ struct State {
 impl Relays {
     /// Creates an empty set of streams, and the task that runs them.
     #[must_use]
-    pub fn new(asker: Arc<dyn Asker>) -> (Relays, Running) {
+    pub fn new(asker: Arc<dyn HostClient>) -> (Relays, StreamRunner) {
         let (sender, begun) = mpsc::channel(STREAMS_MAX);
         let relays =
             Relays(Arc::new(Shared { inner: Mutex::default(), budget: Budget::default(), begun: sender }));
-        (relays.clone(), Running { relays, begun, asker })
+        (relays.clone(), StreamRunner { relays, begun, asker })
     }
 
     /// Answers a call about a subscription to a host; `None` if `method` is no such method.
@@ -211,7 +211,7 @@ impl Relays {
         let id = subscription.parse()?;
         let mut inner = locked(&self.0.inner);
         let Consumer { stream: before, owner, filter, queue_bytes } = inner.of(id, caller)?;
-        let wanted = changed(Wanted { filter, ..before.hub.standing(id)?.wanted }, settings)?;
+        let wanted = changed(Wanted { filter, ..before.hub.status(id)?.wanted }, settings)?;
         let (of_source, rest) = split(&wanted)?;
         if u64::from(wanted.budget.queue_bytes) > queue_bytes {
             inner.make_sure_of_room(owner, Some(id), &wanted)?;
@@ -259,7 +259,7 @@ impl Relays {
             );
             Fault::new(fault::BUSY, told)
         };
-        let mut taken = Taken::of(STREAMS_MAX as u64);
+        let mut taken = Usage::of(STREAMS_MAX as u64);
         inner.streams.values().for_each(|stream| taken.add(stream.owner == owner, 1));
         if taken.lacks(1, OWN_MIN, owner.is_trusted()) > 0 {
             return Err(full());
@@ -289,7 +289,7 @@ impl Relays {
             let state = locked(&stream.state);
             return match &state.failing {
                 Some(fault) if answer.entries.is_empty() => Err(fault.clone()),
-                _ => Ok(taken::taken(answer, state.booted.unwrap_or_default(), params.packed)),
+                _ => Ok(take_answer::take_answer(answer, state.booted.unwrap_or_default(), params.packed)),
             };
         }
     }
@@ -317,7 +317,7 @@ impl Inner {
 
     /// Checks that there is room for what is requested, beside all consumers except the one that it replaces.
     fn make_sure_of_room(&self, owner: Owner, instead: Option<Id>, wanted: &Wanted) -> Result<(), Fault> {
-        let (mut many, mut bytes) = (Taken::of(CONSUMERS_MAX as u64), Taken::of(QUEUES_MAX_BYTES));
+        let (mut many, mut bytes) = (Usage::of(CONSUMERS_MAX as u64), Usage::of(QUEUES_MAX_BYTES));
         for (_, consumer) in self.consumers.iter().filter(|(id, _)| Some(**id) != instead) {
             many.add(consumer.owner == owner, 1);
             bytes.add(consumer.owner == owner, consumer.queue_bytes);
@@ -344,7 +344,7 @@ impl Inner {
 impl Consumer {
     /// Returns the state of its subscription, with the filter and selection that it requested.
     fn standing(&self, id: Id) -> Result<Subscription, Fault> {
-        let mut stands = self.stream.hub.standing(id)?;
+        let mut stands = self.stream.hub.status(id)?;
         stands.wanted.filter = self.filter.clone();
         let standing = standing(id, &stands);
         let selection = self.stream.key.selection.clone().or(standing.selection);
@@ -356,7 +356,7 @@ impl Stream {
     fn new(key: Key, owner: Owner, budget: Budget) -> Stream {
         let hub = Hub::relaying(budget);
         let ticker = Arc::new(Ticker::new(Rate::of_processes(RATE_MIN_HZ).expect("the slowest is allowed")));
-        hub.set_wish(key.kind, ticker.demand());
+        hub.set_demand(key.kind, ticker.demand());
         Stream { key, owner, hub, ticker, state: Mutex::default(), altered: Notify::new() }
     }
 }
@@ -375,8 +375,8 @@ fn now<R: Request>(
 /// selection, because it resolves the user names.
 fn changed(wanted: Wanted, settings: &Settings) -> Result<Wanted, Fault> {
     match wanted.kind.happens() {
-        true => wanted::changed(wanted, settings, None),
-        false => wanted::changed_but_selection(wanted, settings),
+        true => request::changed(wanted, settings, None),
+        false => request::changed_but_selection(wanted, settings),
     }
 }
 
@@ -384,6 +384,7 @@ fn changed(wanted: Wanted, settings: &Settings) -> Result<Wanted, Fault> {
 fn split(wanted: &Wanted) -> Result<(Filter, Filter), Fault> {
     // The users of the selection are not known here.
     let filter = Wanted { kind: wanted.kind, filter: wanted.filter.clone(), ..Wanted::default() };
-    Prepared::new(filter, || Duration::ZERO).map_err(|error| Fault::invalid_params(error.to_string()))?;
+    CompiledRequest::new(filter, || Duration::ZERO)
+        .map_err(|error| Fault::invalid_params(error.to_string()))?;
     Ok(relay::split(wanted.kind, &wanted.filter))
 }

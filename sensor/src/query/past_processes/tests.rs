@@ -42,12 +42,18 @@ fn at(secs: f64) -> Time {
     BASE.plus(Duration::from_secs_f64(secs))
 }
 
-fn wanted(from: f64, to: f64) -> Wanted {
-    Wanted { from: at(from), to: at(to), every: Duration::ZERO, limit: 10_000, visibility: Visibility::ALL }
+fn wanted(from: f64, to: f64) -> SweepQuery {
+    SweepQuery {
+        from: at(from),
+        to: at(to),
+        every: Duration::ZERO,
+        limit: 10_000,
+        visibility: Visibility::ALL,
+    }
 }
 
-fn gathered(wanted: Wanted, segments: &[Segment]) -> Past {
-    let mut past = Past::new(wanted);
+fn gathered(wanted: SweepQuery, segments: &[Segment]) -> EntryBuilder {
+    let mut past = EntryBuilder::new(wanted);
     segments.iter().for_each(|segment| past.play(segment, BASE));
     past.end(None);
     past
@@ -55,7 +61,7 @@ fn gathered(wanted: Wanted, segments: &[Segment]) -> Past {
 
 /// Shows each entry as milliseconds since the base, `*` for a whole sweep, `~` for a gap, and the number of
 /// processes that it names.
-fn told(past: &Past) -> Vec<String> {
+fn told(past: &EntryBuilder) -> Vec<String> {
     let entry = |entry: &PastEntry| {
         let ms = (entry.time.0.micros() - BASE.micros() + 500).div_euclid(1_000);
         match (entry.processes.as_ref().map(Vec::len), &entry.gone) {
@@ -92,7 +98,7 @@ fn what_changed_is_told_and_what_is_not_known() {
 #[test]
 fn what_two_recordings_hold_is_told_once() {
     let (one, other) = (segments(&steady(10, 14), 2), segments(&steady(12, 16), 5));
-    let mut past = Past::new(wanted(0.0, 16.0));
+    let mut past = EntryBuilder::new(wanted(0.0, 16.0));
     one.iter().chain(&other).for_each(|segment| past.play(segment, BASE));
     past.end(None);
     let times: Vec<String> = told(&past).into_iter().skip(1).collect();
@@ -106,7 +112,7 @@ fn between_two_sweeps_nothing_is_missing() {
         assert_eq!(told(&gathered(wanted(from, to), &sweeps)), [] as [&str; 0], "sweeps surround it");
     }
     assert_eq!(told(&gathered(wanted(13.2, 18.0), &sweeps)), ["13200~"], "long after the last");
-    let mut past = Past::new(wanted(10.0, 12.0));
+    let mut past = EntryBuilder::new(wanted(10.0, 12.0));
     sweeps.iter().for_each(|segment| past.play(segment, BASE));
     past.end(Some(at(12.5)));
     assert_eq!((told(&past).len(), past.next), (3, Some(at(12.5))), "there is more from then on");
@@ -119,7 +125,7 @@ fn slow_sweeps_are_no_gaps_and_fast_ones_are_thinned_out_evenly() {
     assert_eq!(told(&past), ["0*2", "3000+0", "6000+0", "9000+0", "12000+0"]);
     let fast: Vec<_> = (0..160).map(|sweep| (sweep * SECOND_NS / 16, steady(1, 1)[0].1.clone())).collect();
     let every = Duration::from_millis(100);
-    let past = gathered(Wanted { every, ..wanted(0.0, 10.0) }, &segments(&fast, 40));
+    let past = gathered(SweepQuery { every, ..wanted(0.0, 10.0) }, &segments(&fast, 40));
     assert!((95..=101).contains(&past.entries.len()), "ten a second of sixteen: {}", past.entries.len());
 }
 
@@ -159,7 +165,7 @@ proptest! {
             (0_u64..).zip(&sweeps).map(|(number, row)| ((number + 1) * SECOND_NS, rows(row))).collect();
         let segments = segments(&sweeps, per_segment);
         let mut known = BTreeMap::new();
-        let mut wanted = Wanted { limit, ..wanted(0.5, 100.0) };
+        let mut wanted = SweepQuery { limit, ..wanted(0.5, 100.0) };
         let mut expected = sweeps.iter();
         for _ in 0..=sweeps.len() {
             let past = gathered(wanted, &segments);

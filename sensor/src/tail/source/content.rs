@@ -4,7 +4,7 @@
 
 use super::Source;
 use crate::journal::frame::Print;
-use crate::tail::follow::{self, BEFORE_LEN_MAX_BYTES, Content, Means, PREFIX_LEN_MAX_BYTES};
+use crate::tail::follow::{self, BEFORE_LEN_MAX_BYTES, Content, PREFIX_LEN_MAX_BYTES, RecognitionMeans};
 use crate::tail::probe;
 use std::io;
 use std::time::Duration;
@@ -47,7 +47,7 @@ impl Source {
     pub(in crate::tail) fn read_chunk(
         &mut self,
         buffer: &mut [u8],
-        means: Means,
+        means: RecognitionMeans,
         now: Duration,
     ) -> io::Result<Chunk> {
         let empty = |content| Ok(Chunk { content, old: 0, end: 0 });

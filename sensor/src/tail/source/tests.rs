@@ -27,7 +27,8 @@ fn source(text: &[u8]) -> (tempfile::NamedTempFile, Source) {
         within_line: false,
     };
     state.apply_birth(birth).unwrap();
-    let mut source = Source::new(&state.generations[&GENERATION], Means::default(), Duration::ZERO);
+    let mut source =
+        Source::new(&state.generations[&GENERATION], RecognitionMeans::default(), Duration::ZERO);
     source.attach(File::open(file.path()).unwrap(), &stat).unwrap();
     (file, source)
 }
@@ -35,7 +36,7 @@ fn source(text: &[u8]) -> (tempfile::NamedTempFile, Source) {
 /// Read and split what there is; the lines.
 fn read(source: &mut Source) -> Vec<(u64, Vec<u8>, bool)> {
     let (mut buffer, mut lines) = (buffer(), Vec::new());
-    let chunk = source.read_chunk(&mut buffer, Means::default(), Duration::ZERO).unwrap();
+    let chunk = source.read_chunk(&mut buffer, RecognitionMeans::default(), Duration::ZERO).unwrap();
     assert_eq!(chunk.content, Content::More);
     source.split(&buffer[..chunk.end], chunk.old, |line, is_new| {
         lines.push((line.offset, line.bytes.to_vec(), is_new));

@@ -63,7 +63,7 @@ async fn what_waits_in_a_subscription_that_is_stopped_is_told() {
     let (sources, mut view) = (sources(&member), View::default());
     let mut feed = Feed::new(&sources, processes()).unwrap();
     sweep(&sources.hub, &mut view, 1..=100);
-    let id = sources.hub.standings()[0].0;
+    let id = sources.hub.statuses()[0].0;
     let endless = |wanted: Wanted| Ok::<_, Error>(Wanted { script: Some("loop {}".to_owned()), ..wanted });
     sources.hub.alter(id, endless).unwrap();
     sweep(&sources.hub, &mut view, 101..=101);
@@ -84,7 +84,7 @@ async fn a_subscription_that_ended_is_had_again_with_the_same_wish_and_with_anot
         sources.hub.drop_idle(Duration::MAX);
         assert!(sources.hub.is_empty());
         feed.alter(flow.clone()).unwrap();
-        assert_eq!(Some(&sources.hub.standings()[0].1.wanted), flow.processes.as_ref());
+        assert_eq!(Some(&sources.hub.statuses()[0].1.wanted), flow.processes.as_ref());
         assert_eq!(told(&mut feed).await, ["missed"]);
     }
     feed.alter(Flow { events: Some(Vec::new()), ..Flow::default() }).unwrap();

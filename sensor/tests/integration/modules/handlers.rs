@@ -97,9 +97,9 @@ async fn processes_come_as_to_any_subscriber() {
     let one = rig.script("one.sh", &hello(wants), NOTE);
     rig.load("one", &one, "").await;
     rig.state("one", "running").await;
-    let standings = rig.hub.standings();
-    assert_eq!(standings.len(), 1, "it is a subscription like others, metered and listed");
-    assert_eq!(standings[0].1.wanted.filter.to_string(), "name ~ \"^w\"");
+    let statuses = rig.hub.statuses();
+    assert_eq!(statuses.len(), 1, "it is a subscription like others, metered and listed");
+    assert_eq!(statuses[0].1.wanted.filter.to_string(), "name ~ \"^w\"");
     let (mut tap, mut view) = (rig.hub.tap(), View::default());
     for sweep in 1..=3_u32 {
         let now = Duration::from_millis(1000) + Duration::from_millis(100) * sweep;
@@ -137,7 +137,7 @@ fn sweep(rig: &Rig, view: &mut View, number: u32) {
 }
 
 fn subscription(rig: &Rig) -> Option<Id> {
-    rig.hub.standings().first().map(|(id, _)| *id)
+    rig.hub.statuses().first().map(|(id, _)| *id)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use wire::call::{Authority, State};
 use wire::event::{Kind, Outcome};
 use wire::id::HostName;
-use wire::report::Liveness;
+use wire::report::HostState;
 use wire::sample::Semantics;
 use wire::time::Time;
 
@@ -100,7 +100,7 @@ fn hosts_are_alive_then_silent_then_left() {
     rig.members[2].sender.leave();
     rig.settle();
     rig.now = now_at(1020);
-    rig.members[0].sender.handle_state(Liveness { cpus: 8, events_next: 5, ..Liveness::default() });
+    rig.members[0].sender.handle_state(HostState { cpus: 8, events_next: 5, ..HostState::default() });
     let (domain, now) = (&mut rig.domain, rig.now);
     rig.members[0].move_bytes(domain, usize::MAX, now);
     assert_eq!(liveness(&rig), [Liveness::Alive, Liveness::Silent, Liveness::Left]);

@@ -9,7 +9,7 @@ use wire::event::{Content, Kind, Source};
 use wire::id::{Generation, PeerKey, SensorKey};
 use wire::report::marks::MarkList;
 use wire::report::{
-    Events, FromMember, Hello, Liveness, Metrics, Packed, Record, Run, Shape, Sweep, VERSION, encode,
+    Events, FromMember, Hello, HostState, Metrics, Packed, Record, Run, Shape, Sweep, VERSION, encode,
 };
 use wire::sample::{Metric, Semantics};
 use wire::time::{Moment, Time};
@@ -301,13 +301,13 @@ fn connections_on_which_nothing_is_said_are_closed() {
 fn figures_that_are_none_are_left_out() {
     let mut rig = rig();
     let link = greet(&mut rig, 99, hello("evil", 5));
-    let state = Liveness {
+    let state = HostState {
         load: Some([f64::NAN, 1.0, 1.0]),
         cpu_used: Some(7.0),
         uptime: Some(1e300),
         memory_used: Some(u64::MAX),
         health: vec!["x".repeat(5000).as_str().into(); 40],
-        ..Liveness::default()
+        ..HostState::default()
     };
     send(&mut rig, link, &FromMember::State(Box::new(state)));
     let row = &rig.domain.hosts(rig.now.moment)[0];

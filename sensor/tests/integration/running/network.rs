@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use wire::credential::Serial;
 use wire::event::Id;
 use wire::id::{HostName, PeerKey};
-use wire::report::Liveness;
+use wire::report::HostState;
 use wire::report::marks::MarkList;
 use wire::sample::{Metric, Semantics};
 use wire::time::Time;
@@ -195,7 +195,7 @@ impl Running {
             outbox: Outbox::new(Arc::new(member.disk.clone()), reader.clone()),
             reader,
             tables: swept,
-            state: Box::new(|| Liveness { time: Time::from_micros(1), ..Liveness::default() }),
+            state: Box::new(|| HostState { time: Time::from_micros(1), ..HostState::default() }),
             acknowledged: Box::new(move || *known.lock().unwrap()),
             marks: MarkList::default(),
             acknowledge: Box::new(move |mark| *told.lock().unwrap() = Some(mark.next)),

@@ -4,7 +4,7 @@ use compact_str::{CompactString, ToCompactString, format_compact};
 use log_filters::found::{Change, Found};
 use sensor::journal::lock::Lock;
 use sensor::segments::disk::Disk;
-use sensor::tail::follow::Means;
+use sensor::tail::follow::RecognitionMeans;
 use sensor::tail::ingest::{Clock, Ingest, Parts};
 use sensor::tail::interpret::{Filters, Interpret, Join};
 use sensor::tail::status::FileStatus;
@@ -217,7 +217,7 @@ impl Rig {
         rig
     }
 
-    pub fn with_means(mut self, change: impl FnOnce(&mut Means)) -> Rig {
+    pub fn with_means(mut self, change: impl FnOnce(&mut RecognitionMeans)) -> Rig {
         change(&mut self.config.means);
         self
     }

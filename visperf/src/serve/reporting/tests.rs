@@ -76,13 +76,13 @@ impl Daemon {
 
     /// Make it the representative of the domain from now on.
     fn represent(&mut self, folder: &std::path::Path) -> service::Handle {
-        let (running, office) = Service::new(folder.join("domain"), domain::Config::default());
+        let (running, service) = Service::new(folder.join("domain"), domain::Config::default());
         let mut hub = self.hub.take().unwrap();
         let accepting = Accepting {
             visits: hub.visits(Protocol::Report),
             gate: Arc::clone(&self.gate),
             domain: DomainName::try_from("UT-ICL").unwrap(),
-            office: service.clone(),
+            service: service.clone(),
         };
         self.tasks.spawn(hub.run());
         self.tasks.spawn(accepting.run());
@@ -142,7 +142,7 @@ impl Daemon {
 async fn a_publisher_reports_for_the_host_of_its_certificate_and_nobody_else_does() {
     let folder = tempfile::tempdir().unwrap();
     let mut representative = Daemon::start(2, Roles::SENSOR).await;
-    let office = representative.represent(folder.path());
+    let service = representative.represent(folder.path());
     service.wait_open().await;
     let mut viewer = Daemon::start(3, Roles::NONE.with(Role::Viewer)).await;
     let refused = viewer.hello(&representative, "h3").await;
@@ -152,11 +152,11 @@ async fn a_publisher_reports_for_the_host_of_its_certificate_and_nobody_else_doe
     let refused = publisher.hello(&representative, "h3").await;
     let FromRepresentative::Refused(why) = refused else { panic!("{refused:?}") };
     assert!(why.contains("certificate of h4"), "{why}");
-    assert_eq!(office.ask(|domain, _| domain.hosts_len()).await, Ok(0), "nothing is learned of either");
+    assert_eq!(service.ask(|domain, _| domain.hosts_len()).await, Ok(0), "nothing is learned of either");
     // The control: with its role and its host it is accepted.
     let taken = publisher.hello(&representative, "h4").await;
     assert!(matches!(taken, FromRepresentative::Resume(_)), "{taken:?}");
-    assert_eq!(office.ask(|domain, _| domain.hosts_len()).await, Ok(1));
+    assert_eq!(service.ask(|domain, _| domain.hosts_len()).await, Ok(1));
     service.set_duty(Duty::Rest);
 }
 
@@ -193,9 +193,9 @@ fn place_of(state: State) -> ElectionEntry {
 /// timeout.
 #[test]
 fn whom_a_new_representative_does_not_hear_is_among_the_hosts() {
-    let liveness = |state| place_of(state).gone.map(|(liveness, _)| liveness);
-    assert_eq!(liveness(State::Suspect), Some(Liveness::Silent));
-    assert_eq!(liveness(State::Dead), Some(Liveness::Silent));
-    assert_eq!(liveness(State::Left), Some(Liveness::Left));
-    assert_eq!(liveness(State::Alive), None, "it is about to report");
+    let standing = |state| place_of(state).gone.map(|(standing, _)| standing);
+    assert_eq!(standing(State::Suspect), Some(Liveness::Silent));
+    assert_eq!(standing(State::Dead), Some(Liveness::Silent));
+    assert_eq!(standing(State::Left), Some(Liveness::Left));
+    assert_eq!(standing(State::Alive), None, "it is about to report");
 }

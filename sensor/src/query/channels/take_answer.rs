@@ -28,8 +28,8 @@ pub(super) fn place_after(entries: &[Entry], waiting: usize, looked_at: u64) -> 
 }
 
 /// Builds the answer of `sensor.take`, for a host with this time of boot.
-pub(super) fn taken(answer: Answer, booted: Time, is_packed: bool) -> Taken {
-    let Answer { entries, standing } = answer;
+pub(super) fn take_answer(answer: Answer, booted: Time, is_packed: bool) -> Taken {
+    let Answer { entries, status: standing } = answer;
     let missed = |entry: &Entry| if let Body::Missed(count) = entry.body { count } else { 0 };
     let taken = Taken {
         next: entries.last().map_or(standing.next, |last| last.number + missed(last).max(1)),

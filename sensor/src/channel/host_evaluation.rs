@@ -4,7 +4,7 @@
 //! them only once; a metric that was absent has no past.
 //! Not here: sampling (`sample`).
 
-use super::fields::metric::{Metrics, Seen};
+use super::fields::metric::{MetricView, Metrics};
 use super::outcome::Outcome;
 use super::parts::Parts;
 use super::predicate::keep_top;
@@ -65,49 +65,49 @@ impl Evaluation {
 
     /// Makes a sample of this sweep.
     pub fn sample(&mut self, outcome: &mut Outcome, sweep: &Sweep<'_>, now: Duration) {
-        let chosen = self.choose(sweep);
-        self.parts.signal(outcome, chosen.iter().map(|(_, seen)| *seen), sweep.at_ns, now);
+        let passed = self.choose(sweep);
+        self.parts.signal(outcome, passed.iter().map(|(_, view)| *view), sweep.at_ns, now);
         if outcome.wanted.only_signals {
             return;
         }
-        let left_out = u32::try_from(chosen.len().saturating_sub(RECORDS_MAX)).unwrap_or(u32::MAX);
-        let readings = chosen.iter().take(RECORDS_MAX);
-        let readings = readings.map(|(_, seen)| Reading { metric: seen.metric.clone(), value: seen.value });
+        let left_out = u32::try_from(passed.len().saturating_sub(RECORDS_MAX)).unwrap_or(u32::MAX);
+        let readings = passed.iter().take(RECORDS_MAX);
+        let readings = readings.map(|(_, view)| Reading { metric: view.metric.clone(), value: view.value });
         match self.parts.scripted(readings.collect(), sweep.at_ns) {
             Ok((readings, figures)) if readings.is_empty() && figures.is_empty() => {
                 outcome.empty += 1;
             }
             Ok((readings, figures)) => {
                 let body = Body::Readings { sweep: sweep.number, readings, left_out, figures };
-                outcome.tell(sweep.at_ns, body);
+                outcome.push_budgeted(sweep.at_ns, body);
             }
             Err(error) => outcome.stop(error.to_string(), sweep.at_ns),
         }
     }
 
     /// The selected metrics that pass, with their positions among the selected.
-    fn choose<'a>(&mut self, sweep: &Sweep<'a>) -> Vec<(usize, Seen<'a>)> {
+    fn choose<'a>(&mut self, sweep: &Sweep<'a>) -> Vec<(usize, MetricView<'a>)> {
         self.take_shape(sweep.table.metrics());
         #[allow(clippy::cast_precision_loss)] // A time between two samples.
         let secs = sweep.at_ns.saturating_sub(self.at_ns) as f64 / 1e9;
         self.at_ns = sweep.at_ns;
         let (filter, slots) = (&self.parts.filter, self.parts.filter.slots());
-        let mut chosen = Vec::new();
+        let mut passed = Vec::new();
         for (nth, place) in self.selected.iter().enumerate() {
-            let seen = seen(sweep.table, *place);
+            let view = view(sweep.table, *place);
             let past = &mut self.past[nth * slots..(nth + 1) * slots];
-            if filter.passes(&seen, past, secs, &()) {
-                chosen.push((nth, seen));
+            if filter.passes(&view, past, secs, &()) {
+                passed.push((nth, view));
             }
-            filter.note_seen(&seen, past);
+            filter.note_seen(&view, past);
         }
         if let Some((count, number)) = filter.top() {
-            chosen = keep_top(chosen, count, |(_, seen)| (number.get)(seen));
+            passed = keep_top(passed, count, |(_, view)| (number.get)(view));
         }
-        for (nth, seen) in &chosen {
-            filter.note_told(seen, &mut self.past[nth * slots..(nth + 1) * slots]);
+        for (nth, view) in &passed {
+            filter.note_sent(view, &mut self.past[nth * slots..(nth + 1) * slots]);
         }
-        chosen
+        passed
     }
 
     /// Applies the selection again if the metrics are not those of the previous sweep.
@@ -141,15 +141,15 @@ impl Evaluation {
     }
 }
 
-fn seen(table: &Table, place: usize) -> Seen<'_> {
+fn view(table: &Table, place: usize) -> MetricView<'_> {
     let value = table.values().get(place).copied().unwrap_or(Number::Real(f64::NAN));
-    Seen { metric: &table.metrics()[place], value }
+    MetricView { metric: &table.metrics()[place], value }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::channel::subscription::{Prepared, Subscription};
+    use crate::channel::subscription::{CompiledRequest, Subscription};
     use crate::sample::table::{Rows, metric};
     use wire::channel::{Kind, Selection, expression};
     use wire::sample::Semantics;
@@ -172,8 +172,8 @@ mod tests {
                 condition: condition.map(|text| expression::condition(text).expect("understood")),
                 ..Wanted::default()
             };
-            let prepared = Prepared::new(wanted, || Duration::ZERO).expect("it can be used");
-            let subscription = Subscription::new(prepared, Duration::ZERO);
+            let compiled = CompiledRequest::new(wanted, || Duration::ZERO).expect("it can be used");
+            let subscription = Subscription::new(compiled, Duration::ZERO);
             Story { subscription, rows: Rows::default(), known: BTreeMap::new(), swept: 0 }
         }
 

@@ -18,16 +18,16 @@ use wire::channel::{Selection, Wanted};
 const SCRIPTED_AT_ONCE_MAX: usize = 1000;
 
 /// A kind of record that happens at a moment: an event or a change of a call.
-pub trait Happening: Subject<Around = ()> {
+pub trait EventSubject: Subject<Context = ()> {
     /// Whether the selection includes the record.
-    fn is_meant(selection: &Selection, record: &Self::Record) -> bool;
+    fn includes(selection: &Selection, record: &Self::Record) -> bool;
     /// The entry that carries the record.
     fn body(record: Self::Record) -> Body;
 }
 
 /// An event or a change of a call.
 #[derive(Clone, Copy, Debug)]
-pub enum Happened<'a> {
+pub enum EventOrCall<'a> {
     Event(&'a Occurrence),
     /// A call whose state changed.
     Call(&'a Change),
@@ -35,7 +35,7 @@ pub enum Happened<'a> {
 
 /// The compiled parts and their memory.
 #[derive(Debug)]
-pub struct Evaluation<S: Happening> {
+pub struct Evaluation<S: EventSubject> {
     parts: Parts<S>,
     /// Records that wait for the script.
     waiting: Vec<S::Record>,
@@ -43,7 +43,7 @@ pub struct Evaluation<S: Happening> {
     tally: Tally,
 }
 
-impl<S: Happening> Evaluation<S> {
+impl<S: EventSubject> Evaluation<S> {
     #[must_use]
     pub fn new(parts: Parts<S>) -> Evaluation<S> {
         Evaluation { parts, waiting: Vec::new(), tally: Tally::default() }
@@ -65,21 +65,21 @@ impl<S: Happening> Evaluation<S> {
     }
 
     /// Takes in a record.
-    pub fn hear(&mut self, outcome: &mut Outcome, record: &S::Record, at_ns: u64) {
-        let seen = S::seen(record);
+    pub fn handle(&mut self, outcome: &mut Outcome, record: &S::Record, at_ns: u64) {
+        let view = S::view(record);
         let passes =
-            S::is_meant(&outcome.wanted.selection, record) && self.parts.filter.passes(&seen, &[], 0.0, &());
+            S::includes(&outcome.wanted.selection, record) && self.parts.filter.passes(&view, &[], 0.0, &());
         if !passes {
             return;
         }
         if let Some(condition) = &self.parts.condition {
-            condition.add(&mut self.tally, &seen);
+            condition.add(&mut self.tally, &view);
         }
         if outcome.wanted.only_signals {
             return;
         }
         if self.parts.script.is_none() {
-            outcome.tell(at_ns, S::body(record.clone()));
+            outcome.push_budgeted(at_ns, S::body(record.clone()));
             return;
         }
         self.waiting.push(record.clone());
@@ -89,7 +89,7 @@ impl<S: Happening> Evaluation<S> {
     }
 
     /// Checks the condition and runs the script over what passed since the last time.
-    pub fn look(&mut self, outcome: &mut Outcome, at_ns: u64, now: Duration) {
+    pub fn check_due(&mut self, outcome: &mut Outcome, at_ns: u64, now: Duration) {
         let tally = std::mem::take(&mut self.tally);
         outcome.empty += u64::from(tally == Tally::default() && self.waiting.is_empty());
         self.parts.signal_of(outcome, &tally, at_ns, now);
@@ -101,9 +101,9 @@ impl<S: Happening> Evaluation<S> {
     fn run_script(&mut self, outcome: &mut Outcome, at_ns: u64) {
         match self.parts.scripted(std::mem::take(&mut self.waiting), at_ns) {
             Ok((records, figures)) => {
-                records.into_iter().for_each(|record| outcome.tell(at_ns, S::body(record)));
+                records.into_iter().for_each(|record| outcome.push_budgeted(at_ns, S::body(record)));
                 if !figures.is_empty() {
-                    outcome.tell(at_ns, Body::Figures(figures));
+                    outcome.push_budgeted(at_ns, Body::Figures(figures));
                 }
             }
             Err(error) => outcome.stop(error.to_string(), at_ns),
@@ -114,7 +114,7 @@ impl<S: Happening> Evaluation<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::channel::subscription::{Prepared, Subscription};
+    use crate::channel::subscription::{CompiledRequest, Subscription};
     use proptest::prelude::*;
     use wire::channel::{Budget, Kind, expression};
     use wire::event::{Content, Event, Id, Source};
@@ -130,15 +130,15 @@ mod tests {
         Occurrence { number, event, name: "".into(), user: "ada".into() }
     }
 
-    fn wanted(filter: &str, change: impl FnOnce(&mut Wanted)) -> Prepared {
+    fn wanted(filter: &str, change: impl FnOnce(&mut Wanted)) -> CompiledRequest {
         let filter = expression::filter(filter).expect("understood");
         let mut wanted = Wanted { kind: Kind::Event, filter, ..Wanted::default() };
         change(&mut wanted);
-        Prepared::new(wanted, || Duration::ZERO).expect("it can be used")
+        CompiledRequest::new(wanted, || Duration::ZERO).expect("it can be used")
     }
 
     fn hear(subscription: &mut Subscription, number: u64, now: Duration) {
-        subscription.hear(&Happened::Event(&occurrence(number)), 1, now);
+        subscription.handle_event(&EventOrCall::Event(&occurrence(number)), 1, now);
     }
 
     fn bodies(subscription: &mut Subscription) -> Vec<Body> {
@@ -157,7 +157,7 @@ mod tests {
             let now = Duration::from_secs(second);
             numbers.iter().for_each(|number| hear(&mut subscription, *number, now));
             assert!(subscription.is_due(now));
-            subscription.look(1, now);
+            subscription.check_due(1, now);
             let is_true = |body: Body| matches!(body, Body::Signal { is_true: true, .. });
             let signals: Vec<bool> = bodies(&mut subscription).into_iter().map(is_true).collect();
             assert_eq!(signals, expected, "{second}");
@@ -174,13 +174,13 @@ mod tests {
         let mut subscription = Subscription::new(wanted("", script), Duration::ZERO);
         (0..SCRIPTED_AT_ONCE_MAX as u64 + 5)
             .for_each(|number| hear(&mut subscription, number, Duration::ZERO));
-        subscription.look(1, Duration::from_secs(1));
+        subscription.check_due(1, Duration::from_secs(1));
         let figures = |count: f64| Body::Figures(vec![("events".into(), count)]);
         assert_eq!(bodies(&mut subscription), [figures(SCRIPTED_AT_ONCE_MAX as f64), figures(5.0)]);
         let only = |wanted: &mut Wanted| wanted.script = Some("[records[1]]".into());
         subscription.alter(wanted("", only), Duration::from_secs(2));
         [7, 8, 9].into_iter().for_each(|number| hear(&mut subscription, number, Duration::from_secs(2)));
-        subscription.look(1, Duration::from_secs(3));
+        subscription.check_due(1, Duration::from_secs(3));
         assert_eq!(bodies(&mut subscription), [Body::Event(Box::new(occurrence(8)))]);
     }
 
@@ -226,10 +226,10 @@ mod tests {
                     }
                 }
             }
-            prop_assert_eq!(subscription.standing().next, passed.len() as u64);
+            prop_assert_eq!(subscription.status().next, passed.len() as u64);
             let rest: Vec<_> = subscription.take(usize::MAX).entries().collect();
             told += rest.iter().filter(|entry| matches!(entry.body, Body::Event(_))).count() as u64;
-            prop_assert_eq!(told + subscription.standing().missed_total, passed.len() as u64);
+            prop_assert_eq!(told + subscription.status().missed_total, passed.len() as u64);
         }
     }
 }

@@ -3,9 +3,9 @@
 //! Pure. Rule: a sample is of one sweep. Not here: what is remembered of each process (`memory`), what a
 //! consumer of changes has (`changes`).
 
-use super::changes::{Difference, Told};
-use super::fields::process::{Processes, Seen};
-use super::memory::{Chosen, Memory};
+use super::changes::{Difference, SentState};
+use super::fields::process::{ProcessView, Processes};
+use super::memory::{Memory, PassedProcess};
 use super::outcome::Outcome;
 use super::parts::Parts;
 use super::selection;
@@ -24,13 +24,13 @@ pub struct Evaluation {
     /// Processes that serve the job or call of the selection.
     served: Option<ServingProcesses>,
     memory: Memory,
-    told: Told,
+    sent: SentState,
 }
 
 impl Evaluation {
     #[must_use]
     pub fn new(parts: Parts<Processes>) -> Evaluation {
-        Evaluation { parts, served: None, memory: Memory::default(), told: Told::default() }
+        Evaluation { parts, served: None, memory: Memory::default(), sent: SentState::default() }
     }
 
     /// Sets the processes that serve the job or call of the selection.
@@ -41,7 +41,7 @@ impl Evaluation {
     /// Takes over the memory of `before`, which this evaluation replaces.
     pub fn go_on(&mut self, mut before: Evaluation, was: &Wanted, is: &Wanted, is_stopped: bool) {
         let is_same = self.parts.go_on(&mut before.parts, was, is, is_stopped);
-        (self.memory, self.told) = (before.memory, before.told);
+        (self.memory, self.sent) = (before.memory, before.sent);
         if !is_same {
             self.memory.forget_values();
         }
@@ -56,8 +56,8 @@ impl Evaluation {
     /// Makes a sample of this sweep.
     pub fn sample(&mut self, outcome: &mut Outcome, view: &View, now: Duration) {
         if outcome.wanted.only_signals {
-            let chosen = self.choose(outcome, view, 0..view.table.rows().len());
-            self.signal(outcome, &chosen, view, now);
+            let passed = self.choose(outcome, view, 0..view.table.rows().len());
+            self.signal(outcome, &passed, view, now);
         } else if outcome.wanted.changes {
             self.sample_changes(outcome, view, now);
         } else {
@@ -67,16 +67,16 @@ impl Evaluation {
 
     fn sample_all(&mut self, outcome: &mut Outcome, view: &View, now: Duration) {
         let sweep = view.table.sweep();
-        let chosen = self.choose(outcome, view, 0..view.table.rows().len());
-        self.signal(outcome, &chosen, view, now);
-        let (records, left_out) = records(view, &chosen, outcome.visibility);
+        let passed = self.choose(outcome, view, 0..view.table.rows().len());
+        self.signal(outcome, &passed, view, now);
+        let (records, left_out) = records(view, &passed, outcome.visibility);
         match self.parts.scripted(records, sweep.begin_ns) {
             Ok((records, figures)) if records.is_empty() && figures.is_empty() => {
                 outcome.empty += 1;
             }
             Ok((records, figures)) => {
                 let body = Body::Sample { sweep: sweep.number, gone: None, records, left_out, figures };
-                outcome.tell(sweep.begin_ns, body);
+                outcome.push_budgeted(sweep.begin_ns, body);
             }
             Err(error) => outcome.stop(error.to_string(), sweep.begin_ns),
         }
@@ -85,17 +85,17 @@ impl Evaluation {
     fn sample_changes(&mut self, outcome: &mut Outcome, view: &View, now: Duration) {
         let (table, sweep) = (&view.table, view.table.sweep());
         let (missed_total, revision) = (outcome.missed_total, outcome.revision);
-        if self.told.must_be_whole(now, missed_total, revision) {
-            let chosen = self.choose(outcome, view, 0..table.rows().len());
-            self.signal(outcome, &chosen, view, now);
-            let (records, left_out) = records(view, &chosen, outcome.visibility);
-            self.told.tell_all(table, &chosen, now, missed_total, revision);
+        if self.sent.must_be_whole(now, missed_total, revision) {
+            let passed = self.choose(outcome, view, 0..table.rows().len());
+            self.signal(outcome, &passed, view, now);
+            let (records, left_out) = records(view, &passed, outcome.visibility);
+            self.sent.send_all(table, &passed, now, missed_total, revision);
             if left_out > 0 {
-                self.told.forget();
+                self.sent.forget();
             }
             let body =
                 Body::Sample { sweep: sweep.number, gone: None, records, left_out, figures: Vec::new() };
-            outcome.tell(sweep.begin_ns, body);
+            outcome.push_budgeted(sweep.begin_ns, body);
             return;
         }
         // A sample without changes is sent too: without it, a consumer of changes would not know how old its
@@ -104,11 +104,11 @@ impl Evaluation {
         outcome.empty += u64::from(changed.is_empty() && gone.is_empty());
         let (records, left_out) = records(view, &changed, outcome.visibility);
         if left_out > 0 {
-            self.told.forget();
+            self.sent.forget();
         }
         let body =
             Body::Sample { sweep: sweep.number, gone: Some(gone), records, left_out, figures: Vec::new() };
-        outcome.tell(sweep.begin_ns, body);
+        outcome.push_budgeted(sweep.begin_ns, body);
     }
 
     fn difference(&mut self, outcome: &mut Outcome, view: &View, now: Duration) -> Difference {
@@ -118,23 +118,28 @@ impl Evaluation {
             selection.under.is_none() && selection.command.is_none() && self.served.is_none();
         let is_of_rows = is_selected_by_rows && self.parts.filter.is_of_rows();
         if is_of_rows && self.parts.condition.is_none() {
-            let chosen = self.choose(outcome, view, self.told.places(table));
-            return self.told.differ_from_changed(table, &chosen);
+            let passed = self.choose(outcome, view, self.sent.places(table));
+            return self.sent.differ_from_changed(table, &passed);
         }
-        let chosen = self.choose(outcome, view, 0..table.rows().len());
-        self.signal(outcome, &chosen, view, now);
-        self.told.differ_from_all(table, &chosen)
+        let passed = self.choose(outcome, view, 0..table.rows().len());
+        self.signal(outcome, &passed, view, now);
+        self.sent.differ_from_all(table, &passed)
     }
 
     /// The processes at these positions that are selected and pass the filter.
-    fn choose(&mut self, outcome: &Outcome, view: &View, places: impl Iterator<Item = usize>) -> Vec<Chosen> {
+    fn choose(
+        &mut self,
+        outcome: &Outcome,
+        view: &View,
+        places: impl Iterator<Item = usize>,
+    ) -> Vec<PassedProcess> {
         let Evaluation { parts, served, memory, .. } = self;
         let (filter, selection, visibility) = (&parts.filter, &outcome.wanted.selection, outcome.visibility);
         // Looking up a command line takes longer than most filters.
         let is_asked = selection.command.is_some() || filter.asks_command();
         let command = |key| {
-            let told = is_asked.then(|| view.lives.command(key))?;
-            told.map(CompactString::as_str)
+            let sent = is_asked.then(|| view.lives.command(key))?;
+            sent.map(CompactString::as_str)
         };
         let serving = served.as_ref().map(ServingProcesses::now);
         let of_late = |place| view.recent.share(&view.table, place);
@@ -146,26 +151,26 @@ impl Evaluation {
         })
     }
 
-    fn signal(&mut self, outcome: &mut Outcome, chosen: &[Chosen], view: &View, now: Duration) {
+    fn signal(&mut self, outcome: &mut Outcome, passed: &[PassedProcess], view: &View, now: Duration) {
         let visibility = outcome.visibility;
-        let seen = chosen.iter().filter_map(|(place, cpu)| {
+        let seen = passed.iter().filter_map(|(place, cpu)| {
             let process = view.table.rows()[*place].as_ref()?;
-            Some(Seen { process, cpu: *cpu, command: None, visibility })
+            Some(ProcessView { process, cpu: *cpu, command: None, visibility })
         });
         self.parts.signal(outcome, seen, view.table.sweep().begin_ns, now);
     }
 }
 
 /// Records of the chosen processes, up to the limit of a sample, and how many are beyond it.
-fn records(view: &View, chosen: &[Chosen], visibility: Visibility) -> (Vec<Record>, u32) {
+fn records(view: &View, passed: &[PassedProcess], visibility: Visibility) -> (Vec<Record>, u32) {
     let rows = view.table.rows();
-    let record = |(place, cpu): &Chosen| {
+    let record = |(place, cpu): &PassedProcess| {
         let process = visibility.redact(rows[*place].as_ref()?)?;
         Some(Record { process, cpu: *cpu })
     };
-    let left_out = chosen.len().saturating_sub(RECORDS_MAX);
+    let left_out = passed.len().saturating_sub(RECORDS_MAX);
     (
-        chosen.iter().take(RECORDS_MAX).filter_map(record).collect(),
+        passed.iter().take(RECORDS_MAX).filter_map(record).collect(),
         u32::try_from(left_out).unwrap_or(u32::MAX),
     )
 }

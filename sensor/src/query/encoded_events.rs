@@ -15,21 +15,24 @@ use wire::query::Form;
 const EVENTS: &str = "events";
 
 /// Encoded events, in order.
-pub(super) enum Found {
+pub(super) enum EncodedEvents {
     Values(Vec<Value>),
     Texts(Items),
 }
 
-impl Found {
+impl EncodedEvents {
     /// Creates an empty list for a document in `form`, if one is requested.
-    pub(super) fn new(form: Option<Form>) -> Found {
-        form.map_or_else(|| Found::Values(Vec::new()), |form| Found::Texts(Items::new(form, EVENTS)))
+    pub(super) fn new(form: Option<Form>) -> EncodedEvents {
+        form.map_or_else(
+            || EncodedEvents::Values(Vec::new()),
+            |form| EncodedEvents::Texts(Items::new(form, EVENTS)),
+        )
     }
 
     pub(super) fn len(&self) -> usize {
         match self {
-            Found::Values(values) => values.len(),
-            Found::Texts(items) => items.len(),
+            EncodedEvents::Values(values) => values.len(),
+            EncodedEvents::Texts(items) => items.len(),
         }
     }
 
@@ -37,32 +40,33 @@ impl Found {
     pub(super) fn add(&mut self, event: &Event, call: &str) {
         let event = EventRef::new(event, call);
         match self {
-            Found::Values(values) => values.push(codec::value(&event, &[]).expect(WRITTEN)),
-            Found::Texts(items) => items.add(&event).expect(WRITTEN),
+            EncodedEvents::Values(values) => values.push(codec::value(&event, &[]).expect(WRITTEN)),
+            EncodedEvents::Texts(items) => items.add(&event).expect(WRITTEN),
         }
     }
 
     /// Appends the events of `other`, which has the same form.
-    pub(super) fn append(&mut self, other: Found) {
+    pub(super) fn append(&mut self, other: EncodedEvents) {
         match (self, other) {
-            (Found::Values(values), Found::Values(more)) => values.extend(more),
-            (Found::Texts(items), Found::Texts(more)) => items.append(&more),
-            (Found::Values(_), Found::Texts(_)) | (Found::Texts(_), Found::Values(_)) => {
+            (EncodedEvents::Values(values), EncodedEvents::Values(more)) => values.extend(more),
+            (EncodedEvents::Texts(items), EncodedEvents::Texts(more)) => items.append(&more),
+            (EncodedEvents::Values(_), EncodedEvents::Texts(_))
+            | (EncodedEvents::Texts(_), EncodedEvents::Values(_)) => {
                 unreachable!("all parts of an answer are of the form that was asked for")
             }
         }
     }
 
     /// Builds the answer.
-    pub(super) fn answer(self, rest: &Rest<'_>) -> Result<Answered, Fault> {
+    pub(super) fn answer(self, rest: &AnswerFields<'_>) -> Result<Answered, Fault> {
         let answered = match self {
-            Found::Values(events) => codec::value(rest, &[]).map(|mut answer| {
+            EncodedEvents::Values(events) => codec::value(rest, &[]).map(|mut answer| {
                 if let Value::Struct(members) = &mut answer {
                     members.insert(0, (EVENTS.into(), Value::Array(events)));
                 }
                 Answered::Value(answer)
             }),
-            Found::Texts(items) => items.document(rest).map(|text| Answered::Written(text.into())),
+            EncodedEvents::Texts(items) => items.document(rest).map(|text| Answered::Written(text.into())),
         };
         answered.map_err(|error| Fault::internal(error.to_string()))
     }
@@ -73,7 +77,7 @@ const WRITTEN: &str = "its maps have texts as keys";
 
 /// The other fields of the answer, as in [`wire::api::events::Events`].
 #[derive(Serialize)]
-pub(super) struct Rest<'a> {
+pub(super) struct AnswerFields<'a> {
     pub(super) cursor: String,
     pub(super) missed: u64,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -107,12 +111,12 @@ mod tests {
             unheard: unheard.to_vec(),
         };
         let answer = |form| {
-            let (mut found, mut more) = (Found::new(form), Found::new(form));
+            let (mut found, mut more) = (EncodedEvents::new(form), EncodedEvents::new(form));
             found.add(&events[0], &events[0].call);
             more.add(&events[1], &events[1].call);
             found.append(more);
             assert_eq!(found.len(), 2);
-            found.answer(&Rest { cursor: "c".to_owned(), missed: 7, unheard: &unheard })
+            found.answer(&AnswerFields { cursor: "c".to_owned(), missed: 7, unheard: &unheard })
         };
         let Ok(Answered::Value(value)) = answer(None) else { panic!("no form was asked for") };
         assert_eq!(Events::deserialize(codec::Source(&value)), Ok(expected.clone()));

@@ -6,10 +6,10 @@
 //! that cannot be reached again and again. Entries that it did not send meanwhile count as missed.
 //! Not here: the consumers (`relays`).
 
-use super::{AFTER_STOP, AGAIN, Asker, LIMIT, PATIENCE, Relays, Stream, WAIT};
-use crate::channel::of_happenings::Happened;
-use crate::channel::of_host::Sweep;
-use crate::channel::relay::{Applied, Remade, Tables};
+use super::{AFTER_STOP, AGAIN, HostClient, LIMIT, PATIENCE, Relays, Stream, WAIT};
+use crate::channel::event_evaluation::EventOrCall;
+use crate::channel::host_evaluation::Sweep;
+use crate::channel::relay::{Applied, RebuiltTable, Tables};
 use crate::process::tap::Tap;
 use crate::representative::cursor::Cursor;
 use crate::sample::schedule::Rate;
@@ -30,13 +30,13 @@ use wire::channel::{Budget, CPU_MAX_MS, Kind, QUEUE_MAX_BYTES};
 use wire::fault;
 
 /// Runs the tasks of the streams.
-pub struct Running {
+pub struct StreamRunner {
     pub(super) relays: Relays,
     pub(super) begun: mpsc::Receiver<Arc<Stream>>,
-    pub(super) asker: Arc<dyn Asker>,
+    pub(super) asker: Arc<dyn HostClient>,
 }
 
-impl Running {
+impl StreamRunner {
     /// Runs until `shutdown`.
     pub async fn run(mut self, shutdown: CancellationToken) {
         let (mut tasks, mut streams) = (JoinSet::new(), HashMap::<Id, Arc<Stream>>::new());
@@ -65,7 +65,7 @@ impl Running {
         tasks: &mut JoinSet<()>,
         streams: &mut HashMap<Id, Arc<Stream>>,
     ) {
-        let feeding = Feeding::new(Arc::clone(&stream), self.relays.clone(), Arc::clone(&self.asker));
+        let feeding = Feeder::new(Arc::clone(&stream), self.relays.clone(), Arc::clone(&self.asker));
         let task = tasks.spawn(async move {
             tokio::time::sleep(after).await;
             feeding.run().await;
@@ -75,12 +75,12 @@ impl Running {
 }
 
 /// State of the task of a stream.
-struct Feeding {
+struct Feeder {
     stream: Arc<Stream>,
     relays: Relays,
-    asker: Arc<dyn Asker>,
+    asker: Arc<dyn HostClient>,
     source: Option<Source>,
-    remade: Remade,
+    table: RebuiltTable,
     tables: Tables,
     /// For events and calls: where to continue if the subscription at the host ends.
     place: Option<Cursor>,
@@ -90,7 +90,7 @@ struct Feeding {
 }
 
 /// Reason why a stream does not continue.
-enum Trouble {
+enum FeedError {
     /// The host no longer knows the subscription.
     Ended,
     /// The host stopped it, with this reason.
@@ -101,9 +101,9 @@ enum Trouble {
     Away(Fault),
 }
 
-impl From<Fault> for Trouble {
-    fn from(fault: Fault) -> Trouble {
-        if fault.code == fault::NOT_FOUND { Trouble::Ended } else { Trouble::Away(fault) }
+impl From<Fault> for FeedError {
+    fn from(fault: Fault) -> FeedError {
+        if fault.code == fault::NOT_FOUND { FeedError::Ended } else { FeedError::Away(fault) }
     }
 }
 
@@ -116,15 +116,15 @@ struct Source {
     is_mended: bool,
 }
 
-impl Feeding {
-    fn new(stream: Arc<Stream>, relays: Relays, asker: Arc<dyn Asker>) -> Feeding {
+impl Feeder {
+    fn new(stream: Arc<Stream>, relays: Relays, asker: Arc<dyn HostClient>) -> Feeder {
         let tap = stream.hub.tap();
-        Feeding {
+        Feeder {
             stream,
             relays,
             asker,
             source: None,
-            remade: Remade::default(),
+            table: RebuiltTable::default(),
             tables: Tables::default(),
             place: None,
             tap,
@@ -144,15 +144,15 @@ impl Feeding {
             let (fault, pause) = match trouble {
                 // The host's sensor was restarted, or nothing was taken for too long: subscribe again at
                 // once.
-                Trouble::Ended => {
+                FeedError::Ended => {
                     self.source = None;
                     continue;
                 }
-                Trouble::Stopped(reason) => {
+                FeedError::Stopped(reason) => {
                     (self.unavailable(&format!("it stopped the stream: {reason}")), AFTER_STOP)
                 }
-                Trouble::Refused(fault) => (Fault::new(fault::INVALID_PARAMS, fault.message), AGAIN),
-                Trouble::Away(fault) => (self.unavailable(&fault.message), AGAIN),
+                FeedError::Refused(fault) => (Fault::new(fault::INVALID_PARAMS, fault.message), AGAIN),
+                FeedError::Away(fault) => (self.unavailable(&fault.message), AGAIN),
             };
             locked(&self.stream.state).failing = Some(fault);
             let stream = Arc::clone(&self.stream);
@@ -176,7 +176,7 @@ impl Feeding {
             // It continues in the journal where it was.
             self.away_since = None;
         }
-        let is_known = kind != Kind::Process || self.remade.is_known();
+        let is_known = kind != Kind::Process || self.table.is_known();
         if let (Some(since), Some(source), true) = (self.away_since, &self.source, is_known) {
             let rate_hz = source.rate.hz();
             let away = running().saturating_sub(since).as_secs_f64();
@@ -190,17 +190,17 @@ impl Feeding {
         Fault::unavailable(format!("{} cannot be subscribed to now: {why}", self.stream.key.host))
     }
 
-    async fn step(&mut self) -> Result<(), Trouble> {
+    async fn step(&mut self) -> Result<(), FeedError> {
         let Some(source) = self.source.clone() else { return self.begin().await };
         let kind = self.stream.key.kind;
-        if kind == Kind::Process && !self.remade.is_known() && !source.is_mended {
+        if kind == Kind::Process && !self.table.is_known() && !source.is_mended {
             self.alter(&source.id, source.rate).await?;
         }
         let wait = Span(WAIT);
         let params = TakeParams { subscription: source.id.clone(), limit: LIMIT, wait, packed: true };
         let (host, viewer) = (&self.stream.key.host, self.stream.key.viewer);
         let mut taking =
-            self.asker.ask(host, viewer, TakeParams::METHOD, params_of(&params)?, WAIT + PATIENCE);
+            self.asker.call(host, viewer, TakeParams::METHOD, params_of(&params)?, WAIT + PATIENCE);
         // A running call is not cancelled when the rate is altered: the entries that it takes would be lost.
         let answer = loop {
             let rate = self.stream.ticker.rate();
@@ -214,7 +214,7 @@ impl Feeding {
                 // A condition may be waiting for a time without events.
                 () = tokio::time::sleep(rate.period()), if kind.happens() => {
                     let now = running();
-                    self.stream.hub.look(self.remade.line.of_source(now), now);
+                    self.stream.hub.check_due(self.table.stream.of_source(now), now);
                 }
             }
         };
@@ -224,12 +224,12 @@ impl Feeding {
             // So that it takes no room there until it ends by itself.
             self.unsubscribe(source.id).await;
             self.source = None;
-            return Err(Trouble::Stopped(reason));
+            return Err(FeedError::Stopped(reason));
         }
         Ok(())
     }
 
-    async fn begin(&mut self) -> Result<(), Trouble> {
+    async fn begin(&mut self) -> Result<(), FeedError> {
         let rate = self.stream.ticker.rate();
         let place = self.place.as_ref().map(ToString::to_string);
         let wanted = self.wanted(rate, place);
@@ -241,18 +241,18 @@ impl Feeding {
         }
         let made = made.map_err(|fault| match fault.code {
             // For example a user that the host does not know.
-            fault::NOT_FOUND | fault::INVALID_PARAMS => Trouble::Refused(fault),
-            _ => Trouble::Away(fault),
+            fault::NOT_FOUND | fault::INVALID_PARAMS => FeedError::Refused(fault),
+            _ => FeedError::Away(fault),
         })?;
         self.place = made.cursor.and_then(|cursor| cursor.parse().ok());
         let id = made.subscription.ok_or_else(|| unreadable("it names no subscription"))?;
         self.source = Some(Source { id, rate, is_mended: true });
-        self.remade.begin_anew();
+        self.table.restart();
         Ok(())
     }
 
     /// Alters the rate. After any change, even to the same rate, the host continues with a whole sample.
-    async fn alter(&mut self, id: &str, rate: Rate) -> Result<(), Trouble> {
+    async fn alter(&mut self, id: &str, rate: Rate) -> Result<(), FeedError> {
         let settings = Settings { rate_hz: Some(rate.hz()), ..Settings::default() };
         self.ask(&AlterParams { subscription: id.to_owned(), settings }, PATIENCE).await?;
         self.source = Some(Source { id: id.to_owned(), rate, is_mended: true });
@@ -264,7 +264,7 @@ impl Feeding {
         let _ended = self.ask(&UnsubscribeParams { subscription }, PATIENCE).await;
     }
 
-    fn feed(&mut self, answer: &Taken) -> Result<(), Trouble> {
+    fn feed(&mut self, answer: &Taken) -> Result<(), FeedError> {
         let packed = answer.packed.as_ref().ok_or_else(|| unreadable("it has no entries"))?;
         let entries: Vec<Entry> =
             postcard::from_bytes(&packed.0).map_err(|error| unreadable(&error.to_string()))?;
@@ -278,10 +278,10 @@ impl Feeding {
                 self.feed_other(entry, now)?;
                 continue;
             }
-            match self.remade.apply(entry, now) {
+            match self.table.apply(entry, now) {
                 Applied::Sweep { at, lost } => {
                     self.lose(lost, at_ns);
-                    self.tap.swept(self.remade.view(), at);
+                    self.tap.swept(self.table.view(), at);
                 }
                 Applied::Lost(count) => {
                     self.lose(count, at_ns);
@@ -297,9 +297,9 @@ impl Feeding {
     }
 
     /// Handles an entry of a kind other than processes.
-    fn feed_other(&mut self, entry: Entry, now: Duration) -> Result<(), Trouble> {
-        let lost = self.remade.line.lost(&entry);
-        let (at_ns, at) = (entry.at_ns, self.remade.line.own(entry.at_ns, now));
+    fn feed_other(&mut self, entry: Entry, now: Duration) -> Result<(), FeedError> {
+        let lost = self.table.stream.lost(&entry);
+        let (at_ns, at) = (entry.at_ns, self.table.stream.own(entry.at_ns, now));
         self.lose(lost, at_ns);
         match entry.body {
             Body::Readings { left_out, .. } if left_out > 0 => return Err(too_many("metrics")),
@@ -309,12 +309,12 @@ impl Feeding {
             }
             Body::Event(event) => {
                 self.go_to(event.number + 1);
-                self.stream.hub.happened(&Happened::Event(&event), at_ns, at);
+                self.stream.hub.pass_event(&EventOrCall::Event(&event), at_ns, at);
             }
             Body::Call(call) => {
                 // One event may have two entries; the second may not have arrived yet.
                 self.go_to(call.number);
-                self.stream.hub.happened(&Happened::Call(&call), at_ns, at);
+                self.stream.hub.pass_event(&EventOrCall::Call(&call), at_ns, at);
             }
             Body::Missed(count) => self.lose(count, at_ns),
             Body::Sample { .. } | Body::Signal { .. } | Body::Quarantined(_) | Body::Figures(_) => {}
@@ -349,13 +349,13 @@ impl Feeding {
 
     async fn ask<R: Request>(&mut self, request: &R, time: Duration) -> Result<R::Answer, Fault> {
         let key = &self.stream.key;
-        answer_of::<R>(self.asker.ask(&key.host, key.viewer, R::METHOD, params_of(request)?, time).await?)
+        answer_of::<R>(self.asker.call(&key.host, key.viewer, R::METHOD, params_of(request)?, time).await?)
     }
 }
 
-fn too_many(what: &str) -> Trouble {
+fn too_many(what: &str) -> FeedError {
     let told = format!("more than {RECORDS_MAX} of its {what} pass; choose fewer");
-    Trouble::Away(Fault::unavailable(told))
+    FeedError::Away(Fault::unavailable(told))
 }
 
 fn unreadable(what: &str) -> Fault {

@@ -8,9 +8,9 @@
 //! Not here: where sweeps and events come from (`process`, `handover`, `pump`, `query::channels::relays`).
 
 use super::budget::round;
+use super::event_evaluation::EventOrCall;
+use super::host_evaluation::Sweep;
 use super::hub::{Hub, Id, Shared, Slot, thread_time};
-use super::of_happenings::Happened;
-use super::of_host::Sweep;
 use super::owner::Owner;
 use super::subscription::Subscription;
 use crate::process::source::View;
@@ -24,7 +24,7 @@ use wire::channel::{Kind, Wanted};
 const HOST_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Evaluates the subscriptions to processes, on the thread that passes it a sweep.
-pub(super) struct Evaluating {
+pub(super) struct Scheduler {
     hub: Hub,
     /// `None` for both lanes.
     lane: Option<Lane>,
@@ -50,13 +50,13 @@ impl Lane {
     }
 }
 
-impl Evaluating {
-    pub(super) fn new(shared: Arc<Shared>, lane: Option<Lane>) -> Evaluating {
-        Evaluating { hub: Hub(shared), lane, swept_at: Duration::ZERO }
+impl Scheduler {
+    pub(super) fn new(shared: Arc<Shared>, lane: Option<Lane>) -> Scheduler {
+        Scheduler { hub: Hub(shared), lane, swept_at: Duration::ZERO }
     }
 }
 
-impl Tap for Evaluating {
+impl Tap for Scheduler {
     fn swept(&mut self, view: &View, now: Duration) {
         let interval = now.saturating_sub(std::mem::replace(&mut self.swept_at, now));
         let at_ns = view.table.sweep().begin_ns;
@@ -80,21 +80,21 @@ impl Hub {
     }
 
     /// Passes an event or a call to all subscriptions of its kind.
-    pub fn happened(&self, happened: &Happened<'_>, at_ns: u64, now: Duration) {
+    pub fn pass_event(&self, happened: &EventOrCall<'_>, at_ns: u64, now: Duration) {
         let kind = match happened {
-            Happened::Event(_) => Kind::Event,
-            Happened::Call(_) => Kind::Call,
+            EventOrCall::Event(_) => Kind::Event,
+            EventOrCall::Call(_) => Kind::Call,
         };
         for (_, slot) in self.of_kinds(&[kind]) {
-            self.run(&slot, at_ns, now, |one| one.hear(happened, at_ns, now));
+            self.run(&slot, at_ns, now, |one| one.handle_event(happened, at_ns, now));
         }
     }
 
     /// Evaluates the conditions and scripts of events and calls that are due at `now`, whether anything
     /// happened or not.
-    pub fn look(&self, at_ns: u64, now: Duration) {
+    pub fn check_due(&self, at_ns: u64, now: Duration) {
         for (_, slot) in self.of_kinds(&[Kind::Event, Kind::Call]) {
-            self.run(&slot, at_ns, now, |one| one.is_due(now) && one.look(at_ns, now));
+            self.run(&slot, at_ns, now, |one| one.is_due(now) && one.check_due(at_ns, now));
         }
     }
 
@@ -105,13 +105,13 @@ impl Hub {
         let happen = self.of_kinds(&[Kind::Event, Kind::Call]).into_iter();
         let place = |(id, slot): (Id, Arc<Slot>)| {
             let place = slot.subscription.place(now)?;
-            locked(&self.0.shares).may(slot.owner, now).then_some((place, id))
+            locked(&self.0.shares).may_run(slot.owner, now).then_some((place, id))
         };
         happen.filter_map(place).collect()
     }
 
     /// Shows something to one subscription, if it still exists; `show` returns whether it added an entry.
-    pub fn show(&self, id: Id, at_ns: u64, now: Duration, show: impl FnOnce(&Subscription) -> bool) {
+    pub fn pass_to(&self, id: Id, at_ns: u64, now: Duration, show: impl FnOnce(&Subscription) -> bool) {
         if let Ok(slot) = self.slot(id) {
             self.run(&slot, at_ns, now, show);
         }
@@ -146,7 +146,7 @@ impl Hub {
             let mut shares = locked(&self.0.shares);
             // The sensor's own subscriptions are limited by the configuration alone.
             let is_own = matches!(slot.owner, Owner::Own(_));
-            if !is_own && (is_late || !shares.may(slot.owner, now)) {
+            if !is_own && (is_late || !shares.may_run(slot.owner, now)) {
                 shares.throttle(slot.owner, now);
                 drop(shares);
                 slot.subscription.throttle(at_ns);

@@ -14,16 +14,16 @@ const CALLS_MAX: usize = 4096;
 
 /// State and outcome of each call, by id.
 #[derive(Debug, Default)]
-pub struct Standings {
+pub struct CallStates {
     known: BTreeMap<CompactString, (State, Option<Outcome>)>,
     /// Ids in the order in which they were added, the oldest first.
     order: VecDeque<CompactString>,
 }
 
-impl Standings {
+impl CallStates {
     /// Whether the call changed since it was last seen; stores its current state. `before` is an id that it
     /// may have had.
-    pub fn is_news(&mut self, call: &Call, before: &str) -> bool {
+    pub fn has_changed(&mut self, call: &Call, before: &str) -> bool {
         let stands = (call.state, call.outcome);
         let known = self.known.get(&call.id).or_else(|| self.known.get(before));
         if known == Some(&stands) {
@@ -71,9 +71,9 @@ mod tests {
 
     #[test]
     fn a_call_is_news_when_its_state_is_another() {
-        let mut standings = Standings::default();
+        let mut states = CallStates::default();
         let mut check = |id: &str, state: State, before: &str, expected: bool| {
-            assert_eq!(standings.is_news(&call(id, state), before), expected, "{id} {state:?}");
+            assert_eq!(states.has_changed(&call(id, state), before), expected, "{id} {state:?}");
         };
         check("slurm:1", State::Waiting, "slurm:1", true);
         check("slurm:1", State::Waiting, "slurm:1", false);
@@ -86,13 +86,13 @@ mod tests {
 
     #[test]
     fn the_oldest_are_forgotten() {
-        let mut standings = Standings::default();
+        let mut states = CallStates::default();
         for number in 0..=CALLS_MAX {
             let id = format!("slurm:{number}");
-            assert!(standings.is_news(&call(&id, State::Running), &id));
+            assert!(states.has_changed(&call(&id, State::Running), &id));
         }
-        assert_eq!(standings.known.len(), CALLS_MAX);
-        assert!(!standings.is_news(&call("slurm:1", State::Running), ""));
-        assert!(standings.is_news(&call("slurm:0", State::Running), ""));
+        assert_eq!(states.known.len(), CALLS_MAX);
+        assert!(!states.has_changed(&call("slurm:1", State::Running), ""));
+        assert!(states.has_changed(&call("slurm:0", State::Running), ""));
     }
 }

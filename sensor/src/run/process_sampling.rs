@@ -4,9 +4,9 @@
 //! Not here: the other parts of a sensor (`run`).
 
 use super::Error;
-use crate::channel::evaluating::Lane;
 use crate::channel::handover;
 use crate::channel::hub::Hub;
+use crate::channel::scheduler::Lane;
 use crate::config::Config;
 use crate::process;
 use crate::recorder::{tap, worker};
@@ -17,22 +17,22 @@ use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 /// Result of [`sweeping`].
-pub(super) struct Sweeping {
+pub(super) struct ProcessSampling {
     pub(super) processes: process::sampler::Sampler,
-    pub(super) subscriptions: [handover::Taking; Lane::ALL.len()],
+    pub(super) subscriptions: [handover::HandoverReceiver; Lane::ALL.len()],
     pub(super) recorder: Option<(worker::Worker, worker::Handle)>,
     pub(super) watch: watch::Watch,
     pub(super) serving: watch::Handle,
 }
 
 /// Creates the process sampler and its taps.
-pub(super) fn sweeping(
+pub(super) fn set_up(
     chosen: process::source::ChosenSource,
     config: &Config,
     state: &Path,
     tail: &tail::handle::Handle,
     channels: &Hub,
-) -> Result<Sweeping, Error> {
+) -> Result<ProcessSampling, Error> {
     let (spotter, watch, serving) = watch::over(PROC.into(), config.job_file_systems.clone());
     let rate = config.recorder.rate(chosen.source.kind());
     let ring = config.recorder.ring.map(tap::Shared::new);
@@ -47,9 +47,9 @@ pub(super) fn sweeping(
         taking
     });
     let processes = process::sampler::Sampler::new(chosen, Path::new(PROC), config.process_rate, taps);
-    channels.set_wish(wire::channel::Kind::Process, processes.handle().demand());
+    channels.set_demand(wire::channel::Kind::Process, processes.handle().demand());
     let Some(ring) = ring else {
-        return Ok(Sweeping { processes, subscriptions: taking, recorder: None, watch, serving });
+        return Ok(ProcessSampling { processes, subscriptions: taking, recorder: None, watch, serving });
     };
     let whose = worker::SensorNames {
         domain: config.domain.clone(),
@@ -66,7 +66,7 @@ pub(super) fn sweeping(
         (processes.handle(), serving.clone(), channels.clone()),
     )?;
     told.iter().for_each(|told| tracing::warn!("flight recorder: {told}"));
-    Ok(Sweeping { processes, subscriptions: taking, recorder: Some((worker, handle)), watch, serving })
+    Ok(ProcessSampling { processes, subscriptions: taking, recorder: Some((worker, handle)), watch, serving })
 }
 
 pub(super) async fn record(
