@@ -294,8 +294,8 @@ fn measure(sweeps: &mut dyn Sweeps, hz: f64, secs: u64) -> Measured {
     }
     let begun = Instant::now();
     let until = begun + Duration::from_secs(secs);
-    let beat = Ticker::new(rate);
-    let mut follower = beat.follow();
+    let ticker = Ticker::new(rate);
+    let mut follower = ticker.follow();
     let idle = std::thread::spawn(move || idle_slips(rate, until));
     let (mut times, mut bytes, mut samples, mut seen) = (Vec::new(), 0, 0, 0);
     let used = thread_time();
@@ -317,8 +317,8 @@ fn measure(sweeps: &mut dyn Sweeps, hz: f64, secs: u64) -> Measured {
 /// Counts the slipped wakeups of a thread that does nothing when it is woken.
 fn idle_slips(rate: Rate, until: Instant) -> u64 {
     wakeup_latency::reduce();
-    let beat = Ticker::new(rate);
-    let mut follower = beat.follow();
+    let ticker = Ticker::new(rate);
+    let mut follower = ticker.follow();
     while Instant::now() < until {
         black_box(follower.next(None));
     }

@@ -4,7 +4,7 @@
 //! Pure: callers pass `now`. Invariants: entries are numbered in order; altering a subscription changes no
 //! number and loses nothing that waits in the queue; a stopped subscription has no due samples until it is
 //! altered.
-//! Not here: what the entries contain (`of_processes`, `of_host`, `of_happenings`).
+//! Not here: what the entries contain (`process_evaluation`, `host_evaluation`, `event_evaluation`).
 
 use super::meter::Meter;
 use super::outcome::Outcome;

@@ -4,7 +4,7 @@
 //! Pure. Rules: nothing is decimated: each record that passes is sent once, and each one left out is counted.
 //! The rate of the subscription is how often its condition checks what has passed since the last check, and
 //! how often a script runs over that.
-//! Not here: reading the journal (`pump`), which calls changed (`standings`).
+//! Not here: reading the journal (`pump`), which calls changed (`call_states`).
 
 use super::condition::{self, Tally};
 use super::fields::Subject;

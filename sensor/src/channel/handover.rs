@@ -8,7 +8,7 @@
 //! Shell. Rules: without a subscription to processes nothing is copied; if the other thread falls behind by
 //! several sweeps, it gets the last one, with all changes since, and the skipped sweeps count as missed by
 //! the subscriptions that were due.
-//! Not here: the evaluation (`evaluating`).
+//! Not here: the evaluation (`scheduler`).
 
 use super::hub::Hub;
 use super::scheduler::Lane;

@@ -3,7 +3,7 @@
 //! Shell: the lock, the clocks and the waiting clients. Rules: the lock is held for moments, never while a
 //! subscription is made or evaluated; a subscription that no client reads ends; only its owner may use it,
 //! besides root and the daemon's own user; the sensor sweeps as often as the fastest subscription requires.
-//! Not here: one subscription (`subscription`), the evaluation (`evaluating`), how owners share CPU time
+//! Not here: one subscription (`subscription`), the evaluation (`scheduler`), how owners share CPU time
 //! (`budget`), reading the journal (`pump`).
 
 pub use super::budget::Budget;

@@ -1,7 +1,7 @@
 //! Compiled parts of a subscription, the same for every kind: a filter, a condition and a script.
 //!
 //! Pure. Rule: a part that is altered to the same text keeps its memory. Not here: which records they are
-//! applied to, and when (`of_processes`, `of_host`, `of_happenings`).
+//! applied to, and when (`process_evaluation`, `host_evaluation`, `event_evaluation`).
 
 use super::condition::{State, Tally};
 use super::fields::Subject;

@@ -2,7 +2,7 @@
 //!
 //! Pure. Rule: an unknown value passes no predicate; a regular expression is bounded in size when it is
 //! compiled, and takes time linear in its text. Not here: the syntax of filters
-//! (`wire::channel::expression`), what is remembered of processes (`memory`) and metrics (`of_host`).
+//! (`wire::channel::expression`), what is remembered of processes (`memory`) and metrics (`host_evaluation`).
 
 use super::fields::{self, Number, Subject, Text, Unknown};
 use regex::{Regex, RegexBuilder};

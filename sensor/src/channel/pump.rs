@@ -4,7 +4,7 @@
 //! waits for sweeps. Rules: each subscription has its own position in the journal and waits there while it
 //! has no room, so that no event is left out except those that the journal itself has deleted; without a
 //! subscription nothing is read.
-//! Not here: the evaluation (`evaluating`).
+//! Not here: the evaluation (`scheduler`).
 
 use super::event_evaluation::EventOrCall;
 use super::host_evaluation::Sweep;
@@ -30,7 +30,7 @@ use wire::time::Time;
 
 /// Most events per read. No other subscription is served while one is evaluated over them.
 const EVENTS_AT_A_TIME: usize = 256;
-/// Most rounds of reading per beat: the rest waits for the next beat.
+/// Most rounds of reading per tick: the rest waits for the next tick.
 const PAGES_AT_ONCE_MAX: usize = 256;
 
 /// Reads the journal for the subscriptions, once run.
@@ -92,7 +92,7 @@ impl Pump {
             for (place, ids) in at {
                 match self.reader.read_numbered(place, EVENTS_AT_A_TIME) {
                     Ok(page) => self.pass(page, &ids, now),
-                    // The next beat tries again.
+                    // The next tick tries again.
                     Err(error) => {
                         tracing::debug!(%error, "the journal cannot be read for channels");
                         return;

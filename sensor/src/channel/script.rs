@@ -14,7 +14,7 @@
 //! stored state; scripts have no access to files, clocks, output or other scripts. A script that fails is not
 //! run again.
 //! Not here: the sizes of values and the functions a script may call (`engine`), its CPU use over time
-//! (`meter`), when it runs (`of_processes`, `of_host`, `of_happenings`).
+//! (`meter`), when it runs (`process_evaluation`, `host_evaluation`, `event_evaluation`).
 
 mod engine;
 

@@ -1,7 +1,7 @@
 //! Selection of the processes, events and calls of a channel.
 //!
 //! Pure. Not here: finding a user's number (`process::details`), which processes serve a job (`serving`),
-//! metrics (`of_host`).
+//! metrics (`host_evaluation`).
 
 use super::event_evaluation::EventSubject;
 use super::fields::call::Calls;

@@ -5,7 +5,7 @@
 //! changes no number and loses nothing that waits in the queue; a stopped subscription costs nothing until it
 //! is altered.
 //! Not here: the other subscriptions and the clock (`hub`), what the entries of each kind contain
-//! (`of_processes`, `of_host`, `of_happenings`).
+//! (`process_evaluation`, `host_evaluation`, `event_evaluation`).
 
 use super::account::{Account, Counts};
 use super::call_states::CallStates;

@@ -2,7 +2,7 @@
 //! entries, events and metrics (WallMon, sections 3.2 and 4.1).
 //!
 //! ```text
-//! folder ─▶ trust, spec ─▶ desk ─▶ one task a module ─▶ runner: child (a process) · wasm (in this one)
+//! folder ─▶ trust, spec ─▶ worker ─▶ one task a module ─▶ runner: child (a process) · wasm (in this one)
 //!                                    │                  ═ protocol: lines of JSON
 //!                                    ├ feed: subscription, journal, sweeps
 //!                                    ├ life: backoff, quarantine

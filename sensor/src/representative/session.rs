@@ -1,4 +1,4 @@
-//! Session of one member's stream at the representative: passes its bytes to the worker (`super::desk`) and
+//! Session of one member's stream at the representative: passes its bytes to the worker (`super::worker`) and
 //! the worker's frames to it.
 //!
 //! Rule: a member that reads or writes slowly delays its own stream only. It has one chunk of bytes waiting

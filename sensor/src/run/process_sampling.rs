@@ -16,7 +16,7 @@ use crate::tail;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// Result of [`sweeping`].
+/// Result of [`set_up`].
 pub(super) struct ProcessSampling {
     pub(super) processes: process::sampler::Sampler,
     pub(super) subscriptions: [handover::HandoverReceiver; Lane::ALL.len()],

@@ -23,7 +23,7 @@ pub struct SyncLimiter {
 }
 
 impl SyncLimiter {
-    /// Earliest time of the next sync, by the clock of [`Pace::note`].
+    /// Earliest time of the next sync, by the clock of [`SyncLimiter::note`].
     #[must_use]
     pub fn due(&self) -> Duration {
         self.whole_at.saturating_sub(SPACING * (BURST - 1))

@@ -8,7 +8,7 @@
 //! meanwhile. The file must be a regular file of the process's own user. Symbolic links are followed only in
 //! folders, and only those that root owns. The length that is read is limited.
 //! Sources: open(2), openat(2), proc_pid_fdinfo(5), proc_pid_mountinfo(5).
-//! Not here: the content of the file (`named`).
+//! Not here: the content of the file (`job_names`).
 
 use crate::sample::host::mounts;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};

@@ -1,7 +1,7 @@
 //! Matching of a query's call or job with the job that a process serves.
 //!
 //! Pure. Rule: a number matches every call that has it, whatever the product, under any of its names, and the
-//! parts of a whole with that number. Not here: which process serves which job (`known`).
+//! parts of a whole with that number. Not here: which process serves which job (`job_table`).
 
 use super::job_names;
 use crate::call_ids;

@@ -3,7 +3,7 @@
 //! Pure. Rule: the middleware sets a control group, but the process's user can set the environment. So the
 //! group comes first, and results state the evidence. A variable that other programs also use (`JOB_ID`)
 //! counts only beside one that they do not.
-//! Not here: reading `/proc` (`read`), processes that name no job (`known`).
+//! Not here: reading `/proc` (`read`), processes that name no job (`job_table`).
 
 use compact_str::{CompactString, format_compact};
 

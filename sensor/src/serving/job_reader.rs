@@ -4,7 +4,7 @@
 //! process that named no job is read once more a little later, since a program starts as a copy of its
 //! parent. A process that does not answer blocks its thread; other users' processes are then read on another
 //! thread, and shutdown does not wait for blocked threads.
-//! Not here: which processes are new (`watch`), what is read (`read`), what follows (`table`).
+//! Not here: which processes are new (`watch`), what is read (`read`), what follows (`job_table`).
 
 use super::job_table::NewProcess;
 use super::read::{self, ReadOutcome, RefusedFile};

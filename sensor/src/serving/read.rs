@@ -2,7 +2,7 @@
 //!
 //! Shell. Rules: the length that is read is limited. Another process may have taken the pid since, so the
 //! result counts only if the process still has the start time of the requested one.
-//! Not here: parsing (`named`), how a file that an environment names is opened (`job_file`).
+//! Not here: parsing (`job_names`), how a file that an environment names is opened (`job_file`).
 
 use super::job_file::{self, Refusal};
 use super::job_names::{self, Jobs};

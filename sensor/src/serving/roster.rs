@@ -3,7 +3,7 @@
 //! Shell. Rules: the sampling thread only looks up a process. A roll is computed again when the table of
 //! processes and jobs changed, and each second, because logs report other names of a call; a roll without a
 //! consumer is dropped.
-//! Not here: which process serves which job (`known`), how jobs are matched (`matcher`).
+//! Not here: which process serves which job (`job_table`), how jobs are matched (`job_matcher`).
 
 use super::job_matcher::JobMatcher;
 use super::job_table::Evidence;

@@ -2,7 +2,7 @@
 //!
 //! Shell. Rule: the sampling thread reads no file for this. A process is read when it is first seen and when
 //! it has become another program.
-//! Not here: reading (`reader`), parsing (`named`), what follows (`table`).
+//! Not here: reading (`job_reader`), parsing (`job_names`), what follows (`job_table`).
 
 use super::job_reader::{JobReader, THREADS_MAX};
 use super::job_table::{JobTable, NewProcess, ServedJob};

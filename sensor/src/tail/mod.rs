@@ -113,7 +113,7 @@ pub struct Config {
     /// lines is closed.
     pub incomplete_after: Duration,
     /// Longest time until what was read is durable; it is sooner if a reader waits for it
-    /// ([`crate::segments::pace`]).
+    /// ([`crate::segments::sync_limiter`]).
     pub sync_every: Duration,
     /// Unread bytes in deleted files that are held open; beyond it the oldest is closed with a gap.
     pub held_bytes: u64,

@@ -1,9 +1,9 @@
 //! Forks, execs and exits from the kernel's process events connector: shows short-lived processes where no
 //! BPF program can be loaded.
 //!
-//! [`message`] decodes what the kernel sends, [`stories`] combines it; both are pure. [`listener`] is the
+//! [`message`] decodes what the kernel sends, [`tracker`] combines it; both are pure. [`listener`] is the
 //! shell: a socket (connector.rst of the kernel's documentation, linux/cn_proc.h) and a thread that reads
-//! `/proc` as soon as an event arrives, because the connector itself reports only ids. [`heard`] adds the
+//! `/proc` as soon as an event arrives, because the connector itself reports only ids. [`combined`] adds the
 //! result to another source.
 //! Rule: lost events are counted. A process that ends before the thread reads it is reported without its
 //! command line.

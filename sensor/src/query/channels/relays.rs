@@ -5,7 +5,7 @@
 //! host cannot be reached its consumers receive the reason, and continue when it answers. Entries lost in
 //! transit count as missed for each of them.
 //! Not here: what the source evaluates and what is evaluated here (`channel::relay`), reaching the host
-//! ([`Asker`]), the task of a stream (`feeding`).
+//! ([`HostClient`]), the task of a stream (`feeder`).
 
 mod feeder;
 
