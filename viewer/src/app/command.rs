@@ -2,9 +2,8 @@
 //!
 //! Rule: a panel changes its own view alone; everything else is a command, applied by [`super::App::apply`].
 
-use super::question::Question;
 use super::settings::Look;
-use super::tabs::Tab;
+use super::tab::Tab;
 use crate::feed::Kill;
 use crate::grid::place::{DomainId, PlaceId};
 use crate::model::{Change, FlockChange, GraphsChange, ProcessId, SensorsChange, TimeChange};
@@ -74,6 +73,28 @@ impl From<SensorsChange> for Command {
     fn from(change: SensorsChange) -> Command {
         Command::Change(change.into())
     }
+}
+
+/// A question.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Kind of question: egui's name of its window.
+    pub(super) kind: &'static str,
+    pub(super) title: String,
+    /// Lines about what is asked.
+    pub(super) lines: Vec<String>,
+    /// What follows from a yes, in small text.
+    pub(super) note: &'static str,
+    pub(super) answers: Vec<Answer>,
+}
+
+/// An answer, and the commands that it gives.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) text: &'static str,
+    pub(super) hint: &'static str,
+    pub(super) is_dangerous: bool,
+    pub(super) commands: Vec<Command>,
 }
 
 /// Commands in the order in which they were given.

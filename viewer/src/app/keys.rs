@@ -6,7 +6,7 @@
 use super::command::{Command, Commands};
 use super::flock;
 use super::settings::Look;
-use super::tabs::{self, Tab};
+use super::tab::{self, Tab};
 use crate::model::{Change, FlockChange, GraphsChange, Model, SensorsChange, TimeChange};
 use crate::timeline::Mode;
 use egui::{Context, Key, Modifiers, Vec2, vec2};
@@ -57,7 +57,7 @@ pub(super) fn commands(model: &Model, front: Tab, has_question: bool, ctx: &Cont
         Tab::Graphs => graphs(model, &pressed, &mut commands),
         Tab::Map | Tab::Calls | Tab::Flock | Tab::Sensors => map(&pressed, &mut commands),
     }
-    for (key, tab) in [Key::Num1, Key::Num2, Key::Num3, Key::Num4, Key::Num5].into_iter().zip(tabs::ALL) {
+    for (key, tab) in [Key::Num1, Key::Num2, Key::Num3, Key::Num4, Key::Num5].into_iter().zip(tab::ALL) {
         if pressed(key) {
             commands.push(Command::OpenTab(tab));
         }

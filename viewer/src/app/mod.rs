@@ -20,6 +20,7 @@ mod question;
 mod sensors;
 mod served;
 pub mod settings;
+mod tab;
 mod tables;
 mod tabs;
 pub mod text;
@@ -45,7 +46,8 @@ use feeds::Feeds;
 use jiff::tz::TimeZone;
 use question::QuestionPanel;
 use settings::{Look, Settings};
-use tabs::{Tab, Tabs};
+use tab::Tab;
+use tabs::Tabs;
 use topbar::Topbar;
 use tree::TreePanel;
 use wire::time::Time;
@@ -299,12 +301,6 @@ impl App {
         self.feeds.send_requests(&mut self.model);
     }
 
-    /// Whether a frame must follow at once.
-    #[must_use]
-    pub fn moves(&self) -> bool {
-        self.model.moves()
-    }
-
     /// Open a tab by its keyword: `map`, `calls`, `graphs` (`multiples`: a small graph for each host),
     /// `flock`, `sensors`.
     pub fn open_tab(&mut self, word: &str) {
@@ -315,7 +311,7 @@ impl App {
             }
             word => word,
         };
-        if let Some(tab) = tabs::ALL.into_iter().find(|tab| tab.word() == word) {
+        if let Some(tab) = tab::ALL.into_iter().find(|tab| tab.word() == word) {
             self.tabs.open(tab);
         }
     }

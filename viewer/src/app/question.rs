@@ -4,31 +4,9 @@
 //! since, answers nothing; where a button has the focus Return is that button's. Other keys do nothing
 //! meanwhile (`keys`). Not here: what is asked (`flock::kill`, `sensors::confirm`).
 
-use super::command::{Command, Commands};
+use super::command::{Commands, Question};
 use super::theme::{self, Colors};
 use egui::{Button, Context, Event, Id, Key, Modal, RichText};
-
-/// A question.
-#[derive(Clone, Debug)]
-pub struct Question {
-    /// Kind of question: egui's name of its window.
-    pub(super) kind: &'static str,
-    pub(super) title: String,
-    /// Lines about what is asked.
-    pub(super) lines: Vec<String>,
-    /// What follows from a yes, in small text.
-    pub(super) note: &'static str,
-    pub(super) answers: Vec<Answer>,
-}
-
-/// An answer, and the commands that it gives.
-#[derive(Clone, Debug)]
-pub(super) struct Answer {
-    pub(super) text: &'static str,
-    pub(super) hint: &'static str,
-    pub(super) is_dangerous: bool,
-    pub(super) commands: Vec<Command>,
-}
 
 /// The question that is open.
 #[derive(Clone, Default)]

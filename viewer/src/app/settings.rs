@@ -2,7 +2,7 @@
 //!
 //! Rule: a file that cannot be read or has another format is reported once, and replaced by the defaults.
 
-use super::tabs::Tab;
+use super::tab::Tab;
 use crate::graphs::kept as of;
 use crate::layout::Moves;
 use serde::{Deserialize, Serialize};

@@ -9,51 +9,12 @@ use super::flock::FlockPanel;
 use super::graphs::GraphsPanel;
 use super::map::MapPanel;
 use super::sensors::SensorsPanel;
+use super::tab::{ALL, Tab};
 use super::theme::Colors;
 use crate::export::table::Table;
 use crate::model::Model;
 use egui::{Color32, Stroke, Ui, Visuals, WidgetText};
 use egui_tiles::{Behavior, SimplificationOptions, TabState, TileId, Tiles, Tree, UiResponse};
-use serde::{Deserialize, Serialize};
-
-/// A tab.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Tab {
-    Map,
-    Calls,
-    Graphs,
-    Flock,
-    Sensors,
-}
-
-/// All of them, in their usual order.
-pub(super) const ALL: [Tab; 5] = [Tab::Map, Tab::Calls, Tab::Graphs, Tab::Flock, Tab::Sensors];
-
-impl Tab {
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Tab::Map => "Interaction map",
-            Tab::Calls => "Calls",
-            Tab::Graphs => "Graphs",
-            Tab::Flock => "Flock",
-            Tab::Sensors => "Sensors",
-        }
-    }
-
-    /// Keyword on the command line.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Tab::Map => "map",
-            Tab::Calls => "calls",
-            Tab::Graphs => "graphs",
-            Tab::Flock => "flock",
-            Tab::Sensors => "sensors",
-        }
-    }
-}
 
 /// The tabs, their arrangement, and what is in each.
 pub(super) struct Tabs {

@@ -81,10 +81,8 @@ pub fn row(model: &Model, line: Line) -> Row {
             };
             let old_secs = model.grid_age_secs();
             let is_late = report.age_secs.is_some_and(|age| age + old_secs > SILENT_AFTER_SECS);
-            let state = match place.state {
-                HostState::Live if model.source().is_daemon() && is_late => HostState::Silent,
-                state => state,
-            };
+            let is_silent = place.state == HostState::Live && model.source().is_daemon() && is_late;
+            let state = if is_silent { HostState::Silent } else { place.state };
             let health = sensors.health(&At::Host(model.placed().host_name(id)));
             let term = sensors.term(&model.grid().domain(place.domain).name);
             Row { term, ..Row::of_host(state, report, old_secs, health) }

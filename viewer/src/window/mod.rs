@@ -136,7 +136,7 @@ impl eframe::App for Window {
         for text in self.files.drain_notices() {
             self.app.apply(Change::Notify(text));
         }
-        match self.app.moves() {
+        match self.app.model().moves() {
             true => ctx.request_repaint(),
             false => ctx.request_repaint_after(IDLE_FRAME),
         }

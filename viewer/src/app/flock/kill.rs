@@ -3,8 +3,7 @@
 //! Rule: nothing is signed before the person has confirmed the very process that is shown, by its number and
 //! start. Not here: signing and sending (`live::flock`), who may (docs/control.md).
 
-use crate::app::command::Command;
-use crate::app::question::{Answer, Question};
+use crate::app::command::{Answer, Command, Question};
 use crate::app::text::span;
 use crate::feed::Kill;
 use crate::flock::Member;

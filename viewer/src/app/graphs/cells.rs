@@ -120,10 +120,11 @@ fn one(graphs: &mut Drawing<'_>, ui: &Ui, common: &Common<'_>, at: usize, cell: 
             plot::readout(ui, rect, &of_host(model, metric, host, cursor, colors), colors);
         }
     }
-    if response.clicked() && !response.double_clicked() {
-        if let Some(id) = model.placed().host(host) {
-            graphs.commands.push(Change::Select(Some(Selection::of_place(model.grid(), id))));
-        }
+    if response.clicked()
+        && !response.double_clicked()
+        && let Some(id) = model.placed().host(host)
+    {
+        graphs.commands.push(Change::Select(Some(Selection::of_place(model.grid(), id))));
     }
 }
 

@@ -3,8 +3,7 @@
 //! Rule: nothing is ordered before the person has confirmed it by its name. Not here: how a question is
 //! answered (`app::question`), orders (`live::control`).
 
-use crate::app::command::Command;
-use crate::app::question::{Answer, Question};
+use crate::app::command::{Answer, Command, Question};
 use crate::model::SensorsChange;
 use crate::sensors::Order;
 use std::net::SocketAddr;
