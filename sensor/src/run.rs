@@ -89,7 +89,7 @@ pub struct Sensor {
     link: Option<Link>,
     reporting: link::LinkStatus,
     address: Arc<OnceLock<String>>,
-    beside: Arc<DaemonHealth>,
+    daemon_health: Arc<DaemonHealth>,
     /// Cancels queries that wait.
     ending: CancellationToken,
 }
@@ -107,7 +107,7 @@ pub struct Status {
     modules: Option<module::worker::Handle>,
     /// `None` while the sensor is being built.
     report: Option<(link::LinkStatus, service::Handle)>,
-    beside: Arc<DaemonHealth>,
+    daemon_health: Arc<DaemonHealth>,
 }
 
 /// Failures of the rest of the daemon, once they can be read.
@@ -141,7 +141,7 @@ impl Sensor {
         let control =
             control::worker::Handle::new(config.control.clone(), state, config.host.clone(), Path::new(PROC));
         let (service, representative) = Service::new(state.join("domain"), domain::Config::default());
-        let beside = Arc::new(DaemonHealth::new());
+        let daemon_health = Arc::new(DaemonHealth::new());
         let status = Status {
             filtering: Arc::clone(&filtering),
             tail: Arc::clone(&tail),
@@ -152,7 +152,7 @@ impl Sensor {
             recorder: recorder.as_ref().map(|(_, handle)| handle.clone()),
             modules: modules.as_ref().map(|(_, handle)| handle.clone()),
             report: None,
-            beside: Arc::clone(&beside),
+            daemon_health: Arc::clone(&daemon_health),
         };
         let own = own_report::own(&config, state, &tail, &sampler.handle(), status, representative.clone())
             .map_err(Error::Report)?;
@@ -175,7 +175,7 @@ impl Sensor {
             reporting: link.status(),
             link: Some(link),
             address: Arc::new(OnceLock::new()),
-            beside,
+            daemon_health,
             ending: CancellationToken::new(),
         })
     }
@@ -214,7 +214,7 @@ impl Sensor {
             recorder: self.recorder(),
             modules: self.modules(),
             report: Some((self.reporting.clone(), self.representative.clone())),
-            beside: Arc::clone(&self.beside),
+            daemon_health: Arc::clone(&self.daemon_health),
         }
     }
 
@@ -251,7 +251,7 @@ impl Sensor {
     /// Sets the source of failures of the rest of the daemon; they are reported with this host's health.
     pub fn set_daemon_health(&self, ask: impl Fn() -> Vec<String> + Send + Sync + 'static) {
         // A second call changes nothing: a daemon is composed once.
-        let _ = self.beside.set(Box::new(ask));
+        let _ = self.daemon_health.set(Box::new(ask));
     }
 
     /// Sets the address at which it answers, once that is known.

@@ -156,7 +156,7 @@ mod tests {
             table.begin(1, 1, Coverage::Changes);
             for (number, (pid, start_ns, rss_kib, what)) in (2..).zip(steps) {
                 match what {
-                    0 => table.gone(wire::process::ProcessKey { pid, start_ns }),
+                    0 => table.remove_process(wire::process::ProcessKey { pid, start_ns }),
                     1..4 => {
                         let key = wire::process::ProcessKey { pid, start_ns };
                         table.set(Process { key, rss_kib, ..Process::default() });

@@ -222,8 +222,8 @@ impl Mirror {
             };
             let before = std::mem::replace(&mut keys[*place], key);
             if let Some(before) = before.filter(|before| key != Some(*before)) {
-                view.table.gone(before);
-                view.lives.gone(before);
+                view.table.remove_process(before);
+                view.lives.forget(before);
             }
         }
         for place in dirty {
@@ -271,7 +271,7 @@ mod tests {
                 dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let one = process(u32::try_from(dice >> 59).unwrap(), dice >> 50 & 1, dice >> 33);
                 match dice >> 40 & 3 {
-                    0 => view.table.gone(one.key),
+                    0 => view.table.remove_process(one.key),
                     _ => {
                         view.lives.exec(one.key, format!("command {}", dice >> 60).into());
                         view.table.set(one);

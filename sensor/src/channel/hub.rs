@@ -400,7 +400,7 @@ impl Hub {
         // A stopped subscription is waited for too: a client that polls without pause would otherwise get its
         // answer at once each time, and the subscription may be altered.
         let batch = slot.subscription.take_status(limit, is_over);
-        Ok(batch.map(|(batch, status)| Answer { entries: batch.entries().collect(), status: status }))
+        Ok(batch.map(|(batch, status)| Answer { entries: batch.entries().collect(), status }))
     }
 }
 

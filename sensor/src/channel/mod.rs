@@ -4,11 +4,11 @@
 //! Pure parts: [`fields`] lists the fields that requests can name, [`selection`] and [`predicate`] choose
 //! records (selectors and the compiled filter), [`condition`] signals thresholds, and [`script`] runs what a
 //! filter cannot express; [`parts`] holds these together. [`account`] is the account of a subscription, with
-//! its budget ([`meter`]) and its [`queue`]. [`process_evaluation`] (with [`memory`] and [`changes`]), [`host_evaluation`]
-//! and [`event_evaluation`] (with [`call_states`]) evaluate each kind, and [`outcome`] is the result of one
-//! evaluation. [`subscription`] is one subscription as a whole, [`owner`] its owner, [`budget`] what all may
-//! use together, and [`relay`] one subscription shared by all consumers with the same request to another
-//! host.
+//! its budget ([`meter`]) and its [`queue`]. [`process_evaluation`] (with [`memory`] and [`changes`]),
+//! [`host_evaluation`] and [`event_evaluation`] (with [`call_states`]) evaluate each kind, and [`outcome`] is
+//! the result of one evaluation. [`subscription`] is one subscription as a whole, [`owner`] its owner,
+//! [`budget`] what all may use together, and [`relay`] one subscription shared by all consumers with the same
+//! request to another host.
 //! Shells: [`hub`] stores all subscriptions and hands out their entries; [`scheduler`] evaluates them;
 //! [`handover`] brings the process sweeps from the sampling thread, and [`pump`] the events and the sweeps
 //! over the host.

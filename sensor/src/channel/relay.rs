@@ -208,7 +208,7 @@ impl RebuiltTable {
         table.begin(number, at_ns, coverage);
         for pid in gone.into_iter().flatten() {
             if let Some(key) = table.get(pid).map(|process| process.key) {
-                table.gone(key);
+                table.remove_process(key);
             }
         }
         records.into_iter().for_each(|record| table.set(record.process));

@@ -137,8 +137,8 @@ impl Handle {
         self.execute_at(text, calendar(), Moment(Duration::from_nanos(boot_ns())))
     }
 
-    /// As [`Handle::execute`] at a given time: `now` is written to the trail, and `at` is the time for the rate
-    /// limiter.
+    /// As [`Handle::execute`] at a given time: `now` is written to the trail, and `at` is the time for the
+    /// rate limiter.
     ///
     /// # Errors
     /// As [`Handle::execute`].

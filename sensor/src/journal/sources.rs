@@ -21,7 +21,7 @@ impl Sources {
     }
 
     /// Adds the source of a new generation. Bytes of a path that are not UTF-8 become replacement characters.
-    pub fn learn(&mut self, birth: &Birth) {
+    pub fn add(&mut self, birth: &Birth) {
         let source = Source {
             host: birth.host.clone(),
             file: String::from_utf8_lossy(&birth.path).into(),
@@ -36,8 +36,8 @@ impl Legend for Sources {
 
     fn note(&mut self, body: &Body) {
         match body {
-            Body::Generation(checkpoint) => self.learn(&checkpoint.birth),
-            Body::Born(birth) => self.learn(birth),
+            Body::Generation(checkpoint) => self.add(&checkpoint.birth),
+            Body::Born(birth) => self.add(birth),
             Body::Batch(_)
             | Body::Head(_)
             | Body::File(_)

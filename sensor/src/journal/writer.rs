@@ -200,7 +200,7 @@ impl Journal {
             for entry in entries {
                 match entry {
                     Entry::Events { first, at } => table.add_batch(first, at),
-                    Entry::Born(birth) => table.legend_mut().learn(&birth),
+                    Entry::Born(birth) => table.legend_mut().add(&birth),
                 }
             }
             table.len = len;
@@ -310,7 +310,7 @@ fn begin(disk: &dyn Disk, state: State, memories: &impl Memories) -> Result<Live
         Ok(())
     })?;
     let mut sources = Sources::default();
-    state.generations.values().for_each(|checkpoint| sources.learn(&checkpoint.birth));
+    state.generations.values().for_each(|checkpoint| sources.add(&checkpoint.birth));
     let segment = Arc::new(Segment::new(first, file, Some(Table::new(len, sources))));
     Ok(Live { state, segment, len, head_len: len, chain })
 }

@@ -134,7 +134,7 @@ impl Feed {
         while self.entries.is_empty() {
             let Feed { flow, hub, subscribed, journal, sweeps, .. } = self;
             let delivery = tokio::select! {
-                delivery = taken(hub, *subscribed, flow.processes.as_ref()) => delivery,
+                delivery = take_entries(hub, *subscribed, flow.processes.as_ref()) => delivery,
                 delivery = journal.read(flow) => Delivery::Entries(delivery),
                 delivery = swept(sweeps, &flow.metrics) => Delivery::Entries(delivery),
             };
@@ -214,7 +214,7 @@ enum Delivery {
     Again(Result<Id, hub::Error>),
 }
 
-async fn taken(hub: &Hub, subscribed: Option<Id>, wanted: Option<&Wanted>) -> Delivery {
+async fn take_entries(hub: &Hub, subscribed: Option<Id>, wanted: Option<&Wanted>) -> Delivery {
     let (Some(id), Some(wanted)) = (subscribed, wanted) else { return std::future::pending().await };
     loop {
         match hub.take(id, ENTRIES_AT_A_TIME, WAIT).await {

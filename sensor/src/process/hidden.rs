@@ -31,7 +31,7 @@ impl Hidden {
     }
 
     /// Number of processes that `/proc` lists.
-    pub(super) fn listed(&self) -> usize {
+    pub(super) fn listed_len(&self) -> usize {
         self.procfs.list().map_or(0, |listed| listed.len())
     }
 

@@ -49,7 +49,7 @@ impl Lives {
     }
 
     /// A process is gone, and its id is free.
-    pub fn gone(&mut self, key: ProcessKey) {
+    pub fn forget(&mut self, key: ProcessKey) {
         if self.command(key).is_some() {
             self.commands.remove(&key.pid);
         }
@@ -101,7 +101,7 @@ mod tests {
         lives.exec(shell, "sh -c x".into());
         lives.fork(child, 5);
         lives.exit(life(6, 2));
-        lives.gone(child);
+        lives.forget(child);
         lives.fork(ProcessKey { pid: 6, start_ns: 3 }, 5);
         lives.exec(ProcessKey { pid: 6, start_ns: 3 }, "true".into());
         lives.exit(life(6, 3));

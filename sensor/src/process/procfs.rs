@@ -165,7 +165,7 @@ impl Procfs {
         }
         for (pid, key) in gone {
             self.forget(pid);
-            table.gone(key);
+            table.remove_process(key);
         }
     }
 }

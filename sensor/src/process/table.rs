@@ -89,7 +89,7 @@ impl Table {
     }
 
     /// Removes a process. Between two sweeps this counts for the next one.
-    pub fn gone(&mut self, key: ProcessKey) {
+    pub fn remove_process(&mut self, key: ProcessKey) {
         if let Some(place) = self.place(key) {
             self.remove(place);
         }
@@ -280,7 +280,7 @@ mod tests {
                 dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let pid = u32::try_from(dice >> 59).expect("small");
                 match dice >> 40 & 3 {
-                    0 => table.gone(process(pid, dice >> 50 & 1, 0).key),
+                    0 => table.remove_process(process(pid, dice >> 50 & 1, 0).key),
                     _ => table.set(process(pid, dice >> 50 & 1, dice >> 33)),
                 }
             }
@@ -300,7 +300,7 @@ mod tests {
     fn what_ends_between_two_sweeps_is_told_by_the_next() {
         let mut table = Table::default();
         sweep(&mut table, 1, Coverage::All, &[process(1, 0, 0), process(2, 0, 0)]);
-        table.gone(process(1, 0, 0).key);
+        table.remove_process(process(1, 0, 0).key);
         assert_eq!(table.len(), 1);
         assert_eq!(sweep(&mut table, 2, Coverage::Changes, &[]), [0]);
         assert_eq!(table.changed_since(1).collect::<Vec<_>>(), [0]);

@@ -103,12 +103,12 @@ impl CallProcesses {
     /// Creates the method.
     #[must_use]
     pub fn method(&self) -> Method {
-        let (own, apart) = (self.clone(), BlockingPool::new("looking for processes", AT_ONCE_MAX));
+        let (own, pool) = (self.clone(), BlockingPool::new("looking for processes", AT_ONCE_MAX));
         // Read once, so that a process has the same start and a sample the same time in all answers.
         let booted = booted();
         typed::method(move |caller, params: CallProcessesParams| {
-            let (own, apart, viewer) = (own.clone(), apart.clone(), caller.viewer);
-            async move { apart.run(move || own.answer(params, viewer, booted)).await }
+            let (own, pool, viewer) = (own.clone(), pool.clone(), caller.viewer);
+            async move { pool.run(move || own.answer(params, viewer, booted)).await }
         })
     }
 
@@ -121,7 +121,7 @@ impl CallProcesses {
         let (from, to) = (params.samples.from, params.samples.to);
         let mut wanted = SampleQuery::new(params.samples, viewer)?;
         let visibility = Visibility::of(viewer);
-        let asked = self.asked(&params.call)?.within(from, to);
+        let asked = self.query(&params.call)?.within(from, to);
         let recordings = self.recordings(&asked);
         let mut servers = self.servers(&asked, &recordings);
         servers.retain(|_, server| server.row.is_none() || server.is_shown(visibility));
@@ -136,7 +136,7 @@ impl CallProcesses {
         servers.retain(|_, server| server.is_shown(visibility));
         let (counts, gathered) = (self.serving.counts(), samples.gathered());
         Ok(api::CallProcesses {
-            processes: servers.iter().map(|(key, server)| self.shown(*key, server, booted)).collect(),
+            processes: servers.iter().map(|(key, server)| self.to_api(*key, server, booted)).collect(),
             samples: gathered.samples,
             ended: gathered.ended,
             total: gathered.total,
@@ -162,7 +162,7 @@ impl CallProcesses {
         held.iter().for_each(|held| samples.play(&held.segment));
     }
 
-    fn asked(&self, id: &str) -> Result<CallQuery, Fault> {
+    fn query(&self, id: &str) -> Result<CallQuery, Fault> {
         let joiner = self.joiner.lock().unwrap_or_else(PoisonError::into_inner);
         let call = joiner.get(id);
         if call.is_none() && !id.contains(':') {
@@ -233,7 +233,7 @@ impl CallProcesses {
         asked.meant.is(&self.joiner.lock().unwrap_or_else(PoisonError::into_inner), job)
     }
 
-    fn shown(&self, key: ProcessKey, server: &CallProcess, booted: Time) -> ServingProcess {
+    fn to_api(&self, key: ProcessKey, server: &CallProcess, booted: Time) -> ServingProcess {
         let time = |moment_ns| UnixTime(booted.plus(Duration::from_nanos(moment_ns)));
         let row = server.row.as_ref();
         let lives = server.end_ns.is_none();

@@ -34,7 +34,7 @@ pub(super) fn method_of_domain(joiner: &Arc<Mutex<Joiner>>) -> Method {
 fn answer(joiner: &Mutex<Joiner>, params: &CallsParams) -> Result<Calls, Fault> {
     // The lock is held while calls are selected, not while they are sorted and encoded.
     let calls = found(&joiner.lock().unwrap_or_else(PoisonError::into_inner), params);
-    shown(calls, params)
+    to_page(calls, params)
 }
 
 /// Returns the latest time of a call.
@@ -64,7 +64,7 @@ pub(super) fn found(joiner: &Joiner, params: &CallsParams) -> Vec<Call> {
 }
 
 /// Returns one page of the calls, in the requested order.
-pub(super) fn shown(calls: Vec<Call>, params: &CallsParams) -> Result<Calls, Fault> {
+pub(super) fn to_page(calls: Vec<Call>, params: &CallsParams) -> Result<Calls, Fault> {
     let cursor = cursor(params)?;
     let total = calls.len() as u64;
     let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);

@@ -4,8 +4,8 @@
 //!
 //! Rule: each entry is delivered once. The answer has the number of the next entry, so that the client
 //! detects a lost answer. Scripts are accepted only from direct clients of this daemon.
-//! Not here: the evaluation (`channel`), the encoding of entries (`take_answer`), subscriptions to other hosts
-//! (`relays`).
+//! Not here: the evaluation (`channel`), the encoding of entries (`take_answer`), subscriptions to other
+//! hosts (`relays`).
 
 pub mod relays;
 mod request;

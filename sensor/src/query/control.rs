@@ -24,9 +24,9 @@ const IN_WORK_MAX: usize = 4;
 /// Creates the method.
 #[must_use]
 pub fn method(worker: &Handle) -> Method {
-    let (worker, apart) = (worker.clone(), BlockingPool::new("obeying an order", IN_WORK_MAX));
+    let (worker, pool) = (worker.clone(), BlockingPool::new("obeying an order", IN_WORK_MAX));
     typed::method(move |_, ControlParams { order }| {
-        let (worker, apart) = (worker.clone(), apart.clone());
+        let (worker, pool) = (worker.clone(), pool.clone());
         async move {
             if order.len() > ORDER_LEN_MAX_BYTES {
                 let found = order.len();
@@ -35,16 +35,15 @@ pub fn method(worker: &Handle) -> Method {
                 )));
             }
             // Includes the lookup of the user's name, which may query a server.
-            apart
-                .run(move || {
-                    worker.execute(&order).map(|done| shown(&done)).map_err(|refusal| refused(&refusal))
-                })
-                .await
+            pool.run(move || {
+                worker.execute(&order).map(|done| to_api(&done)).map_err(|refusal| refused(&refusal))
+            })
+            .await
         }
     })
 }
 
-fn shown(done: &ExecutedCommand) -> ControlAnswer {
+fn to_api(done: &ExecutedCommand) -> ControlAnswer {
     let key = done.order.process;
     ControlAnswer {
         order: done.order.nonce.to_string(),

@@ -68,7 +68,7 @@ pub(super) fn absent(absent: NotServing) -> Fault {
 
 /// Returns the hosts that are silent and have not reported to this representative: events that they reported
 /// to the previous one may be missing. Returns an empty list if this sensor no longer represents the domain.
-pub(super) async fn unheard(service: &Handle) -> Vec<String> {
+pub(super) async fn silent_hosts(service: &Handle) -> Vec<String> {
     let asked = service.ask(|domain, _| {
         let away = domain.unreported().iter().filter(|gone| gone.liveness == Liveness::Silent);
         away.map(|gone| gone.host.to_string()).collect()
@@ -88,8 +88,8 @@ impl Domain {
                 async move {
                     let wanted = params.clone();
                     let found = service.ask(move |domain, _| calls::found(domain.calls(), &wanted)).await;
-                    let page = calls::shown(found.map_err(absent)?, &params)?;
-                    Ok(Calls { unheard: unheard(&service).await, ..page })
+                    let page = calls::to_page(found.map_err(absent)?, &params)?;
+                    Ok(Calls { unheard: silent_hosts(&service).await, ..page })
                 }
             }),
         };
@@ -179,7 +179,7 @@ impl Domain {
                 users: users.map(|(user, calls)| UserCalls { user: user.to_string(), calls }).collect(),
                 hosts: busiest.map(|(host, calls)| HostCalls { host: host.to_string(), calls }).collect(),
             },
-            unheard: unheard(&self.service).await,
+            unheard: silent_hosts(&self.service).await,
         })
     }
 }

@@ -5,7 +5,7 @@
 //! The disk is read where that may block.
 //! Not here: the parameters ([`super::events`]).
 
-use super::domain::{absent, unheard};
+use super::domain::{absent, silent_hosts};
 use super::encoded_events::{AnswerFields, EncodedEvents};
 use super::events::{
     EventQuery, LOOKED_AT_FIRST, LOOKED_AT_MAX, MatchingCalls, READ_AT_ONCE_MAX, unreadable,
@@ -35,14 +35,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 pub struct Events {
     service: Handle,
     ending: CancellationToken,
-    apart: BlockingPool,
+    pool: BlockingPool,
 }
 
 impl Events {
     /// Reads the events that members reported. Calls that wait for events return when `ending` is cancelled.
     #[must_use]
     pub fn new(service: Handle, ending: CancellationToken) -> Events {
-        Events { service, ending, apart: BlockingPool::new("reading the domain's events", READ_AT_ONCE_MAX) }
+        Events { service, ending, pool: BlockingPool::new("reading the domain's events", READ_AT_ONCE_MAX) }
     }
 
     /// `domain.events`.
@@ -56,7 +56,7 @@ impl Events {
 
     async fn answer(&self, params: EventsParams, form: Option<Form>) -> Result<Answered, Fault> {
         let (found, cursor, missed) = self.page(params, form).await?;
-        let unheard = unheard(&self.service).await;
+        let unheard = silent_hosts(&self.service).await;
         found.answer(&AnswerFields { cursor: cursor.to_string(), missed, unheard: &unheard })
     }
 
@@ -138,7 +138,7 @@ impl Events {
         let chosen = self.chosen(&wanted).await?;
         let feed = feed.clone();
         let fits = move |stored: &Stored| wanted.fits(&stored.event, &chosen);
-        self.apart.run(move || feed.read_some(&cursor, limit, LOOKED_AT_MAX, fits).map_err(unreadable)).await
+        self.pool.run(move || feed.read_some(&cursor, limit, LOOKED_AT_MAX, fits).map_err(unreadable)).await
     }
 
     /// Returns the last events that match, searching backwards from the newest.
@@ -158,7 +158,7 @@ impl Events {
             let looked = usize::try_from(end - begin).unwrap_or(usize::MAX);
             let fits = move |stored: &Stored| stored.at < end && fitting.fits(&stored.event, &chosen);
             let reading = move || reader.read_some(begin, usize::MAX, looked, fits).map_err(unreadable);
-            let page = self.apart.run(reading).await?;
+            let page = self.pool.run(reading).await?;
             let last = page.events.len().saturating_sub(wanted.limit - found);
             let mut part = EncodedEvents::new(form);
             self.append(&mut part, &page.events[last..]).await?;

@@ -38,7 +38,7 @@ pub struct Events {
     reader: Reader,
     joiner: Arc<Mutex<Joiner>>,
     ending: CancellationToken,
-    apart: BlockingPool,
+    pool: BlockingPool,
 }
 
 /// Most reads at the same time: each is short, and a call that waits for its first event is not reading.
@@ -100,7 +100,7 @@ impl Events {
     /// when `ending` is cancelled.
     #[must_use]
     pub fn new(reader: Reader, joiner: Arc<Mutex<Joiner>>, ending: CancellationToken) -> Events {
-        Events { reader, joiner, ending, apart: BlockingPool::new("reading the journal", READ_AT_ONCE_MAX) }
+        Events { reader, joiner, ending, pool: BlockingPool::new("reading the journal", READ_AT_ONCE_MAX) }
     }
 
     /// `sensor.events`.
@@ -149,13 +149,13 @@ impl Events {
                 continue;
             }
             if found.len() > 0 || wanted.wait.is_zero() {
-                return self.shown(found, cursor, missed);
+                return self.to_answer(found, cursor, missed);
             }
             tokio::select! {
-                () = self.ending.cancelled() => return self.shown(found, cursor, missed),
-                () = &mut deadline => return self.shown(found, cursor, missed),
+                () = self.ending.cancelled() => return self.to_answer(found, cursor, missed),
+                () = &mut deadline => return self.to_answer(found, cursor, missed),
                 changed = next.changed() => if changed.is_err() {
-                    return self.shown(found, cursor, missed);
+                    return self.to_answer(found, cursor, missed);
                 }
             }
         }
@@ -197,7 +197,7 @@ impl Events {
         }
         let mut all = EncodedEvents::new(form);
         found.into_iter().for_each(|one| all.append(one));
-        self.shown(all, newest, missed)
+        self.to_answer(all, newest, missed)
     }
 
     /// Returns the last events between `begin` and `end` that match, at most `limit`, and how many of them
@@ -227,7 +227,7 @@ impl Events {
             });
             page.map(|page| (last, page.missed)).map_err(unreadable)
         };
-        self.apart.run(reading).await
+        self.pool.run(reading).await
     }
 
     /// Appends the events that match, starting at `cursor`, to those found before, up to the limit.
@@ -246,10 +246,10 @@ impl Events {
             let page = reader.read_some(cursor, limit, LOOKED_AT_MAX, take).map_err(unreadable)?;
             Ok((page, found))
         };
-        self.apart.run(reading).await
+        self.pool.run(reading).await
     }
 
-    fn shown(&self, found: EncodedEvents, cursor: u64, missed: u64) -> Result<Answered, Fault> {
+    fn to_answer(&self, found: EncodedEvents, cursor: u64, missed: u64) -> Result<Answered, Fault> {
         found.answer(&AnswerFields { cursor: self.cursor(cursor).to_string(), missed, unheard: &[] })
     }
 

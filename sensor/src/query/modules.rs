@@ -73,7 +73,7 @@ fn list(modules: Option<&Handle>, caller: &Caller) -> Modules {
     let Some(modules) = modules else { return Modules::default() };
     let is_own = caller.peer.is_none();
     let mut all: Vec<Module> =
-        modules.statuses().iter().map(|status| shown(status, modules, is_own)).collect();
+        modules.statuses().iter().map(|status| to_api(status, modules, is_own)).collect();
     all.extend(modules.refused().into_iter().map(|(name, why)| Module {
         name,
         state: ModuleState::Refused,
@@ -94,7 +94,7 @@ fn error(why: String, is_own: bool) -> String {
     if is_own { why } else { "its own host tells".to_owned() }
 }
 
-fn shown(status: &ModuleStatus, modules: &Handle, is_own: bool) -> Module {
+fn to_api(status: &ModuleStatus, modules: &Handle, is_own: bool) -> Module {
     let counts = status.counts;
     let mut module = Module {
         name: status.name.clone(),

@@ -38,16 +38,16 @@ const PERIOD_MIN: Duration = Duration::from_millis(50);
 /// Creates the method; without a recorder it says so.
 #[must_use]
 pub fn method(recorder: Option<Handle>) -> Method {
-    let apart = BlockingPool::new("reading past sweeps", AT_ONCE_MAX);
+    let pool = BlockingPool::new("reading past sweeps", AT_ONCE_MAX);
     // Read once, so that a sweep has the same time in all answers.
     let booted = booted();
     typed::method(move |caller, params: PastProcessesParams| {
-        let (recorder, apart) = (recorder.clone(), apart.clone());
+        let (recorder, pool) = (recorder.clone(), pool.clone());
         let visibility = Visibility::of(caller.viewer);
         async move {
             let wanted = SweepQuery::new(&params, visibility)?;
             let recorder = super::recordings::needed(recorder.as_ref())?.clone();
-            apart.run(move || Ok(answer(&recorder, &wanted, booted))).await
+            pool.run(move || Ok(answer(&recorder, &wanted, booted))).await
         }
     })
 }
@@ -90,7 +90,7 @@ impl Span {
         self.from <= wanted.to && self.to >= wanted.from
     }
 
-    fn shown(&self) -> PastSpan {
+    fn to_api(&self) -> PastSpan {
         let recording = self.recording.as_ref().map(|(id, _)| id.clone());
         PastSpan { from: UnixTime(self.from), to: UnixTime(self.to), recording }
     }
@@ -108,7 +108,7 @@ fn answer(recorder: &Handle, wanted: &SweepQuery, booted: Time) -> PastProcesses
     }
     PastProcesses {
         entries: past.entries,
-        spans: spans.iter().map(Span::shown).collect(),
+        spans: spans.iter().map(Span::to_api).collect(),
         unreadable: past.unreadable,
         next: past.next.map(UnixTime),
     }

@@ -33,14 +33,14 @@ const AT_ONCE_MAX: usize = 4;
 #[must_use]
 pub fn method(sampler: &Handle, proc: &Path) -> Method {
     let (sampler, proc): (_, Arc<Path>) = (sampler.clone(), proc.into());
-    let apart = BlockingPool::new("reading the processes", AT_ONCE_MAX);
+    let pool = BlockingPool::new("reading the processes", AT_ONCE_MAX);
     // Read once, so that a process has the same start as long as the sensor runs, even if the calendar is
     // set.
     let booted = boot_time::booted();
     typed::method(move |caller, params: ProcessesParams| {
-        let (sampler, proc, apart) = (sampler.clone(), Arc::clone(&proc), apart.clone());
+        let (sampler, proc, pool) = (sampler.clone(), Arc::clone(&proc), pool.clone());
         let viewer = caller.viewer;
-        async move { apart.run(move || answer((&sampler, &proc), booted, &params, viewer)).await }
+        async move { pool.run(move || answer((&sampler, &proc), booted, &params, viewer)).await }
     })
 }
 
@@ -75,7 +75,7 @@ fn answer(
     let mut users = Users::default();
     let status = sampler.status();
     Ok(Processes {
-        processes: picked.into_iter().map(|picked| shown(picked, booted, &mut users)).collect(),
+        processes: picked.into_iter().map(|picked| to_api(picked, booted, &mut users)).collect(),
         total: total as u64,
         time: UnixTime(booted.plus(Duration::from_nanos(sweep.begin_ns))),
         source: status.kind.to_string(),
@@ -138,7 +138,7 @@ fn sort(picked: &mut [SelectedProcess], order: ProcessOrder) {
     }
 }
 
-fn shown(picked: SelectedProcess, booted: Time, users: &mut Users) -> api::Process {
+fn to_api(picked: SelectedProcess, booted: Time, users: &mut Users) -> api::Process {
     let SelectedProcess { process, share, command } = picked;
     let user = users.name(process.uid).map(ToOwned::to_owned);
     api::Process { user, command, cpu: share, ..api::Process::of(&process, booted) }

@@ -33,8 +33,8 @@ const NOTE_LEN_MAX_BYTES: usize = 1000;
 #[must_use]
 pub fn methods(recorder: Option<Handle>) -> [Method; 4] {
     let (listed, ordered, read) = (recorder.clone(), recorder.clone(), recorder.clone());
-    let apart = BlockingPool::new("reading the recording", AT_ONCE_MAX);
-    let of_file = apart.clone();
+    let pool = BlockingPool::new("reading the recording", AT_ONCE_MAX);
+    let of_file = pool.clone();
     [
         typed::method(move |_, RecordingsParams {}| ready(Ok(list(listed.as_ref())))),
         typed::method(move |_, params: RecordParams| {
@@ -42,14 +42,14 @@ pub fn methods(recorder: Option<Handle>) -> [Method; 4] {
             async move { record(needed(recorder.as_ref())?, params).await }
         }),
         typed::method(move |caller, params: RecordingParams| {
-            let (recorder, apart, viewer) = (read.clone(), apart.clone(), caller.viewer);
-            async move { recording(needed(recorder.as_ref())?.clone(), &apart, params, viewer).await }
+            let (recorder, pool, viewer) = (read.clone(), pool.clone(), caller.viewer);
+            async move { recording(needed(recorder.as_ref())?.clone(), &pool, params, viewer).await }
         }),
         typed::method(move |caller, params: RecordingFileParams| {
-            let (recorder, apart, viewer) = (recorder.clone(), of_file.clone(), caller.viewer);
+            let (recorder, pool, viewer) = (recorder.clone(), of_file.clone(), caller.viewer);
             async move {
                 may_fetch(viewer)?;
-                file(needed(recorder.as_ref())?.clone(), &apart, params).await
+                file(needed(recorder.as_ref())?.clone(), &pool, params).await
             }
         }),
     ]
@@ -67,7 +67,7 @@ fn list(recorder: Option<&Handle>) -> Recordings {
     let Some(recorder) = recorder else { return Recordings::default() };
     let reach = recorder.ring().reach();
     let (kept, deleted) =
-        recorder.store(|store| (store.list().rev().map(shown).collect(), store.deleted_total()));
+        recorder.store(|store| (store.list().rev().map(to_api).collect(), store.deleted_total()));
     Recordings {
         recordings: kept,
         on: true,
@@ -93,7 +93,7 @@ fn trigger((trigger, count): &(trigger::Trigger, Count)) -> Trigger {
 }
 
 /// Returns the entry of a recording in the list.
-fn shown(kept: &StoredRecording) -> api::Recording {
+fn to_api(kept: &StoredRecording) -> api::Recording {
     let header = &kept.header;
     let time = |moment_ns| UnixTime(header.time(moment_ns));
     api::Recording {
@@ -142,7 +142,7 @@ async fn record(recorder: &Handle, params: RecordParams) -> Result<RecordAnswer,
 
 async fn recording(
     recorder: Handle,
-    apart: &BlockingPool,
+    pool: &BlockingPool,
     params: RecordingParams,
     viewer: Viewer,
 ) -> Result<RecordingSamples, Fault> {
@@ -161,11 +161,11 @@ async fn recording(
             next: gathered.next,
             unreadable: gathered.unreadable,
             damaged: recording.damage.blocks.into(),
-            recording: shown(&kept),
+            recording: to_api(&kept),
             events: recording.events.into_iter().map(events::Event::from).collect(),
         })
     };
-    apart.run(answer).await
+    pool.run(answer).await
 }
 
 fn read(recorder: &Handle, id: &str) -> Result<(Recording, StoredRecording), Fault> {
@@ -193,7 +193,7 @@ fn unknown(id: &str) -> Fault {
 
 async fn file(
     recorder: Handle,
-    apart: &BlockingPool,
+    pool: &BlockingPool,
     params: RecordingFileParams,
 ) -> Result<RecordingPart, Fault> {
     let RecordingFileParams { id, offset, limit } = params;
@@ -215,5 +215,5 @@ async fn file(
         });
         part.map_err(|error| Fault::new(wire::fault::SYSTEM, format!("{}: {error}", path.display())))
     };
-    apart.run(answer).await
+    pool.run(answer).await
 }

@@ -2,8 +2,8 @@
 //! disk when something happens.
 //!
 //! [`ring`] and [`trigger`] are the pure parts: which sweeps are stored, and when they are recorded. [`tap`]
-//! fills the ring on the sampling thread; [`worker`] takes triggers and orders and writes recordings, for which
-//! `conditions` watches the conditions of triggers; [`store`] is the folder of recordings.
+//! fills the ring on the sampling thread; [`worker`] takes triggers and orders and writes recordings, for
+//! which `conditions` watches the conditions of triggers; [`store`] is the folder of recordings.
 //! Not here: the format of a recording (`wire::recording`), queries (`query`).
 
 mod conditions;

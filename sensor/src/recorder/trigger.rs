@@ -4,7 +4,8 @@
 //! that a storm of lines makes few recordings, and the suppressed events are counted; an event from before
 //! the reach of the ring (an old log that is read late) fires nothing and is counted; an event that could not
 //! be recorded is counted, and its trigger is soon ready again.
-//! Not here: orders of operators, and what is done in a window (`worker`), watching conditions (`conditions`).
+//! Not here: orders of operators, and what is done in a window (`worker`), watching conditions
+//! (`conditions`).
 
 use compact_str::{CompactString, format_compact};
 use regex::Regex;

@@ -118,19 +118,19 @@ pub struct Handle {
 struct Shared {
     store: Mutex<Store>,
     triggers: Mutex<Triggers>,
-    trouble: Mutex<Trouble>,
+    trouble: Mutex<Errors>,
 }
 
 /// Current errors.
 #[derive(Debug, Default)]
-struct Trouble {
+struct Errors {
     /// Why the last recording could not be written; `None` if it could.
     unwritten: Option<String>,
     /// Why conditions are not evaluated, by number of the trigger.
     stopped: BTreeMap<usize, String>,
 }
 
-impl Trouble {
+impl Errors {
     /// The errors in sentences; `None` without errors.
     fn describe(&self) -> Option<String> {
         let unwritten = self.unwritten.iter();

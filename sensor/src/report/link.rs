@@ -68,7 +68,7 @@ pub struct LinkInputs {
     pub acknowledge: Box<dyn Fn(Mark) + Send>,
     /// Called with the watermarks of all members' events that the representative sent, for when this sensor
     /// represents the domain.
-    pub learn: Box<dyn Fn(Marks) + Send>,
+    pub add_watermarks: Box<dyn Fn(Marks) + Send>,
     /// Called with whether all durable events are sent and the report waits for more.
     pub awaits: Box<dyn Fn(bool) + Send>,
 }
@@ -329,7 +329,7 @@ impl Link {
         if let Some(mark) = self.sender.take_acknowledged() {
             (self.own.acknowledge)(mark);
         }
-        self.sender.take_watermarks().into_iter().for_each(&self.own.learn);
+        self.sender.take_watermarks().into_iter().for_each(&self.own.add_watermarks);
         self.show();
         handled
     }

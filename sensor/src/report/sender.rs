@@ -1,9 +1,9 @@
 //! State machine of one member's reporting: takes the bytes that were read, and produces the bytes to write.
 //!
 //! Pure. The shell opens a stream and calls [`Sender::connect`]. Then it writes [`Sender::output`], passes
-//! what it reads to [`Sender::handle_bytes`], reads the journal when [`Sender::next_read`] returns a range, and
-//! passes [`Sender::take_acknowledged`] to the tail. When the stream ends it calls [`Sender::disconnect`] and
-//! starts again.
+//! what it reads to [`Sender::handle_bytes`], reads the journal when [`Sender::next_read`] returns a range,
+//! and passes [`Sender::take_acknowledged`] to the tail. When the stream ends it calls [`Sender::disconnect`]
+//! and starts again.
 //! Rule: events are sent in order from where the representative requests, and none is skipped; they wait in
 //! the journal. Samples are not queued: without room the newest sweep is left out and the rate halves. The
 //! next sweep carries the number of samples left out since the run started.

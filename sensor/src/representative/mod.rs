@@ -4,7 +4,8 @@
 //! [`domain`] is the core that members report to ([`receiver`], [`admit`], [`claims`]). It holds the table of
 //! [`hosts`] with their [`recent`] samples, the [`store`] of events and the joined calls. [`view`],
 //! [`overview`] and [`summary`] compute query results from it. [`cursor`] lets readers of events continue
-//! after a change of the representative; for this, standbys receive watermarks of what is stored ([`watermarks`]).
+//! after a change of the representative; for this, standbys receive watermarks of what is stored
+//! ([`watermarks`]).
 //! [`service`] runs the core while its sensor represents the domain.
 //! Not here: how members' streams arrive and how a representative is elected (both in the overlay).
 

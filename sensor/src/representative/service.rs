@@ -162,7 +162,7 @@ impl Handle {
 
     /// Adds watermarks of all members' events that the present representative sent, because this sensor may
     /// succeed it.
-    pub fn learn(&self, marks: Marks) {
+    pub fn add_watermarks(&self, marks: Marks) {
         self.0.lock_watermarks().take(marks);
     }
 

@@ -57,7 +57,7 @@ pub(super) fn own(
         acknowledged: Box::new(move || known.status().acknowledged),
         marks: tail.marks(),
         acknowledge: Box::new(move |mark| told.acknowledge(mark)),
-        learn: Box::new(move |marks| service.learn(marks)),
+        add_watermarks: Box::new(move |marks| service.add_watermarks(marks)),
         awaits: Box::new(move |waits| awaited.await_durable(waits)),
     })
 }

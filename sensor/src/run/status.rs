@@ -14,7 +14,7 @@ impl Status {
     pub fn health(&self) -> Vec<String> {
         // Failures of the daemon come first: that it cannot join its domain matters more than a log that
         // cannot be read.
-        let mut health = self.beside.get().map(|ask| ask()).unwrap_or_default();
+        let mut health = self.daemon_health.get().map(|ask| ask()).unwrap_or_default();
         health.extend(self.filtering.refused().iter().cloned());
         health.extend(self.tail.status().health);
         let files = self.tail.files();

@@ -2,8 +2,8 @@
 //!
 //! [`collector`] is the trait of each source of metrics, and runs the sources together; [`host`] has the
 //! sources, one subsystem per file; [`table`], [`history`] and [`schedule`] are the pure parts. [`ticker`] is
-//! the ticker of a sampling thread, [`wakeup_latency`] lowers its wakeup latency, [`sampler`] is the shell around
-//! them.
+//! the ticker of a sampling thread, [`wakeup_latency`] lowers its wakeup latency, [`sampler`] is the shell
+//! around them.
 //! Not here: processes (`process`), and how tables reach other programs (`channel`, `query`).
 
 pub mod collector;

@@ -95,7 +95,7 @@ fn open(path: &Path, owner: u32, allowed: &[String]) -> Result<File, Refusal> {
         mounts.check_place(&next_place, allowed)?;
         let next = open_part(Some(&folder), &part)?;
         mounts.check_opened(&next, allowed)?;
-        let (kind, uid) = look(&next)?;
+        let (kind, uid) = kind_and_owner(&next)?;
         match kind {
             FileType::Directory if !left.is_empty() => (folder, place) = (next, next_place),
             FileType::Symlink if !left.is_empty() && uid == 0 && links < LINKS_MAX => {
@@ -152,7 +152,7 @@ fn open_part(folder: Option<&OwnedFd>, part: &OsStr) -> Result<OwnedFd, Refusal>
 
 /// Returns the kind and owner of what was opened, as far as they are known without a request to a file system
 /// that may not answer.
-fn look(opened: &OwnedFd) -> Result<(FileType, u32), Refusal> {
+fn kind_and_owner(opened: &OwnedFd) -> Result<(FileType, u32), Refusal> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let found = rustix::fs::statx(opened, c"", flags, StatxFlags::TYPE | StatxFlags::UID);
     let found = found.map_err(io::Error::from)?;

@@ -34,9 +34,9 @@ impl Siblings {
     /// What the system says.
     pub(super) fn of(path: &Path) -> io::Result<Siblings> {
         let directory = path.parent().unwrap_or(Path::new("/"));
-        let mut files = look(directory)?;
+        let mut files = list(directory)?;
         for _ in 1..LOOKS_MAX {
-            let again = look(directory)?;
+            let again = list(directory)?;
             let is_same = |(one, other): (&(PathBuf, Stat), &(PathBuf, Stat))| {
                 one.0 == other.0 && same_file(&one.1.identity, &other.1.identity)
             };
@@ -117,7 +117,7 @@ impl Siblings {
 }
 
 /// The plain files of a directory, by name.
-fn look(directory: &Path) -> io::Result<Vec<(PathBuf, Stat)>> {
+fn list(directory: &Path) -> io::Result<Vec<(PathBuf, Stat)>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(directory)?.take(SIBLINGS_MAX) {
         let path = entry?.path();

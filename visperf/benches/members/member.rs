@@ -160,7 +160,7 @@ fn own(nth: u32, host: HostName, of: &Domain, tables: watch::Receiver<Option<Arc
         acknowledged: Box::new(|| None),
         marks: MarkList::default(),
         acknowledge: Box::new(|_| ()),
-        learn: Box::new(|_| ()),
+        add_watermarks: Box::new(|_| ()),
         awaits: Box::new(|_| ()),
     }
 }

@@ -15,7 +15,7 @@ use wire::process::{Process, Usage};
 
 /// The loaded program and its buffers.
 pub struct AllTasks {
-    loaded: Programs,
+    programs: Programs,
     tasks: Tasks,
     hidden: Hidden,
 }
@@ -34,13 +34,13 @@ impl AllTasks {
     /// # Errors
     /// If the kernel refuses.
     pub fn open(proc: &Path) -> Result<AllTasks, Error> {
-        let (mut loaded, types) = Programs::new(0)?;
-        loaded.load_walk(&types)?;
+        let (mut programs, types) = Programs::new(0)?;
+        programs.load_walk(&types)?;
         drop(types);
         let mut tasks = Tasks::new();
         // A program that loads may still fail when it runs.
-        tasks.walk(&mut loaded)?;
-        Ok(AllTasks { loaded, tasks, hidden: Hidden::new(proc) })
+        tasks.walk(&mut programs)?;
+        Ok(AllTasks { programs, tasks, hidden: Hidden::new(proc) })
     }
 }
 
@@ -51,7 +51,7 @@ impl Source for AllTasks {
 
     fn sweep(&mut self, number: u64, view: &mut View) -> Result<(), Error> {
         let begin_ns = boot_ns();
-        self.tasks.walk(&mut self.loaded)?;
+        self.tasks.walk(&mut self.programs)?;
         let took_ns = boot_ns().saturating_sub(begin_ns);
         view.table.begin(number, begin_ns, Coverage::All);
         self.tasks.move_into(&mut view.table);
@@ -74,8 +74,8 @@ impl Tasks {
     }
 
     /// Walks all tasks, and decodes their records.
-    pub(super) fn walk(&mut self, loaded: &mut Programs) -> Result<(), Error> {
-        loaded.walk(&mut self.records)?;
+    pub(super) fn walk(&mut self, programs: &mut Programs) -> Result<(), Error> {
+        programs.walk(&mut self.records)?;
         self.processes.clear();
         self.threads.clear();
         let mut rest = self.records.as_slice();

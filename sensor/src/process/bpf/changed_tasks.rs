@@ -25,7 +25,7 @@ const LOOKS_MAX: u32 = 10_000;
 
 /// The loaded programs and the state of their ring buffer.
 pub struct ChangedTasks {
-    loaded: Programs,
+    programs: Programs,
     ring: RingBuf<MapData>,
     tasks: Tasks,
     hidden: Hidden,
@@ -45,13 +45,13 @@ impl ChangedTasks {
     /// If the kernel refuses.
     pub fn open(proc: &Path) -> Result<ChangedTasks, Error> {
         let hidden = Hidden::new(proc);
-        let (mut loaded, types) = Programs::new(hidden.listed())?;
-        loaded.load_walk(&types)?;
-        let ring = loaded.listen(&types)?;
+        let (mut programs, types) = Programs::new(hidden.listed_len())?;
+        programs.load_walk(&types)?;
+        let ring = programs.listen(&types)?;
         drop(types);
-        loaded.tell_changed()?;
+        programs.sweep_changed()?;
         Ok(ChangedTasks {
-            loaded,
+            programs,
             ring,
             tasks: Tasks::new(),
             hidden,
@@ -75,8 +75,8 @@ impl ChangedTasks {
                 Some((Record::Exec(key, command), _)) => view.lives.exec(key, command),
                 Some((Record::Exit(life), _)) => view.lives.exit(life),
                 Some((Record::Freed(key), _)) => {
-                    view.lives.gone(key);
-                    view.table.gone(key);
+                    view.lives.forget(key);
+                    view.table.remove_process(key);
                 }
                 Some((Record::Sweep(sweep), _)) => end = Some(sweep),
                 Some((Record::Thread(..), _)) | None => {}
@@ -130,10 +130,10 @@ impl Source for ChangedTasks {
         let must_walk = self.walked_ns == 0 || begin_ns.saturating_sub(self.walked_ns) >= WALK_AFTER_NS;
         self.running.clear();
         view.table.begin(number, begin_ns, if must_walk { Coverage::All } else { Coverage::Changes });
-        self.loaded.tell_changed()?;
+        self.programs.sweep_changed()?;
         let end = self.take_sweep(view);
         if must_walk {
-            self.tasks.walk(&mut self.loaded)?;
+            self.tasks.walk(&mut self.programs)?;
             self.tasks.move_into(&mut view.table);
             self.hidden.add_to(&mut view.table);
             self.walked_ns = begin_ns;

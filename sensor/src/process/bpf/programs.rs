@@ -155,7 +155,7 @@ impl Programs {
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn tell_changed(&mut self) -> Result<(), Error> {
+    pub fn sweep_changed(&mut self) -> Result<(), Error> {
         let sweep: &mut RawTracePoint = program(&mut self.ebpf, "changed")?;
         let told = sweep.test_run(RawTracePointRunOptions::new());
         told.map(|_| ()).map_err(|error| refused("the sweep of what changed cannot be run", &error))

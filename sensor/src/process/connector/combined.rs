@@ -41,7 +41,7 @@ impl Source for CombinedSource {
                 LifeEvent::Exit(life) => {
                     let key = life.key;
                     view.lives.exit(life);
-                    view.lives.gone(key);
+                    view.lives.forget(key);
                 }
             }
         }

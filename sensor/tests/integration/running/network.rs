@@ -199,7 +199,7 @@ impl Running {
             acknowledged: Box::new(move || *known.lock().unwrap()),
             marks: MarkList::default(),
             acknowledge: Box::new(move |mark| *told.lock().unwrap() = Some(mark.next)),
-            learn: Box::new(|_| ()),
+            add_watermarks: Box::new(|_| ()),
             awaits: Box::new(move |waits| awaited.store(waits, Ordering::SeqCst)),
         };
         let link = Link::new(own);
