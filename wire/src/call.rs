@@ -8,16 +8,16 @@ use compact_str::CompactString;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where a call stands.
+/// State of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "CallState")]
 pub enum State {
-    /// Known, not yet running.
+    /// Known, not running yet.
     Waiting,
-    /// At work.
+    /// Started, not ended.
     Running,
-    /// Over; how is in `outcome`.
+    /// Ended; see `outcome`.
     Ended,
 }
 

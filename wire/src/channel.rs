@@ -33,18 +33,18 @@ pub const QUEUE_MAX_BYTES: u32 = 8 << 20;
 /// Shortest queue, in bytes: an entry or two.
 pub const QUEUE_MIN_BYTES: u32 = 4 << 10;
 
-/// What flows.
+/// Kind of data of a subscription.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// The processes of a host.
+    /// Processes of a host.
     #[default]
     Process,
-    /// The metrics of a host.
+    /// Metrics of a host.
     Host,
-    /// Events, as they are found in its logs.
+    /// Events, as they are found in logs.
     Event,
-    /// Its jobs, transfers and requests, as they change state.
+    /// Calls (jobs, transfers and requests), whenever their state changes.
     Call,
 }
 

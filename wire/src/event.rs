@@ -44,72 +44,72 @@ macro_rules! words {
 }
 
 words!(
-    /// What happened.
+    /// Kind of event.
     #[schemars(rename = "EventKind")]
     Kind {
-        /// A client handed a job or request in.
+        /// A client submitted a job or request.
         JobSubmit = "job_submit",
         /// The scheduler offered servers for a request, best first.
         ServerList = "server_list",
-        /// A server or host was chosen.
+        /// A server or host was selected.
         JobSelect = "job_select",
-        /// The work began on a host.
+        /// The job started on a host.
         JobStart = "job_start",
-        /// The work is over; how is in `outcome`.
+        /// The job ended; see `outcome`.
         JobEnd = "job_end",
-        /// The job was asked to be ended, by its user or an operator.
+        /// The user or an operator requested the cancellation of the job.
         JobCancel = "job_cancel",
-        /// The job goes back to the queue and will be tried again.
+        /// The job was requeued and will be tried again.
         JobRequeue = "job_requeue",
-        /// The job was not accepted.
+        /// The job was rejected.
         JobReject = "job_reject",
-        /// The job must wait until released.
+        /// The job was put on hold.
         JobHold = "job_hold",
-        /// A held job may run.
+        /// A held job was released.
         JobRelease = "job_release",
-        /// A running job was paused.
+        /// A running job was suspended.
         JobSuspend = "job_suspend",
-        /// A paused job goes on.
+        /// A suspended job was resumed.
         JobResume = "job_resume",
-        /// A part of a job began.
+        /// A part of a job started.
         StepStart = "step_start",
-        /// A part of a job is over.
+        /// A part of a job ended.
         StepEnd = "step_end",
-        /// A file transfer began.
+        /// A file transfer started.
         TransferStart = "transfer_start",
-        /// A file transfer is over; how is in `outcome`.
+        /// A file transfer ended; see `outcome`.
         TransferEnd = "transfer_end",
-        /// A host joined, came back or takes work again.
+        /// A host joined, came back or accepts work again.
         NodeUp = "node_up",
         /// A host was lost.
         NodeDown = "node_down",
-        /// A host takes no new work.
+        /// A host accepts no new work.
         NodeDrain = "node_drain",
         /// A daemon of the middleware started.
         ServiceStart = "service_start",
         /// A daemon of the middleware stopped.
         ServiceStop = "service_stop",
-        /// A report of load or capacity.
+        /// Report of load or capacity.
         Workload = "workload",
-        /// Anything else worth telling; visperf's own notices (a gap in a log) are of this kind.
+        /// Any other message; notices of visperf itself (such as a gap in a log) are of this kind.
         Message = "message",
     }
 );
 
 words!(
-    /// How something ended.
+    /// Outcome of a job, transfer or request.
     Outcome {
-        /// As it should.
+        /// Ended successfully.
         Ok = "ok",
-        /// With an error.
+        /// Ended with an error.
         Failed = "failed",
-        /// Because its user or an operator asked for it.
+        /// Cancelled by its user or an operator.
         Cancelled = "cancelled",
-        /// Because its time was over.
+        /// Ended because its time limit was exceeded.
         Timeout = "timeout",
-        /// Because its host was lost.
+        /// Ended because its host was lost.
         NodeFail = "node_fail",
-        /// It ended; the log does not say how.
+        /// Ended; the log does not contain the outcome.
         Finished = "finished",
     }
 );

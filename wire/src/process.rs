@@ -32,30 +32,30 @@ impl fmt::Display for ProcessKey {
     }
 }
 
-/// What a process does, by the letters of `/proc/PID/stat` (proc(5)).
+/// Scheduling state of a process, by the letters of `/proc/PID/stat` (proc(5)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 #[schemars(rename = "ProcessState")]
 pub enum State {
-    /// Runs, or could.
+    /// Running or runnable (R).
     Running,
-    /// Waits, and a signal ends the waiting.
+    /// Interruptible sleep (S).
     #[default]
     Sleeping,
-    /// Waits for a device or a lock of the kernel.
+    /// Uninterruptible sleep: waits for a device or a kernel lock (D).
     Disk,
-    /// Stopped by a signal.
+    /// Stopped by a signal (T).
     Stopped,
-    /// Stopped by a debugger.
+    /// Stopped by a debugger (t).
     Traced,
-    /// Ended, and its parent has not asked how.
+    /// Ended, not yet waited for by its parent (Z).
     Zombie,
-    /// Is being removed.
+    /// Being removed (X).
     Dead,
-    /// A kernel thread that is parked.
+    /// Parked kernel thread (P).
     Parked,
-    /// A kernel thread with nothing to do.
+    /// Idle kernel thread (I).
     Idle,
 }
 

@@ -14,7 +14,7 @@ use std::fmt;
 pub struct Bytes(pub Vec<u8>);
 
 impl Bytes {
-    /// Its name in a schema's `contentEncoding`.
+    /// Name in the `contentEncoding` of a schema.
     pub const ENCODING: &'static str = "base64";
 }
 

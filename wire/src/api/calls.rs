@@ -12,34 +12,35 @@ use serde::{Deserialize, Serialize};
 /// Calls on a page by default.
 const LIMIT_DEFAULT: u64 = 1000;
 
-/// Filters for calls, and the page of them to return.
+/// Filters, sort order and page of a list of calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CallsParams {
-    /// Only the call of this id; `*` or `…` in it stand for any characters.
+    /// Only the call with this id; `*` and `…` match any characters.
     pub call: Option<String>,
-    /// Only those that their user named so; `*` matches any characters.
+    /// Only calls to which their user gave this name; `*` matches any characters.
     pub name: Option<String>,
-    /// Only calls that bear this job number under any of their names, or are a part of it.
+    /// Only calls with this job number, under any of their names, and their parts.
     pub job: Option<String>,
-    /// Only this user's.
+    /// Only calls of this user, as `user` of a call.
     pub user: Option<String>,
-    /// Only those that ran on this host (with or without its domain).
+    /// Only calls that ran on this host, with or without its domain.
     pub on_host: Option<String>,
-    /// Only those in this state.
+    /// Only calls in this state.
     pub state: Option<State>,
-    /// Only those with this outcome, or one of these outcomes.
+    /// Only calls with one of these outcomes.
     pub outcome: Vec<Outcome>,
-    /// Only those whose latest time is this or later.
+    /// Only calls whose latest time is this time or later.
     pub since: Option<UnixTime>,
-    /// Only those whose latest time is this or earlier.
+    /// Only calls whose latest time is this time or earlier.
     pub until: Option<UnixTime>,
-    /// At most so many calls.
+    /// Maximum number of calls on the page.
     #[schemars(range(min = 1, max = 10_000))]
     pub limit: u64,
-    /// Which come first, by their latest time.
+    /// Sort order, by the latest time of a call.
     pub order: CallOrder,
-    /// The calls after those of an earlier answer, as its `next` gave it; the other parameters as in that call.
+    /// Cursor of the page, from `next` of an earlier answer; the other parameters must be those of that call.
+    /// Absent for the first page.
     pub cursor: Option<String>,
 }
 
@@ -62,18 +63,18 @@ impl Default for CallsParams {
     }
 }
 
-/// Which calls come first, by their latest time.
+/// Sort order of calls, by their latest time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallOrder {
-    /// The newest.
+    /// Newest first.
     #[default]
     Newest,
-    /// The oldest.
+    /// Oldest first.
     Oldest,
 }
 
-/// The jobs, transfers and requests found in this sensor's logs.
+/// List the calls (jobs, transfers and requests) found in this sensor's logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct SensorCallsParams(pub CallsParams);
@@ -85,7 +86,7 @@ impl Request for SensorCallsParams {
     type Answer = Calls;
 }
 
-/// The jobs, transfers and requests of the domain.
+/// List the calls (jobs, transfers and requests) of the domain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct DomainCallsParams(pub CallsParams);
@@ -97,71 +98,73 @@ impl Request for DomainCallsParams {
     type Answer = Calls;
 }
 
-/// A page of calls.
+/// Page of calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Calls {
-    /// The calls of this page, in the requested order.
+    /// Calls of this page, in the requested order.
     pub calls: Vec<Call>,
-    /// Calls that match, on all pages.
+    /// Number of matching calls on all pages.
     pub total: u64,
-    /// The cursor of the next page, where there is one.
+    /// Cursor of the next page. Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// Hosts of the domain that are `last_seen` and have not reported to this representative: their calls may be missing.
+    /// Hosts of the domain that are `last_seen` and have not reported to this representative; their calls may
+    /// be missing. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unheard: Vec<String>,
 }
 
-/// One job, transfer or request, as far as the logs show.
+/// Call: a job, transfer or request, as recorded in the logs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Call {
-    /// Its id, unique within the domain: `PRODUCT:JOB`, with `/CLUSTER` and `#LIFE` where needed.
+    /// Id of the call, unique within the domain: `PRODUCT:JOB`, with `/CLUSTER` and `#LIFE` where needed.
     pub id: String,
-    /// The middleware's name of the job.
+    /// Job id of the middleware.
     pub job: String,
-    /// The name that its user gave it.
+    /// Name given by the user; empty if unknown.
     pub name: String,
-    /// Whose it is: the name where any log prints it, else the number.
+    /// User: the name if any log prints it, else the number; empty if unknown.
     pub user: String,
-    /// The client or host that submitted it.
+    /// Client or host that submitted the call; empty if unknown.
     pub from: String,
-    /// Its state.
+    /// State of the call.
     pub state: State,
-    /// When it was submitted.
+    /// Time of submission. Absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submitted: Option<UnixTime>,
-    /// When servers were offered.
+    /// Time when servers were offered. Absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered: Option<UnixTime>,
-    /// When a server was chosen.
+    /// Time when a server was selected. Absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected: Option<UnixTime>,
-    /// When it was started, the last time if it was started again.
+    /// Time of the last start. Absent if it has not started, or if the time is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<UnixTime>,
-    /// When it ended.
+    /// Time of the end. Absent if it has not ended, or if the time is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<UnixTime>,
-    /// The servers that were offered, best first.
+    /// Servers offered, best first.
     pub offers: Vec<String>,
-    /// The hosts on which it ran.
+    /// Hosts on which the call ran.
     pub hosts: Vec<String>,
-    /// How it ended. One that a later version has is read as `finished`.
+    /// Outcome. Absent if the call has not ended. An outcome that only a later version knows is read as
+    /// `finished`.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_outcome")]
     pub outcome: Option<Outcome>,
-    /// Its exit code as printed.
+    /// Exit code as printed in the log. Absent if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub code: String,
-    /// The signal that ended it, as printed.
+    /// Signal that ended the call, as printed in the log. Absent if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub signal: String,
-    /// Why it waits or ended as it did, in the middleware's words.
+    /// Reason why the call waits or ended, in the text of the middleware. Absent if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// How often it was started.
+    /// Number of starts.
     pub tries: u32,
-    /// Its events.
+    /// Number of events of the call.
     pub events: u32,
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 const RENAMED: &[Renamed] = &[("rate_hz", "rate"), ("rate_min_hz", "rate_min"), ("rate_max_hz", "rate_max")];
 
-/// What can be subscribed to at this sensor, and within which bounds.
+/// List the kinds of data that a client can subscribe to at this sensor, and the limits of subscriptions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChannelsParams {}
 
@@ -24,10 +24,12 @@ impl Request for ChannelsParams {
     type Answer = Channels;
 }
 
-/// The subscriptions at this sensor: what each is of, and what it costs.
+/// List the subscriptions of this sensor, with their settings and resource usage.
 ///
-/// Those of other clients are there without what they look for and find. Those that the sensor made for itself have an owner and no
-/// subscription to name them by: clients can neither alter nor end them.
+/// Settings and results of a subscription are visible to its owner, to root and to the daemon's own user;
+/// other callers receive only its kind, rate, budget and the counters of resource usage. The id, the script
+/// and the cursor are visible only to the owner. Subscriptions of the sensor itself have an `owner` and no
+/// id; clients cannot alter or end them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SubscriptionsParams {}
 
@@ -39,22 +41,23 @@ impl Request for SubscriptionsParams {
     type Answer = Subscriptions;
 }
 
-/// Subscribe to processes, metrics, events or calls of this sensor's host; sensor.take takes what comes.
+/// Subscribe to processes, metrics, events or calls of this sensor's host; read the entries with sensor.take.
 ///
-/// A filter is such as `cpu > 0.5 and name ~ "^slurm" and rss_bytes changes by 1M top 10 by cpu`, a condition such as
-/// `sum cpu > 3.5 until 2.5 for 10 s`; sensor.channels has the fields. Unless given, all pass, once a second, without condition and script, within
-/// 20 ms of CPU and 8388608 bytes a second and 262144 bytes that wait. A subscription from which nothing is taken for 60 seconds ends. As
-/// many subscriptions as there may be, or no room for another queue, is the fault busy.
+/// Example of a filter: `cpu > 0.5 and name ~ "^slurm" and rss_bytes changes by 1M top 10 by cpu`. Example of
+/// a condition: `sum cpu > 3.5 until 2.5 for 10 s`. sensor.channels lists the fields. Defaults: no filter, 1
+/// sample per second, no condition, no script, 20 ms of CPU time per second, 8388608 bytes per second, a
+/// queue of 262144 bytes. A subscription ends if no entries are taken from it for 60 seconds. Fault busy: the
+/// maximum number of subscriptions is reached, or there is no memory for another queue.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SubscribeParams {
-    /// What to subscribe to.
+    /// Kind of data.
     pub kind: Kind,
-    /// How.
+    /// Settings of the subscription.
     #[serde(flatten)]
     pub settings: Settings,
-    /// Of events and calls: where to begin, as `cursor` of sensor.events or of a subscription, "" for the oldest stored event; with the next
-    /// event unless given.
+    /// Start position for kind `event` and `call`: `cursor` of sensor.events or of a subscription, "" for the
+    /// oldest stored event, "end" for the next event. Default: the next event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
@@ -68,14 +71,15 @@ impl Request for SubscribeParams {
     type Answer = Subscription;
 }
 
-/// Change a subscription while it runs; what is not given stays.
+/// Change the settings of a subscription while it runs; absent settings keep their value.
 ///
-/// Nothing that waits is lost, and a subscription that was stopped goes on, with a whole sample. A mistake changes nothing.
+/// Waiting entries are not lost. A quarantined subscription is resumed, starting with a complete sample. If a
+/// setting is invalid, nothing is changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AlterParams {
-    /// Which, as sensor.subscribe gave it.
+    /// Id of the subscription, as returned by sensor.subscribe.
     pub subscription: String,
-    /// How it is to be.
+    /// New settings of the subscription.
     #[serde(flatten)]
     pub settings: Settings,
 }
@@ -89,10 +93,10 @@ impl Request for AlterParams {
     type Answer = Subscription;
 }
 
-/// End a subscription; what waits is given up.
+/// End a subscription and drop its waiting entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UnsubscribeParams {
-    /// Which, as sensor.subscribe gave it.
+    /// Id of the subscription, as returned by sensor.subscribe.
     pub subscription: String,
 }
 
@@ -104,73 +108,73 @@ impl Request for UnsubscribeParams {
     type Answer = Subscription;
 }
 
-/// What can be subscribed to.
+/// Kinds of data that a client can subscribe to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Channels {
-    /// Each kind.
+    /// Kinds of data, with their fields.
     pub kinds: Vec<Channel>,
-    /// Within these bounds.
+    /// Limits of subscriptions.
     pub bounds: Bounds,
 }
 
-/// A kind of what can be subscribed to.
+/// Kind of data that a client can subscribe to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Channel {
-    /// Which.
+    /// Kind of data.
     pub kind: ChannelKind,
-    /// What filters and conditions may name of it.
+    /// Fields that filters and conditions may use.
     pub fields: Vec<Field>,
-    /// What it may be selected by.
+    /// Names of the fields of `selection` that apply to this kind.
     pub selection: Vec<String>,
 }
 
-/// A field that filters and conditions may name.
+/// Field that filters and conditions may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "ChannelField")]
 pub struct Field {
-    /// Its name.
+    /// Name of the field.
     pub name: String,
-    /// What it is.
+    /// Type of the field.
     #[serde(rename = "type")]
     pub kind: FieldKind,
-    /// The unit of a number; empty where it has none.
+    /// Unit of a number; empty if it has none.
     pub unit: String,
-    /// What it says.
+    /// Description of the field.
     pub help: String,
 }
 
-/// What a field is.
+/// Type of a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "ChannelFieldKind")]
 pub enum FieldKind {
-    /// A number.
+    /// Number.
     Number,
-    /// A text.
+    /// Text.
     Text,
-    /// A word that a later version has.
+    /// Type that only a later version knows.
     #[default]
     #[serde(other)]
     #[schemars(skip)]
     Unknown,
 }
 
-/// What can be subscribed to.
+/// Kind of data of a subscription.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChannelKind {
-    /// The processes of a host.
+    /// Processes of a host.
     Process,
-    /// The metrics of a host.
+    /// Metrics of a host.
     Host,
     /// Events, as they are found in logs.
     Event,
-    /// Calls, as their state changes.
+    /// Calls, whenever their state changes.
     Call,
-    /// A word that a later version has.
+    /// Kind that only a later version knows.
     #[default]
     #[serde(other)]
     #[schemars(skip)]
@@ -188,105 +192,111 @@ impl From<Kind> for ChannelKind {
     }
 }
 
-/// The bounds of subscriptions.
+/// Limits of subscriptions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "ChannelBounds")]
 pub struct Bounds {
-    /// The slowest rate, in samples a second.
+    /// Lowest rate, in samples per second.
     pub rate_min_hz: f64,
-    /// The fastest rate, in samples a second.
+    /// Highest rate, in samples per second.
     pub rate_max_hz: f64,
-    /// Most subscriptions at a time.
+    /// Maximum number of subscriptions at the sensor.
     pub subscriptions_max: u64,
-    /// Most bytes that wait in the queues of all subscriptions together.
+    /// Maximum size of the queues of all subscriptions together, in bytes.
     pub queues_max_bytes: u64,
-    /// A subscription from which nothing is taken for so long ends.
+    /// Idle timeout in seconds: a subscription ends if no entries are taken from it for this long.
     pub idle_max_seconds: f64,
 }
 
-/// Subscriptions at a sensor.
+/// List of subscriptions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Subscriptions {
-    /// Each of them.
+    /// Subscriptions of the sensor.
     pub subscriptions: Vec<Subscription>,
-    /// The rate of the fastest, in samples a second; 0 where there is none.
+    /// Highest rate of all subscriptions, in samples per second; 0 if there are none.
     pub rate_hz: f64,
 }
 
-/// A subscription, and how it stands. Of those of other clients only what it costs is there.
+/// Settings, state and counters of a subscription. Settings and results are absent if the caller may not see
+/// them (sensor.subscriptions).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Subscription {
-    /// What names it in calls; left out of those of others.
+    /// Id of the subscription. Absent if the caller is not the owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscription: Option<String>,
-    /// The part of the sensor that made it for itself: `recorder` or `module`.
+    /// Part of the sensor that created the subscription for itself: `recorder` or `module`. Absent for
+    /// subscriptions of clients.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// What it is of.
+    /// Kind of data.
     pub kind: ChannelKind,
-    /// Which are meant.
+    /// Selected items. Absent if not visible to the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selection: Option<Selection>,
-    /// Samples a second.
+    /// Rate, in samples per second.
     pub rate_hz: f64,
-    /// Which of them pass.
+    /// Filter; empty if everything passes. Absent if not visible to the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,
-    /// What is signalled, where there is a condition.
+    /// Condition whose changes are signalled. Absent if there is none or if not visible to the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
-    /// Whether the condition is true, where that is known.
+    /// Whether the condition is true. Absent without a condition or if not visible to the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_true: Option<bool>,
-    /// Its script, where it has one.
+    /// Script. Absent if there is none or if the caller is not the owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
-    /// Whether samples have only what differs from the one before.
+    /// Whether samples contain only the changes since the previous one. Absent if not visible to the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<bool>,
-    /// Whether there are signals and no samples.
+    /// Whether only signals of the condition are sent, and no samples. Absent if not visible to the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only_signals: Option<bool>,
-    /// What it may cost.
+    /// Resource limits.
     pub budget: BudgetSettings,
-    /// How often it was altered.
+    /// Number of times the subscription was altered.
     pub revision: u64,
-    /// The number of its next entry.
+    /// Number of the next entry. Absent if not visible to the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
-    /// Samples that were due, since it was made.
+    /// Number of samples due since the subscription was created.
     pub due: u64,
-    /// Samples of which nothing passed, since it was made.
+    /// Number of due samples without a match or change since the subscription was created. Absent if not
+    /// visible to the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub empty: Option<u64>,
-    /// Entries that wait to be taken.
+    /// Number of entries in the queue. Absent if not visible to the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<u64>,
-    /// Bytes of the entries that wait.
+    /// Size of the entries in the queue, in bytes. Absent if not visible to the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_bytes: Option<u64>,
-    /// Entries that were left out, since it was made.
+    /// Number of entries dropped since the subscription was created.
     pub missed: u64,
-    /// Entries of `missed` that were left out because its owner, or all subscriptions together, used too much CPU time.
+    /// Number of entries in `missed` dropped because the owner, or all subscriptions together, used too much
+    /// CPU time.
     pub throttled: u64,
-    /// CPU time that its evaluation took, since it was made.
+    /// CPU time used by the evaluation since the subscription was created, in seconds.
     pub cpu_seconds: f64,
-    /// Bytes of its entries, since it was made.
+    /// Size of all entries queued since the subscription was created, in bytes. Absent if not visible to the
+    /// caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<f64>,
-    /// Why it was stopped, where it was.
+    /// Reason why the subscription was stopped. Absent while it runs or if not visible to the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quarantined: Option<String>,
-    /// Of events and calls: the next event that it looks at.
+    /// Cursor of the next event to evaluate. Absent for kinds other than `event` and `call`, or if the caller
+    /// is not the owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
 
 impl Subscription {
-    /// What all clients may see of it: what it costs, and nothing of what it looks for or finds.
+    /// The part visible to all callers: resource usage, without settings and results.
     #[must_use]
     pub fn shown_to_all(self) -> Subscription {
         let Subscription { kind, rate_hz, budget, revision, due, missed, throttled, cpu_seconds, .. } = self;

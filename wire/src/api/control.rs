@@ -6,13 +6,16 @@ use super::{Effect, Request, Subject};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Signal or renice a process of this sensor's host, by an operator's signed order.
+/// Send a signal to a process of this sensor's host, or renice it, by a signed command of an operator.
 ///
-/// The order names domain, host, process and what to do, holds 30 s, and is obeyed once, if an operator of the domain signed it and
-/// [sensor.control] of the sensor's configuration lists the process's user. `visperf kill` and `visperf renice` make it.
+/// The command names the domain, the host, the process and the action. It is valid for 30 s and executed
+/// once, if an operator of the domain signed it and [sensor.control] of the sensor's configuration lists the
+/// user of the process. `visperf kill` and `visperf renice` create it. Fault refused: the signature is
+/// invalid or expired, or the process may not be controlled. Fault not_found: the process has ended. Fault
+/// busy: too many commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ControlParams {
-    /// The order, signed, as one line.
+    /// Signed command, as one line of text.
     pub order: String,
 }
 
@@ -23,28 +26,28 @@ impl Request for ControlParams {
     type Answer = ControlAnswer;
 }
 
-/// What was done.
+/// Result of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ControlAnswer {
-    /// The order's own number.
+    /// Id of the command.
     pub order: String,
-    /// The host.
+    /// Name of the host.
     pub host: String,
-    /// The number of the process.
+    /// Process id.
     pub pid: u32,
-    /// When it was started, in nanoseconds since the host's boot.
+    /// Start time of the process, in nanoseconds since the host's boot.
     pub start_ns: u64,
-    /// Its name.
+    /// Name of the process.
     pub name: String,
-    /// The number of its user.
+    /// User id of the process.
     pub uid: u32,
-    /// The name of its user.
+    /// User name of the process. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// What was done.
+    /// Action that was executed.
     pub act: String,
-    /// Of a signal that ends processes: whether it has ended.
+    /// Whether the process has ended. Absent for renice and for signals that do not end a process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<bool>,
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What this daemon is, how it is, and what it did.
+/// Return the version, addresses, health and counters of this daemon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InfoParams {}
 
@@ -19,57 +19,57 @@ impl Request for InfoParams {
     type Answer = Info;
 }
 
-/// A daemon to which a connection is not direct.
+/// Indirect connection to another daemon.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Reached {
-    /// The daemon at the other end: its key.
+    /// Key of the daemon at the other end.
     pub peer: String,
-    /// How the connection is made: `punched`, `circuit`, `websocket`, `connect` or `polling`.
+    /// Transport of the connection: `punched`, `circuit`, `websocket`, `connect` or `polling`.
     pub rung: String,
 }
 
 /// Counters and gauges by their names.
 pub type Figures = Named<u64>;
 
-/// What a daemon is, how it is, and what it did since its start.
+/// Version, addresses, health and counters of a daemon.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Info {
-    /// `visperf`.
+    /// Name of the program: `visperf`.
     pub name: String,
-    /// The program's version.
+    /// Version of the program.
     pub version: String,
-    /// `sensor`, `directory`, `proxy`, or `up` for a sensor and a directory in one.
+    /// Kind of daemon: `sensor`, `directory`, `proxy`, or `up` for a sensor and a directory in one process.
     pub kind: String,
-    /// Its host.
+    /// Name of its host.
     pub host: String,
-    /// Its domain, where it is of one.
+    /// Name of its domain. Absent if it is in no domain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// The number of its process.
+    /// Process id of the daemon.
     pub pid: u32,
-    /// When it was started.
+    /// Time when the daemon was started.
     pub started: UnixTime,
-    /// Seconds since then.
+    /// Time since the daemon was started, in seconds.
     pub uptime_secs: f64,
-    /// The addresses at which it answers.
+    /// Addresses on which it answers queries.
     pub listen: Vec<String>,
-    /// Where its state is.
+    /// Path of the state folder.
     pub state_directory: String,
     /// Whether `health` is empty.
     pub healthy: bool,
-    /// What is wrong, a sentence each.
+    /// Problems, one sentence each.
     pub health: Vec<String>,
-    /// Connections that are not direct.
+    /// Indirect connections to other daemons.
     pub reach: Vec<Reached>,
-    /// Counters of each of its parts.
+    /// Counters and gauges, by part of the daemon and by name.
     #[schemars(with = "BTreeMap<String, BTreeMap<String, u64>>")]
     pub statistics: Named<Figures>,
 }
 
 impl Info {
-    /// A figure of a part, where the daemon has it.
+    /// Counter of a part of the daemon, if it exists.
     #[must_use]
     pub fn figure(&self, part: &str, name: &str) -> Option<u64> {
         let (_, figures) = self.statistics.0.iter().find(|(known, _)| known == part)?;

@@ -11,18 +11,20 @@ use std::collections::BTreeMap;
 pub const DOMAINS_MAX: u64 = 10_000;
 /// Domains of an answer by default.
 const DOMAINS_DEFAULT: u64 = 1_000;
-/// The port of `node_exporter`, which a host that is monitored with Prometheus has.
+/// Port of `node_exporter`, the usual target on a host monitored with Prometheus.
 const PORT_DEFAULT: u16 = 9100;
 
 const RENAMED: &[Renamed] = &[("age_secs", "age"), ("lease_remaining_secs", "lease_remaining")];
 
-/// Where the representative of a domain answers.
+/// Return the address of a domain's representative.
 ///
-/// A representative states its record every 5 seconds and it holds for 15; after that the domain is still answered, as last_seen with
-/// its age. Every sensor of a grid answers this, from memory when no directory does.
+/// A representative renews its record every 5 seconds, with a lease of 15 seconds. After that the domain is
+/// still returned, with state `last_seen` and its age. Every sensor of a grid answers this method, from its
+/// cache if no directory is reachable. Fault not_found: the domain is unknown or has left. Fault unavailable:
+/// the directory has just started and may still receive the record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResolveParams {
-    /// The domain's name, such as UT-ICL.
+    /// Name of the domain, such as UT-ICL.
     pub domain: String,
 }
 
@@ -34,15 +36,15 @@ impl Request for ResolveParams {
     type Answer = Domain;
 }
 
-/// Every domain that the directory knows, by name.
+/// List the domains known to the directory, sorted by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DomainsParams {
     /// Only domains in this state.
     pub state: Option<DomainState>,
-    /// Only domains whose names come after this one.
+    /// Only domains whose name sorts after this one, for the next page.
     pub after: Option<String>,
-    /// At most so many.
+    /// Maximum number of domains.
     #[schemars(range(min = 1, max = 10_000))]
     pub limit: u64,
 }
@@ -61,80 +63,82 @@ impl Request for DomainsParams {
     type Answer = Domains;
 }
 
-/// Domains of a grid.
+/// List of domains.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Domains {
-    /// Those that fit, by name.
+    /// Matching domains, sorted by name.
     pub domains: Vec<Domain>,
-    /// Whether there are more.
+    /// Whether more domains match than are returned.
     pub more: bool,
 }
 
-/// A domain, as its representative states it.
+/// Record of a domain, as registered by its representative.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Domain {
-    /// The domain's name.
+    /// Name of the domain.
     pub domain: String,
-    /// The host of its representative.
+    /// Host of the representative.
     pub host: String,
-    /// The port at which that answers queries.
+    /// Port on which the representative answers queries.
     pub port: u16,
-    /// What it is: representative, or member.
+    /// Role of the registered sensor: `representative` or `member`.
     #[serde(rename = "type")]
     pub sensor_type: String,
-    /// Where it answers queries, as http://HOST:PORT, the best first.
+    /// Addresses on which the representative answers queries, as http://HOST:PORT, best first.
     pub addresses: Vec<String>,
-    /// The term in which it was elected; of two records the one with the higher term counts.
+    /// Election term; of two records the one with the higher term takes precedence.
     pub term: u64,
-    /// The number of the record in its term.
+    /// Sequence number of the record within its term.
     pub sequence: u64,
-    /// Whether its lease holds.
+    /// Whether the lease of the record is valid.
     pub state: DomainState,
-    /// How long ago it was stated.
+    /// Time since the record was registered, in seconds.
     pub age_secs: f64,
-    /// How long its lease still holds.
+    /// Remaining time of the lease, in seconds; 0 if it has expired.
     pub lease_remaining_secs: f64,
-    /// Whether it is known from before a restart of the directory, and was not heard of since.
+    /// Whether the record was restored after a restart of the directory and has not been renewed since.
     pub restored: bool,
-    /// The key of the domain, of one in the overlay.
+    /// Root key of the domain. Absent if the domain is not in the overlay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
-    /// The key of the representative.
+    /// Key of the representative. Absent if the domain is not in the overlay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
-    /// Where the overlay reaches it, as HOST:PORT.
+    /// Overlay addresses of the representative, as HOST:PORT. Absent if the domain is not in the overlay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overlay: Option<Vec<String>>,
-    /// Whether it answers for all hosts of the domain.
+    /// Whether the representative answers for all hosts of the domain. Absent if the domain is not in the
+    /// overlay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<Coverage>,
-    /// The hosts of the domain.
+    /// Number of hosts in the domain. Absent if the domain is not in the overlay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts_total: Option<u32>,
-    /// Of a part of the domain: the hosts for which it answers.
+    /// Hosts for which the representative answers. Absent unless `coverage` is `part`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,
-    /// Live representatives with lower terms that answer for hosts which this one lacks: each with the fields of this structure.
+    /// Live representatives with lower terms that answer for hosts not covered by this one; each has the
+    /// fields of this structure.
     #[schemars(schema_with = "structures")]
     pub partial: Vec<Domain>,
 }
 
-/// A list of structures. A type within itself has no schema in place.
+/// Schema of a list of structures: a type that contains itself cannot be inlined.
 fn structures(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": { "type": "object" } })
 }
 
-/// Whether the lease of a domain's record holds.
+/// State of a domain's record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DomainState {
-    /// It does.
+    /// The lease is valid.
     Live,
-    /// It is over: this is the last that is known.
+    /// The lease has expired; the record is the last one known.
     LastSeen,
-    /// A state that a later version has.
+    /// State that only a later version knows.
     #[default]
     #[serde(other)]
     #[schemars(skip)]
@@ -142,7 +146,7 @@ pub enum DomainState {
 }
 
 impl DomainState {
-    /// The word for it.
+    /// The value as text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -153,30 +157,30 @@ impl DomainState {
     }
 }
 
-/// For which hosts of a domain a representative answers.
+/// Hosts of a domain for which a representative answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Coverage {
-    /// For all.
+    /// All hosts of the domain.
     #[default]
     Whole,
-    /// For those that it names.
+    /// The hosts listed in `hosts`.
     Part,
-    /// A word that a later version has.
+    /// Value that only a later version knows.
     #[serde(other)]
     #[schemars(skip)]
     Unknown,
 }
 
-/// Every host, as service discovery of Prometheus takes it.
+/// List all hosts in the format of HTTP service discovery of Prometheus.
 ///
-/// Also GET /sd/prometheus, which http_sd_configs of Prometheus can be given.
+/// Also available as GET /sd/prometheus, for http_sd_configs of Prometheus.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TargetsParams {
     /// Only hosts of this domain.
     pub domain: Option<String>,
-    /// The port of each target.
+    /// Port of each target.
     #[schemars(range(min = 1, max = 65_535))]
     pub port: u16,
 }
@@ -198,9 +202,9 @@ impl Request for TargetsParams {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TargetGroup {
-    /// HOST:PORT.
+    /// Addresses of the target, as HOST:PORT.
     pub targets: Vec<String>,
-    /// What is known of the host; names begin with __meta_visperf_.
+    /// Labels of the host; their names start with __meta_visperf_.
     pub labels: BTreeMap<String, String>,
 }
 

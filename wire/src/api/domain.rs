@@ -6,10 +6,10 @@ use super::{Effect, Renamed, Request, Subject, UnixTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The hosts of the domain, with state and load.
+/// List the hosts of the domain, with their state and load.
 ///
-/// Of a host that went before the representative took over, or that it has not heard since, `host`, `state`, `role` and
-/// `age_secs` are all there is; the same of one that is about to report.
+/// For a host that has not reported to this representative (it left or became unreachable before, or has not
+/// connected yet), only `host`, `state`, `role` and `age_secs` are present.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HostsParams {}
 
@@ -27,116 +27,123 @@ impl Request for HostsParams {
     type Answer = Hosts;
 }
 
-/// The hosts of a domain.
+/// Hosts of a domain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Hosts {
-    /// The domain.
+    /// Name of the domain.
     pub domain: String,
-    /// Its hosts, those that report first.
+    /// Hosts of the domain; those that have reported to this representative first.
     pub hosts: Vec<Host>,
 }
 
-/// One host of a domain.
+/// Host of a domain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Host {
-    /// Its name.
+    /// Name of the host.
     pub host: String,
-    /// Whether it reports.
+    /// Whether the host reports.
     pub state: HostState,
-    /// What it is in its domain.
+    /// Role of the host in its domain.
     pub role: HostRole,
-    /// Its sensor's id.
+    /// Id of the sensor. Absent if the host has not reported to this representative.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sensor: Option<String>,
-    /// The version of the program.
+    /// Version of the sensor. Absent if the host has not reported to this representative.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// When its sensor was started.
+    /// Time when the sensor was started. Absent if the host has not reported to this representative.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started: Option<UnixTime>,
-    /// Seconds since its last message; of one that is about to report, since it was first expected. A representative that has
-    /// taken over receives it from the previous one, to a second; if that runs an earlier version, it counts from the take-over at the latest.
+    /// Time since the last message of the host, in seconds; for a host that has not connected yet, since it
+    /// was first expected. A new representative receives it from the previous one, to a second; if the
+    /// previous one runs an earlier version, it counts from the takeover at the latest.
     pub age_secs: f64,
-    /// Where its query interface answers, as its own host reaches it; known of the representative.
+    /// Address of the query interface, as seen on the host itself. Present only for the representative.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// Load average of a minute.
+    /// Load average over 1 minute. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load1: Option<f64>,
-    /// Load average of five minutes.
+    /// Load average over 5 minutes. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load5: Option<f64>,
-    /// Load average of fifteen minutes.
+    /// Load average over 15 minutes. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load15: Option<f64>,
-    /// Its logical CPUs.
+    /// Number of logical CPUs. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<u64>,
-    /// Share of its CPUs that is used, from 0 to 1.
+    /// CPU utilization of the host, from 0 to 1. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_used: Option<f64>,
-    /// Main memory.
+    /// Size of main memory, in bytes. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_total_bytes: Option<u64>,
-    /// Main memory in use.
+    /// Main memory in use, in bytes. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_used_bytes: Option<u64>,
-    /// Since the host was booted.
+    /// Time since the host was booted, in seconds. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uptime_secs: Option<f64>,
-    /// Bytes of its logs that its sensor has not read yet.
+    /// Log data that the sensor has not read yet, in bytes. Absent before the first report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lag_bytes: Option<u64>,
-    /// Time of its sensor's last report of its state, by that host's clock.
+    /// Time of the sensor's last state report, by the clock of that host. Absent before the first report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<UnixTime>,
-    /// Its events that the representative has stored or passed over.
+    /// Number of events of the host that the representative has stored or skipped. Absent if the host has not
+    /// reported to this representative.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<u64>,
-    /// Its events that it has and the representative has not.
+    /// Number of events in the journal of the host that the representative has not stored yet. Absent if the
+    /// host has not reported to this representative.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events_behind: Option<u64>,
-    /// Its events that were deleted beyond its disk budget before they could be sent.
+    /// Number of events deleted to stay within the disk budget before they could be sent. Absent if the host
+    /// has not reported to this representative.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events_lost: Option<u64>,
-    /// Its events that were set aside because they claim another sensor's host.
+    /// Number of events rejected because they name the host of another sensor. Absent if the host has not
+    /// reported to this representative.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events_refused: Option<u64>,
-    /// Samples of metrics received from it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub samples: Option<u64>,
-    /// Samples that its sensor took and did not send since its start: the connection was too slow, or there was no
+    /// Number of metric samples received from the host. Absent if the host has not reported to this
     /// representative.
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples: Option<u64>,
+    /// Number of samples not sent since the start of the sensor, because the connection was too slow or there
+    /// was no representative. Absent if the host has not reported to this representative.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub samples_thinned: Option<u64>,
-    /// Calls that run on it.
+    /// Number of calls running on the host. Absent if the host has not reported to this representative.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls_running: Option<u64>,
-    /// Problems that its sensor reports; empty if it is healthy.
+    /// Problems reported by the sensor; empty if it is healthy. Absent if the host has not reported to this
+    /// representative.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<Vec<String>>,
 }
 
-/// Whether a host reports.
+/// State of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HostState {
-    /// It reports, or is about to.
+    /// The host reports, or is expected to report soon.
     #[default]
     Live,
-    /// It should report and does not, or was put out of the domain.
+    /// The host should report and does not, or was revoked.
     LastSeen,
-    /// It said that it leaves as it stopped.
+    /// The sensor announced its shutdown.
     Left,
-    /// A state that a later version has.
+    /// State that only a later version knows.
     #[serde(other)]
     #[schemars(skip)]
     Unknown,
 }
 
 impl HostState {
-    /// The word for it.
+    /// The value as text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -148,25 +155,25 @@ impl HostState {
     }
 }
 
-/// What a host is in its domain.
+/// Role of a host in its domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HostRole {
-    /// It aggregates the domain.
+    /// Aggregates the data of the domain.
     Representative,
-    /// It takes over when the representative fails.
+    /// Takes over if the representative fails.
     Standby,
-    /// It reports to the representative.
+    /// Reports to the representative.
     #[default]
     Member,
-    /// A role that a later version has.
+    /// Role that only a later version knows.
     #[serde(other)]
     #[schemars(skip)]
     Unknown,
 }
 
 impl HostRole {
-    /// The word for it.
+    /// The value as text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -178,7 +185,7 @@ impl HostRole {
     }
 }
 
-/// The domain in a few figures.
+/// Return a summary of the domain: hosts, calls, events and metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SummaryParams {}
 
@@ -189,117 +196,120 @@ impl Request for SummaryParams {
     type Answer = Summary;
 }
 
-/// A domain in a few figures.
+/// Summary of a domain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Summary {
-    /// The domain.
+    /// Name of the domain.
     pub domain: String,
-    /// Its representative, which answers.
+    /// Host of the representative, which answers.
     pub representative: String,
-    /// Its hosts, in all states.
+    /// Number of hosts, in all states.
     pub hosts: u64,
-    /// Those that report.
+    /// Number of hosts in state `live`.
     pub hosts_live: u64,
-    /// Hosts may be missing: the representative is new and has not heard all yet, is alone in a domain of several, more than a tenth of
-    /// them or any in the last ten minutes went without a word, or others of the domain report to another one.
+    /// Whether hosts may be missing: the representative is new and not all hosts have reported yet, it is
+    /// alone in a domain of several hosts, more than 10 % of the hosts or any host within the last 10 minutes
+    /// became unreachable, or hosts report to another representative.
     pub partial: bool,
-    /// Metrics of a host as a whole, over all hosts that report.
+    /// Host-level metrics, aggregated over all live hosts.
     pub metrics: Vec<MetricSummary>,
-    /// Calls, by state and outcome.
+    /// Number of calls by state and outcome.
     pub calls: CallCounts,
-    /// Events that were stored.
+    /// Number of events stored.
     pub events: u64,
-    /// Events that were lost.
+    /// Number of events lost.
     pub events_lost: u64,
-    /// The largest users and hosts.
+    /// Users and hosts with the most calls.
     pub top: Top,
-    /// Hosts that are `last_seen` and have not reported to this representative: their events and calls may be missing.
+    /// Hosts that are `last_seen` and have not reported to this representative; their events and calls may be
+    /// missing. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unheard: Vec<String>,
 }
 
-/// One metric over all hosts of a domain.
+/// Metric aggregated over all hosts of a domain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MetricSummary {
-    /// The metric.
+    /// Name of the metric.
     pub name: String,
-    /// Its unit.
+    /// Unit of the metric.
     pub unit: String,
-    /// Whether values of hosts may be added: amounts, counts and time spent may, moments, ages and shares may not.
+    /// Whether a sum over hosts is meaningful: true for amounts, counts and time spent, false for points in
+    /// time, ages and ratios.
     pub additive: bool,
-    /// Over all hosts.
+    /// Mean over all hosts.
     pub mean: f64,
-    /// The smallest value of a host.
+    /// Smallest value of a host.
     pub min: f64,
-    /// The largest value of a host.
+    /// Largest value of a host.
     pub max: f64,
-    /// Hosts that have it.
+    /// Number of hosts that have the metric.
     pub count: u64,
-    /// The hosts with the largest values, those first.
+    /// Hosts with the largest values, largest first.
     pub top: Vec<HostValue>,
-    /// The sum over all hosts, where values may be added.
+    /// Sum over all hosts. Absent if `additive` is false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sum: Option<f64>,
 }
 
-/// A host's value of a metric.
+/// Value of a metric on a host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostValue {
-    /// The host.
+    /// Name of the host.
     pub host: String,
-    /// Its value.
+    /// Value on that host.
     pub value: f64,
 }
 
-/// Calls, by state and outcome.
+/// Number of calls by state and outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CallCounts {
-    /// Submitted and not started.
+    /// Submitted, not started.
     pub waiting: u64,
-    /// Started and not ended.
+    /// Started, not ended.
     pub running: u64,
     /// Ended, with any outcome.
     pub ended: u64,
-    /// Ended well.
+    /// Ended successfully.
     pub ok: u64,
-    /// Ended badly.
+    /// Ended with an error.
     pub failed: u64,
-    /// Ended by a request.
+    /// Cancelled by the user or an operator.
     pub cancelled: u64,
-    /// Ended by a time limit.
+    /// Ended because the time limit was exceeded.
     pub timeout: u64,
-    /// Ended with the node.
+    /// Ended because the host was lost.
     pub node_fail: u64,
-    /// Ended, without a word on how.
+    /// Ended, outcome not recorded in the log.
     pub finished: u64,
 }
 
-/// The largest users and hosts of a domain.
+/// Users and hosts with the most calls, at most 10 of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "TopCalls")]
 pub struct Top {
-    /// Users with most calls that wait or run.
+    /// Users with the most waiting and running calls.
     pub users: Vec<UserCalls>,
-    /// Hosts on which most calls run.
+    /// Hosts with the most running calls.
     pub hosts: Vec<HostCalls>,
 }
 
-/// A user's calls that wait or run.
+/// Number of waiting and running calls of a user.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UserCalls {
-    /// The user.
+    /// Name of the user.
     pub user: String,
-    /// How many.
+    /// Number of waiting and running calls.
     pub calls: u64,
 }
 
-/// Calls that run on a host.
+/// Number of running calls on a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HostCalls {
-    /// The host.
+    /// Name of the host.
     pub host: String,
-    /// How many.
+    /// Number of running calls.
     pub calls: u64,
 }

@@ -23,21 +23,22 @@ const LIMIT_DEFAULT: u64 = 100;
 /// Most entries of an answer.
 const LIMIT_MAX: usize = 1_000;
 
-/// Take what waits of a subscription, the oldest first; each entry is given once.
+/// Return the waiting entries of a subscription, oldest first, and remove them from its queue.
 ///
-/// An answer has at most 10000 processes.
+/// Each entry is delivered once. An answer contains at most 10000 processes, unless its first entry alone has
+/// more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TakeParams {
-    /// Which, as sensor.subscribe gave it.
+    /// Id of the subscription, as returned by sensor.subscribe.
     pub subscription: String,
-    /// At most so many entries.
+    /// Maximum number of entries.
     #[serde(default = "limit_default")]
     #[schemars(range(min = 1, max = 1_000))]
     pub limit: u64,
-    /// How long to wait for a first entry, at most 25 s.
+    /// Time to wait for the first entry, at most 25 s.
     #[serde(default)]
     pub wait: Span,
-    /// The entries in visperf's own form (`packed`) instead of `entries`.
+    /// Return the entries in the binary format of visperf (`packed`) instead of `entries`.
     #[serde(default)]
     pub packed: bool,
 }
@@ -59,39 +60,41 @@ impl Request for TakeParams {
     type Answer = Taken;
 }
 
-/// What was taken of a subscription.
+/// Entries taken from a subscription.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Taken {
-    /// The entries, the oldest first; none where they are in `packed`.
+    /// Entries, oldest first; empty if they are in `packed`.
     #[serde(deserialize_with = "entries_at_most")]
     pub entries: Vec<Entry>,
-    /// The number of the first entry of the next answer.
+    /// Number of the first entry of the next answer.
     pub next: u64,
-    /// Entries that were left out: the sum of the `count` of its entries `missed`.
+    /// Number of dropped entries: the sum of `count` over the entries of kind `missed`.
     pub missed: u64,
-    /// Entries that wait still.
+    /// Number of entries left in the queue.
     pub waiting: u64,
-    /// How often the subscription was altered.
+    /// Number of times the subscription was altered.
     pub revision: u64,
-    /// Of events and calls, from the sensor itself: where sensor.subscribe goes on behind these entries, should the subscription be lost.
+    /// Cursor for sensor.subscribe to continue after these entries if the subscription is lost. Absent for
+    /// kinds other than `event` and `call`, with a script, and if the position is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Whether the condition is true, where there is one.
+    /// Whether the condition is true. Absent without a condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<bool>,
-    /// Why the subscription was stopped, where it was.
+    /// Reason why the subscription was stopped. Absent while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quarantined: Option<String>,
-    /// The entries in visperf's own form (postcard), which adjacent versions share.
+    /// Entries in the binary format of visperf (postcard), which adjacent versions share. Absent unless
+    /// requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packed: Option<Bytes>,
-    /// When the host was booted, from which times within `packed` count.
+    /// Boot time of the host, to which times in `packed` are relative. Absent unless `packed` is present.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub booted: Option<UnixTime>,
 }
 
-/// More are no answer of a daemon: an entry takes more memory than its text.
+/// Deserialize at most [`LIMIT_MAX`] entries; more than a daemon sends could exhaust the memory.
 fn entries_at_most<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Entry>, D::Error> {
     struct Reading;
 
@@ -118,15 +121,15 @@ fn entries_at_most<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Ent
 }
 
 impl Taken {
-    /// The entries as sensors have them, where they came packed.
+    /// Decode the entries of `packed`; `None` if the answer is not packed.
     ///
     /// # Errors
-    /// If they are of another version's form.
+    /// If another version encoded them in another format.
     pub fn packed_entries(&self) -> Option<Result<Vec<stream::Entry>, postcard::Error>> {
         Some(postcard::from_bytes(&self.packed.as_ref()?.0))
     }
 
-    /// The same answer, with its entries in `entries` where they came packed.
+    /// The same answer, with packed entries decoded into `entries`.
     ///
     /// # Errors
     /// As [`Taken::packed_entries`].
@@ -140,83 +143,85 @@ impl Taken {
     }
 }
 
-/// An entry of a subscription.
+/// Entry of a subscription.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Entry {
-    /// Its number. They rise by 1; what was missed stands for `count` numbers, of which this is the first.
+    /// Number of the entry. Numbers increase by 1; an entry of kind `missed` covers `count` numbers, starting
+    /// with this one.
     pub number: u64,
-    /// How often the subscription was altered before it.
+    /// Number of times the subscription had been altered before this entry.
     pub revision: u64,
-    /// When: the beginning of the sweep, or when the event was read. What was missed has no one time.
+    /// Start of the sweep, or time when the event was evaluated. Absent for entries of kind `missed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<UnixTime>,
-    /// What it is.
+    /// Kind of entry.
     pub what: EntryKind,
-    /// Of a sample: the number of the sweep.
+    /// Number of the sweep. Present in samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sweep: Option<u64>,
-    /// Of a sample that has only changes: the processes that ended, or pass no longer. Where it is left out all that pass are named.
+    /// Process ids that have ended or no longer pass the filter. Present in samples that contain only
+    /// changes; absent if the sample lists all processes that pass.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gone: Option<Vec<u32>>,
-    /// Of a sample of processes: those that passed.
+    /// Processes that passed the filter. Present in samples of kind `process`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<Vec<Process>>,
-    /// Of a sample of the host: the metrics that passed.
+    /// Metrics that passed the filter. Present in samples of kind `host`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Vec<Metric>>,
-    /// Of a sample: how many more passed, beyond the 10000 that one has.
+    /// Number of records that passed and exceed the maximum of 10000 per sample. Present in samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<u32>,
-    /// Of a sample: what the script made of it.
+    /// Figures computed by the script. Present in samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<BTreeMap<String, f64>>")]
     pub figures: Option<Named<Value>>,
-    /// An event.
+    /// Event. Present in entries of kind `event`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<Box<Event>>,
-    /// What its user named the call of the event, where that is known.
+    /// Name given by the user to the call of the event. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub name: Option<CompactString>,
-    /// Whose the call of the event is, where that is known.
+    /// User of the event's call. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub user: Option<CompactString>,
-    /// A call, as it was known when its state changed.
+    /// Call, as known when its state changed. Present in entries of kind `call`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<Box<Call>>,
-    /// Of a signal: whether the condition became true.
+    /// Whether the condition became true. Present in signals.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_true: Option<bool>,
-    /// Of a signal: the measure then; left out where there was nothing to measure.
+    /// Value of the measure at that time. Present in signals; absent if there was nothing to measure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
-    /// Of what was missed: how many entries.
+    /// Number of dropped entries. Present in entries of kind `missed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// Of a stop: why.
+    /// Reason why the subscription was stopped. Present in entries of kind `quarantined`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {
-    /// A sample of processes or metrics, or what a script made of one.
+    /// Sample of processes or metrics, or figures computed by a script.
     Sample,
-    /// An event.
+    /// Event.
     Event,
-    /// A call whose state changed.
+    /// Call whose state changed.
     Call,
     /// The condition became true, or false again.
     Signal,
-    /// Entries that were left out here.
+    /// Entries were dropped here.
     Missed,
-    /// The subscription was stopped; altering it makes it go on.
+    /// The subscription was stopped; sensor.alter resumes it.
     Quarantined,
-    /// A word that a later version has.
+    /// Kind that only a later version knows.
     #[default]
     #[serde(other)]
     #[schemars(skip)]
@@ -224,7 +229,7 @@ pub enum EntryKind {
 }
 
 impl Entry {
-    /// An entry of a host that was booted then.
+    /// Convert an entry; `booted` is the boot time of the host.
     #[must_use]
     pub fn of(entry: stream::Entry, booted: Time) -> Entry {
         let stream::Entry { number, revision, at_ns, body } = entry;

@@ -14,32 +14,34 @@ use std::fmt::Display;
 /// Events of an answer by default.
 const LIMIT_DEFAULT: u64 = 1000;
 
-/// Filters for events, and where to read from.
+/// Filters for events, and the position to start from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct EventsParams {
-    /// Where to continue, as the `cursor` of an earlier answer; "" is the oldest stored event, "end" is after the newest.
+    /// Position to continue from, as `cursor` of an earlier answer; "" for the oldest stored event, "end" for
+    /// the position after the newest. Default: the oldest stored event.
     pub cursor: Option<String>,
-    /// At most so many events.
+    /// Maximum number of events.
     #[schemars(range(min = 1, max = 10_000))]
     pub limit: u64,
-    /// The last `limit` events that fit, the oldest first, instead of the first from the cursor on.
+    /// Return the last `limit` matching events, oldest first, instead of the first ones after the cursor.
+    /// Cannot be combined with `cursor` or `wait`.
     pub last: bool,
-    /// Only events of this kind, or of these kinds.
+    /// Only events of one of these kinds.
     pub kind: Vec<Kind>,
-    /// Only events of this call; `*` or `…` in it stand for any characters.
+    /// Only events of this call; `*` and `…` in the id match any characters.
     pub call: Option<String>,
-    /// Only events of calls that bear this job number, or are a part of it.
+    /// Only events of calls with this job number, and of their parts.
     pub job: Option<String>,
-    /// Only events of this user's calls.
+    /// Only events of calls of this user.
     pub user: Option<String>,
-    /// Only events from or to this host (with or without its domain).
+    /// Only events from or to this host, with or without its domain.
     pub on_host: Option<String>,
-    /// Only events whose time is this or later.
+    /// Only events at this time or later.
     pub since: Option<UnixTime>,
-    /// Only events whose time is this or earlier.
+    /// Only events at this time or earlier.
     pub until: Option<UnixTime>,
-    /// How long to wait for a first event, at most 25 s.
+    /// Time to wait for the first event, at most 25 s.
     pub wait: Span,
 }
 
@@ -61,9 +63,9 @@ impl Default for EventsParams {
     }
 }
 
-/// The events found in this sensor's logs, from a cursor on.
+/// List the events found in this sensor's logs, starting at a cursor.
 ///
-/// Give the cursor of one answer to the next call to continue where it ended; a cursor outlives restarts.
+/// To continue, pass the `cursor` of the answer to the next call. A cursor remains valid after restarts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct SensorEventsParams(pub EventsParams);
@@ -75,10 +77,10 @@ impl Request for SensorEventsParams {
     type Answer = Events;
 }
 
-/// The events found on all hosts of the domain, from a cursor on.
+/// List the events found on all hosts of the domain, starting at a cursor.
 ///
-/// Give the cursor of one answer to the next call to continue where it ended; a cursor outlives restarts and the representative
-/// that gave it.
+/// To continue, pass the `cursor` of the answer to the next call. A cursor remains valid after restarts and
+/// after a change of the representative.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct DomainEventsParams(pub EventsParams);
@@ -90,98 +92,103 @@ impl Request for DomainEventsParams {
     type Answer = Events;
 }
 
-/// Events, and where to continue.
+/// Page of events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Events {
-    /// Those that fit, in the order in which they were stored.
+    /// Matching events, in the order in which they were stored.
     pub events: Vec<Event>,
-    /// The cursor for the next call.
+    /// Cursor for the next call.
     pub cursor: String,
-    /// Events that were deleted to keep within the disk budget before this cursor could read them.
+    /// Number of events in the requested range that cannot be read any more: deleted to stay within the disk
+    /// budget, or damaged.
     pub missed: u64,
-    /// Hosts of the domain that are `last_seen` and have not reported to this representative: their events may be missing.
+    /// Hosts of the domain that are `last_seen` and have not reported to this representative; their events
+    /// may be missing. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unheard: Vec<String>,
 }
 
-/// One event: what one record of a log says.
+/// Event: the content of one record of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
-    /// Its id, unique for all time: `SENSOR-GENERATION-OFFSET`, and `-NUMBER` for the second and later events of one record.
+    /// Permanent id of the event: `SENSOR-GENERATION-OFFSET`, with `-NUMBER` for the second and later events
+    /// of one record.
     #[schemars(with = "String")]
     pub id: CompactString,
-    /// What happened. One that a later version has is read as `message`.
+    /// Kind of event. A kind that only a later version knows is read as `message`.
     #[serde(deserialize_with = "known_kind")]
     pub kind: Kind,
-    /// When, as the log says; the time of reading where the log has no time.
+    /// Time of the event according to the log; the time of reading if the log has none.
     pub time: UnixTime,
-    /// When the sensor read it.
+    /// Time when the sensor read the record.
     pub seen: UnixTime,
-    /// The id of the call that it belongs to; empty if none.
+    /// Id of the call that the event belongs to; empty if none.
     #[schemars(with = "String")]
     pub call: CompactString,
-    /// The middleware's name of the job; empty if none.
+    /// Job id of the middleware; empty if none.
     #[schemars(with = "String")]
     pub job: CompactString,
-    /// Whose job: a number where the log prints only the number; empty if unknown.
+    /// User of the job, as a number if the log prints only the number; empty if unknown.
     #[schemars(with = "String")]
     pub user: CompactString,
-    /// The party that acts: client, submit host, sending side. Empty if unknown.
+    /// Acting party: client, submit host, sending side. Empty if unknown.
     #[schemars(with = "String")]
     pub from: CompactString,
-    /// The party acted on: server, execution host, receiving side. Several are joined by commas.
+    /// Party acted on: server, execution host, receiving side. Several are joined by commas; empty if
+    /// unknown.
     #[schemars(with = "String")]
     pub to: CompactString,
-    /// How it ended, of kinds that end something.
+    /// Outcome, for kinds that end something. Absent for other kinds. An outcome that only a later version
+    /// knows is read as `finished`.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_outcome")]
     pub outcome: Option<Outcome>,
-    /// When the job was submitted, where the record says so.
+    /// Time when the job was submitted. Absent if the record does not contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submitted: Option<UnixTime>,
-    /// When the job was started, where the record says so.
+    /// Time when the job was started. Absent if the record does not contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<UnixTime>,
-    /// When the job ended, where the record says so.
+    /// Time when the job ended. Absent if the record does not contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<UnixTime>,
-    /// What else the record says.
+    /// Further fields of the record, by name.
     #[schemars(with = "BTreeMap<String, Attribute>")]
     pub attributes: Named<Attribute>,
-    /// Where it was read.
+    /// Location of the record.
     pub source: Source,
 }
 
-/// Where an event was read.
+/// Location of a log record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "EventSource")]
 pub struct Source {
-    /// The sensor's id.
+    /// Id of the sensor.
     #[schemars(with = "String")]
     pub sensor: CompactString,
-    /// The sensor's host.
+    /// Host of the sensor.
     #[schemars(with = "String")]
     pub host: CompactString,
-    /// The file's path on that host.
+    /// Path of the log file on that host.
     #[schemars(with = "String")]
     pub file: CompactString,
-    /// The log filter's name.
+    /// Name of the log filter.
     #[schemars(with = "String")]
     pub filter: CompactString,
-    /// Where the record begins in the file, in bytes.
+    /// Offset of the record in the file, in bytes.
     pub offset: u64,
 }
 
-/// The value of an attribute: text, or several texts in order. What is not UTF-8 is base64.
+/// Value of an attribute: a text or a list of texts. Bytes that are not UTF-8 are base64.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Attribute {
     /// Text.
     Text(#[schemars(with = "String")] CompactString),
-    /// Several texts, in order.
+    /// List of texts.
     List(#[schemars(with = "Vec<String>")] Vec<CompactString>),
-    /// What is not UTF-8.
+    /// Bytes that are not UTF-8, as base64.
     Bytes(
         #[serde(with = "crate::bytes")]
         #[schemars(with = "super::Bytes")]
@@ -229,7 +236,7 @@ impl From<event::Event> for Event {
     }
 }
 
-/// An [`Event`] that is written where it is read: nothing of it is copied.
+/// [`Event`] by reference, serialized without a copy.
 #[derive(Debug, Serialize)]
 pub struct EventRef<'a> {
     #[serde(serialize_with = "displayed")]
@@ -266,7 +273,7 @@ struct SourceRef<'a> {
 }
 
 impl<'a> EventRef<'a> {
-    /// `event`, whose call is known by the id `call` now.
+    /// Refer to `event`; `call` is the present id of its call.
     #[must_use]
     pub fn new(event: &'a event::Event, call: &'a str) -> EventRef<'a> {
         let event::Event { id, seen, content, source, .. } = event;
@@ -324,7 +331,7 @@ fn known_kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Kind, D::Err
     Ok(Kind::from_word(&word).unwrap_or(Kind::Message))
 }
 
-/// One that a later version has ended in some way.
+/// Parse an outcome; one that only a later version knows is `Finished`.
 pub(super) fn known_outcome<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Outcome>, D::Error> {
     let word = Option::<CompactString>::deserialize(deserializer)?;
     Ok(word.map(|word| Outcome::from_word(&word).unwrap_or(Outcome::Finished)))

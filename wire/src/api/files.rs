@@ -6,10 +6,11 @@ use super::{Effect, Renamed, Request, Subject, UnixTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The log files this sensor follows, and how far each is read.
+/// List the log files that this sensor follows, with their read position.
 ///
-/// A gap is an event of kind `message` with the attributes `name` `gap`, `reason` (`truncated`, `regrown`, `missing`, `budget`), `bytes` (seen and
-/// lost), `unseen` (`possible` or `none`: whether more may be lost) and `text`, the same in a sentence.
+/// A gap is reported as an event of kind `message` with the attributes `name` (`gap`), `reason` (`truncated`,
+/// `regrown`, `missing`, `budget`), `bytes` (seen and lost), `unseen` (`possible` or `none`: whether more may
+/// be lost) and `text` (the same as a sentence).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FilesParams {}
 
@@ -22,91 +23,95 @@ impl Request for FilesParams {
     type Answer = Files;
 }
 
-/// The log files of a sensor.
+/// Log files of a sensor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Files {
-    /// Each path that was named or that a glob found.
+    /// Log files: each configured path, and each path matched by a glob.
     pub files: Vec<LogFile>,
 }
 
-/// A path at which a log is or is awaited.
+/// Path of a log file, and its read position.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct LogFile {
-    /// The path.
+    /// Path of the file.
     pub path: String,
-    /// The filter that reads it; of one that is awaited, the one that will, if it is known from the name.
+    /// Name of the filter that reads the file; for an awaited file, the filter that its name selects, or
+    /// empty.
     pub filter: String,
-    /// The cluster whose log it is, as configured; empty if none is.
+    /// Configured cluster of the log; empty if none.
     pub cluster: String,
-    /// Which of the files that had this path it is.
+    /// Generation of the file, numbered by the sensor from 1: replaced, truncated or newly created content
+    /// gets a new number.
     pub generation: u32,
-    /// Whether it is read.
+    /// Whether the file is read.
     pub state: FileState,
-    /// Its size.
+    /// Size of the file, in bytes.
     pub size_bytes: u64,
-    /// How far it is read.
+    /// Read position, in bytes.
     pub offset_bytes: u64,
-    /// What is not read yet, rotated files included.
+    /// Data not read yet, including rotated files, in bytes.
     pub lag_bytes: u64,
-    /// Lines that were read.
+    /// Number of lines read.
     pub lines: u64,
-    /// Events that were found in them.
+    /// Number of events found.
     pub events: u64,
-    /// Records that no rule took.
+    /// Number of records that no rule matched.
     pub unknown: u64,
-    /// Gaps: places where lines were lost, or may have been.
+    /// Number of gaps: places where lines were lost or may have been lost.
     pub gaps: u64,
-    /// What was seen and not read before it was gone.
+    /// Data known to be lost in gaps, in bytes.
     pub gap_bytes: u64,
-    /// Gaps before which lines may have been written, and lost, that were never seen: the end of what was read and the truncation are
-    /// never one moment.
+    /// Number of gaps in which an unknown number of further lines may be lost: lines written between the last
+    /// read and the truncation.
     pub gaps_unknown: u64,
-    /// Records that ended without their last line.
+    /// Number of records that ended without their last line.
     pub incomplete: u64,
-    /// Lines that were longer than is read of one.
+    /// Number of lines that exceeded the maximum length that a filter reads.
     pub oversize: u64,
-    /// NUL bytes that were passed over.
+    /// Number of NUL bytes skipped.
     pub skipped_nul_bytes: u64,
-    /// Rotated files that are read on.
+    /// Number of rotated files that are still being read.
     pub rotated_open: u64,
-    /// What is wrong, in a sentence; empty if nothing is.
+    /// Problem, as a sentence; empty if there is none.
     pub health: String,
-    /// The other path through which this file is read: then this one is not.
+    /// Other path of the same file, through which it is read. Absent if this path is read itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_as: Option<String>,
-    /// Of one that is gone, when that was seen; left out where it was before this start.
+    /// Time when the sensor noticed that the file is gone. Absent if it is not gone, or was gone before the
+    /// sensor started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gone_since: Option<UnixTime>,
 }
 
-/// Whether a path is read.
+/// State of a log file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileState {
-    /// It is read.
+    /// The file is read.
     #[default]
     Following,
-    /// It was named, and there has been no file yet.
+    /// The path is configured and no file has existed yet.
     Awaited,
-    /// There was a file, and the path names none any more: it was deleted or moved away.
+    /// The file was deleted or moved away.
     Gone,
-    /// The system does not let it be read; it is tried again all the time.
+    /// The file cannot be opened or read; the sensor retries.
     Unreadable,
-    /// No filter reads it.
+    /// No filter matches the file.
     NoFilter,
-    /// It is no log: a FIFO, a device, a folder, a compressed file, or a link out of the allowed folders.
+    /// The file is not a log: a FIFO, a device, a folder, a compressed file, or a link that leaves the
+    /// allowed folders.
     NoLog,
-    /// It is not read for another reason, which `health` says.
+    /// The file is not read for another reason; see `health`.
     Trouble,
-    /// A state that a later version has.
+    /// State that only a later version knows.
     #[serde(other)]
     #[schemars(skip)]
     Unknown,
 }
 
 impl FileState {
-    /// The word for it.
+    /// The value as text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -122,11 +127,13 @@ impl FileState {
     }
 }
 
-/// The log filters of this sensor.
+/// List the log filters of this sensor.
+///
+/// Fault not_found: there is no filter of this name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct FiltersParams {
-    /// Only this filter, with its text.
+    /// Only the filter of this name, with its text.
     pub name: Option<String>,
 }
 
@@ -137,36 +144,36 @@ impl Request for FiltersParams {
     type Answer = Filters;
 }
 
-/// The log filters of a sensor.
+/// Log filters of a sensor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Filters {
-    /// Each of them, in the order in which they are tried.
+    /// Log filters, in the order in which they are tried.
     pub filters: Vec<LogFilter>,
 }
 
-/// A log filter.
+/// Log filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct LogFilter {
-    /// Its name.
+    /// Name of the filter.
     pub name: String,
-    /// The product whose logs it reads.
+    /// Product whose logs it reads.
     pub product: String,
-    /// What it is for.
+    /// Purpose of the filter.
     pub description: String,
-    /// The versions of the product that it was tried with.
+    /// Versions of the product that it was tested with.
     pub versions: String,
-    /// `shipped`, or the file that it is read from.
+    /// Origin: `shipped`, or the path of its file.
     pub origin: String,
-    /// Its rules.
+    /// Number of rules.
     pub rules: u64,
-    /// Its embedded tests.
+    /// Number of embedded tests.
     pub tests: u64,
-    /// Globs of the file names that it reads.
+    /// Globs of the names of the files that it reads.
     pub names: Vec<String>,
-    /// The paths at which it is looked for.
+    /// Paths where the sensor looks for logs of the product.
     pub paths: Vec<String>,
-    /// Its text, where one filter was asked for.
+    /// Text of the filter. Absent unless requested by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }

@@ -15,28 +15,28 @@ use std::fmt;
 /// Metrics of an answer by default.
 const LIMIT_DEFAULT: u64 = 10_000;
 
-/// Filters for metrics, and which of their samples to return.
+/// Filters for metrics, and the samples to return.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MetricsParams {
-    /// Only metrics of this name, or of this glob (`node_cpu_*`).
+    /// Only metrics of this name, or that match this glob (`node_cpu_*`).
     pub name: Option<String>,
-    /// Only metrics with these labels.
+    /// Only metrics with all of these labels.
     #[schemars(with = "BTreeMap<String, String>")]
     pub labels: Labels,
-    /// All stored sweeps instead of the newest; `since` and `until` imply it.
+    /// Return all stored samples instead of the newest; `since` and `until` imply it.
     pub history: bool,
-    /// Of the history, sweeps at this time or later.
+    /// Only samples at this time or later.
     pub since: Option<UnixTime>,
-    /// Of the history, sweeps at this time or earlier.
+    /// Only samples at this time or earlier.
     pub until: Option<UnixTime>,
-    /// At most so many metrics.
+    /// Maximum number of metrics.
     #[schemars(range(min = 1, max = 100_000))]
     pub limit: u64,
 }
 
 impl MetricsParams {
-    /// Whether sweeps of a time are requested, and not the newest alone: bounds on the time imply the history.
+    /// Whether the history is requested; bounds on the time imply it.
     #[must_use]
     pub fn is_of_history(&self) -> bool {
         self.history || self.since.is_some() || self.until.is_some()
@@ -56,9 +56,9 @@ impl Default for MetricsParams {
     }
 }
 
-/// The metrics of this sensor's host.
+/// List the metrics of this sensor's host.
 ///
-/// Names and units are node_exporter's. Counters that the kernel counts in whole numbers are whole.
+/// Names and units are those of node_exporter. Counters that the kernel counts in integers are integers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct SensorMetricsParams(pub MetricsParams);
@@ -71,16 +71,16 @@ impl Request for SensorMetricsParams {
     type Answer = SensorMetrics;
 }
 
-/// The metrics of the domain's hosts.
+/// List the metrics of the domain's hosts.
 ///
-/// Names and units are node_exporter's. Counters that the kernel counts in whole numbers are whole.
+/// Names and units are those of node_exporter. Counters that the kernel counts in integers are integers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DomainMetricsParams {
-    /// Which of them.
+    /// Filters for metrics, and the samples to return.
     #[serde(flatten)]
     pub metrics: MetricsParams,
-    /// Only this host's.
+    /// Only metrics of this host.
     pub host: Option<String>,
 }
 
@@ -95,13 +95,13 @@ impl Request for DomainMetricsParams {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SensorMetrics {
-    /// Those that fit.
+    /// Matching metrics.
     pub metrics: Vec<Metric>,
-    /// When the newest sweep was made.
+    /// Time of the newest sweep.
     pub time: UnixTime,
-    /// Between two sweeps.
+    /// Time between two sweeps, in seconds.
     pub interval_secs: f64,
-    /// Sweeps that were not made in their time, since the sensor's start.
+    /// Number of sweeps skipped since the sensor's start because an earlier one took too long.
     pub slipped: u64,
 }
 
@@ -109,47 +109,48 @@ pub struct SensorMetrics {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DomainMetrics {
-    /// Those that fit.
+    /// Matching metrics.
     pub metrics: Vec<Metric>,
-    /// False where `limit` or the longest answer cut something off.
+    /// Whether the answer is complete. False if the newest values reach `limit`, or if a history exceeds
+    /// 100000 samples.
     pub complete: bool,
-    /// When the newest of them was sampled; not of a history.
+    /// Time of the newest sample. Absent for a history, and if no metric matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<UnixTime>,
 }
 
-/// One metric: its newest value, or its samples where the history is requested.
+/// Metric with its newest value, or with its samples if the history is requested.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Metric {
-    /// node_exporter's name, such as `node_cpu_seconds_total`.
+    /// Name as in node_exporter, such as `node_cpu_seconds_total`.
     #[schemars(with = "String")]
     pub name: CompactString,
-    /// What sets it apart from others of its name, such as `cpu` = `0`, `mode` = `user`.
+    /// Labels that distinguish metrics of the same name, such as `cpu` = `0`, `mode` = `user`.
     #[schemars(with = "BTreeMap<String, String>")]
     pub labels: Labels,
     /// Unit of the value: `seconds`, `bytes`, `ratio`, or empty for a plain count.
     #[schemars(with = "String")]
     pub unit: CompactString,
-    /// How to read it.
+    /// Type of the metric.
     pub semantics: Semantics,
-    /// Whose it is, in answers about a domain.
+    /// Host of the metric. Present only in answers about a domain.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub host: Option<CompactString>,
-    /// The newest value.
+    /// Newest value. Absent for a history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// When that was sampled.
+    /// Time of the newest value. Absent for a history and in samples of a subscription.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<UnixTime>,
-    /// Of the history, the oldest first.
+    /// Samples, oldest first. Present only for a history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<Vec<Sample>>,
 }
 
 impl Metric {
-    /// What is said of it whatever its values.
+    /// Description of the metric, without values.
     #[must_use]
     pub fn of(metric: &sample::Metric) -> Metric {
         Metric {
@@ -162,28 +163,28 @@ impl Metric {
     }
 }
 
-/// A value at a moment.
+/// Value at a point in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "MetricSample")]
 pub struct Sample {
-    /// When it was sampled.
+    /// Time of the sample.
     pub time: UnixTime,
-    /// The value.
+    /// Value of the sample.
     pub value: Value,
 }
 
-/// How a metric's values are to be read.
+/// Type of a metric.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Semantics {
-    /// Only grows, but for a restart; its rate has a meaning.
+    /// Counter: only increases, except after a restart; use its rate.
     Counter,
-    /// Goes up and down.
+    /// Gauge: increases and decreases.
     #[default]
     Gauge,
-    /// One of a few states, as a number.
+    /// State: one of a few values, as a number.
     State,
-    /// What a later version has.
+    /// Type that only a later version knows.
     #[serde(other)]
     #[schemars(skip)]
     Unknown,
@@ -199,7 +200,7 @@ impl From<sample::Semantics> for Semantics {
     }
 }
 
-/// A value of a metric: whole numbers are whole.
+/// Value of a metric. Whole numbers are written without a fraction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Value(pub Number);
 
@@ -277,7 +278,7 @@ impl JsonSchema for Value {
     }
 }
 
-/// What sets a metric apart from others of its name: each label has a text.
+/// Labels that distinguish metrics of the same name.
 pub type Labels = Named<CompactString>;
 
 impl Labels {

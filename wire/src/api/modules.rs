@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 const RENAMED: &[Renamed] =
     &[("answering_secs", "seconds"), ("rate_hz", "rate"), ("retry_in_secs", "retry_in")];
 
-/// The modules of this sensor: collectors and handlers that others wrote, and how they fare.
+/// List the modules of this sensor (third-party collectors and handlers), with their state.
 ///
-/// What collectors give is in sensor.metrics, as module.NAME.FIGURE. Other daemons are given states and counts alone.
+/// The figures of collectors are in sensor.metrics, as module.NAME.FIGURE. Other daemons receive only names,
+/// states and counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModulesParams {}
 
@@ -23,18 +24,20 @@ impl Request for ModulesParams {
     type Answer = Modules;
 }
 
-/// Start, stop or reload a module of this sensor, as its folder names it.
+/// Start, stop or reload a module of this sensor, as defined in the folder of modules.
 ///
-/// reload looks at the folder now, and restarts the module if one is named; stop holds until start, another file, or the sensor's next
-/// start. An answer under way is waited for.
+/// `reload` reads the folder now and, if a name is given, restarts that module. `stop` holds until the module
+/// is started, its file changes or the sensor restarts. An answer in progress is completed first. Fault
+/// refused: the key is wrong, or the file of the module cannot be used. Fault not_found: there is no such
+/// module. Fault unavailable: modules are disabled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangeModuleParams {
-    /// Which, as sensor.modules has it.
+    /// Name of the module, as in sensor.modules. Required except for `reload`.
     #[serde(default)]
     pub name: Option<String>,
-    /// What to do.
+    /// Action.
     pub act: ModuleAct,
-    /// What sensor/modules.key in the state folder holds.
+    /// Content of the file sensor/modules.key in the state folder.
     #[serde(default)]
     pub key: String,
 }
@@ -47,21 +50,21 @@ impl Request for ChangeModuleParams {
     type Answer = Modules;
 }
 
-/// What to do with a module.
+/// Action on a module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ModuleAct {
-    /// Look at its file now, and restart it.
+    /// Read its file now and restart it.
     #[default]
     Reload,
-    /// End it, until it is started or its file changes.
+    /// Stop it until it is started or its file changes.
     Stop,
-    /// Start it, also one that is quarantined or off.
+    /// Start it, even if it is quarantined or disabled.
     Start,
 }
 
 impl ModuleAct {
-    /// The word for it.
+    /// The value as text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -72,97 +75,97 @@ impl ModuleAct {
     }
 }
 
-/// The modules of a sensor.
+/// Modules of a sensor.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Modules {
-    /// Each of them, by name.
+    /// Modules, sorted by name.
     pub modules: Vec<Module>,
     /// Whether the sensor runs modules.
     pub on: bool,
-    /// The folder that names them.
+    /// Path of the folder of modules. Absent if modules are disabled, and for other daemons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
-    /// What is wrong with the folder.
+    /// Problem with the folder. Absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
 }
 
-/// A module.
+/// Module of a sensor.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Module {
-    /// Its name, that of its file in the folder.
+    /// Name of the module: the name of its file in the folder.
     pub name: String,
-    /// What it is doing: starting, running, waiting (it failed and is started again later), quarantined (it failed too often), stopped (by
-    /// an order), off (by its file) or refused (its file cannot be used).
+    /// State of the module.
     pub state: ModuleState,
-    /// What runs; left out where its file cannot be used.
+    /// Form of the module. Absent if its file cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub form: Option<ModuleForm>,
-    /// Calls that it answered, since the sensor's start.
+    /// Number of calls answered since the sensor's start.
     pub calls: u64,
-    /// How long it took to answer them.
+    /// Total time until those answers, in seconds.
     pub answering_secs: f64,
-    /// CPU time that it used.
+    /// CPU time used, in seconds.
     pub cpu_seconds: f64,
-    /// Starts that led to a hello.
+    /// Number of successful starts.
     pub starts: u64,
-    /// What it did that it should not.
+    /// Number of failures to start, to answer, or to respect a limit.
     pub failures: u64,
-    /// Figures that it gives now.
+    /// Number of figures that it provides now.
     pub figures: u64,
-    /// The number of its process, while it runs.
+    /// Process id. Absent if no process runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Of a collector: calls a second.
+    /// Rate of a collector, in calls per second. Absent for handlers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_hz: Option<f64>,
-    /// When it is started again, where it waits for that.
+    /// Time until the next start, in seconds. Absent unless it waits for a restart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_in_secs: Option<f64>,
-    /// What went wrong last.
+    /// Last error. Absent if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
-    /// What it calls itself.
+    /// Name that the module reported for itself. Absent before its first start, and for other daemons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// What it is for, once it said so.
+    /// Kind of module. Absent before its first start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<ModuleKind>,
-    /// Of a handler: what it is given.
+    /// Data requested by a handler. Absent for collectors, and for other daemons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wants: Option<ModuleWants>,
-    /// Of a handler: entries that wait for it.
+    /// Number of entries waiting for a handler. Absent for collectors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<u64>,
-    /// The program and its arguments, without its variables, which may be secret.
+    /// Program and its arguments, without environment variables, which may be secret. Absent if its file
+    /// cannot be used, and for other daemons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<Vec<String>>,
-    /// What it wrote last on its standard error, line by line.
+    /// Last lines of its standard error. Absent if its file cannot be used, and for other daemons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr: Option<Vec<String>>,
 }
 
-/// What a module is doing.
+/// State of a module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ModuleState {
-    /// It is to be started.
+    /// About to be started.
     Starting,
-    /// It answers.
+    /// Running and answering.
     Running,
-    /// It failed, and is started again later.
+    /// Failed; it is restarted later.
     Waiting,
-    /// It failed too often.
+    /// Failed too often; it is not restarted.
     Quarantined,
-    /// It was ordered to stop.
+    /// Stopped by a command.
     Stopped,
-    /// Its file says `on = false`.
+    /// Disabled: its file says `on = false`.
     Off,
     /// Its file cannot be used.
     Refused,
-    /// A state that a later version has.
+    /// State that only a later version knows.
     #[default]
     #[serde(other)]
     #[schemars(skip)]
@@ -170,7 +173,7 @@ pub enum ModuleState {
 }
 
 impl ModuleState {
-    /// The word for it.
+    /// The value as text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -186,38 +189,38 @@ impl ModuleState {
     }
 }
 
-/// What runs of a module.
+/// Form of a module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ModuleForm {
-    /// A program.
+    /// Executable program.
     #[default]
     Executable,
     /// WebAssembly.
     Wasm,
-    /// A word that a later version has.
+    /// Form that only a later version knows.
     #[serde(other)]
     #[schemars(skip)]
     Unknown,
 }
 
-/// What a module is for.
+/// Kind of a module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ModuleKind {
-    /// It gives figures.
+    /// Provides figures.
     #[default]
     Collector,
-    /// It is given what flows.
+    /// Receives processes, events or metrics.
     Handler,
-    /// A word that a later version has.
+    /// Kind that only a later version knows.
     #[serde(other)]
     #[schemars(skip)]
     Unknown,
 }
 
 impl ModuleKind {
-    /// The word for it.
+    /// The value as text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -228,27 +231,27 @@ impl ModuleKind {
     }
 }
 
-/// What a handler is given.
+/// Data requested by a handler.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ModuleWants {
-    /// Samples of processes.
+    /// Requested samples of processes. Absent if none are requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<WantedProcesses>,
-    /// Events of these kinds.
+    /// Kinds of the requested events. Absent if none are requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<String>>,
-    /// Metrics of these names.
+    /// Names of the requested metrics. Absent if none are requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<String>,
 }
 
-/// Samples of processes that a handler is given.
+/// Samples of processes requested by a handler.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct WantedProcesses {
-    /// Samples a second.
+    /// Rate, in samples per second.
     pub rate_hz: f64,
-    /// Which of them pass.
+    /// Filter; empty if all processes pass.
     pub filter: String,
 }

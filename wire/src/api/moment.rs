@@ -8,13 +8,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// A moment: seconds since 1970-01-01T00:00:00Z, with microseconds as a fraction. As a parameter it may also be RFC 3339
-/// (`2026-11-20T12:24:17Z`), or a span before now (`1h`).
+/// Time in seconds since 1970-01-01T00:00:00Z, with microseconds as a fraction. As a parameter it may also be
+/// RFC 3339 (`2026-11-20T12:24:17Z`) or a duration before now (`1h`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnixTime(pub Time);
 
 impl UnixTime {
-    /// Its name in a schema's `format`.
+    /// Name in the `format` of a schema.
     pub const FORMAT: &'static str = "unix-time";
 }
 
@@ -50,12 +50,12 @@ impl JsonSchema for UnixTime {
     }
 }
 
-/// A length of time: seconds with a fraction. As a parameter it may also be a number with its unit (`90s`, `5m`).
+/// Duration in seconds, with a fraction. As a parameter it may also be a number with its unit (`90s`, `5m`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub Duration);
 
 impl Span {
-    /// Its name in a schema's `format`.
+    /// Name in the `format` of a schema.
     pub const FORMAT: &'static str = "span-seconds";
 }
 
@@ -65,7 +65,7 @@ impl Serialize for Span {
     }
 }
 
-/// One below zero is none, one beyond [`Duration::MAX`] is that.
+/// A negative duration is read as 0, one beyond [`Duration::MAX`] as the maximum.
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
         let secs = f64::deserialize(deserializer)?;
@@ -87,7 +87,7 @@ impl JsonSchema for Span {
     }
 }
 
-/// The schema of a number of this format. Handlers and clients have numbers; what is sent may be text.
+/// Schema of a number of this format; a parameter may also be text.
 fn number_of(generator: &SchemaGenerator, format: &str) -> Schema {
     if generator.contract().is_deserialize() {
         json_schema!({ "type": ["number", "string"], "format": format })

@@ -6,12 +6,12 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 
-/// A value, or several, each of which is meant.
+/// Single value, or a list of alternatives.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OneOrMore<T>(pub Vec<T>);
 
 impl<T> OneOrMore<T> {
-    /// Whether there is none.
+    /// Whether it contains no value.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

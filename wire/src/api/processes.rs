@@ -10,29 +10,30 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The largest number of a process that the kernel gives out (`PID_MAX_LIMIT`).
+/// Largest process id of the kernel (`PID_MAX_LIMIT`).
 pub const PID_MAX: u32 = 1 << 22;
 
 /// Processes of an answer by default.
 const LIMIT_DEFAULT: u64 = 100;
 
-/// The processes of this sensor's host, those that use most first.
+/// List the processes of this sensor's host, those with the highest usage first.
 ///
-/// `cpu` is the share of one core used over about the last second; `cpu_seconds` are the scheduler's, exact to the nanosecond;
-/// `user_seconds` and `system_seconds` share them out as the kernel's ticks say.
+/// `cpu` is the utilization of one core over about the last second. `cpu_seconds` is the run time of the
+/// scheduler, exact to the nanosecond; `user_seconds` and `system_seconds` divide it in proportion to the
+/// kernel's ticks. Fault not_found: the host has no such user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ProcessesParams {
     /// Only processes of this name; `*` matches any characters.
     pub name: Option<String>,
-    /// Only processes of this user: a name or a number.
+    /// Only processes of this user: a name or a user id.
     pub user: Option<String>,
-    /// Only the process of this number.
+    /// Only the process with this id.
     #[schemars(range(min = 1, max = 4_194_304))]
     pub pid: Option<u32>,
-    /// By what they are ordered.
+    /// Sort order.
     pub order: ProcessOrder,
-    /// At most so many.
+    /// Maximum number of processes.
     #[schemars(range(min = 1, max = 10_000))]
     pub limit: u64,
 }
@@ -57,20 +58,20 @@ impl Request for ProcessesParams {
     type Answer = Processes;
 }
 
-/// By what processes are ordered.
+/// Sort order of processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessOrder {
-    /// CPU of late, the most first.
+    /// Recent CPU utilization, highest first.
     #[default]
     Cpu,
-    /// Memory, the most first.
+    /// Resident memory, largest first.
     Memory,
-    /// Bytes of storage read and written since their start, the most first.
+    /// Bytes read from and written to storage since the start of the process, largest first.
     Io,
-    /// Their start, the newest first.
+    /// Start time, newest first.
     Start,
-    /// Their number, the lowest first.
+    /// Process id, lowest first.
     Pid,
 }
 
@@ -78,93 +79,98 @@ pub enum ProcessOrder {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Processes {
-    /// Those that fit, in the requested order.
+    /// Matching processes, in the requested order.
     pub processes: Vec<Process>,
-    /// All that fit.
+    /// Number of matching processes.
     pub total: u64,
-    /// When the sweep was made that saw them.
+    /// Time of the sweep.
     pub time: UnixTime,
-    /// How processes are read.
+    /// Source of the process data: `procfs`, `bpf-sweep` or `bpf-changed`.
     pub source: String,
-    /// Why they are not read in a better way.
+    /// Reasons why a better source is not used; empty if the best one is.
     pub reasons: Vec<String>,
-    /// Between two sweeps.
+    /// Time between two sweeps, in seconds.
     pub interval_secs: f64,
-    /// Sweeps that were not made in their time, since the sensor's start.
+    /// Number of sweeps skipped since the sensor's start because an earlier one took too long.
     pub slipped: u64,
-    /// What happened to processes and was not seen, since the sensor's start.
+    /// Number of kernel records lost since the sensor's start because the buffer was full; a walk over all
+    /// tasks made up for them.
     pub lost: u64,
 }
 
-/// A process at a moment.
+/// Process at a point in time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Process {
-    /// Its number.
+    /// Process id.
     pub pid: u32,
-    /// When it was started, as the calendar stood when the sensor was.
+    /// Start time, by the calendar as it was set when the sensor started.
     pub start: UnixTime,
-    /// When it was started, in nanoseconds since the host's boot, whatever the calendar does: with `pid` it names one process.
+    /// Start time in nanoseconds since the host's boot, independent of the calendar; with `pid` it identifies
+    /// the process.
     pub start_ns: u64,
-    /// The number of its parent.
+    /// Process id of the parent.
     pub parent: u32,
-    /// The number of its user.
+    /// User id.
     pub uid: u32,
-    /// Its name, as the kernel has it.
+    /// Name in the kernel (`comm`).
     #[schemars(with = "String")]
     pub name: CompactString,
-    /// What its first thread does.
+    /// Scheduling state of the main thread.
     pub state: State,
-    /// Its threads.
+    /// Number of threads.
     pub threads: u32,
-    /// CPU time of all its threads since its start.
+    /// CPU time of all threads since the start of the process, in seconds.
     pub cpu_seconds: f64,
-    /// CPU time in user mode, as the kernel's ticks say.
+    /// Part of `cpu_seconds` in user mode, in proportion to the kernel's ticks.
     pub user_seconds: f64,
-    /// CPU time in the kernel, as the kernel's ticks say.
+    /// Part of `cpu_seconds` in kernel mode, in proportion to the kernel's ticks.
     pub system_seconds: f64,
-    /// Main memory that it holds.
+    /// Resident memory, in bytes.
     pub rss_bytes: u64,
-    /// Page faults without input, since its start.
+    /// Number of page faults without I/O since the start of the process.
     pub minor_faults: u64,
-    /// Page faults with input, since its start.
+    /// Number of page faults with I/O since the start of the process.
     pub major_faults: u64,
-    /// The name of its user.
+    /// User name. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Its command line.
+    /// Command line. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub command: Option<CompactString>,
-    /// The share of one core that it used: over about the last second, of a subscription since its sample before, of the past since the sweep before. 2.0
-    /// is two cores.
+    /// CPU utilization in cores (2.0 is two cores): over about the last second; in a subscription since its
+    /// previous sample; in past processes since the previous sweep. Absent if there is no previous value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<f64>,
-    /// The number of its control group.
+    /// Id of the control group. Absent if the source does not provide it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<u64>,
-    /// How often it waited.
+    /// Number of voluntary context switches (the process waited). Absent if the source does not provide it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub voluntary_switches: Option<u64>,
-    /// How often the scheduler took it off a CPU.
+    /// Number of involuntary context switches (preempted by the scheduler). Absent if the source does not
+    /// provide it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub involuntary_switches: Option<u64>,
-    /// Bytes of storage that it read.
+    /// Bytes read from storage. Absent if the caller or the sensor may not read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_bytes: Option<u64>,
-    /// Bytes of storage that it wrote.
+    /// Bytes written to storage. Absent if the caller or the sensor may not read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub written_bytes: Option<u64>,
-    /// Bytes that system calls gave it, from wherever.
+    /// Bytes returned by read system calls, from any source. Absent if the caller or the sensor may not read
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_chars: Option<u64>,
-    /// Bytes that it gave system calls, to wherever.
+    /// Bytes passed to write system calls, to any destination. Absent if the caller or the sensor may not
+    /// read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub written_chars: Option<u64>,
 }
 
 impl Process {
-    /// A process of a host that was booted then.
+    /// Convert a process; `booted` is the boot time of the host.
     #[must_use]
     pub fn of(process: &process::Process, booted: Time) -> Process {
         let usage = &process.usage;
@@ -198,13 +204,13 @@ impl Process {
         }
     }
 
-    /// Which process of its host.
+    /// Identity of the process on its host.
     #[must_use]
     pub fn key(&self) -> ProcessKey {
         ProcessKey { pid: self.pid, start_ns: self.start_ns }
     }
 
-    /// Bytes of storage that it read and wrote, where that is known.
+    /// Bytes read from and written to storage, if known.
     #[must_use]
     pub fn io_bytes(&self) -> Option<u64> {
         self.read_bytes.zip(self.written_bytes).map(|(read, written)| read.saturating_add(written))

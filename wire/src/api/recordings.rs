@@ -11,14 +11,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Longest part of a file in one answer, in bytes: within what an answer may be, written as text.
+/// Longest part of a file in one answer, in bytes: encoded as text, it fits in an answer.
 const PART_LEN_MAX_BYTES: u64 = 1 << 20;
 
 const RENAMED: &[Renamed] = &[("rate_hz", "hz"), ("size_bytes", "size")];
 
-/// The recordings of this sensor's host, the newest first, and the flight recorder.
+/// List the recordings of this sensor's host, newest first, and the state of the flight recorder.
 ///
-/// A recording holds every process of the host at the full rate around something that happened.
+/// A recording contains every process of the host at the full rate, before and after a trigger or a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordingsParams {}
 
@@ -35,104 +35,106 @@ impl Request for RecordingsParams {
     type Answer = Recordings;
 }
 
-/// Recordings, and the recorder that makes them.
+/// Recordings, and the state of the flight recorder.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Recordings {
-    /// Each of them, the newest first.
+    /// Recordings, newest first.
     pub recordings: Vec<Recording>,
-    /// Whether the flight recorder is on.
+    /// Whether the flight recorder is enabled.
     pub on: bool,
-    /// How far back from now sweeps are in memory.
+    /// Time span of the sweeps in memory, in seconds.
     pub reaches_back_secs: f64,
-    /// The memory that they take.
+    /// Memory used by the sweeps, in bytes.
     pub memory_bytes: u64,
-    /// The sweeps in memory.
+    /// Number of sweeps in memory.
     pub sweeps: u64,
-    /// Pieces of memory that were dropped early because 16 MiB were not enough, since the sensor's start.
+    /// Number of memory segments dropped early since the sensor's start because the limit of 16 MiB was
+    /// reached.
     pub squeezed: u64,
-    /// Recordings that were deleted to make room, since the sensor's start.
+    /// Number of recordings deleted since the sensor's start to make room.
     pub deleted: u64,
-    /// What makes it record.
+    /// Triggers of the recorder.
     pub triggers: Vec<Trigger>,
-    /// What is wrong with it.
+    /// Problem of the recorder. Absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
 }
 
-/// What makes a recorder record, and how often it did since the sensor's start.
+/// Trigger of the flight recorder, with its counters since the sensor's start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Trigger {
-    /// Its name, as configured.
+    /// Name in the configuration.
     pub name: String,
-    /// What it waits for: `line`, `call-start`, `call-end` or `condition`.
+    /// Type of the trigger: `line`, `call-start`, `call-end` or `condition`.
     pub on: String,
-    /// Recordings that it started.
+    /// Number of recordings started.
     pub fired: u64,
-    /// Times that it fitted while it was quiet after another (`cool_down_s`).
+    /// Number of matches without a recording: during the cool-down (`cool_down_s`), or already recorded by
+    /// another trigger.
     pub suppressed: u64,
-    /// Times that it fitted what had happened too long ago.
+    /// Number of matches that happened before the time span in memory.
     pub late: u64,
-    /// Times that it fitted and no recording could be started.
+    /// Number of matches for which no recording could be started.
     pub refused: u64,
 }
 
-/// A recording.
+/// Recording of all processes of a host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Recording {
-    /// By which it is asked for.
+    /// Id of the recording.
     pub id: String,
-    /// How far it is.
+    /// State of the recording.
     pub state: RecordingState,
-    /// The trigger that started it; empty where it was ordered.
+    /// Name of the trigger that started it; empty if it was started by a request.
     pub trigger: String,
-    /// Why, as the order has it.
+    /// Note: the text of the request, or what the trigger matched.
     pub note: String,
-    /// The call that it is about, if it is about one.
+    /// Id of the call that the recording is about; empty if none.
     #[schemars(with = "String")]
     pub call: CompactString,
-    /// The event that started it, if one did.
+    /// Id of the event that started it; empty if none.
     #[schemars(with = "String")]
     pub event: CompactString,
-    /// When what started it happened.
+    /// Time of the trigger or request.
     pub time: UnixTime,
-    /// Its first moment.
+    /// Start of the recorded time.
     pub from: UnixTime,
-    /// Its last moment.
+    /// End of the recorded time.
     pub to: UnixTime,
-    /// Sweeps a second.
+    /// Rate, in sweeps per second.
     pub rate_hz: f64,
-    /// How processes were read.
+    /// Source of the process data: `procfs`, `bpf-sweep` or `bpf-changed`.
     pub source: String,
-    /// The host.
+    /// Name of the host.
     pub host: String,
-    /// The size of its file.
+    /// Size of the file, in bytes.
     pub size_bytes: u64,
 }
 
-/// How far a recording is.
+/// State of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordingState {
-    /// It is under way.
+    /// In progress.
     Recording,
-    /// All of it is there.
+    /// Complete.
     #[default]
     Whole,
-    /// The sensor was stopped within it.
+    /// Incomplete: the sensor was stopped.
     Stopped,
-    /// The sensor crashed within it.
+    /// Incomplete: the sensor crashed.
     Crashed,
-    /// A state that a later version has.
+    /// State that only a later version knows.
     #[serde(other)]
     #[schemars(skip)]
     Unknown,
 }
 
 impl RecordingState {
-    /// The word for it.
+    /// The value as text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -157,14 +159,16 @@ impl From<Option<End>> for RecordingState {
 }
 
 /// Record all processes of this daemon's host, from before now to after now.
+///
+/// Fault unavailable: the flight recorder is disabled or busy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RecordParams {
-    /// So long before now, as far as memory reaches back; at most what the recorder keeps.
+    /// Time before now to record, limited by what is in memory; at most the time span of the recorder.
     pub before_s: Span,
-    /// So long after now; at most what the recorder keeps.
+    /// Time after now to record; at most the time span of the recorder.
     pub after_s: Span,
-    /// Why, to be found again by it.
+    /// Note to store with the recording, at most 1000 bytes.
     pub note: String,
 }
 
@@ -183,22 +187,24 @@ impl Request for RecordParams {
     type Answer = RecordAnswer;
 }
 
-/// A recording that was ordered.
+/// Recording that was started.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RecordAnswer {
-    /// By which it is asked for.
+    /// Id of the recording.
     pub id: String,
-    /// When it will be there.
+    /// Time until the recording is complete, in seconds.
     pub ready_in_secs: f64,
 }
 
-/// The samples of a recording: each process in each sweep.
+/// Return the samples of a recording: each process in each sweep.
+///
+/// Fault not_found: there is no such recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordingParams {
-    /// Which, as sensor.recordings has it.
+    /// Id of the recording, as in sensor.recordings.
     pub id: String,
-    /// Which of its samples.
+    /// Filters for samples.
     #[serde(flatten)]
     pub samples: SampleChoice,
 }
@@ -215,34 +221,36 @@ impl Request for RecordingParams {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RecordingSamples {
-    /// Those that fit, in the order of their sweeps.
+    /// Matching samples, in the order of their sweeps.
     pub samples: Vec<Sample>,
-    /// The processes that ended within it.
+    /// Matching processes that ended during the recording, at most 10000.
     pub ended: Vec<EndedProcess>,
-    /// All samples that fit.
+    /// Number of matching samples.
     pub total: u64,
-    /// The offset at which to go on, where there are more.
+    /// Offset of the next page. Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
-    /// Parts of it that cannot be read.
+    /// Number of segments of the recording that cannot be read.
     pub unreadable: u64,
-    /// Blocks of its file that are damaged.
+    /// Number of damaged blocks in the file.
     pub damaged: u64,
-    /// The recording.
+    /// Description of the recording.
     pub recording: Recording,
-    /// The events within it.
+    /// Events during the recording.
     pub events: Vec<Event>,
 }
 
-/// A recording's file, part by part; for root, and the user that runs the sensor.
+/// Return a part of a recording's file. Only for root and the user that runs the sensor.
+///
+/// Fault unavailable: the recording is still in progress. Fault forbidden: the caller is another user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordingFileParams {
-    /// Which, as sensor.recordings has it.
+    /// Id of the recording, as in sensor.recordings.
     pub id: String,
-    /// From this byte on.
+    /// Offset of the first byte.
     #[serde(default)]
     pub offset: u64,
-    /// At most so many bytes.
+    /// Maximum number of bytes.
     #[serde(default = "part_len_max")]
     #[schemars(range(min = 1, max = 1_048_576))]
     pub limit: u64,
@@ -266,15 +274,15 @@ impl Request for RecordingFileParams {
     type Answer = RecordingPart;
 }
 
-/// A part of a recording's file.
+/// Part of a recording's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RecordingPart {
-    /// Where in the file it begins.
+    /// Offset of the part in the file, in bytes.
     pub offset: u64,
-    /// The size of the whole file.
+    /// Size of the whole file, in bytes.
     pub size_bytes: u64,
-    /// Its bytes.
+    /// Content of the part; empty after the end of the file.
     pub data: Bytes,
 }
 

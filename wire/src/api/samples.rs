@@ -16,24 +16,24 @@ const SAMPLES_DEFAULT: u64 = 1_000;
 /// Most samples, or processes of sweeps, in an answer: about 5 MB of XML.
 const SAMPLES_MAX: u64 = 10_000;
 
-/// Which samples are wanted.
+/// Filters for samples of processes, and the page to return.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SampleChoice {
-    /// Only samples of this time or later.
+    /// Only samples at this time or later.
     pub from: Option<UnixTime>,
-    /// Only samples of this time or earlier.
+    /// Only samples at this time or earlier.
     pub to: Option<UnixTime>,
-    /// Only the process of this number.
+    /// Only the process with this id.
     #[schemars(range(min = 1, max = 4_194_304))]
     pub pid: Option<u32>,
     /// Only processes of this name; `*` matches any characters.
     pub name: Option<String>,
-    /// Only one sweep in so long; all unless given.
+    /// Minimum time between two sweeps, 0 to 3600 s. Default: all sweeps.
     pub every: Option<Span>,
-    /// Leave out so many samples.
+    /// Number of samples to skip.
     pub offset: u64,
-    /// At most so many samples.
+    /// Maximum number of samples.
     #[schemars(range(min = 0, max = 10_000))]
     pub limit: u64,
 }
@@ -52,14 +52,15 @@ impl Default for SampleChoice {
     }
 }
 
-/// The processes of this sensor's host that serve or served a call, and samples of them through its life.
+/// List the processes of this sensor's host that serve or served a call, with their samples during the call.
 ///
-/// Samples come of memory and of recordings. Give limit 0 to have none.
+/// Samples are read from memory and from recordings (the newest 4 that overlap the call). With `limit` 0 no
+/// samples are returned. Fault not_found: there is no such call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallProcessesParams {
-    /// Which call, as sensor.calls has it: slurm:17.
+    /// Id of the call, as in sensor.calls, such as slurm:17.
     pub call: String,
-    /// Which samples of its processes.
+    /// Filters for samples.
     #[serde(flatten)]
     pub samples: SampleChoice,
 }
@@ -71,86 +72,86 @@ impl Request for CallProcessesParams {
     type Answer = CallProcesses;
 }
 
-/// The processes of a call.
+/// Processes of a call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CallProcesses {
-    /// Each of them.
+    /// Processes that serve or served the call.
     pub processes: Vec<ServingProcess>,
-    /// Samples of them, in the order of their sweeps.
+    /// Matching samples, in the order of their sweeps.
     pub samples: Vec<Sample>,
-    /// Those of them that ended.
+    /// Matching processes that ended, at most 10000.
     pub ended: Vec<EndedProcess>,
-    /// All samples that fit.
+    /// Number of matching samples.
     pub total: u64,
-    /// The offset at which to go on, where there are more.
+    /// Offset of the next page. Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
-    /// Processes, since the sensor's start, of which could not be read whether they serve a job.
+    /// Number of processes, since the sensor's start, whose environment the sensor could not read to find
+    /// their job.
     pub unreadable: u64,
-    /// Processes, since the sensor's start, that were not looked at for want of time.
+    /// Number of processes, since the sensor's start, that were not examined because of the rate limit.
     pub passed_over: u64,
-    /// Parts of memory and of recordings that cannot be read.
+    /// Number of segments in memory and in recordings that cannot be read.
     pub unreadable_segments: u64,
-    /// The call, where the logs of this host name it.
+    /// The call. Absent if the logs of this host do not contain it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<Call>,
 }
 
-/// A process that serves or served a call.
+/// Process that serves or served a call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ServingProcess {
-    /// Its number.
+    /// Process id.
     pub pid: u32,
-    /// When it was started, as the calendar stood when the sensor was.
+    /// Start time, by the calendar as it was set when the sensor started.
     pub start: UnixTime,
-    /// The same in nanoseconds since the host's boot: with `pid` it names one process.
+    /// Start time in nanoseconds since the host's boot; with `pid` it identifies the process.
     pub start_ns: u64,
-    /// How it is known to serve the call: by the middleware's own control group, by the environment that it was started with, which its
-    /// user may have written, or by its parent, which serves it.
+    /// Evidence that the process serves the call.
     pub known_by: KnownBy,
-    /// The job, by the name that made it known.
+    /// Job, by the name in that evidence.
     #[schemars(with = "String")]
     pub job: CompactString,
-    /// When it ended; left out while it lives.
+    /// Time when the process ended. Absent if it has not ended or if the time is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<UnixTime>,
-    /// The number of its parent.
+    /// Process id of the parent. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<u32>,
-    /// The number of its user.
+    /// User id. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<u32>,
-    /// Its name, as the kernel has it.
+    /// Name in the kernel (`comm`). Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub name: Option<CompactString>,
-    /// Its command line.
+    /// Command line. Absent if the process has ended, or if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub command: Option<CompactString>,
 }
 
-/// How a process is known to serve a job.
+/// Evidence that a process serves a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KnownBy {
-    /// By the middleware's own control group.
+    /// The control group that the middleware created.
     Cgroup,
-    /// By what the process was started with, which its user may have written.
+    /// The environment with which the process was started; its user may have changed it.
     Environment,
-    /// It was started by such a process.
+    /// A parent that serves the job.
     #[default]
     Parent,
-    /// A word that a later version has.
+    /// Evidence that only a later version knows.
     #[serde(other)]
     #[schemars(skip)]
     Unknown,
 }
 
 impl KnownBy {
-    /// The word for it.
+    /// The value as text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -162,92 +163,94 @@ impl KnownBy {
     }
 }
 
-/// A process in a sweep.
+/// Process in a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "ProcessSample")]
 pub struct Sample {
-    /// When the sweep was made.
+    /// Time of the sweep.
     pub time: UnixTime,
-    /// The number of the process.
+    /// Process id.
     pub pid: u32,
-    /// When it was started.
+    /// Start time.
     pub start: UnixTime,
-    /// The number of its parent.
+    /// Process id of the parent.
     pub parent: u32,
-    /// The number of its user.
+    /// User id.
     pub uid: u32,
-    /// Its name, as the kernel has it.
+    /// Name in the kernel (`comm`).
     #[schemars(with = "String")]
     pub name: CompactString,
-    /// What its first thread does.
+    /// Scheduling state of the main thread.
     pub state: State,
-    /// Its threads.
+    /// Number of threads.
     pub threads: u32,
-    /// CPU time of all its threads since its start.
+    /// CPU time of all threads since the start of the process, in seconds.
     pub cpu_seconds: f64,
-    /// Main memory that it holds.
+    /// Resident memory, in bytes.
     pub rss_bytes: u64,
-    /// Page faults without input, since its start.
+    /// Number of page faults without I/O since the start of the process.
     pub minor_faults: u64,
-    /// Page faults with input, since its start.
+    /// Number of page faults with I/O since the start of the process.
     pub major_faults: u64,
-    /// The share of one core that it used since the sweep before.
+    /// CPU utilization since the previous sweep, in cores (2.0 is two cores). Absent if there is no previous
+    /// sweep.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<f64>,
-    /// The number of its control group.
+    /// Id of the control group. Absent if the source does not provide it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<u64>,
-    /// Bytes of storage that it read.
+    /// Bytes read from storage. Absent if the caller or the sensor may not read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_bytes: Option<u64>,
-    /// Bytes of storage that it wrote.
+    /// Bytes written to storage. Absent if the caller or the sensor may not read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub written_bytes: Option<u64>,
 }
 
-/// A process that ended.
+/// Process that ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct EndedProcess {
-    /// When it ended.
+    /// Time of the end.
     pub time: UnixTime,
-    /// Its number.
+    /// Process id.
     pub pid: u32,
-    /// When it was started.
+    /// Start time.
     pub start: UnixTime,
-    /// The number of its parent at its end.
+    /// Process id of the parent at the end.
     pub parent: u32,
-    /// The number of its user.
+    /// User id.
     pub uid: u32,
-    /// Its name at its end.
+    /// Name in the kernel (`comm`) at the end.
     #[schemars(with = "String")]
     pub name: CompactString,
-    /// The arguments that it was last run with; empty where that was not seen.
+    /// Arguments of its last exec; empty if it was not observed.
     #[schemars(with = "String")]
     pub command: CompactString,
-    /// Its exit status, where it exited.
+    /// Exit status. Absent if a signal ended the process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u8>,
-    /// The signal that ended it, where one did.
+    /// Signal that ended the process. Absent if it exited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<u8>,
 }
 
-/// All processes of this host, sweep by sweep, of memory and recordings.
+/// List all processes of this host, sweep by sweep, from memory and recordings.
 ///
-/// The first entry names all processes, a later one those that changed and, as gone, those that ended. spans has the times of which
-/// there are sweeps.
+/// The first entry lists all processes; later ones list those that changed and, in `gone`, those that ended.
+/// `spans` lists the times for which sweeps are stored. Fault unavailable: the flight recorder is disabled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PastProcessesParams {
-    /// Only sweeps of this time or later.
+    /// Only sweeps at this time or later.
     pub from: UnixTime,
-    /// Only sweeps of this time or earlier.
+    /// Only sweeps at this time or earlier.
     pub to: UnixTime,
-    /// Only one sweep in so long; all unless given.
+    /// Minimum time between two sweeps, 0 to 3600 s. Default: all sweeps.
     #[serde(default)]
     pub every: Option<Span>,
-    /// Name at most so many processes.
+    /// Maximum number of processes in all entries together; the first entry may exceed it. With 0 only
+    /// `spans` is returned.
     #[serde(default = "samples_max")]
     #[schemars(range(min = 0, max = 10_000))]
     pub limit: u64,
@@ -271,61 +274,61 @@ impl Request for PastProcessesParams {
     type Answer = PastProcesses;
 }
 
-/// Sweeps of the past.
+/// Past sweeps of a host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PastProcesses {
-    /// Sweeps and gaps, by their time.
+    /// Sweeps and gaps, sorted by time.
     pub entries: Vec<PastEntry>,
-    /// The times of which there are sweeps: of memory first, then of each recording, the newest first.
+    /// Times for which sweeps are stored: memory first, then each recording, newest first.
     pub spans: Vec<PastSpan>,
-    /// Parts of memory and of recordings that cannot be read.
+    /// Number of segments in memory and in recordings that cannot be read.
     pub unreadable: u64,
-    /// The time from which to go on, where there is more.
+    /// Start time of the next page. Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<UnixTime>,
 }
 
-/// A sweep of the past, or a gap between two.
+/// Past sweep, or a gap between two sweeps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PastEntry {
-    /// When the sweep was made, or from when on nothing is known.
+    /// Time of the sweep, or start of the gap.
     pub time: UnixTime,
-    /// Whether it is a sweep.
+    /// Kind of entry.
     pub what: PastKind,
-    /// Of a sweep that is not the first after the beginning or a gap: the numbers of the processes that ended.
+    /// Process ids that ended. Absent in gaps, in the first sweep and in the first sweep after a gap.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gone: Option<Vec<u32>>,
-    /// Of a sweep: the processes that began or changed.
+    /// Processes that started or changed. Absent in gaps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<Vec<Process>>,
 }
 
-/// What an entry of the past is.
+/// Kind of an entry about the past.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PastKind {
-    /// A sweep.
+    /// Sweep.
     Sample,
-    /// From its time to the next entry nothing is known.
+    /// Gap: nothing is known from this time to the next entry.
     #[default]
     Gap,
-    /// A word that a later version has.
+    /// Kind that only a later version knows.
     #[serde(other)]
     #[schemars(skip)]
     Unknown,
 }
 
-/// Times of which there are sweeps.
+/// Time span for which sweeps are stored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PastSpan {
-    /// Its first sweep.
+    /// Time of the first sweep.
     pub from: UnixTime,
-    /// Its last sweep.
+    /// Time of the last sweep.
     pub to: UnixTime,
-    /// The recording that holds it; left out where it is in memory.
+    /// Id of the recording that contains the sweeps. Absent if they are in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recording: Option<String>,
 }

@@ -9,81 +9,85 @@ use compact_str::{CompactString, ToCompactString};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a subscription is to be.
+/// Settings of a subscription.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Settings {
-    /// Which are meant.
+    /// Selected items. Initial value: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selection: Option<Selection>,
-    /// Samples a second, 0.1 to 1000.
+    /// Rate in samples per second, 0.1 to 1000. Initial value: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_hz: Option<f64>,
-    /// Which of them pass (docs/channels.md); all with "".
+    /// Filter of the selected items (docs/channels.md); "" removes it. Initial value: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,
-    /// What is signalled when it becomes true, and when false again; nothing with "".
+    /// Condition; a signal is sent when it becomes true and when it becomes false again; "" removes it.
+    /// Initial value: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
-    /// What a filter cannot say (docs/channels.md); none with "". The sensor of the host takes it, and for hosts of its domain the representative:
-    /// no daemon hands it on.
+    /// Script, for what a filter cannot express (docs/channels.md); "" removes it. Initial value: none.
+    /// Accepted by the sensor of the host and, for hosts of its domain, by the representative; fault
+    /// forbidden if another daemon forwards it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
-    /// Of processes: give only those that differ from the sample before.
+    /// Send only processes that differ from the previous sample. Initial value: false. Has an effect only for
+    /// kind `process`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<bool>,
-    /// Give the condition's signals and no samples.
+    /// Send only signals of the condition, and no samples. Initial value: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only_signals: Option<bool>,
-    /// What it may cost.
+    /// Resource limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetSettings>,
 }
 
-/// Which processes, metrics, events or calls are meant: those that fit all that is given. Each kind takes some of these (sensor.channels).
+/// Selection of processes, metrics, events or calls: items that match all given fields. sensor.channels lists
+/// the fields that apply to each kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Selection {
-    /// The name of a process, or that of a call by its user; `*` matches any characters.
+    /// Name of a process, or name given to a call by its user; `*` matches any characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub name: Option<CompactString>,
-    /// Of processes: a user of the host, by name or number. Of events and calls: the user, as the logs name it.
+    /// User. For processes: name or user id on the host. For events and calls: user as printed in the logs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub user: Option<CompactString>,
-    /// The arguments of a process; `*` matches any characters.
+    /// Command line of a process; `*` matches any characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub command: Option<CompactString>,
-    /// The number of a process.
+    /// Process id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// The number of a process: it, and all that descend from it.
+    /// Process id of an ancestor: selects that process and all its descendants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub under: Option<u32>,
-    /// The number of a job, of any product; its parts too.
+    /// Job number, of any product; includes the parts of the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub job: Option<CompactString>,
-    /// The id of a call; for events and calls `*` matches any characters.
+    /// Id of a call; for events and calls `*` matches any characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub call: Option<CompactString>,
-    /// The kind of an event.
+    /// Kind of event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<event::Kind>,
-    /// How it ended: so, or in one of these ways.
+    /// Outcome, or list of alternative outcomes.
     #[serde(skip_serializing_if = "OneOrMore::is_empty")]
     pub outcome: OneOrMore<event::Outcome>,
-    /// The name of a metric, or a glob (`node_cpu_*`).
+    /// Name of a metric, or a glob (`node_cpu_*`).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub metric: Option<CompactString>,
 }
 
 impl Selection {
-    /// The names of what is given.
+    /// Names of the fields that are set.
     #[must_use]
     pub fn given(&self) -> Vec<&'static str> {
         let Selection { name, user, command, pid, under, job, call, kind, outcome, metric } = self;
@@ -102,7 +106,7 @@ impl Selection {
         all.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
     }
 
-    /// As a channel has it, where the user of processes has this number.
+    /// Convert to the selection of a channel; `uid` is the user id of `user` for processes.
     #[must_use]
     pub fn of_kind(&self, kind: Kind, uid: Option<u32>) -> channel::Selection {
         let mut outcomes = self.outcome.0.clone();
@@ -144,26 +148,27 @@ impl From<&channel::Selection> for Selection {
     }
 }
 
-/// What a subscription may cost; what is not given stays.
+/// Resource limits of a subscription; limits not given keep their value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct BudgetSettings {
-    /// CPU time of its evaluation, in milliseconds a second; beyond it the subscription is stopped.
+    /// CPU time of the evaluation, in milliseconds per second; the subscription is stopped if it exceeds it.
+    /// Initial value: 20.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = CPU_MAX_MS))]
     pub cpu_ms: Option<u32>,
-    /// Bytes a second; what would be beyond it is missed.
+    /// Size of the entries, in bytes per second; entries beyond it are dropped. Initial value: 8388608.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1024, max = BYTES_MAX))]
     pub bytes: Option<u32>,
-    /// Bytes that may wait to be taken; beyond it the oldest are missed.
+    /// Size of the queue, in bytes; if it is full, the oldest entries are dropped. Initial value: 262144.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = QUEUE_MIN_BYTES, max = QUEUE_MAX_BYTES))]
     pub queue_bytes: Option<u32>,
 }
 
 impl BudgetSettings {
-    /// `budget` with what is given.
+    /// `budget` with the limits that are set here.
     #[must_use]
     pub fn within(self, budget: channel::Budget) -> channel::Budget {
         channel::Budget {
