@@ -31,7 +31,7 @@ pub enum What {
     Daemon(Result<Plan, String>),
 }
 
-/// Watch a grid: the interaction map, graphs and tables, live or from a log
+/// Show a grid: interaction map, graphs and tables, live or from a log
 ///
 /// Without arguments it shows the grid of the daemon on this machine (`visperf up`).
 #[derive(Clone, Debug, clap::Parser)]
@@ -46,85 +46,78 @@ pub enum What {
   visperf-viewer --replay slurmctld.log --at 2026-11-20T12:30:00 \\
       --screenshot map.png --size 1280x800")]
 pub struct Options {
-    /// Domains of the grid to show, the daemon's own unless given; or a file
-    /// that was kept (NAME.visperf)
+    /// Domains to show [default: the domain of the daemon]; or a saved file (NAME.visperf)
     #[arg(value_name = "DOMAIN", conflicts_with_all = ["replay", "invent"])]
     pub domains: Vec<String>,
-    /// Ask this directory, on this machine; of all domains that it knows unless
-    /// some are named
+    /// Directory to query, on this machine; shows all its domains if none are named
     #[arg(long, value_name = "ADDR", conflicts_with_all = ["connect", "replay"], value_parser = address)]
     pub directory: Option<SocketAddr>,
-    /// The daemon to watch, on this machine: HOST:PORT [default: the one whose
-    /// local socket is there, else 127.0.0.1:7317]
+    /// Daemon to query, on this machine: HOST:PORT [default: the daemon with a local socket, else
+    /// 127.0.0.1:7317]
     #[arg(long, value_name = "ADDR", conflicts_with = "replay", value_parser = address)]
     pub connect: Option<SocketAddr>,
-    /// Ask through a proxy: HOST:PORT of its door, /d/DOMAIN behind it
-    /// (docs/firewalls.md)
+    /// Query through a proxy: HOST:PORT of its listener, then /d/DOMAIN (docs/firewalls.md)
     #[arg(long, value_name = "PROXY", env = "VISPERF_VIA", value_parser = via::door, requires = "account", conflicts_with_all = ["directory", "connect"])]
     pub via: Option<Door>,
-    /// The account at the proxy
+    /// Name of the account at the proxy
     #[arg(long, value_name = "NAME", env = "VISPERF_ACCOUNT", requires = "secret")]
     pub account: Option<String>,
-    /// The file with the account's secret
+    /// File with the secret of the account
     #[arg(long, value_name = "FILE", env = "VISPERF_SECRET")]
     pub secret: Option<PathBuf>,
-    /// The proxy's certificate, unless an authority stands for it that the
-    /// system trusts
+    /// Certificate of the proxy, if no authority trusted by the system signed it
     #[arg(long, value_name = "FILE", env = "VISPERF_CERTIFICATE")]
     pub certificate: Option<PathBuf>,
-    /// Logs of middleware to show instead, with no grid at all
+    /// Show these logs of middleware instead of a grid
     #[arg(long, value_name = "LOG", num_args = 1..)]
     pub replay: Vec<PathBuf>,
-    /// The filter that reads them: a name of `visperf filter list`, or a file
+    /// Filter for the logs: a name from `visperf filter list`, or a file
     ///
-    /// Unless given it is chosen by each log's name and first lines.
+    /// Default: selected by each log's name and first lines.
     #[arg(long, value_name = "NAME", requires = "replay")]
     pub filter: Option<String>,
-    /// Zone of stamps that print none, and of the times that are shown
+    /// Time zone for display, and for timestamps without one [default: that of this machine]
     #[arg(long, value_name = "ZONE", value_parser = zone)]
     pub zone: Option<TimeZone>,
-    /// Show an invented grid of so many domains and hosts in each
+    /// Show a synthetic grid with this number of domains, and of hosts in each
     #[arg(long, value_name = "DOMAINSxHOSTS", value_parser = pair, conflicts_with = "replay")]
     pub invent: Option<(u32, u32)>,
-    /// Calls that are drawn and listed, as typed into the search field
+    /// Show only matching calls, as typed into the search field
     #[arg(long, value_name = "WORDS")]
     pub search: Option<String>,
-    /// Begin at this time: 2026-11-20T12:30:00, in the zone, or seconds since 1970
+    /// Start at this time: 2026-11-20T12:30:00, in the zone, or seconds since 1970
     #[arg(long, value_name = "TIME")]
     pub at: Option<String>,
-    /// Make a picture (.png, .svg) instead of opening a window; no desktop is
-    /// needed
+    /// Write a picture (.png, .svg) instead of opening a window; needs no desktop
     #[arg(long, value_name = "FILE", value_parser = picture)]
     pub screenshot: Option<PathBuf>,
     /// Size of the picture in pixels
     #[arg(long, value_name = "WxH", default_value = "1280x800", value_parser = size, requires = "screenshot")]
     pub size: (u32, u32),
-    /// Pixels of the picture for one point: 2 for screens of high resolution
+    /// Pixels of the picture per point: 2 for high-resolution screens
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = scale, requires = "screenshot")]
     pub scale: f32,
-    /// Dark on light, whatever the desktop says
+    /// Use dark text on light background, whatever the desktop setting
     #[arg(long, conflicts_with = "dark")]
     pub light: bool,
-    /// Light on dark, whatever the desktop says
+    /// Use light text on dark background, whatever the desktop setting
     #[arg(long)]
     pub dark: bool,
-    /// The tab in front: map, calls, graphs (or multiples: a small graph for
-    /// each host), flock, sensors
+    /// Open this tab: map, calls, graphs (or multiples: a small graph for each host), flock, sensors
     #[arg(long, value_name = "TAB", value_parser = ["map", "calls", "graphs", "multiples", "flock", "sensors"])]
     pub tab: Option<String>,
-    /// What the graphs show: cpu, disk, network, memory, load, or any metric by
-    /// its name, in which * matches any characters
+    /// Metric to plot: cpu, disk, network, memory, load, or any metric by its name; * matches any characters;
+    /// may be repeated
     #[arg(long, value_name = "METRIC", value_parser = Metric::parse)]
     pub metric: Vec<Metric>,
-    /// Choose this call, host, client or domain; DOMAIN/HOST where several
-    /// domains have a host of this name
+    /// Select this call, host, client or domain; DOMAIN/HOST if several domains have a host of this name
     #[arg(long, value_name = "NAME")]
     pub select: Option<String>,
-    /// Write what is chosen (else all that is shown) to a file, and end: by its
-    /// ending .csv or .json, or .visperf, which a viewer opens
+    /// Write the selection (else everything shown) to a file and exit: .csv, .json, or .visperf, which the
+    /// viewer opens
     #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,
-    /// Print what is shown at that time as JSON, and end
+    /// Print what is shown at that time as JSON and exit
     #[arg(long, conflicts_with = "screenshot")]
     pub tell: bool,
 }

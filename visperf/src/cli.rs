@@ -40,7 +40,7 @@ pub(crate) struct Cli {
 pub(crate) struct Query {
     #[command(flatten)]
     pub(crate) target: Target,
-    /// Print JSON, one object a line, as the daemon gave it
+    /// Print JSON, one object per line, as the daemon sent it
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -50,7 +50,7 @@ pub(crate) struct Query {
 /// How wide tables are.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Width {
-    /// Print names whole and every column, also where that does not fit the terminal (as into a pipe)
+    /// Print full names and all columns, even if they do not fit the terminal (default for pipes)
     #[arg(long)]
     wide: bool,
 }
@@ -65,7 +65,7 @@ impl Width {
     }
 }
 
-/// Of which domain.
+/// Domain to query.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct OfDomain {
     /// Domain to query [default: the domain of the queried daemon]
@@ -87,25 +87,25 @@ impl OfDomain {
     }
 }
 
-/// Which sensor of which domain answers.
+/// Domain and host to query.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Place {
-    /// Of this domain
+    /// Domain to query [default: the domain of the queried daemon]
     #[arg(long, value_name = "DOMAIN", value_parser = chosen)]
     pub(crate) domain: Option<String>,
-    /// Of this host; of the host of the daemon that is asked, unless given
+    /// Host to query [default: the host of the queried daemon]
     #[arg(long, value_name = "HOST", value_parser = chosen)]
     pub(crate) host: Option<String>,
 }
 
-/// Bounds on times.
+/// Time range.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Between {
-    /// Only from this time on: 2026-11-20T12:24:17Z, 2026-11-20T12:24 (local), 10m or 2h (ago), or seconds
-    /// since 1970
+    /// Only records at this time or later: 2026-11-20T12:24:17Z, 2026-11-20T12:24 (local), 10m or 2h (ago),
+    /// or seconds since 1970
     #[arg(long, value_name = "TIME", value_parser = moment, allow_negative_numbers = true)]
     pub(crate) since: Option<Time>,
-    /// Only up to this time, in the same forms
+    /// Only records at this time or earlier, in the same formats
     #[arg(long, value_name = "TIME", value_parser = moment, allow_negative_numbers = true)]
     pub(crate) until: Option<Time>,
 }

@@ -31,16 +31,16 @@ pub(crate) const INTERRUPTED: u8 = 130;
 
 /// The codes as `--help` lists them.
 pub(crate) const HELP: &str = "Exit codes:
-  0  done (also when the reader of the output went away, as `head` does)
+  0  success (also if the reader of the output closed it, as `head` does)
   1  something failed: a file, the system, an answer that cannot be read
   2  the command line is wrong, or names an unknown filter
   3  no daemon could be reached
   4  the daemon answered with a fault, or a domain's issuer refused
-  5  a filter's embedded tests failed
-  6  a filter or configuration file is refused
+  5  an embedded test of a filter failed
+  6  a filter or configuration file is invalid
   7  no filter reads the log
   8  a host of the domain does not report (visperf hosts)
-  130  Ctrl-C (a daemon that Ctrl-C ends has done its work: 0)
+  130  Ctrl-C (0 for a daemon)
 visperf check: 0 OK, 1 warning, 2 critical, 3 unknown, as monitoring plugins";
 
 /// Failure of a command.

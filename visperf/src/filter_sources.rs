@@ -18,12 +18,12 @@ use std::sync::Arc;
 /// Most files read from one folder; a folder with more was named by mistake.
 const FILES_MAX: usize = 1_000;
 
-/// Where to look for filters of one's own.
+/// Folders with filters of the user.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct FilterFolders {
-    /// Folder with filters of your own (*.toml); one of a shipped filter's name replaces it
+    /// Folder with your own filters (*.toml); one with the name of a shipped filter replaces it
     ///
-    /// May be repeated; the last one wins. Also read, if they exist: ~/.config/visperf/filters and
+    /// May be repeated; the last one has priority. Also read, if they exist: ~/.config/visperf/filters and
     /// /etc/visperf/filters.
     #[arg(
         long = "filters",

@@ -15,18 +15,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tokio::net::UnixStream;
 
-/// The options that name a daemon.
+/// Options that select the daemon to query.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Target {
     #[arg(long, value_name = "ADDR", env = "VISPERF_CONNECT", value_parser = address)]
-    #[arg(help = format!("The daemon to ask: HOST:PORT, HOST for port {PORT}, or unix:PATH"), long_help = format!(
-        "The daemon to ask: HOST:PORT, HOST for port {PORT}, or unix:PATH for a local socket\n\nUnless given, it is the \
-         daemon that runs on this machine: its socket and address are read from the file `listen` in its state folder, else \
-         the sockets in {SOCKETS} are tried, else {LISTEN_DEFAULT}. On a socket the daemon knows the user, and shows what \
-         that user may see."
+    #[arg(help = format!("Daemon to query: HOST:PORT, HOST for port {PORT}, or unix:PATH"), long_help = format!(
+        "Daemon to query: HOST:PORT, HOST for port {PORT}, or unix:PATH for a local socket\n\nDefault: the daemon on this \
+         machine. Its socket and address are read from the file `listen` in its state folder, else the sockets in \
+         {SOCKETS} are tried, else {LISTEN_DEFAULT}. Over a socket the daemon identifies the user, and shows what that \
+         user may see."
     ))]
     connect: Option<String>,
-    /// The state folder of the daemon to ask, as it was given to it
+    /// State folder of the daemon to query, as passed to the daemon
     #[arg(long, value_name = "DIR", env = "VISPERF_STATE")]
     state: Option<PathBuf>,
     #[command(flatten)]

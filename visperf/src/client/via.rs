@@ -24,39 +24,39 @@ use wire::address::Address;
 use wire::id::PeerKey;
 use wire::join::Directory;
 
-/// The options that lead through a proxy.
+/// Options for a query through a proxy.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Via {
-    /// Ask through a proxy: HOST:PORT of its door, /d/DOMAIN or /d/DOMAIN/HOST behind it
+    /// Query through a proxy: HOST:PORT of its listener, then /d/DOMAIN or /d/DOMAIN/HOST
     #[arg(long, value_name = "PROXY", env = "VISPERF_VIA", value_parser = parse, requires = "account")]
     #[arg(
-        long_help = "Ask through a proxy: HOST:PORT of its door, /d/DOMAIN or /d/DOMAIN/HOST behind it\n\nWith its key \
-        before that, KEY@HOST:PORT/d/DOMAIN, everything is encrypted from here to the domain, and whatever gets out is \
-        used: TCP, a WebSocket, plain requests (docs/firewalls.md)"
+        long_help = "Query through a proxy: HOST:PORT of its listener, then /d/DOMAIN or /d/DOMAIN/HOST\n\nWith its key \
+        first, KEY@HOST:PORT/d/DOMAIN, everything is encrypted from here to the domain, over the first transport that \
+        works: TCP, a WebSocket, plain requests (docs/firewalls.md)"
     )]
     via: Option<Place>,
-    /// The account at the proxy
+    /// Name of the account at the proxy
     #[arg(long, value_name = "NAME", env = "VISPERF_ACCOUNT", requires = "secret")]
     account: Option<String>,
-    /// The file with the account's secret
+    /// File with the secret of the account
     #[arg(long, value_name = "FILE", env = "VISPERF_SECRET")]
     secret: Option<PathBuf>,
-    /// The proxy's certificate, if it is not signed by an authority that the system trusts
+    /// Certificate of the proxy, if no authority trusted by the system signed it
     #[arg(long, value_name = "FILE", env = "VISPERF_CERTIFICATE")]
     certificate: Option<PathBuf>,
-    /// The account is one for MD5 (visperf account add --legacy)
+    /// The account uses MD5 (visperf account add --legacy)
     #[arg(long, env = "VISPERF_LEGACY", requires = "via")]
     legacy: bool,
-    /// The root key of the domain, instead of the one that was seen first
+    /// Root key of the domain [default: the key seen first]
     #[arg(long, value_name = "KEY", env = "VISPERF_ROOT", requires = "via")]
     root: Option<PeerKey>,
-    /// The site's own HTTP proxy, HOST:PORT, where only that leads out (for KEY@HOST:PORT)
+    /// HTTP proxy of the site, HOST:PORT, if it is the only route out (for KEY@HOST:PORT)
     #[arg(long, value_name = "ADDR", env = "VISPERF_HTTP_PROXY", requires = "via")]
     http_proxy: Option<Address>,
-    /// The file with NAME:SECRET for that HTTP proxy, if it asks for a login
+    /// File with NAME:SECRET for that HTTP proxy, if it requires a login
     #[arg(long, value_name = "FILE", env = "VISPERF_HTTP_PROXY_LOGIN", requires = "http_proxy")]
     http_proxy_login: Option<PathBuf>,
-    /// The tunnel, once it was opened.
+    /// Open tunnel, if any.
     #[arg(skip)]
     inside: Arc<OnceLock<Inside>>,
 }

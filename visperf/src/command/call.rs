@@ -10,10 +10,10 @@ use crate::exit::Failure;
 use crate::output::{Output, clean};
 use serde_json::{Map, Value};
 
-/// Call any method of a daemon by XML-RPC and print its answer as JSON (a text as it is)
+/// Call any method of a daemon by XML-RPC and print its answer as JSON (a text unchanged)
 ///
 /// `visperf call system.listMethods` lists the methods; `visperf call system.methodHelp name=METHOD` explains
-/// one. Whole numbers above 2^63-1 come as text.
+/// one. Whole numbers above 2^63-1 are printed as text.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf call daemon.info
@@ -24,19 +24,19 @@ use serde_json::{Map, Value};
 pub(crate) struct Args {
     #[command(flatten)]
     target: Target,
-    /// The method's name
+    /// Name of the method
     #[arg(value_name = "METHOD")]
     method: String,
     /// Parameters: NAME=VALUE each, or one JSON object
     ///
-    /// A value is text (daemons read numbers and true/false from it) unless it begins with [ or { or a double
-    /// quote; then it is JSON.
+    /// A value that starts with [ or { or a double quote is JSON; any other value is text, which daemons
+    /// convert to numbers and true/false as needed.
     #[arg(value_name = "ARGS")]
     arguments: Vec<String>,
     /// Print the answer on one line
     #[arg(long, visible_alias = "json")]
     compact: bool,
-    /// Go on with the answers as they change, one each SECONDS (0.1 to 60, 1 unless given), until Ctrl-C
+    /// Print each changed answer, at most one every SECONDS (0.1 to 60) [default: 1], until Ctrl-C
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", require_equals = true)]
     follow: Option<String>,
 }

@@ -39,19 +39,19 @@ pub(crate) struct Args {
     /// Only calls in this state
     #[arg(long = "in", value_name = "STATE", value_parser = states())]
     within: Option<State>,
-    /// Only the call of this id, whole or as a table shortened it; * matches any characters
+    /// Only the call with this id, complete or as shortened in a table; * matches any characters
     #[arg(long, value_name = "CALL", value_parser = chosen)]
     call: Option<String>,
-    /// Only calls that their user named so; * matches any characters
+    /// Only calls to which their user gave this name; * matches any characters
     #[arg(long, value_name = "NAME", value_parser = chosen)]
     name: Option<String>,
-    /// Only calls of this user: a name, or the number that is shown as `uid 1000`
+    /// Only calls of this user: a name, or the number printed as `uid 1000`
     #[arg(long, value_name = "USER", value_parser = user)]
     user: Option<String>,
     /// Only calls that ran on this host
     #[arg(long, value_name = "HOST", value_parser = chosen)]
     host: Option<String>,
-    /// Only the calls of this job number, as the middleware prints it, in any product; also their parts
+    /// Only calls with this job number, as the middleware prints it, of any product, and their parts
     #[arg(long, value_name = "JOB", value_parser = chosen)]
     job: Option<String>,
     /// Only calls with this outcome; may be repeated
@@ -59,17 +59,16 @@ pub(crate) struct Args {
     outcome: Vec<Outcome>,
     #[command(flatten)]
     between: Between,
-    /// At most so many; several pages of the daemon's answers where one has not enough
+    /// Maximum number of calls; several pages are requested from the daemon if needed
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=u64::MAX), default_value_t = 1000)]
     limit: u64,
-    /// The calls after those of an earlier page, as its note says; with the same
-    /// other options
+    /// Continue after an earlier page: the cursor in its note, with the same other options
     #[arg(long, value_name = "CURSOR", value_parser = chosen)]
     cursor: Option<String>,
-    /// Oldest first
+    /// Print the oldest calls first
     #[arg(long)]
     oldest: bool,
-    /// Ask only the sensor that is connected to, not its whole domain
+    /// Query only the connected sensor, not its whole domain
     #[arg(long, conflicts_with = "domain")]
     local: bool,
 }

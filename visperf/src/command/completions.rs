@@ -15,7 +15,7 @@ use clap_complete::Shell;
   visperf completions zsh > ~/.zfunc/_visperf
   visperf completions fish > ~/.config/fish/completions/visperf.fish")]
 pub(crate) struct Args {
-    /// For which shell
+    /// Shell to generate the script for
     shell: Shell,
 }
 

@@ -23,12 +23,12 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Read a configuration file as the daemons do, and say whether it can be used
+    /// Check a configuration file as the daemons read it
     ///
-    /// Ends with 6 if it is refused, and shows all that is wrong, each with its place.
+    /// Exits with 6 if the file is invalid, and prints all errors with their positions.
     #[command(after_long_help = "Example:\n  visperf config check /etc/visperf/sensor.toml")]
     Check {
-        /// The file
+        /// Configuration file
         #[arg(value_name = "FILE")]
         file: PathBuf,
         /// Print JSON: one object with the sections

@@ -19,12 +19,13 @@ use std::path::{Path, PathBuf};
 /// Where a daemon keeps its state and listens.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Places {
-    /// Folder for state: checkpoints and events [default: /var/lib/visperf for root, else ~/.local/state/visperf]
+    /// State folder, for checkpoints and events [default: /var/lib/visperf for root, else
+    /// ~/.local/state/visperf]
     #[arg(long, value_name = "DIR", env = "VISPERF_STATE")]
     pub(crate) state: Option<PathBuf>,
     #[arg(long, value_name = "ADDR", help = format!("Address for queries, port 0 for any free one [default: {LISTEN_DEFAULT}]"))]
     pub(crate) listen: Option<String>,
-    /// Local socket for queries, whose clients are known by their user [default: in the state folder]
+    /// Local socket for queries, which identifies clients by their user [default: in the state folder]
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
     /// Log level on standard error: error, warn, info, debug, or a list such as info,sensor=debug

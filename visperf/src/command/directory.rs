@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
     after_long_help = "Example:\n  visperf directory --config /etc/visperf/directory.toml --listen 127.0.0.1:7319"
 )]
 pub(crate) struct Args {
-    /// Configuration file; its [directory] section says how the directory behaves
+    /// Configuration file; the directory reads its [directory] section
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]

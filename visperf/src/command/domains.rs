@@ -12,12 +12,12 @@ use crate::output::times::age;
 use ::client::typed::About;
 use wire::api::directory::{Domain, DomainState, DomainsParams};
 
-/// Print the domains that the directory knows, and where each answers
+/// Print the domains known to the directory, with the addresses of their representatives
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
-    /// Only domains whose representative is live
+    /// Only domains with a live representative
     #[arg(long)]
     live: bool,
 }

@@ -11,7 +11,7 @@ use crate::output::{Color, Output, clean, times};
 use jiff::tz::TimeZone;
 use wire::api::files::{FileState, FilesParams, LogFile};
 
-/// Print the logs that the sensor reads: filter, size, how far behind, lines that no rule takes
+/// Print the logs that the sensor reads: filter, size, lag, lines without a matching rule
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -9,7 +9,7 @@ use crate::output::table::{Cell, Table};
 use crate::output::{Color, Output};
 use wire::api::files::{FiltersParams, LogFilter};
 
-/// Print the filters that the running sensor has (`visperf filter` works without one)
+/// Print the log filters of the running sensor (`visperf filter` works without a sensor)
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -11,9 +11,9 @@ use crate::output::times::age;
 use crate::output::{Color, Output, clean};
 use wire::api::domain::{Host, HostState, HostsParams};
 
-/// Print the hosts of the domain: alive or not, load, CPU, memory, calls at work
+/// Print the hosts of the domain: state, load, CPU, memory, running calls
 ///
-/// Ends with 8 if a host that should report does not (its state is last_seen): all hosts are printed nevertheless.
+/// Exits with 8 if a host that should report does not (state last_seen); all hosts are printed nevertheless.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

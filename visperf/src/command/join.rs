@@ -27,29 +27,29 @@ const TOKEN: &str = "visperf1-";
 const REPLACE: &str = "visperfreplace1-";
 const CERTIFICATE: &str = "visperfcert1-";
 
-/// Become a member of a domain
+/// Join a domain
 ///
-/// The token comes from `visperf token create` on the host where the domain was created, whose daemon must run. What
-/// this host receives is stored in its state folder; its daemon takes part in the domain from its next start on. Asking
-/// again by the same token is harmless.
+/// The token is created by `visperf token create` on the host where the domain was created, whose daemon must
+/// be running. The certificate that this host receives is stored in its state folder; its daemon joins the
+/// domain at its next start. Joining again with the same token is harmless.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf join visperf1-...       the line that `visperf token create` printed
   visperf join ws1.cert           what `visperf domain certify` printed
   visperf join - < token          from standard input")]
 pub(crate) struct Args {
-    /// The token; or a file with a token or certificate in it, - for standard input
+    /// Token, or a file that contains a token or certificate; - for standard input
     #[arg(value_name = "TOKEN|FILE")]
     given: String,
     #[command(flatten)]
     state: State,
-    /// This host's name in the domain [default: what the system calls it]
+    /// Name of this host in the domain [default: its system host name]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// How long to try to reach the issuer: 30s, 10m
+    /// Time to keep trying to reach the issuer, such as 30s or 10m
     #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = times::span)]
     wait: Duration,
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
 }

@@ -9,13 +9,14 @@ use serde_json::json;
 
 /// Print this host's key, and its membership if it has joined a domain
 ///
-/// The key is generated at the first use and stored in the state folder. It identifies the daemon to others.
+/// The key is generated at the first use and stored in the state folder. It identifies the daemon to other
+/// daemons.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  visperf key --json | jq -r .key")]
 pub(crate) struct Args {
     #[command(flatten)]
     state: State,
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
 }

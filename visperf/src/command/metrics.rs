@@ -29,7 +29,7 @@ pub(crate) struct Args {
     query: Query,
     #[command(flatten)]
     whose: OfDomain,
-    /// A metric's name, or a glob such as 'node_cpu_*'
+    /// Name of the metric, or a glob such as 'node_cpu_*' [default: all metrics]
     #[arg(value_name = "NAME-GLOB")]
     name: Option<String>,
     /// Only metrics of this host
@@ -38,12 +38,12 @@ pub(crate) struct Args {
     /// Only metrics with this label, such as device=sda; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
     label: Vec<(CompactString, CompactString)>,
-    /// Every stored value, not just the newest; implied by --since and --until
+    /// Print all stored values, not just the newest; implied by --since and --until
     #[arg(long)]
     history: bool,
     #[command(flatten)]
     between: Between,
-    /// Ask only the sensor that is connected to, not its whole domain
+    /// Query only the connected sensor, not its whole domain
     #[arg(long, conflicts_with = "domain")]
     local: bool,
 }

@@ -28,8 +28,9 @@ const SAID_MAX: usize = 3;
 
 /// List, reload, stop and start the modules of a sensor
 ///
-/// A module is a program, or WebAssembly, that gives figures or takes events, figures and processes. The sensor's folder of modules
-/// names what runs; docs/modules.md explains how to write one. Orders are taken from root and from the user that the sensor runs as.
+/// A module is a program, or WebAssembly, that provides figures or receives events, figures and processes.
+/// The sensor's folder of modules determines what runs; docs/modules.md explains how to write a module. Only
+/// root and the user that runs the sensor can start, stop and reload modules.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, after_long_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -53,17 +54,17 @@ enum Action {
     Reload {
         #[command(flatten)]
         query: Query,
-        /// Which; none unless given
+        /// Module to restart [default: none]
         #[arg(value_name = "NAME")]
         name: Option<String>,
     },
     /// Stop a module until it is started, its file changes, or the sensor restarts
     Stop(Order),
-    /// Start a module, also one that is quarantined or off
+    /// Start a module, even if it is quarantined or disabled
     Start(Order),
 }
 
-/// Print the modules of a host, how they fare and what went wrong
+/// Print the modules of a host, with state, counters and last errors
 #[derive(Debug, clap::Args)]
 struct List {
     #[command(flatten)]
@@ -76,7 +77,7 @@ struct List {
 struct Order {
     #[command(flatten)]
     query: Query,
-    /// Which
+    /// Name of the module
     #[arg(value_name = "NAME")]
     name: String,
 }

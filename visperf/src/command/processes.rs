@@ -14,7 +14,7 @@ use crate::output::{Color, Output, clean, note};
 use jiff::tz::TimeZone;
 use wire::api::processes::{PID_MAX, Process, ProcessOrder, Processes, ProcessesParams};
 
-/// Print the processes of a host, those that use most first
+/// Print the processes of a host, highest usage first
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf processes
@@ -33,24 +33,24 @@ pub(crate) struct Args {
     /// Only processes of this name; * matches any characters
     #[arg(long, value_name = "NAME", value_parser = chosen)]
     name: Option<String>,
-    /// Only processes of this user: a name or a number, as that host knows them
+    /// Only processes of this user: a name or a user id of that host
     #[arg(long, value_name = "USER", value_parser = user)]
     user: Option<String>,
-    /// Only the process of this number
+    /// Only the process with this id
     #[arg(long, value_name = "PID", allow_negative_numbers = true, value_parser = whole(1..=PID_MAX.into()))]
     pid: Option<u64>,
-    /// Only those that serve or served this call, with how that is known
+    /// Only processes that serve or served this call, with the evidence
     #[arg(long, value_name = "CALL", conflicts_with_all = ["user", "order"])]
     call: Option<String>,
-    /// By CPU of late, memory, bytes of storage read and written, start (newest first) or number
+    /// Sort by recent CPU usage, memory, storage I/O in bytes, start time (newest first) or process id
     #[arg(long, value_name = "ORDER", default_value = "cpu")]
     order: Order,
-    /// At most so many
+    /// Maximum number of processes
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=LIMIT_MAX), default_value_t = 30)]
     limit: u64,
 }
 
-/// By what they are ordered.
+/// Sort order.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Order {
     Cpu,

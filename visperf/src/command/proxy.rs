@@ -12,11 +12,11 @@ use rpc::http::config::Listen;
 use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
-/// Let people and programs outside a firewall ask the domains inside
+/// Let people and programs outside a firewall query the domains inside
 ///
-/// Clients with an account (`visperf account`) send HTTP requests to /d/DOMAIN/RPC2, /d/DOMAIN/HOST/RPC2, and the same with
-/// /api/v1/METHOD. Beyond loopback connections are encrypted. The proxy's host joins a domain first, as a viewer, and
-/// finds others by the directories.
+/// Clients with an account (`visperf account`) send HTTP requests to /d/DOMAIN/RPC2, /d/DOMAIN/HOST/RPC2, and
+/// to the same paths with /api/v1/METHOD. Connections are encrypted except on loopback. The proxy's host
+/// joins a domain first, as a viewer, and finds other domains through the directories.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf account add ana --domain UT-ICL
@@ -24,10 +24,10 @@ use tokio_util::sync::CancellationToken;
   curl --digest --user ana --cacert certificate.pem \\
       https://proxy.example:7321/d/UT-ICL/api/v1/domain.hosts")]
 pub(crate) struct Args {
-    /// Configuration file; its [proxy] section says how the proxy behaves
+    /// Configuration file; the proxy reads its [proxy] section
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    #[arg(long, value_name = "ADDR", help = format!("Address for visitors with accounts [default: as the configuration says, else {LISTEN_DEFAULT}]"))]
+    #[arg(long, value_name = "ADDR", help = format!("Address for clients with accounts [default: from the configuration, else {LISTEN_DEFAULT}]"))]
     door: Option<String>,
     #[command(flatten)]
     places: Places,

@@ -9,13 +9,13 @@ use crate::exit::Failure;
 use ::client::typed::About;
 use wire::api::directory::ResolveParams;
 
-/// Ask the directory where a domain's representative answers
+/// Print the address of a domain's representative, from the directory
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  visperf resolve UT-ICL --json | jq -r '\"\\(.host):\\(.port)\"'")]
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
-    /// The domain's name
+    /// Name of the domain
     #[arg(value_name = "DOMAIN")]
     domain: String,
 }

@@ -20,15 +20,15 @@ use tokio_util::sync::CancellationToken;
   visperf sensor --tail /data/my.log=slurmctld --state ./s --listen 127.0.0.1:0
   visperf sensor --via 12D3KooW...@proxy.example:7318   through a proxy")]
 pub(crate) struct Args {
-    /// Configuration file; its [sensor] section says how the sensor behaves
+    /// Configuration file; the sensor reads its [sensor] section
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A log to follow, a glob or a folder, and the filter for it if its name does not say which
+    /// Log to follow: a file, a glob or a folder; =FILTER if the filter does not follow from the name
     ///
-    /// A folder means all logs in it, without rotated copies and subfolders. May be repeated
+    /// A folder selects all logs in it, without rotated copies and subfolders. May be repeated
     #[arg(long, value_name = "FILE[=FILTER]")]
     tail: Vec<String>,
-    /// A proxy outside, as `visperf proxy` prints it: this sensor dials it and is asked through it; may be repeated
+    /// Proxy to dial, as `visperf proxy` prints it; the sensor is then reachable through it; may be repeated
     #[arg(long, value_name = "KEY@HOST:PORT")]
     via: Vec<String>,
     #[command(flatten)]

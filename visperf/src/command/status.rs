@@ -11,7 +11,7 @@ use ::client::typed::About;
 use jiff::tz::TimeZone;
 use wire::api::daemon::{Info, InfoParams};
 
-/// Print what the daemon says of itself: version, addresses, health, statistics
+/// Print the state of the daemon: version, addresses, health, statistics
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -13,14 +13,14 @@ use jiff::tz::TimeZone;
 use wire::api::domain::{CallCounts, MetricSummary, Summary, SummaryParams};
 use wire::time::Time;
 
-/// Print the domain at a glance: hosts, calls by state and outcome, sums of metrics, busiest users
+/// Print a summary of the domain: hosts, calls by state and outcome, sums of metrics, busiest users
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
     #[command(flatten)]
     whose: OfDomain,
-    /// Every metric, not just CPU, load, processes, memory, swap and uptime
+    /// Print all metrics, not just CPU, load, processes, memory, swap and uptime
     #[arg(long)]
     all: bool,
 }

@@ -21,8 +21,8 @@ use std::time::Duration;
 
 /// Show the busiest processes of this host, of a domain or of several, live
 ///
-/// On the screen: arrows mark a process, k sends it a signal (as an operator: see `visperf kill`), c m i t sort, / filters, h
-/// chooses a host, space pauses, ? shows all keys, q quits. Unreachable daemons are marked.
+/// Keys: arrows select a process, k sends it a signal (as an operator: see `visperf kill`), c m i t sort, /
+/// filters, h selects a host, space pauses, ? shows all keys, q quits. Unreachable daemons are marked.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf top                                   the domain of the daemon here
@@ -34,7 +34,7 @@ use std::time::Duration;
 pub(crate) struct Args {
     #[command(flatten)]
     target: Target,
-    /// Of this domain; may be repeated [default: that of the daemon that is asked]
+    /// Domain to show; may be repeated [default: the domain of the queried daemon]
     #[arg(long, value_name = "DOMAIN", value_parser = chosen)]
     domain: Vec<String>,
     /// Show only this host (of the first domain)
@@ -43,23 +43,23 @@ pub(crate) struct Args {
     /// Column to sort by, largest first
     #[arg(long, value_name = "ORDER", value_parser = words(Order::WORDS), default_value = "cpu")]
     sort: String,
-    /// Show only rows with all these words, each in the name, command, user, PID
-    /// or host; or that match an expression as in visperf watch: 'cpu > 0.5'
+    /// Only rows that contain all these words, each in the name, command, user, PID or host; or that match an
+    /// expression as in visperf watch: 'cpu > 0.5'
     #[arg(long, value_name = "FILTER", value_parser = filter, default_value = "", hide_default_value = true)]
     filter: String,
-    /// Seconds between two rounds, 1 to 3600
+    /// Time between two rounds in seconds, 1 to 3600
     #[arg(long, short, value_name = "SECONDS", value_parser = whole(1..=3600), default_value_t = 2)]
     interval: u64,
-    /// Print one round and end
+    /// Print one round and exit
     #[arg(long, conflicts_with = "rounds")]
     once: bool,
-    /// Print so many rounds and end
+    /// Print this number of rounds and exit
     #[arg(long, value_name = "N", value_parser = whole(1..=1_000_000))]
     rounds: Option<u64>,
-    /// When printed: at most so many processes of a round
+    /// Maximum number of processes per printed round
     #[arg(long, value_name = "N", value_parser = whole(1..=10_000), default_value_t = 30)]
     rows: u64,
-    /// Print JSON, one object a line: each process as its sensor sent it, with domain and host
+    /// Print JSON, one object per line: each process as its sensor sent it, with domain and host
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -13,14 +13,14 @@ use std::net::TcpListener;
 const LISTEN_DEFAULT: &str = "127.0.0.1:7327";
 
 /// Help text of `--via` for this command.
-const VIA: &str = "The proxy and the domain, KEY@HOST:PORT/d/DOMAIN or
+const VIA: &str = "Proxy and domain: KEY@HOST:PORT/d/DOMAIN or
 KEY@HOST:PORT/d/DOMAIN/HOST; the proxy prints its key at its start";
 
-/// Let programs on this machine ask a domain through a proxy that cannot read it
+/// Let programs on this machine query a domain through a proxy that cannot read the data
 ///
-/// Scripts in any language, and the viewer, ask an address of this machine by XML-RPC or JSON; what they ask goes to the
-/// domain's representative, encrypted from here to there. Every program on this machine may use it, with the account's
-/// rights, for as long as it runs.
+/// Scripts in any language, and the viewer, send XML-RPC or JSON to an address of this machine; the requests
+/// are encrypted from here to the domain's representative. While the tunnel runs, every program on this
+/// machine can use it with the rights of the account.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf tunnel --via 12D3KooW...@proxy.example:443/d/UT-ICL \\
@@ -31,7 +31,7 @@ KEY@HOST:PORT/d/DOMAIN/HOST; the proxy prints its key at its start";
 #[command(mut_arg("certificate", |certificate| certificate.hide(true)))]
 #[command(mut_arg("via", |via| via.required(true).help(VIA).long_help(VIA)))]
 pub(crate) struct Args {
-    /// Where programs ask: an address of this machine alone
+    /// Address for programs, on this machine only
     #[arg(long, value_name = "ADDR", default_value = LISTEN_DEFAULT)]
     listen: Listen,
     #[command(flatten)]

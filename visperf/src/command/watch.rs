@@ -29,10 +29,10 @@ const FIRST_WAIT_SECS: u64 = 5;
 /// Entries requested at a time: the most that a daemon returns.
 const PAGE: u64 = 1_000;
 
-/// Print processes, metrics, events or calls of a host as they come, until Ctrl-C
+/// Print processes, metrics, events or calls of a host as they arrive, until Ctrl-C
 ///
-/// The sensor applies the filter at the given rate; only matches are sent. Prints one line per sample, event or call.
-/// Samples without a match are not printed. Events and calls are all sent, whatever the rate.
+/// The sensor applies the filter at the given rate; only matches are sent. Prints one line per sample, event
+/// or call. Samples without a match are not printed. Events and calls are all sent, whatever the rate.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf watch --filter 'top 5 by cpu'
@@ -55,66 +55,64 @@ kind.")]
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
-    /// Host to watch, of the daemon's own domain or of another [default: the
-    /// daemon's own host]
+    /// Host to watch, of the daemon's domain or of another [default: the host of the queried daemon]
     #[arg(value_name = "[DOMAIN/]HOST", value_parser = place, conflicts_with_all = ["domain", "host"])]
     of: Option<Place>,
     #[command(flatten)]
     place: Place,
-    /// What to watch
+    /// Kind of data to watch
     #[arg(long, value_name = "KIND", value_parser = ["process", "host", "event", "call"], default_value = "process")]
     kind: String,
-    /// Samples a second, 0.1 to 1000; of the host no more than it is sampled
-    /// (sample_hz); of events and calls, how often is looked for them
+    /// Rate in Hz, 0.1 to 1000; for kind host at most its sampling rate (sample_hz); for events and calls the
+    /// polling rate
     #[arg(long, value_name = "HZ", value_parser = rate, default_value = "1")]
     rate: f64,
-    /// Only what passes, such as 'cpu > 0.5 top 5 by rss_bytes'
+    /// Only matches of this filter, such as 'cpu > 0.5 top 5 by rss_bytes'
     #[arg(long, value_name = "FILTER", value_parser = filter, default_value = "", hide_default_value = true)]
     filter: String,
-    /// Of processes, print only those that differ from the sample before, and
-    /// which ended or pass no longer
+    /// Print only processes that differ from the previous sample, and those that ended or no longer match
     #[arg(long)]
     changes: bool,
-    /// Milliseconds of CPU a second that the sensor may spend on it, 1 to 500
-    /// [default: 20]; what needs more is stopped
+    /// CPU budget on the sensor, in ms per second, 1 to 500 [default: 20]; the subscription is stopped if it
+    /// exceeds it
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=u64::from(CPU_MAX_MS)))]
     cpu_ms: Option<u64>,
-    /// Signal when this becomes true and when false again, such as 'count > 100 until 90'
+    /// Signal when this condition becomes true and when it becomes false again, such as 'count > 100 until
+    /// 90'
     #[arg(long, value_name = "CONDITION", value_parser = condition)]
     condition: Option<String>,
-    /// Run the script in this file at each sample, for what a filter cannot say
+    /// Run the script in this file on each sample, for what a filter cannot express
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
-    /// Only processes, or calls, of this name; * matches any characters
+    /// Only processes or calls of this name; * matches any characters
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Only what is of this user: of processes a name or a number, as that
-    /// host knows them, of events and calls as the logs print it
+    /// Only records of this user: for processes a name or a user id of that host, for events and calls as
+    /// printed in the logs
     #[arg(long, value_name = "USER")]
     user: Option<String>,
-    /// Only the process of this number
+    /// Only the process with this id
     #[arg(long, value_name = "PID", allow_negative_numbers = true, value_parser = whole(1..=PID_MAX.into()))]
     pid: Option<u64>,
-    /// Only the process of this number and all that descend from it
+    /// Only the process with this id and all its descendants
     #[arg(long, value_name = "PID", allow_negative_numbers = true, value_parser = whole(1..=PID_MAX.into()))]
     under: Option<u64>,
-    /// Only what is of this job's calls: processes that serve them, their
-    /// events, themselves
+    /// Only records of this job: its calls, their events, the processes that serve them
     #[arg(long, value_name = "JOB")]
     job: Option<String>,
-    /// Only what is of this call, as `visperf calls` names it
+    /// Only records of this call, as printed by `visperf calls`
     #[arg(long, value_name = "ID")]
     call: Option<String>,
     /// Only events of this kind, such as job_end
     #[arg(long, value_name = "KIND", value_parser = words(Kind::ALL.iter().map(|kind| kind.as_str())), hide_possible_values = true)]
     event: Option<String>,
-    /// Only events and calls that ended so, such as failed; may be repeated
+    /// Only events and calls with this outcome, such as failed; may be repeated
     #[arg(long, value_name = "OUTCOME", value_parser = words(Outcome::ALL.iter().map(|outcome| outcome.as_str())))]
     outcome: Vec<String>,
-    /// Only metrics of this name, or of this glob (node_cpu_*)
+    /// Only metrics of this name, or that match this glob (node_cpu_*)
     #[arg(long, value_name = "NAME")]
     metric: Option<String>,
-    /// End after so many samples, events or calls
+    /// Exit after this number of samples, events or calls
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     samples: Option<u64>,
 }

@@ -17,7 +17,7 @@ use tunnel::hash::Algorithm;
 pub(super) struct Args {
     #[command(flatten)]
     state: State,
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -46,78 +46,79 @@ enum Action {
     Pass(pass::Args),
 }
 
-/// What an account may see.
+/// Permissions of an account.
 #[derive(Debug, clap::Args)]
 struct Granted {
-    /// A domain that it may see; may be repeated
+    /// Grant access to this domain; may be repeated
     #[arg(long, value_name = "DOMAIN", required_unless_present = "all_domains", conflicts_with = "all_domains", value_parser = domain)]
     domain: Vec<DomainName>,
-    /// It may see every domain
+    /// Grant access to all domains
     #[arg(long)]
     all_domains: bool,
-    /// A host that it may see, no other; may be repeated [default: all of its domains]
+    /// Restrict access to this host; may be repeated [default: all hosts of its domains]
     #[arg(long, value_name = "HOST", value_parser = host)]
     host: Vec<HostName>,
-    /// What it may call: figures, logs, grid, proxy or steering; may be repeated [default: figures, logs, grid]
+    /// Allow this class of methods: figures, logs, grid, proxy or steering; may be repeated [default:
+    /// figures, logs, grid]
     #[arg(long, value_name = "CLASS", value_parser = class)]
     calls: Vec<Class>,
 }
 
 /// Add an account and print its secret, once
 ///
-/// The secret is generated here and stored only as hashes: note it down, or remove the account and add it again. A running
-/// proxy takes the account up within a second.
+/// The secret is generated here and stored only as hashes: note it down, or remove the account and add it
+/// again. A running proxy accepts the account within a second.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf account add ana --domain UT-ICL
   visperf account add wn --domain UT-ICL --host wn01 --host wn02
   visperf account add old-script --domain UT-ICL --legacy    MD5 will do, too")]
 struct Add {
-    /// Its name: letters, digits and . _ - @ +
+    /// Name of the account: letters, digits and . _ - @ +
     #[arg(value_name = "NAME", value_parser = name)]
     name: Name,
     #[command(flatten)]
     granted: Granted,
-    /// It has the rights of an operator, where it does not come by MD5
+    /// Grant the rights of an operator, except for logins with MD5
     #[arg(long)]
     operator: bool,
-    /// It may prove itself by MD5 too, for clients that know nothing else
+    /// Also allow logins with MD5, for clients that support nothing else
     #[arg(long)]
     legacy: bool,
-    /// Realm of the first account; the others have the same [default: visperf]
+    /// Realm of the first account; all others have the same [default: visperf]
     #[arg(long, value_name = "REALM")]
     realm: Option<String>,
     #[command(flatten)]
     state: State,
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
 }
 
-/// Remove an account; a running proxy lets it in no more within a second
+/// Remove an account; a running proxy rejects it within a second
 #[derive(Debug, clap::Args)]
 struct Remove {
-    /// Its name
+    /// Name of the account
     #[arg(value_name = "NAME", value_parser = name)]
     name: Name,
     #[command(flatten)]
     state: State,
 }
 
-/// Take over accounts that Apache's htdigest keeps
+/// Import accounts from a file of Apache's htdigest
 ///
-/// They come in by MD5 alone, as viewers, where the proxy's configuration says md5 = true. All must be of one realm,
-/// that of the accounts here.
+/// They can log in only with MD5, as viewers, if the proxy's configuration says md5 = true. All must have one
+/// realm, the realm of the accounts here.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:
   visperf account import-htdigest /etc/users --domain UT-ICL --realm monitor")]
 struct Import {
-    /// The file, NAME:REALM:DIGITS a line
+    /// File with one NAME:REALM:DIGITS per line
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
     granted: Granted,
-    /// Their realm [default: that of the accounts here, else visperf]
+    /// Realm of the accounts [default: the realm of the accounts here, else visperf]
     #[arg(long, value_name = "REALM")]
     realm: Option<String>,
     #[command(flatten)]

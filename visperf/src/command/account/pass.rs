@@ -11,25 +11,25 @@ use serde_json::json;
 use std::time::Duration;
 use wire::id::PeerKey;
 
-/// Print a pass by which programs of this host ask a proxy, without an account
+/// Print a ticket with which programs of this host query a proxy without an account
 ///
-/// This host must be a member of a domain, and may see that domain by it. It is sent as `Authorization: Bearer PASS`.
-/// Anyone who has it may use it until it expires: treat it as a password.
+/// This host must be a member of a domain; the ticket gives access to that domain. Send it as `Authorization:
+/// Bearer TICKET`. Anyone who has it can use it until it expires: treat it as a password.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:
   curl -H \"Authorization: Bearer $(visperf account pass 12D3KooW...)\" \\
       --cacert certificate.pem \\
       https://proxy.example:7321/d/UT-ICL/api/v1/domain.hosts")]
 pub(super) struct Args {
-    /// The proxy's key, as it prints it at its start
+    /// Key of the proxy, as it prints it at its start
     #[arg(value_name = "KEY")]
     proxy: PeerKey,
-    /// How long it holds: 30m, 12h at most
+    /// Validity, such as 30m; at most 12h
     #[arg(long, value_name = "SPAN", default_value = "1h", value_parser = times::span)]
     life: Duration,
     #[command(flatten)]
     state: State,
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
 }

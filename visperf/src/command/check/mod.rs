@@ -29,8 +29,8 @@ use wire::near_names;
 
 /// Check hosts, sensors, the domain or a metric, as a plugin of Nagios or Icinga
 ///
-/// Prints one line with performance data. Exit codes: 0 OK, 1 warning, 2 critical, 3 unknown. A daemon that cannot be
-/// reached is critical; a wrong command line, or a fault of the daemon, is unknown.
+/// Prints one line with performance data. Exit codes: 0 OK, 1 warning, 2 critical, 3 unknown. An unreachable
+/// daemon is critical; a wrong command line or a fault of the daemon is unknown.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf check hosts                            critical if one does not report
@@ -52,15 +52,15 @@ pub(crate) struct Args {
 /// What is checked.
 #[derive(Debug, clap::Subcommand)]
 enum Subject {
-    /// Hosts that do not report; RANGE is their number [default: --critical 0]
+    /// Check hosts that do not report; RANGE is their number [default: --critical 0]
     Hosts {
         #[command(flatten)]
         common: Common,
-        /// Only this host, which must be live; may be repeated [default: all that should report]
+        /// Only this host, which must be live; may be repeated [default: all hosts that should report]
         #[arg(long, value_name = "HOST", value_parser = chosen)]
         host: Vec<String>,
     },
-    /// Live sensors that report a problem; RANGE is their number [default: --warning 0]
+    /// Check live sensors that report a problem; RANGE is their number [default: --warning 0]
     Sensors {
         #[command(flatten)]
         common: Common,
@@ -68,25 +68,25 @@ enum Subject {
         #[arg(long, value_name = "HOST", value_parser = chosen)]
         host: Vec<String>,
     },
-    /// Representative present, data complete; RANGE is the time to the answer in seconds
+    /// Check that the domain has a representative and complete data; RANGE is the response time in seconds
     Domain {
         #[command(flatten)]
         common: Common,
     },
-    /// A metric of each host that has it; RANGE is its value
+    /// Check a metric of each host that has it; RANGE is its value
     Metric {
         #[command(flatten)]
         common: Common,
-        /// A metric's name, or a glob such as 'node_load*'
+        /// Name of the metric, or a glob such as 'node_load*'
         #[arg(value_name = "NAME-GLOB")]
         name: String,
-        /// Only of this host
+        /// Only the metric of this host
         #[arg(long, value_name = "HOST", value_parser = chosen)]
         host: Option<String>,
-        /// Only with this label, such as device=sda; may be repeated
+        /// Only metrics with this label, such as device=sda; may be repeated
         #[arg(long, value_name = "NAME=VALUE", value_parser = super::metrics::label)]
         label: Vec<(CompactString, CompactString)>,
-        /// Values older than this many seconds are unknown
+        /// Maximum age of a value in seconds; older values are unknown
         #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
         max_age: f64,
     },
@@ -99,13 +99,13 @@ struct Common {
     target: Target,
     #[command(flatten)]
     whose: OfDomain,
-    /// Warn outside this range
+    /// Warning if outside this range
     #[arg(long, short, value_name = "RANGE", allow_hyphen_values = true)]
     warning: Option<Range>,
-    /// Critical outside this range
+    /// Critical if outside this range
     #[arg(long, short, value_name = "RANGE", allow_hyphen_values = true)]
     critical: Option<Range>,
-    /// Seconds to wait for the answer
+    /// Timeout of the query in seconds, 1 to 300
     #[arg(long, short, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=300))]
     timeout: u64,
 }

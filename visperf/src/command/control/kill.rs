@@ -9,8 +9,9 @@ use wire::control::{Act, Signal};
 
 /// Send a signal to processes of a host, as an operator of its domain
 ///
-/// The order is signed by the operator's key, names the process by its number and start, and holds 30 seconds; the sensor
-/// of that host itself checks it, and obeys where its configuration lists the process's user under [sensor.control].
+/// The command is signed with the operator's key, identifies the process by its id and start time, and is
+/// valid for 30 seconds. The sensor of that host verifies it, and executes it if [sensor.control] of its
+/// configuration lists the process's user.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf kill localhost 4711                 ask process 4711 here to end
@@ -19,12 +20,12 @@ use wire::control::{Act, Signal};
   visperf kill wn01 4711 4712 --signal STOP   pause two; CONT lets them go on
   visperf kill wn01 4711 --yes --json         from a script
 
-Who may give orders: docs/control.md. Each order is an event: visperf events
---kind message.")]
+docs/control.md explains the required permissions. Each command is stored as an
+event: visperf events --kind message.")]
 pub(crate) struct Args {
     #[command(flatten)]
     common: Common,
-    /// HUP, INT, QUIT, KILL, USR1, USR2, TERM, CONT, STOP or TSTP
+    /// Signal: HUP, INT, QUIT, KILL, USR1, USR2, TERM, CONT, STOP or TSTP
     #[arg(long, short, value_name = "SIGNAL", default_value = "TERM", allow_negative_numbers = true)]
     signal: Signal,
 }

@@ -29,22 +29,22 @@ const PROCESSES_MAX: usize = 100;
 struct Common {
     #[command(flatten)]
     target: Target,
-    /// The host, as `visperf hosts` names it; localhost is that of the daemon that is asked
+    /// Name of the host, as printed by `visperf hosts`; localhost for the host of the queried daemon
     #[arg(value_name = "HOST", value_parser = chosen)]
     host: String,
-    /// The processes' numbers
+    /// Process ids
     #[arg(value_name = "PID", required = true, num_args = 1..=PROCESSES_MAX, value_parser = whole(1..=PID_MAX.into()))]
     pids: Vec<u64>,
-    /// Of this domain; that of the daemon that is asked, unless given
+    /// Domain of the host [default: the domain of the queried daemon]
     #[arg(long, value_name = "DOMAIN", value_parser = chosen)]
     domain: Option<String>,
-    /// Only if the process has this start_ns (as `visperf processes --json` prints it): of one process
+    /// Only if the process has this start_ns (printed by `visperf processes --json`); for a single process
     #[arg(long, value_name = "NS", value_parser = whole(0..=u64::MAX))]
     start_ns: Option<u64>,
-    /// Do not ask whether it is meant
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
-    /// Print JSON, one object a line, as the sensor gave it
+    /// Print JSON, one object per line, as the sensor sent it
     #[arg(long)]
     json: bool,
 }

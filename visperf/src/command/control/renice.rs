@@ -6,9 +6,10 @@ use super::Common;
 use crate::exit::Failure;
 use wire::control::{Act, Nice};
 
-/// Set how much processes of a host give way to others, as an operator of its domain
+/// Set the nice value of processes of a host, as an operator of its domain
 ///
-/// It is ordered and obeyed as by `visperf kill`, for all threads of the process. Below what it is needs CAP_SYS_NICE of the sensor.
+/// Authorized and executed as in `visperf kill`, for all threads of the process. Lowering the value requires
+/// CAP_SYS_NICE for the sensor.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf renice wn01 4711 --nice 10
@@ -16,7 +17,7 @@ use wire::control::{Act, Nice};
 pub(crate) struct Args {
     #[command(flatten)]
     common: Common,
-    /// From -20 (goes first) to 19 (gives way)
+    /// Nice value, from -20 (highest priority) to 19 (lowest priority)
     #[arg(long, short, value_name = "N", allow_negative_numbers = true, value_parser = nice)]
     nice: Nice,
 }

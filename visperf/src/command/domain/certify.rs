@@ -17,31 +17,32 @@ use wire::id::{HostName, PeerKey};
 use wire::join::Admitted;
 use wire::time::Time;
 
-/// Certify a key by the domain's root key: the way to operator and filter-admin
+/// Certify a key with the domain's root key: required for operator and filter-admin
 ///
-/// Needs the root key in the state folder (domain/root.key); it may be stored offline at other times. The certificate
-/// takes the place of the one that the key had: name every role that it is to have. It is not renewed automatically.
+/// Requires the root key in the state folder (domain/root.key); it may be stored offline at other times. The
+/// certificate replaces the previous one of the key: name all its roles. It is not renewed automatically.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf key                                   on the other host: print its key
   visperf domain certify 12D3KooW... --host ws1 --role operator > ws1.cert
   visperf join ws1.cert                         on the other host")]
 pub(crate) struct Args {
-    /// The key, as `visperf key` prints it on the other host
+    /// Key to certify, as `visperf key` prints it on the other host
     #[arg(value_name = "KEY")]
     key: PeerKey,
-    /// The host of the key [default: the name it is a member by]
+    /// Host of the key [default: the name under which it is a member]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Roles: operator, filter-admin, viewer, publisher, representative, or sensor for the last three
+    /// Role: operator, filter-admin, viewer, publisher, representative, or sensor for the last three; may be
+    /// repeated
     #[arg(long, required = true, value_name = "ROLE", value_parser = membership::role)]
     role: Vec<Roles>,
-    /// How long it holds: 30d, 12h
+    /// Validity, such as 30d or 12h
     #[arg(long, value_name = "SPAN", default_value = "365d", value_parser = times::span)]
     life: Duration,
     #[command(flatten)]
     state: State,
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
 }

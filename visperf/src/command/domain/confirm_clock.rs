@@ -8,12 +8,12 @@ use crate::output::{Output, note, times};
 use overlay::clock;
 use serde_json::json;
 
-/// Confirm that the clock of this host is right, so that its issuer signs again
+/// Confirm that the clock of this host is correct, so that its issuer signs again
 ///
-/// An issuer signs nothing while its clock differs by more than an hour from those of most members, from the time that
-/// its host ran since the clock was right, or from what it signed. Compare the clock with one that is right before you
-/// type this: certificates that are signed by a wrong clock are of no use. It holds for a day, and until the clock is
-/// set or the host is started again.
+/// An issuer signs nothing while its clock differs by more than an hour from those of most members, from the
+/// time that its host ran since the clock was correct, or from what it signed. Compare the clock with a
+/// correct one before you confirm: certificates signed with a wrong clock are useless. The confirmation is
+/// valid for a day, until the clock is set, or until the host is restarted.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   date --utc
@@ -21,7 +21,7 @@ use serde_json::json;
 pub(crate) struct Args {
     #[command(flatten)]
     state: State,
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
 }

@@ -16,15 +16,15 @@ use wire::id::DomainName;
   visperf domain create UT-ICL
   visperf domain create UT-ICL --state ./head --host head01")]
 pub(crate) struct Args {
-    /// The domain's name: letters, digits, '.', '_' and '-'
+    /// Name of the domain: letters, digits, '.', '_' and '-'
     #[arg(value_name = "NAME")]
     name: String,
     #[command(flatten)]
     state: State,
-    /// This host's name in the domain [default: what the system calls it]
+    /// Name of this host in the domain [default: its system host name]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
 }

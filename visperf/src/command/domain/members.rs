@@ -13,7 +13,7 @@ use overlay::identity::book::Member;
 use serde_json::json;
 use wire::time::Time;
 
-/// List the members of the domain that was created here
+/// List the members of the domain created on this host
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf domain members
@@ -21,7 +21,7 @@ use wire::time::Time;
 pub(crate) struct Args {
     #[command(flatten)]
     state: State,
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
     #[command(flatten)]

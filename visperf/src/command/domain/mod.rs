@@ -14,8 +14,8 @@ use clap::Subcommand;
 
 /// Create a domain, list, revoke and certify its members
 ///
-/// A domain is a named set of hosts. The host on which it is created is its issuer: it lets others in by tokens
-/// (`visperf token create`) while its daemon runs, and renews their certificates.
+/// A domain is a named set of hosts. The host on which it is created is its issuer: it admits other hosts by
+/// tokens (`visperf token create`) while its daemon runs, and renews their certificates.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {

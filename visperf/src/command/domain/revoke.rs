@@ -9,21 +9,21 @@ use overlay::identity::book::Whom;
 use serde_json::json;
 use wire::id::{HostName, PeerKey};
 
-/// Revoke every certificate of a host or key: it is out of the domain at once
+/// Revoke all certificates of a host or key, with immediate effect
 ///
-/// The daemon of this host hands the new list of denied on within a second where it runs, otherwise at its next start.
-/// A host that was revoked comes back by a new token.
+/// The daemon of this host distributes the new revocation list within a second if it runs, otherwise at its
+/// next start. A revoked host can join again with a new token.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf domain revoke wn07
   visperf domain revoke 12D3KooWD3eckifWpRn9wQpMG9R9hX3sD158z7EqHWmweQAJU5SA")]
 pub(crate) struct Args {
-    /// The host's name, or the key of a daemon
+    /// Name of the host, or key of a daemon
     #[arg(value_name = "HOST|KEY")]
     whom: String,
     #[command(flatten)]
     state: State,
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
 }

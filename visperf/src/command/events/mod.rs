@@ -43,10 +43,12 @@ const NEWEST: &str = "end";
 /// Pauses between tries to reach a daemon again: short at first, for most restarts take a second.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5));
 
-/// Print the events of the domain, oldest first; with --limit the newest so many; with --follow also those to come
+/// Print the events of the domain, oldest first; --limit for the newest ones only, --follow for future ones
+/// too
 ///
-/// Each event is from one line of one log. If several logs report one job, it has as many events of a kind, such as
-/// a job_end of each of HTCondor's EventLog, SchedLog and ShadowLog, all of one call: `visperf calls` has each job once.
+/// Each event is from one line of one log. If several logs report one job, it has several events of a kind,
+/// such as a job_end from each of HTCondor's EventLog, SchedLog and ShadowLog, all of one call: `visperf
+/// calls` prints each job once.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf events --since 10m
@@ -60,19 +62,19 @@ pub(crate) struct Args {
     query: Query,
     #[command(flatten)]
     whose: OfDomain,
-    /// Go on with new events as they come; begins with the next one unless --since or --cursor is given
+    /// Keep printing new events as they arrive, starting with the next one, or at --since or --cursor
     #[arg(long, short)]
     follow: bool,
     /// Only events of this kind, such as job_end; may be repeated
     #[arg(long, value_name = "KIND", value_parser = kinds(), hide_possible_values = true)]
     kind: Vec<Kind>,
-    /// Only events of this call, as `visperf calls` names it
+    /// Only events of this call, as printed by `visperf calls`
     #[arg(long, value_name = "CALL", value_parser = chosen)]
     call: Option<String>,
-    /// Only events of the jobs of this number, as the middleware prints it, in any product; also of their parts
+    /// Only events of jobs with this number, as the middleware prints it, of any product, and of their parts
     #[arg(long, value_name = "JOB", value_parser = chosen)]
     job: Option<String>,
-    /// Only events of this user's calls: a name, or the number that is shown as `uid 1000`
+    /// Only events of calls of this user: a name, or the number printed as `uid 1000`
     #[arg(long, value_name = "USER", value_parser = user)]
     user: Option<String>,
     /// Only events from or to this host, with or without its domain
@@ -80,13 +82,14 @@ pub(crate) struct Args {
     host: Option<String>,
     #[command(flatten)]
     between: Between,
-    /// Only the newest so many of the events that fit, printed oldest first; with --follow or --cursor the next so many
+    /// Maximum number of events: the newest ones, printed oldest first; with --follow or --cursor the next
+    /// ones
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=u64::MAX))]
     limit: Option<u64>,
-    /// Go on where an earlier answer's cursor says
+    /// Continue from the cursor of an earlier answer
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
-    /// Ask only the sensor that is connected to, not its whole domain
+    /// Query only the connected sensor, not its whole domain
     #[arg(long, conflicts_with = "domain")]
     local: bool,
 }

@@ -10,23 +10,23 @@ use crate::trial::skeleton::{self, Sample};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Write the beginning of a filter for logs that none reads yet
+/// Generate a filter for logs that no filter reads yet
 ///
-/// Guesses the time stamp at the start of the lines and makes a rule of each frequent kind of line, to be
-/// filled in. What it prints is a working filter with a test.
+/// Guesses the timestamp at the start of the lines, and generates a rule for each frequent kind of line, to
+/// be completed by hand. The output is a working filter with a test.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:
   visperf filter new myapp /var/log/myapp.log > myapp.toml
   visperf filter try --filter myapp.toml /var/log/myapp.log
   visperf filter new myapp /var/log/myapp/*.log -o myapp.toml")]
 pub(crate) struct Args {
-    /// The filter's name: lower case letters, digits and `-`
+    /// Name of the filter: lower case letters, digits and `-`
     #[arg(value_name = "NAME")]
     name: String,
-    /// Logs of one product to learn from; `-` is standard input
+    /// Logs of one product to learn from; `-` for standard input
     #[arg(value_name = "LOGFILE", required = true)]
     logs: Vec<PathBuf>,
-    /// Write into this file, which must not exist yet, instead of standard output
+    /// File to write, which must not exist [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }

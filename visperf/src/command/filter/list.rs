@@ -9,10 +9,10 @@ use crate::output::table::{Cell, Table};
 use crate::output::{Color, Output};
 use serde_json::json;
 
-/// List every filter: name, product, what it reads
+/// List all filters: name, product, logs that they read
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -14,8 +14,8 @@ use clap::Subcommand;
 
 /// List, show, test, try and write log filters (no daemon needed)
 ///
-/// A log filter is a TOML file that says which lines of a log mean what. visperf comes with filters for the
-/// usual middleware; your own are read from ~/.config/visperf/filters, /etc/visperf/filters and --filters.
+/// A log filter is a TOML file that defines the meaning of the lines of a log. visperf includes filters for
+/// common middleware; your own are read from ~/.config/visperf/filters, /etc/visperf/filters and --filters.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {

@@ -7,19 +7,19 @@ use crate::filter_sources::{FilterFolders, FilterSources};
 use crate::output::Output;
 use serde_json::json;
 
-/// Print a filter's text, to read it or to begin your own with it
+/// Print the text of a filter, to read it or as the basis of your own
 ///
-/// Redirect it into a file of your own folder of filters and change it there: a filter of the same name
-/// wins over the shipped one.
+/// Redirect it into a file in your own folder of filters and change it there: a filter of the same name
+/// overrides the shipped one.
 #[derive(Debug, clap::Args)]
 #[command(
     after_long_help = "Example:\n  visperf filter show slurmctld > ~/.config/visperf/filters/slurmctld.toml"
 )]
 pub(crate) struct Args {
-    /// The filter's name, as `visperf filter list` prints it, or a file
+    /// Name of the filter, as printed by `visperf filter list`, or a file
     #[arg(value_name = "NAME")]
     name: String,
-    /// Print JSON: one object with the text and what is known of the filter
+    /// Print JSON: one object with the text and properties of the filter
     #[arg(long)]
     json: bool,
 }

@@ -14,17 +14,17 @@ use std::path::Path;
 use std::sync::Arc;
 use toml::Spanned;
 
-/// Run the tests that a filter file carries
+/// Run the tests embedded in a filter file
 ///
-/// Prints a verdict for each test, with its line in the file. Ends with 5 if a test failed, 6 if a filter is
-/// refused.
+/// Prints the result of each test, with its line in the file. Exits with 5 if a test failed, 6 if a filter is
+/// invalid.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:\n  visperf filter test myapp.toml\n  visperf filter test slurmctld")]
 pub(crate) struct Args {
-    /// Filter files, or names of known filters
+    /// Filter files, or names of filters
     #[arg(value_name = "FILE", required = true)]
     filters: Vec<String>,
-    /// Print JSON, one object a test
+    /// Print JSON, one object per test
     #[arg(long)]
     json: bool,
 }

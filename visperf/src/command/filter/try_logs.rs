@@ -34,11 +34,11 @@ use wire::time::Time;
 /// Calls stored at a time, about 100 MB; in a longer log older calls are dropped and counted.
 const CALLS_MAX: usize = 100_000;
 
-/// Run logs through a filter: the events, the lines that no rule took, what never fired
+/// Run logs through a filter: print events, lines without a matching rule, and unused rules
 ///
-/// The filter is chosen by the file's name and first lines unless --filter names one. Several logs of one
-/// system are joined: a job in the scheduler's log and in a host's log is one call. Logs are read as they
-/// are; nothing is stored, and no daemon is needed.
+/// Without --filter, the filter is selected by the file's name and first lines. Several logs of one system
+/// are joined: a job in the scheduler's log and in a host's log is one call. Logs are only read; nothing is
+/// stored, and no daemon is needed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf filter try /var/log/slurm/slurmctld.log
@@ -46,35 +46,35 @@ const CALLS_MAX: usize = 100_000;
   visperf filter try --json SchedLog | jq -r 'select(.kind == \"job_end\") | .job'
   zcat old.log.gz | visperf filter try --filter slurmctld -")]
 pub(crate) struct Args {
-    /// Logs to read; `-` is standard input
+    /// Logs to read; `-` for standard input
     #[arg(value_name = "LOGFILE", required = true)]
     logs: Vec<PathBuf>,
-    /// Use this filter: a name of `visperf filter list`, or a file of your own
+    /// Filter to use: a name from `visperf filter list`, or a file [default: selected by name and content]
     #[arg(long, short, value_name = "NAME-or-FILE")]
     filter: Option<String>,
-    /// Zone of stamps that print none: UTC, +02:00, Europe/Rome. Default: this machine's
+    /// Time zone of timestamps without one: UTC, +02:00, Europe/Rome [default: that of this machine]
     ///
-    /// LOG=ZONE is for one log, by its file name or its path as given; repeat it for others.
+    /// LOG=ZONE applies to one log, given by its file name or its path; may be repeated.
     #[arg(long = "zone", value_name = "[LOG=]ZONE", value_parser = ZoneOf::parse, allow_hyphen_values = true)]
     zones: Vec<ZoneOf>,
-    /// The cluster the logs belong to, to distinguish job numbers of several clusters
+    /// Cluster of the logs, to distinguish job numbers of several clusters
     #[arg(long, value_name = "NAME", default_value = "")]
     cluster: String,
-    /// The host that wrote the logs, if they do not name it. Default: this machine
+    /// Host that wrote the logs, if they do not name it [default: this machine]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Print the calls that the events were joined to instead of the events
+    /// Print calls instead of events
     #[arg(long)]
     calls: bool,
-    /// Print JSON: events (with --calls calls), one object a line, and nothing else
+    /// Print JSON, one object per line: events (with --calls calls), and nothing else
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     width: Width,
-    /// Print how many lines each rule took
+    /// Print the number of lines that each rule matched
     #[arg(long)]
     rules: bool,
-    /// Show at most so many groups of unknown lines
+    /// Maximum number of groups of unknown lines to print
     #[arg(long, value_name = "N", default_value_t = 20)]
     unknown: usize,
 }

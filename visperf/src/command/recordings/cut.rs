@@ -14,26 +14,26 @@ use wire::recording::Recording;
   visperf recordings cut slow.vpr --from=-5s --to=+2s -o short.vpr
   visperf recordings cut slow.vpr --from 2026-11-20T12:24:17Z -o end.vpr")]
 pub(crate) struct Args {
-    /// The recording
+    /// Recording to cut
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
     part: Part,
-    /// Write it there
+    /// File to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Replace the file if there is one
+    /// Overwrite the file if it exists
     #[arg(long)]
     force: bool,
 }
 
-/// Which part.
+/// Time range of a recording.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(super) struct Part {
-    /// From this time on: seconds before or after the cause (=-5s, =+2s), or a date as --since takes it
+    /// Start time: seconds before or after the trigger (=-5s, =+2s), or a time as in --since
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     from: Option<String>,
-    /// Up to this time, in the same forms
+    /// End time, in the same formats
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     to: Option<String>,
 }

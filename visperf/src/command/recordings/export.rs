@@ -40,13 +40,13 @@ const COLUMNS: [&str; 15] = [
   visperf recordings export slow.vpr csv --from=-1s --to=+1s
   visperf recordings export slow.vpr json | jq 'select(.cpu > 0.5).name'
 
-csv has the samples. JSON also has the processes that ended (kind ended) and
-the events of the logs (kind event); samples are of kind sample.")]
+csv contains the samples. JSON also contains the processes that ended (kind
+ended) and the events of the logs (kind event); samples are of kind sample.")]
 pub(crate) struct Args {
-    /// The recording
+    /// Recording to export
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// In this form
+    /// Output format
     #[arg(value_name = "FORM", value_parser = ["csv", "json"])]
     form: String,
     #[command(flatten)]

@@ -21,13 +21,13 @@ use wire::recording::LEN_MAX_BYTES;
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
-    /// Id of the recording, as `visperf recordings list` shows it
+    /// Id of the recording, as printed by `visperf recordings list`
     #[arg(value_name = "ID")]
     id: String,
-    /// Write it there
+    /// File to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Replace the file if there is one
+    /// Overwrite the file if it exists
     #[arg(long)]
     force: bool,
     #[command(flatten)]

@@ -12,10 +12,10 @@ mod record;
 use crate::exit::Failure;
 use clap::Subcommand;
 
-/// List, order, fetch, cut and export recordings of all processes
+/// List, create, fetch, cut and export recordings of all processes
 ///
-/// Every sensor keeps the last minute of all processes in memory. A trigger of its configuration or an order keeps what was
-/// before and after as a recording.
+/// Every sensor keeps the last minute of all processes in memory. A trigger in its configuration, or a
+/// request, stores the time before and after it as a recording.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {

@@ -19,13 +19,13 @@ use wire::api::recordings::{RecordAnswer, RecordParams};
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
-    /// Time before now, as far as memory reaches back: 60 (seconds), 5s or 1m
+    /// Time before now, limited by what is in memory: 60 (seconds), 5s or 1m
     #[arg(long, value_name = "SPAN", default_value = "30", value_parser = secs)]
     before: Duration,
-    /// Time after now, in the same forms
+    /// Time after now, in the same formats
     #[arg(long, value_name = "SPAN", default_value = "10", value_parser = secs)]
     after: Duration,
-    /// Why, to be found again by it
+    /// Note to store with the recording
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
 }

@@ -17,10 +17,11 @@ use wire::address::Address;
 use wire::credential::Roles;
 use wire::join::{ADDRESSES_MAX, Directory, Token, TokenType};
 
-/// Make a token and print the line to paste on the other host
+/// Create a token and print the command to paste on the other host
 ///
-/// The first host that uses the token is admitted: send it as you would a password. It is used up by the hosts that it let in,
-/// and stale after its time. The daemon of this host must run when they join.
+/// The first hosts that use the token are admitted: send it as you would a password. It expires after its
+/// validity, or when the maximum number of hosts has joined. The daemon of this host must be running when
+/// they join.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf token create                          one sensor, within 15 minutes
@@ -31,29 +32,30 @@ use wire::join::{ADDRESSES_MAX, Directory, Token, TokenType};
   visperf token create --directory 12D3KooW...@dir1.example:7318
   ssh wn01 \"$(visperf token create)\"            make and use it at once")]
 pub(crate) struct Args {
-    /// Roles that it gives: sensor (viewer, publisher and representative), or some of these [default: sensor]
+    /// Roles of the hosts: sensor (viewer, publisher and representative), or some of these [default: sensor]
     #[arg(long, value_name = "ROLE", value_parser = membership::role)]
     role: Vec<Roles>,
-    /// Let these hosts take their names over from lost keys: names or patterns (repeat, or separate by commas)
+    /// Let these hosts replace a lost key and keep their names: names or patterns (repeat, or separate by
+    /// commas)
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     replace: Vec<String>,
-    /// How long it is good: 15m, 1h, 7d [default: 15m; with --replace 90d]
+    /// Validity, such as 15m, 1h or 7d [default: 15m; with --replace 90d]
     #[arg(long, value_name = "SPAN", value_parser = times::span)]
     ttl: Option<Duration>,
-    /// How many hosts it lets in [default: 1; with --replace no limit]
+    /// Number of hosts that may join [default: 1; with --replace no limit]
     #[arg(long, value_name = "N")]
     uses: Option<u32>,
-    /// A higher one is preferred where the domain elects its representative (0 to 255)
+    /// Priority in the election of the representative, 0 to 255; higher is preferred
     #[arg(long, value_name = "N", default_value_t = 0)]
     priority: u8,
-    #[arg(long, value_name = "HOST:PORT", help = format!("Where joiners reach this host's daemon [default: as its configuration says, else its name and addresses, port {PORT}]"))]
+    #[arg(long, value_name = "HOST:PORT", help = format!("Address at which joining hosts reach this host's daemon; may be repeated [default: from its configuration, else its name and addresses, port {PORT}]"))]
     address: Vec<Address>,
-    /// A directory of the grid [default: those that this host knows]
+    /// Directory of the grid [default: the directories known to this host]
     #[arg(long, value_name = "KEY@HOST:PORT")]
     directory: Vec<String>,
     #[command(flatten)]
     state: State,
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
 }

@@ -13,7 +13,7 @@ use overlay::identity::replace_token::Listed;
 use serde_json::json;
 use wire::time::Time;
 
-/// List the tokens that are good or were lately, without what is secret of them
+/// List the valid and recently expired tokens, without their secrets
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf token list
@@ -21,7 +21,7 @@ use wire::time::Time;
 pub(crate) struct Args {
     #[command(flatten)]
     state: State,
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
     #[command(flatten)]

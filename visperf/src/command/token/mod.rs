@@ -9,7 +9,7 @@ mod revoke;
 use crate::exit::Failure;
 use clap::Subcommand;
 
-/// Make, list and revoke tokens, which let other hosts into the domain
+/// Create, list and revoke tokens, with which other hosts join the domain
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {

@@ -7,19 +7,19 @@ use crate::exit::Failure;
 use crate::output::{Output, times};
 use serde_json::json;
 
-/// Revoke a token: no host joins by it from now on
+/// Revoke a token: no further host can join with it
 ///
-/// Hosts that it let in stay members; `visperf domain revoke` puts them out.
+/// Hosts that have joined with it remain members; `visperf domain revoke` removes them.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf token revoke 3f2a90b1c4de")]
 pub(crate) struct Args {
-    /// The token's id, as `visperf token list` prints it
+    /// Id of the token, as printed by `visperf token list`
     #[arg(value_name = "ID")]
     id: String,
     #[command(flatten)]
     state: State,
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
 }

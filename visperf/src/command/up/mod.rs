@@ -22,11 +22,11 @@ use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 use wire::id::{DomainName, HostName};
 
-/// Start a directory and a sensor on this machine and watch what happens
+/// Start a directory and a sensor on this machine and print what happens
 ///
-/// No configuration is needed: the logs of known middleware on this machine are found by themselves,
-/// --tail adds others, and the machine itself is sampled. Ctrl-C ends it; the next start goes on where
-/// this one stopped.
+/// No configuration is needed: logs of known middleware on this machine are found automatically, --tail adds
+/// others, and the machine itself is sampled. Ctrl-C stops it; the next start continues where this one
+/// stopped.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf up                                  this machine and its middleware
@@ -34,21 +34,21 @@ use wire::id::{DomainName, HostName};
   visperf up --tail /data/slurmctld.log       one log more
   visperf up --tail ./a.log=mine --filters .  with a filter of your own")]
 pub(crate) struct Args {
-    /// Show recorded logs of real Slurm, HTCondor, Grid Engine and GridFTP installations as if they were written now
+    /// Replay recorded logs of real Slurm, HTCondor, Grid Engine and GridFTP installations as if live
     #[arg(long)]
     demo: bool,
-    /// How many times faster than it was recorded the demo runs
+    /// Speed of the demo, relative to the recording
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = speed, requires = "demo", allow_negative_numbers = true)]
     speed: f64,
-    /// A log to follow, a glob or a folder, and the filter for it if its name does not say which
+    /// Log to follow: a file, a glob or a folder; =FILTER if the filter does not follow from the name
     ///
-    /// A folder means all logs in it, without rotated copies and subfolders. May be repeated
+    /// A folder selects all logs in it, without rotated copies and subfolders. May be repeated
     #[arg(long, value_name = "FILE[=FILTER]")]
     tail: Vec<String>,
-    /// The domain's name [default: local, or demo]
+    /// Name of the domain [default: local, or demo]
     #[arg(long, value_name = "NAME")]
     domain: Option<String>,
-    /// Print JSON, an object a line: `started`, `event`, `call`, and with --demo `recording_over`
+    /// Print JSON, one object per line: `started`, `event`, `call`, and with --demo `recording_over`
     #[arg(long)]
     json: bool,
     #[command(flatten)]
