@@ -72,7 +72,7 @@ fn what_is_mistyped_is_told_at_once() {
     let expected = [other, key, "expected the proxy of key", "found a daemon of key", "visperf key"];
     check(&["hosts", "--via", &mistaken], UNREACHABLE, &expected);
     let closed = format!("{key}@{}:1/d/UT-ICL", site.proxy.host.ipv4());
-    check(&["hosts", "--via", &closed], UNREACHABLE, &["found nobody who listens there", "visperf proxy"]);
+    check(&["hosts", "--via", &closed], UNREACHABLE, &["found none that listens there", "visperf proxy"]);
     let directory = format!("{other}@{place_of_directory}/d/UT-ICL");
     check(&["hosts", "--via", &directory], UNREACHABLE, &["is no proxy"]);
     let shut = format!("https://{}:{}/d/UT-ICL", site.proxy.host.ipv4(), WEB + 1);

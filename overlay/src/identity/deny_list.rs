@@ -233,7 +233,7 @@ pub fn next(
     };
     let denied: Vec<Denied> = before.iter().filter(still_needed).chain(added).copied().collect();
     if denied.len() > DENIED_MAX {
-        let remedy = "create the domain anew if so many have to be denied";
+        let remedy = "create the domain again if so many have to be denied";
         return Err(Refused::Full { what: "denied peers", max: DENIED_MAX, remedy });
     }
     let number = held.map_or(0, |held| held.number).saturating_add(1);

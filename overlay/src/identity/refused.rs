@@ -70,7 +70,7 @@ pub enum Refused {
     /// Another domain of the same name.
     #[error(
         "domain {domain} has root {expected} here, but the certificate says {found}: it is of another domain \
-         of that name, or of one that was created anew; join again by a new token"
+         of that name, or of one that was created again; join again by a new token"
     )]
     Root {
         domain: DomainName,
@@ -111,7 +111,7 @@ pub enum Refused {
     },
     /// The root has not delegated to the signer.
     #[error(
-        "{what} is signed by {signer}, to whom the root of {domain} delegated nothing; expected the root's \
+        "{what} is signed by {signer}, which has no delegation from the root of {domain}; expected the root's \
          delegation to it"
     )]
     NotDelegated {
@@ -300,7 +300,7 @@ pub enum Refused {
     },
     /// Another key holds the host name.
     #[error(
-        "host {host} belongs to {peer} until {}; if it was installed anew, type `visperf domain revoke {host}` on \
+        "host {host} belongs to {peer} until {}; if it was installed again, type `visperf domain revoke {host}` on \
          the issuer first, otherwise give this host another name", At(*until)
     )]
     HostTaken {
@@ -323,7 +323,7 @@ pub enum Refused {
     },
     /// The revocation list is older than the stored one.
     #[error(
-        "deny-list {found} of {domain} is older than {held}, which is held; ask whoever sent it for the newest"
+        "deny-list {found} of {domain} is older than {held}, which is held; ask its sender for the newest"
     )]
     DenyListOld {
         domain: DomainName,

@@ -88,7 +88,7 @@ pub enum Error {
     },
     /// The issuer's addresses are not known.
     #[error(
-        "it is not told where the issuer of domain {domain} listens; make a token with `visperf token create --address \
+        "the address of the issuer is not known: domain {domain} listens; make a token with `visperf token create --address \
          HOST:PORT`"
     )]
     NoAddress {

@@ -232,7 +232,7 @@ fn tell_of_root(certificate: &Certificate, now: Time, waiting: &mut Waiting) {
         let days = certificate.expires.since(now).as_secs() / 86_400;
         tracing::warn!(
             days,
-            "the root signed this daemon's certificate, so nobody renews it: type `visperf domain certify` where the \
+            "the root signed this daemon's certificate, so no issuer renews it: type `visperf domain certify` where the \
              root key is, and `visperf join` with what it prints here"
         );
     }

@@ -104,7 +104,7 @@ pub enum Error {
     },
     /// The connection was refused.
     #[error(
-        "expected a proxy at {at}, found nobody who listens there (the connection was refused); is `visperf proxy` \
+        "expected a proxy at {at}, found none that listens there (the connection was refused); is `visperf proxy` \
          running on that host, and is this the port of its door or of its overlay?"
     )]
     Closed {
@@ -128,7 +128,7 @@ pub enum Error {
     },
     /// The daemon there is not a proxy.
     #[error(
-        "the daemon at {at} has that key, and is no proxy: nobody logs in there; --via names a proxy, as that prints \
+        "the daemon at {at} has that key, but is not a proxy, so it has no logins; --via names a proxy, as that prints \
          itself at its start"
     )]
     NoProxy {
@@ -149,8 +149,8 @@ pub enum Error {
     NoPlace(String),
     /// The domain has another root than expected.
     #[error(
-        "expected the domain {domain} of root {expected}, found one of root {found}: somebody else has taken its name, or the \
-         domain was made anew; if its operator says that this is right, name it once with --root {found}"
+        "expected the domain {domain} of root {expected}, found one of root {found}: another domain has taken its name, or the \
+         domain was created again; if its operator says that this is right, name it once with --root {found}"
     )]
     Root {
         domain: DomainName,

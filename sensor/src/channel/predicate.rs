@@ -43,7 +43,7 @@ pub enum Error {
         found: String,
     },
     /// It compares with an earlier value, but each record is sent only once.
-    #[error("expected nothing of a past, which {0} does not have: it is told once")]
+    #[error("expected nothing of a past, which {0} does not have: it is sent once")]
     NoPast(&'static str),
     /// It names a parent or child, but only processes have them.
     #[error("expected neither parent of nor child of, which only processes have, not {0}")]
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn what_is_told_once_has_no_past_and_only_processes_have_families() {
         for filter in ["delay changes by 1", "rate of delay > 1", "top 3 by delay"] {
-            check::<Events>(filter, "which an event does not have: it is told once");
+            check::<Events>(filter, "which an event does not have: it is sent once");
         }
         check::<Events>("child of 7", "only processes have");
         check::<Metrics>("parent of 7", "only processes have");

@@ -53,7 +53,7 @@ pub enum Error {
     NoCondition,
     /// `changes` with a script: a script itself decides what is sent.
     #[error(
-        "changes: expected no script beside it, as a script says itself what is told; leave out one of them"
+        "changes: expected no script beside it, as a script selects itself what is sent; leave out one of them"
     )]
     ChangesOfScript,
     /// `changes` of another kind than processes.

@@ -10,7 +10,7 @@ use wire::process::ProcessKey;
 pub enum Refusal {
     /// The configuration lists no user.
     #[error(
-        "this sensor takes no orders: it may control nobody's processes; whoever keeps it can list users under \
+        "this sensor takes no orders: it may control no user's processes; its administrator can list users under \
          [sensor.control] of its configuration: users = [\"mrossi\"]"
     )]
     Off,
@@ -31,7 +31,7 @@ pub enum Refusal {
     },
     /// Another process has its pid.
     #[error(
-        "number {} belongs to another process now, {name}; the one that was meant (begun {} s after boot) has ended",
+        "number {} belongs to another process now, {name}; the requested one (started {} s after boot) has ended",
         key.pid, key.start_ns / 1_000_000_000
     )]
     Recycled {

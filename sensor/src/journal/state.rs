@@ -28,7 +28,7 @@ pub struct State {
 #[non_exhaustive]
 pub enum Error {
     /// A batch of a generation that was never started.
-    #[error("batch of generation {0}, which has not begun")]
+    #[error("batch of generation {0}, which has not started")]
     UnknownGeneration(Generation),
     /// A batch whose first event is not the next one.
     #[error("batch begins with event {found}, expected {expected}")]

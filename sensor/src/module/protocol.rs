@@ -313,7 +313,8 @@ pub fn rate(hz: f64) -> Result<f64, String> {
 
 fn flow(raw: &RawHello) -> Result<Flow, Error> {
     if raw.rate.is_some() {
-        let message = "rate: expected none from a handler beside processes; it is told as things come";
+        let message =
+            "rate: expected none from a handler beside processes; its interval is that of the events";
         return Err(Error::Part(message.to_owned()));
     }
     let processes = raw.processes.as_ref().map(|Object(raw)| processes(raw)).transpose()?;

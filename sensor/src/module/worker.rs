@@ -168,7 +168,7 @@ impl Handle {
     /// say.
     #[must_use]
     pub fn health(&self) -> Vec<String> {
-        let hint = |what: String| format!("{what}; visperf modules, on that host, tells why");
+        let hint = |what: String| format!("{what}; `visperf modules` on that host shows why");
         let mut health: Vec<String> = Vec::new();
         health
             .extend(self.trouble().map(|_| hint("something is wrong with the folder of modules".to_owned())));

@@ -119,7 +119,7 @@ fn add_connector(source: Box<dyn Source>, proc: &Path, mut reasons: Vec<String>)
     let source = match Listener::open(proc) {
         Ok(lives) => Box::new(CombinedSource::new(source, lives)),
         Err(why) => {
-            reasons.push(format!("processes that live between two sweeps are not told: {why}"));
+            reasons.push(format!("processes that live between two sweeps are not seen: {why}"));
             source
         }
     };

@@ -167,7 +167,7 @@ impl CallProcesses {
         let call = joiner.get(id);
         if call.is_none() && !id.contains(':') {
             return Err(Fault::not_found(format!(
-                "there is no call {id:?}; give its id as sensor.calls tells it, slurm:17"
+                "there is no call {id:?}; give its id as sensor.calls returns it, slurm:17"
             )));
         }
         let meant = JobMatcher::call(&joiner, id);

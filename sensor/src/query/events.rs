@@ -174,7 +174,7 @@ impl Events {
         })?;
         cursor.at(self.reader.key()).ok_or_else(|| {
             Fault::invalid_params(format!(
-                "cursor: {text} is of another sensor, or from before this one's state was begun anew: no place here \
+                "cursor: {text} is of another sensor, or from before this one's state was created again: no place here \
                  is meant by it; go on with \"\" (the oldest event kept) or \"end\""
             ))
         })

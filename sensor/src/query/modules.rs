@@ -91,7 +91,7 @@ fn list(modules: Option<&Handle>, caller: &Caller) -> Modules {
 
 /// Returns the error text; to other daemons only that there was an error.
 fn error(why: String, is_own: bool) -> String {
-    if is_own { why } else { "its own host tells".to_owned() }
+    if is_own { why } else { "shown on its own host".to_owned() }
 }
 
 fn to_api(status: &ModuleStatus, modules: &Handle, is_own: bool) -> Module {

@@ -114,7 +114,7 @@ impl Domain {
             self.links.iter().filter(|(other, connection)| **other != link && connection.peer == peer);
         let older: Vec<Link> = older.map(|(other, _)| *other).collect();
         for other in older {
-            self.close(other, "a new session of the same daemon has begun".into());
+            self.close(other, "a new session of the same daemon has started".into());
         }
     }
 

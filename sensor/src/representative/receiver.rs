@@ -58,7 +58,9 @@ pub enum Error {
         most: usize,
     },
     /// Events that do not follow the previous ones.
-    #[error("event {found} came where {expected} was expected, and what is between was not told as lost")]
+    #[error(
+        "event {found} came where {expected} was expected, and the records between were not reported as lost"
+    )]
     Order {
         /// First event that the frame covers, including lost ones.
         found: u64,

@@ -123,7 +123,7 @@ impl Watch {
             Ok(watcher) => self.watcher = Some(watcher),
             Err(error) => {
                 self.trouble = Some(format!(
-                    "changes of files are not told by the kernel ({error}); they are looked for instead"
+                    "the kernel does not report changes of files ({error}); they are looked for instead"
                 ));
             }
         }
@@ -163,7 +163,7 @@ impl Watch {
         self.trouble = self.watched.iter().find_map(|(directory, watched)| {
             let (directory, why) = (directory.display(), watched.polled_because()?);
             Some(format!(
-                "changes in {directory} are not told by the kernel ({why}); they are looked for instead"
+                "the kernel does not report changes in {directory} ({why}); they are looked for instead"
             ))
         });
         // Watches may become available again: those folders are tried again with the next call.

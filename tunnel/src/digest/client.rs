@@ -25,7 +25,7 @@ pub enum Error {
     NoChallenge,
     /// The server offered a stronger hash before.
     #[error(
-        "expected SHA-256, which this server offered before, found MD5 alone; somebody may stand in between"
+        "expected SHA-256, which this server offered before, found MD5 alone; an attacker may be in between"
     )]
     Downgrade,
     /// The user does not allow MD5.

@@ -266,7 +266,7 @@ impl App {
     fn order(&mut self, order: Order) {
         match self.feeds.flock {
             Some(_) => self.send_order(Wish::Order(order)),
-            None => self.notify("Nobody is there to be ordered: connect to a daemon."),
+            None => self.notify("No daemon can execute it: connect to a daemon."),
         }
     }
 

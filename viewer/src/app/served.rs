@@ -202,12 +202,12 @@ mod tests {
         let (mut app, feed) = selected();
         assert!(is_requested(&mut app, &feed, 70.0));
         assert!(!is_requested(&mut app, &feed, 75.0), "the answer is waited for");
-        answer(&feed, ServedBy::troubled("nobody answers"));
+        answer(&feed, ServedBy::troubled("no daemon answers"));
         let asked: Vec<u32> = (76..200)
             .filter(|&secs| {
                 let is_requested = is_requested(&mut app, &feed, f64::from(secs));
                 if is_requested {
-                    answer(&feed, ServedBy::troubled("nobody answers"));
+                    answer(&feed, ServedBy::troubled("no daemon answers"));
                 }
                 is_requested
             })

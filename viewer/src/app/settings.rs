@@ -63,7 +63,7 @@ impl Settings {
     #[must_use]
     pub fn load(file: &Path) -> (Settings, Option<String>) {
         let failed = |error: &dyn std::fmt::Display| {
-            Some(format!("settings of the viewer are begun anew: {error}: {}", file.display()))
+            Some(format!("settings of the viewer are reset: {error}: {}", file.display()))
         };
         match file.metadata() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return (Settings::default(), None),

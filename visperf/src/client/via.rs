@@ -192,7 +192,7 @@ impl Via {
         {
             match file.remember(&behind.domain, found) {
                 Ok(()) => note(&format!(
-                    "the domain {} is known by its root {found} from now on ({}); its operator can tell whether that \
+                    "the domain {} is known by its root {found} from now on ({}); its operator can say whether that \
                      is right",
                     behind.domain,
                     file.path().display()

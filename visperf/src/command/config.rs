@@ -93,7 +93,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("c.toml");
         std::fs::write(&path, text).unwrap();
-        check(&path).map_err(|failure| failure.message().expect("it is told here"))
+        check(&path).map_err(|failure| failure.message().expect("it is shown here"))
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let params = DomainsParams { state: args.live.then_some(DomainState::Live), ..DomainsParams::default() };
     let answer = query::request(&args.query, &params, &About::default())?;
     let raw = query::items(&answer.raw, "domains");
-    query::print_typed(&args.query, &raw, &answer.typed.domains, "no directory tells of a domain", table)
+    query::print_typed(&args.query, &raw, &answer.typed.domains, "no directory knows a domain", table)
 }
 
 /// Print domains as a table; `visperf resolve` prints its one domain with it.

@@ -19,7 +19,7 @@ pub(crate) fn find(host: &str, port: u16) -> Result<Vec<Address>, Failure> {
     let found = chosen(host, interfaces::addresses(), port);
     if found.is_empty() {
         return Err(Failure::Usage(format!(
-            "this host has no address that others could reach; tell them where to dial it: --address HOST:{port}"
+            "this host has no address that others could reach; give one: --address HOST:{port}"
         )));
     }
     Ok(found)

@@ -55,7 +55,7 @@ pub(crate) fn note_missing(hosts: &[impl AsRef<str>]) {
     let hosts: Vec<&str> = hosts.iter().map(AsRef::as_ref).collect();
     if !hosts.is_empty() {
         note(&format!(
-            "away since before the present representative took over: {}; what of theirs it was never told is missing \
+            "away since before the present representative took over: {}; their events that it never received are missing \
              until they are back",
             hosts.join(", ")
         ));

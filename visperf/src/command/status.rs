@@ -25,8 +25,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.query.target.via.is_inside() {
         return Err(Failure::Usage(
-            "--via: expected a daemon or a proxy's door to tell of itself, found KEY@HOST:PORT, by which the domain alone is \
-             told of; `visperf summary` and `visperf hosts` tell of that"
+            "--via: expected the address of a daemon or of a proxy, HOST:PORT, found KEY@HOST:PORT, which leads to the domain; \
+             `visperf summary` and `visperf hosts` describe the domain"
                 .to_owned(),
         ));
     }

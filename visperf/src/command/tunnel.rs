@@ -45,7 +45,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if !args.listen.is_loopback() {
         return Err(Failure::Usage(format!(
-            "--listen: expected an address of this machine alone, found {}: whoever could reach it would ask with this account",
+            "--listen: expected an address of this machine alone, found {}: any client that can reach it would query with this account",
             args.listen
         )));
     }

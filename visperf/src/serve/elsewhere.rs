@@ -174,7 +174,7 @@ impl Router {
                 "a question for {domain} was handed to a daemon of another domain, which does not hand it on"
             ))),
             None => Err(Fault::invalid_params(format!(
-                "{NO_DOMAIN}: expected domain, found none; directory.domains tells which there are"
+                "{NO_DOMAIN}: expected domain, found none; directory.domains lists the known ones"
             ))),
         }
     }

@@ -353,7 +353,7 @@ async fn open_door(
     };
     let certificate = origin.map(Certificate::open).transpose()?;
     let listener = rpc::http::server::bind(config.listen).await?;
-    let address = listener.local_addr().context("the listener does not tell its address")?;
+    let address = listener.local_addr().context("the address of the listener is not known")?;
     let scheme = if certificate.is_some() { "https" } else { "http" };
     let channel = format!("{scheme}://{address}").into_bytes();
     let door = Door::new(&accounts, channel, config.takes_md5, Some(passes));

@@ -116,7 +116,7 @@ impl Grid {
             (None, None) => 2,
         }];
         let local = bind_local(&plan.state, plan.socket.as_deref(), usual)?;
-        let address = listener.local_addr().context("the listener does not tell its address")?;
+        let address = listener.local_addr().context("the address of the listener is not known")?;
         let member = match (&mut sensor, &membership) {
             (Some(sensor), Some(membership)) => {
                 Some(Member::open(&plan.state, membership, &plan.overlay, address, sensor, &files)?)

@@ -182,7 +182,7 @@ impl Member {
         let Own { domain, host, .. } = &self.own;
         let reached: Vec<&str> = self.overlay.advertised.iter().map(Address::as_str).collect();
         match reached.as_slice() {
-            [] => format!("it is {host} of {domain}; nobody can dial it, it dials others"),
+            [] => format!("it is {host} of {domain}; no peer can dial it; it dials others"),
             reached => format!("it is {host} of {domain}; other daemons reach it at {}", reached.join(", ")),
         }
     }

@@ -158,7 +158,7 @@ fn head(name: &str, logs: &[Sample], stamps: &[String]) -> String {
          # One rule for each kind of line, most frequent first; the stamp is cut off before they see it.\n\
          # Take out the `# ` before the rules you want, rename their captures, and choose an event:\n\
          # job_submit job_select job_start job_end job_cancel transfer_start transfer_end node_up node_down\n\
-         # service_start workload message ... A rule without `event` knows the line and tells nothing.\n",
+         # service_start workload message ... A rule without `event` matches the line and gives no event.\n",
         name = quoted(name),
         file = files.join(", "),
     )

@@ -95,11 +95,12 @@ impl Summary {
         let mut of_reader =
             self.rules.iter().filter(|(_, (_, writer, _))| *writer == Writer::Reader).peekable();
         if of_reader.peek().is_some() && joiner.is_empty() && self.events.keys().any(|kind| callable(kind)) {
-            output.line("no event has a call: `names` of [calls] tells which belong to one")?;
+            output.line("no event has a call: `names` of [calls] defines which belong to one")?;
         }
         if self.forgotten > 0 {
             let keys = count(self.forgotten, "remembered key");
-            output.line(&format!("{keys} dropped for want of room: some events may lack what they told"))?;
+            output
+                .line(&format!("{keys} dropped for want of room: some events may lack their attributes"))?;
         }
         for (name, (filter, _, rules)) in of_reader {
             print_idle_rules(name, filter, rules, idle, output)?;
@@ -186,7 +187,7 @@ fn calls(joiner: &Joiner) -> String {
     for call in joiner.calls() {
         *states.entry(call.state.as_str()).or_default() += 1;
         if call.state == State::Ended {
-            *outcomes.entry(call.outcome.map_or("end not told", Outcome::as_str)).or_default() += 1;
+            *outcomes.entry(call.outcome.map_or("end unknown", Outcome::as_str)).or_default() += 1;
         }
     }
     let mut parts: Vec<String> = Vec::new();

@@ -68,7 +68,7 @@ impl Listener {
             }
             Ok(None) => {
                 return Err(
-                    "the process events connector does not answer: it tells nothing in a container".into()
+                    "the process events connector does not answer: it sends nothing in a container".into()
                 );
             }
             Err(error) => return Err(format!("the process events connector cannot be read: {error}")),

@@ -48,7 +48,7 @@ fn explanation(model: &Model, time: Time) -> (String, Option<Time>) {
         return ("Asking the sensors for what they kept of this moment …".to_owned(), None);
     }
     if let Some((host, error)) = model.flock().past_error() {
-        return (format!("{} tells nothing of this moment: {error}", host.host), None);
+        return (format!("{} has no data of this moment: {error}", host.host), None);
     }
     let text =
         "Nothing is kept of this moment: a sensor keeps its last minute in memory, and what it recorded.";

@@ -85,7 +85,7 @@ fn empty_text(model: &Model) -> Option<String> {
     let graphs = model.graphs();
     let text = match (model.source(), graphs.hosts().is_empty()) {
         (Source::Log(_) | Source::File(_), _) => {
-            "A log tells of calls, not of load: connect to a daemon to see graphs of hosts."
+            "A log has calls, not load: connect to a daemon to see graphs of hosts."
         }
         (_, true) if graphs.choice().hosts().is_some_and(|hosts| hosts.is_empty()) => "No host is chosen.",
         (Source::Daemon(_) | Source::Synthetic, true) => "No host is live: nothing to show.",

@@ -28,12 +28,12 @@ pub(super) fn order(order: Order) -> Question {
         Order::Module { name, .. } => (
             format!("Stop {name}?"),
             "A call under way is answered first. It stays stopped until it is started, its file changes or the \
-             sensor starts anew.",
+             sensor restarts.",
             "Stop it",
         ),
         Order::End { .. } | Order::Alter { .. } => (
             "End this channel?".to_owned(),
-            "Whoever takes from it gets nothing any more, and what waits in it is given up.",
+            "Its client receives nothing any more, and what waits in it is given up.",
             "End it",
         ),
     };

@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     if is_own(&whom) {
         return Err(Failure::Usage(format!(
-            "{} is the issuer itself: without it nobody is let in or renewed; to move the issuer, take the root key to \
+            "{} is the issuer itself: without it no host can join or be renewed; to move the issuer, take the root key to \
              another host, type `visperf domain create` with the domain's name there, and revoke {own} there",
             args.whom
         )));
