@@ -88,7 +88,7 @@ pub enum Error {
     },
     /// The issuer's addresses are not known.
     #[error(
-        "the address of the issuer is not known: domain {domain} listens; make a token with `visperf token create --address \
+        "it is not known where the issuer of domain {domain} listens; make a token with `visperf token create --address \
          HOST:PORT`"
     )]
     NoAddress {
