@@ -13,7 +13,7 @@ use crate::answers::Open;
 use crate::handle::Handle;
 use crate::opened::{Opened, OpenedDenial, OpenedLeave};
 use crate::replicate::{Output, PEERS_MAX};
-use overlay::gatekeeper::Gatekeeper;
+use overlay::authenticator::Authenticator;
 use overlay::hub::PeerEvent;
 use overlay::identity::admission::{Action, Principal};
 use overlay::net::event_loop::Question;
@@ -43,7 +43,7 @@ pub struct Service {
     pub directory: Handle,
     pub net: Net,
     /// Authenticates peers. It knows the keys of `others`.
-    pub gate: Arc<Gatekeeper>,
+    pub gate: Arc<Authenticator>,
     /// Received questions of [`Protocol::Directory`].
     pub questions: mpsc::Receiver<Question>,
     pub peers: broadcast::Receiver<PeerEvent>,
@@ -212,7 +212,7 @@ fn roots(directory: &Handle) -> BTreeMap<DomainName, PeerKey> {
 
 /// Verifies items from `from` with the roots and revocations of the gatekeeper.
 struct Opening<'a> {
-    gate: &'a Gatekeeper,
+    gate: &'a Authenticator,
     from: PeerKey,
 }
 

@@ -7,17 +7,15 @@
 //! Not here: the types that are sent (`wire`), the directory's table (`directory`), the data of members
 //! (`sensor`).
 
+pub mod authenticator;
 pub mod clock;
 pub mod config;
 pub mod contacts;
-pub mod deny_spread;
-pub mod deny_sync;
 pub mod dice;
 pub mod directories;
 pub mod domain;
 pub mod election;
 pub mod finder;
-pub mod gatekeeper;
 pub mod hub;
 pub mod identity;
 pub mod joining;
@@ -25,6 +23,8 @@ pub mod membership;
 pub mod net;
 pub mod registrar;
 pub mod resolve;
+pub mod revocation_gossip;
+pub mod revocation_sync;
 pub mod simulator;
 pub mod visit;
 pub mod whole_file;

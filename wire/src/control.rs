@@ -3,7 +3,7 @@
 //! Pure. Rule: a command names everything that it is about (the domain by its root key, the host, the process
 //! by its pid and start, the action), so a signature for one target is useless for another. It also has an
 //! expiry time, and a sequence number of its signer.
-//! Not here: verification (`overlay::identity::order`), execution (`sensor::control`).
+//! Not here: verification (`overlay::identity::signed_command`), execution (`sensor::control`).
 
 use crate::credential::Chain;
 use crate::id::{DomainName, HostName, PeerKey};

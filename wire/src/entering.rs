@@ -10,7 +10,7 @@
 //! Pure. A visa is a certificate of the proxy for a visitor's key: the hosts of a domain that grant the proxy
 //! read access let the visitor read what the visa lists, over its own connection, encrypted end to end.
 //! Not here: the tags (`tunnel::challenge`), the accounts (`proxy`), the verification of a visa
-//! (`overlay::identity::visa`).
+//! (`overlay::identity::guest_certificate`).
 
 use crate::address::Address;
 use crate::credential::Chain;

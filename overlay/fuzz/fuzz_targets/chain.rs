@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use overlay::identity::admission::Action;
 use overlay::identity::certificate::{LIFE, SKEW_MAX, open, verify};
-use overlay::identity::deny_list::Denials;
+use overlay::identity::revocation_lists::RevocationLists;
 use overlay::identity::key::Key;
 use overlay::identity::trust::{Readers, Trust};
 use wire::credential::{Certificate, Chain, Delegation};
@@ -33,7 +33,7 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn check(chain: &Chain, trust: &Trust) {
     let Ok(claimed) = chain.certificate.unverified() else { return };
-    match verify(chain, claimed.peer, NOW, &Denials::default(), trust) {
+    match verify(chain, claimed.peer, NOW, &RevocationLists::default(), trust) {
         Err(refused) => assert!(refused.to_string().len() > 20, "{refused:?}"),
         Ok(principal) => {
             assert_eq!(principal.domain.as_ref().map(DomainName::as_str), Some("alpha"));

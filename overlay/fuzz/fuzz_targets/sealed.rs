@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use overlay::identity::deny_list::Denials;
+use overlay::identity::revocation_lists::RevocationLists;
 use overlay::identity::key::Key;
 use overlay::identity::record::{open_record, state};
 use overlay::identity::trust::{Readers, Trust};
@@ -52,7 +52,7 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn check_statement(statement: &Statement, trust: &Trust) {
-    match open_record(statement, trust, &Denials::default(), NOW) {
+    match open_record(statement, trust, &RevocationLists::default(), NOW) {
         Err(refused) => assert!(!refused.to_string().is_empty()),
         Ok((record, principal)) => {
             assert_eq!(Some(&record.domain), principal.domain.as_ref());
@@ -63,7 +63,7 @@ fn check_statement(statement: &Statement, trust: &Trust) {
 }
 
 fn check_denial(denial: &Denial, trust: &Trust) {
-    let mut held = Denials::default();
+    let mut held = RevocationLists::default();
     match held.take(denial, trust) {
         Err(refused) => assert!(!refused.to_string().is_empty()),
         Ok(_) => {

@@ -8,9 +8,9 @@
 mod links;
 mod term_file;
 
+use crate::authenticator::Authenticator;
 use crate::clock;
 use crate::election::{self, Figures, Input, Me, Node, Output, Persisted, Role, State};
-use crate::gatekeeper::Gatekeeper;
 use crate::hub::{PeerEvent, Visit};
 use crate::identity::admission::{Action, Principal};
 use crate::membership::Standing;
@@ -159,7 +159,7 @@ pub struct Domain {
     config: Config,
     node: Node,
     net: Handle,
-    gate: Arc<Gatekeeper>,
+    gate: Arc<Authenticator>,
     links: Links,
     events: mpsc::Receiver<LinkEvent>,
     peers: broadcast::Receiver<PeerEvent>,
@@ -181,7 +181,7 @@ impl Domain {
     pub fn open(
         config: Config,
         net: Handle,
-        gate: Arc<Gatekeeper>,
+        gate: Arc<Authenticator>,
         peers: broadcast::Receiver<PeerEvent>,
         visits: mpsc::Receiver<Visit>,
     ) -> Result<(Domain, DomainHandle), Error> {
@@ -448,7 +448,7 @@ impl Domain {
 
 /// The standing of a certificate's holder in `domain`: a sensor that publishes, and perhaps may represent.
 #[must_use]
-pub fn standing(principal: &Principal, domain: &DomainName, gate: &Gatekeeper) -> Option<Standing> {
+pub fn standing(principal: &Principal, domain: &DomainName, gate: &Authenticator) -> Option<Standing> {
     let host = principal.host.clone()?;
     if principal.domain.as_ref() != Some(domain) || !principal.roles.has(credential::Role::Publisher) {
         return None;

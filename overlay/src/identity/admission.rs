@@ -7,17 +7,17 @@
 
 pub use super::principal::{Action, Principal};
 
-use super::audit::{self, Audit, Subject, Trail, What};
+use super::audit::{self, Audit, AuditedAction, Subject, Trail};
 use super::certificate;
-use super::deny_list::{self, Denials, Taken};
-use super::order::Here;
+use super::guest_certificate;
 use super::peer_clocks::PeerClocks;
 use super::record::Opener;
 use super::refused::Refused;
-use super::trust::{Standing, Trust};
+use super::revocation_lists::{self, RevocationLists, TakeOutcome};
+use super::signed_command::Recipient;
+use super::trust::{Affiliation, Trust};
 use super::verified::Verified;
-use super::visa;
-use super::{key, pass};
+use super::{key, proxy_ticket};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::control::{Order, SignedOrder};
 use wire::credential::{Chain, Delegation, Denial, DenyList, Pass, Role, ShownPass, Statement};
@@ -32,7 +32,7 @@ use wire::time::{Moment, Time};
 #[derive(Debug)]
 pub struct Gate {
     trust: Trust,
-    deny: Denials,
+    deny: RevocationLists,
     directories: BTreeSet<PeerKey>,
     trail: Trail,
     verified: Verified,
@@ -44,7 +44,7 @@ pub struct Gate {
 impl Gate {
     /// An authorizer that recognizes these directories by their keys.
     #[must_use]
-    pub fn new(trust: Trust, deny: Denials, directories: BTreeSet<PeerKey>) -> Gate {
+    pub fn new(trust: Trust, deny: RevocationLists, directories: BTreeSet<PeerKey>) -> Gate {
         Gate {
             trust,
             deny,
@@ -79,10 +79,12 @@ impl Gate {
         match &known {
             Ok(principal) => {
                 let what = match principal.standing {
-                    Standing::Directory => "directory".to_owned(),
-                    Standing::Member | Standing::Reader | Standing::Visitor => principal.roles.to_string(),
+                    Affiliation::Directory => "directory".to_owned(),
+                    Affiliation::Member | Affiliation::Reader | Affiliation::Visitor => {
+                        principal.roles.to_string()
+                    }
                 };
-                self.trail.admit(principal.subject(What::Hello), what, now, at);
+                self.trail.admit(principal.subject(AuditedAction::Hello), what, now, at);
             }
             Err(refused) => {
                 let said = chain.and_then(audit::said);
@@ -104,12 +106,13 @@ impl Gate {
         now: Time,
         at: Moment,
     ) -> Result<Principal, Refused> {
-        let opened =
-            self.check_inside(peer).and_then(|()| visa::open(shown, peer, now, &self.deny, &self.trust));
+        let opened = self
+            .check_inside(peer)
+            .and_then(|()| guest_certificate::open(shown, peer, now, &self.deny, &self.trust));
         match &opened {
             Ok(principal) => {
-                let what = principal.visit.as_ref().map_or_else(String::new, |visit| visit.to_string());
-                self.trail.admit(principal.subject(What::Hello), what, now, at);
+                let what = principal.guest.as_ref().map_or_else(String::new, |guest| guest.to_string());
+                self.trail.admit(principal.subject(AuditedAction::Hello), what, now, at);
             }
             Err(refused) => self.trail.refuse(Subject::stranger(peer), refused, now, at),
         }
@@ -120,7 +123,7 @@ impl Gate {
     /// and the account no longer exists.
     pub fn shut_out(&mut self, visitor: PeerKey, now: Time) {
         self.shut_out.retain(|_, until| *until > now);
-        self.shut_out.insert(visitor, now.plus(visa::LIFE + certificate::SKEW_MAX));
+        self.shut_out.insert(visitor, now.plus(guest_certificate::LIFE + certificate::SKEW_MAX));
     }
 
     fn check_inside(&self, visitor: PeerKey) -> Result<(), Refused> {
@@ -153,7 +156,7 @@ impl Gate {
         if pass.proxy != me {
             return Err(Refused::OtherProxy { found: pass.proxy, expected: me });
         }
-        certificate::check_life("pass", &pass.issued, pass.expires, pass::LIFE_MAX)?;
+        certificate::check_life("pass", &pass.issued, pass.expires, proxy_ticket::LIFE_MAX)?;
         certificate::check_times("pass", pass.issued, pass.expires, now)?;
         let principal = certificate::verify(&shown.chain, signer, now, &self.deny, &self.trust)?;
         principal.may(Action::Read)?;
@@ -170,11 +173,11 @@ impl Gate {
     /// # Errors
     /// If its certificate expired or was revoked, or its domain may no longer read.
     pub fn review(&self, principal: &Principal, now: Time) -> Result<(), Refused> {
-        if let Some(visit) = &principal.visit {
+        if let Some(guest) = &principal.guest {
             self.check_inside(principal.peer)?;
-            visa::check_times(&visit.visa, now)?;
-            self.review(&visit.proxy, now)?;
-            return visit.proxy.may(Action::Read);
+            guest_certificate::check_times(&guest.visa, now)?;
+            self.review(&guest.proxy, now)?;
+            return guest.proxy.may(Action::Read);
         }
         let (Some(domain), Some(root)) = (&principal.domain, principal.root) else {
             let peer = principal.peer;
@@ -201,7 +204,7 @@ impl Gate {
         at: Moment,
     ) -> Result<(), Refused> {
         let answer = self.review(principal, now).and_then(|()| principal.may(action));
-        let subject = principal.subject(What::Action(action.as_str()));
+        let subject = principal.subject(AuditedAction::Action(action.as_str()));
         match &answer {
             Ok(()) if action.is_grave() => self.trail.admit(subject, principal.roles, now, at),
             Ok(()) => {}
@@ -250,12 +253,12 @@ impl Gate {
     pub fn handle_order(
         &mut self,
         signed: &SignedOrder,
-        here: &Here,
+        here: &Recipient,
         now: Time,
         at: Moment,
     ) -> Result<(Order, Principal), Refused> {
         let opened = self.opener(now).order(signed, here);
-        let what = What::Action(Action::ControlProcesses.as_str());
+        let what = AuditedAction::Action(Action::ControlProcesses.as_str());
         match &opened {
             Ok((_, operator)) => self.trail.admit(operator.subject(what), operator.roles, now, at),
             Err(refused) => {
@@ -281,7 +284,7 @@ impl Gate {
             Err(Refused::Role { action, peer, needed, found })
         });
         if let Err(refused) = &answer {
-            self.trail.refuse(principal.subject(What::Action(action)), refused, now, at);
+            self.trail.refuse(principal.subject(AuditedAction::Action(action)), refused, now, at);
         }
         answer
     }
@@ -301,7 +304,8 @@ impl Gate {
     ) {
         if let Some(refused) = refused {
             let said = audit::said(chain);
-            let subject = Subject { what: What::Record, said: said.as_deref(), ..Subject::stranger(peer) };
+            let subject =
+                Subject { what: AuditedAction::Record, said: said.as_deref(), ..Subject::stranger(peer) };
             self.trail.refuse(subject, refused, now, at);
         }
     }
@@ -316,12 +320,12 @@ impl Gate {
         denial: &Denial,
         now: Time,
         at: Moment,
-    ) -> Result<Taken, Refused> {
+    ) -> Result<TakeOutcome, Refused> {
         let taken = self.deny.take(denial, &self.trust);
-        let subject = Subject { what: What::DenyList, ..Subject::stranger(peer) };
+        let subject = Subject { what: AuditedAction::DenyList, ..Subject::stranger(peer) };
         match &taken {
-            Ok(Taken::New) => self.trail.admit(subject, "newer", now, at),
-            Ok(Taken::Known) | Err(Refused::DenyListOld { .. }) => {}
+            Ok(TakeOutcome::New) => self.trail.admit(subject, "newer", now, at),
+            Ok(TakeOutcome::Known) | Err(Refused::DenyListOld { .. }) => {}
             Err(refused) => self.trail.refuse(subject, refused, now, at),
         }
         taken
@@ -340,7 +344,7 @@ impl Gate {
         at: Moment,
     ) -> Result<(DenyList, Option<Delegation>), Refused> {
         match self.handle_denial(peer, denial, now, at) {
-            Ok(_) | Err(Refused::DenyListOld { .. }) => deny_list::open(denial, &self.trust),
+            Ok(_) | Err(Refused::DenyListOld { .. }) => revocation_lists::open(denial, &self.trust),
             Err(refused) => Err(refused),
         }
     }
@@ -351,7 +355,7 @@ impl Gate {
         let Ok(opened) = certificate::open(chain) else { return };
         let starts = opened.starts();
         if let Ok(member) = certificate::verify(chain, peer, starts, &self.deny, &self.trust)
-            && member.standing == Standing::Member
+            && member.standing == Affiliation::Member
         {
             self.clocks.note(peer, opened.certificate.host, time, at);
         }
@@ -370,7 +374,7 @@ impl Gate {
 
     /// Revocation lists in force.
     #[must_use]
-    pub fn denials(&self) -> &Denials {
+    pub fn denials(&self) -> &RevocationLists {
         &self.deny
     }
 

@@ -28,7 +28,7 @@ const WAITING_MAX: usize = 2200;
 
 /// What the peer requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum AuditedAction {
     /// A connection.
     Hello,
     /// An action of [`super::admission::Action`], or another call, by its name.
@@ -45,18 +45,18 @@ pub enum What {
     DenyList,
 }
 
-impl What {
+impl AuditedAction {
     /// Its name in the log.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            What::Hello => "hello",
-            What::Action(action) => action,
-            What::Join => "join",
-            What::Replace => "replace",
-            What::Renew => "renew",
-            What::Record => "record",
-            What::DenyList => "deny-list",
+            AuditedAction::Hello => "hello",
+            AuditedAction::Action(action) => action,
+            AuditedAction::Join => "join",
+            AuditedAction::Replace => "replace",
+            AuditedAction::Renew => "renew",
+            AuditedAction::Record => "record",
+            AuditedAction::DenyList => "deny-list",
         }
     }
 }
@@ -80,7 +80,7 @@ pub struct Audit {
     pub host: Option<HostName>,
     /// Host and domain that the peer claims, if neither was proved; for a record, those of its signer.
     pub said: Option<String>,
-    pub what: What,
+    pub what: AuditedAction,
     pub outcome: Outcome,
     /// Why it was refused; for an admission, the roles.
     pub reason: String,
@@ -144,7 +144,7 @@ pub struct Subject<'a> {
     pub host: Option<&'a HostName>,
     /// Host and domain that the peer claims, if neither was proved; for a record, those of its signer.
     pub said: Option<&'a str>,
-    pub what: What,
+    pub what: AuditedAction,
 }
 
 /// Host and domain that a chain claims, before anything is verified.
@@ -157,7 +157,7 @@ impl Subject<'_> {
     /// The hello of a peer that has proved its key and nothing else.
     #[must_use]
     pub fn stranger(peer: PeerKey) -> Subject<'static> {
-        Subject { peer, domain: None, host: None, said: None, what: What::Hello }
+        Subject { peer, domain: None, host: None, said: None, what: AuditedAction::Hello }
     }
 }
 

@@ -6,10 +6,10 @@
 //! Not here: what the holder may do (`admission`).
 
 use super::admission::Principal;
-use super::deny_list::Denials;
 use super::key::{self, Key};
 use super::refused::Refused;
-use super::trust::{Standing, Trust};
+use super::revocation_lists::RevocationLists;
+use super::trust::{Affiliation, Trust};
 use std::time::Duration;
 use wire::credential::{Certificate, Chain, Delegation};
 use wire::id::{DomainName, PeerKey};
@@ -57,7 +57,7 @@ pub fn verify(
     chain: &Chain,
     peer: PeerKey,
     now: Time,
-    deny: &Denials,
+    deny: &RevocationLists,
     trust: &Trust,
 ) -> Result<Principal, Refused> {
     // Cheap checks of the claimed values come before the signatures. They are not repeated, because the same
@@ -72,8 +72,8 @@ pub(super) fn verify_as(
     chain: &Chain,
     peer: PeerKey,
     now: Time,
-    deny: &Denials,
-    standing: Standing,
+    deny: &RevocationLists,
+    standing: Affiliation,
     root: PeerKey,
 ) -> Result<Principal, Refused> {
     let opened = open(chain)?;

@@ -12,24 +12,24 @@
 //!
 //! Rules: a decision is on disk before it is handed out. Each change replaces one file, so that a crash
 //! leaves the state before or after it. Repeating a creation completes one that a crash interrupted.
-//! Not here: the decisions (`book`, `token`, `deny_list`).
+//! Not here: the decisions (`issuer_store`, `token`, `revocation_lists`).
 
 mod clock;
 mod replacing;
 
 pub use replacing::Replacement;
 
-use super::book::{Book, Member, Signing, Whom};
 use super::certificate;
-use super::deny_list::{self, Denials};
+use super::issuer_store::{IssuerStore, Member, RevocationTarget, Signing};
 use super::join::Membership;
 use super::key::Key;
 use super::key_file;
 use super::member_files;
 use super::refused::Refused;
 use super::replace_token::ReplaceTokens;
+use super::revocation_lists::{self, RevocationLists};
 use super::safe_file;
-use super::token::{Wish, WishError};
+use super::token::{Spec, SpecError};
 use super::trust::{Readers, Trust};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
@@ -57,7 +57,7 @@ pub enum Error {
     Refused(#[from] Refused),
     /// The token cannot be made.
     #[error(transparent)]
-    Wish(#[from] WishError),
+    Spec(#[from] SpecError),
     /// No domain was created on this host.
     #[error(
         "no domain was created on this host ({} is not there); type this on the host where `visperf domain create` was \
@@ -154,8 +154,8 @@ struct Open {
     delegation: Sealed<Delegation>,
     /// The content of `delegation`.
     delegated: Delegation,
-    book: Book,
-    deny: Denials,
+    store: IssuerStore,
+    deny: RevocationLists,
     _lock: File,
 }
 
@@ -198,7 +198,7 @@ impl DomainFiles {
             return Err(Error::OtherDomain { found: delegated.domain, asked: domain.clone() });
         }
         if safe_file::read(&self.path("book"))?.is_none() {
-            self.save_book(&Book::new(domain.clone(), delegated.root))?;
+            self.save_store(&IssuerStore::new(domain.clone(), delegated.root))?;
             changed = true;
         }
         let mut open = self.load(lock)?;
@@ -211,8 +211,8 @@ impl DomainFiles {
             return Ok(Created { root, membership, changed });
         }
         let signing = Signing { key: &self.key, delegation: &open.delegation };
-        let chain = open.book.admit(own, host.clone(), Roles::SENSOR, signing, &open.deny, now)?;
-        self.save_book(&open.book)?;
+        let chain = open.store.admit(own, host.clone(), Roles::SENSOR, signing, &open.deny, now)?;
+        self.save_store(&open.store)?;
         let membership = Membership { chain, issuer: vec![], directories: vec![], seeds: vec![] };
         member_files::save_membership(&self.state, &membership)?;
         Ok(Created { root, membership, changed: true })
@@ -243,18 +243,18 @@ impl DomainFiles {
     /// Create a token. `addresses` are those of this daemon, where joiners dial it.
     ///
     /// # Errors
-    /// If no domain is here, or a token may not give what `wish` specifies.
+    /// If no domain is here, or a token may not give what `spec` specifies.
     pub fn create_token(
         &self,
-        wish: Wish,
+        spec: Spec,
         addresses: Vec<Address>,
         directories: Vec<Directory>,
         now: Time,
     ) -> Result<Token, Error> {
         let mut open = self.open(now)?;
         let secret = Secret(key_file::random(&self.path("book"))?);
-        let expires = open.book.tokens().add(secret, wish, now)?;
-        self.save_book(&open.book)?;
+        let expires = open.store.tokens().add(secret, spec, now)?;
+        self.save_store(&open.store)?;
         let Delegation { domain, root, issuer, .. } = open.delegated;
         Ok(Token {
             domain,
@@ -275,8 +275,8 @@ impl DomainFiles {
     pub fn redeem(&self, question: &Join, peer: PeerKey, now: Time) -> Result<Chain, Error> {
         let mut open = self.open(now)?;
         let signing = Signing { key: &self.key, delegation: &open.delegation };
-        let chain = open.book.redeem(question, peer, signing, &open.deny, now)?;
-        self.save_book(&open.book)?;
+        let chain = open.store.redeem(question, peer, signing, &open.deny, now)?;
+        self.save_store(&open.store)?;
         Ok(chain)
     }
 
@@ -287,8 +287,8 @@ impl DomainFiles {
     pub fn renew(&self, chain: &Chain, peer: PeerKey, now: Time) -> Result<Chain, Error> {
         let mut open = self.open(now)?;
         let signing = Signing { key: &self.key, delegation: &open.delegation };
-        let chain = open.book.renew(chain, peer, signing, &open.deny, now)?;
-        self.save_book(&open.book)?;
+        let chain = open.store.renew(chain, peer, signing, &open.deny, now)?;
+        self.save_store(&open.store)?;
         Ok(chain)
     }
 
@@ -306,8 +306,8 @@ impl DomainFiles {
     ) -> Result<Chain, Error> {
         let mut open = self.open(now)?;
         let root = open.root_key.as_ref().ok_or_else(|| Error::NoRoot { path: self.path("root.key") })?;
-        let chain = open.book.certify(root, peer, host, roles, life, &open.deny, now)?;
-        self.save_book(&open.book)?;
+        let chain = open.store.certify(root, peer, host, roles, life, &open.deny, now)?;
+        self.save_store(&open.store)?;
         Ok(chain)
     }
 
@@ -317,7 +317,7 @@ impl DomainFiles {
     /// If no domain is here, or the files cannot be used.
     pub fn members(&self, now: Time) -> Result<Vec<Member>, Error> {
         let open = self.open(now)?;
-        Ok(open.book.members(&open.deny))
+        Ok(open.store.members(&open.deny))
     }
 
     /// Whether a peer other than this daemon has a certificate that is valid at `now`.
@@ -337,11 +337,11 @@ impl DomainFiles {
     ///
     /// # Errors
     /// If no member has that host name, or the files cannot be used.
-    pub fn revoke(&self, whom: &Whom, now: Time) -> Result<Vec<PeerKey>, Error> {
+    pub fn revoke(&self, whom: &RevocationTarget, now: Time) -> Result<Vec<PeerKey>, Error> {
         let mut open = self.open(now)?;
         // With a clock that is ahead, the next certificates of the same key would be denied too.
         let now = self.plausible_clock(now)?.map_or(now, |expected| expected.min(now));
-        let denied = open.book.deny(whom, now)?;
+        let denied = open.store.deny(whom, now)?;
         let tokens = self.replace_tokens()?;
         self.deny(&mut open, &denied, &tokens, now)?;
         Ok(denied.into_iter().map(|denied| denied.peer).collect())
@@ -362,7 +362,7 @@ impl DomainFiles {
         if let Some(held) = &mut held {
             held.denied.retain(|denied| !tokens.is_over(denied, now));
         }
-        let list: DenyList = deny_list::next(held.as_ref(), &domain, root, denied, now)?;
+        let list: DenyList = revocation_lists::next(held.as_ref(), &domain, root, denied, now)?;
         let signer = open.root_key.as_ref().unwrap_or(&self.key);
         let delegation = (!by_root).then(|| open.delegation.clone());
         let denial = Denial { list: signer.seal(&list)?, delegation };
@@ -382,7 +382,7 @@ impl DomainFiles {
 
     /// Stamp of the revocation list file, which is not read; `None` if nothing was revoked yet.
     #[must_use]
-    pub fn deny_list_stamp(&self) -> Option<Stamp> {
+    pub fn revocation_list_stamp(&self) -> Option<Stamp> {
         let found = self.path("deny-list").symlink_metadata().ok()?;
         Some(Stamp { inode: found.ino(), changed: (found.ctime(), found.ctime_nsec()) })
     }
@@ -429,19 +429,19 @@ impl DomainFiles {
     fn load(&self, lock: File) -> Result<Open, Error> {
         let (delegation, delegated) = self.delegated()?;
         let path = self.path("book");
-        let book: Option<Book> = safe_file::read_framed(&path, version::BOOK)?;
-        let book = book.ok_or(Error::Half { path })?;
+        let store: Option<IssuerStore> = safe_file::read_framed(&path, version::BOOK)?;
+        let store = store.ok_or(Error::Half { path })?;
         let root_key = key_file::load_root(&self.path("root.key"))?.map(|(key, _)| key);
-        let mut deny = Denials::default();
+        let mut deny = RevocationLists::default();
         let trust = Trust::of_member(delegated.domain.clone(), delegated.root, Readers::Nobody);
         let lists: Option<Vec<Denial>> = safe_file::read_framed(&self.path("deny-list"), version::DENY_LIST)?;
         for denial in lists.unwrap_or_default() {
             deny.take(&denial, &trust)?;
         }
-        Ok(Open { root_key, delegation, delegated, book, deny, _lock: lock })
+        Ok(Open { root_key, delegation, delegated, store, deny, _lock: lock })
     }
 
-    fn save_book(&self, book: &Book) -> Result<(), Error> {
-        Ok(safe_file::replace_framed(&self.path("book"), version::BOOK, book)?)
+    fn save_store(&self, store: &IssuerStore) -> Result<(), Error> {
+        Ok(safe_file::replace_framed(&self.path("book"), version::BOOK, store)?)
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! Rule: every request is rate limited against guessing and written to the audit log. A fault of this host is
 //! logged here; the peer receives only a general message.
-//! Not here: which certificate is issued (`book`), the stream that carries a request (`net`).
+//! Not here: which certificate is issued (`issuer_store`), the stream that carries a request (`net`).
 
-use super::audit::{self, Subject, Trail, What};
+use super::audit::{self, AuditedAction, Subject, Trail};
 use super::certificate;
 use super::domain_files::{DomainFiles, Error, Replacement};
-use super::join::Desk;
+use super::join::JoinLimiter;
 use super::peer_clocks::Members;
 use super::refused::Refused;
 use super::replace_refused;
@@ -30,7 +30,7 @@ const REPLACED_ALL: Rate = Rate { burst: 10_000, interval: Duration::from_millis
 #[derive(Debug)]
 pub struct Issuer {
     files: DomainFiles,
-    desk: Desk,
+    join_limiter: JoinLimiter,
     directories: Vec<Directory>,
     seeds: Vec<Address>,
     clock: Members,
@@ -43,7 +43,7 @@ impl Issuer {
     pub fn new(files: DomainFiles, directories: Vec<Directory>, seeds: Vec<Address>) -> Issuer {
         Issuer {
             files,
-            desk: Desk::default(),
+            join_limiter: JoinLimiter::default(),
             directories,
             seeds,
             clock: Members::Unknown,
@@ -84,9 +84,9 @@ impl Issuer {
         trail: &mut Trail,
     ) -> Reply {
         let what = match question {
-            Question::Join(_) => What::Join,
-            Question::Replace(_) => What::Replace,
-            Question::Renew { .. } => What::Renew,
+            Question::Join(_) => AuditedAction::Join,
+            Question::Replace(_) => AuditedAction::Replace,
+            Question::Renew { .. } => AuditedAction::Renew,
         };
         let said = match question {
             Question::Join(join) | Question::Replace(join) => Some(join.host.to_string()),
@@ -111,7 +111,7 @@ impl Issuer {
                 refused @ (Refused::IssuerClock { .. }
                 | Refused::Replace(replace_refused::Refused::Often { .. })),
             )) => refused,
-            Err(Error::Refused(refused)) => self.desk.handle_refusal(peer, refused, at),
+            Err(Error::Refused(refused)) => self.join_limiter.handle_refusal(peer, refused, at),
             Err(error) => {
                 tracing::error!(%peer, %error, "cannot answer who wants to join or renew");
                 let told = "the issuer cannot use its files; its log says why, ask its operator";
@@ -130,7 +130,7 @@ impl Issuer {
         now: Time,
         at: Moment,
     ) -> Result<(Admitted, Vec<Certificate>), Error> {
-        self.desk.admit(peer, at)?;
+        self.join_limiter.admit(peer, at)?;
         self.check_clock(now, at)?;
         let (chain, replaced) = match question {
             Question::Join(join) => (self.files.redeem(join, peer, now)?, Vec::new()),

@@ -3,14 +3,14 @@
 //!
 //! Pure: the moment is passed in. Rules: a joiner accepts only what is signed under the root in its token; a
 //! client that guesses secrets must wait, but no client with a valid token waits because of others' guesses.
-//! Not here: the exchange itself (`wire::join`, `net`), the tokens (`token`), the issuer's store (`book`).
+//! Not here: the exchange itself (`wire::join`, `net`), the tokens (`token`), the issuer's store (`issuer_store`).
 
 use super::certificate;
-use super::deny_list::Denials;
-use super::line::{self, Kind};
 use super::refused::Refused;
+use super::revocation_lists::RevocationLists;
 use super::throttle::{Rate, Throttle};
 use super::token;
+use super::token_text::{self, Kind};
 use super::trust::{Readers, Trust};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -103,7 +103,7 @@ pub fn accept(
     answer: Admitted,
     own: PeerKey,
     now: Time,
-) -> Result<(Membership, Denials), Refused> {
+) -> Result<(Membership, RevocationLists), Refused> {
     let trust = Trust::of_member(token.domain.clone(), token.root, Readers::Nobody);
     let denials = check_answer(&answer, own, now, &trust)?;
     // The issuer's answer is newer than its token.
@@ -117,15 +117,15 @@ pub fn accept(
 /// join with it.
 #[must_use]
 pub fn text(given: &Admitted) -> String {
-    line::write(LINE, given)
+    token_text::write(LINE, given)
 }
 
 /// Parse such a text; its content is not verified yet.
 ///
 /// # Errors
 /// If it is another text, or was mistyped or cut.
-pub fn parse(text: &str) -> Result<Admitted, line::Error> {
-    line::read(LINE, text)
+pub fn parse(text: &str) -> Result<Admitted, token_text::Error> {
+    token_text::read(LINE, text)
 }
 
 /// Install a certificate that was handed over manually. A daemon that is in no domain trusts the root in it,
@@ -151,7 +151,12 @@ pub fn install(
     Ok((Membership { chain, issuer: Vec::new(), directories, seeds }, denials))
 }
 
-fn check_answer(answer: &Admitted, own: PeerKey, now: Time, trust: &Trust) -> Result<Denials, Refused> {
+fn check_answer(
+    answer: &Admitted,
+    own: PeerKey,
+    now: Time,
+    trust: &Trust,
+) -> Result<RevocationLists, Refused> {
     let most = answer.directories.iter().map(|directory| directory.addresses.len()).max().unwrap_or(0);
     for (what, found, max) in [
         ("directories of an answer", answer.directories.len(), DIRECTORIES_MAX),
@@ -163,7 +168,7 @@ fn check_answer(answer: &Admitted, own: PeerKey, now: Time, trust: &Trust) -> Re
             return Err(Refused::Full { what, max, remedy: "the issuer answers with more than it may" });
         }
     }
-    let mut denials = Denials::default();
+    let mut denials = RevocationLists::default();
     for denial in &answer.denials {
         denials.take(denial, trust)?;
     }
@@ -173,17 +178,17 @@ fn check_answer(answer: &Admitted, own: PeerKey, now: Time, trust: &Trust) -> Re
 
 /// The issuer's rate limiter against guessing of secrets.
 #[derive(Clone, Debug)]
-pub struct Desk {
+pub struct JoinLimiter {
     failed: Throttle,
 }
 
-impl Default for Desk {
-    fn default() -> Desk {
-        Desk { failed: Throttle::new(FAILED_EACH, FAILED_ALL) }
+impl Default for JoinLimiter {
+    fn default() -> JoinLimiter {
+        JoinLimiter { failed: Throttle::new(FAILED_EACH, FAILED_ALL) }
     }
 }
 
-impl Desk {
+impl JoinLimiter {
     /// Check that `peer` may try now.
     ///
     /// # Errors

@@ -6,9 +6,9 @@
 //! writes them, or the command that joins before the daemon starts.
 //! Rule: a damaged file is reported, never replaced by an empty one.
 
-use super::deny_list::Denials;
 use super::join::Membership;
 use super::refused::Refused;
+use super::revocation_lists::RevocationLists;
 use super::safe_file;
 use super::trust::Trust;
 use std::path::Path;
@@ -74,10 +74,10 @@ pub fn load_previous(state: &Path, membership: &Membership) -> Result<Option<Cha
 ///
 /// # Errors
 /// If the file cannot be read, is damaged, or holds a list with an invalid signature.
-pub fn load_denials(state: &Path, trust: &Trust) -> Result<(Denials, Vec<Denial>), Error> {
+pub fn load_denials(state: &Path, trust: &Trust) -> Result<(RevocationLists, Vec<Denial>), Error> {
     let path = state.join(DENIALS);
     let kept: Vec<Denial> = safe_file::read_framed(&path, version::DENIALS)?.unwrap_or_default();
-    let mut denials = Denials::default();
+    let mut denials = RevocationLists::default();
     let mut later = Vec::new();
     for denial in kept {
         match denials.take(&denial, trust) {
@@ -95,7 +95,7 @@ pub fn load_denials(state: &Path, trust: &Trust) -> Result<(Denials, Vec<Denial>
 ///
 /// # Errors
 /// If the system refuses; the stored ones are unchanged then.
-pub fn save_denials(state: &Path, denials: &Denials, later: &[Denial]) -> Result<(), Error> {
+pub fn save_denials(state: &Path, denials: &RevocationLists, later: &[Denial]) -> Result<(), Error> {
     let kept: Vec<&Denial> = denials.all().chain(later).collect();
     safe_file::make_state(state)?;
     safe_file::replace_framed(&state.join(DENIALS), version::DENIALS, &kept)

@@ -8,7 +8,7 @@
 
 use super::key::Key;
 use super::refused::Refused;
-use super::{certificate, key_file, member_files, order, order_files, safe_file};
+use super::{certificate, command_files, key_file, member_files, safe_file, signed_command};
 use std::path::{Path, PathBuf};
 use wire::control::{Act, LIFE_MAX, Nonce, Order};
 use wire::credential::{Certificate, Chain, Role};
@@ -80,16 +80,16 @@ impl Operator {
             process,
             act,
             nonce,
-            sequence: order_files::next_sequence(&self.folder, now)?,
+            sequence: command_files::next_sequence(&self.folder, now)?,
             issued: now,
             expires: now.plus(LIFE_MAX),
         };
-        Ok(order::text(&order::sign(&order, &self.key, &self.chain)?))
+        Ok(signed_command::text(&signed_command::sign(&order, &self.key, &self.chain)?))
     }
 }
 
 fn of_folder(folder: &Path, domain: &DomainName) -> Result<Operator, String> {
-    let own = order_files::load_operator(folder).map_err(|error| error.to_string())?;
+    let own = command_files::load_operator(folder).map_err(|error| error.to_string())?;
     let (key, chain) = match own {
         Some(own) => (own.key, own.chain),
         None => member(folder)?,
@@ -127,7 +127,8 @@ mod tests {
         let name = |name: &str| DomainName::try_from(name).expect("a name");
         let host = HostName::try_from("h").expect("a name");
         let make = |folder: &tempfile::TempDir, domain: &str| {
-            order_files::create_operator(folder.path(), &name(domain), &host, Time::default()).expect("made")
+            command_files::create_operator(folder.path(), &name(domain), &host, Time::default())
+                .expect("made")
         };
         make(&other, "elsewhere");
         let made = make(&own, "local");
@@ -145,13 +146,13 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (domain, host) = (DomainName::try_from("local"), HostName::try_from("h"));
         let (domain, host) = (domain.expect("a name"), host.expect("a name"));
-        order_files::create_operator(folder.path(), &domain, &host, Time::default()).expect("made");
+        command_files::create_operator(folder.path(), &domain, &host, Time::default()).expect("made");
         let operator = Operator::find(&[folder.path().to_owned()], &domain).expect("found");
         let process = ProcessKey { pid: 7, start_ns: 9 };
         let sign = || {
             let line =
                 operator.order(&host, process, Act::Signal(Signal::Term), Time::default()).expect("signed");
-            let signed = order::parse(&line).expect("an order");
+            let signed = signed_command::parse(&line).expect("an order");
             (signed.order.signer(), signed.order.unverified().expect("readable"))
         };
         let ((signer, one), (_, other)) = (sign(), sign());

@@ -4,7 +4,7 @@
 //! calendar clock is set. Rule: a clock counts as wrong only if more than half of the clocks, this host's own
 //! included, differ from it in the same direction, so that one member with a wrong or forged time decides
 //! nothing.
-//! Not here: what an issuer does about it (`issuer_clock`), which hellos are read (`gatekeeper`).
+//! Not here: what an issuer does about it (`issuer_clock`), which hellos are read (`authenticator`).
 
 use super::certificate::SKEW_MAX;
 use super::shown_time::{At, Span};

@@ -19,12 +19,12 @@
 //!
 //! Not here: authentication, and whether it is still valid (`admission`).
 
-use super::audit::{Subject, What};
+use super::audit::{AuditedAction, Subject};
 use super::certificate::Opened;
-use super::deny_list::Denials;
+use super::guest_certificate::Guest;
 use super::refused::Refused;
-use super::trust::Standing;
-use super::visa::Visit;
+use super::revocation_lists::RevocationLists;
+use super::trust::Affiliation;
 use std::sync::Arc;
 use wire::credential::{Role, Roles, Serial};
 use wire::id::{DomainName, HostName, PeerKey};
@@ -94,7 +94,7 @@ impl Action<'_> {
 pub struct Principal {
     pub peer: PeerKey,
     /// How it belongs to this daemon's domain.
-    pub standing: Standing,
+    pub standing: Affiliation,
     /// Whether it is a configured directory; it may also be a member, because one daemon may be both.
     pub directory: bool,
     /// Its domain; none for a directory or a guest.
@@ -116,11 +116,11 @@ pub struct Principal {
     /// certificate.
     pub delegated: Option<(PeerKey, Time)>,
     /// The guest certificate and the proxy that issued it; none except for a guest.
-    pub visit: Option<Arc<Visit>>,
+    pub guest: Option<Arc<Guest>>,
 }
 
 impl Principal {
-    pub(super) fn of(opened: Opened, standing: Standing) -> Principal {
+    pub(super) fn of(opened: Opened, standing: Affiliation) -> Principal {
         let Opened { certificate, delegation } = opened;
         let expires =
             delegation.as_ref().map_or(certificate.expires, |it| it.expires.min(certificate.expires));
@@ -137,14 +137,14 @@ impl Principal {
             issued: certificate.issued,
             expires,
             delegated: delegation.map(|delegation| (delegation.issuer, delegation.issued)),
-            visit: None,
+            guest: None,
         }
     }
 
     pub(super) fn of_directory(peer: PeerKey, may_read: bool) -> Principal {
         Principal {
             peer,
-            standing: Standing::Directory,
+            standing: Affiliation::Directory,
             directory: true,
             domain: None,
             root: None,
@@ -155,23 +155,23 @@ impl Principal {
             issued: Time::from_micros(0),
             expires: Time::from_micros(i64::MAX),
             delegated: None,
-            visit: None,
+            guest: None,
         }
     }
 
     /// A guest: it has the role of a viewer, in no domain.
-    pub(super) fn of_visitor(peer: PeerKey, visit: Visit) -> Principal {
-        let expires = visit.visa.expires.min(visit.proxy.expires);
+    pub(super) fn of_guest(peer: PeerKey, guest: Guest) -> Principal {
+        let expires = guest.visa.expires.min(guest.proxy.expires);
         let roles = Roles::NONE.with(Role::Viewer);
         let nobody = Principal::of_directory(peer, false);
-        let issued = visit.visa.issued;
+        let issued = guest.visa.issued;
         Principal {
-            standing: Standing::Visitor,
+            standing: Affiliation::Visitor,
             directory: false,
             roles,
             issued,
             expires,
-            visit: Some(Arc::new(visit)),
+            guest: Some(Arc::new(guest)),
             ..nobody
         }
     }
@@ -189,11 +189,11 @@ impl Principal {
             return if self.directory { Ok(()) } else { Err(missing()) };
         }
         let allowed = match (action, self.standing) {
-            (action, Standing::Directory | Standing::Visitor) if action != Action::Read => false,
-            (Action::Issue, Standing::Member) => is_issuer,
+            (action, Affiliation::Directory | Affiliation::Visitor) if action != Action::Read => false,
+            (Action::Issue, Affiliation::Member) => is_issuer,
             _ => roles.iter().any(|&role| self.roles.has(role)),
         };
-        if let (Standing::Reader, Some(domain)) = (self.standing, &self.domain)
+        if let (Affiliation::Reader, Some(domain)) = (self.standing, &self.domain)
             && action != Action::Read
         {
             let domain = domain.clone();
@@ -211,7 +211,7 @@ impl Principal {
     }
 
     /// Check that neither the peer nor its issuer is on a revocation list.
-    pub(super) fn check_denials(&self, deny: &Denials) -> Result<(), Refused> {
+    pub(super) fn check_denials(&self, deny: &RevocationLists) -> Result<(), Refused> {
         let (Some(domain), Some(root)) = (&self.domain, self.root) else { return Ok(()) };
         if let Some((issuer, delegated)) = self.delegated {
             deny.check(domain, root, issuer, delegated)?;
@@ -219,7 +219,7 @@ impl Principal {
         deny.check(domain, root, self.peer, self.issued)
     }
 
-    pub(super) fn subject(&self, what: What) -> Subject<'_> {
+    pub(super) fn subject(&self, what: AuditedAction) -> Subject<'_> {
         let (domain, host) = (self.domain.as_ref(), self.host.as_ref());
         Subject { peer: self.peer, domain, host, said: None, what }
     }

@@ -6,10 +6,10 @@
 //! Not here: which of two records is used (`directory::registry`).
 
 use super::admission::Principal;
-use super::deny_list::Denials;
 use super::key::{self, Key};
 use super::refused::Refused;
-use super::trust::{Standing, Trust};
+use super::revocation_lists::RevocationLists;
+use super::trust::{Affiliation, Trust};
 use super::verified::Verified;
 use wire::credential::{Chain, Role, Statement};
 use wire::id::{DomainName, PeerKey};
@@ -32,7 +32,7 @@ pub fn state(record: &Record, key: &Key, chain: &Chain) -> Result<Statement, Ref
 pub fn open_record(
     statement: &Statement,
     trust: &Trust,
-    deny: &Denials,
+    deny: &RevocationLists,
     now: Time,
 ) -> Result<(Record, Principal), Refused> {
     Opener { trust, deny, verified: &mut Verified::default(), now }.record(statement)
@@ -53,7 +53,7 @@ pub fn take_leave(leave: &Leave, key: &Key, chain: &Chain) -> Result<Farewell, R
 pub fn open_leave(
     farewell: &Farewell,
     trust: &Trust,
-    deny: &Denials,
+    deny: &RevocationLists,
     now: Time,
 ) -> Result<(Leave, Principal), Refused> {
     Opener { trust, deny, verified: &mut Verified::default(), now }.leave(farewell)
@@ -63,7 +63,7 @@ pub fn open_leave(
 #[derive(Debug)]
 pub(super) struct Opener<'a> {
     pub(super) trust: &'a Trust,
-    pub(super) deny: &'a Denials,
+    pub(super) deny: &'a RevocationLists,
     pub(super) verified: &'a mut Verified,
     pub(super) now: Time,
 }
@@ -98,7 +98,7 @@ impl Opener<'_> {
     ) -> Result<Principal, Refused> {
         let root = self.trust.root_of(domain)?;
         // A domain's record of itself is accepted even if the domain may not read here.
-        let standing = self.trust.standing(domain, root).unwrap_or(Standing::Reader);
+        let standing = self.trust.standing(domain, root).unwrap_or(Affiliation::Reader);
         let principal = self.verified.principal(chain, signer, self.now, self.deny, standing, root)?;
         if !principal.roles.has(Role::Representative) {
             let needed = "representative";

@@ -18,7 +18,7 @@ pub const TOLD_EACH: Duration = Duration::from_secs(600);
 pub const PEERS_MAX: usize = 2048;
 
 #[derive(Clone, Debug)]
-struct Told {
+struct LoggedReason {
     at: Moment,
     reason: String,
     untold: u64,
@@ -26,7 +26,7 @@ struct Told {
 
 /// The last reason of each peer.
 #[derive(Clone, Debug, Default)]
-pub struct Repeats(BTreeMap<PeerKey, Told>);
+pub struct Repeats(BTreeMap<PeerKey, LoggedReason>);
 
 impl Repeats {
     /// Whether to log this now, and how many repetitions were left out since it was last logged.
@@ -45,7 +45,7 @@ impl Repeats {
         if self.0.len() >= PEERS_MAX {
             self.0.clear();
         }
-        self.0.insert(peer, Told { at: now, reason: reason.to_owned(), untold: 0 });
+        self.0.insert(peer, LoggedReason { at: now, reason: reason.to_owned(), untold: 0 });
         Some(0)
     }
 

@@ -5,12 +5,12 @@
 //! constant time. A token is valid for the hosts that its patterns match, until it expires or is revoked.
 //! These tokens are stored separately from the others, in a form that an older version neither reads nor
 //! damages.
-//! Not here: which host names may change keys (`book`), how often (`issuer`).
+//! Not here: which host names may change keys (`issuer_store`), how often (`issuer`).
 
 use super::certificate::SKEW_MAX;
 use super::refused::Refused;
 use super::replace_refused;
-use super::token::{self, WishError};
+use super::token::{self, SpecError};
 use globset::GlobBuilder;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub const PATTERN_LEN_MAX_BYTES: usize = 300;
 
 /// Specification of a new token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spec {
+pub struct ReplaceSpec {
     /// Glob patterns of host names, as in shells: `wn[0-9]*`.
     pub hosts: Vec<String>,
     /// Roles that it gives; the root's own roles are not allowed.
@@ -99,27 +99,27 @@ impl ReplaceTokens {
     ///
     /// # Errors
     /// If there are too many, or a token may not give what `spec` specifies.
-    pub fn add(&mut self, secret: Secret, spec: Spec, now: Time) -> Result<Time, WishError> {
+    pub fn add(&mut self, secret: Secret, spec: ReplaceSpec, now: Time) -> Result<Time, SpecError> {
         if spec.roles.is_empty() || spec.roles.need_root() {
-            return Err(WishError::Roles { found: spec.roles });
+            return Err(SpecError::Roles { found: spec.roles });
         }
         if spec.uses == Some(0) {
-            return Err(WishError::NoUses);
+            return Err(SpecError::NoUses);
         }
         if spec.life.is_zero() || spec.life > LIFE_MAX {
-            return Err(WishError::ReplaceLife { found: spec.life });
+            return Err(SpecError::ReplaceLife { found: spec.life });
         }
         if spec.hosts.is_empty() || spec.hosts.len() > HOSTS_MAX {
-            return Err(WishError::Hosts { found: spec.hosts.len() });
+            return Err(SpecError::Hosts { found: spec.hosts.len() });
         }
         if let Some(found) = spec.hosts.iter().find(|pattern| !is_pattern(pattern)) {
-            return Err(WishError::Pattern { found: found.chars().take(80).collect() });
+            return Err(SpecError::Pattern { found: found.chars().take(80).collect() });
         }
         self.tokens.retain(|token| now < token.expires.plus(token::KEPT_AFTER));
         if self.tokens.len() >= TOKENS_MAX {
-            return Err(WishError::ReplaceFull);
+            return Err(SpecError::ReplaceFull);
         }
-        let Spec { hosts, roles, priority, uses, life } = spec;
+        let ReplaceSpec { hosts, roles, priority, uses, life } = spec;
         let expires = now.plus(life);
         let hash = token::hash(secret);
         let entry =

@@ -2,12 +2,12 @@
 //!
 //! Pure: secrets are drawn by the caller. Rules: only the hash of a secret is stored, and it is compared in
 //! constant time. A token that one key has used up is invalid for another; the same key may show it again.
-//! Not here: the encoding of a line (`line`), the certificate that a token is exchanged for (`book`).
+//! Not here: the encoding of a line (`token_text`), the certificate that a token is exchanged for (`issuer_store`).
 
 use super::certificate::SKEW_MAX;
-use super::line::{self, Kind};
 use super::refused::Refused;
 use super::replace_token::{self, Listed};
+use super::token_text::{self, Kind};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::time::Duration;
@@ -41,21 +41,21 @@ const LINE: Kind = Kind { prefix: "visperf1-", what: "token", made_by: "visperf 
 /// Encode `token` as a line to be copied.
 #[must_use]
 pub fn text(token: &Token) -> String {
-    line::write(kind(token.token_type), token)
+    token_text::write(kind(token.token_type), token)
 }
 
 /// Parse the token in a line; white space that mail programs insert does not matter.
 ///
 /// # Errors
 /// If it is another text, or was mistyped or cut.
-pub fn parse(text: &str) -> Result<Token, line::Error> {
+pub fn parse(text: &str) -> Result<Token, token_text::Error> {
     let token_type = if is_replace(text) { TokenType::Replace } else { TokenType::Join };
-    let mut token: Token = line::read(kind(token_type), text)?;
+    let mut token: Token = token_text::read(kind(token_type), text)?;
     token.token_type = token_type;
     let addresses = token.directories.iter().map(|directory| &directory.addresses).chain([&token.addresses]);
     let most = addresses.map(Vec::len).max().unwrap_or(0);
     if token.directories.len() > DIRECTORIES_MAX || most > ADDRESSES_MAX {
-        return Err(line::too_much(LINE));
+        return Err(token_text::too_much(LINE));
     }
     Ok(token)
 }
@@ -89,7 +89,7 @@ pub fn check_fresh(token: &Token, now: Time) -> Result<(), Refused> {
 
 /// Specification of a new token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct Spec {
     /// Roles that it gives; the root's own roles are not allowed.
     pub roles: Roles,
     /// Priority of the daemons in an election.
@@ -100,16 +100,16 @@ pub struct Wish {
     pub life: Duration,
 }
 
-impl Default for Wish {
+impl Default for Spec {
     /// One sensor, within 15 minutes.
-    fn default() -> Wish {
-        Wish { roles: Roles::SENSOR, priority: 0, uses: 1, life: LIFE }
+    fn default() -> Spec {
+        Spec { roles: Roles::SENSOR, priority: 0, uses: 1, life: LIFE }
     }
 }
 
 /// A token in the issuer's store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Kept {
+struct StoredToken {
     hash: [u8; 32],
     roles: Roles,
     priority: u8,
@@ -135,32 +135,39 @@ pub enum Redeemed {
 /// The issuer's tokens that are valid or expired lately.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenStore {
-    tokens: Vec<Kept>,
+    tokens: Vec<StoredToken>,
 }
 
 impl TokenStore {
     /// Store a token with this secret; returns when it expires.
     ///
     /// # Errors
-    /// If there are too many, or a token may not give what `wish` specifies.
-    pub fn add(&mut self, secret: Secret, wish: Wish, now: Time) -> Result<Time, WishError> {
-        if wish.roles.is_empty() || wish.roles.need_root() {
-            return Err(WishError::Roles { found: wish.roles });
+    /// If there are too many, or a token may not give what `spec` specifies.
+    pub fn add(&mut self, secret: Secret, spec: Spec, now: Time) -> Result<Time, SpecError> {
+        if spec.roles.is_empty() || spec.roles.need_root() {
+            return Err(SpecError::Roles { found: spec.roles });
         }
-        if wish.uses == 0 || wish.uses > USES_MAX {
-            return Err(WishError::Uses { found: wish.uses });
+        if spec.uses == 0 || spec.uses > USES_MAX {
+            return Err(SpecError::Uses { found: spec.uses });
         }
-        if wish.life.is_zero() || wish.life > LIFE_MAX {
-            return Err(WishError::Life { found: wish.life });
+        if spec.life.is_zero() || spec.life > LIFE_MAX {
+            return Err(SpecError::Life { found: spec.life });
         }
         self.forget_old(now);
         if self.tokens.len() >= TOKENS_MAX {
-            return Err(WishError::Full);
+            return Err(SpecError::Full);
         }
-        let Wish { roles, priority, uses, life } = wish;
+        let Spec { roles, priority, uses, life } = spec;
         let expires = now.plus(life);
         let hash = hash(secret);
-        self.tokens.push(Kept { hash, roles, priority, uses_left: uses, expires, used_by: Vec::new() });
+        self.tokens.push(StoredToken {
+            hash,
+            roles,
+            priority,
+            uses_left: uses,
+            expires,
+            used_by: Vec::new(),
+        });
         Ok(expires)
     }
 
@@ -202,7 +209,7 @@ impl TokenStore {
     /// The tokens that are valid or expired lately.
     #[must_use]
     pub fn list(&self) -> Vec<Listed> {
-        let listed = |token: &Kept| {
+        let listed = |token: &StoredToken| {
             let uses = u32::try_from(token.used_by.len()).unwrap_or(u32::MAX);
             let uses_max = Some(uses.saturating_add(token.uses_left));
             let (id, roles, expires) = (id(&token.hash), token.roles, token.expires);
@@ -227,7 +234,7 @@ impl TokenStore {
 /// Why a token cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum WishError {
+pub enum SpecError {
     /// No role, or a role that only the root may give.
     #[error(
         "a token cannot give {found}; expected one or more of viewer, publisher and representative (filter-admin \

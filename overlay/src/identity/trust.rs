@@ -3,7 +3,7 @@
 //! Pure. Rule: another domain's root counts only if every directory that lists the domain names the same one;
 //! a disagreement is refused and reported, never voted on. A directory never changes the root of the daemon's
 //! own domain.
-//! Not here: revocation (`deny_list`), what a principal may do (`admission`).
+//! Not here: revocation (`revocation_lists`), what a principal may do (`admission`).
 
 use super::refused::Refused;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ pub enum Readers {
 
 /// How a peer belongs to this daemon's domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Affiliation {
     /// A member of its domain; for a directory, a member of a domain that its operator admits.
     Member,
     /// A member of another domain, which may read here.
@@ -114,7 +114,7 @@ impl Trust {
     ///
     /// # Errors
     /// If the domain is not known, has another root, or may not read here.
-    pub fn standing(&self, domain: &DomainName, root: PeerKey) -> Result<Standing, Refused> {
+    pub fn standing(&self, domain: &DomainName, root: PeerKey) -> Result<Affiliation, Refused> {
         let expected = self.root_of(domain)?;
         if root != expected {
             return Err(Refused::Root { domain: domain.clone(), found: root, expected });
@@ -125,9 +125,9 @@ impl Trust {
             Readers::Nobody => false,
         };
         if self.anchors.contains_key(domain) {
-            Ok(Standing::Member)
+            Ok(Affiliation::Member)
         } else if may_read {
-            Ok(Standing::Reader)
+            Ok(Affiliation::Reader)
         } else {
             Err(Refused::NotReader { domain: domain.clone() })
         }

@@ -6,9 +6,9 @@
 
 use super::admission::Principal;
 use super::certificate;
-use super::deny_list::Denials;
 use super::refused::Refused;
-use super::trust::Standing;
+use super::revocation_lists::RevocationLists;
+use super::trust::Affiliation;
 use std::collections::BTreeMap;
 use wire::credential::Chain;
 use wire::id::PeerKey;
@@ -32,8 +32,8 @@ impl Verified {
         chain: &Chain,
         peer: PeerKey,
         now: Time,
-        deny: &Denials,
-        standing: Standing,
+        deny: &RevocationLists,
+        standing: Affiliation,
         root: PeerKey,
     ) -> Result<Principal, Refused> {
         if let Some(known) = self.known(chain, peer).filter(|known| known.root == Some(root)) {

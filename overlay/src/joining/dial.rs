@@ -5,11 +5,11 @@
 //! Not here: the content of the request, and verification of the answer (`identity::join`).
 
 use super::{AllTried, Error, Tried};
+use crate::authenticator::Authenticator;
 use crate::clock;
-use crate::gatekeeper::Gatekeeper;
 use crate::identity::admission::{Gate, Principal};
-use crate::identity::deny_list::Denials;
 use crate::identity::key::Key;
+use crate::identity::revocation_lists::RevocationLists;
 use crate::identity::trust::{Readers, Trust};
 use crate::net::event_loop::{Config, Event, EventLoop};
 use crate::net::handle::{AskError, Handle};
@@ -55,7 +55,7 @@ pub(super) struct Errand {
 
 /// Admits the issuer by its key only, shows nothing of this daemon, and records which other peer answered.
 struct Door {
-    gate: Gatekeeper,
+    gate: Authenticator,
     issuer: PeerKey,
     met: watch::Sender<Met>,
 }
@@ -106,7 +106,8 @@ pub(super) async fn ask(
     }
     // The issuer is authenticated by its key, as a directory is; its certificate does not matter here.
     let trust = Trust::of_member(errand.domain.clone(), errand.root, Readers::Nobody);
-    let gate = Gatekeeper::joining(Gate::new(trust, Denials::default(), BTreeSet::from([errand.issuer])));
+    let gate =
+        Authenticator::joining(Gate::new(trust, RevocationLists::default(), BTreeSet::from([errand.issuer])));
     let (met, meeting) = watch::channel(Met::NotYet);
     let door = Arc::new(Door { gate, issuer: errand.issuer, met });
     let start = u64::try_from(clock::now().0.as_nanos()).unwrap_or(u64::MAX);

@@ -9,9 +9,9 @@
 //! certificate. File operations run on threads where they do not block a daemon's other tasks.
 //! Not here: which hosts are admitted (`identity`), the connection to the issuer (`dial`).
 
-pub mod denials;
 mod dial;
 pub mod renewal;
+pub mod revocation_file;
 pub mod service;
 
 use crate::clock;

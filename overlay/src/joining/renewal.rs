@@ -5,14 +5,14 @@
 //! stored in the state folder meanwhile is used. A certificate that is valid only from a later time was
 //! signed by a wrong clock: it is replaced at once, and the previous one is shown until then. A certificate
 //! signed by the root is renewed only by the holder of the root key; a warning is logged in time.
-//! Not here: which certificate is issued (`identity::book`), the connection to the issuer (`dial`).
+//! Not here: which certificate is issued (`identity::issuer_store`), the connection to the issuer (`dial`).
 
-use super::denials::DenialFile;
 use super::dial::{self, Errand};
+use super::revocation_file::RevocationFile;
 use super::{Error, Tried, admitted, off};
+use crate::authenticator::Authenticator;
 use crate::clock;
 use crate::dice::Dice;
-use crate::gatekeeper::Gatekeeper;
 use crate::identity::certificate;
 use crate::identity::domain_files::{self, DomainFiles};
 use crate::identity::join::Membership;
@@ -70,9 +70,9 @@ pub struct Renewal {
     pub state: PathBuf,
     pub key: Key,
     /// The authorizer, which shows the certificate to peers.
-    pub gate: Arc<Gatekeeper>,
+    pub gate: Arc<Authenticator>,
     /// Where revocation lists in an answer are stored.
-    pub denials: Arc<DenialFile>,
+    pub denials: Arc<RevocationFile>,
     /// The overlay, used if the issuer is connected anyway.
     pub net: Handle,
     pub pace: Pace,

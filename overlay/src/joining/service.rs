@@ -5,10 +5,10 @@
 //! revocation list that a command wrote within [`LOOK_INTERVAL`], and the list spreads from there.
 //! Not here: the decisions (`identity::issuer`), sending lists to others (the daemon).
 
-use super::denials::DenialFile;
 use super::off;
+use super::revocation_file::RevocationFile;
+use crate::authenticator::Authenticator;
 use crate::clock;
-use crate::gatekeeper::Gatekeeper;
 use crate::identity::audit::Trail;
 use crate::identity::domain_files::{self, Stamp};
 use crate::identity::issuer::Issuer;
@@ -41,9 +41,9 @@ pub struct Service {
     /// The daemon's own key.
     pub me: PeerKey,
     /// The daemon's authorizer, which receives this issuer's revocation lists.
-    pub gate: Arc<Gatekeeper>,
+    pub gate: Arc<Authenticator>,
     /// Where those are stored for the next start.
-    pub denials: Arc<DenialFile>,
+    pub denials: Arc<RevocationFile>,
     /// Addresses of members, this daemon first, for the next joiners.
     pub seeds: watch::Receiver<Vec<Address>>,
     /// Why nothing is signed now, for this daemon's health.
@@ -143,7 +143,7 @@ type Changed = Option<(Stamp, Vec<Denial>)>;
 /// The lists, if they differ from those with the stamp `seen`.
 fn changed(issuer: Issuer, seen: Option<Stamp>) -> (Issuer, Result<Changed, domain_files::Error>) {
     // Before the lists are read: a change in between is found by the next check.
-    let stamp = issuer.files().deny_list_stamp();
+    let stamp = issuer.files().revocation_list_stamp();
     let lists = match stamp {
         Some(stamp) if seen != Some(stamp) => {
             issuer.files().denials(clock::calendar()).map(|lists| Some((stamp, lists)))

@@ -17,7 +17,7 @@ use crate::clock;
 use crate::identity::admission::Principal;
 use crate::identity::audit::{Subject, Trail};
 use crate::identity::refused::Refused;
-use crate::identity::trust::Standing;
+use crate::identity::trust::Affiliation;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -147,7 +147,7 @@ impl Door {
     /// The peer's principal, if it may still open streams of `protocol`.
     pub(super) fn principal(&self, peer: PeerKey, protocol: Protocol) -> Result<Arc<Principal>, String> {
         let principal = self.guests.principal(peer).ok_or("show a certificate first")?;
-        if principal.standing == Standing::Visitor && !protocol.is_for_visitors() {
+        if principal.standing == Affiliation::Visitor && !protocol.is_for_visitors() {
             return Err(format!("a visitor asks questions, and opens no stream of {protocol}"));
         }
         self.admission.review(&principal)?;

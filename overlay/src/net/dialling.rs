@@ -233,10 +233,10 @@ async fn look_up_all(endpoints: &[&Address]) -> Vec<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gatekeeper::Gatekeeper;
+    use crate::authenticator::Authenticator;
     use crate::identity::admission::Gate;
-    use crate::identity::deny_list::Denials;
     use crate::identity::key::Key;
+    use crate::identity::revocation_lists::RevocationLists;
     use crate::identity::trust::Trust;
     use crate::net::event_loop::Config;
     use std::collections::BTreeSet;
@@ -249,8 +249,9 @@ mod tests {
     async fn attempt() -> (EventLoop, Target) {
         let [peer, proxy] = [2, 3].map(|number| Key::from_seed([number; 32]).peer());
         let key = Key::from_seed([1; 32]);
-        let gate = Gate::new(Trust::of_directory(BTreeMap::new()), Denials::default(), BTreeSet::new());
-        let gate = Arc::new(Gatekeeper::new(gate, None));
+        let gate =
+            Gate::new(Trust::of_directory(BTreeMap::new()), RevocationLists::default(), BTreeSet::new());
+        let gate = Arc::new(Authenticator::new(gate, None));
         let opened = EventLoop::open(Config::new(Vec::new()), &key, gate, 1);
         let (mut event_loop, _handle, _events) = opened.expect("opens");
         let at: Address = DIRECT.parse().expect("an address");

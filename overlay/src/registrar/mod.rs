@@ -6,19 +6,19 @@
 //! ```
 //! Rules: a record is signed, and a signed record is sent, only while the sensor may serve. A slow directory
 //! delays no other, and receives the newest record when it answers again.
-//! Not here: which sensor represents (`domain`), revocation lists (`deny_sync`), the directories' side
+//! Not here: which sensor represents (`domain`), revocation lists (`revocation_sync`), the directories' side
 //! (`directory`).
 
 mod numbers;
 pub mod stating;
 pub mod taken;
 
+use crate::authenticator::Authenticator;
 use crate::clock;
 use crate::contacts::Keep;
 use crate::directories::Directories;
 use crate::domain::{DomainHandle, View};
 use crate::election::Role;
-use crate::gatekeeper::Gatekeeper;
 use crate::identity::key::Key;
 use crate::identity::record;
 use crate::resolve::asker::Asker;
@@ -91,7 +91,7 @@ fn untaken(span: Duration) -> String {
 pub struct Registrar {
     pub key: Key,
     /// The authorizer, which has the daemon's certificate with its domain, root and host.
-    pub gate: Arc<Gatekeeper>,
+    pub gate: Arc<Authenticator>,
     /// This sensor's part in its domain.
     pub members: DomainHandle,
     /// The directories that receive the record.

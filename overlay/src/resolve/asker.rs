@@ -14,11 +14,11 @@
 
 use super::stored::{FILE_NAME, LEN_MAX_BYTES};
 use super::{Heard, Outcome, Output, Reply, Resolver, Resolving};
+use crate::authenticator::Authenticator;
 use crate::clock;
 use crate::contacts::Keep;
 use crate::dice::Dice;
 use crate::directories::Directories;
-use crate::gatekeeper::Gatekeeper;
 use crate::identity::refused::Refused;
 use crate::identity::trust::DOMAINS_HEARD_MAX;
 use crate::whole_file;
@@ -188,7 +188,7 @@ pub struct Asking {
 
 #[derive(Debug)]
 struct Parts {
-    gate: Arc<Gatekeeper>,
+    gate: Arc<Authenticator>,
     directories: Arc<Directories>,
     /// When each directory last sent its list of admitted domains. The lock is held during a request, so that
     /// there is only one at a time.
@@ -204,7 +204,7 @@ impl Asking {
     /// If the system refuses to read the file or to move a damaged one aside.
     pub fn open(
         state: &Path,
-        gate: Arc<Gatekeeper>,
+        gate: Arc<Authenticator>,
         directories: Arc<Directories>,
         seed: u64,
     ) -> io::Result<(Asking, Asker)> {

@@ -5,7 +5,7 @@
 //! Rule: the lock is held for one step, never across an await.
 //! Not here: the verification of a chain (`identity::certificate`).
 
-use crate::gatekeeper::Gatekeeper;
+use crate::authenticator::Authenticator;
 use crate::identity::admission::Principal;
 use crate::net::hello::Admission;
 use crate::net::undialled::Undialled;
@@ -24,7 +24,7 @@ struct Known {
 
 #[derive(Debug)]
 pub(super) struct Doorway {
-    gate: Gatekeeper,
+    gate: Authenticator,
     proxy: PeerKey,
     known: Mutex<Known>,
     /// Whether the proxy has sent its hello.
@@ -34,7 +34,7 @@ pub(super) struct Doorway {
 }
 
 impl Doorway {
-    pub(super) fn new(gate: Gatekeeper, proxy: PeerKey) -> Doorway {
+    pub(super) fn new(gate: Authenticator, proxy: PeerKey) -> Doorway {
         Doorway {
             gate,
             proxy,
@@ -44,7 +44,7 @@ impl Doorway {
         }
     }
 
-    pub(super) fn gate(&self) -> &Gatekeeper {
+    pub(super) fn gate(&self) -> &Authenticator {
         &self.gate
     }
 

@@ -9,18 +9,18 @@
 //! root, which the user named or which the proxy reports (the caller can show it); any other daemon is
 //! refused. The proxy sees the login, and how many bytes pass. While a session lasts, the visa is renewed and
 //! a new representative is found automatically.
-//! Not here: the queries (the callers), permissions (`crate::identity::visa`, the daemons), files.
+//! Not here: the queries (the callers), permissions (`crate::identity::guest_certificate`, the daemons), files.
 
 mod doorway;
 mod login;
 
+use crate::authenticator::Authenticator;
 use crate::clock;
-use crate::gatekeeper::Gatekeeper;
 use crate::identity::admission::Gate;
-use crate::identity::deny_list::Denials;
+use crate::identity::guest_certificate::LIFE;
 use crate::identity::key::Key;
+use crate::identity::revocation_lists::RevocationLists;
 use crate::identity::trust::Trust;
-use crate::identity::visa::LIFE;
 use crate::net;
 use crate::net::event_loop::{Config, Event, EventLoop};
 use crate::net::handle::{AskError, Handle};
@@ -210,8 +210,8 @@ impl Visit {
         let start = u64::try_from(clock::now().0.as_nanos()).unwrap_or(u64::MAX);
         // No root of the domain is trusted before it is known.
         let trust = Trust::of_directory(BTreeMap::new());
-        let gate = Gate::new(trust, Denials::default(), BTreeSet::from([errand.proxy.key]));
-        let doorway = Arc::new(Doorway::new(Gatekeeper::joining(gate), errand.proxy.key));
+        let gate = Gate::new(trust, RevocationLists::default(), BTreeSet::from([errand.proxy.key]));
+        let doorway = Arc::new(Doorway::new(Authenticator::joining(gate), errand.proxy.key));
         let config = Config {
             via: vec![errand.proxy.clone()],
             is_visitor: true,

@@ -4,8 +4,8 @@
 
 use overlay::clock;
 use overlay::identity::certificate::LIFE;
+use overlay::identity::guest_certificate;
 use overlay::identity::key::Key;
-use overlay::identity::visa;
 use wire::credential::{Certificate, Chain, Role, Roles, Serial};
 use wire::entering::{ShownVisa, Visa};
 use wire::id::{DomainName, HostName, PeerKey};
@@ -43,7 +43,7 @@ pub(crate) fn visa(proxy: &Key, chain: &Chain, visitor: PeerKey) -> ShownVisa {
         classes: vec!["figures".to_owned()],
         is_operator: false,
         issued,
-        expires: issued.plus(visa::LIFE),
+        expires: issued.plus(guest_certificate::LIFE),
     };
-    visa::make(proxy, chain, &told).expect("made")
+    guest_certificate::make(proxy, chain, &told).expect("made")
 }

@@ -6,7 +6,7 @@
 //! Pure; callers pass `now` and random bytes. Rules: a challenge is valid for one answer within
 //! [`ANSWER_TIME`], from the key that received it; an unknown name costs the same work as a known one, and
 //! gets the same answer; failures count in the same buckets as those by HTTP.
-//! Not here: the wire format (`wire::entering`), the visa (`overlay::identity::visa`).
+//! Not here: the wire format (`wire::entering`), the visa (`overlay::identity::guest_certificate`).
 
 use super::{By, Login, Visitor};
 use crate::account::{Account, Name};

@@ -2,7 +2,7 @@
 //!
 //! Rule: a valid command was signed by an operator of this domain for this host, has not expired, and arrived
 //! for the first time. That it arrived is on disk before it counts as valid.
-//! Not here: the verification itself (`overlay::identity::order`, set by the composing program).
+//! Not here: the verification itself (`overlay::identity::signed_command`, set by the composing program).
 
 use wire::control::Order;
 use wire::id::{HostName, PeerKey};

@@ -9,7 +9,7 @@
 //! Rules: no command is executed without a line in the trail that is on disk. A pid that another process has
 //! taken is never signalled. A process of root, of the kernel or of the sensor itself, as checked just before
 //! the signal, is never signalled, whatever operator sends the command.
-//! Not here: signatures (`overlay::identity::order`), how a command arrives (`query::control`).
+//! Not here: signatures (`overlay::identity::signed_command`), how a command arrives (`query::control`).
 
 pub mod act;
 pub mod authority;

@@ -8,7 +8,7 @@ use crate::machine::Shape;
 use crate::speaker::Role;
 use overlay::election::Role as Elected;
 use overlay::simulator::Traffic;
-use overlay::{deny_sync, resolve::asker};
+use overlay::{resolve::asker, revocation_sync};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -101,7 +101,7 @@ fn tell_flow(who: &str, flow: &Flow, span: Duration, among: f64) {
 pub(crate) fn tell_places(shape: Shape) {
     let lasting = u64::from(shape.domains) * 3 + shape.directories as u64 - 1;
     let plain = u64::from(shape.domains) * u64::from(shape.hosts.saturating_sub(3));
-    let visits = real(plain) / deny_sync::SELDOM.as_secs_f64() / real(shape.directories as u64);
+    let visits = real(plain) / revocation_sync::SELDOM.as_secs_f64() / real(shape.directories as u64);
     println!(
         "connections at a directory: {lasting} that last, {visits:.0} visits a second of other members; \
          who was asked for another domain asks each {:?} who is admitted",

@@ -14,9 +14,9 @@ use count::Count;
 use grid::World;
 use inside::Inside;
 use machine::Shape;
-use overlay::deny_sync;
 use overlay::election::Role as Elected;
 use overlay::registrar::stating::RENEWAL_INTERVAL;
+use overlay::revocation_sync;
 use speaker::Role;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -79,7 +79,7 @@ fn a_member_that_holds_no_connection_asks_one_directory_every_ten_minutes_and_no
     let (_, world) = steady(SHAPE.domains);
     let (_, sent) = world.flows[&Role::Plain].totals();
     let plain = u64::from(SHAPE.domains * (SHAPE.hosts - 3));
-    let expected = plain * 60 / deny_sync::SELDOM.as_secs();
+    let expected = plain * 60 / revocation_sync::SELDOM.as_secs();
     assert!(sent.messages <= expected * 4 + 4, "{sent:?}, about {expected}");
     assert_eq!(world.flows[&Role::Plain].sent.keys().collect::<Vec<_>>(), [&"who is denied"]);
 }

@@ -9,7 +9,7 @@ use overlay::identity::domain_files::{DomainFiles, Error};
 use overlay::identity::peer_clocks::Members;
 use overlay::identity::refused::Refused;
 use overlay::identity::trust::{Readers, Trust};
-use overlay::identity::{key_file, member_files, order, order_files};
+use overlay::identity::{command_files, key_file, member_files, signed_command};
 use overlay::resolve::{Resolver, stored};
 use proxy::account_file;
 use sensor::journal::fold::Replay;
@@ -131,10 +131,10 @@ fn member(state: &Path) {
 
 /// State of a sensor outside any domain, which executed one signed command and recorded its processes.
 fn alone(state: &Path) {
-    assert_ne!(order_files::load_seen(state).unwrap(), order::Seen::default());
-    let next = order_files::next_sequence(state, Time::default()).unwrap();
+    assert_ne!(command_files::load_seen(state).unwrap(), signed_command::ReplayGuard::default());
+    let next = command_files::next_sequence(state, Time::default()).unwrap();
     assert!(next > 1_795_000_000_000_000, "the number after the last one, not the first: {next}");
-    let operator = order_files::load_operator(state).unwrap().unwrap();
+    let operator = command_files::load_operator(state).unwrap().unwrap();
     let certificate = operator.chain.certificate.unverified().unwrap();
     assert_eq!((certificate.peer, certificate.root), (operator.key.peer(), operator.root));
     let recordings = fs::read_dir(state.join("sensor/recordings")).unwrap();

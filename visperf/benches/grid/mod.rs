@@ -3,11 +3,11 @@
 //! All of it is as in a real daemon; the rest of the daemon is missing: logs, collectors, a query interface.
 //! It does not listen. Not here: its behaviour in the grid (`members`, `domains`).
 
-use overlay::gatekeeper::Gatekeeper;
+use overlay::authenticator::Authenticator;
 use overlay::hub::Hub;
 use overlay::identity::admission::Gate;
-use overlay::identity::deny_list::Denials;
 use overlay::identity::key::Key;
+use overlay::identity::revocation_lists::RevocationLists;
 use overlay::identity::trust::{Readers, Trust};
 use overlay::net::event_loop::{Config, EventLoop};
 use overlay::net::handle::Handle;
@@ -19,10 +19,10 @@ use wire::credential::Chain;
 use wire::id::PeerKey;
 
 /// Gatekeeper of a daemon that presents `chain` and trusts these directories.
-pub(crate) fn gate(chain: Chain, directories: BTreeSet<PeerKey>) -> anyhow::Result<Arc<Gatekeeper>> {
+pub(crate) fn gate(chain: Chain, directories: BTreeSet<PeerKey>) -> anyhow::Result<Arc<Authenticator>> {
     let certificate = chain.certificate.unverified()?;
     let trust = Trust::of_member(certificate.domain, certificate.root, Readers::Nobody);
-    Ok(Arc::new(Gatekeeper::new(Gate::new(trust, Denials::default(), directories), Some(chain))))
+    Ok(Arc::new(Authenticator::new(Gate::new(trust, RevocationLists::default(), directories), Some(chain))))
 }
 
 /// An overlay daemon that is open and not yet running.
@@ -35,7 +35,7 @@ pub(crate) struct Daemon {
 
 impl Daemon {
     /// Open the daemon of `key` with this gate; `seed` makes its redial times differ from those of others.
-    pub(crate) fn open(key: &Key, gate: Arc<Gatekeeper>, seed: u64) -> anyhow::Result<Daemon> {
+    pub(crate) fn open(key: &Key, gate: Arc<Authenticator>, seed: u64) -> anyhow::Result<Daemon> {
         let (event_loop, net, events) = EventLoop::open(Config::new(Vec::new()), key, gate, seed)?;
         Ok(Daemon { net, hub: Hub::new(events), event_loop })
     }

@@ -7,7 +7,7 @@ use crate::command::daemons;
 use crate::command::membership::{self, State, role_words};
 use crate::exit::Failure;
 use crate::output::{Output, clean, note, times};
-use overlay::identity::{join, line, token};
+use overlay::identity::{join, token, token_text};
 use overlay::joining::{self, Error, Joined, Joiner, Tried};
 use serde_json::json;
 use std::io::Read as _;
@@ -112,7 +112,7 @@ fn given(text: &str) -> Result<Given, Failure> {
     read(line).map_err(|error| Failure::Usage(format!("{text}: {error}")))
 }
 
-fn read(text: &str) -> Result<Given, line::Error> {
+fn read(text: &str) -> Result<Given, token_text::Error> {
     match begins(text, CERTIFICATE) {
         true => join::parse(text).map(|given| Given::Certificate(Box::new(given))),
         false => token::parse(text).map(|token| Given::Token(Box::new(token))),

@@ -122,7 +122,7 @@ impl State {
 /// A failure of the domain's files; wrong arguments become usage errors.
 pub(crate) fn failure(error: domain_files::Error) -> Failure {
     let text = error.to_string();
-    if matches!(error, domain_files::Error::Wish(_)) { Failure::Usage(text) } else { Failure::Failed(text) }
+    if matches!(error, domain_files::Error::Spec(_)) { Failure::Usage(text) } else { Failure::Failed(text) }
 }
 
 /// This host's name as a member: from `--host`, or as the system reports it.

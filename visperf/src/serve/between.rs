@@ -11,13 +11,13 @@ use super::overlay::Overlay;
 use super::welcome::Welcome;
 use daemon::shutdown::Tasks;
 use overlay::contacts::Contacts;
-use overlay::deny_sync::DenySync;
 use overlay::directories::Directories;
 use overlay::domain::DomainHandle;
 use overlay::finder::Finder;
-use overlay::joining::denials::DenialFile;
+use overlay::joining::revocation_file::RevocationFile;
 use overlay::registrar::{Place, Reception, Registrar};
 use overlay::resolve::asker::{Asker, Asking};
+use overlay::revocation_sync::RevocationSync;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(crate) struct Between {
     directories: Arc<Directories>,
     asking: Asking,
     registrar: Registrar,
-    denying: DenySync,
+    denying: RevocationSync,
     finder: Finder,
     welcome: Welcome,
 }
@@ -47,7 +47,7 @@ impl Between {
         overlay: &Overlay,
         certificate: &Certificate,
         members: &DomainHandle,
-        denials: Arc<DenialFile>,
+        denials: Arc<RevocationFile>,
         configured: Vec<Directory>,
         address: SocketAddr,
     ) -> anyhow::Result<Between> {
@@ -70,7 +70,7 @@ impl Between {
             },
             reception: Reception::default(),
         };
-        let denying = DenySync {
+        let denying = RevocationSync {
             domain: domain.clone(),
             gate: gate(),
             denials,

@@ -5,13 +5,13 @@
 //! only if its account may see it; one whose account was removed or changed loses its connection, and every
 //! circuit with it, within [`LOOK_INTERVAL`].
 //! Not here: the check of a login (`proxy::login::raw`), the permissions of a visa
-//! (`overlay::identity::visa`).
+//! (`overlay::identity::guest_certificate`).
 
 use super::others::Others;
+use overlay::authenticator::Authenticator;
 use overlay::clock;
-use overlay::gatekeeper::Gatekeeper;
+use overlay::identity::guest_certificate::{self, LIFE};
 use overlay::identity::key::Key;
-use overlay::identity::visa::{self, LIFE};
 use overlay::net::event_loop::Question as Asked;
 use overlay::net::handle::{Answer, Handle};
 use proxy::door::Door;
@@ -42,7 +42,7 @@ pub(crate) struct Entering {
     pub(crate) door: Arc<Door>,
     pub(crate) others: Others,
     pub(crate) key: Key,
-    pub(crate) gate: Arc<Gatekeeper>,
+    pub(crate) gate: Arc<Authenticator>,
     pub(crate) net: Handle,
 }
 
@@ -135,7 +135,8 @@ impl Entering {
     ) -> Result<Inside, String> {
         let visa = visitors::visa(&entered, visitor, clock::calendar(), LIFE);
         let chain = self.gate.chain().ok_or("this proxy has no certificate")?;
-        let visa = visa::make(&self.key, &chain, &visa).map_err(|refused| refused.to_string())?;
+        let visa =
+            guest_certificate::make(&self.key, &chain, &visa).map_err(|refused| refused.to_string())?;
         let proof = entered.tag.bytes().to_vec();
         let place = self.place(&entered.visitor.grant, domain).await;
         Ok(Inside { proof, visa, place })

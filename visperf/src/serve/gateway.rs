@@ -16,21 +16,21 @@ use super::state_dir;
 use super::welcome::Welcome;
 use anyhow::{Context as _, anyhow};
 use daemon::shutdown::Tasks;
+use overlay::authenticator::Authenticator;
 use overlay::config::Config;
 use overlay::contacts::Contacts;
-use overlay::deny_sync::DenySync;
 use overlay::directories::Directories;
-use overlay::gatekeeper::Gatekeeper;
 use overlay::identity::admission::Gate;
 use overlay::identity::join::Membership;
-use overlay::identity::{key_file, member_files, pass};
-use overlay::joining::denials::DenialFile;
+use overlay::identity::{key_file, member_files, proxy_ticket};
 use overlay::joining::renewal::{Pace, Renewal};
+use overlay::joining::revocation_file::RevocationFile;
 use overlay::net::carried::tunnels::Tunnels;
 use overlay::net::event_loop::CONNECTIONS_MAX;
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use overlay::resolve::asker::{Asker, Asking};
+use overlay::revocation_sync::RevocationSync;
 use proxy::account::{Accounts, REALM_DEFAULT};
 use proxy::account_file;
 use proxy::certificate::{Certificate, Origin};
@@ -107,7 +107,7 @@ pub(crate) struct Gateway {
     asker: Asker,
     asking: Asking,
     directories: Arc<Directories>,
-    denying: DenySync,
+    denying: RevocationSync,
     renewal: Renewal,
     listener: TcpListener,
     certificate: Option<Arc<Certificate>>,
@@ -154,7 +154,7 @@ impl Gateway {
         let certificate = membership.certificate()?;
         let key = key_file::load_or_create(state)?;
         let trust = membership.trust(overlay_config.readers.clone())?;
-        let (denials, denied) = DenialFile::open(state, &trust)?;
+        let (denials, denied) = RevocationFile::open(state, &trust)?;
         let known: Vec<Directory> =
             membership.directories.iter().chain(&overlay_config.directories).cloned().collect();
         let gate = Gate::new(trust, denied, known.iter().map(|directory| directory.key).collect());
@@ -168,7 +168,7 @@ impl Gateway {
         let directories = Directories::new(me, Arc::clone(&contacts), known);
         let gate = || Arc::clone(&overlay.gate);
         let (asking, asker) = Asking::open(state, gate(), Arc::clone(&directories), overlay.seed)?;
-        let denying = DenySync {
+        let denying = RevocationSync {
             domain: certificate.domain.clone(),
             gate: gate(),
             denials: Arc::clone(&denials),
@@ -305,12 +305,12 @@ async fn hold(directories: Arc<Directories>, shutdown: CancellationToken) {
 /// Authenticates members by their passes, with the same checks as for a connection.
 struct Members {
     me: PeerKey,
-    gate: Arc<Gatekeeper>,
+    gate: Arc<Authenticator>,
 }
 
 impl Passes for Members {
     fn member(&self, text: &str) -> Result<Member, String> {
-        let shown = pass::read(text).map_err(|error| error.to_string())?;
+        let shown = proxy_ticket::read(text).map_err(|error| error.to_string())?;
         let principal = self.gate.open_pass(&shown, self.me).map_err(|refused| refused.to_string())?;
         let (Some(domain), Some(host)) = (principal.domain, principal.host) else {
             return Err("the pass is of no member of a domain".to_owned());

@@ -2,13 +2,13 @@
 //!
 //! Rule: a joining host receives the addresses of live members, this daemon first.
 //! Not here: which hosts are admitted (`overlay::joining::service`), how directories receive revocations
-//! (`overlay::deny_sync`, from the gate).
+//! (`overlay::revocation_sync`, from the gate).
 
 use super::overlay::Overlay;
 use overlay::domain::{DomainHandle, View};
 use overlay::identity::domain_files::DomainFiles;
 use overlay::identity::issuer::Issuer;
-use overlay::joining::denials::DenialFile;
+use overlay::joining::revocation_file::RevocationFile;
 use overlay::joining::service::Service;
 use overlay::net::protocol::Protocol;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl Issuing {
         files: DomainFiles,
         directories: Vec<Directory>,
         overlay: &mut Overlay,
-        denials: Arc<DenialFile>,
+        denials: Arc<RevocationFile>,
     ) -> Issuing {
         let own = overlay.advertised.clone();
         let (seeds, told) = watch::channel(own.clone());

@@ -15,22 +15,22 @@ use super::state_dir;
 use super::welcome::Welcome;
 use anyhow::ensure;
 use daemon::shutdown::Tasks;
+use overlay::authenticator::Authenticator;
 use overlay::clock;
 use overlay::config::Config;
-use overlay::deny_spread::DenySpread;
 use overlay::domain::{self, Domain, DomainHandle};
 use overlay::election::{self, Me};
-use overlay::gatekeeper::Gatekeeper;
 use overlay::identity::admission::Gate;
 use overlay::identity::domain_files::DomainFiles;
 use overlay::identity::join::Membership;
 use overlay::identity::{key_file, member_files};
-use overlay::joining::denials::DenialFile;
 use overlay::joining::renewal::{Pace, Renewal};
+use overlay::joining::revocation_file::RevocationFile;
 use overlay::membership::Standing;
 use overlay::net::event_loop::CONNECTIONS_MAX;
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
+use overlay::revocation_gossip::RevocationGossip;
 use rpc::dispatch::Dispatcher;
 use sensor::query::channels::relays::{Relays, StreamRunner};
 use sensor::run::Sensor;
@@ -52,14 +52,14 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub(crate) struct Member {
     own: Own,
     pub(crate) net: Handle,
-    pub(crate) gate: Arc<Gatekeeper>,
+    pub(crate) gate: Arc<Authenticator>,
     pub(crate) view: DomainHandle,
     pub(crate) between: Between,
     overlay: Overlay,
     domain: Domain,
     reporting: Option<Reporting>,
     renewal: Renewal,
-    denying: DenySpread,
+    denying: RevocationGossip,
     /// Only on the host where the domain was created: admits other hosts.
     issuer: Option<Issuing>,
     /// Subscriptions to other hosts of the domain, for the time in which it is the representative.
@@ -110,7 +110,7 @@ impl Member {
         let certificate = membership.certificate()?;
         let key = key_file::load_or_create(state)?;
         let trust = membership.trust(config.readers.clone())?;
-        let (denial_file, denials) = DenialFile::open(state, &trust)?;
+        let (denial_file, denials) = RevocationFile::open(state, &trust)?;
         let directories: Vec<Directory> =
             membership.directories.iter().chain(&config.directories).cloned().collect();
         let gate = Gate::new(trust, denials, directories.iter().map(|directory| directory.key).collect());
@@ -136,7 +136,7 @@ impl Member {
             .then(|| Issuing::new(files, directories.clone(), &mut overlay, Arc::clone(&denial_file)));
         let (domain, view) =
             open_domain(state, membership, (config, has_others), &certificate, &mut overlay)?;
-        let denying = DenySpread {
+        let denying = RevocationGossip {
             domain: certificate.domain.clone(),
             gate: Arc::clone(&overlay.gate),
             denials: Arc::clone(&denial_file),

@@ -8,8 +8,8 @@ use super::queries::Queries;
 use super::welcome::Welcome;
 use anyhow::Context as _;
 use daemon::shutdown::Tasks;
+use overlay::authenticator::Authenticator;
 use overlay::config::{Config, PORT};
-use overlay::gatekeeper::Gatekeeper;
 use overlay::hub::{Hub, PeerEvent};
 use overlay::identity::admission::Gate;
 use overlay::identity::key::Key;
@@ -37,7 +37,7 @@ pub(crate) enum Part {
 /// The overlay, opened and not yet running.
 pub(crate) struct Overlay {
     pub(crate) key: Key,
-    pub(crate) gate: Arc<Gatekeeper>,
+    pub(crate) gate: Arc<Authenticator>,
     pub(crate) net: Handle,
     pub(crate) hub: Hub,
     /// Addresses at which others can dial this daemon.
@@ -63,7 +63,7 @@ impl Overlay {
         config: &Config,
         (host, connections_max, part): (&str, u32, Part),
     ) -> anyhow::Result<Overlay> {
-        let gate = Arc::new(Gatekeeper::new(gate, chain));
+        let gate = Arc::new(Authenticator::new(gate, chain));
         let listen = config.listen.map_or_else(everywhere, |listen| vec![listen]);
         let mut advertised = advertised(config, &listen, host);
         let through = through(&config.via);

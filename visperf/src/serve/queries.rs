@@ -5,9 +5,9 @@
 //! runs no longer than its asker waits.
 //! Not here: forwarding questions (`elsewhere`), the methods themselves.
 
-use overlay::gatekeeper::Gatekeeper;
+use overlay::authenticator::Authenticator;
 use overlay::identity::admission::{Action, Principal};
-use overlay::identity::visa::Visit;
+use overlay::identity::guest_certificate::Guest;
 use overlay::net::accept::{Answerer, Answering};
 use overlay::net::handle::Answer as Reply;
 use proxy::access::{IN_WORK_OF_VISITORS_MAX, InWork, Visit as Access};
@@ -38,7 +38,7 @@ const WAITING_MAX: usize = 256;
 
 pub(crate) struct Queries {
     dispatcher: Arc<Dispatcher>,
-    gate: Arc<Gatekeeper>,
+    gate: Arc<Authenticator>,
     visiting: Visiting,
     shutdown: CancellationToken,
     in_work: Semaphore,
@@ -51,7 +51,7 @@ impl Queries {
     /// trusted to name the users on whose behalf they ask.
     pub(crate) fn new(
         dispatcher: Arc<Dispatcher>,
-        gate: Arc<Gatekeeper>,
+        gate: Arc<Authenticator>,
         domain: Option<DomainName>,
         shutdown: CancellationToken,
     ) -> Queries {
@@ -72,7 +72,7 @@ impl Queries {
         let Ok(_place) = self.places.try_acquire() else { return Reply::busy() };
         // The semaphores are never closed.
         let Ok(_turn) = self.in_work.acquire().await else { return Reply::busy() };
-        let scope = self.visiting.scope(principal.peer, principal.visit.as_ref());
+        let scope = self.visiting.scope(principal.peer, principal.guest.as_ref());
         let asker = (principal.peer, self.visiting.vouching(principal));
         Reply::Done(
             run(&self.dispatcher, asker, &scope, question).await.unwrap_or_else(|fault| {
@@ -101,7 +101,7 @@ struct Visiting {
 }
 
 /// A visitor's visa, and the access that it grants.
-type Known = (Arc<Visit>, Arc<Access>);
+type Known = (Arc<Guest>, Arc<Access>);
 
 /// Most visitors in the cache; when it is full, it is emptied.
 const KNOWN_MAX: usize = 256;
@@ -130,25 +130,25 @@ impl Visiting {
             return Vouching::None;
         }
         // A statement of a proxy's account about its user proves nothing.
-        let is_member = principal.visit.is_none()
+        let is_member = principal.guest.is_none()
             && [Role::Publisher, Role::Operator].into_iter().any(|role| principal.roles.has(role));
         if is_member { Vouching::Member } else { Vouching::None }
     }
 
-    fn scope(&self, visitor: PeerKey, visit: Option<&Arc<Visit>>) -> Scope {
-        let Some(visit) = visit else { return Scope::default() };
-        Scope { access: Some(self.access(visitor, visit)), ..Scope::default() }
+    fn scope(&self, visitor: PeerKey, guest: Option<&Arc<Guest>>) -> Scope {
+        let Some(guest) = guest else { return Scope::default() };
+        Scope { access: Some(self.access(visitor, guest)), ..Scope::default() }
     }
 
-    fn access(&self, visitor: PeerKey, visit: &Arc<Visit>) -> Arc<Access> {
+    fn access(&self, visitor: PeerKey, guest: &Arc<Guest>) -> Arc<Access> {
         // Each change of the table is one step.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, access)) = known.get(&visitor).filter(|(known, _)| Arc::ptr_eq(known, visit)) {
+        if let Some((_, access)) = known.get(&visitor).filter(|(known, _)| Arc::ptr_eq(known, guest)) {
             return Arc::clone(access);
         }
-        let (grant, rights) = visitors::granted(&visit.visa);
+        let (grant, rights) = visitors::granted(&guest.visa);
         let access = Arc::new(Access {
-            name: format!("{} at {}", visit.visa.account, visit.proxy.peer),
+            name: format!("{} at {}", guest.visa.account, guest.proxy.peer),
             grant: Arc::new(grant),
             rights,
             for_domain: Arc::clone(&self.in_work),
@@ -158,7 +158,7 @@ impl Visiting {
         if known.len() >= KNOWN_MAX {
             known.clear();
         }
-        known.insert(visitor, (Arc::clone(visit), Arc::clone(&access)));
+        known.insert(visitor, (Arc::clone(guest), Arc::clone(&access)));
         access
     }
 }
@@ -205,7 +205,7 @@ fn bytes_of(answer: &Answer<'_>) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::serve::elsewhere;
-    use overlay::identity::trust::Standing;
+    use overlay::identity::trust::Affiliation;
     use rpc::codec::value::Name;
     use rpc::dispatch::method::Registry;
     use rpc::limits::Limits;
@@ -215,7 +215,7 @@ mod tests {
 
     const VISITOR: PeerKey = PeerKey([1; 32]);
 
-    fn visit(classes: &[&str]) -> Visit {
+    fn guest(classes: &[&str]) -> Guest {
         let domain = DomainName::try_from("UT-ICL").unwrap();
         let visa = Visa {
             visitor: VISITOR,
@@ -229,7 +229,7 @@ mod tests {
         };
         let proxy = Principal {
             peer: PeerKey([2; 32]),
-            standing: Standing::Member,
+            standing: Affiliation::Member,
             directory: false,
             domain: Some(domain),
             root: Some(PeerKey([3; 32])),
@@ -240,9 +240,9 @@ mod tests {
             issued: Time::default(),
             expires: Time::default(),
             delegated: None,
-            visit: None,
+            guest: None,
         };
-        Visit { visa, proxy }
+        Guest { visa, proxy }
     }
 
     fn dispatcher() -> Dispatcher {
@@ -259,7 +259,7 @@ mod tests {
         method: &'static str,
         params: &[(&'static str, Value)],
     ) -> Result<(), i32> {
-        let scope = Visiting::default().scope(VISITOR, Some(&Arc::new(visit(classes))));
+        let scope = Visiting::default().scope(VISITOR, Some(&Arc::new(guest(classes))));
         let params = params.iter().map(|(name, value)| (Name::Borrowed(*name), value.clone())).collect();
         let question = elsewhere::question(method, params, Duration::from_secs(9), 1);
         let answer = run(&dispatcher(), (VISITOR, Vouching::None), &scope, &question.to_bytes()).await;
@@ -304,9 +304,9 @@ mod tests {
     #[test]
     fn access_is_kept_for_few_visitors_and_as_long_as_their_visa_is_the_same() {
         let visiting = Visiting::default();
-        let access = |visit| visiting.access(VISITOR, visit).grant.classes.len();
+        let access = |guest| visiting.access(VISITOR, guest).grant.classes.len();
         let [figures, both] =
-            [&["figures"][..], &["figures", "logs"]].map(|classes| Arc::new(visit(classes)));
+            [&["figures"][..], &["figures", "logs"]].map(|classes| Arc::new(guest(classes)));
         let first = visiting.access(VISITOR, &figures);
         assert!(Arc::ptr_eq(&first, &visiting.access(VISITOR, &figures)), "the same object, made once");
         assert_eq!([access(&figures), access(&both), access(&figures)], [1, 2, 1], "its visa was renewed");
@@ -323,10 +323,10 @@ mod tests {
         let domain = |name: &str| DomainName::try_from(name).unwrap();
         let visiting = Visiting { domain: Some(domain("UT-ICL")), ..Visiting::default() };
         let member = |role: Role| {
-            let visit = visit(&[]);
-            Principal { roles: Roles::NONE.with(role), ..visit.proxy }
+            let guest = guest(&[]);
+            Principal { roles: Roles::NONE.with(role), ..guest.proxy }
         };
-        let visitor = Principal { visit: Some(Arc::new(visit(&[]))), ..member(Role::Publisher) };
+        let visitor = Principal { guest: Some(Arc::new(guest(&[]))), ..member(Role::Publisher) };
         let check = |principal: &Principal, expected: Viewer| {
             assert_eq!(visiting.vouching(principal).viewer(Viewer::User(1000)), expected, "{principal:?}");
         };
@@ -341,7 +341,7 @@ mod tests {
     #[tokio::test]
     async fn whatever_bytes_a_visitor_sends_it_is_answered_nothing_that_it_may_not_ask() {
         let (dispatcher, scope) =
-            (dispatcher(), Visiting::default().scope(VISITOR, Some(&Arc::new(visit(&["figures"])))));
+            (dispatcher(), Visiting::default().scope(VISITOR, Some(&Arc::new(guest(&["figures"])))));
         let here = vec![(Name::Borrowed("domain"), Value::from("UT-ICL"))];
         let forbidden = elsewhere::question("sensor.events", here, Duration::from_secs(9), 1).to_bytes();
         let mut state = 0x5eed_2026_u64;

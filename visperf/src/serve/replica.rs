@@ -21,8 +21,8 @@ use directory::{admitted_file, config};
 use overlay::config::Config;
 use overlay::contacts::Contacts;
 use overlay::identity::admission::Gate;
-use overlay::identity::deny_list::Denials;
 use overlay::identity::key_file;
+use overlay::identity::revocation_lists::RevocationLists;
 use overlay::identity::trust::Trust;
 use overlay::net::event_loop::directory_connections;
 use overlay::net::handle::Handle;
@@ -80,8 +80,11 @@ impl Replica {
         let others: Vec<join::Directory> =
             overlay_config.directories.iter().filter(|other| other.key != me).cloned().collect();
         let keys = others.iter().map(|other| other.key);
-        let gate =
-            Gate::new(Trust::of_directory(BTreeMap::new()), Denials::default(), keys.clone().collect());
+        let gate = Gate::new(
+            Trust::of_directory(BTreeMap::new()),
+            RevocationLists::default(),
+            keys.clone().collect(),
+        );
         let host = crate::command::daemons::host_name();
         let connections = directory_connections(daemon::descriptors::raise());
         let mut overlay = Overlay::open(key, gate, None, overlay_config, (&host, connections, Part::End))?;

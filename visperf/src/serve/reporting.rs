@@ -8,10 +8,10 @@
 
 use super::overlay::Overlay;
 use daemon::shutdown::Tasks;
+use overlay::authenticator::Authenticator;
 use overlay::clock;
 use overlay::domain::{DomainHandle, Seen, View};
 use overlay::election;
-use overlay::gatekeeper::Gatekeeper;
 use overlay::hub::Visit;
 use overlay::identity::admission::{Action, Principal};
 use overlay::net::handle::Handle;
@@ -189,7 +189,7 @@ fn places(view: &View) -> BTreeMap<HostName, ElectionEntry> {
 /// Accepts streams of members.
 struct Accepting {
     visits: mpsc::Receiver<Visit>,
-    gate: Arc<Gatekeeper>,
+    gate: Arc<Authenticator>,
     domain: DomainName,
     service: service::Handle,
 }

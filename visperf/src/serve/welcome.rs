@@ -6,10 +6,10 @@
 //! it lasts ([`LASTING`]): while a host joins, other members may not know yet what they need to admit it.
 //! Not here: which peers this daemon admits (`overlay::identity::admission`).
 
+use overlay::authenticator::Authenticator;
 use overlay::clock;
 use overlay::domain::View;
 use overlay::election::Role;
-use overlay::gatekeeper::Gatekeeper;
 use overlay::hub::PeerEvent;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -57,11 +57,11 @@ impl Refusal {
 pub(crate) struct Welcome {
     refusals: Arc<Mutex<BTreeMap<PeerKey, Refusal>>>,
     /// Knows the clocks of other members.
-    gate: Option<Arc<Gatekeeper>>,
+    gate: Option<Arc<Authenticator>>,
 }
 
 impl Welcome {
-    pub(crate) fn of(gate: Arc<Gatekeeper>) -> Welcome {
+    pub(crate) fn of(gate: Arc<Authenticator>) -> Welcome {
         Welcome { gate: Some(gate), ..Welcome::default() }
     }
 

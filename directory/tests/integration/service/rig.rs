@@ -6,12 +6,12 @@ use directory::config::Config;
 use directory::handle::{Handle, SystemClock};
 use directory::run::{Beside, Directory};
 use directory::service::{ASKS_MAX, Service};
-use overlay::gatekeeper::Gatekeeper;
+use overlay::authenticator::Authenticator;
 use overlay::hub::{Hub, PeerEvent};
 use overlay::identity::admission::Gate;
-use overlay::identity::deny_list::Denials;
 use overlay::identity::key::Key;
 use overlay::identity::record;
+use overlay::identity::revocation_lists::RevocationLists;
 use overlay::identity::trust::{Readers, Trust};
 use overlay::net::event_loop::{self, EventLoop};
 use overlay::net::handle as net;
@@ -153,8 +153,8 @@ impl Member {
     /// Connect to `directory`.
     pub(crate) async fn start(&self, directory: &Kept) -> Client {
         let trust = Trust::of_member(self.domain.clone(), self.root, Readers::Nobody);
-        let gate = Gate::new(trust, Denials::default(), [directory.key.peer()].into());
-        let gate = Arc::new(Gatekeeper::new(gate, self.chain.clone()));
+        let gate = Gate::new(trust, RevocationLists::default(), [directory.key.peer()].into());
+        let gate = Arc::new(Authenticator::new(gate, self.chain.clone()));
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let start = u64::from(NEXT.fetch_add(1, Ordering::SeqCst)) << 32 | u64::from(std::process::id());
         let config = event_loop::Config::new(vec![listen]);
@@ -242,8 +242,8 @@ impl Kept {
         let others: Vec<join::Directory> = others.map(|other| other.as_told()).collect();
         let peers: Vec<PeerKey> = others.iter().map(|other| other.key).collect();
         let trust = Trust::of_directory(BTreeMap::new());
-        let gate = Gate::new(trust, Denials::default(), peers.iter().copied().collect());
-        let gate = Arc::new(Gatekeeper::new(gate, None));
+        let gate = Gate::new(trust, RevocationLists::default(), peers.iter().copied().collect());
+        let gate = Arc::new(Authenticator::new(gate, None));
         let start = u64::from(NEXT.fetch_add(1, Ordering::SeqCst)) << 32 | u64::from(std::process::id());
         let config = event_loop::Config::new(vec![self.address]);
         let (event_loop, net, events) =

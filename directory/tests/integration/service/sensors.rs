@@ -2,22 +2,22 @@
 //! lists.
 
 use crate::service::rig::{Kept, Member, NEXT, free_port};
+use overlay::authenticator::Authenticator;
 use overlay::contacts::Contacts;
-use overlay::deny_sync::DenySync;
 use overlay::directories::Directories;
 use overlay::domain::{self, Domain, DomainHandle};
 use overlay::election::{self, Me};
-use overlay::gatekeeper::Gatekeeper;
 use overlay::hub::Hub;
 use overlay::identity::admission::Gate;
 use overlay::identity::trust::{Readers, Trust};
-use overlay::joining::denials::DenialFile;
+use overlay::joining::revocation_file::RevocationFile;
 use overlay::membership::Standing;
 use overlay::net::event_loop::{self, EventLoop};
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use overlay::registrar::{Place, Reception, Registrar};
 use overlay::resolve::asker::Asking;
+use overlay::revocation_sync::RevocationSync;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use wire::join;
 
 /// A running sensor; dropping it kills it.
 pub(crate) struct Sensor {
-    pub(crate) gate: Arc<Gatekeeper>,
+    pub(crate) gate: Arc<Authenticator>,
     pub(crate) members: DomainHandle,
     pub(crate) directories: Arc<Directories>,
     pub(crate) address: SocketAddr,
@@ -48,9 +48,9 @@ impl Sensor {
         let folder = tempfile::tempdir().expect("a folder");
         let told: Vec<join::Directory> = directories.iter().map(|kept| kept.as_told()).collect();
         let trust = Trust::of_member(member.domain.clone(), member.root, Readers::Admitted);
-        let (file, denials) = DenialFile::open(folder.path(), &trust).expect("none yet");
+        let (file, denials) = RevocationFile::open(folder.path(), &trust).expect("none yet");
         let gate = Gate::new(trust, denials, told.iter().map(|directory| directory.key).collect());
-        let gate = Arc::new(Gatekeeper::new(gate, member.chain.clone()));
+        let gate = Arc::new(Authenticator::new(gate, member.chain.clone()));
         let address = free_port();
         let start = u64::from(NEXT.fetch_add(1, Ordering::SeqCst)) << 32 | u64::from(std::process::id());
         let config = event_loop::Config::new(vec![address]);
@@ -84,7 +84,7 @@ impl Sensor {
             },
             reception: Reception::default(),
         };
-        let denying = DenySync {
+        let denying = RevocationSync {
             domain: member.domain.clone(),
             gate: Arc::clone(&gate),
             denials: file,

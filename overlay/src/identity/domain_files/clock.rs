@@ -20,7 +20,7 @@ impl DomainFiles {
         let open = self.load(self.lock()?)?;
         let (boot, anchor) = (crate::clock::boot(), self.anchor()?);
         let clocks = Clocks { now, at, boot: boot.as_deref() };
-        let next = issuer_clock::check(clocks, anchor.as_ref(), open.book.newest_signed(), members)?;
+        let next = issuer_clock::check(clocks, anchor.as_ref(), open.store.newest_signed(), members)?;
         if let Some(next) = next {
             safe_file::replace_framed(&self.path("clock"), version::CLOCK, &next)?;
         }

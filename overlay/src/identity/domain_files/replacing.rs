@@ -1,13 +1,13 @@
 //! Tokens of the type replace, in `STATE/domain/replace-tokens`, and the certificates issued for them.
 //!
 //! Rule: the revocation of the old key is on disk before the new key has the name; a crash in between costs
-//! the joiner another attempt. Not here: the decisions (`replace_token`, `book`).
+//! the joiner another attempt. Not here: the decisions (`replace_token`, `issuer_store`).
 
 use super::{DomainFiles, Error};
-use crate::identity::book::Signing;
+use crate::identity::issuer_store::Signing;
 use crate::identity::key_file;
 use crate::identity::refused::Refused;
-use crate::identity::replace_token::{Listed, ReplaceTokens, Spec};
+use crate::identity::replace_token::{Listed, ReplaceSpec, ReplaceTokens};
 use crate::identity::safe_file;
 use wire::address::Address;
 use wire::credential::{Certificate, Chain, Delegation, Denied};
@@ -33,7 +33,7 @@ impl DomainFiles {
     /// If no domain is here, or a token may not give what `spec` specifies.
     pub fn create_replace_token(
         &self,
-        spec: Spec,
+        spec: ReplaceSpec,
         addresses: Vec<Address>,
         directories: Vec<Directory>,
         now: Time,
@@ -61,7 +61,7 @@ impl DomainFiles {
         allow: &mut dyn FnMut(&Certificate) -> Result<(), Refused>,
     ) -> Result<Replacement, Error> {
         let mut open = self.open(now)?;
-        let expected = open.book.root();
+        let expected = open.store.root();
         if question.root != expected {
             let domain = open.delegated.domain.clone();
             return Err(Refused::TokenIssuer { found: question.root, expected, domain }.into());
@@ -69,11 +69,11 @@ impl DomainFiles {
         let mut tokens = self.replace_tokens()?;
         let (roles, priority) = tokens.redeem(question, now)?;
         let host = &question.host;
-        if let Some(chain) = open.book.held_by(peer, host, &open.deny, now) {
+        if let Some(chain) = open.store.held_by(peer, host, &open.deny, now) {
             // The peer has the name already: it did not receive the answer, or it stored only its key.
             return Ok(Replacement { chain, replaced: Vec::new() });
         }
-        let replaced = open.book.replaceable(host, peer, roles, self.key.peer(), &open.deny, now)?;
+        let replaced = open.store.replaceable(host, peer, roles, self.key.peer(), &open.deny, now)?;
         replaced.iter().try_for_each(allow)?;
         let denied = |certificate: &Certificate| Denied {
             peer: certificate.peer,
@@ -94,8 +94,8 @@ impl DomainFiles {
         }
         let signing = Signing { key: &self.key, delegation: &open.delegation };
         let given = (roles, priority);
-        let chain = open.book.replace(&replaced, peer, host.clone(), given, signing, &open.deny, now)?;
-        self.save_book(&open.book)?;
+        let chain = open.store.replace(&replaced, peer, host.clone(), given, signing, &open.deny, now)?;
+        self.save_store(&open.store)?;
         Ok(Replacement { chain, replaced })
     }
 
@@ -105,7 +105,7 @@ impl DomainFiles {
     /// If no domain is here, or the files cannot be used.
     pub fn tokens(&self, now: Time) -> Result<Vec<Listed>, Error> {
         let mut open = self.open(now)?;
-        Ok([open.book.tokens().list(), self.replace_tokens()?.list()].concat())
+        Ok([open.store.tokens().list(), self.replace_tokens()?.list()].concat())
     }
 
     /// Revoke a token of either type. Returns whether there was one with this id.
@@ -114,8 +114,8 @@ impl DomainFiles {
     /// If no domain is here, or the files cannot be used.
     pub fn revoke_token(&self, id: &str, now: Time) -> Result<bool, Error> {
         let mut open = self.open(now)?;
-        if open.book.tokens().revoke(id) {
-            self.save_book(&open.book)?;
+        if open.store.tokens().revoke(id) {
+            self.save_store(&open.store)?;
             return Ok(true);
         }
         let mut tokens = self.replace_tokens()?;

@@ -279,10 +279,10 @@ impl EventLoop {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gatekeeper::Gatekeeper;
+    use crate::authenticator::Authenticator;
     use crate::identity::admission::Gate;
-    use crate::identity::deny_list::Denials;
     use crate::identity::key::Key;
+    use crate::identity::revocation_lists::RevocationLists;
     use crate::identity::trust::Trust;
     use crate::net::event_loop::{Config, Connected};
     use std::collections::{BTreeMap, BTreeSet};
@@ -290,8 +290,9 @@ mod tests {
     #[tokio::test]
     async fn who_was_agreed_with_is_dialled_no_further_inside_than_the_proxy() {
         let [me, peer, proxy] = [1, 2, 3].map(|number| Key::from_seed([number; 32]));
-        let gate = Gate::new(Trust::of_directory(BTreeMap::new()), Denials::default(), BTreeSet::new());
-        let gate = Arc::new(Gatekeeper::new(gate, None));
+        let gate =
+            Gate::new(Trust::of_directory(BTreeMap::new()), RevocationLists::default(), BTreeSet::new());
+        let gate = Arc::new(Authenticator::new(gate, None));
         let (mut event_loop, _handle, _events) =
             EventLoop::open(Config::new(Vec::new()), &me, gate, 1).expect("opens");
         let (peer, proxy) = (peer.peer(), proxy.peer());

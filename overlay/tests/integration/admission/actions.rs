@@ -3,14 +3,14 @@
 use crate::admission::rig::{NOW, Parts, host};
 use overlay::identity::admission::{Action, Principal};
 use overlay::identity::certificate::verify;
-use overlay::identity::deny_list::Denials;
 use overlay::identity::refused::Refused;
+use overlay::identity::revocation_lists::RevocationLists;
 use wire::credential::{Role, Roles};
 
 fn principal(roles: Roles) -> Principal {
     let mut parts = Parts::good().by_root();
     parts.certificate.roles = roles;
-    verify(&parts.chain(), parts.peer(), NOW, &Denials::default(), &parts.trust()).expect("good")
+    verify(&parts.chain(), parts.peer(), NOW, &RevocationLists::default(), &parts.trust()).expect("good")
 }
 
 #[test]
@@ -54,7 +54,8 @@ fn a_host_speaks_for_itself_alone() {
 fn the_issuer_is_whom_the_root_named() {
     let mut parts = Parts::good();
     parts.certificate.peer = parts.issuer.peer();
-    let seen = |parts: &Parts, peer| verify(&parts.chain(), peer, NOW, &Denials::default(), &parts.trust());
+    let seen =
+        |parts: &Parts, peer| verify(&parts.chain(), peer, NOW, &RevocationLists::default(), &parts.trust());
     seen(&parts, parts.issuer.peer()).expect("good").may(Action::Issue).expect("the issuer itself");
     let member = Parts::good();
     assert!(seen(&member, member.peer()).expect("good").may(Action::Issue).is_err());

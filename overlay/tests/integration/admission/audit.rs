@@ -2,9 +2,9 @@
 
 use crate::admission::rig::{NOW, Parts, at, host, key};
 use overlay::identity::admission::{Action, Gate};
-use overlay::identity::audit::{Audit, Outcome, What};
-use overlay::identity::deny_list::Denials;
+use overlay::identity::audit::{Audit, AuditedAction, Outcome};
 use overlay::identity::record::state;
+use overlay::identity::revocation_lists::RevocationLists;
 use std::collections::BTreeSet;
 use wire::credential::{Role, Roles};
 use wire::id::PeerKey;
@@ -12,7 +12,7 @@ use wire::id::PeerKey;
 fn gate() -> (Gate, Parts) {
     let mut parts = Parts::good().by_root();
     parts.certificate.roles = Roles::SENSOR.with(Role::Operator);
-    (Gate::new(parts.trust(), Denials::default(), BTreeSet::new()), parts)
+    (Gate::new(parts.trust(), RevocationLists::default(), BTreeSet::new()), parts)
 }
 
 fn told(gate: &mut Gate) -> Vec<Audit> {
@@ -33,10 +33,10 @@ fn every_admission_and_refusal_is_told_and_everyday_calls_are_not() {
     assert_eq!(
         told,
         [
-            (stranger, What::Hello, Outcome::Refused),
-            (parts.peer(), What::Hello, Outcome::Admitted),
-            (parts.peer(), What::Action("control processes"), Outcome::Admitted),
-            (parts.peer(), What::Action("publish"), Outcome::Refused),
+            (stranger, AuditedAction::Hello, Outcome::Refused),
+            (parts.peer(), AuditedAction::Hello, Outcome::Admitted),
+            (parts.peer(), AuditedAction::Action("control processes"), Outcome::Admitted),
+            (parts.peer(), AuditedAction::Action("publish"), Outcome::Refused),
         ]
     );
 }
@@ -61,7 +61,7 @@ fn of_a_record_that_is_refused_it_is_told_whose_that_is() {
     gate.handle_statement(key(91).peer(), &statement, NOW, at(0)).expect_err("another one signed");
     let audit = gate.poll_output().expect("told");
     let said = format!("{} of {}", parts.certificate.host, parts.certificate.domain);
-    assert_eq!((audit.what, audit.peer, audit.said), (What::Record, key(91).peer(), Some(said)));
+    assert_eq!((audit.what, audit.peer, audit.said), (AuditedAction::Record, key(91).peer(), Some(said)));
 }
 
 #[test]

@@ -2,11 +2,10 @@
 
 use crate::admission::rig::{DAY, MINUTE, NOW, at, domain, host, key};
 use overlay::identity::audit::{Outcome, Trail};
-use overlay::identity::book::Whom;
 use overlay::identity::certificate::{self, DELEGATION_LIFE, LIFE, verify};
-use overlay::identity::deny_list::Denials;
 use overlay::identity::domain_files::{DomainFiles, Error};
 use overlay::identity::issuer::Issuer;
+use overlay::identity::issuer_store::RevocationTarget;
 use overlay::identity::join::{Membership, accept, question};
 use overlay::identity::key::Key;
 use overlay::identity::key_file;
@@ -15,7 +14,8 @@ use overlay::identity::member_files::{
 };
 use overlay::identity::peer_clocks::Members;
 use overlay::identity::refused::Refused;
-use overlay::identity::token::{self, Wish};
+use overlay::identity::revocation_lists::RevocationLists;
+use overlay::identity::token::{self, Spec};
 use overlay::identity::trust::{Readers, Trust};
 use std::fs;
 use std::path::Path;
@@ -43,7 +43,7 @@ fn created() -> (TempDir, DomainFiles) {
 
 fn token(files: &DomainFiles, now: Time) -> Token {
     let address = Address::try_from("head:7742").expect("an address");
-    files.create_token(Wish::default(), vec![address], vec![], now).expect("made")
+    files.create_token(Spec::default(), vec![address], vec![], now).expect("made")
 }
 
 fn copy(from: &Path) -> TempDir {
@@ -69,7 +69,7 @@ fn the_daemon_that_creates_a_domain_is_its_issuer_and_first_member() {
     let membership = load_membership(state.path()).expect("readable").expect("there");
     let trust = membership.trust(Readers::Nobody).expect("good");
     let own = issuer_key().peer();
-    let principal = verify(&membership.chain, own, NOW, &Denials::default(), &trust).expect("good");
+    let principal = verify(&membership.chain, own, NOW, &RevocationLists::default(), &trust).expect("good");
     assert_eq!((principal.domain, principal.roles), (Some(domain("alpha")), Roles::SENSOR));
     assert_eq!(membership.issuer_key(), Ok(Some(own)));
     let members = files.members(NOW).expect("readable");
@@ -125,7 +125,7 @@ fn a_creation_cut_short_anywhere_is_completed_by_repeating_it() {
 fn without_a_domain_one_is_told_where_to_type() {
     let state = tempfile::tempdir().expect("a folder");
     let files = files(state.path());
-    let told = files.create_token(Wish::default(), vec![], vec![], NOW).expect_err("none").to_string();
+    let told = files.create_token(Spec::default(), vec![], vec![], NOW).expect_err("none").to_string();
     assert!(told.contains("visperf domain create"), "{told}");
     assert!(!state.path().join("domain").exists(), "nothing is made by looking");
 }
@@ -155,8 +155,8 @@ fn a_token_is_used_before_its_certificate_leaves() {
 fn the_secret_is_not_in_the_files() {
     let (state, files) = created();
     let token = token(&files, NOW);
-    let book = fs::read(state.path().join("domain/book")).expect("there");
-    let holds = |needle: &[u8]| book.windows(needle.len()).any(|window| window == needle);
+    let store = fs::read(state.path().join("domain/book")).expect("there");
+    let holds = |needle: &[u8]| store.windows(needle.len()).any(|window| window == needle);
     assert!(!holds(&token.secret.0));
     assert!(holds(b"alpha"), "it is the right file");
 }
@@ -191,7 +191,7 @@ fn a_whole_life_joins_renews_and_is_revoked() {
     };
     membership.take(*admitted, own.peer(), due).expect("renewed");
 
-    let out = files.revoke(&Whom::Host(host("a1")), due).expect("revoked");
+    let out = files.revoke(&RevocationTarget::Host(host("a1")), due).expect("revoked");
     assert_eq!(out, [own.peer()]);
     let renew = Question::Renew { chain: Box::new(membership.chain.clone()) };
     let Reply::Refused(why) = issuer.answer(&renew, own.peer(), due, at(15 * 86_400 + 1), &mut trail) else {
@@ -202,17 +202,17 @@ fn a_whole_life_joins_renews_and_is_revoked() {
 
     // The list reaches a member, which stores it over a restart and never goes back.
     let trust = membership.trust(Readers::Nobody).expect("good");
-    let mut held = Denials::default();
+    let mut held = RevocationLists::default();
     let first = files.denials(due).expect("readable");
     for list in &first {
         held.take(list, &trust).expect("new");
     }
     assert!(verify(&membership.chain, own.peer(), due, &held, &trust).is_err());
     assert!(
-        verify(&membership.chain, own.peer(), due, &Denials::default(), &trust).is_ok(),
+        verify(&membership.chain, own.peer(), due, &RevocationLists::default(), &trust).is_ok(),
         "by the list alone"
     );
-    files.revoke(&Whom::Peer(key(77).peer()), due).expect("revoked");
+    files.revoke(&RevocationTarget::Peer(key(77).peer()), due).expect("revoked");
     for list in &files.denials(due).expect("readable") {
         held.take(list, &trust).expect("newer");
     }
@@ -225,7 +225,7 @@ fn a_whole_life_joins_renews_and_is_revoked() {
 #[test]
 fn a_revocation_outlives_a_restart_and_counts_on_without_the_root() {
     let (state, files) = created();
-    files.revoke(&Whom::Peer(key(77).peer()), NOW).expect("revoked");
+    files.revoke(&RevocationTarget::Peer(key(77).peer()), NOW).expect("revoked");
     let restarted = self::files(state.path());
     let numbers = |files: &DomainFiles| {
         let lists = files.denials(NOW).expect("readable");
@@ -234,11 +234,11 @@ fn a_revocation_outlives_a_restart_and_counts_on_without_the_root() {
     };
     assert_eq!(numbers(&restarted), [(true, 1)]);
     fs::rename(state.path().join("domain/root.key"), state.path().join("elsewhere")).expect("moved");
-    restarted.revoke(&Whom::Peer(key(78).peer()), NOW).expect("by the issuer");
-    restarted.revoke(&Whom::Peer(key(79).peer()), NOW).expect("by the issuer");
+    restarted.revoke(&RevocationTarget::Peer(key(78).peer()), NOW).expect("by the issuer");
+    restarted.revoke(&RevocationTarget::Peer(key(79).peer()), NOW).expect("by the issuer");
     assert_eq!(numbers(&restarted), [(true, 1), (false, 2)]);
     assert!(matches!(
-        restarted.revoke(&Whom::Host(host("nobody")), NOW),
+        restarted.revoke(&RevocationTarget::Host(host("nobody")), NOW),
         Err(Error::Refused(Refused::NoMember { .. }))
     ));
 }
@@ -251,7 +251,7 @@ fn operators_need_the_root_key() {
     let chain = certify().expect("the root is here");
     let membership = load_membership(state.path()).expect("readable").expect("there");
     let trust = membership.trust(Readers::Nobody).expect("good");
-    verify(&chain, key(41).peer(), NOW, &Denials::default(), &trust).expect("good");
+    verify(&chain, key(41).peer(), NOW, &RevocationLists::default(), &trust).expect("good");
     fs::rename(state.path().join("domain/root.key"), state.path().join("elsewhere")).expect("moved");
     assert!(matches!(certify(), Err(Error::NoRoot { .. })));
     token(&files, NOW);
@@ -324,7 +324,7 @@ fn a_daemon_with_another_key_is_told_and_delegated_to_by_creating_again() {
     // Its previous key has the host name until that is revoked or expires.
     let taken = files.create(&domain("alpha"), &host("head"), NOW);
     assert!(matches!(taken, Err(Error::Refused(Refused::HostTaken { .. }))));
-    files.revoke(&Whom::Host(host("head")), NOW).expect("revoked");
+    files.revoke(&RevocationTarget::Host(host("head")), NOW).expect("revoked");
     files.create(&domain("alpha"), &host("head"), NOW).expect("delegated");
     token(&files, NOW);
 }

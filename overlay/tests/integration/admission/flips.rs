@@ -5,9 +5,9 @@ use crate::admission::records::record;
 use crate::admission::rig::{NOW, Parts, at, domain, key};
 use overlay::identity::admission::Gate;
 use overlay::identity::certificate::verify;
-use overlay::identity::deny_list::Denials;
 use overlay::identity::record::{open_leave, open_record, state, take_leave};
 use overlay::identity::refused::Refused;
+use overlay::identity::revocation_lists::RevocationLists;
 use overlay::identity::token;
 use overlay::identity::trust::Trust;
 use proptest::prelude::*;
@@ -34,7 +34,7 @@ pub(crate) fn check_bits<T: Serialize + DeserializeOwned, V>(
 }
 
 fn seen(chain: &Chain, parts: &Parts) -> Result<(), Refused> {
-    verify(chain, parts.peer(), NOW, &Denials::default(), &parts.trust()).map(|_| ())
+    verify(chain, parts.peer(), NOW, &RevocationLists::default(), &parts.trust()).map(|_| ())
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn any_flipped_bit_of_a_chain_is_refused() {
 #[test]
 fn any_flipped_bit_of_a_list_of_denied_is_refused() {
     let parts = Parts::good();
-    let take = |denial: &Denial| Denials::default().take(denial, &parts.trust());
+    let take = |denial: &Denial| RevocationLists::default().take(denial, &parts.trust());
     check_bits(&parts.denial_by_root(3, &[key(9).peer()], NOW), take);
     check_bits(&parts.denial_by_issuer(3, &[key(9).peer()], NOW), take);
 }
@@ -58,9 +58,11 @@ fn any_flipped_bit_of_a_statement_is_refused() {
     let parts = Parts::good();
     let trust = Trust::of_directory([(domain("alpha"), parts.root.peer())].into());
     let statement = state(&record(&parts), &parts.member, &parts.chain()).expect("fits");
-    check_bits(&statement, |statement: &Statement| open_record(statement, &trust, &Denials::default(), NOW));
+    check_bits(&statement, |statement: &Statement| {
+        open_record(statement, &trust, &RevocationLists::default(), NOW)
+    });
     // Nor once the chain is cached as valid.
-    let gate = std::cell::RefCell::new(Gate::new(trust, Denials::default(), BTreeSet::new()));
+    let gate = std::cell::RefCell::new(Gate::new(trust, RevocationLists::default(), BTreeSet::new()));
     let open =
         |statement: &Statement| gate.borrow_mut().handle_statement(parts.peer(), statement, NOW, at(1));
     open(&statement).expect("good");
@@ -72,7 +74,9 @@ fn any_flipped_bit_of_a_leave_is_refused() {
     let parts = Parts::good();
     let trust = Trust::of_directory([(domain("alpha"), parts.root.peer())].into());
     let farewell = take_leave(&leave(&parts), &parts.member, &parts.chain()).expect("fits");
-    check_bits(&farewell, |farewell: &Farewell| open_leave(farewell, &trust, &Denials::default(), NOW));
+    check_bits(&farewell, |farewell: &Farewell| {
+        open_leave(farewell, &trust, &RevocationLists::default(), NOW)
+    });
 }
 
 proptest! {
@@ -101,7 +105,7 @@ proptest! {
             prop_assert!(seen(&chain, &parts).is_err());
         }
         if let Ok(denial) = postcard::from_bytes::<Denial>(&bytes) {
-            prop_assert!(Denials::default().take(&denial, &parts.trust()).is_err());
+            prop_assert!(RevocationLists::default().take(&denial, &parts.trust()).is_err());
         }
     }
 

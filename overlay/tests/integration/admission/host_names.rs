@@ -2,11 +2,11 @@
 
 use crate::admission::joining::Desk1;
 use crate::admission::rig::{DAY, NOW, Parts, host, key};
-use overlay::identity::book::{Book, Whom};
 use overlay::identity::certificate::LIFE;
-use overlay::identity::deny_list::Denials;
+use overlay::identity::issuer_store::{IssuerStore, RevocationTarget};
 use overlay::identity::refused::Refused;
-use overlay::identity::token::Wish;
+use overlay::identity::revocation_lists::RevocationLists;
+use overlay::identity::token::Spec;
 use std::time::Duration;
 use wire::credential::{Certificate, Chain, Role, Roles};
 use wire::id::PeerKey;
@@ -29,7 +29,7 @@ const NAMES_OF_NO_HOST: [&str; 14] = [
 ];
 
 fn desk() -> Desk1 {
-    Desk1::new(Wish { uses: 100, ..Wish::default() })
+    Desk1::new(Spec { uses: 100, ..Spec::default() })
 }
 
 fn chain_of(desk: &Desk1, certificate: &Certificate) -> Chain {
@@ -38,13 +38,13 @@ fn chain_of(desk: &Desk1, certificate: &Certificate) -> Chain {
 }
 
 fn certify(
-    book: &mut Book,
+    store: &mut IssuerStore,
     root: &overlay::identity::key::Key,
     peer: PeerKey,
     name: &str,
 ) -> Result<Chain, Refused> {
     let roles = Roles::SENSOR.with(Role::Operator);
-    book.certify(root, peer, host(name), roles, LIFE, &Denials::default(), NOW)
+    store.certify(root, peer, host(name), roles, LIFE, &RevocationLists::default(), NOW)
 }
 
 #[test]
@@ -55,22 +55,22 @@ fn another_spelling_of_a_members_name_is_that_name() {
         let refused = desk.redeem(&desk.ask(other), key(31).peer(), NOW);
         assert!(matches!(refused, Err(Refused::HostTaken { .. })), "{other}: {refused:?}");
         let root = desk.parts.root.clone();
-        let refused = certify(&mut desk.book, &root, key(31).peer(), other);
+        let refused = certify(&mut desk.store, &root, key(31).peer(), other);
         assert!(matches!(refused, Err(Refused::HostTaken { .. })), "{other}: {refused:?}");
     }
     desk.redeem(&desk.ask("a2.example"), key(31).peer(), NOW).expect("another host");
-    let revoked = desk.book.deny(&Whom::Host(host("A2.")), NOW).expect("there");
+    let revoked = desk.store.deny(&RevocationTarget::Host(host("A2.")), NOW).expect("there");
     assert_eq!(revoked.iter().map(|denied| denied.peer).collect::<Vec<_>>(), [key(30).peer()]);
 }
 
 #[test]
 fn a_name_that_is_no_hosts_becomes_no_member_and_uses_no_token_up() {
-    let mut desk = Desk1::new(Wish::default());
+    let mut desk = Desk1::new(Spec::default());
     let long = "x".repeat(253);
     for name in NAMES_OF_NO_HOST.into_iter().chain([long.as_str()]) {
         desk.redeem(&desk.ask(name), key(30).peer(), NOW).expect_err(name);
         let root = desk.parts.root.clone();
-        certify(&mut desk.book, &root, key(31).peer(), name).expect_err(name);
+        certify(&mut desk.store, &root, key(31).peer(), name).expect_err(name);
     }
     let good = ["9node_x", "wn01.local", "local1", "1a.2", "0x.example", "7.example", &"x".repeat(252)];
     for (number, name) in (40..).zip(good) {
@@ -87,11 +87,14 @@ fn a_book_of_an_older_version_is_read_and_its_odd_members_are_renewed_and_revoke
     let half = NOW.plus(LIFE / 2);
     let renewed = desk.renew(&desk.parts.chain(), desk.parts.peer(), half).expect("a member since long");
     assert_eq!(renewed.host.as_str(), "LocalHost.", "as it was written");
-    let stored = postcard::to_stdvec(&desk.book).expect("encoded");
-    let book: Book = postcard::from_bytes(&stored).expect("read");
-    assert_eq!(book, desk.book);
-    assert_eq!(book.members(&Denials::default())[0].certificate.host.as_str(), "LocalHost.");
-    assert_eq!(book.deny(&Whom::Host(host("localhost")), NOW).expect("there")[0].peer, desk.parts.peer());
+    let stored = postcard::to_stdvec(&desk.store).expect("encoded");
+    let store: IssuerStore = postcard::from_bytes(&stored).expect("read");
+    assert_eq!(store, desk.store);
+    assert_eq!(store.members(&RevocationLists::default())[0].certificate.host.as_str(), "LocalHost.");
+    assert_eq!(
+        store.deny(&RevocationTarget::Host(host("localhost")), NOW).expect("there")[0].peer,
+        desk.parts.peer()
+    );
 }
 
 #[test]
@@ -103,7 +106,7 @@ fn a_name_given_to_another_key_is_not_renewed_for_the_first() {
     let chain = chain_of(&desk, &first);
     desk.clone().renew(&chain, key(30).peer(), within).expect("no other has the name, and clocks differ");
     let secret = wire::join::Secret([9; 16]);
-    desk.book.tokens().add(secret, Wish::default(), ended).expect("room");
+    desk.store.tokens().add(secret, Spec::default(), ended).expect("room");
     let ask = wire::join::Join { secret, ..desk.ask("A1") };
     let second = desk.redeem(&ask, key(31).peer(), ended).expect("the first has ended");
     let refused = desk.renew(&chain, key(30).peer(), within).expect_err("given away");

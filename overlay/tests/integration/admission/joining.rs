@@ -1,13 +1,13 @@
 //! Tokens and renewals, as values: used, stale, mistyped, of another issuer, guessed.
 
 use crate::admission::rig::{DAY, MINUTE, NOW, Parts, at, domain, host, key};
-use overlay::identity::book::{Book, Signing};
 use overlay::identity::certificate::{self, LIFE};
-use overlay::identity::deny_list::Denials;
-use overlay::identity::join::{self, Desk, accept, question};
-use overlay::identity::line::Error;
+use overlay::identity::issuer_store::{IssuerStore, Signing};
+use overlay::identity::join::{self, JoinLimiter, accept, question};
 use overlay::identity::refused::Refused;
-use overlay::identity::token::{self, KEPT_AFTER, Wish, WishError, parse, text};
+use overlay::identity::revocation_lists::RevocationLists;
+use overlay::identity::token::{self, KEPT_AFTER, Spec, SpecError, parse, text};
+use overlay::identity::token_text::Error;
 use overlay::identity::trust::Readers;
 use std::time::Duration;
 use wire::address::Address;
@@ -22,16 +22,16 @@ const SECRET: Secret = Secret([0x5a; 16]);
 #[derive(Clone)]
 pub(crate) struct Desk1 {
     pub(crate) parts: Parts,
-    pub(crate) book: Book,
-    pub(crate) deny: Denials,
+    pub(crate) store: IssuerStore,
+    pub(crate) deny: RevocationLists,
 }
 
 impl Desk1 {
-    pub(crate) fn new(wish: Wish) -> Desk1 {
+    pub(crate) fn new(spec: Spec) -> Desk1 {
         let parts = Parts::good();
-        let mut book = Book::new(domain("alpha"), parts.root.peer());
-        book.tokens().add(SECRET, wish, NOW).expect("room");
-        Desk1 { parts, book, deny: Denials::default() }
+        let mut store = IssuerStore::new(domain("alpha"), parts.root.peer());
+        store.tokens().add(SECRET, spec, NOW).expect("room");
+        Desk1 { parts, store, deny: RevocationLists::default() }
     }
 
     pub(crate) fn ask(&self, of_host: &str) -> Join {
@@ -46,7 +46,7 @@ impl Desk1 {
     ) -> Result<Certificate, Refused> {
         let delegation = self.parts.chain().delegation.expect("there");
         let signing = Signing { key: &self.parts.issuer, delegation: &delegation };
-        let chain = self.book.redeem(question, peer, signing, &self.deny, now)?;
+        let chain = self.store.redeem(question, peer, signing, &self.deny, now)?;
         certificate::verify(&chain, peer, now, &self.deny, &self.parts.trust()).expect("a good chain");
         Ok(certificate::open(&chain).expect("a good chain").certificate)
     }
@@ -54,7 +54,7 @@ impl Desk1 {
     pub(crate) fn renew(&mut self, chain: &Chain, peer: PeerKey, now: Time) -> Result<Certificate, Refused> {
         let delegation = self.parts.chain().delegation.expect("there");
         let signing = Signing { key: &self.parts.issuer, delegation: &delegation };
-        let chain = self.book.renew(chain, peer, signing, &self.deny, now)?;
+        let chain = self.store.renew(chain, peer, signing, &self.deny, now)?;
         Ok(certificate::open(&chain).expect("a good chain").certificate)
     }
 }
@@ -110,7 +110,7 @@ fn a_mistyped_token_is_told_as_such() {
 
 #[test]
 fn a_token_lets_one_daemon_in_and_the_same_one_again() {
-    let mut desk = Desk1::new(Wish::default());
+    let mut desk = Desk1::new(Spec::default());
     let ask = desk.ask("a1");
     let first = desk.redeem(&ask, key(30).peer(), NOW).expect("good");
     assert_eq!((first.roles, first.peer, first.host.as_str()), (Roles::SENSOR, key(30).peer(), "a1"));
@@ -125,7 +125,7 @@ fn a_token_lets_one_daemon_in_and_the_same_one_again() {
 
 #[test]
 fn a_token_with_uses_lets_so_many_in() {
-    let mut desk = Desk1::new(Wish { uses: 2, ..Wish::default() });
+    let mut desk = Desk1::new(Spec { uses: 2, ..Spec::default() });
     let serials: Vec<_> = [(30, "a1"), (31, "a2")]
         .map(|(number, name)| desk.redeem(&desk.ask(name), key(number).peer(), NOW).expect("good").serial.0)
         .into();
@@ -137,7 +137,7 @@ fn a_token_with_uses_lets_so_many_in() {
 fn a_stale_token_is_refused() {
     let until = NOW.plus(token::LIFE);
     let ask = |now| {
-        let mut desk = Desk1::new(Wish::default());
+        let mut desk = Desk1::new(Spec::default());
         desk.redeem(&desk.ask("a1"), key(30).peer(), now)
     };
     assert!(matches!(ask(until), Err(Refused::TokenStale { .. })));
@@ -151,7 +151,7 @@ fn a_stale_token_is_refused() {
 
 #[test]
 fn a_wrong_secret_or_issuer_is_refused_and_uses_nothing_up() {
-    let mut desk = Desk1::new(Wish::default());
+    let mut desk = Desk1::new(Spec::default());
     let wrong = Join { secret: Secret([0x5b; 16]), ..desk.ask("a1") };
     assert_eq!(desk.redeem(&wrong, key(30).peer(), NOW), Err(Refused::TokenUnknown));
     let elsewhere = Join { root: key(99).peer(), ..desk.ask("a1") };
@@ -163,7 +163,7 @@ fn a_wrong_secret_or_issuer_is_refused_and_uses_nothing_up() {
 
 #[test]
 fn a_joiner_may_ask_for_less() {
-    let mut desk = Desk1::new(Wish::default());
+    let mut desk = Desk1::new(Spec::default());
     let less = Join { wanted: Roles::NONE.with(Role::Viewer), ..desk.ask("a1") };
     assert_eq!(desk.redeem(&less, key(30).peer(), NOW).expect("good").roles, less.wanted);
 }
@@ -171,7 +171,7 @@ fn a_joiner_may_ask_for_less() {
 #[test]
 fn a_host_name_belongs_to_one_key_until_that_is_revoked() {
     let taken = || {
-        let mut desk = Desk1::new(Wish { uses: 3, ..Wish::default() });
+        let mut desk = Desk1::new(Spec { uses: 3, ..Spec::default() });
         desk.redeem(&desk.ask("a1"), key(30).peer(), NOW).expect("good");
         desk
     };
@@ -189,21 +189,21 @@ fn a_host_name_belongs_to_one_key_until_that_is_revoked() {
 
 #[test]
 fn a_revoked_daemon_comes_back_by_a_new_token_only() {
-    let mut desk = Desk1::new(Wish { uses: 2, ..Wish::default() });
+    let mut desk = Desk1::new(Spec { uses: 2, ..Spec::default() });
     let ask = desk.ask("a1");
     desk.redeem(&ask, key(30).peer(), NOW).expect("good");
     // The revocation has a later time than now: clocks step.
     desk.deny = desk.parts.held(&[desk.parts.denial_by_root(1, &[key(30).peer()], NOW.plus(MINUTE))]);
     assert!(matches!(desk.redeem(&ask, key(30).peer(), NOW), Err(Refused::Denied { .. })));
     let secret = Secret([7; 16]);
-    desk.book.tokens().add(secret, Wish::default(), NOW).expect("room");
+    desk.store.tokens().add(secret, Spec::default(), NOW).expect("room");
     let again = desk.redeem(&Join { secret, ..ask }, key(30).peer(), NOW).expect("a new token");
     assert!(again.issued > NOW.plus(MINUTE), "after what is denied");
 }
 
 #[test]
 fn a_certificate_is_renewed_from_half_of_its_life() {
-    let mut desk = Desk1::new(Wish::default());
+    let mut desk = Desk1::new(Spec::default());
     let first = desk.redeem(&desk.ask("a1"), key(30).peer(), NOW).expect("good");
     let delegation = desk.parts.chain().delegation;
     let chain = Chain { certificate: desk.parts.issuer.seal(&first).expect("fits"), delegation };
@@ -230,7 +230,7 @@ fn a_certificate_is_renewed_from_half_of_its_life() {
 
 #[test]
 fn a_certificate_that_a_wrong_clock_signed_is_replaced_at_once() {
-    let mut desk = Desk1::new(Wish::default());
+    let mut desk = Desk1::new(Spec::default());
     let first = desk.redeem(&desk.ask("a1"), key(30).peer(), NOW).expect("good");
     let delegation = desk.parts.chain().delegation;
     let chain_of = |desk: &Desk1, certificate: &Certificate| Chain {
@@ -289,7 +289,7 @@ fn of_two_certificates_the_newest_that_holds_is_shown() {
 
 #[test]
 fn what_the_root_gave_the_issuer_cannot_renew() {
-    let mut desk = Desk1::new(Wish::default());
+    let mut desk = Desk1::new(Spec::default());
     let mut operator = Parts::good().by_root();
     operator.certificate.roles = Roles::NONE.with(Role::Operator);
     let half = certificate::renewed_from(&operator.certificate);
@@ -301,21 +301,21 @@ fn what_the_root_gave_the_issuer_cannot_renew() {
 
 #[test]
 fn a_token_asks_for_what_a_token_may_give() {
-    let add = |wish| Desk1::new(Wish::default()).book.tokens().add(Secret([1; 16]), wish, NOW);
-    let good = Wish::default();
-    let operator = Wish { roles: Roles::SENSOR.with(Role::Operator), ..good };
-    assert!(matches!(add(operator), Err(WishError::Roles { .. })));
-    assert!(matches!(add(Wish { roles: Roles::NONE, ..good }), Err(WishError::Roles { .. })));
-    assert!(matches!(add(Wish { uses: 0, ..good }), Err(WishError::Uses { .. })));
-    assert!(matches!(add(Wish { uses: 1001, ..good }), Err(WishError::Uses { .. })));
-    assert!(matches!(add(Wish { life: DAY * 8, ..good }), Err(WishError::Life { .. })));
+    let add = |spec| Desk1::new(Spec::default()).store.tokens().add(Secret([1; 16]), spec, NOW);
+    let good = Spec::default();
+    let operator = Spec { roles: Roles::SENSOR.with(Role::Operator), ..good };
+    assert!(matches!(add(operator), Err(SpecError::Roles { .. })));
+    assert!(matches!(add(Spec { roles: Roles::NONE, ..good }), Err(SpecError::Roles { .. })));
+    assert!(matches!(add(Spec { uses: 0, ..good }), Err(SpecError::Uses { .. })));
+    assert!(matches!(add(Spec { uses: 1001, ..good }), Err(SpecError::Uses { .. })));
+    assert!(matches!(add(Spec { life: DAY * 8, ..good }), Err(SpecError::Life { .. })));
     assert_eq!(add(good), Ok(NOW.plus(token::LIFE)));
-    let mut book = Book::new(domain("alpha"), key(1).peer());
-    let mut many = |number: u32, now| book.tokens().add(Secret([(number % 256) as u8; 16]), good, now);
+    let mut store = IssuerStore::new(domain("alpha"), key(1).peer());
+    let mut many = |number: u32, now| store.tokens().add(Secret([(number % 256) as u8; 16]), good, now);
     for number in 0..1000 {
         many(number, NOW).expect("room");
     }
-    assert_eq!(many(1000, NOW), Err(WishError::Full));
+    assert_eq!(many(1000, NOW), Err(SpecError::Full));
     many(1000, NOW.plus(token::LIFE).plus(KEPT_AFTER)).expect("the others are forgotten");
 }
 
@@ -369,7 +369,7 @@ fn a_membership_tells_whom_to_ask_and_takes_the_answer() {
 
 #[test]
 fn who_guesses_waits_and_nobody_else_does() {
-    let mut desk = Desk::default();
+    let mut desk = JoinLimiter::default();
     let (guesser, honest) = (key(90).peer(), key(91).peer());
     for _ in 0..3 {
         desk.admit(guesser, at(0)).expect("may try");

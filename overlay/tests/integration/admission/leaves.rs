@@ -4,9 +4,9 @@ use crate::admission::records::record;
 use crate::admission::rig::{DAY, NOW, Parts, at, domain, key};
 use overlay::identity::admission::Gate;
 use overlay::identity::certificate::{self, SKEW_MAX};
-use overlay::identity::deny_list::{Denials, Taken};
 use overlay::identity::record::{open_leave, state, take_leave};
 use overlay::identity::refused::Refused;
+use overlay::identity::revocation_lists::{RevocationLists, TakeOutcome};
 use overlay::identity::trust::{Readers, Trust};
 use std::collections::BTreeSet;
 use wire::credential::{Role, Roles};
@@ -26,7 +26,7 @@ pub(crate) fn leave(parts: &Parts) -> Leave {
 /// A directory's gate that admits `alpha` with these keys.
 fn gate(parts: &Parts) -> Gate {
     let trust = Trust::of_directory([(domain("alpha"), parts.root.peer())].into());
-    Gate::new(trust, Denials::default(), BTreeSet::new())
+    Gate::new(trust, RevocationLists::default(), BTreeSet::new())
 }
 
 fn opened(change: impl FnOnce(&mut Parts, &mut Leave)) -> Result<Leave, Refused> {
@@ -35,7 +35,7 @@ fn opened(change: impl FnOnce(&mut Parts, &mut Leave)) -> Result<Leave, Refused>
     let mut said = leave(&parts);
     change(&mut parts, &mut said);
     let farewell = take_leave(&said, &parts.member, &parts.chain()).expect("fits");
-    open_leave(&farewell, &trust, &Denials::default(), NOW).map(|(leave, _)| leave)
+    open_leave(&farewell, &trust, &RevocationLists::default(), NOW).map(|(leave, _)| leave)
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn only_representatives_state_and_a_directory_that_is_a_member_elsewhere_lets_ot
     let admitted = [(domain("alpha"), parts.root.peer())];
     of_member.hear_only(key(79).peer(), admitted.clone().into()).expect("room");
     for trust in [Trust::of_directory(admitted.into()), of_member] {
-        let mut gate = Gate::new(trust, Denials::default(), BTreeSet::from([key(70).peer()]));
+        let mut gate = Gate::new(trust, RevocationLists::default(), BTreeSet::from([key(70).peer()]));
         let mut admit = |parts: &Parts| {
             let principal = gate.handle_hello(parts.peer(), Some(&parts.chain()), NOW, at(1)).expect("good");
             gate.check_stating(&principal, NOW, at(1))
@@ -145,7 +145,7 @@ fn a_list_of_denied_is_opened_though_a_newer_one_is_in_force_and_only_if_rightly
     let parts = Parts::good();
     let mut gate = gate(&parts);
     let (old, new) = (parts.denial_by_root(1, &[], NOW), parts.denial_by_root(2, &[key(9).peer()], NOW));
-    assert_eq!(gate.handle_denial(parts.peer(), &new, NOW, at(1)), Ok(Taken::New));
+    assert_eq!(gate.handle_denial(parts.peer(), &new, NOW, at(1)), Ok(TakeOutcome::New));
     let (list, delegation) = gate.open_denial(parts.peer(), &old, NOW, at(1)).expect("rightly signed");
     assert_eq!((list.number, delegation), (1, None));
     assert_eq!(gate.denials().numbers(&domain("alpha")), (2, 0));
@@ -173,6 +173,6 @@ fn what_directories_say_is_replaced_as_a_whole() {
     }
     assert!(matches!(trust.hear_only(key(77).peer(), [].into()), Err(Refused::Full { .. })));
     let chain = parts.chain();
-    certificate::verify(&chain, parts.peer(), NOW, &Denials::default(), &trust)
+    certificate::verify(&chain, parts.peer(), NOW, &RevocationLists::default(), &trust)
         .expect("its own domain stays");
 }

@@ -2,7 +2,6 @@
 
 mod actions;
 mod audit;
-mod deny_lists;
 mod files;
 mod flips;
 mod host_names;
@@ -12,6 +11,7 @@ mod orders;
 mod passes;
 mod records;
 mod refusals;
+mod revocation_lists;
 mod rig;
 mod seeds;
 mod visas;

@@ -3,11 +3,11 @@
 
 use crate::admission::rig::{DAY, NOW, Parts, at, domain, host, key};
 use overlay::identity::admission::Gate;
-use overlay::identity::audit::{Outcome, What};
-use overlay::identity::deny_list::Denials;
+use overlay::identity::audit::{AuditedAction, Outcome};
 use overlay::identity::key::Key;
-use overlay::identity::order::{self, Here};
 use overlay::identity::refused::Refused;
+use overlay::identity::revocation_lists::RevocationLists;
+use overlay::identity::signed_command::{self, Recipient};
 use overlay::identity::trust::{Readers, Trust};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,8 +22,8 @@ struct Given {
     order: Order,
     signed_by: Key,
     now: Time,
-    here: Here,
-    deny: Denials,
+    here: Recipient,
+    deny: RevocationLists,
     trust: Trust,
 }
 
@@ -46,8 +46,8 @@ impl Given {
             order,
             signed_by: parts.member.clone(),
             now: NOW,
-            here: Here { domain: domain("alpha"), host: host("wn01") },
-            deny: Denials::default(),
+            here: Recipient { domain: domain("alpha"), host: host("wn01") },
+            deny: RevocationLists::default(),
             trust: parts.trust(),
             parts,
         }
@@ -58,8 +58,8 @@ impl Given {
     }
 
     fn seen(&self) -> Result<Order, Refused> {
-        let signed = order::sign(&self.order, &self.signed_by, &self.parts.chain()).expect("fits");
-        let signed = order::parse(&order::text(&signed)).expect("its own text");
+        let signed = signed_command::sign(&self.order, &self.signed_by, &self.parts.chain()).expect("fits");
+        let signed = signed_command::parse(&signed_command::text(&signed)).expect("its own text");
         self.gate().handle_order(&signed, &self.here, self.now, at(0)).map(|(order, _)| order)
     }
 }
@@ -157,7 +157,7 @@ fn who_signs_is_whose_certificate_it_is() {
 fn an_order_is_over_after_its_time_and_a_certificate_too() {
     check(|given| given.now = given.order.expires, |refused| matches!(refused, Refused::OrderStale { .. }));
     check(
-        |given| given.now = NOW.minus(order::AHEAD_MAX + Duration::from_micros(1)),
+        |given| given.now = NOW.minus(signed_command::AHEAD_MAX + Duration::from_micros(1)),
         |refused| matches!(refused, Refused::OrderEarly { .. }),
     );
     check(
@@ -180,7 +180,7 @@ fn an_order_is_over_after_its_time_and_a_certificate_too() {
 #[test]
 fn every_flipped_bit_of_an_order_is_noticed() {
     let given = Given::good();
-    let signed = order::sign(&given.order, &given.signed_by, &given.parts.chain()).expect("fits");
+    let signed = signed_command::sign(&given.order, &given.signed_by, &given.parts.chain()).expect("fits");
     let bytes = postcard::to_stdvec(&signed).expect("encodes");
     let mut gate = given.gate();
     let mut opened = 0;
@@ -201,12 +201,13 @@ fn both_ways_are_told_in_the_audit() {
     let mut given = Given::good();
     let mut gate = given.gate();
     let mut told = |given: &Given| {
-        let signed = order::sign(&given.order, &given.signed_by, &given.parts.chain()).expect("fits");
+        let signed =
+            signed_command::sign(&given.order, &given.signed_by, &given.parts.chain()).expect("fits");
         let _answer = gate.handle_order(&signed, &given.here, NOW, at(0));
         gate.poll_output().expect("told")
     };
     let good = told(&given);
-    assert_eq!((good.outcome, good.what), (Outcome::Admitted, What::Action("control processes")));
+    assert_eq!((good.outcome, good.what), (Outcome::Admitted, AuditedAction::Action("control processes")));
     assert_eq!(good.peer, given.parts.peer());
     given.parts.certificate.roles = Roles::SENSOR;
     let bad = told(&given);

@@ -2,9 +2,9 @@
 
 use crate::admission::rig::{DAY, MINUTE, NOW, Parts, at, key};
 use overlay::identity::admission::{Gate, Principal};
-use overlay::identity::deny_list::Denials;
-use overlay::identity::pass;
+use overlay::identity::proxy_ticket;
 use overlay::identity::refused::Refused;
+use overlay::identity::revocation_lists::RevocationLists;
 use std::collections::BTreeSet;
 use wire::credential::{Pass, Role, Roles, ShownPass};
 use wire::id::PeerKey;
@@ -14,17 +14,17 @@ fn proxy() -> PeerKey {
     key(90).peer()
 }
 
-fn gate(parts: &Parts, denials: Denials) -> Gate {
+fn gate(parts: &Parts, denials: RevocationLists) -> Gate {
     Gate::new(parts.trust(), denials, BTreeSet::new())
 }
 
 fn opened(parts: &Parts, shown: &ShownPass, now: Time) -> Result<Principal, Refused> {
-    gate(parts, Denials::default()).handle_pass(shown, proxy(), now, at(0))
+    gate(parts, RevocationLists::default()).handle_pass(shown, proxy(), now, at(0))
 }
 
 fn shown(parts: &Parts) -> ShownPass {
-    let line = pass::make(&parts.member, &parts.chain(), proxy(), NOW, 60 * MINUTE).expect("made");
-    pass::read(&line).expect("readable")
+    let line = proxy_ticket::make(&parts.member, &parts.chain(), proxy(), NOW, 60 * MINUTE).expect("made");
+    proxy_ticket::read(&line).expect("readable")
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn a_member_is_known_by_the_pass_that_it_signed() {
 fn a_pass_is_for_one_proxy_its_time_and_what_its_signer_still_is() {
     let parts = Parts::good();
     let good = shown(&parts);
-    let other = gate(&parts, Denials::default()).handle_pass(&good, key(91).peer(), NOW, at(0));
+    let other = gate(&parts, RevocationLists::default()).handle_pass(&good, key(91).peer(), NOW, at(0));
     assert!(matches!(other, Err(Refused::OtherProxy { .. })), "{other:?}");
     let late = opened(&parts, &good, NOW.plus(DAY));
     assert!(matches!(late, Err(Refused::Expired { what: "pass", .. })), "{late:?}");
@@ -52,7 +52,8 @@ fn a_pass_is_for_one_proxy_its_time_and_what_its_signer_still_is() {
     let mute = opened(&mute, &shown(&mute), NOW);
     assert!(matches!(mute, Err(Refused::Role { .. })), "{mute:?}");
     let stranger = Parts::of("beta", 40);
-    let stranger = gate(&parts, Denials::default()).handle_pass(&shown(&stranger), proxy(), NOW, at(0));
+    let stranger =
+        gate(&parts, RevocationLists::default()).handle_pass(&shown(&stranger), proxy(), NOW, at(0));
     assert!(matches!(stranger, Err(Refused::UnknownDomain { .. })), "{stranger:?}");
 }
 
@@ -60,14 +61,14 @@ fn a_pass_is_for_one_proxy_its_time_and_what_its_signer_still_is() {
 fn nobody_signs_for_another_and_for_no_longer_than_a_day() {
     let parts = Parts::good();
     let thief = key(80);
-    let stolen = pass::make(&thief, &parts.chain(), proxy(), NOW, MINUTE).expect("made");
-    let stolen = opened(&parts, &pass::read(&stolen).expect("readable"), NOW);
+    let stolen = proxy_ticket::make(&thief, &parts.chain(), proxy(), NOW, MINUTE).expect("made");
+    let stolen = opened(&parts, &proxy_ticket::read(&stolen).expect("readable"), NOW);
     assert!(stolen.is_err(), "{stolen:?}");
-    assert!(pass::make(&parts.member, &parts.chain(), proxy(), NOW, DAY).is_err());
+    assert!(proxy_ticket::make(&parts.member, &parts.chain(), proxy(), NOW, DAY).is_err());
     let long = Pass { proxy: proxy(), issued: NOW, expires: NOW.plus(DAY) };
     let long = ShownPass { pass: parts.member.seal(&long).expect("fits"), chain: parts.chain() };
     let long = opened(&parts, &long, NOW);
     assert!(matches!(long, Err(Refused::TooLong { what: "pass", .. })), "{long:?}");
-    assert!(pass::read("visperf1-abc").is_err() && pass::read("").is_err());
-    assert!(pass::read(&"visperfpass1-".repeat(1000)).is_err());
+    assert!(proxy_ticket::read("visperf1-abc").is_err() && proxy_ticket::read("").is_err());
+    assert!(proxy_ticket::read(&"visperfpass1-".repeat(1000)).is_err());
 }

@@ -2,9 +2,9 @@
 
 use crate::admission::rig::{NOW, Parts, domain, host, key};
 use overlay::identity::certificate::SKEW_MAX;
-use overlay::identity::deny_list::Denials;
 use overlay::identity::record::{open_record, state};
 use overlay::identity::refused::Refused;
+use overlay::identity::revocation_lists::RevocationLists;
 use overlay::identity::trust::{Readers, Trust};
 use wire::address::Address;
 use wire::credential::{Role, Roles};
@@ -17,7 +17,7 @@ struct Stated {
     record: Record,
     signed_by: overlay::identity::key::Key,
     now: Time,
-    deny: Denials,
+    deny: RevocationLists,
     trust: Trust,
 }
 
@@ -45,7 +45,7 @@ fn seen(change: impl FnOnce(&mut Stated)) -> Result<Record, Refused> {
     let parts = Parts::good();
     let trust = Trust::of_directory([(domain("alpha"), parts.root.peer())].into());
     let (record, signed_by) = (record(&parts), parts.member.clone());
-    let mut stated = Stated { parts, record, signed_by, now: NOW, deny: Denials::default(), trust };
+    let mut stated = Stated { parts, record, signed_by, now: NOW, deny: RevocationLists::default(), trust };
     change(&mut stated);
     let statement = state(&stated.record, &stated.signed_by, &stated.parts.chain()).expect("fits");
     open_record(&statement, &stated.trust, &stated.deny, stated.now).map(|(record, _)| record)

@@ -3,9 +3,9 @@
 use crate::admission::rig::{DAY, MINUTE, NOW, Parts, at, domain, key};
 use overlay::identity::admission::{Action, Gate, Principal};
 use overlay::identity::certificate::{SKEW_MAX, verify};
-use overlay::identity::deny_list::Denials;
 use overlay::identity::refused::Refused;
-use overlay::identity::trust::{Readers, Standing, Trust};
+use overlay::identity::revocation_lists::RevocationLists;
+use overlay::identity::trust::{Affiliation, Readers, Trust};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,14 +20,14 @@ struct Shown {
     parts: Parts,
     peer: PeerKey,
     now: Time,
-    deny: Denials,
+    deny: RevocationLists,
     trust: Trust,
 }
 
 impl Shown {
     fn good() -> Shown {
         let parts = Parts::good();
-        Shown { peer: parts.peer(), now: NOW, deny: Denials::default(), trust: parts.trust(), parts }
+        Shown { peer: parts.peer(), now: NOW, deny: RevocationLists::default(), trust: parts.trust(), parts }
     }
 
     fn with(change: impl FnOnce(&mut Shown)) -> Result<Principal, Refused> {
@@ -55,7 +55,7 @@ fn a_good_chain_is_believed_and_tells_everything() {
     assert_eq!(principal.domain, Some(domain("alpha")));
     assert_eq!((principal.roles, principal.priority), (Roles::SENSOR, 7));
     assert_eq!(principal.expires, parts.certificate.expires);
-    assert_eq!(principal.standing, Standing::Member);
+    assert_eq!(principal.standing, Affiliation::Member);
     assert_eq!(principal.delegated.map(|(issuer, _)| issuer), Some(parts.issuer.peer()));
 }
 
@@ -63,18 +63,18 @@ fn a_good_chain_is_believed_and_tells_everything() {
 fn without_a_certificate_nobody_is_let_in_but_a_configured_directory() {
     let parts = Parts::good();
     let directory = key(77).peer();
-    let mut gate = Gate::new(parts.trust(), Denials::default(), BTreeSet::from([directory]));
+    let mut gate = Gate::new(parts.trust(), RevocationLists::default(), BTreeSet::from([directory]));
     let peer = parts.peer();
     assert_eq!(gate.handle_hello(peer, None, NOW, at(0)), Err(Refused::NoCertificate { peer }));
     gate.handle_hello(peer, Some(&parts.chain()), NOW, at(0)).expect("with one it is");
     let principal = gate.handle_hello(directory, None, NOW, at(0)).expect("known by its key");
-    assert_eq!(principal.standing, Standing::Directory);
+    assert_eq!(principal.standing, Affiliation::Directory);
     assert_eq!(gate.review(&principal, NOW), Ok(()));
     assert_eq!(principal.may(Action::Replicate), Ok(()));
     assert_eq!(principal.may(Action::Read), Ok(()), "whom it admits may read here");
     assert!(principal.may(Action::Represent).is_err(), "it is no member");
     let trust = Trust::of_member(domain("alpha"), parts.root.peer(), Readers::Nobody);
-    let mut closed = Gate::new(trust, Denials::default(), BTreeSet::from([directory]));
+    let mut closed = Gate::new(trust, RevocationLists::default(), BTreeSet::from([directory]));
     let principal = closed.handle_hello(directory, None, NOW, at(0)).expect("known by its key");
     assert!(principal.may(Action::Read).is_err(), "nobody else may read here");
     let stranger = key(78).peer();
@@ -86,7 +86,7 @@ fn a_daemon_that_is_a_directory_too_may_do_what_both_may() {
     let parts = Parts::good();
     let peer = parts.peer();
     let seen = |directories: BTreeSet<PeerKey>, now: Time| {
-        let mut gate = Gate::new(parts.trust(), Denials::default(), directories);
+        let mut gate = Gate::new(parts.trust(), RevocationLists::default(), directories);
         gate.handle_hello(peer, Some(&parts.chain()), now, at(0))
     };
     let both = seen(BTreeSet::from([peer]), NOW).expect("good");
@@ -95,7 +95,7 @@ fn a_daemon_that_is_a_directory_too_may_do_what_both_may() {
     // With an expired certificate it is only a directory.
     let late = parts.certificate.expires.plus(DAY);
     let alone = seen(BTreeSet::from([peer]), late).expect("a directory");
-    assert_eq!((alone.standing, alone.may(Action::Replicate)), (Standing::Directory, Ok(())));
+    assert_eq!((alone.standing, alone.may(Action::Replicate)), (Affiliation::Directory, Ok(())));
     assert!(alone.may(Action::Represent).is_err());
 }
 
@@ -286,7 +286,7 @@ fn a_forged_signature_is_refused() {
     };
     let verify = |certificate| {
         let chain = Chain { certificate, ..parts.chain() };
-        verify(&chain, parts.peer(), NOW, &Denials::default(), &parts.trust())
+        verify(&chain, parts.peer(), NOW, &RevocationLists::default(), &parts.trust())
     };
     let (own, foreign) = (parts.chain().certificate, other.chain().certificate);
     assert!(matches!(verify(graft(&own, &foreign)), Err(Refused::Signature { .. })));
@@ -311,7 +311,7 @@ fn a_signature_of_another_kind_is_refused() {
         let bytes = postcard::to_stdvec(&sealed).expect("encodes");
         let certificate = postcard::from_bytes(&bytes).expect("decodes");
         let chain = Chain { certificate, ..parts.chain() };
-        verify(&chain, parts.peer(), NOW, &Denials::default(), &parts.trust())
+        verify(&chain, parts.peer(), NOW, &RevocationLists::default(), &parts.trust())
     }
     assert!(matches!(check::<false>(), Err(Refused::Signature { what: "certificate", .. })));
     check::<true>().expect("the label is all that differs");
@@ -322,13 +322,14 @@ fn a_domain_that_nobody_vouches_for_is_refused_and_an_admitted_one_may_read_only
     let (own, foreign) = (Parts::good(), Parts::of("beta", 50));
     let (one, other) = (key(70).peer(), key(71).peer());
     let beta = || domain("beta");
-    let seen = |trust: &Trust| verify(&foreign.chain(), foreign.peer(), NOW, &Denials::default(), trust);
+    let seen =
+        |trust: &Trust| verify(&foreign.chain(), foreign.peer(), NOW, &RevocationLists::default(), trust);
 
     let mut trust = own.trust();
     assert_eq!(seen(&trust), Err(Refused::UnknownDomain { domain: beta() }));
     trust.hear_only(one, [(beta(), foreign.root.peer())].into()).expect("room");
     let principal = seen(&trust).expect("a directory admits it");
-    assert_eq!(principal.standing, Standing::Reader);
+    assert_eq!(principal.standing, Affiliation::Reader);
     assert_eq!(principal.may(Action::Read), Ok(()));
     for action in [
         Action::Publish { host: &foreign.certificate.host },
@@ -358,14 +359,16 @@ fn readers_are_the_domains_own_decision() {
     let seen = |readers: Readers| {
         let mut trust = Trust::of_member(domain("alpha"), own.root.peer(), readers);
         trust.hear_only(key(70).peer(), [(domain("beta"), foreign.root.peer())].into()).expect("room");
-        verify(&own.chain(), own.peer(), NOW, &Denials::default(), &trust).expect("its own may always");
-        verify(&foreign.chain(), foreign.peer(), NOW, &Denials::default(), &trust).map(|it| it.standing)
+        verify(&own.chain(), own.peer(), NOW, &RevocationLists::default(), &trust)
+            .expect("its own may always");
+        verify(&foreign.chain(), foreign.peer(), NOW, &RevocationLists::default(), &trust)
+            .map(|it| it.standing)
     };
     let not_reader = Err(Refused::NotReader { domain: domain("beta") });
     assert_eq!(seen(Readers::Nobody), not_reader);
     assert_eq!(seen(Readers::Listed(BTreeSet::from([domain("gamma")]))), not_reader);
-    assert_eq!(seen(Readers::Listed(BTreeSet::from([domain("beta")]))), Ok(Standing::Reader));
-    assert_eq!(seen(Readers::Admitted), Ok(Standing::Reader));
+    assert_eq!(seen(Readers::Listed(BTreeSet::from([domain("beta")]))), Ok(Affiliation::Reader));
+    assert_eq!(seen(Readers::Admitted), Ok(Affiliation::Reader));
 }
 
 #[test]
@@ -373,7 +376,7 @@ fn what_directories_say_never_touches_ones_own_domain() {
     let (own, impostor) = (Parts::good(), Parts::of("alpha", 50));
     let mut trust = own.trust();
     trust.hear_only(key(70).peer(), [(domain("alpha"), impostor.root.peer())].into()).expect("room");
-    let seen = |parts: &Parts| verify(&parts.chain(), parts.peer(), NOW, &Denials::default(), &trust);
+    let seen = |parts: &Parts| verify(&parts.chain(), parts.peer(), NOW, &RevocationLists::default(), &trust);
     assert!(matches!(seen(&impostor), Err(Refused::Root { .. })));
     seen(&own).expect("its own");
 }
@@ -382,7 +385,7 @@ fn what_directories_say_never_touches_ones_own_domain() {
 fn to_a_directory_the_domains_of_its_operator_are_members() {
     let (one, other) = (Parts::good(), Parts::of("beta", 50));
     let trust = Trust::of_directory(BTreeMap::from([(domain("alpha"), one.root.peer())]));
-    let seen = |parts: &Parts| verify(&parts.chain(), parts.peer(), NOW, &Denials::default(), &trust);
+    let seen = |parts: &Parts| verify(&parts.chain(), parts.peer(), NOW, &RevocationLists::default(), &trust);
     seen(&one).expect("admitted").may(Action::Represent).expect("a member");
     assert!(matches!(seen(&other), Err(Refused::UnknownDomain { .. })));
 }
@@ -390,7 +393,7 @@ fn to_a_directory_the_domains_of_its_operator_are_members() {
 #[test]
 fn what_was_admitted_is_looked_at_again() {
     let parts = Parts::good();
-    let mut gate = Gate::new(parts.trust(), Denials::default(), BTreeSet::new());
+    let mut gate = Gate::new(parts.trust(), RevocationLists::default(), BTreeSet::new());
     let principal = gate.handle_hello(parts.peer(), Some(&parts.chain()), NOW, at(0)).expect("good");
     assert_eq!(gate.check(&principal, Action::Read, NOW, at(1)), Ok(()));
     let later = parts.certificate.expires.plus(SKEW_MAX);

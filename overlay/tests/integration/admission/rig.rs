@@ -1,8 +1,8 @@
 //! Keys and certificates of a domain made by hand, so that each part can be made wrong.
 
 use overlay::identity::certificate::{DELEGATION_LIFE, LIFE};
-use overlay::identity::deny_list::Denials;
 use overlay::identity::key::Key;
+use overlay::identity::revocation_lists::RevocationLists;
 use overlay::identity::trust::{Readers, Trust};
 use std::time::Duration;
 use wire::credential::{Certificate, Chain, Delegation, Denial, Denied, DenyList, Roles, Serial};
@@ -126,8 +126,8 @@ impl Parts {
     }
 
     /// The revocations after these lists were received.
-    pub(crate) fn held(&self, lists: &[Denial]) -> Denials {
-        let mut held = Denials::default();
+    pub(crate) fn held(&self, lists: &[Denial]) -> RevocationLists {
+        let mut held = RevocationLists::default();
         for list in lists {
             held.take(list, &self.trust()).expect("a good list");
         }

@@ -3,11 +3,11 @@
 use crate::admission::flips::check_bits;
 use crate::admission::rig::{DAY, MINUTE, NOW, Parts, at, domain, host, key};
 use overlay::identity::admission::{Action, Gate, Principal};
-use overlay::identity::deny_list::Denials;
+use overlay::identity::guest_certificate::{self, Guest, LIFE};
 use overlay::identity::key::Key;
 use overlay::identity::refused::Refused;
-use overlay::identity::trust::Standing;
-use overlay::identity::visa::{self, LIFE, Visit};
+use overlay::identity::revocation_lists::RevocationLists;
+use overlay::identity::trust::Affiliation;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn visitor() -> Key {
     key(70)
 }
 
-fn gate(parts: &Parts, denials: Denials) -> Gate {
+fn gate(parts: &Parts, denials: RevocationLists) -> Gate {
     Gate::new(parts.trust(), denials, BTreeSet::new())
 }
 
@@ -38,22 +38,22 @@ fn told(now: Time) -> Visa {
 
 /// The visa that the proxy of these parts issues.
 fn shown(parts: &Parts) -> ShownVisa {
-    visa::make(&parts.member, &parts.chain(), &told(NOW)).expect("made")
+    guest_certificate::make(&parts.member, &parts.chain(), &told(NOW)).expect("made")
 }
 
 fn opened(parts: &Parts, shown: &ShownVisa, now: Time) -> Result<Principal, Refused> {
-    gate(parts, Denials::default()).handle_visa(visitor().peer(), shown, now, at(0))
+    gate(parts, RevocationLists::default()).handle_visa(visitor().peer(), shown, now, at(0))
 }
 
 #[test]
 fn a_visitor_reads_and_does_nothing_else() {
     let parts = Parts::good();
     let principal = opened(&parts, &shown(&parts), NOW.plus(MINUTE)).expect("good");
-    assert_eq!((principal.standing, principal.peer), (Standing::Visitor, visitor().peer()));
+    assert_eq!((principal.standing, principal.peer), (Affiliation::Visitor, visitor().peer()));
     assert_eq!((&principal.domain, &principal.host), (&None, &None), "it is nobody's member");
-    let visit = principal.visit.clone().expect("by a visa");
-    assert_eq!((visit.visa.account.as_str(), visit.proxy.peer), ("ana", parts.peer()));
-    let mut gate = gate(&parts, Denials::default());
+    let guest = principal.guest.clone().expect("by a visa");
+    assert_eq!((guest.visa.account.as_str(), guest.proxy.peer), ("ana", parts.peer()));
+    let mut gate = gate(&parts, RevocationLists::default());
     assert_eq!(gate.check(&principal, Action::Read, NOW, at(0)), Ok(()));
     let own = host("a1");
     let others = [
@@ -75,7 +75,7 @@ fn a_visitor_reads_and_does_nothing_else() {
 fn a_visa_is_for_one_key_its_time_and_what_its_proxy_may_itself() {
     let parts = Parts::good();
     let good = shown(&parts);
-    let other = gate(&parts, Denials::default()).handle_visa(key(71).peer(), &good, NOW, at(0));
+    let other = gate(&parts, RevocationLists::default()).handle_visa(key(71).peer(), &good, NOW, at(0));
     assert!(matches!(other, Err(Refused::Peer { .. })), "{other:?}");
     let late = opened(&parts, &good, NOW.plus(DAY));
     assert!(matches!(late, Err(Refused::Expired { what: "visa", .. })), "{late:?}");
@@ -95,23 +95,23 @@ fn a_visa_is_for_one_key_its_time_and_what_its_proxy_may_itself() {
 #[test]
 fn nobody_signs_for_another_and_for_no_longer_than_its_life() {
     let parts = Parts::good();
-    let stolen = visa::make(&key(80), &parts.chain(), &told(NOW)).expect("made");
+    let stolen = guest_certificate::make(&key(80), &parts.chain(), &told(NOW)).expect("made");
     assert!(opened(&parts, &stolen, NOW).is_err(), "the chain is another's");
     let long = Visa { expires: NOW.plus(LIFE * 2), ..told(NOW) };
-    assert!(visa::make(&parts.member, &parts.chain(), &long).is_err());
+    assert!(guest_certificate::make(&parts.member, &parts.chain(), &long).is_err());
     let long = ShownVisa { visa: parts.member.seal(&long).expect("fits"), chain: parts.chain() };
     let long = opened(&parts, &long, NOW);
     assert!(matches!(long, Err(Refused::TooLong { what: "visa", .. })), "{long:?}");
     // A visitor that reaches the domain directly loses its access within two minutes: docs/firewalls.md.
     let promised = Visa { expires: NOW.plus(2 * MINUTE).plus(Duration::from_micros(1)), ..told(NOW) };
-    assert!(visa::make(&parts.member, &parts.chain(), &promised).is_err());
+    assert!(guest_certificate::make(&parts.member, &parts.chain(), &promised).is_err());
 }
 
 #[test]
 fn whoever_was_let_in_is_out_when_the_visa_ends_or_its_proxy_is_denied() {
     let parts = Parts::good();
     let principal = opened(&parts, &shown(&parts), NOW).expect("good");
-    let before = gate(&parts, Denials::default());
+    let before = gate(&parts, RevocationLists::default());
     assert_eq!(before.review(&principal, NOW.plus(LIFE)), Ok(()), "clocks may differ");
     let ended = before.review(&principal, NOW.plus(DAY));
     assert!(matches!(ended, Err(Refused::Expired { what: "visa", .. })), "{ended:?}");
@@ -123,7 +123,7 @@ fn whoever_was_let_in_is_out_when_the_visa_ends_or_its_proxy_is_denied() {
 #[test]
 fn the_proxy_shuts_out_whoever_s_account_is_gone() {
     let parts = Parts::good();
-    let (mut gate, shown) = (gate(&parts, Denials::default()), shown(&parts));
+    let (mut gate, shown) = (gate(&parts, RevocationLists::default()), shown(&parts));
     let principal = gate.handle_visa(visitor().peer(), &shown, NOW, at(0)).expect("good");
     gate.shut_out(visitor().peer(), NOW);
     let again = gate.handle_visa(visitor().peer(), &shown, NOW, at(0));
@@ -131,7 +131,7 @@ fn the_proxy_shuts_out_whoever_s_account_is_gone() {
     assert!(matches!(gate.review(&principal, NOW), Err(Refused::ShutOut { .. })));
     // Stored as long as a visa could be shown, and no longer.
     gate.shut_out(key(72).peer(), NOW.plus(DAY));
-    let later = visa::make(&parts.member, &parts.chain(), &told(NOW.plus(DAY))).expect("made");
+    let later = guest_certificate::make(&parts.member, &parts.chain(), &told(NOW.plus(DAY))).expect("made");
     assert!(gate.handle_visa(visitor().peer(), &later, NOW.plus(DAY), at(0)).is_ok());
 }
 
@@ -147,10 +147,10 @@ fn any_flipped_bit_of_a_visa_is_refused() {
 fn a_proxy_that_may_read_no_more_has_no_visitors() {
     let parts = Parts::good();
     let mut principal = opened(&parts, &shown(&parts), NOW).expect("good");
-    let gate = gate(&parts, Denials::default());
+    let gate = gate(&parts, RevocationLists::default());
     assert_eq!(gate.review(&principal, NOW), Ok(()));
-    let visit = principal.visit.as_deref().expect("by a visa").clone();
-    let proxy = Principal { roles: Roles::NONE.with(Role::Publisher), ..visit.proxy.clone() };
-    principal.visit = Some(Arc::new(Visit { proxy, ..visit }));
+    let guest = principal.guest.as_deref().expect("by a visa").clone();
+    let proxy = Principal { roles: Roles::NONE.with(Role::Publisher), ..guest.proxy.clone() };
+    principal.guest = Some(Arc::new(Guest { proxy, ..guest }));
     assert!(matches!(gate.review(&principal, NOW), Err(Refused::Role { .. })));
 }

@@ -1,12 +1,12 @@
 //! Sensors of the tests: real keys and certificates, real connections, a folder each.
 
+use overlay::authenticator::Authenticator;
 use overlay::domain::{Config, Domain, DomainHandle, View};
 use overlay::election::{self, Me, Role};
-use overlay::gatekeeper::Gatekeeper;
 use overlay::hub::Hub;
 use overlay::identity::admission::Gate;
-use overlay::identity::deny_list::Denials;
 use overlay::identity::key::Key;
+use overlay::identity::revocation_lists::RevocationLists;
 use overlay::identity::trust::{Readers, Trust};
 use overlay::membership::Standing;
 use overlay::net::event_loop::{self, EventLoop};
@@ -114,8 +114,8 @@ impl Stopped {
             .with_test_writer()
             .try_init();
         let trust = Trust::of_member(self.domain.clone(), self.root, Readers::Nobody);
-        let gate = Gate::new(trust, Denials::default(), BTreeSet::new());
-        let gate = Arc::new(Gatekeeper::new(gate, Some(self.chain.clone())));
+        let gate = Gate::new(trust, RevocationLists::default(), BTreeSet::new());
+        let gate = Arc::new(Authenticator::new(gate, Some(self.chain.clone())));
         let listen = self.listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
         let start = u64::from(NEXT.fetch_add(1, Ordering::SeqCst)) << 32 | u64::from(std::process::id());
         let config = event_loop::Config::new(vec![listen]);

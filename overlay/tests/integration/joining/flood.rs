@@ -1,7 +1,7 @@
 //! Joining while a listener is filled with connections whose handshake never ends.
 
 use crate::joining::rig::{Head, Newcomer, SOON, now};
-use overlay::identity::token::Wish;
+use overlay::identity::token::Spec;
 use overlay::joining::{self, Tried};
 use overlay::net::handshake::DIRECT_MAX;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -66,7 +66,7 @@ async fn half_open_connections_of_other_addresses_delay_no_join() {
         for number in 0..3 {
             let newcomer = Newcomer::new();
             let began = now();
-            newcomer.join(&format!("wn{number}"), &head.token(Wish::default())).await.expect("admitted");
+            newcomer.join(&format!("wn{number}"), &head.token(Spec::default())).await.expect("admitted");
             let took = now().since(began);
             assert!(took < DIRECT_MAX, "it waited for places: {took:?}");
         }
@@ -86,7 +86,7 @@ async fn a_listener_that_is_full_of_the_own_address_says_so_and_lets_in_later() 
         let mut progress = |tried: &Tried| {
             let _full = tell.try_send(tried.said.clone());
         };
-        let (joiner, token) = (newcomer.joiner(&format!("wn{number}"), SOON), head.token(Wish::default()));
+        let (joiner, token) = (newcomer.joiner(&format!("wn{number}"), SOON), head.token(Spec::default()));
         let mut joining = std::pin::pin!(joining::join(&token, &joiner, &mut progress));
         let said = tokio::select! {
             joined = &mut joining => {
@@ -149,7 +149,7 @@ async fn what_is_no_daemon_is_told_apart_from_one_that_closes_the_connection() {
                 let _ended = tokio::time::timeout(DIRECT_MAX, stream.read_to_end(&mut Vec::new())).await;
             }
         });
-        let token = wire::join::Token { addresses: vec![at.into()], ..head.token(Wish::default()) };
+        let token = wire::join::Token { addresses: vec![at.into()], ..head.token(Spec::default()) };
         let joiner = Newcomer::new();
         let joiner = joiner.joiner("wn01", Duration::from_secs(4));
         let error = joining::join(&token, &joiner, &mut |_| ()).await.expect_err("no daemon").to_string();

@@ -4,11 +4,11 @@ mod flood;
 mod replacing;
 mod rig;
 
-use overlay::identity::book::Whom;
 use overlay::identity::certificate::LIFE;
+use overlay::identity::issuer_store::RevocationTarget;
 use overlay::identity::join as by_hand;
 use overlay::identity::refused::Refused;
-use overlay::identity::token::Wish;
+use overlay::identity::token::Spec;
 use overlay::joining::{self, Error};
 use rig::{DAY, Daemon, Head, Newcomer, SOON, domain, free_port, host, now, until};
 use std::os::unix::fs::PermissionsExt as _;
@@ -21,7 +21,7 @@ async fn a_host_joins_by_a_token_and_is_welcome_from_then_on() {
     let head = Head::new("UT-ICL");
     let running = head.start().await;
     let newcomer = Newcomer::new();
-    let joined = newcomer.join("wn01", &head.token(Wish::default())).await.expect("admitted");
+    let joined = newcomer.join("wn01", &head.token(Spec::default())).await.expect("admitted");
     let (certificate, membership) = (&joined.certificate, &joined.membership);
     assert_eq!((certificate.domain.as_str(), certificate.host.as_str()), ("UT-ICL", "wn01"));
     assert_eq!((certificate.roles, joined.is_known), (Roles::SENSOR, false));
@@ -41,7 +41,7 @@ async fn a_host_joins_by_a_token_and_is_welcome_from_then_on() {
 async fn who_asks_again_gets_the_same_certificate_and_a_thief_none() {
     let head = Head::new("UT-ICL");
     let _running = head.start().await;
-    let token = head.token(Wish::default());
+    let token = head.token(Spec::default());
     let newcomer = Newcomer::new();
     let first = newcomer.join("wn01", &token).await.expect("admitted");
     let again = newcomer.join("wn01", &token).await.expect("the same");
@@ -57,9 +57,9 @@ async fn who_asks_again_gets_the_same_certificate_and_a_thief_none() {
 async fn a_stale_token_is_refused_at_home_and_by_the_issuer() {
     let head = Head::new("UT-ICL");
     let _running = head.start().await;
-    let wish = Wish { life: Duration::from_secs(60), ..Wish::default() };
+    let spec = Spec { life: Duration::from_secs(60), ..Spec::default() };
     let made = now().minus(Duration::from_secs(3600));
-    let stale = head.files().create_token(wish, vec![head.address.into()], vec![], made).expect("made");
+    let stale = head.files().create_token(spec, vec![head.address.into()], vec![], made).expect("made");
     let newcomer = Newcomer::new();
     let told = newcomer.join("wn01", &stale).await.expect_err("stale");
     assert!(matches!(told, Error::Refused(Refused::TokenStale { .. })), "{told}");
@@ -76,7 +76,7 @@ async fn a_stale_token_is_refused_at_home_and_by_the_issuer() {
 async fn the_secret_is_told_to_nobody_but_the_issuer_of_the_token() {
     let (head, other) = (Head::new("UT-ICL"), Head::new("OTHER"));
     let (_running, mut asked) = other.start_unserved().await;
-    let token = wire::join::Token { addresses: vec![other.address.into()], ..head.token(Wish::default()) };
+    let token = wire::join::Token { addresses: vec![other.address.into()], ..head.token(Spec::default()) };
     let newcomer = Newcomer::new();
     let joiner = newcomer.joiner("wn01", Duration::from_secs(8));
     let told = joining::join(&token, &joiner, &mut |_| ()).await.expect_err("not the issuer").to_string();
@@ -91,7 +91,7 @@ async fn an_issuer_of_another_domain_says_so() {
     let (head, other) = (Head::new("UT-ICL"), Head::new("OTHER"));
     let _running = other.start().await;
     let (issuer, addresses) = (other.key.peer(), vec![other.address.into()]);
-    let token = wire::join::Token { issuer, addresses, ..head.token(Wish::default()) };
+    let token = wire::join::Token { issuer, addresses, ..head.token(Spec::default()) };
     let told = Newcomer::new().join("wn01", &token).await.expect_err("another domain").to_string();
     assert!(told.contains("token is of a domain with root"), "{told}");
 }
@@ -104,7 +104,7 @@ async fn where_nobody_answers_every_address_is_told_with_what_happened() {
     let deaf_at = deaf.local_addr().expect("bound");
     let named = wire::address::Address::try_from("no-such-host.invalid:7318").expect("an address");
     let addresses = vec![nobody.into(), named.clone(), deaf_at.into()];
-    let token = wire::join::Token { addresses, ..head.token(Wish::default()) };
+    let token = wire::join::Token { addresses, ..head.token(Spec::default()) };
     let newcomer = Newcomer::new();
     let mut seen = Vec::new();
     let joiner = newcomer.joiner("wn01", Duration::from_secs(30));
@@ -130,7 +130,7 @@ async fn where_nobody_answers_every_address_is_told_with_what_happened() {
 #[tokio::test]
 async fn an_issuer_that_starts_late_is_waited_for() {
     let head = Head::new("UT-ICL");
-    let token = head.token(Wish::default());
+    let token = head.token(Spec::default());
     let newcomer = Newcomer::new();
     let (tell, mut told) = tokio::sync::mpsc::channel(8);
     let joiner = newcomer.joiner("wn01", SOON);
@@ -149,7 +149,7 @@ async fn an_issuer_that_starts_late_is_waited_for() {
 async fn a_crash_between_using_the_token_up_and_answering_costs_nobody_the_token() {
     let head = Head::new("UT-ICL");
     let (running, mut asked) = head.start_unserved().await;
-    let token = head.token(Wish::default());
+    let token = head.token(Spec::default());
     let newcomer = Newcomer::new();
     let crash = async {
         let question = asked.recv().await.expect("asked");
@@ -171,15 +171,15 @@ async fn a_member_of_another_domain_does_not_join_and_the_issuer_not_itself() {
     let (head, other) = (Head::new("UT-ICL"), Head::new("OTHER"));
     let _running = (head.start().await, other.start().await);
     let newcomer = Newcomer::new();
-    newcomer.join("wn01", &head.token(Wish::default())).await.expect("admitted");
+    newcomer.join("wn01", &head.token(Spec::default())).await.expect("admitted");
     let before = newcomer.membership();
-    let told = newcomer.join("wn01", &other.token(Wish::default())).await.expect_err("elsewhere").to_string();
+    let told = newcomer.join("wn01", &other.token(Spec::default())).await.expect_err("elsewhere").to_string();
     assert!(
         told.contains("a member of domain UT-ICL, not of OTHER") && told.contains("membership away"),
         "{told}"
     );
     assert_eq!(newcomer.membership(), before);
-    let token = head.token(Wish::default());
+    let token = head.token(Spec::default());
     let joiner = joining::Joiner { state: head.state.path().to_owned(), ..newcomer.joiner("head", SOON) };
     let told = joining::join(&token, &joiner, &mut |_| ()).await.expect_err("its own");
     assert!(matches!(told, Error::Own { .. }), "{told}");
@@ -189,7 +189,7 @@ async fn a_member_of_another_domain_does_not_join_and_the_issuer_not_itself() {
 fn old_member(head: &Head, name: &str) -> Newcomer {
     let newcomer = Newcomer::new();
     let made = now().minus(LIFE / 3 * 2);
-    let token = head.files().create_token(Wish::default(), vec![head.address.into()], vec![], made);
+    let token = head.files().create_token(Spec::default(), vec![head.address.into()], vec![], made);
     let token = token.expect("made");
     let question = by_hand::question(&token, host(name), Roles::NONE, made).expect("fresh then");
     let chain = head.files().redeem(&question, newcomer.key(), made).expect("good then");
@@ -235,7 +235,7 @@ async fn an_issuer_renews_itself_from_its_own_files() {
 async fn a_revoked_member_is_out_at_once_and_stays_out() {
     let head = Head::new("UT-ICL");
     let running = head.start().await;
-    let token = head.token(Wish { uses: 2, ..Wish::default() });
+    let token = head.token(Spec { uses: 2, ..Spec::default() });
     let newcomer = Newcomer::new();
     newcomer.join("wn01", &token).await.expect("admitted");
     let member = Daemon::start(newcomer.state.path()).await;
@@ -261,7 +261,7 @@ async fn what_the_root_signed_is_taken_by_hand_and_shown_by_a_running_daemon() {
     let head = Head::new("UT-ICL");
     let _running = head.start().await;
     let newcomer = Newcomer::new();
-    newcomer.join("wn01", &head.token(Wish::default())).await.expect("admitted");
+    newcomer.join("wn01", &head.token(Spec::default())).await.expect("admitted");
     let mut member = Daemon::start(newcomer.state.path()).await;
     member.renew();
     let roles = Roles::SENSOR.with(Role::Operator);
@@ -274,6 +274,6 @@ async fn what_the_root_signed_is_taken_by_hand_and_shown_by_a_running_daemon() {
     assert_eq!(joined.certificate.roles, roles);
     assert_eq!(joined.membership.issuer, [head.address.into()], "what it knew it still knows");
     until("the new one", || member.serial() == joined.certificate.serial.0).await;
-    let revoked = files.revoke(&Whom::Host(host("wn01")), now()).expect("there");
+    let revoked = files.revoke(&RevocationTarget::Host(host("wn01")), now()).expect("there");
     assert_eq!((revoked, domain("UT-ICL")), (vec![newcomer.key()], joined.certificate.domain));
 }

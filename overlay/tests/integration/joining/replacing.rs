@@ -1,18 +1,18 @@
 //! Joining in place of a lost key, over real connections on loopback, with real files.
 
 use crate::joining::rig::{DAY, Daemon, Head, Newcomer, host, now, until};
-use overlay::identity::replace_token::Spec;
-use overlay::identity::token::{self, Wish};
+use overlay::identity::replace_token::ReplaceSpec;
+use overlay::identity::token::{self, Spec};
 use overlay::joining::Error;
 use wire::credential::{Role, Roles};
 use wire::join::Token;
 
-fn spec(hosts: &[&str], uses: Option<u32>) -> Spec {
+fn spec(hosts: &[&str], uses: Option<u32>) -> ReplaceSpec {
     let hosts = hosts.iter().map(|pattern| (*pattern).to_owned()).collect();
-    Spec { hosts, roles: Roles::SENSOR, priority: 0, uses, life: DAY * 90 }
+    ReplaceSpec { hosts, roles: Roles::SENSOR, priority: 0, uses, life: DAY * 90 }
 }
 
-fn token(head: &Head, spec: Spec) -> Token {
+fn token(head: &Head, spec: ReplaceSpec) -> Token {
     let made = head.files().create_replace_token(spec, vec![head.address.into()], vec![], now());
     // As a user copies it.
     token::parse(&token::text(&made.expect("made"))).expect("a line")
@@ -29,7 +29,7 @@ async fn refused(newcomer: &Newcomer, name: &str, token: &Token) -> String {
 async fn a_host_that_lost_its_key_takes_its_name_over_and_the_old_key_is_out() {
     let head = Head::new("UT-ICL");
     let running = head.start().await;
-    let (token, plain) = (token(&head, spec(&["wn[0-9]*"], None)), head.token(Wish::default()));
+    let (token, plain) = (token(&head, spec(&["wn[0-9]*"], None)), head.token(Spec::default()));
     let (old, new, third) = (Newcomer::new(), Newcomer::new(), Newcomer::new());
     old.join("wn01", &token).await.expect("the name is free");
     let member = Daemon::start(old.state.path()).await;

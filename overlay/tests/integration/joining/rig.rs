@@ -1,19 +1,19 @@
 //! An issuer's daemon and members' daemons on loopback: real files, keys and connections.
 
-use overlay::gatekeeper::Gatekeeper;
+use overlay::authenticator::Authenticator;
 use overlay::hub::Hub;
 use overlay::identity::admission::Gate;
-use overlay::identity::book::Whom;
 use overlay::identity::domain_files::DomainFiles;
 use overlay::identity::issuer::Issuer;
+use overlay::identity::issuer_store::RevocationTarget;
 use overlay::identity::join::Membership;
 use overlay::identity::key::Key;
 use overlay::identity::key_file;
 use overlay::identity::member_files::load_membership;
-use overlay::identity::token::Wish;
+use overlay::identity::token::Spec;
 use overlay::identity::trust::Readers;
-use overlay::joining::denials::DenialFile;
 use overlay::joining::renewal::{Pace, Renewal};
+use overlay::joining::revocation_file::RevocationFile;
 use overlay::joining::service::Service;
 use overlay::joining::{self, Error, Joined, Joiner};
 use overlay::net::event_loop::{Config, EventLoop, Question};
@@ -79,12 +79,12 @@ impl Head {
         DomainFiles::new(self.state.path(), self.key.clone())
     }
 
-    pub(crate) fn token(&self, wish: Wish) -> Token {
-        self.files().create_token(wish, vec![self.address.into()], vec![], now()).expect("made")
+    pub(crate) fn token(&self, spec: Spec) -> Token {
+        self.files().create_token(spec, vec![self.address.into()], vec![], now()).expect("made")
     }
 
     pub(crate) fn revoke(&self, peer: PeerKey) {
-        self.files().revoke(&Whom::Peer(peer), now()).expect("revoked");
+        self.files().revoke(&RevocationTarget::Peer(peer), now()).expect("revoked");
     }
 
     /// Start its daemon with the service of the issuer.
@@ -113,9 +113,9 @@ impl Head {
 
 /// A running daemon; it ends when it is dropped.
 pub(crate) struct Daemon {
-    pub(crate) gate: Arc<Gatekeeper>,
+    pub(crate) gate: Arc<Authenticator>,
     pub(crate) net: Handle,
-    denials: Arc<DenialFile>,
+    denials: Arc<RevocationFile>,
     state: std::path::PathBuf,
     key: Key,
     tasks: JoinSet<()>,
@@ -131,9 +131,9 @@ impl Daemon {
         let key = key_file::load(state).expect("readable").expect("there");
         let membership = load_membership(state).expect("readable").expect("joined");
         let trust = membership.trust(Readers::Nobody).expect("good");
-        let (denials, held) = DenialFile::open(state, &trust).expect("readable");
+        let (denials, held) = RevocationFile::open(state, &trust).expect("readable");
         let gate = Gate::new(trust, held, BTreeSet::new());
-        let gate = Arc::new(Gatekeeper::new(gate, Some(membership.chain)));
+        let gate = Arc::new(Authenticator::new(gate, Some(membership.chain)));
         let listen = listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
         let start = u64::from(key.peer().0[0]) << 32 | u64::from(listen.port());
         let (event_loop, net, events) =

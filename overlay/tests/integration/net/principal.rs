@@ -4,7 +4,7 @@
 //! certificate (`../admission`).
 
 use overlay::identity::admission::Principal;
-use overlay::identity::trust::Standing;
+use overlay::identity::trust::Affiliation;
 use wire::credential::{Roles, Serial};
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::time::Time;
@@ -13,7 +13,7 @@ use wire::time::Time;
 pub(crate) fn principal(peer: PeerKey) -> Principal {
     Principal {
         peer,
-        standing: Standing::Member,
+        standing: Affiliation::Member,
         domain: Some(DomainName::try_from("test").expect("a name")),
         root: Some(PeerKey([9; 32])),
         host: Some(HostName::try_from("h").expect("a name")),
@@ -24,6 +24,6 @@ pub(crate) fn principal(peer: PeerKey) -> Principal {
         expires: Time::from_micros(i64::MAX),
         delegated: None,
         directory: false,
-        visit: None,
+        guest: None,
     }
 }

@@ -9,10 +9,10 @@
 use crate::net::DEADLINE;
 use crate::net::daemons::{Daemon, key};
 use crate::papers::{self, domain};
-use overlay::gatekeeper::Gatekeeper;
+use overlay::authenticator::Authenticator;
 use overlay::identity::admission::Gate;
-use overlay::identity::deny_list::Denials;
 use overlay::identity::key::Key;
+use overlay::identity::revocation_lists::RevocationLists;
 use overlay::identity::trust::{Readers, Trust};
 use overlay::net::event_loop::{Config, Event};
 use overlay::net::handle::{Answer, AskError};
@@ -36,7 +36,7 @@ fn loopback() -> SocketAddr {
 /// A proxy certified by its domain's root, and a visitor with a visa of this proxy; both are ready.
 struct Visit {
     proxy: Daemon,
-    gate: Arc<Gatekeeper>,
+    gate: Arc<Authenticator>,
     visitor: Daemon,
 }
 
@@ -47,10 +47,10 @@ impl Visit {
         let shown = papers::visa(&proxy_key, &chain, key(visitor));
         let gate = || {
             let trust = Trust::of_member(domain(), root.peer(), Readers::Admitted);
-            Gate::new(trust, Denials::default(), BTreeSet::new())
+            Gate::new(trust, RevocationLists::default(), BTreeSet::new())
         };
-        let of_proxy = Arc::new(Gatekeeper::new(gate(), Some(chain)));
-        let of_visitor = Arc::new(Gatekeeper::joining(gate()));
+        let of_proxy = Arc::new(Authenticator::new(gate(), Some(chain)));
+        let of_visitor = Arc::new(Authenticator::joining(gate()));
         of_visitor.show_visa(shown);
         let here = || Config::new(vec![loopback()]);
         let config = Config { is_proxy: true, ..here() };
@@ -108,8 +108,8 @@ async fn a_visitor_opens_no_stream_but_questions_and_logins() {
             });
             let asked = asked.await;
             let principal = asked.principal.expect("it showed its visa");
-            let visit = principal.visit.as_ref().expect("it is a visitor");
-            assert_eq!((asked.protocol, visit.visa.account.as_str()), (protocol, "ana"));
+            let guest = principal.guest.as_ref().expect("it is a visitor");
+            assert_eq!((asked.protocol, guest.visa.account.as_str()), (protocol, "ana"));
             let _ = asked.reply.send(Answer::Done(b"yes".to_vec()));
         };
         let asking = visit.visitor.handle.ask(proxy, protocol, b"?", DEADLINE);
@@ -187,8 +187,9 @@ async fn a_proxy_that_does_not_prove_that_it_knows_the_account_is_not_believed()
         [(96, Proving::By("secret"), true), (97, Proving::By("guess"), false), (98, Proving::Echo, false)]
     {
         let key = Key::from_seed([number; 32]);
-        let gate = Gate::new(Trust::of_directory(BTreeMap::new()), Denials::default(), BTreeSet::new());
-        let gate = Arc::new(Gatekeeper::new(gate, None));
+        let gate =
+            Gate::new(Trust::of_directory(BTreeMap::new()), RevocationLists::default(), BTreeSet::new());
+        let gate = Arc::new(Authenticator::new(gate, None));
         let config = Config { is_proxy: true, ..Config::new(vec![loopback()]) };
         let mut proxy = Daemon::start_admitting(number, config, gate).await;
         let errand = Errand {

@@ -12,11 +12,11 @@ mod words;
 
 use crate::papers;
 use line::Line;
-use overlay::gatekeeper::Gatekeeper;
+use overlay::authenticator::Authenticator;
 use overlay::identity::admission::Gate;
-use overlay::identity::deny_list::Denials;
 use overlay::identity::key::Key;
-use overlay::identity::trust::{Readers, Standing, Trust};
+use overlay::identity::revocation_lists::RevocationLists;
+use overlay::identity::trust::{Affiliation, Readers, Trust};
 use overlay::net::event_loop::{Config, Event, EventLoop};
 use overlay::net::handle::{Answer, Handle};
 use overlay::net::protocol::Protocol;
@@ -58,8 +58,8 @@ struct Proxy {
 impl Proxy {
     async fn start(key: &Key, words: &Words) -> Proxy {
         let trust = Trust::of_member(papers::domain(), words.root(), Readers::Admitted);
-        let gate = Gate::new(trust, Denials::default(), BTreeSet::new());
-        let gate = Arc::new(Gatekeeper::new(gate, Some(words.chain())));
+        let gate = Gate::new(trust, RevocationLists::default(), BTreeSet::new());
+        let gate = Arc::new(Authenticator::new(gate, Some(words.chain())));
         let config = Config { is_proxy: true, ..Config::new(vec![SocketAddr::from(([127, 0, 0, 1], 0))]) };
         let (event_loop, handle, events) = EventLoop::open(config, key, gate, 1).expect("listens");
         let running = tokio::spawn(event_loop.run(CancellationToken::new()));
@@ -86,7 +86,7 @@ async fn refuse(mut events: mpsc::Receiver<Event>) {
                 let standing = question.principal.as_ref().map(|principal| principal.standing);
                 match question.protocol {
                     Protocol::Query => {
-                        assert_eq!(standing, Some(Standing::Visitor), "a question of a stranger")
+                        assert_eq!(standing, Some(Affiliation::Visitor), "a question of a stranger")
                     }
                     Protocol::Enter | Protocol::Join => {}
                     Protocol::Hello

@@ -6,7 +6,7 @@ use crate::look_up::LookUp;
 use crate::speaker::{Role, Speaker};
 use crate::{machine, records};
 use overlay::net::redial::Target;
-use overlay::{deny_sync, finder, resolve::asker};
+use overlay::{finder, resolve::asker, revocation_sync};
 use std::time::Duration;
 use wire::id::DomainName;
 use wire::replication::{Answer, Question, Stated};
@@ -18,7 +18,7 @@ impl World {
         let speaker = Speaker::new((domain, host), role, self.shape.directories, self.now);
         self.speakers.push(speaker);
         self.plan(Duration::ZERO, Event::Dial { of });
-        let first = self.dice.span(Duration::ZERO, deny_sync::OFTEN);
+        let first = self.dice.span(Duration::ZERO, revocation_sync::OFTEN);
         self.plan(first, Event::Task { of, task: Task::Deny });
         self.plan(first, Event::Task { of, task: Task::Find });
         self.plan(asker::hears_each(of as u64), Event::Task { of, task: Task::Hear });
@@ -140,7 +140,7 @@ impl World {
             }
             Task::Deny => {
                 self.ask_all(of, &Question::DenyLists(own));
-                (deny_sync::OFTEN, task)
+                (revocation_sync::OFTEN, task)
             }
             Task::Find => {
                 if role == Role::Representative {
@@ -200,7 +200,7 @@ impl World {
     pub(super) fn visits(&mut self) {
         const STEP: Duration = Duration::from_millis(100);
         let plain = u64::from(self.shape.domains) * u64::from(self.shape.hosts.saturating_sub(3));
-        let steps = deny_sync::SELDOM.as_millis() / STEP.as_millis();
+        let steps = revocation_sync::SELDOM.as_millis() / STEP.as_millis();
         let steps = u64::try_from(steps).expect("few");
         // The remainder of the division is distributed at random.
         let more = u64::from(self.dice.below(steps) < plain % steps);

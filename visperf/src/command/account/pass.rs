@@ -6,7 +6,7 @@
 use crate::command::membership::{State, until};
 use crate::exit::Failure;
 use crate::output::{Output, note, times};
-use overlay::identity::pass;
+use overlay::identity::proxy_ticket;
 use serde_json::json;
 use std::time::Duration;
 use wire::id::PeerKey;
@@ -46,7 +46,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         ))
     })?;
     let now = times::now();
-    let made = pass::make(&args.state.key()?, &held.chain, args.proxy, now, args.life);
+    let made = proxy_ticket::make(&args.state.key()?, &held.chain, args.proxy, now, args.life);
     let made = made.map_err(|refused| Failure::Usage(format!("--life: {refused}")))?;
     let expires = now.plus(args.life);
     let mut output = Output::stdout();

@@ -9,7 +9,7 @@ use crate::output::table::{Cell, Table};
 use crate::output::times::{self, brief};
 use crate::output::{Color, Output};
 use jiff::tz::TimeZone;
-use overlay::identity::book::Member;
+use overlay::identity::issuer_store::Member;
 use serde_json::json;
 use wire::time::Time;
 

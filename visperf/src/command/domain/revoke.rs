@@ -5,7 +5,7 @@
 use crate::command::membership::{self, State};
 use crate::exit::Failure;
 use crate::output::{Output, note, times};
-use overlay::identity::book::Whom;
+use overlay::identity::issuer_store::RevocationTarget;
 use serde_json::json;
 use wire::id::{HostName, PeerKey};
 
@@ -36,16 +36,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let files = args.state.domain_files()?;
     let own = args.state.key()?.peer();
     let whom = match args.whom.parse::<PeerKey>() {
-        Ok(peer) => Whom::Peer(peer),
-        Err(_) => Whom::Host(
+        Ok(peer) => RevocationTarget::Peer(peer),
+        Err(_) => RevocationTarget::Host(
             HostName::try_from(args.whom.as_str()).map_err(|error| Failure::Usage(error.to_string()))?,
         ),
     };
     let now = times::now();
     let members = files.members(now).map_err(membership::failure)?;
-    let is_own = |whom: &Whom| match whom {
-        Whom::Peer(peer) => *peer == own,
-        Whom::Host(host) => {
+    let is_own = |whom: &RevocationTarget| match whom {
+        RevocationTarget::Peer(peer) => *peer == own,
+        RevocationTarget::Host(host) => {
             members.iter().any(|member| member.certificate.host == *host && member.certificate.peer == own)
         }
     };
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         )));
     }
     let is_known = |peer: &PeerKey| members.iter().any(|member| member.certificate.peer == *peer);
-    if let Whom::Peer(peer) = &whom
+    if let RevocationTarget::Peer(peer) = &whom
         && !is_known(peer)
     {
         note(&format!("note: {peer} is no member here; it is denied all the same"));

@@ -9,8 +9,8 @@ use crate::exit::Failure;
 use crate::output::{Output, note, times};
 use crate::state_folder;
 use overlay::config::{self, PORT, RawConfig};
-use overlay::identity::replace_token::{self, Spec};
-use overlay::identity::token::{self, Wish};
+use overlay::identity::replace_token::{self, ReplaceSpec};
+use overlay::identity::token::{self, Spec};
 use serde_json::json;
 use std::time::Duration;
 use wire::address::Address;
@@ -76,23 +76,23 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         )));
     }
     let made = match args.replace.is_empty() {
-        true => files.create_token(wish(args, roles)?, addresses, directories, times::now()),
-        false => files.create_replace_token(spec(args, roles)?, addresses, directories, times::now()),
+        true => files.create_token(spec(args, roles)?, addresses, directories, times::now()),
+        false => files.create_replace_token(replace_spec(args, roles)?, addresses, directories, times::now()),
     };
     let made = made.map_err(membership::failure)?;
     show(args, roles, &made)
 }
 
 /// Specification of a join token.
-fn wish(args: &Args, roles: Roles) -> Result<Wish, Failure> {
+fn spec(args: &Args, roles: Roles) -> Result<Spec, Failure> {
     let life = life(args, token::LIFE, token::LIFE_MAX)?;
-    Ok(Wish { roles, priority: args.priority, uses: args.uses.unwrap_or(1), life })
+    Ok(Spec { roles, priority: args.priority, uses: args.uses.unwrap_or(1), life })
 }
 
 /// Specification of a replace token.
-fn spec(args: &Args, roles: Roles) -> Result<Spec, Failure> {
+fn replace_spec(args: &Args, roles: Roles) -> Result<ReplaceSpec, Failure> {
     let life = life(args, replace_token::LIFE, replace_token::LIFE_MAX)?;
-    Ok(Spec { hosts: args.replace.clone(), roles, priority: args.priority, uses: args.uses, life })
+    Ok(ReplaceSpec { hosts: args.replace.clone(), roles, priority: args.priority, uses: args.uses, life })
 }
 
 fn life(args: &Args, usual: Duration, max: Duration) -> Result<Duration, Failure> {

@@ -166,13 +166,13 @@ impl Grid {
     }
 
     fn signed(&self, order: &Order) -> SignedOrder {
-        order::sign(order, &self.operator, &self.chain()).unwrap()
+        signed_command::sign(order, &self.operator, &self.chain()).unwrap()
     }
 
     fn give(&self, signed: &SignedOrder) -> Result<sensor::control::worker::ExecutedCommand, Refusal> {
         // An hour between two orders, so that none is refused by the rate limit.
         let at = Moment(Duration::from_secs(3600).saturating_mul(u32::try_from(self.count).unwrap()));
-        self.worker.execute_at(&order::text(signed), clock::calendar(), at)
+        self.worker.execute_at(&signed_command::text(signed), clock::calendar(), at)
     }
 
     fn trail(&self) -> String {
@@ -181,9 +181,9 @@ impl Grid {
 }
 
 fn worker(state: &Path, root: PeerKey) -> Handle {
-    let here = Here { domain: domain("alpha"), host: host("wn01") };
+    let here = Recipient { domain: domain("alpha"), host: host("wn01") };
     let trust = Trust::of_member(here.domain.clone(), root, Readers::Admitted);
-    let gate = Gatekeeper::joining(Gate::new(trust, Denials::default(), BTreeSet::new()));
+    let gate = Authenticator::joining(Gate::new(trust, RevocationLists::default(), BTreeSet::new()));
     let config = Config::of_user(victims_uid());
     let worker = Handle::new(config, state, here.host.clone(), Path::new("/proc"));
     worker.set_authority(Arc::new(Orders::open(state, here, Arc::new(gate)).unwrap()));
@@ -218,10 +218,10 @@ fn forged(grid: &mut Grid, victim: &Victim, number: usize) -> Bad {
             (SignedOrder { order, ..signed }, "not that of")
         }
         // Another key, with the operator's certificate.
-        1 => (order::sign(&good, &key(9), &grid.chain()).unwrap(), "showed the certificate of"),
+        1 => (signed_command::sign(&good, &key(9), &grid.chain()).unwrap(), "showed the certificate of"),
         // Another key that poses as the operator.
         2 => {
-            let by_other = order::sign(&good, &key(9), &grid.chain()).unwrap();
+            let by_other = signed_command::sign(&good, &key(9), &grid.chain()).unwrap();
             let signature = by_other.order.signature().to_bytes();
             let order = Sealed::new(&good, grid.operator.peer(), |_| signature).unwrap();
             (SignedOrder { order, ..by_other }, "not that of")
@@ -232,7 +232,7 @@ fn forged(grid: &mut Grid, victim: &Victim, number: usize) -> Bad {
             certificate.peer = key(9).peer();
             let certificate = key(9).seal(&certificate).unwrap();
             let chain = Chain { certificate, delegation: None };
-            (order::sign(&good, &key(9), &chain).unwrap(), "delegated nothing")
+            (signed_command::sign(&good, &key(9), &chain).unwrap(), "delegated nothing")
         }
     }
 }
@@ -325,11 +325,12 @@ fn role_less(grid: &mut Grid, victim: &Victim, number: usize) -> Bad {
             };
             let certificate = issuer.seal(&grid.certificate(Roles::NONE.with(Role::Operator))).unwrap();
             let delegation = Some(grid.root.seal(&delegation).unwrap());
-            let signed = order::sign(&order, &grid.operator, &Chain { certificate, delegation }).unwrap();
+            let signed =
+                signed_command::sign(&order, &grid.operator, &Chain { certificate, delegation }).unwrap();
             return (signed, "the root's alone to give");
         }
     };
-    (order::sign(&order, &grid.operator, &chain).unwrap(), "needs operator")
+    (signed_command::sign(&order, &grid.operator, &chain).unwrap(), "needs operator")
 }
 
 #[test]
@@ -444,10 +445,10 @@ fn again(first: Victim) -> Option<Victim> {
 #[test]
 fn root_a_sensor_of_no_domain_believes_who_can_read_its_file() {
     let state = tempfile::tempdir().unwrap();
-    let here = Here { domain: domain("local"), host: host("wn01") };
+    let here = Recipient { domain: domain("local"), host: host("wn01") };
     let gate = own_gate(state.path(), &here).unwrap();
     let orders = Orders::open(state.path(), here.clone(), gate).unwrap();
-    let operator = order_files::load_operator(state.path()).unwrap().unwrap();
+    let operator = command_files::load_operator(state.path()).unwrap().unwrap();
     let issued = clock::calendar();
     let mut order = Order {
         domain: here.domain.clone(),
@@ -460,7 +461,7 @@ fn root_a_sensor_of_no_domain_believes_who_can_read_its_file() {
         issued,
         expires: issued.plus(LIFE_MAX),
     };
-    let text = |order: &Order, key: &Key| order::text(&order::sign(order, key, &operator.chain).unwrap());
+    let text = |order: &Order, key: &Key| signed_command::text(&signed_command::sign(order, key, &operator.chain).unwrap());
     let verified = orders.verify(&text(&order, &operator.key)).unwrap();
     assert_eq!((verified.order, verified.from), (order.clone(), here.host.clone()));
     order.sequence += 1;
@@ -469,7 +470,7 @@ fn root_a_sensor_of_no_domain_believes_who_can_read_its_file() {
     assert_eq!(rejected.claimed.as_deref(), Some(&order));
     // The next start creates another operator.
     own_gate(state.path(), &here).unwrap();
-    let next = order_files::load_operator(state.path()).unwrap().unwrap();
+    let next = command_files::load_operator(state.path()).unwrap().unwrap();
     assert_ne!(next.root, operator.root);
     for text in ["", "visperforder1-", "visperforder1-aaaa", "kill 7"] {
         assert!(orders.verify(text).is_err(), "{text}");

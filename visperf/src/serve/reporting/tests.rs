@@ -1,13 +1,13 @@
 //! Permissions to report, over real connections with real certificates.
 
 use super::{Accepting, places};
+use overlay::authenticator::Authenticator;
 use overlay::domain::{Seen, View};
 use overlay::election;
-use overlay::gatekeeper::Gatekeeper;
 use overlay::hub::Hub;
 use overlay::identity::admission::Gate;
-use overlay::identity::deny_list::Denials;
 use overlay::identity::key::Key;
+use overlay::identity::revocation_lists::RevocationLists;
 use overlay::identity::trust::{Readers, Trust};
 use overlay::net::event_loop::{Config, EventLoop};
 use overlay::net::handle::Handle;
@@ -39,7 +39,7 @@ fn host(name: &str) -> HostName {
 /// A daemon of the overlay with a certificate of these roles.
 struct Daemon {
     net: Handle,
-    gate: Arc<Gatekeeper>,
+    gate: Arc<Authenticator>,
     hub: Option<Hub>,
     address: SocketAddr,
     key: PeerKey,
@@ -64,8 +64,8 @@ impl Daemon {
         };
         let chain = Chain { certificate: root.seal(&certificate).unwrap(), delegation: None };
         let trust = Trust::of_member(domain, root.peer(), Readers::Nobody);
-        let gate = Gate::new(trust, Denials::default(), BTreeSet::new());
-        let gate = Arc::new(Gatekeeper::new(gate, Some(chain)));
+        let gate = Gate::new(trust, RevocationLists::default(), BTreeSet::new());
+        let gate = Arc::new(Authenticator::new(gate, Some(chain)));
         let config = Config::new(vec![SocketAddr::from(([127, 0, 0, 1], 0))]);
         let (event_loop, net, events) = EventLoop::open(config, &key, gate.clone(), number.into()).unwrap();
         let mut tasks = JoinSet::new();

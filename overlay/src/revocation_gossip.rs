@@ -5,13 +5,13 @@
 //! directories. Otherwise, a revoked host that some members still admit would learn from them that there is a
 //! representative, and never notice that it is alone. A member that was disconnected asks the representative.
 //! A list is accepted by its signature, and is on disk once it is in force.
-//! Not here: directories (`deny_sync`), which lists are accepted (`identity::deny_list`).
+//! Not here: directories (`revocation_sync`), which lists are accepted (`identity::revocation_lists`).
 
+use crate::authenticator::Authenticator;
 use crate::clock;
 use crate::domain::DomainHandle;
-use crate::gatekeeper::Gatekeeper;
 use crate::identity::admission::Principal;
-use crate::joining::denials::DenialFile;
+use crate::joining::revocation_file::RevocationFile;
 use crate::net::event_loop::Question as Asked;
 use crate::net::handle::{Answer as Reply, Handle};
 use crate::net::protocol::Protocol;
@@ -37,12 +37,12 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// The gossip task.
 #[derive(Debug)]
-pub struct DenySpread {
+pub struct RevocationGossip {
     pub domain: DomainName,
     /// The authorizer, which holds the lists.
-    pub gate: Arc<Gatekeeper>,
+    pub gate: Arc<Authenticator>,
     /// Where the lists are stored.
-    pub denials: Arc<DenialFile>,
+    pub denials: Arc<RevocationFile>,
     /// The connected peers.
     pub net: Handle,
     /// This sensor's part in its domain.
@@ -62,7 +62,7 @@ struct Done {
     asked: Option<(PeerKey, Moment)>,
 }
 
-impl DenySpread {
+impl RevocationGossip {
     /// Send and receive lists until `shutdown`, or until the overlay ends.
     pub async fn run(mut self, shutdown: CancellationToken) {
         let mut done = Done { spread: self.numbers(), asked: None };

@@ -11,8 +11,8 @@
 
 use super::certificate::check_life;
 use super::key::Key;
-use super::line::{self, Kind};
 use super::refused::Refused;
+use super::token_text::{self, Kind};
 use std::time::Duration;
 use wire::credential::{Chain, Pass, ShownPass};
 use wire::id::PeerKey;
@@ -33,16 +33,16 @@ pub const LINE_LEN_MAX_BYTES: usize = 8 << 10;
 pub fn make(key: &Key, chain: &Chain, proxy: PeerKey, now: Time, life: Duration) -> Result<String, Refused> {
     let pass = Pass { proxy, issued: now, expires: now.plus(life) };
     check_life("pass", &pass.issued, pass.expires, LIFE_MAX)?;
-    Ok(line::write(LINE, &ShownPass { pass: key.seal(&pass)?, chain: chain.clone() }))
+    Ok(token_text::write(LINE, &ShownPass { pass: key.seal(&pass)?, chain: chain.clone() }))
 }
 
 /// Parse a ticket; its content is not verified yet.
 ///
 /// # Errors
 /// If it is not a ticket.
-pub fn read(text: &str) -> Result<ShownPass, line::Error> {
+pub fn read(text: &str) -> Result<ShownPass, token_text::Error> {
     if text.len() > LINE_LEN_MAX_BYTES {
-        return Err(line::Error::Prefix { kind: LINE });
+        return Err(token_text::Error::Prefix { kind: LINE });
     }
-    line::read(LINE, text)
+    token_text::read(LINE, text)
 }

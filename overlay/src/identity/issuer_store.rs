@@ -1,4 +1,4 @@
-//! The issuer's store (book): its tokens, the certificates that it issued, and the next serial number.
+//! The issuer's store: its tokens, the certificates that it issued, and the next serial number.
 //!
 //! Pure. Rules: tokens and certificates are one value, so that redeeming a token and issuing its certificate
 //! is one write. A peer has one entry, its newest certificate. One key at a time may speak for a host name;
@@ -6,10 +6,10 @@
 //! Not here: the file (`domain_files`), the rate limit on attempts (`join`).
 
 use super::certificate::{self, LIFE};
-use super::deny_list::Denials;
 use super::key::Key;
 use super::refused::Refused;
 use super::replace_refused;
+use super::revocation_lists::RevocationLists;
 use super::token::{Redeemed, TokenStore};
 use super::trust::{Readers, Trust};
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ struct Entry {
 
 /// Which certificates to revoke.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Whom {
+pub enum RevocationTarget {
     /// Every key that had this host name.
     Host(HostName),
     Peer(PeerKey),
@@ -59,7 +59,7 @@ pub enum Whom {
 
 /// The store of an issuer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Book {
+pub struct IssuerStore {
     domain: DomainName,
     root: PeerKey,
     tokens: TokenStore,
@@ -68,10 +68,10 @@ pub struct Book {
     last: Serial,
 }
 
-impl Book {
+impl IssuerStore {
     #[must_use]
-    pub fn new(domain: DomainName, root: PeerKey) -> Book {
-        Book { domain, root, tokens: TokenStore::default(), members: BTreeMap::new(), last: Serial(0) }
+    pub fn new(domain: DomainName, root: PeerKey) -> IssuerStore {
+        IssuerStore { domain, root, tokens: TokenStore::default(), members: BTreeMap::new(), last: Serial(0) }
     }
 
     pub fn tokens(&mut self) -> &mut TokenStore {
@@ -88,7 +88,7 @@ impl Book {
         question: &Join,
         peer: PeerKey,
         signing: Signing<'_>,
-        deny: &Denials,
+        deny: &RevocationLists,
         now: Time,
     ) -> Result<Chain, Refused> {
         if question.root != self.root {
@@ -113,7 +113,13 @@ impl Book {
 
     /// The certificate of `peer` for this host, if it is valid, not revoked and not yet due for renewal.
     #[must_use]
-    pub fn held_by(&self, peer: PeerKey, host: &HostName, deny: &Denials, now: Time) -> Option<Chain> {
+    pub fn held_by(
+        &self,
+        peer: PeerKey,
+        host: &HostName,
+        deny: &RevocationLists,
+        now: Time,
+    ) -> Option<Chain> {
         let entry = self.members.get(&peer).filter(|entry| entry.certificate.host == *host)?;
         let Certificate { issued, .. } = entry.certificate;
         let is_good =
@@ -132,7 +138,7 @@ impl Book {
         peer: PeerKey,
         roles: Roles,
         own: PeerKey,
-        deny: &Denials,
+        deny: &RevocationLists,
         now: Time,
     ) -> Result<Vec<Certificate>, Refused> {
         host.check_member()?;
@@ -165,7 +171,7 @@ impl Book {
         host: HostName,
         (roles, priority): (Roles, u8),
         signing: Signing<'_>,
-        deny: &Denials,
+        deny: &RevocationLists,
         now: Time,
     ) -> Result<Chain, Refused> {
         self.check_host(&host, peer, roles, deny, now)?;
@@ -191,7 +197,7 @@ impl Book {
         host: HostName,
         roles: Roles,
         signing: Signing<'_>,
-        deny: &Denials,
+        deny: &RevocationLists,
         now: Time,
     ) -> Result<Chain, Refused> {
         self.check_host(&host, peer, roles, deny, now)?;
@@ -209,7 +215,7 @@ impl Book {
         chain: &Chain,
         peer: PeerKey,
         signing: Signing<'_>,
-        deny: &Denials,
+        deny: &RevocationLists,
         now: Time,
     ) -> Result<Chain, Refused> {
         let trust = Trust::of_member(self.domain.clone(), self.root, Readers::Nobody);
@@ -243,7 +249,7 @@ impl Book {
         host: HostName,
         roles: Roles,
         life: Duration,
-        deny: &Denials,
+        deny: &RevocationLists,
         now: Time,
     ) -> Result<Chain, Refused> {
         self.check_host(&host, peer, roles, deny, now)?;
@@ -260,7 +266,7 @@ impl Book {
 
     /// Members and recent members, sorted by host.
     #[must_use]
-    pub fn members(&self, deny: &Denials) -> Vec<Member> {
+    pub fn members(&self, deny: &RevocationLists) -> Vec<Member> {
         let member = |entry: &Entry| {
             let certificate = entry.certificate.clone();
             let checked = deny.check(&self.domain, self.root, certificate.peer, certificate.issued);
@@ -287,16 +293,17 @@ impl Book {
     ///
     /// # Errors
     /// If no member has that host name.
-    pub fn deny(&self, whom: &Whom, now: Time) -> Result<Vec<Denied>, Refused> {
+    pub fn deny(&self, whom: &RevocationTarget, now: Time) -> Result<Vec<Denied>, Refused> {
         let peers: Vec<PeerKey> = match whom {
-            Whom::Peer(peer) => vec![*peer],
-            Whom::Host(host) => {
+            RevocationTarget::Peer(peer) => vec![*peer],
+            RevocationTarget::Host(host) => {
                 let of_host = |entry: &&Entry| entry.certificate.host == *host;
                 self.members.values().filter(of_host).map(|entry| entry.certificate.peer).collect()
             }
         };
         if peers.is_empty() {
-            let found = if let Whom::Host(host) = whom { host.to_string() } else { String::new() };
+            let found =
+                if let RevocationTarget::Host(host) = whom { host.to_string() } else { String::new() };
             return Err(Refused::NoMember { found });
         }
         let issued = |peer| self.members.get(&peer).map_or(now, |entry| entry.certificate.issued);
@@ -308,7 +315,7 @@ impl Book {
         host: &HostName,
         peer: PeerKey,
         roles: Roles,
-        deny: &Denials,
+        deny: &RevocationLists,
         now: Time,
     ) -> Result<(), Refused> {
         host.check_member()?;
@@ -320,7 +327,7 @@ impl Book {
     /// Check that the host name in `shown` still belongs to its key. If an earlier version, which lacked this
     /// check, issued two spellings of one name, both are renewed: the operator decides which of them to
     /// revoke.
-    fn check_renewed(&self, shown: &Certificate, deny: &Denials, now: Time) -> Result<(), Refused> {
+    fn check_renewed(&self, shown: &Certificate, deny: &RevocationLists, now: Time) -> Result<(), Refused> {
         let is_given = |other: &&Certificate| {
             other.issued >= shown.expires || other.host.as_str() == shown.host.as_str()
         };
@@ -334,7 +341,7 @@ impl Book {
         host: &'a HostName,
         peer: PeerKey,
         roles: Roles,
-        deny: &'a Denials,
+        deny: &'a RevocationLists,
         now: Time,
     ) -> impl Iterator<Item = &'a Certificate> {
         let speaks = |roles: Roles| roles.has(Role::Publisher) || roles.has(Role::Representative);
@@ -357,7 +364,7 @@ impl Book {
         roles: Roles,
         priority: u8,
         signing: Signing<'_>,
-        deny: &Denials,
+        deny: &RevocationLists,
         now: Time,
     ) -> Result<Chain, Refused> {
         if roles.need_root() {
@@ -376,7 +383,7 @@ impl Book {
         host: HostName,
         roles: Roles,
         priority: u8,
-        deny: &Denials,
+        deny: &RevocationLists,
         now: Time,
     ) -> Result<Certificate, Refused> {
         self.members.retain(|_, entry| now < entry.certificate.expires.plus(SHOWN_AFTER));

@@ -14,9 +14,9 @@
 
 use super::key::Key;
 use super::key_file;
-use super::order::Seen;
 use super::refused::Refused;
 use super::safe_file::{self, Error};
+use super::signed_command::ReplayGuard;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ const OPERATOR_LIFE: Duration = Duration::from_secs(365 * 86_400);
 ///
 /// # Errors
 /// If the file cannot be read or is damaged.
-pub fn load_seen(state: &Path) -> Result<Seen, Error> {
+pub fn load_seen(state: &Path) -> Result<ReplayGuard, Error> {
     Ok(safe_file::read_framed(&state.join(SEEN), version::ORDERS)?.unwrap_or_default())
 }
 
@@ -48,7 +48,7 @@ pub fn load_seen(state: &Path) -> Result<Seen, Error> {
 ///
 /// # Errors
 /// If the system refuses; the stored ones are unchanged then.
-pub fn save_seen(state: &Path, seen: &Seen) -> Result<(), Error> {
+pub fn save_seen(state: &Path, seen: &ReplayGuard) -> Result<(), Error> {
     safe_file::replace_framed(&state.join(SEEN), version::ORDERS, seen)
 }
 

@@ -7,9 +7,9 @@
 
 use super::admission::{Action, Principal};
 use super::certificate::{self, check_life};
-use super::deny_list::Denials;
 use super::key::{self, Key};
 use super::refused::Refused;
+use super::revocation_lists::RevocationLists;
 use super::trust::Trust;
 use std::fmt;
 use std::time::Duration;
@@ -26,13 +26,13 @@ pub const LIFE: Duration = Duration::from_secs(120);
 
 /// A guest, as the queried daemon knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Visit {
+pub struct Guest {
     pub visa: Visa,
     /// The proxy that issued the visa.
     pub proxy: Principal,
 }
 
-impl fmt::Display for Visit {
+impl fmt::Display for Guest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "visitor {} of the proxy {}", self.visa.account, self.proxy.peer)
     }
@@ -55,7 +55,7 @@ pub(super) fn open(
     shown: &ShownVisa,
     peer: PeerKey,
     now: Time,
-    deny: &Denials,
+    deny: &RevocationLists,
     trust: &Trust,
 ) -> Result<Principal, Refused> {
     let signer = shown.visa.signer();
@@ -67,7 +67,7 @@ pub(super) fn open(
     check_times(&visa, now)?;
     let proxy = certificate::verify(&shown.chain, signer, now, deny, trust)?;
     proxy.may(Action::Read)?;
-    Ok(Principal::of_visitor(peer, Visit { visa, proxy }))
+    Ok(Principal::of_guest(peer, Guest { visa, proxy }))
 }
 
 /// Check that it is valid at `now`.

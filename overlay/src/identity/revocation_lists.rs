@@ -21,7 +21,7 @@ pub const DENIED_ALL_MAX: usize = 200_000;
 
 /// Result of taking a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum TakeOutcome {
     /// It is stored now, in place of an older one.
     New,
     /// It was stored already.
@@ -29,7 +29,7 @@ pub enum Taken {
 }
 
 #[derive(Clone, Debug)]
-struct Held {
+struct StoredList {
     number: u64,
     until: BTreeMap<PeerKey, Time>,
     delegation: Option<Delegation>,
@@ -37,31 +37,31 @@ struct Held {
 }
 
 #[derive(Clone, Debug)]
-struct Lists {
+struct DomainLists {
     root: PeerKey,
-    by_root: Option<Held>,
-    by_issuer: Option<Held>,
+    by_root: Option<StoredList>,
+    by_issuer: Option<StoredList>,
 }
 
-impl Lists {
-    fn each(&self) -> impl Iterator<Item = &Held> {
+impl DomainLists {
+    fn each(&self) -> impl Iterator<Item = &StoredList> {
         self.by_root.iter().chain(&self.by_issuer)
     }
 }
 
 /// Every revocation list in force, by domain.
 #[derive(Clone, Debug, Default)]
-pub struct Denials {
-    domains: BTreeMap<DomainName, Lists>,
+pub struct RevocationLists {
+    domains: BTreeMap<DomainName, DomainLists>,
 }
 
-impl Denials {
+impl RevocationLists {
     /// Take a list, whichever peer handed it over.
     ///
     /// # Errors
     /// If its domain is not known, its signature is not valid, or it is not newer than the stored one;
     /// nothing has changed then.
-    pub fn take(&mut self, denial: &Denial, trust: &Trust) -> Result<Taken, Refused> {
+    pub fn take(&mut self, denial: &Denial, trust: &Trust) -> Result<TakeOutcome, Refused> {
         let (list, delegation) = open(denial, trust)?;
         let held = self.domains.get(&list.domain).filter(|lists| lists.root == list.root);
         if let (Some(delegation), Some(by_root)) = (&delegation, held.and_then(|held| held.by_root.as_ref()))
@@ -75,7 +75,7 @@ impl Denials {
         if let Some(held) = place
             && is_held(held, &list, denial, delegation.as_ref())?
         {
-            return Ok(Taken::Known);
+            return Ok(TakeOutcome::Known);
         }
         let replaced = place.map_or(0, |held| held.until.len());
         if self.denied_len() - replaced + list.denied.len() > DENIED_ALL_MAX {
@@ -83,7 +83,7 @@ impl Denials {
             return Err(Refused::Full { what: "denied peers", max: DENIED_ALL_MAX, remedy });
         }
         self.put(list, delegation, denial.clone());
-        Ok(Taken::New)
+        Ok(TakeOutcome::New)
     }
 
     fn put(&mut self, list: DenyList, delegation: Option<Delegation>, signed: Denial) {
@@ -92,15 +92,15 @@ impl Denials {
             let entry = until.entry(peer).or_insert(issued_until);
             *entry = issued_until.max(*entry);
         }
-        let lists = self.domains.entry(list.domain).or_insert(Lists {
+        let lists = self.domains.entry(list.domain).or_insert(DomainLists {
             root: list.root,
             by_root: None,
             by_issuer: None,
         });
         if lists.root != list.root {
-            *lists = Lists { root: list.root, by_root: None, by_issuer: None };
+            *lists = DomainLists { root: list.root, by_root: None, by_issuer: None };
         }
-        let held = Held { number: list.number, until, delegation, signed };
+        let held = StoredList { number: list.number, until, delegation, signed };
         if held.delegation.is_some() {
             lists.by_issuer = Some(held);
             return;
@@ -125,7 +125,7 @@ impl Denials {
         issued: Time,
     ) -> Result<(), Refused> {
         let lists = self.domains.get(domain).filter(|lists| lists.root == root);
-        lists.into_iter().flat_map(Lists::each).try_for_each(|held| refuse_denied(held, peer, issued))
+        lists.into_iter().flat_map(DomainLists::each).try_for_each(|held| refuse_denied(held, peer, issued))
     }
 
     /// The issue time up to which certificates of `peer` are denied, if any are.
@@ -138,24 +138,24 @@ impl Denials {
     #[must_use]
     pub fn of(&self, domain: &DomainName) -> Vec<Denial> {
         let lists = self.domains.get(domain);
-        lists.into_iter().flat_map(Lists::each).map(|held| held.signed.clone()).collect()
+        lists.into_iter().flat_map(DomainLists::each).map(|held| held.signed.clone()).collect()
     }
 
     /// Every list, to be stored or compared, by domain.
     pub fn all(&self) -> impl Iterator<Item = &Denial> {
-        self.domains.values().flat_map(Lists::each).map(|held| &held.signed)
+        self.domains.values().flat_map(DomainLists::each).map(|held| &held.signed)
     }
 
     /// Numbers of the root's list and the issuer's list of `domain`; 0 where there is none. A peer with lower
     /// numbers is behind.
     #[must_use]
     pub fn numbers(&self, domain: &DomainName) -> (u64, u64) {
-        let number = |held: &Option<Held>| held.as_ref().map_or(0, |held| held.number);
+        let number = |held: &Option<StoredList>| held.as_ref().map_or(0, |held| held.number);
         self.domains.get(domain).map_or((0, 0), |lists| (number(&lists.by_root), number(&lists.by_issuer)))
     }
 
     fn denied_len(&self) -> usize {
-        self.domains.values().flat_map(Lists::each).map(|held| held.until.len()).sum()
+        self.domains.values().flat_map(DomainLists::each).map(|held| held.until.len()).sum()
     }
 }
 
@@ -183,7 +183,7 @@ pub(super) fn open(denial: &Denial, trust: &Trust) -> Result<(DenyList, Option<D
 
 /// Whether `list` is the stored one; an error if it is older or contradicts it.
 fn is_held(
-    held: &Held,
+    held: &StoredList,
     list: &DenyList,
     denial: &Denial,
     delegation: Option<&Delegation>,
@@ -205,7 +205,7 @@ fn is_held(
     }
 }
 
-fn refuse_denied(held: &Held, peer: PeerKey, issued: Time) -> Result<(), Refused> {
+fn refuse_denied(held: &StoredList, peer: PeerKey, issued: Time) -> Result<(), Refused> {
     match held.until.get(&peer) {
         Some(&issued_until) if issued <= issued_until => {
             Err(Refused::Denied { peer, number: held.number, issued_until })

@@ -1,12 +1,12 @@
 //! Revocation lists: an older list never replaces a newer one, whichever peer sends it.
 
 use crate::admission::rig::{DAY, NOW, Parts, domain, key};
-use overlay::identity::deny_list::{Denials, Taken, next};
 use overlay::identity::refused::Refused;
+use overlay::identity::revocation_lists::{RevocationLists, TakeOutcome, next};
 use wire::credential::{DENIED_MAX, Denial, Denied};
 use wire::id::PeerKey;
 
-fn is_denied(held: &Denials, parts: &Parts, who: PeerKey) -> bool {
+fn is_denied(held: &RevocationLists, parts: &Parts, who: PeerKey) -> bool {
     held.check(&domain("alpha"), parts.root.peer(), who, NOW.minus(DAY)).is_err()
 }
 
@@ -19,10 +19,10 @@ fn a_list_is_never_rolled_back() {
         let mut take = |number, who| held.take(&by(&parts, number, &[who], NOW), &parts.trust());
         assert!(matches!(take(4, other), Err(Refused::DenyListOld { found: 4, held: 5, .. })));
         assert!(matches!(take(5, other), Err(Refused::DenyListTwice { number: 5, .. })));
-        assert_eq!(take(5, one), Ok(Taken::Known));
+        assert_eq!(take(5, one), Ok(TakeOutcome::Known));
         assert!(is_denied(&held, &parts, one) && !is_denied(&held, &parts, other));
         let newer = by(&parts, 6, &[other], NOW);
-        assert_eq!(held.take(&newer, &parts.trust()), Ok(Taken::New));
+        assert_eq!(held.take(&newer, &parts.trust()), Ok(TakeOutcome::New));
         assert!(!is_denied(&held, &parts, one) && is_denied(&held, &parts, other));
         assert_eq!(held.of(&domain("alpha")), [newer]);
     }
@@ -43,7 +43,7 @@ fn the_roots_and_the_issuers_lists_are_held_side_by_side() {
 #[test]
 fn only_the_root_and_its_issuer_may_deny() {
     let parts = Parts::good();
-    let take = |denial: &Denial| Denials::default().take(denial, &parts.trust());
+    let take = |denial: &Denial| RevocationLists::default().take(denial, &parts.trust());
     let list = parts.list(1, &[key(91).peer()], NOW);
     let by = |number: u8, delegation| Denial { list: key(number).seal(&list).expect("fits"), delegation };
     let delegation = parts.chain().delegation;
@@ -88,7 +88,7 @@ fn of_two_issuers_the_one_delegated_later_counts() {
     (delegation.issuer, delegation.number) = (key(60).peer(), 2);
     let mut held = parts.held(&[parts.denial_by_issuer(9, &[], NOW)]);
     let later = next.denial_by_issuer(1, &[key(91).peer()], NOW);
-    assert_eq!(held.take(&later, &parts.trust()), Ok(Taken::New));
+    assert_eq!(held.take(&later, &parts.trust()), Ok(TakeOutcome::New));
     let back = parts.denial_by_issuer(10, &[], NOW);
     assert!(matches!(held.take(&back, &parts.trust()), Err(Refused::DenyListOld { .. })));
 }

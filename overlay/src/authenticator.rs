@@ -1,4 +1,4 @@
-//! Authorizer of a running daemon: a lock around the pure [`Gate`], which reads the clocks and logs the
+//! Authenticator of a running daemon: a lock around the pure [`Gate`], which reads the clocks and logs the
 //! decisions.
 //!
 //! Rule: the lock is held for one decision, never across an await; every decision in the audit queue of
@@ -8,10 +8,10 @@
 use crate::clock;
 use crate::identity::admission::{Action, Gate, Principal};
 use crate::identity::certificate;
-use crate::identity::deny_list::Taken;
-use crate::identity::order::Here;
 use crate::identity::peer_clocks::Members;
 use crate::identity::refused::Refused;
+use crate::identity::revocation_lists::TakeOutcome;
+use crate::identity::signed_command::Recipient;
 use crate::net::hello::Admission;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use wire::control::{Order, SignedOrder};
@@ -38,22 +38,22 @@ const VISA_FIRST: u8 = 2;
 
 /// The authorizer, and the credentials of the daemon.
 #[derive(Debug)]
-pub struct Gatekeeper {
+pub struct Authenticator {
     gate: Mutex<Gate>,
     shown: RwLock<Shown>,
 }
 
-impl Gatekeeper {
+impl Authenticator {
     /// For a daemon that shows `chain`; a directory shows none and is recognized by its key.
     #[must_use]
-    pub fn new(gate: Gate, chain: Option<Chain>) -> Gatekeeper {
-        Gatekeeper { gate: Mutex::new(gate), shown: RwLock::new(Shown::Chain(chain.map(Box::new), None)) }
+    pub fn new(gate: Gate, chain: Option<Chain>) -> Authenticator {
+        Authenticator { gate: Mutex::new(gate), shown: RwLock::new(Shown::Chain(chain.map(Box::new), None)) }
     }
 
     /// For a daemon that is about to join and has nothing to show.
     #[must_use]
-    pub fn joining(gate: Gate) -> Gatekeeper {
-        Gatekeeper { gate: Mutex::new(gate), shown: RwLock::new(Shown::Nothing) }
+    pub fn joining(gate: Gate) -> Authenticator {
+        Authenticator { gate: Mutex::new(gate), shown: RwLock::new(Shown::Nothing) }
     }
 
     /// Show this certificate from now on, or `previous` while that is valid and this one is not valid yet.
@@ -137,7 +137,7 @@ impl Gatekeeper {
     ///
     /// # Errors
     /// If it is not for this host, not signed by an operator, or expired.
-    pub fn open_order(&self, signed: &SignedOrder, here: &Here) -> Result<(Order, Principal), Refused> {
+    pub fn open_order(&self, signed: &SignedOrder, here: &Recipient) -> Result<(Order, Principal), Refused> {
         self.decide(|gate| gate.handle_order(signed, here, clock::calendar(), clock::now()))
     }
 
@@ -165,7 +165,7 @@ impl Gatekeeper {
     ///
     /// # Errors
     /// If it is not newer or not correctly signed.
-    pub fn take_denial(&self, peer: PeerKey, denial: &Denial) -> Result<Taken, Refused> {
+    pub fn take_denial(&self, peer: PeerKey, denial: &Denial) -> Result<TakeOutcome, Refused> {
         self.decide(|gate| gate.handle_denial(peer, denial, clock::calendar(), clock::now()))
     }
 
@@ -197,7 +197,7 @@ impl Gatekeeper {
     }
 }
 
-impl Admission for Gatekeeper {
+impl Admission for Authenticator {
     fn proof(&self) -> Vec<u8> {
         match &*self.shown.read().unwrap_or_else(PoisonError::into_inner) {
             Shown::Chain(chain, previous) => {

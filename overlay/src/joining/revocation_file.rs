@@ -2,13 +2,13 @@
 //!
 //! Rule: one writer at a time. After a newer list was taken, the writer saves what the authorizer holds at
 //! that moment, so that no older content replaces a newer one.
-//! Not here: the format (`identity::member_files`), which lists are accepted (`identity::deny_list`).
+//! Not here: the format (`identity::member_files`), which lists are accepted (`identity::revocation_lists`).
 
 use super::off;
-use crate::gatekeeper::Gatekeeper;
-use crate::identity::deny_list::{Denials, Taken};
+use crate::authenticator::Authenticator;
 use crate::identity::member_files::{self, Error};
 use crate::identity::refused::Refused;
+use crate::identity::revocation_lists::{RevocationLists, TakeOutcome};
 use crate::identity::trust::Trust;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,21 +20,21 @@ pub const LISTS_MAX: usize = 2;
 
 /// The file.
 #[derive(Debug)]
-pub struct DenialFile {
+pub struct RevocationFile {
     state: PathBuf,
     /// Lists of domains whose root is not known yet.
     later: Vec<Denial>,
     writing: Mutex<()>,
 }
 
-impl DenialFile {
+impl RevocationFile {
     /// Open the file of the daemon with this state folder; returns also the lists in it.
     ///
     /// # Errors
     /// If it cannot be read, is damaged, or holds a list with an invalid signature.
-    pub fn open(state: &Path, trust: &Trust) -> Result<(Arc<DenialFile>, Denials), Error> {
+    pub fn open(state: &Path, trust: &Trust) -> Result<(Arc<RevocationFile>, RevocationLists), Error> {
         let (held, later) = member_files::load_denials(state, trust)?;
-        Ok((Arc::new(DenialFile { state: state.to_owned(), later, writing: Mutex::new(()) }), held))
+        Ok((Arc::new(RevocationFile { state: state.to_owned(), later, writing: Mutex::new(()) }), held))
     }
 
     /// Take the lists of one domain that `from` sent. A newer one is in force and on disk when this returns;
@@ -43,16 +43,16 @@ impl DenialFile {
     /// # Errors
     /// Why a list was refused; the others are taken. The refusal is also in the audit log.
     pub async fn take(
-        self: &Arc<DenialFile>,
-        gate: &Arc<Gatekeeper>,
+        self: &Arc<RevocationFile>,
+        gate: &Arc<Authenticator>,
         from: PeerKey,
         lists: &[Denial],
     ) -> Result<(), Refused> {
         let (mut is_new, mut taken) = (false, Ok(()));
         for list in lists.iter().take(LISTS_MAX) {
             match gate.take_denial(from, list) {
-                Ok(Taken::New) => is_new = true,
-                Ok(Taken::Known) => {}
+                Ok(TakeOutcome::New) => is_new = true,
+                Ok(TakeOutcome::Known) => {}
                 Err(refused) => taken = Err(refused),
             }
         }
@@ -66,7 +66,7 @@ impl DenialFile {
     ///
     /// # Errors
     /// If the system refuses; the file is unchanged then.
-    async fn save(self: &Arc<DenialFile>, gate: &Arc<Gatekeeper>) -> Result<(), Error> {
+    async fn save(self: &Arc<RevocationFile>, gate: &Arc<Authenticator>) -> Result<(), Error> {
         let (this, gate) = (Arc::clone(self), Arc::clone(gate));
         off(move || {
             // The lock protects no data that a panic could leave half written.

@@ -5,15 +5,15 @@
 //! asks now and then, so that a list reaches every sensor without manual action; a list that was taken is on
 //! disk. The representative and its standbys ask every directory. The others connect briefly to one, chosen
 //! again each time: directories replicate among themselves.
-//! Not here: which lists are accepted (`identity::deny_list`), replication (`directory`).
+//! Not here: which lists are accepted (`identity::revocation_lists`), replication (`directory`).
 
+use crate::authenticator::Authenticator;
 use crate::contacts::Keep;
 use crate::dice::Dice;
 use crate::directories::Directories;
 use crate::domain::DomainHandle;
 use crate::election::Role;
-use crate::gatekeeper::Gatekeeper;
-use crate::joining::denials::DenialFile;
+use crate::joining::revocation_file::RevocationFile;
 use crate::net::handle::Handle;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -39,12 +39,12 @@ const OTHERS_MAX: usize = 64;
 
 /// The synchronization task.
 #[derive(Debug)]
-pub struct DenySync {
+pub struct RevocationSync {
     pub domain: DomainName,
     /// The authorizer, which holds the lists.
-    pub gate: Arc<Gatekeeper>,
+    pub gate: Arc<Authenticator>,
     /// Where the lists are stored.
-    pub denials: Arc<DenialFile>,
+    pub denials: Arc<RevocationFile>,
     /// The connected peers.
     pub net: Handle,
     /// This sensor's part in its domain; none for a proxy, which is connected to the directories anyway.
@@ -53,7 +53,7 @@ pub struct DenySync {
     pub directories: Arc<Directories>,
 }
 
-impl DenySync {
+impl RevocationSync {
     /// Synchronize until `shutdown`.
     pub async fn run(self, shutdown: CancellationToken) {
         let mut dice = Dice::of(self.net.me());

@@ -4,14 +4,14 @@
 //! Pure: callers pass the calendar time `now`. Rules: an order is valid if it names this domain, root and
 //! host, its signer's chain is valid and has the role of operator, and it has not expired; each order is
 //! accepted once. Which peer hands it over does not matter.
-//! Not here: whether the command is allowed (`sensor::control`), the files (`order_files`).
+//! Not here: whether the command is allowed (`sensor::control`), the files (`command_files`).
 
 use super::admission::{Action, Principal};
 use super::key::{self, Key};
-use super::line::{self, Kind};
 use super::record::Opener;
 use super::refused::Refused;
-use super::trust::Standing;
+use super::token_text::{self, Kind};
+use super::trust::Affiliation;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub fn sign(order: &Order, key: &Key, chain: &Chain) -> Result<SignedOrder, Refu
 /// The text of a signed order, one line, as it is handed to a daemon.
 #[must_use]
 pub fn text(order: &SignedOrder) -> String {
-    line::write(LINE, order)
+    token_text::write(LINE, order)
 }
 
 /// Parse such a line; its content is not verified yet.
@@ -53,24 +53,28 @@ pub fn text(order: &SignedOrder) -> String {
 /// # Errors
 /// If it is another text, or was cut.
 pub fn parse(text: &str) -> Result<SignedOrder, Unreadable> {
-    Ok(line::read(LINE, text)?)
+    Ok(token_text::read(LINE, text)?)
 }
 
 /// Why a text is not an order.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
-pub struct Unreadable(#[from] line::Error);
+pub struct Unreadable(#[from] token_text::Error);
 
 /// The daemon that received an order.
 #[derive(Clone, Debug)]
-pub struct Here {
+pub struct Recipient {
     pub domain: DomainName,
     pub host: HostName,
 }
 
 impl Opener<'_> {
     /// Verify an order. Returns it and the operator that signed it.
-    pub(super) fn order(&mut self, signed: &SignedOrder, here: &Here) -> Result<(Order, Principal), Refused> {
+    pub(super) fn order(
+        &mut self,
+        signed: &SignedOrder,
+        here: &Recipient,
+    ) -> Result<(Order, Principal), Refused> {
         let claimed = signed.order.unverified()?;
         check_here(&claimed, here)?;
         let root = self.trust.root_of(&here.domain)?;
@@ -79,7 +83,7 @@ impl Opener<'_> {
             return Err(Refused::Root { domain, found: claimed.root, expected: root });
         }
         let signer = signed.order.signer();
-        let standing = Standing::Member;
+        let standing = Affiliation::Member;
         let operator = self.verified.principal(&signed.chain, signer, self.now, self.deny, standing, root)?;
         if operator.domain.as_ref() != Some(&here.domain) {
             let own = operator.domain.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
@@ -103,7 +107,7 @@ fn not_operator(refused: Refused, operator: &Principal) -> Refused {
     refused
 }
 
-fn check_here(order: &Order, here: &Here) -> Result<(), Refused> {
+fn check_here(order: &Order, here: &Recipient) -> Result<(), Refused> {
     let elsewhere = |field, found: String, here: String| Err(Refused::OrderElsewhere { field, found, here });
     if order.domain != here.domain {
         return elsewhere("domain", order.domain.to_string(), here.domain.to_string());
@@ -134,14 +138,14 @@ fn check_times(order: &Order, now: Time) -> Result<(), Refused> {
 /// Expired orders are dropped, but the highest dropped number is stored, so that none of them is accepted
 /// again after the clock is set back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
-    operators: BTreeMap<PeerKey, OfOperator>,
+pub struct ReplayGuard {
+    operators: BTreeMap<PeerKey, OperatorCommands>,
     /// All orders of the operators that were dropped expired at or before this time.
     forgotten: Option<Time>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct OfOperator {
+struct OperatorCommands {
     /// Orders up to this number count as received.
     floor: u64,
     /// When the last of its orders expires.
@@ -150,7 +154,7 @@ struct OfOperator {
     orders: BTreeMap<u64, (Nonce, Time)>,
 }
 
-impl Seen {
+impl ReplayGuard {
     /// Record that `order` of `operator`, which was verified, is received at `now`.
     ///
     /// # Errors
@@ -190,7 +194,7 @@ impl Seen {
     }
 }
 
-impl OfOperator {
+impl OperatorCommands {
     fn check(&self, peer: PeerKey, order: &Order) -> Result<(), Refused> {
         let sequence = order.sequence;
         if let Some((nonce, _)) = self.orders.get(&sequence) {
@@ -248,7 +252,7 @@ mod tests {
 
     #[test]
     fn each_is_taken_once_in_any_order_while_it_lives() {
-        let mut seen = Seen::default();
+        let mut seen = ReplayGuard::default();
         let mut take =
             |sequence, nonce, issued| seen.take(OPERATOR, &order(sequence, nonce, issued), at(issued));
         assert_eq!(take(5, 1, 0), Ok(()));
@@ -265,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_clock_set_back_opens_nothing_again() {
-        let mut seen = Seen::default();
+        let mut seen = ReplayGuard::default();
         let early = order(1, 1, 0);
         assert_eq!(seen.take(OPERATOR, &early, at(0)), Ok(()));
         assert_eq!(seen.take(OPERATOR, &order(2, 2, 100), at(100)), Ok(()));
@@ -274,7 +278,7 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_bounded_and_what_is_forgotten_stays_refused() {
-        let mut seen = Seen::default();
+        let mut seen = ReplayGuard::default();
         let count = ORDERS_MAX as u64 + 50;
         for sequence in 1..=count {
             assert_eq!(seen.take(OPERATOR, &order(sequence, 1, 0), at(0)), Ok(()), "{sequence}");
