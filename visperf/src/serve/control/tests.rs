@@ -461,7 +461,9 @@ fn root_a_sensor_of_no_domain_believes_who_can_read_its_file() {
         issued,
         expires: issued.plus(LIFE_MAX),
     };
-    let text = |order: &Order, key: &Key| signed_command::text(&signed_command::sign(order, key, &operator.chain).unwrap());
+    let text = |order: &Order, key: &Key| {
+        signed_command::text(&signed_command::sign(order, key, &operator.chain).unwrap())
+    };
     let verified = orders.verify(&text(&order, &operator.key)).unwrap();
     assert_eq!((verified.order, verified.from), (order.clone(), here.host.clone()));
     order.sequence += 1;
