@@ -1,5 +1,7 @@
 //! A disk in memory that loses power: unsynced changes survive in part, in any order, torn at sectors.
 
+#![allow(clippy::unwrap_used)]
+
 use sensor::segments::disk::{Disk, Stored};
 use std::collections::BTreeMap;
 use std::io;
