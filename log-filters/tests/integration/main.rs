@@ -1,5 +1,7 @@
 //! Integration tests of `log-filters`: one executable, one module for each topic.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod accounting;
 mod accounting_table;
 mod accounts_arc;
