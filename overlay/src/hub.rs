@@ -86,7 +86,7 @@ impl Hub {
                 }
                 Event::Gone(peer) => drop(self.peers.send(PeerEvent::Gone(peer))),
                 // A failed dial is no event of a peer.
-                Event::Undialled(..) => {}
+                Event::DialFailed(..) => {}
                 Event::Unwelcome { peer, reason } => {
                     drop(self.peers.send(PeerEvent::Unwelcome(peer, reason)))
                 }

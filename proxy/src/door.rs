@@ -111,8 +111,8 @@ impl Door {
 
     /// The counters and current table sizes, by name.
     #[must_use]
-    pub fn told(&self) -> Vec<(&'static str, u64)> {
-        let mut told = self.figures.told();
+    pub fn counters(&self) -> Vec<(&'static str, u64)> {
+        let mut told = self.figures.counters();
         let in_work: usize = lock(&self.in_work).values().sum();
         told.push(("in_work", in_work as u64));
         told.push(("visitors", self.visitors_len() as u64));
@@ -358,7 +358,7 @@ mod tests {
             };
             assert!(matches!(turned.status, 401 | 429), "{}", turned.status);
         }
-        let told: BTreeMap<_, _> = door.told().into_iter().collect();
+        let told: BTreeMap<_, _> = door.counters().into_iter().collect();
         assert!(told["admitted_by_pass_total"] == 1 && told["held_up_total"] > 50, "{told:?}");
     }
 
@@ -391,7 +391,7 @@ mod tests {
         assert!(access.may(asked("sensor.events", Some("UT-ICL"), Some("wn01"))).is_ok());
         assert!(access.may(asked("sensor.events", Some("CERN"), None)).is_err());
         assert!(access.may(asked("daemon.info", None, None)).is_err());
-        let told: BTreeMap<_, _> = door.told().into_iter().collect();
+        let told: BTreeMap<_, _> = door.counters().into_iter().collect();
         assert_eq!((told["admitted_total"], told["forbidden_total"], told["in_work"]), (1, 2, 1));
     }
 
@@ -404,7 +404,7 @@ mod tests {
         }
         let Decision::Rejected(turned) = enter(&door, "/RPC2") else { panic!("let in") };
         assert_eq!(turned.status, 503);
-        let told: BTreeMap<_, _> = door.told().into_iter().collect();
+        let told: BTreeMap<_, _> = door.counters().into_iter().collect();
         assert_eq!(
             (told["admitted_total"], told["busy_total"]),
             (IN_WORK_MAX as u64, 1),

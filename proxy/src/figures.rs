@@ -50,7 +50,7 @@ pub struct Figures {
 impl Figures {
     /// The counters by name.
     #[must_use]
-    pub fn told(&self) -> Vec<(&'static str, u64)> {
+    pub fn counters(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("admitted_total", self.admitted_total.get()),
             ("admitted_md5_total", self.admitted_md5_total.get()),

@@ -3,9 +3,9 @@
 //!
 //! Rule: no authentication here. The peers authenticate to the overlay, by Noise inside the tunnel and by
 //! their certificate.
-//! Not here: the table of tunnels (`overlay::net::carried::tunnels`), HTTP (`rpc`).
+//! Not here: the table of tunnels (`overlay::net::https_stream::tunnels`), HTTP (`rpc`).
 
-use overlay::net::carried::tunnels::{FIRST_BYTE, Tunnels, UPGRADE_BEGINS};
+use overlay::net::https_stream::tunnels::{FIRST_BYTE, Tunnels, UPGRADE_BEGINS};
 use rpc::http::upgrade::{Duplex, Upgrade, UpgradeAnswer, UpgradeRequest, Work};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl Upgrade for Inlet {
     }
 
     fn path(&self) -> &'static str {
-        overlay::net::carried::PATH
+        overlay::net::https_stream::PATH
     }
 
     fn ask<'a>(&'a self, asked: UpgradeRequest<'a>) -> Work<'a, UpgradeAnswer> {

@@ -160,7 +160,7 @@ mod tests {
     }
 
     fn reread(door: &Door) -> u64 {
-        door.told().into_iter().collect::<BTreeMap<_, _>>()["reread_total"]
+        door.counters().into_iter().collect::<BTreeMap<_, _>>()["reread_total"]
     }
 
     /// A proxy without accounts.

@@ -82,7 +82,7 @@ pub struct View {
 impl View {
     /// Counters of the election and of its messages, with their names in `daemon.info`.
     #[must_use]
-    pub fn told(&self) -> Vec<(&'static str, u64)> {
+    pub fn counters(&self) -> Vec<(&'static str, u64)> {
         let mut told = self.figures.counters();
         told.push(("messages_dropped_total", self.dropped_total));
         told

@@ -11,12 +11,12 @@ use crate::identity::admission::{Gate, Principal};
 use crate::identity::key::Key;
 use crate::identity::revocation_lists::RevocationLists;
 use crate::identity::trust::{Readers, Trust};
+use crate::net::dial_error::DialErrorKind;
 use crate::net::event_loop::{Config, Event, EventLoop};
 use crate::net::handle::{AskError, Handle};
 use crate::net::hello::Admission;
 use crate::net::protocol::Protocol;
 use crate::net::redial::Target;
-use crate::net::undialled::Undialled;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -179,7 +179,7 @@ impl Asking<'_> {
         let met = tokio::select! {
             biased;
             met = meeting => met.map(|met| met.clone()).unwrap_or_default(),
-            why = undialled(&mut self.events, target) => return Err(unmet(Some(why))),
+            why = dial_error(&mut self.events, target) => return Err(unmet(Some(why))),
             () = tokio::time::sleep(GREETING_TIMEOUT) => Met::NotYet,
         };
         match met {
@@ -207,11 +207,11 @@ impl Asking<'_> {
 }
 
 /// Wait until an attempt at `target` fails; returns why.
-async fn undialled(events: &mut mpsc::Receiver<Event>, target: &Target) -> Undialled {
+async fn dial_error(events: &mut mpsc::Receiver<Event>, target: &Target) -> DialErrorKind {
     while let Some(event) = events.recv().await {
         match event {
-            Event::Undialled(at, why) if at == *target => return why,
-            Event::Undialled(..)
+            Event::DialFailed(at, why) if at == *target => return why,
+            Event::DialFailed(..)
             | Event::Ready { .. }
             | Event::Gone(_)
             | Event::Unwelcome { .. }
@@ -224,20 +224,20 @@ async fn undialled(events: &mut mpsc::Receiver<Event>, target: &Target) -> Undia
 
 /// Message for an address that accepts connections but where no handshake was completed; `why` is none if the
 /// handshake timed out.
-fn unmet(why: Option<Undialled>) -> String {
+fn unmet(why: Option<DialErrorKind>) -> String {
     match why {
-        Some(Undialled::Full) => "the daemon there is full: too many connections wait for their handshake, most of them from \
+        Some(DialErrorKind::Full) => "the daemon there is full: too many connections wait for their handshake, most of them from \
                                   this host's address; try again in a few seconds"
             .to_owned(),
-        Some(Undialled::Cut) => "the connection was closed before the handshake was done: the daemon there has too many \
+        Some(DialErrorKind::Cut) => "the connection was closed before the handshake was done: the daemon there has too many \
                                  unfinished connections, or something else listens at this port; try again, and check the port"
             .to_owned(),
-        Some(Undialled::Foreign) => {
+        Some(DialErrorKind::Foreign) => {
             "something answers there that is no daemon of the overlay; check the address and port".to_owned()
         }
-        Some(Undialled::Closed) => NOTHING_LISTENS.to_owned(),
-        Some(Undialled::Nowhere) => "the name stands for no address".to_owned(),
-        Some(Undialled::Other(_)) | None => format!(
+        Some(DialErrorKind::Closed) => NOTHING_LISTENS.to_owned(),
+        Some(DialErrorKind::Nowhere) => "the name stands for no address".to_owned(),
+        Some(DialErrorKind::Other(_)) | None => format!(
             "the handshake was not done within {} s: the daemon there is overloaded, or something else listens at this \
              port; try again, and check the port",
             GREETING_TIMEOUT.as_secs()

@@ -5,10 +5,10 @@
 //! stream only.
 //! Not here: answering (the daemon, on [`super::event_loop::Event`]).
 
+use super::connected_peers::{Change, ConnectedPeers};
 use super::event_loop::{Event, Question};
 use super::figures::Figures;
 use super::frames::{self, Reader};
-use super::guests::{Change, Guests};
 use super::handle::{Answer, VERDICT_LEN_MAX_BYTES};
 use super::hello::{Admission, Hello, VERSION, Verdict};
 use super::protocol::{Protocol, Shape};
@@ -35,9 +35,9 @@ const QUESTION_TIMEOUT: Duration = Duration::from_secs(15);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// State shared by all accepting tasks.
-pub(super) struct Door {
+pub(super) struct StreamAcceptor {
     pub(super) admission: Arc<dyn Admission>,
-    pub(super) guests: Arc<Guests>,
+    pub(super) connected_peers: Arc<ConnectedPeers>,
     pub(super) figures: Arc<Figures>,
     /// Queue of events to the daemon; when it is full, the peer receives a refusal.
     pub(super) events: mpsc::Sender<Event>,
@@ -63,7 +63,7 @@ pub type Answering<'a> = Pin<Box<dyn Future<Output = Option<Answer>> + Send + 'a
 /// The peer that asks: its key, its remote address, and its principal if it showed a certificate.
 type Asker = (PeerKey, Option<SocketAddr>, Option<Arc<Principal>>);
 
-impl Door {
+impl StreamAcceptor {
     /// Serve one stream until it ends.
     pub(super) async fn serve(
         &self,
@@ -71,13 +71,13 @@ impl Door {
         protocol: Protocol,
         stream: Raw,
     ) {
-        let Ok(seat) = self.guests.enter(peer) else {
+        let Ok(permit) = self.connected_peers.permit_inbound(peer) else {
             self.figures.streams_refused_total.add();
             // Reset without a reason: a peer that exceeds its limit of streams gets no further message.
             return;
         };
         self.figures.streams_total.add();
-        let mut stream = Stream::new(stream, seat);
+        let mut stream = Stream::new(stream, permit);
         let result = match (protocol, protocol.shape()) {
             (Protocol::Hello, _) => self.hello(peer, &mut stream).await,
             (Protocol::Queries, _) => self.series((peer, address), &mut stream).await,
@@ -108,7 +108,7 @@ impl Door {
                 ))
             }
             Ok(principal) => {
-                let change = self.guests.admit(peer, principal, hello.start);
+                let change = self.connected_peers.admit(peer, principal, hello.start);
                 // The event loop reads until it ends.
                 let _ = self.greeted.send((peer, change)).await;
                 Verdict::Welcome
@@ -141,12 +141,12 @@ impl Door {
     /// Whether there is no place for `peer`. A peer that is already admitted stays.
     fn is_full_for(&self, peer: PeerKey) -> bool {
         let is_full = self.figures.connections.get() > u64::from(self.connections_max);
-        is_full && self.guests.principal(peer).is_none()
+        is_full && self.connected_peers.principal(peer).is_none()
     }
 
     /// The peer's principal, if it may still open streams of `protocol`.
     pub(super) fn principal(&self, peer: PeerKey, protocol: Protocol) -> Result<Arc<Principal>, String> {
-        let principal = self.guests.principal(peer).ok_or("show a certificate first")?;
+        let principal = self.connected_peers.principal(peer).ok_or("show a certificate first")?;
         if principal.standing == Affiliation::Visitor && !protocol.is_for_visitors() {
             return Err(format!("a visitor asks questions, and opens no stream of {protocol}"));
         }

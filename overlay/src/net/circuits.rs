@@ -214,7 +214,7 @@ impl EventLoop {
                 self.circuits.asked.get(&proxy).is_some_and(|asked| now.since(*asked) < AGAIN_AFTER);
             let place = self.connected.get(&proxy).and_then(|connected| connected.place.clone());
             let (Some(place), Some(id)) = (place, peer_id(proxy)) else { continue };
-            if is_asked || is_soon || !self.door.guests.is_ready(proxy) {
+            if is_asked || is_soon || !self.acceptor.connected_peers.is_ready(proxy) {
                 continue;
             }
             self.circuits.asked.insert(proxy, now);
@@ -256,7 +256,7 @@ impl EventLoop {
 
     fn count_registrations(&self) {
         let standing = self.circuits.registrations.iter().filter(|registration| registration.stands);
-        self.door.figures.registrations.set(standing.count() as u64);
+        self.acceptor.figures.registrations.set(standing.count() as u64);
     }
 
     /// The circuits or registrations of this proxy changed.
@@ -279,7 +279,7 @@ impl EventLoop {
                 self.circuits.change(src_peer_id, 1);
                 self.circuits.change(dst_peer_id, 1);
                 self.circuits.open += 1;
-                self.door.figures.circuits_total.add();
+                self.acceptor.figures.circuits_total.add();
             }
             relay::Event::CircuitClosed { src_peer_id, dst_peer_id, .. } => {
                 self.circuits.change(src_peer_id, -1);
@@ -287,12 +287,12 @@ impl EventLoop {
                 self.circuits.open = self.circuits.open.saturating_sub(1);
             }
             relay::Event::ReservationReqDenied { .. } | relay::Event::CircuitReqDenied { .. } => {
-                self.door.figures.circuits_refused_total.add();
+                self.acceptor.figures.circuits_refused_total.add();
             }
             _ => {}
         }
-        self.door.figures.registered.set(self.circuits.registered_len());
-        self.door.figures.circuits.set(self.circuits.open);
+        self.acceptor.figures.registered.set(self.circuits.registered_len());
+        self.acceptor.figures.circuits.set(self.circuits.open);
     }
 }
 

@@ -12,11 +12,11 @@
 //! (`punch`).
 
 use super::circuits;
+use super::dial_error;
 use super::event_loop::{Event, EventLoop, peer_id};
+use super::outbound;
 use super::redial::{Dial, Target};
 use super::swarm_events::multiaddr;
-use super::undialled;
-use super::way_out;
 use crate::clock;
 use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol as Part;
@@ -109,7 +109,7 @@ impl EventLoop {
         let is_proxy = matches!(&target, Target::Peer(peer) if self.circuits.is_via(*peer));
         if is_proxy {
             // A firewall on the path may let only web traffic through.
-            let rungs = addresses.iter().flat_map(way_out::all_rungs).take(ADDRESSES_MAX).collect();
+            let rungs = addresses.iter().flat_map(outbound::all_rungs).take(ADDRESSES_MAX).collect();
             return self.dial_at(target, rungs, PeerCondition::DisconnectedAndNotDialing);
         }
         let (circuits, direct): (Vec<_>, Vec<_>) = addresses.into_iter().partition(circuits::is_circuit);
@@ -153,7 +153,7 @@ impl EventLoop {
             }
         };
         let Some(options) = options else {
-            self.door.figures.dials_failed_total.add();
+            self.acceptor.figures.dials_failed_total.add();
             self.redial.handle_failed(&target, clock::now());
             return;
         };
@@ -171,7 +171,7 @@ impl EventLoop {
             self.redial.forget(&target);
             return;
         }
-        self.door.figures.dials_failed_total.add();
+        self.acceptor.figures.dials_failed_total.add();
         tracing::debug!(?target, %error, "a daemon cannot be reached");
         self.dial_circuits(&target);
         // Another dial of the same attempt may still succeed, or already has.
@@ -180,8 +180,8 @@ impl EventLoop {
             return;
         }
         let is_reported = self.config.is_visitor || self.config.is_joining;
-        if let (true, Some(why)) = (is_reported, undialled::of(error)) {
-            self.untold.push_back(Event::Undialled(target.clone(), why));
+        if let (true, Some(why)) = (is_reported, dial_error::of(error)) {
+            self.untold.push_back(Event::DialFailed(target.clone(), why));
         }
         self.redial.handle_failed(&target, clock::now());
     }

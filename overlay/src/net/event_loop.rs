@@ -5,25 +5,25 @@
 //! Not here: the handling of swarm events (`swarm_events`), serving a stream (`accept`).
 
 use super::Error;
-use super::accept::{Answerer, Door};
+use super::accept::{Answerer, StreamAcceptor};
 use super::circuits::Circuits;
+use super::connected_peers::{Change, ConnectedPeers};
+use super::connection_transports::ConnectionTransports;
+use super::dial_error::DialErrorKind;
 use super::dialling::Dialling;
 use super::figures::Figures;
-use super::guests::{Change, Guests};
 use super::half_open::HalfOpen;
 use super::handle::{Answer, Command, Handle};
 use super::hello::Admission;
+use super::keepalive::Keepalive;
+use super::outbound::{ARRIVALS_MAX, HttpProxy, OutboundRoutes, OutboundTransport};
 use super::protocol::Protocol;
 use super::punch::Punch;
 use super::question_pool::QuestionPool;
 use super::redial::{Redial, Target};
-use super::rungs::Rungs;
 use super::security::{Offer, Security};
-use super::silence::Silence;
 use super::stream::Stream;
 use super::streams::Streams;
-use super::undialled::Undialled;
-use super::way_out::{ARRIVALS_MAX, HttpProxy, WayOut, Ways};
 use crate::clock;
 use crate::identity::admission::Principal;
 use crate::identity::key::Key;
@@ -100,7 +100,7 @@ pub struct Config {
     pub via: Vec<Directory>,
     /// Whether this daemon is a visitor: it dials the proxies of `via`, and does not register there.
     pub is_visitor: bool,
-    /// Whether this daemon is joining a domain: like a visitor, it receives [`Event::Undialled`].
+    /// Whether this daemon is joining a domain: like a visitor, it receives [`Event::DialFailed`].
     pub is_joining: bool,
     /// Whether this daemon is a proxy: it carries circuits for others.
     pub is_proxy: bool,
@@ -169,7 +169,7 @@ pub enum Event {
         reason: String,
     },
     /// A dial failed, with its reason; only sent to a visitor and to a daemon that joins.
-    Undialled(Target, Undialled),
+    DialFailed(Target, DialErrorKind),
     Question(Question),
     /// A lasting stream that this daemon has already accepted.
     Stream {
@@ -212,19 +212,19 @@ pub struct EventLoop {
     pub(super) swarm: Swarm<Behaviour>,
     pub(super) config: Config,
     pub(super) start: u64,
-    pub(super) door: Arc<Door>,
+    pub(super) acceptor: Arc<StreamAcceptor>,
     pub(super) redial: Redial,
     pub(super) connected: BTreeMap<PeerKey, Connected>,
     pub(super) dialling: Dialling,
     /// The seed through which each peer was found.
     pub(super) seeds: BTreeMap<PeerKey, Target>,
-    pub(super) silence: Silence<ConnectionId>,
+    pub(super) keepalive: Keepalive<ConnectionId>,
     pub(super) circuits: Circuits,
     /// Hole punching: direct connections beside the circuits.
     pub(super) punch: Punch,
-    pub(super) ways: Arc<Ways>,
+    pub(super) routes: Arc<OutboundRoutes>,
     /// Transport of each connection.
-    pub(super) rungs: Arc<Rungs>,
+    pub(super) transports: Arc<ConnectionTransports>,
     /// Idle streams that are reused for questions.
     pub(super) pool: Arc<QuestionPool>,
     /// Whether most places are taken, so that idle connections are closed sooner.
@@ -261,26 +261,26 @@ impl EventLoop {
     ) -> Result<(EventLoop, Handle, mpsc::Receiver<Event>), Error> {
         let me = key.peer();
         let connections_max = config.connections_max;
-        let ways = Ways::new(config.http_proxy.clone());
+        let routes = OutboundRoutes::new(config.http_proxy.clone());
         let (arrivals, arrivals_rx) = mpsc::channel(ARRIVALS_MAX);
         let half_open = HalfOpen::default();
-        let way_out = WayOut::new(Arc::clone(&ways), arrivals_rx, half_open.clone());
+        let outbound = OutboundTransport::new(Arc::clone(&routes), arrivals_rx, half_open.clone());
         let figures = Arc::new(Figures::default());
         let security = Security::new(&key.for_transport(), config.offer, Arc::clone(&figures))?;
-        let swarm = super::swarm::build(&config, key, security, (way_out, half_open))?;
+        let swarm = super::swarm::build(&config, key, security, (outbound, half_open))?;
         let (commands, commands_rx) = mpsc::channel(COMMANDS_MAX);
         let (events, events_rx) = mpsc::channel(EVENTS_MAX);
         let (greeted, greeted_rx) = mpsc::channel(COMMANDS_MAX);
         let (welcomes, welcomes_rx) = mpsc::channel(COMMANDS_MAX);
         let (listening, listening_rx) = watch::channel(Vec::new());
-        let guests = Arc::new(Guests::default());
-        let rungs = Arc::new(Rungs::default());
+        let connected_peers = Arc::new(ConnectedPeers::default());
+        let transports = Arc::new(ConnectionTransports::default());
         let pool = Arc::new(QuestionPool::default());
         let handle = Handle {
             me,
-            rungs: Arc::clone(&rungs),
+            transports: Arc::clone(&transports),
             commands,
-            guests: Arc::clone(&guests),
+            connected_peers: Arc::clone(&connected_peers),
             figures: Arc::clone(&figures),
             listening: listening_rx,
             arrivals,
@@ -291,14 +291,14 @@ impl EventLoop {
             swarm,
             circuits: Circuits::new(config.via.clone()),
             punch: Punch::default(),
-            ways,
-            rungs,
+            routes,
+            transports,
             pool,
             config,
             start,
-            door: Arc::new(Door {
+            acceptor: Arc::new(StreamAcceptor {
                 admission,
-                guests,
+                connected_peers,
                 figures,
                 events,
                 greeted,
@@ -311,7 +311,7 @@ impl EventLoop {
             connected: BTreeMap::new(),
             dialling: Dialling::default(),
             seeds: BTreeMap::new(),
-            silence: Silence::new(SWEEP_INTERVAL, clock::now()),
+            keepalive: Keepalive::new(SWEEP_INTERVAL, clock::now()),
             refusals: Repeats::default(),
             calendar_ahead: crate::clock::calendar_ahead_micros(),
             untold: VecDeque::new(),
@@ -327,13 +327,13 @@ impl EventLoop {
     /// Let `answerer` answer questions of the query interface; they are then no events. The first one that is
     /// set stays.
     pub fn answer_queries(&self, answerer: Arc<dyn Answerer>) {
-        let _ = self.door.answerer.set(answerer);
+        let _ = self.acceptor.answerer.set(answerer);
     }
 
     /// Run until `shutdown`, then close the connections.
     pub async fn run(mut self, shutdown: CancellationToken) {
         let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
-        let events = self.door.events.clone();
+        let events = self.acceptor.events.clone();
         loop {
             let due = self.dial_due();
             tokio::select! {

@@ -2,7 +2,7 @@
 //!
 //! Rule: all of them only grow, except those marked as gauges.
 
-use super::rungs::Rungs;
+use super::connection_transports::ConnectionTransports;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tunnel::ladder::Rung;
 
@@ -17,7 +17,7 @@ macro_rules! figures {
         impl Figures {
             /// Every counter with its name.
             #[must_use]
-            pub fn told(&self) -> Vec<(&'static str, u64)> {
+            pub fn counters(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($name), self.$name.get()),)+]
             }
         }
@@ -82,7 +82,7 @@ figures!(
 
 impl Figures {
     /// Set the gauges of the transports.
-    pub(super) fn set_rungs(&self, rungs: &Rungs) {
+    pub(super) fn set_transports(&self, transports: &ConnectionTransports) {
         let gauges = [
             &self.by_direct,
             &self.by_punched,
@@ -92,7 +92,7 @@ impl Figures {
             &self.by_polling,
         ];
         for (rung, gauge) in Rung::ALL.into_iter().zip(gauges) {
-            gauge.set(rungs.count(rung));
+            gauge.set(transports.count(rung));
         }
     }
 }

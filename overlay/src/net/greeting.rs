@@ -33,11 +33,11 @@ impl EventLoop {
     /// Repeat hellos. One may be lost with its connection while another connection is open, and the time in
     /// it is wrong once the clock was set.
     pub(super) fn greet_again(&mut self, now: Moment) {
-        let guests = &self.door.guests;
+        let connected_peers = &self.acceptor.connected_peers;
         let unheard = |(peer, connected): &(&PeerKey, &Connected)| {
             let since = now.since(connected.greeted);
             let moved = self.calendar_ahead.saturating_sub(connected.greeted_ahead).saturating_abs();
-            (since >= GREET_AGAIN_AFTER && !guests.has_welcomed_us(**peer))
+            (since >= GREET_AGAIN_AFTER && !connected_peers.has_admitted_us(**peer))
                 || since >= GREET_AT_LEAST_EACH
                 || moved > CALENDAR_SET_MICROS
         };

@@ -1,13 +1,13 @@
 //! Half-open connections: inbound, accepted, and not yet encrypted and multiplexed.
 //!
 //! [`Table`] is the core, which has no clock; [`HalfOpen`] is shared by the layers of the transport:
-//! `way_out` admits or refuses, `handshake` runs the admitted handshakes and ends one when its place is
+//! `outbound` admits or refuses, `handshake` runs the admitted handshakes and ends one when its place is
 //! taken.
 //! Rules: there are [`IN_ALL_MAX`] places. When they are full, the source with the most loses its oldest, so
 //! a newcomer from a source with fewer gets in at once, whatever one source does. A newcomer from a source
 //! that has the most itself takes the place of its own oldest handshake if that has stalled, and is refused
 //! otherwise. Circuits have no address and count as one source.
-//! Not here: established connections (`libp2p::connection_limits`), and which may stay (`guests`).
+//! Not here: established connections (`libp2p::connection_limits`), and which may stay (`connected_peers`).
 
 use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;

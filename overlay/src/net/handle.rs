@@ -4,17 +4,17 @@
 //! failed and the cause.
 //! Not here: the swarm ([`super::event_loop`]).
 
+use super::connected_peers::ConnectedPeers;
+use super::connection_transports::ConnectionTransports;
 use super::figures::Figures;
 use super::frames;
-use super::guests::Guests;
 use super::hello::Verdict;
+use super::outbound::Arrival;
 use super::protocol::{Protocol, Shape};
 use super::question_pool::{Pooled, QuestionPool};
 use super::redial::Target;
-use super::rungs::Rungs;
 use super::stream::Stream;
 use super::streams::{OpenError, Opened, is_unsupported};
-use super::way_out::Arrival;
 use crate::clock;
 use crate::identity::admission::Principal;
 use serde::{Deserialize, Serialize};
@@ -126,10 +126,10 @@ impl AskError {
 pub struct Handle {
     pub(super) me: PeerKey,
     pub(super) commands: mpsc::Sender<Command>,
-    pub(super) guests: Arc<Guests>,
+    pub(super) connected_peers: Arc<ConnectedPeers>,
     pub(super) figures: Arc<Figures>,
     pub(super) listening: watch::Receiver<Vec<SocketAddr>>,
-    pub(super) rungs: Arc<Rungs>,
+    pub(super) transports: Arc<ConnectionTransports>,
     /// Takes connections that arrived at another listener, such as a proxy's.
     pub(super) arrivals: mpsc::Sender<Arrival>,
     pub(super) pool: Arc<QuestionPool>,
@@ -150,8 +150,8 @@ impl Handle {
 
     /// At most `most` connections that are not direct, newest first: the peer, and the transport.
     #[must_use]
-    pub fn rungs(&self, most: usize) -> Vec<(PeerKey, Rung)> {
-        self.rungs.told(most)
+    pub fn indirect(&self, most: usize) -> Vec<(PeerKey, Rung)> {
+        self.transports.indirect(most)
     }
 
     /// The addresses at which the daemon listens, as they become known.
@@ -163,25 +163,25 @@ impl Handle {
     /// The principal of `peer`, while it is connected and admitted.
     #[must_use]
     pub fn principal(&self, peer: PeerKey) -> Option<Arc<Principal>> {
-        self.guests.principal(peer)
+        self.connected_peers.principal(peer)
     }
 
     /// Whether `peer` is connected, admitted or not.
     #[must_use]
     pub fn is_connected(&self, peer: PeerKey) -> bool {
-        self.guests.is_here(peer)
+        self.connected_peers.is_here(peer)
     }
 
     /// The principals of all connected peers with which admission is mutual.
     #[must_use]
     pub fn ready(&self) -> Vec<Arc<Principal>> {
-        self.guests.ready()
+        self.connected_peers.ready()
     }
 
     /// Whether `peer` can be asked now.
     #[must_use]
     pub fn is_ready(&self, peer: PeerKey) -> bool {
-        self.guests.is_ready(peer)
+        self.connected_peers.is_ready(peer)
     }
 
     /// Hold a connection to `target`: it is dialled again for ever.
@@ -237,7 +237,7 @@ impl Handle {
         if self.pool.is_old(peer, now) {
             return self.ask_once(peer, Protocol::Query, question).await;
         }
-        let waiting = self.pool.take(peer, now).filter(|_| self.guests.is_ready(peer));
+        let waiting = self.pool.take(peer, now).filter(|_| self.connected_peers.is_ready(peer));
         let asking = async {
             let mut pooled = match waiting {
                 Some(pooled) => pooled,
@@ -295,14 +295,14 @@ impl Handle {
     }
 
     async fn raw_stream(&self, peer: PeerKey, protocol: Protocol) -> Result<Stream, AskError> {
-        if !protocol.is_open_to_strangers() && !self.guests.is_ready(peer) {
+        if !protocol.is_open_to_strangers() && !self.connected_peers.is_ready(peer) {
             return Err(AskError::Open { peer, source: OpenError::NotConnected });
         }
-        let seat = self.guests.visit(peer);
+        let permit = self.connected_peers.permit_outbound(peer);
         let (opened, opening) = oneshot::channel();
         self.tell(Command::Open(peer, protocol, opened)).await;
         match opening.await {
-            Ok(Ok(stream)) => Ok(Stream::new(stream, seat)),
+            Ok(Ok(stream)) => Ok(Stream::new(stream, permit)),
             Ok(Err(source)) => Err(AskError::Open { peer, source }),
             Err(_) if self.commands.is_closed() => Err(AskError::Stopping),
             // The connection is gone, and dropped the request for a stream with it.
@@ -354,10 +354,10 @@ mod tests {
         let handle = Handle {
             me: PeerKey([0; 32]),
             commands,
-            guests: Arc::default(),
+            connected_peers: Arc::default(),
             figures: Arc::default(),
             listening: watch::channel(Vec::new()).1,
-            rungs: Arc::default(),
+            transports: Arc::default(),
             arrivals: mpsc::channel(1).0,
             pool: Arc::default(),
         };
@@ -376,8 +376,8 @@ mod tests {
             // A connection that closes drops the requests for streams on it.
             drop(opened);
         };
-        let (told, ()) = tokio::join!(joins(&handle, peer), breaks);
-        assert_eq!(told, Err(AskError::Broken { peer, reason: BROKE.to_owned() }));
+        let (indirect, ()) = tokio::join!(joins(&handle, peer), breaks);
+        assert_eq!(indirect, Err(AskError::Broken { peer, reason: BROKE.to_owned() }));
         drop(taken);
         assert_eq!(joins(&handle, peer).await, Err(AskError::Stopping));
     }

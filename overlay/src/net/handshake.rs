@@ -7,7 +7,7 @@
 //! ```
 //! Rule: a dialler that is refused reads that no protocol can be agreed on, which a daemon sends in no other
 //! case.
-//! Not here: which connection gets a place (`half_open`), which may stay (`guests`).
+//! Not here: which connection gets a place (`half_open`), which may stay (`connected_peers`).
 
 use super::half_open::{Decision, HalfOpen, Place, Refusal, Source};
 use crate::clock;

@@ -14,33 +14,33 @@
 
 pub mod accept;
 mod batch;
-pub mod carried;
 mod circuits;
+pub mod connected_peers;
+mod connection_transports;
+pub mod dial_error;
 mod dialling;
 pub mod event_loop;
 pub mod figures;
 pub mod frames;
 mod greeting;
-pub mod guests;
 mod half_open;
 pub mod handle;
 pub mod handshake;
 pub mod hello;
+pub mod https_stream;
+mod keepalive;
+pub mod outbound;
 pub mod protocol;
 mod punch;
 mod question_pool;
 pub mod redial;
-mod rungs;
 pub mod security;
-mod silence;
 pub mod stream;
 mod streams;
 mod swarm;
 mod swarm_events;
 mod tls;
 mod transport;
-pub mod undialled;
-pub mod way_out;
 
 /// Why the overlay could not start.
 #[derive(Debug, thiserror::Error)]

@@ -26,14 +26,14 @@ pub const REFUSED_PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// Most refusals remembered, of current and of removed targets; beyond them the one that ends soonest is
 /// dropped.
-const REFUSED_MAX: usize = WANTED_MAX;
+const REFUSED_MAX: usize = TARGETS_MAX;
 
 /// A connection that lasted this long counts as having worked: the next pause is short again.
 const HELD_WELL: Duration = Duration::from_secs(10);
 
 /// Most targets at a time: a representative dials no daemon, a member three, a directory seven; the rest is
 /// room.
-pub const WANTED_MAX: usize = 256;
+pub const TARGETS_MAX: usize = 256;
 
 /// Most addresses stored of one target.
 pub const ENDPOINTS_MAX: usize = 16;
@@ -63,7 +63,7 @@ enum State {
 }
 
 #[derive(Debug)]
-struct Wanted {
+struct DialEntry {
     endpoints: Vec<Address>,
     state: State,
     failures: u32,
@@ -71,7 +71,7 @@ struct Wanted {
 
 /// Refusals between a target and this daemon, in either direction.
 #[derive(Clone, Copy, Debug)]
-struct Refused {
+struct RefusalEntry {
     times: u32,
     until: Moment,
 }
@@ -79,21 +79,21 @@ struct Refused {
 /// The table of targets and refusals.
 #[derive(Debug)]
 pub struct Redial {
-    wanted: BTreeMap<Target, Wanted>,
-    refused: BTreeMap<Target, Refused>,
+    entries: BTreeMap<Target, DialEntry>,
+    refused: BTreeMap<Target, RefusalEntry>,
     dice: Dice,
 }
 
 /// No place for another target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("already {WANTED_MAX} daemons are dialled, the most that are")]
+#[error("already {TARGETS_MAX} daemons are dialled, the most that are")]
 pub struct Full;
 
 impl Redial {
     /// An empty table; `seed` decides the jitter.
     #[must_use]
     pub fn new(seed: u64) -> Redial {
-        Redial { wanted: BTreeMap::new(), refused: BTreeMap::new(), dice: Dice::new(seed) }
+        Redial { entries: BTreeMap::new(), refused: BTreeMap::new(), dice: Dice::new(seed) }
     }
 
     /// Hold a connection to `target` at one of `endpoints`, which replace the previous ones.
@@ -108,46 +108,46 @@ impl Redial {
         now: Moment,
     ) -> Result<(), Full> {
         endpoints.truncate(ENDPOINTS_MAX);
-        if let Some(wanted) = self.wanted.get_mut(&target) {
-            wanted.endpoints = endpoints;
+        if let Some(entries) = self.entries.get_mut(&target) {
+            entries.endpoints = endpoints;
             return Ok(());
         }
-        if self.wanted.len() >= WANTED_MAX {
+        if self.entries.len() >= TARGETS_MAX {
             return Err(Full);
         }
         let until = self.refused.get(&target).map_or(now, |refused| refused.until.max(now));
         let state = if connected { State::Connected { since: now } } else { State::Waiting { until } };
-        self.wanted.insert(target, Wanted { endpoints, state, failures: 0 });
+        self.entries.insert(target, DialEntry { endpoints, state, failures: 0 });
         Ok(())
     }
 
     /// Stop holding a connection to `target`.
     pub fn forget(&mut self, target: &Target) {
-        self.wanted.remove(target);
+        self.entries.remove(target);
     }
 
     /// Whether a connection to `target` is to be held.
     #[must_use]
     pub fn wants(&self, target: &Target) -> bool {
-        self.wanted.contains_key(target)
+        self.entries.contains_key(target)
     }
 
     /// A connection to `target` is established.
     pub fn handle_connected(&mut self, target: &Target, now: Moment) {
-        if let Some(wanted) = self.wanted.get_mut(target) {
-            wanted.state = State::Connected { since: now };
+        if let Some(entries) = self.entries.get_mut(target) {
+            entries.state = State::Connected { since: now };
         }
     }
 
     /// The connection ended, or the dial failed.
     pub fn handle_failed(&mut self, target: &Target, now: Moment) {
         let roll = self.dice.draw();
-        let Some(wanted) = self.wanted.get_mut(target) else { return };
-        let held_well = matches!(wanted.state, State::Connected { since } if now.since(since) >= HELD_WELL);
-        wanted.failures = if held_well { 0 } else { wanted.failures.saturating_add(1) };
+        let Some(entries) = self.entries.get_mut(target) else { return };
+        let held_well = matches!(entries.state, State::Connected { since } if now.since(since) >= HELD_WELL);
+        entries.failures = if held_well { 0 } else { entries.failures.saturating_add(1) };
         let refused = self.refused.get(target).map_or(now, |refused| refused.until);
-        let until = now.plus(pause(wanted.failures, roll)).max(refused);
-        wanted.state = State::Waiting { until };
+        let until = now.plus(pause(entries.failures, roll)).max(refused);
+        entries.state = State::Waiting { until };
     }
 
     /// The target answered, and one side refused the other.
@@ -159,7 +159,7 @@ impl Redial {
                 self.refused.remove(&soonest);
             }
         }
-        let refused = self.refused.entry(target.clone()).or_insert(Refused { times: 0, until: now });
+        let refused = self.refused.entry(target.clone()).or_insert(RefusalEntry { times: 0, until: now });
         // Both sides report the refusal on one connection: it counts once.
         if refused.until > now {
             return;
@@ -167,8 +167,8 @@ impl Redial {
         refused.times = refused.times.saturating_add(1);
         let whole = PAUSE_MIN.saturating_mul(2 << refused.times.min(8)).min(REFUSED_PAUSE_MAX);
         refused.until = now.plus(jittered(whole, roll));
-        if let Some(wanted) = self.wanted.get_mut(target)
-            && let State::Waiting { until } = &mut wanted.state
+        if let Some(entries) = self.entries.get_mut(target)
+            && let State::Waiting { until } = &mut entries.state
         {
             *until = refused.until.max(*until);
         }
@@ -177,8 +177,8 @@ impl Redial {
     /// Drop all refusals: their reasons no longer hold. The refused targets are dialled now.
     pub fn forgive(&mut self, now: Moment) {
         for target in std::mem::take(&mut self.refused).into_keys() {
-            if let Some(wanted) = self.wanted.get_mut(&target)
-                && let State::Waiting { until } = &mut wanted.state
+            if let Some(entries) = self.entries.get_mut(&target)
+                && let State::Waiting { until } = &mut entries.state
             {
                 *until = now.min(*until);
             }
@@ -192,18 +192,19 @@ impl Redial {
 
     /// The next dial that is due at `now`.
     pub fn poll_dial(&mut self, now: Moment) -> Option<Dial> {
-        let due = |wanted: &&mut Wanted| matches!(wanted.state, State::Waiting { until } if until <= now);
-        let (target, wanted) = self.wanted.iter_mut().find(|(_, wanted)| due(wanted))?;
-        wanted.state = State::Dialling;
-        Some(Dial { target: target.clone(), endpoints: wanted.endpoints.clone() })
+        let due =
+            |entries: &&mut DialEntry| matches!(entries.state, State::Waiting { until } if until <= now);
+        let (target, entries) = self.entries.iter_mut().find(|(_, entries)| due(entries))?;
+        entries.state = State::Dialling;
+        Some(Dial { target: target.clone(), endpoints: entries.endpoints.clone() })
     }
 
     /// When the next dial is due.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Moment> {
-        self.wanted
+        self.entries
             .values()
-            .filter_map(|wanted| match wanted.state {
+            .filter_map(|entries| match entries.state {
                 State::Waiting { until } => Some(until),
                 State::Dialling | State::Connected { .. } => None,
             })

@@ -8,7 +8,7 @@
 //! not proposed to it.
 //! Not here: frames on it ([`super::frames`]).
 
-use super::guests::Seat;
+use super::connected_peers::StreamPermit;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -40,13 +40,13 @@ pub struct Stream {
     over: Pin<Box<WaitForCancellationFutureOwned>>,
     _used: Arc<()>,
     /// Counts the stream as its peer's while it is open.
-    _seat: Seat,
+    _permit: StreamPermit,
 }
 
 impl Stream {
-    pub(super) fn new(Raw { stream, over, used }: Raw, seat: Seat) -> Stream {
+    pub(super) fn new(Raw { stream, over, used }: Raw, permit: StreamPermit) -> Stream {
         let over = Box::pin(over.cancelled_owned());
-        Stream { stream: stream.compat(), is_proposed: false, over, _used: used, _seat: seat }
+        Stream { stream: stream.compat(), is_proposed: false, over, _used: used, _permit: permit }
     }
 }
 

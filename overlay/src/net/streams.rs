@@ -5,9 +5,9 @@
 //! Not here: the messages on a stream, and whether the peer may open it (`event_loop`, `accept`).
 
 use super::circuits::is_circuit;
+use super::outbound::all_rungs;
 use super::protocol::Protocol;
 use super::stream::Raw;
-use super::way_out::all_rungs;
 use crate::clock;
 use futures::future;
 use libp2p::PeerId;
@@ -53,7 +53,7 @@ pub(super) type Opened = oneshot::Sender<Result<Raw, OpenError>>;
 
 /// Request for a stream.
 #[derive(Debug)]
-pub(super) struct Wish {
+pub(super) struct OpenRequest {
     protocol: Protocol,
     opened: Opened,
 }
@@ -73,7 +73,7 @@ const BESIDE: Duration = Duration::from_secs(5);
 
 /// Connection on which streams can be opened.
 #[derive(Debug)]
-struct Way {
+struct OpenConnection {
     connection: ConnectionId,
     is_circuit: bool,
     since: Moment,
@@ -86,10 +86,10 @@ struct Way {
 pub(super) struct Streams {
     spoken: &'static [Protocol],
     /// Connections of each peer, oldest first.
-    connections: BTreeMap<PeerId, Vec<Way>>,
+    connections: BTreeMap<PeerId, Vec<OpenConnection>>,
     /// Connections that are not established yet, with the `used` of their handlers.
     made: BTreeMap<ConnectionId, Weak<()>>,
-    actions: VecDeque<ToSwarm<Inbound, Wish>>,
+    actions: VecDeque<ToSwarm<Inbound, OpenRequest>>,
 }
 
 impl Streams {
@@ -102,9 +102,10 @@ impl Streams {
     /// restarted peer is reached there, while its older connections may be dead. The result is sent to
     /// `opened`.
     pub(super) fn open(&mut self, peer: PeerId, protocol: Protocol, opened: Opened) {
-        let ways = self.ways(&peer);
-        let direct = ways.iter().rev().find(|way| !way.is_circuit && protocol != Protocol::Hello);
-        let Some(connection) = direct.or(ways.last()).map(|way| way.connection) else {
+        let open_connections = self.open_connections(&peer);
+        let direct =
+            open_connections.iter().rev().find(|open| !open.is_circuit && protocol != Protocol::Hello);
+        let Some(connection) = direct.or(open_connections.last()).map(|open| open.connection) else {
             // The caller may have gone: then the error is not needed.
             let _ = opened.send(Err(OpenError::NotConnected));
             return;
@@ -123,37 +124,37 @@ impl Streams {
         self.actions.push_back(ToSwarm::NotifyHandler {
             peer_id: peer,
             handler: NotifyHandler::One(connection),
-            event: Wish { protocol, opened },
+            event: OpenRequest { protocol, opened },
         });
     }
 
     /// The connections to `peer`, oldest first.
     #[must_use]
     pub(super) fn connections(&self, peer: &PeerId) -> Vec<ConnectionId> {
-        self.ways(peer).iter().map(|way| way.connection).collect()
+        self.open_connections(peer).iter().map(|open| open.connection).collect()
     }
 
     /// Whether a connection to `peer` does not pass through a proxy.
     #[must_use]
     pub(super) fn has_direct(&self, peer: &PeerId) -> bool {
-        self.ways(peer).iter().any(|way| !way.is_circuit)
+        self.open_connections(peer).iter().any(|open| !open.is_circuit)
     }
 
     /// Circuits without an open stream that have a direct connection beside them.
     #[must_use]
     pub(super) fn spare_circuits(&self, now: Moment) -> Vec<ConnectionId> {
-        let stands = |way: &&Way| now.since(way.since) >= BESIDE;
+        let stands = |open: &&OpenConnection| now.since(open.since) >= BESIDE;
         // The handler holds one reference.
-        let is_spare = |way: &&Way| way.is_circuit && way.used.strong_count() <= 1;
-        let of_peer = |ways: &Vec<Way>| {
-            let is_direct = ways.iter().filter(stands).any(|way| !way.is_circuit);
-            let spare = ways.iter().filter(stands).filter(is_spare);
-            spare.filter(|_| is_direct).map(|way| way.connection).collect::<Vec<_>>()
+        let is_spare = |open: &&OpenConnection| open.is_circuit && open.used.strong_count() <= 1;
+        let of_peer = |open_connections: &Vec<OpenConnection>| {
+            let is_direct = open_connections.iter().filter(stands).any(|open| !open.is_circuit);
+            let spare = open_connections.iter().filter(stands).filter(is_spare);
+            spare.filter(|_| is_direct).map(|open| open.connection).collect::<Vec<_>>()
         };
         self.connections.values().flat_map(of_peer).collect()
     }
 
-    fn ways(&self, peer: &PeerId) -> &[Way] {
+    fn open_connections(&self, peer: &PeerId) -> &[OpenConnection] {
         self.connections.get(peer).map_or(&[], Vec::as_slice)
     }
 
@@ -207,7 +208,7 @@ impl NetworkBehaviour for Streams {
     fn on_swarm_event(&mut self, event: FromSwarm<'_>) {
         match event {
             FromSwarm::ConnectionEstablished(new) => {
-                self.connections.entry(new.peer_id).or_default().push(Way {
+                self.connections.entry(new.peer_id).or_default().push(OpenConnection {
                     connection: new.connection_id,
                     is_circuit: new.endpoint.is_relayed(),
                     since: clock::now(),
@@ -216,7 +217,7 @@ impl NetworkBehaviour for Streams {
             }
             FromSwarm::ConnectionClosed(closed) => {
                 if let Some(all) = self.connections.get_mut(&closed.peer_id) {
-                    all.retain(|way| way.connection != closed.connection_id);
+                    all.retain(|open| open.connection != closed.connection_id);
                     if all.is_empty() {
                         self.connections.remove(&closed.peer_id);
                     }
@@ -246,7 +247,7 @@ impl NetworkBehaviour for Streams {
 #[derive(Debug)]
 pub(super) struct Handler {
     spoken: &'static [Protocol],
-    wishes: VecDeque<Wish>,
+    requests: VecDeque<OpenRequest>,
     accepted: VecDeque<(Protocol, Raw)>,
     over: CancellationToken,
     used: Arc<()>,
@@ -254,8 +255,8 @@ pub(super) struct Handler {
 
 impl Handler {
     fn new(spoken: &'static [Protocol]) -> Handler {
-        let (wishes, accepted) = (VecDeque::new(), VecDeque::new());
-        Handler { spoken, wishes, accepted, over: CancellationToken::new(), used: Arc::default() }
+        let (requests, accepted) = (VecDeque::new(), VecDeque::new());
+        Handler { spoken, requests, accepted, over: CancellationToken::new(), used: Arc::default() }
     }
 
     fn raw(&self, stream: Stream) -> Raw {
@@ -271,12 +272,12 @@ impl Drop for Handler {
 }
 
 impl ConnectionHandler for Handler {
-    type FromBehaviour = Wish;
+    type FromBehaviour = OpenRequest;
     type ToBehaviour = (Protocol, Raw);
     type InboundProtocol = AnyProtocol;
     type OutboundProtocol = ReadyUpgrade<StreamProtocol>;
     type InboundOpenInfo = ();
-    type OutboundOpenInfo = Wish;
+    type OutboundOpenInfo = OpenRequest;
 
     fn listen_protocol(&self) -> SubstreamProtocol<AnyProtocol> {
         SubstreamProtocol::new(AnyProtocol(self.spoken), ()).with_timeout(NEGOTIATION_TIMEOUT)
@@ -289,20 +290,20 @@ impl ConnectionHandler for Handler {
     fn poll(
         &mut self,
         _: &mut Context<'_>,
-    ) -> Poll<ConnectionHandlerEvent<ReadyUpgrade<StreamProtocol>, Wish, (Protocol, Raw)>> {
+    ) -> Poll<ConnectionHandlerEvent<ReadyUpgrade<StreamProtocol>, OpenRequest, (Protocol, Raw)>> {
         if let Some(accepted) = self.accepted.pop_front() {
             return Poll::Ready(ConnectionHandlerEvent::NotifyBehaviour(accepted));
         }
-        if let Some(wish) = self.wishes.pop_front() {
-            let upgrade = ReadyUpgrade::new(StreamProtocol::new(wish.protocol.name()));
-            let protocol = SubstreamProtocol::new(upgrade, wish).with_timeout(NEGOTIATION_TIMEOUT);
+        if let Some(request) = self.requests.pop_front() {
+            let upgrade = ReadyUpgrade::new(StreamProtocol::new(request.protocol.name()));
+            let protocol = SubstreamProtocol::new(upgrade, request).with_timeout(NEGOTIATION_TIMEOUT);
             return Poll::Ready(ConnectionHandlerEvent::OutboundSubstreamRequest { protocol });
         }
         Poll::Pending
     }
 
-    fn on_behaviour_event(&mut self, wish: Wish) {
-        self.wishes.push_back(wish);
+    fn on_behaviour_event(&mut self, request: OpenRequest) {
+        self.requests.push_back(request);
     }
 
     #[expect(
@@ -311,7 +312,7 @@ impl ConnectionHandler for Handler {
     )]
     fn on_connection_event(
         &mut self,
-        event: ConnectionEvent<'_, AnyProtocol, ReadyUpgrade<StreamProtocol>, (), Wish>,
+        event: ConnectionEvent<'_, AnyProtocol, ReadyUpgrade<StreamProtocol>, (), OpenRequest>,
     ) {
         match event {
             ConnectionEvent::FullyNegotiatedInbound(FullyNegotiatedInbound {

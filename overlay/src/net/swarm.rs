@@ -5,11 +5,11 @@
 use super::Error;
 use super::event_loop::{Behaviour, CONNECTIONS_OF_PEER_MAX, Config, SPARE};
 use super::half_open::HalfOpen;
+use super::keepalive::{PING_INTERVAL, PING_TIMEOUT};
+use super::outbound::OutboundTransport;
 use super::security::Security;
-use super::silence::{PING_INTERVAL, PING_TIMEOUT};
 use super::streams::Streams;
 use super::swarm_events::multiaddr;
-use super::way_out::WayOut;
 use super::{circuits, transport};
 use crate::identity::key::Key;
 use libp2p::connection_limits::{self, ConnectionLimits};
@@ -24,7 +24,7 @@ pub(super) fn build(
     config: &Config,
     key: &Key,
     security: Security,
-    (way_out, half_open): (WayOut, HalfOpen),
+    (outbound, half_open): (OutboundTransport, HalfOpen),
 ) -> Result<Swarm<Behaviour>, Error> {
     // Connections in the middle of a handshake are limited where they are accepted (`half_open`).
     let limits = ConnectionLimits::default()
@@ -47,7 +47,7 @@ pub(super) fn build(
     // two.
     let swarm_config = libp2p::swarm::Config::with_tokio_executor()
         .with_substream_upgrade_protocol_override(Version::V1Lazy);
-    let transport = transport::build(security, circuits, way_out, half_open);
+    let transport = transport::build(security, circuits, outbound, half_open);
     let mut swarm = Swarm::new(transport, behaviour, local, swarm_config);
     for address in &config.listen {
         let listened = swarm.listen_on(multiaddr(*address));

@@ -5,15 +5,15 @@
 //! Not here: the loop itself (`event_loop`), dialling (`dialling`).
 
 use super::circuits;
+use super::connected_peers::Change;
 use super::event_loop::{BehaviourEvent, Connected, Event, EventLoop, Greeted, peer_id, peer_key};
 use super::frames::{self, Reader};
-use super::guests::Change;
 use super::handle::VERDICT_LEN_MAX_BYTES;
 use super::hello::{Hello, VERSION, Verdict};
+use super::outbound;
 use super::protocol::Protocol;
 use super::redial::Target;
 use super::stream::Stream;
-use super::way_out;
 use crate::clock;
 use libp2p::core::ConnectedPoint;
 use libp2p::multiaddr::Protocol as Part;
@@ -55,7 +55,7 @@ pub(super) fn handle(this: &mut EventLoop, event: SwarmEvent<BehaviourEvent>) {
             this.handle_dial_error(connection_id, &error);
         }
         SwarmEvent::IncomingConnectionError { error, .. } => {
-            this.door.figures.connections_refused_total.add();
+            this.acceptor.figures.connections_refused_total.add();
             tracing::debug!(%error, "an inbound connection failed");
         }
         SwarmEvent::NewListenAddr { address, .. } => {
@@ -73,8 +73,9 @@ pub(super) fn handle(this: &mut EventLoop, event: SwarmEvent<BehaviourEvent>) {
         }
         SwarmEvent::Behaviour(BehaviourEvent::Streams(inbound)) => {
             let Some(peer) = peer_key(&inbound.peer) else { return };
-            let (door, address) = (Arc::clone(&this.door), this.address(peer));
-            let serving = async move { door.serve((peer, address), inbound.protocol, inbound.stream).await };
+            let (acceptor, address) = (Arc::clone(&this.acceptor), this.address(peer));
+            let serving =
+                async move { acceptor.serve((peer, address), inbound.protocol, inbound.stream).await };
             // The peer's address, in every log line about its admission.
             let from = match (inbound.protocol.is_open_to_strangers(), address) {
                 (true, Some(address)) => tracing::error_span!("from", %address),
@@ -88,22 +89,22 @@ pub(super) fn handle(this: &mut EventLoop, event: SwarmEvent<BehaviourEvent>) {
 
 impl EventLoop {
     fn handle_established(&mut self, id: PeerId, connection: ConnectionId, point: &ConnectedPoint) {
-        self.door.figures.connected_total.add();
+        self.acceptor.figures.connected_total.add();
         self.count_connections();
         let Some(peer) = peer_key(&id) else {
             self.swarm.close_connection(connection);
             return;
         };
         let now = clock::now();
-        self.door.guests.arrive(peer);
-        self.silence.handle_heard(connection, now);
+        self.acceptor.connected_peers.arrive(peer);
+        self.keepalive.handle_heard(connection, now);
         // A circuit's address is the proxy's, and this peer cannot be reached there.
         let address = socket_addr(point.get_remote_address()).filter(|_| !point.is_relayed());
         self.circuits.handle_established(connection, point);
         let rung = self.handle_punched(connection, peer, point, self.rung(point));
         tracing::debug!(%peer, rung = rung.name(), "connected");
-        self.rungs.handle_established(connection, peer, rung);
-        self.door.figures.set_rungs(&self.rungs);
+        self.transports.handle_established(connection, peer, rung);
+        self.acceptor.figures.set_transports(&self.transports);
         let place = (!point.is_relayed()).then(|| point.get_remote_address().iter().take(2).collect());
         // A further connection does not restart the timeout for the certificate.
         let since = self.connected.get(&peer).map_or(now, |before| before.since);
@@ -123,8 +124,8 @@ impl EventLoop {
     fn rung(&self, point: &ConnectedPoint) -> Rung {
         match point {
             _ if point.is_relayed() => Rung::Circuit,
-            ConnectedPoint::Dialer { address, .. } => self.ways.handle_standing(address),
-            ConnectedPoint::Listener { send_back_addr, .. } => way_out::rung_of(send_back_addr),
+            ConnectedPoint::Dialer { address, .. } => self.routes.handle_standing(address),
+            ConnectedPoint::Listener { send_back_addr, .. } => outbound::rung_of(send_back_addr),
         }
     }
 
@@ -139,7 +140,7 @@ impl EventLoop {
 
     /// Send this daemon's hello on a new stream.
     fn greet(&mut self, peer: PeerKey, id: PeerId) {
-        let proof = self.door.admission.proof();
+        let proof = self.acceptor.admission.proof();
         if proof.is_empty() {
             // No certificate yet: this daemon is about to join.
             return;
@@ -154,10 +155,10 @@ impl EventLoop {
         let (opened, opening) = oneshot::channel();
         self.swarm.behaviour_mut().streams.open(id, Protocol::Hello, opened);
         let welcomes = self.welcomes.clone();
-        let seat = self.door.guests.visit(peer);
+        let permit = self.acceptor.connected_peers.permit_outbound(peer);
         self.tasks.spawn(async move {
             let Ok(Ok(stream)) = opening.await else { return };
-            let stream = Stream::new(stream, seat);
+            let stream = Stream::new(stream, permit);
             let said = tokio::time::timeout(HELLO_TIMEOUT, say_hello(stream, &hello)).await;
             let greeted = match said {
                 Ok(Ok(Some(Verdict::Welcome))) => Ok(()),
@@ -173,12 +174,12 @@ impl EventLoop {
     pub(super) fn handle_welcome(&mut self, peer: PeerKey, greeted: Greeted) {
         match greeted {
             Ok(()) if self.connected.contains_key(&peer) => {
-                let change = self.door.guests.welcomed_by(peer);
+                let change = self.acceptor.connected_peers.admitted_by(peer);
                 self.handle_change(peer, &change);
             }
             Ok(()) => {}
             Err(reason) => {
-                self.door.figures.hellos_lost_total.add();
+                self.acceptor.figures.hellos_lost_total.add();
                 self.tell_refusal(peer, &reason);
                 self.untold.push_back(Event::Unwelcome { peer, reason });
                 self.handle_refusal(peer);
@@ -215,14 +216,14 @@ impl EventLoop {
             return;
         }
         if !self.connected.contains_key(&peer) {
-            self.door.guests.leave(peer);
+            self.acceptor.connected_peers.leave(peer);
             return;
         }
         if change.is_restarted {
             self.handle_restarted(peer);
         }
         if change.is_ready
-            && let Some(principal) = self.door.guests.principal(peer)
+            && let Some(principal) = self.acceptor.connected_peers.principal(peer)
         {
             let address = self.connected.get(&peer).and_then(|connected| connected.address);
             let seed = self.seeds.get(&peer).cloned();
@@ -231,7 +232,7 @@ impl EventLoop {
             }
             self.untold.push_back(Event::Ready { principal, address });
         }
-        self.door.figures.guests.set(self.door.guests.ready_len() as u64);
+        self.acceptor.figures.guests.set(self.acceptor.connected_peers.ready_len() as u64);
     }
 
     /// The peer runs in a new process: its older connections are dead.
@@ -246,15 +247,15 @@ impl EventLoop {
     }
 
     fn handle_closed(&mut self, id: PeerId, connection: ConnectionId, left: u32) {
-        self.door.figures.disconnected_total.add();
+        self.acceptor.figures.disconnected_total.add();
         self.count_connections();
-        self.silence.handle_closed(connection);
-        self.rungs.handle_closed(connection);
-        self.door.figures.set_rungs(&self.rungs);
+        self.keepalive.handle_closed(connection);
+        self.transports.handle_closed(connection);
+        self.acceptor.figures.set_transports(&self.transports);
         let Some(peer) = peer_key(&id) else { return };
         self.circuits.handle_closed(connection, peer, left);
         self.punch.handle_closed(connection, peer);
-        self.door.figures.registered.set(self.circuits.registered_len());
+        self.acceptor.figures.registered.set(self.circuits.registered_len());
         if left > 0 {
             return;
         }
@@ -264,28 +265,28 @@ impl EventLoop {
         if let Some(seed) = self.seeds.remove(&peer) {
             self.redial.handle_failed(&seed, now);
         }
-        if self.door.guests.leave(peer) {
+        if self.acceptor.connected_peers.leave(peer) {
             self.untold.push_back(Event::Gone(peer));
         }
-        self.door.figures.guests.set(self.door.guests.ready_len() as u64);
+        self.acceptor.figures.guests.set(self.acceptor.connected_peers.ready_len() as u64);
     }
 
     fn count_connections(&self) {
         let info = self.swarm.network_info();
-        self.door.figures.connections.set(u64::from(info.connection_counters().num_established()));
+        self.acceptor.figures.connections.set(u64::from(info.connection_counters().num_established()));
     }
 
     /// A failed ping is ignored: the lack of answers shows the same.
     fn handle_ping(&mut self, event: &ping::Event) {
         if event.result.is_ok() {
-            self.silence.handle_heard(event.connection, clock::now());
+            self.keepalive.handle_heard(event.connection, clock::now());
         }
     }
 
     fn close_silent(&mut self, now: Moment) {
-        for connection in self.silence.take_silent(now) {
-            self.door.figures.silent_total.add();
-            let peer = self.rungs.peer(connection).map(tracing::field::display);
+        for connection in self.keepalive.take_silent(now) {
+            self.acceptor.figures.silent_total.add();
+            let peer = self.transports.peer(connection).map(tracing::field::display);
             tracing::info!(peer, "a silent connection is closed");
             self.swarm.close_connection(connection);
         }
@@ -304,10 +305,10 @@ impl EventLoop {
         self.look_at_places();
         let mut unwanted = Vec::new();
         for (peer, connected) in &self.connected {
-            match self.door.guests.principal(*peer) {
+            match self.acceptor.connected_peers.principal(*peer) {
                 None if now.since(connected.since) >= STRANGER_TIMEOUT => unwanted.push((*peer, None)),
                 None => {}
-                Some(principal) => match self.door.admission.review(&principal) {
+                Some(principal) => match self.acceptor.admission.review(&principal) {
                     Err(reason) => unwanted.push((*peer, Some(reason))),
                     Ok(()) if self.is_idle(*peer) => unwanted.push((*peer, None)),
                     Ok(()) => {}
@@ -322,7 +323,7 @@ impl EventLoop {
         !self.redial.wants(&Target::Peer(peer))
             && !self.seeds.contains_key(&peer)
             && !self.circuits.carries(peer)
-            && self.door.guests.is_idle(peer, idle)
+            && self.acceptor.connected_peers.is_idle(peer, idle)
     }
 
     fn look_at_places(&mut self) {
@@ -343,7 +344,7 @@ impl EventLoop {
     fn close_all(&mut self, unwanted: Vec<(PeerKey, Option<String>)>) {
         for (peer, reason) in unwanted {
             if let Some(reason) = reason {
-                let principal = self.door.guests.principal(peer);
+                let principal = self.acceptor.connected_peers.principal(peer);
                 let host = principal.as_ref().and_then(|known| known.host.as_ref()).map(HostName::as_str);
                 let address = self.address(peer).map(tracing::field::display);
                 tracing::warn!(target: "audit", %peer, host, address, reason, "a daemon is no longer admitted");

@@ -1,4 +1,4 @@
-//! Transport stack: TCP or HTTPS (`way_out`), or a circuit through a proxy, then TLS or Noise, then Yamux.
+//! Transport stack: TCP or HTTPS (`outbound`), or a circuit through a proxy, then TLS or Noise, then Yamux.
 //!
 //! Rule: through a proxy the encryption is end to end, with the daemon at the other end: the proxy sees
 //! encrypted bytes.
@@ -6,8 +6,8 @@
 
 use super::half_open::HalfOpen;
 use super::handshake::Handshakes;
+use super::outbound::OutboundTransport;
 use super::security::Security;
-use super::way_out::WayOut;
 use libp2p::core::muxing::StreamMuxerBox;
 use libp2p::core::transport::Boxed;
 use libp2p::core::upgrade::Version;
@@ -20,19 +20,19 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most streams of one connection: as many as a peer may have open in each direction, with room.
 const STREAMS_MAX: usize = 512;
 
-/// Build the transport: `security` encrypts, `circuits` connects through proxies, `way_out` connects
+/// Build the transport: `security` encrypts, `circuits` connects through proxies, `outbound` connects
 /// otherwise, and decides by `half_open` which connections it accepts.
 pub(super) fn build(
     security: Security,
     circuits: relay::client::Transport,
-    way_out: WayOut,
+    outbound: OutboundTransport,
     half_open: HalfOpen,
 ) -> Boxed<(PeerId, StreamMuxerBox)> {
     let mut multiplex = yamux::Config::default();
     multiplex.set_max_num_streams(STREAMS_MAX);
-    // Circuits first: `way_out` would take the proxy's address in a circuit for the daemon's.
+    // Circuits first: `outbound` would take the proxy's address in a circuit for the daemon's.
     let transport = circuits
-        .or_transport(way_out)
+        .or_transport(outbound)
         .upgrade(Version::V1Lazy)
         .authenticate(security)
         .multiplex(multiplex)

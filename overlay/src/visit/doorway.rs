@@ -7,8 +7,8 @@
 
 use crate::authenticator::Authenticator;
 use crate::identity::admission::Principal;
+use crate::net::dial_error::DialErrorKind;
 use crate::net::hello::Admission;
-use crate::net::undialled::Undialled;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
@@ -30,7 +30,7 @@ pub(super) struct Doorway {
     /// Whether the proxy has sent its hello.
     met: watch::Sender<bool>,
     /// Reason of the last failed dial of the proxy.
-    undialled: watch::Sender<Option<Undialled>>,
+    dial_error: watch::Sender<Option<DialErrorKind>>,
 }
 
 impl Doorway {
@@ -40,7 +40,7 @@ impl Doorway {
             proxy,
             known: Mutex::default(),
             met: watch::channel(false).0,
-            undialled: watch::channel(None).0,
+            dial_error: watch::channel(None).0,
         }
     }
 
@@ -54,18 +54,21 @@ impl Doorway {
     }
 
     /// Reason of the last failed dial of the proxy, if it is known.
-    pub(super) fn undialled(&self) -> watch::Receiver<Option<Undialled>> {
-        self.undialled.subscribe()
+    pub(super) fn dial_error(&self) -> watch::Receiver<Option<DialErrorKind>> {
+        self.dial_error.subscribe()
     }
 
     /// Note why a dial of the proxy failed. `Cut` and `Foreign` are ignored: the next attempt may succeed,
     /// and another route may lead to the proxy.
-    pub(super) fn note_undialled(&self, why: Undialled) {
+    pub(super) fn note_dial_error(&self, why: DialErrorKind) {
         match why {
-            Undialled::Other(_) | Undialled::Closed | Undialled::Nowhere | Undialled::Full => {
-                self.undialled.send_replace(Some(why));
+            DialErrorKind::Other(_)
+            | DialErrorKind::Closed
+            | DialErrorKind::Nowhere
+            | DialErrorKind::Full => {
+                self.dial_error.send_replace(Some(why));
             }
-            Undialled::Cut | Undialled::Foreign => {}
+            DialErrorKind::Cut | DialErrorKind::Foreign => {}
         }
     }
 

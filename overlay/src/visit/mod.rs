@@ -22,12 +22,12 @@ use crate::identity::key::Key;
 use crate::identity::revocation_lists::RevocationLists;
 use crate::identity::trust::Trust;
 use crate::net;
+use crate::net::dial_error::DialErrorKind;
 use crate::net::event_loop::{Config, Event, EventLoop};
 use crate::net::handle::{AskError, Handle};
+use crate::net::outbound::HttpProxy;
 use crate::net::protocol::Protocol;
 use crate::net::redial::Target;
-use crate::net::undialled::Undialled;
-use crate::net::way_out::HttpProxy;
 use doorway::Doorway;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -354,11 +354,11 @@ async fn hear(mut events: mpsc::Receiver<Event>, proxy: PeerKey, doorway: Arc<Do
         match event {
             Event::Unwelcome { reason, .. } => doorway.note_refusal(reason),
             Event::Gone(peer) if peer == proxy => doorway.gate().show_nothing(),
-            Event::Undialled(Target::Peer(peer), why) if peer == proxy => doorway.note_undialled(why),
+            Event::DialFailed(Target::Peer(peer), why) if peer == proxy => doorway.note_dial_error(why),
             // A visitor answers no questions.
             Event::Ready { .. }
             | Event::Gone(_)
-            | Event::Undialled(..)
+            | Event::DialFailed(..)
             | Event::Question(_)
             | Event::Stream { .. } => {}
         }
@@ -456,16 +456,16 @@ impl Visitor {
 
     /// Wait until the proxy is connected.
     async fn meet(&self) -> Result<(), Error> {
-        let (mut met, mut undialled) = (self.doorway.met(), self.doorway.undialled());
+        let (mut met, mut dial_error) = (self.doorway.met(), self.doorway.dial_error());
         let at = self.errand.at();
         tokio::select! {
             biased;
             Ok(_) = met.wait_for(|met| *met) => Ok(()),
-            Ok(why) = undialled.wait_for(Option::is_some) => Err(match *why {
-                Some(Undialled::Other(found)) => Error::Other { at, found, expected: self.errand.proxy.key },
-                Some(Undialled::Nowhere) => Error::Nowhere { at },
-                Some(Undialled::Full) => Error::Full { at },
-                Some(Undialled::Closed | Undialled::Cut | Undialled::Foreign) | None => Error::Closed { at },
+            Ok(why) = dial_error.wait_for(Option::is_some) => Err(match *why {
+                Some(DialErrorKind::Other(found)) => Error::Other { at, found, expected: self.errand.proxy.key },
+                Some(DialErrorKind::Nowhere) => Error::Nowhere { at },
+                Some(DialErrorKind::Full) => Error::Full { at },
+                Some(DialErrorKind::Closed | DialErrorKind::Cut | DialErrorKind::Foreign) | None => Error::Closed { at },
             }),
             () = tokio::time::sleep(LOGIN_TIMEOUT) => Err(Error::Unreached { at, waited: LOGIN_TIMEOUT }),
         }

@@ -5,10 +5,10 @@ mod principal;
 
 use overlay::identity::admission::Principal;
 use overlay::identity::key::Key;
-use overlay::net::carried::tunnels::{FIRST_BYTE, Tunnels};
 use overlay::net::event_loop::{Config, Event, EventLoop};
 use overlay::net::handle::Handle;
 use overlay::net::hello::Admission;
+use overlay::net::https_stream::tunnels::{FIRST_BYTE, Tunnels};
 use principal::principal;
 use proxy::certificate::{Certificate, Origin};
 use proxy::hatch::Inlet;
@@ -94,8 +94,8 @@ impl End {
     }
 
     pub(crate) fn figure(&self, name: &str) -> u64 {
-        let told = self.handle.figures().told();
-        told.into_iter().find(|(known, _)| *known == name).expect("a figure of that name").1
+        let counters = self.handle.figures().counters();
+        counters.into_iter().find(|(known, _)| *known == name).expect("a figure of that name").1
     }
 
     pub(crate) async fn ready(&mut self, peer: PeerKey) {
@@ -206,8 +206,8 @@ impl Gate {
     }
 
     pub(crate) fn told(&self, name: &str) -> u64 {
-        let told = self.tunnels.told();
-        told.into_iter().find(|(known, _)| *known == name).expect("a figure of that name").1
+        let counters = self.tunnels.counters();
+        counters.into_iter().find(|(known, _)| *known == name).expect("a figure of that name").1
     }
 }
 

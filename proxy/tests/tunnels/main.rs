@@ -4,9 +4,9 @@
 mod ends;
 
 use ends::{End, Gate, Wall, until};
-use overlay::net::carried::tunnels::Tunnels;
 use overlay::net::event_loop::Event;
 use overlay::net::handle::Answer;
+use overlay::net::https_stream::tunnels::Tunnels;
 use overlay::net::protocol::Protocol;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -27,7 +27,7 @@ async fn check(wall: Wall, rung: Rung) {
     let gauges = ["by_direct", "by_websocket", "by_polling"].map(by);
     let expected = [Rung::Direct, Rung::WebSocket, Rung::Polling].map(|known| u64::from(known == rung));
     assert_eq!(gauges, expected, "{rung:?}");
-    let told = inside.handle.rungs(8);
+    let told = inside.handle.indirect(8);
     assert_eq!(told, [(gate.key(), rung)].into_iter().filter(|_| rung != Rung::Direct).collect::<Vec<_>>());
     until("a registration", || inside.figure("registrations") == 1).await;
 
@@ -61,7 +61,7 @@ async fn check_cut(wall: Wall, rung: Rung) {
     let between = ends::Between::open(gate.door).await;
     let mut inside = End::inside(4, gate.key(), between.address);
     inside.ready(gate.key()).await;
-    assert_eq!(inside.handle.rungs(8), [(gate.key(), rung)]);
+    assert_eq!(inside.handle.indirect(8), [(gate.key(), rung)]);
     for number in 0..3_u8 {
         let page = vec![number; 300_000];
         let asking = inside.handle.ask(gate.key(), Protocol::Query, &page, DEADLINE);
@@ -92,7 +92,7 @@ async fn the_proxy_tells_who_comes_by_what() {
     let mut gate = Gate::open(5, Wall { stops_plain: true, ..Wall::default() }).await;
     let inside = End::inside(6, gate.key(), gate.door);
     gate.end.ready(inside.key()).await;
-    assert_eq!(gate.end.handle.rungs(8), [(inside.key(), Rung::WebSocket)]);
+    assert_eq!(gate.end.handle.indirect(8), [(inside.key(), Rung::WebSocket)]);
     assert_eq!(gate.told("tunnels"), 1);
     inside.stop().await;
     until("an empty table", || gate.told("tunnels") == 0).await;

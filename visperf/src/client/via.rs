@@ -15,7 +15,7 @@ use ::client::Error;
 use ::client::connect::Connected;
 use ::client::door::{Door, Tls};
 use overlay::identity::secret;
-use overlay::net::way_out::HttpProxy;
+use overlay::net::outbound::HttpProxy;
 use overlay::visit::Errand;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};

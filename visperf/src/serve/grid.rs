@@ -179,7 +179,7 @@ impl Grid {
                     sources.health.push(Box::new(move || welcome.health()));
                     let net = replica.net.clone();
                     sources.reach = reach(net.clone());
-                    sources.statistics.push(("overlay", Box::new(move || net.figures().told())));
+                    sources.statistics.push(("overlay", Box::new(move || net.figures().counters())));
                 }
             }
             sources.statistics.push(("directory", Box::new(move || directory_counts(&handle, unreadable))));
@@ -229,10 +229,10 @@ impl Grid {
                 let refused = welcome.health_within(&seen.borrow());
                 [election.health(), refused, reception.health(), issuer()].concat()
             }));
-            sources.statistics.push(("election", Box::new(move || view.borrow().told())));
+            sources.statistics.push(("election", Box::new(move || view.borrow().counters())));
             let net = member.net.clone();
             sources.reach = reach(net.clone());
-            sources.statistics.push(("overlay", Box::new(move || net.figures().told())));
+            sources.statistics.push(("overlay", Box::new(move || net.figures().counters())));
         }
         match &self.sensor {
             Some(sensor) => sensor.set_daemon_health(move || all.iter().flat_map(|ask| ask()).collect()),
@@ -379,15 +379,15 @@ fn tell_of_proxy(proxy: &Gateway, sources: &mut Sources) {
     let tunnels = Arc::clone(&proxy.tunnels);
     sources.reach = reach(net.clone());
     sources.health.push(Box::new(move || welcome.health()));
-    sources.statistics.push(("door", Box::new(move || [door.told(), tunnels.told()].concat())));
-    sources.statistics.push(("overlay", Box::new(move || net.figures().told())));
+    sources.statistics.push(("door", Box::new(move || [door.counters(), tunnels.counters()].concat())));
+    sources.statistics.push(("overlay", Box::new(move || net.figures().counters())));
 }
 
 /// Most connections that `daemon.info` lists with their transports.
 const REACH_TOLD_MAX: usize = 64;
 
 fn reach(net: Handle) -> Option<Reach> {
-    Some(Box::new(move || net.rungs(REACH_TOLD_MAX)))
+    Some(Box::new(move || net.indirect(REACH_TOLD_MAX)))
 }
 
 fn directory_counts(handle: &directory::handle::Handle, unreadable: u64) -> Vec<(&'static str, u64)> {

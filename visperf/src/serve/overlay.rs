@@ -16,7 +16,7 @@ use overlay::identity::key::Key;
 use overlay::identity::safe_file;
 use overlay::net::event_loop::{self, EventLoop};
 use overlay::net::handle::Handle;
-use overlay::net::way_out::HttpProxy;
+use overlay::net::outbound::HttpProxy;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use tokio::sync::broadcast;

@@ -22,7 +22,7 @@
 //! connected from there: a peer cannot name an arbitrary address.
 //! Not here: which peers may take part, and the dialling (`mod`); which networks are not dialled (`realm`).
 
-use super::seen::Seen;
+use super::observed_addresses::ObservedAddresses;
 use crate::clock;
 use crate::net::frames;
 use crate::net::protocol::Protocol;
@@ -136,7 +136,11 @@ pub(super) async fn answer(
 
 /// Answer `asker`, which has a circuit or a registration at this proxy: from which addresses it and others
 /// are connected.
-pub(super) async fn attest(asker: PeerKey, with: &mut impl Ends, seen: &Seen) -> Result<(), Error> {
+pub(super) async fn attest(
+    asker: PeerKey,
+    with: &mut impl Ends,
+    seen: &ObservedAddresses,
+) -> Result<(), Error> {
     for _ in 0..QUESTIONS_MAX {
         let answer = match hear(with).await {
             Ok(Message::Where) => Message::Here(seen.at(asker)),
@@ -214,7 +218,7 @@ mod tests {
 
     /// A proxy that sees `ONE` and `OTHER` at these addresses; returns the stream of each to it.
     fn proxy(of_one: &str, of_other: &str) -> [DuplexStream; 2] {
-        let seen = std::sync::Arc::new(Seen::default());
+        let seen = std::sync::Arc::new(ObservedAddresses::default());
         seen.handle_established(ConnectionId::new_unchecked(1), ONE, at(of_one));
         seen.handle_established(ConnectionId::new_unchecked(2), OTHER, at(of_other));
         [ONE, OTHER].map(|asker| {
@@ -269,7 +273,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_is_not_seen_or_speaks_out_of_turn_comes_to_nothing() {
-        let seen = Seen::default();
+        let seen = ObservedAddresses::default();
         let (mut near, mut far) = duplex(256);
         let asking = async { own(&mut near, 7318).await };
         let (told, attested) = tokio::join!(asking, async {

@@ -16,8 +16,8 @@
 //! punching (dialling shows it).
 
 mod exchange;
+mod observed_addresses;
 mod realm;
-mod seen;
 mod tries;
 
 use super::event_loop::{EventLoop, peer_id, peer_key};
@@ -30,7 +30,7 @@ use exchange::Error;
 use libp2p::core::ConnectedPoint;
 use libp2p::swarm::ConnectionId;
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
-use seen::Seen;
+use observed_addresses::ObservedAddresses;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,7 +67,7 @@ pub(super) struct Agreed {
 pub(super) struct Punch {
     tries: Tries,
     /// On a proxy: the source addresses of daemons.
-    seen: Arc<Seen>,
+    observed: Arc<ObservedAddresses>,
     agree: mpsc::Sender<Agreed>,
     pub(super) agreed: mpsc::Receiver<Agreed>,
 }
@@ -75,25 +75,25 @@ pub(super) struct Punch {
 impl Default for Punch {
     fn default() -> Punch {
         let (agree, agreed) = mpsc::channel(UNDER_WAY_MAX);
-        Punch { tries: Tries::default(), seen: Arc::default(), agree, agreed }
+        Punch { tries: Tries::default(), observed: Arc::default(), agree, agreed }
     }
 }
 
 impl Punch {
     pub(super) fn handle_closed(&self, connection: ConnectionId, peer: PeerKey) {
-        self.seen.handle_closed(connection, peer);
+        self.observed.handle_closed(connection, peer);
     }
 }
 
 struct Opening {
     opened: oneshot::Receiver<Result<super::stream::Raw, OpenError>>,
-    seat: super::guests::Seat,
+    permit: super::connected_peers::StreamPermit,
 }
 
 impl Opening {
     async fn stream(self) -> Result<Stream, Error> {
         let raw = self.opened.await.map_err(|_| Error::Ended)??;
-        Ok(Stream::new(raw, self.seat))
+        Ok(Stream::new(raw, self.permit))
     }
 }
 
@@ -101,7 +101,7 @@ impl EventLoop {
     /// Try to reach the other ends of circuits directly, and close circuits that are no longer used.
     pub(super) fn punch(&mut self, now: Moment) {
         for _ in 0..self.punch.tries.take_failed(now) {
-            self.door.figures.punches_failed_total.add();
+            self.acceptor.figures.punches_failed_total.add();
         }
         for (connection, proxy) in self.circuits.through() {
             self.begin_punch(connection, proxy, now);
@@ -112,9 +112,9 @@ impl EventLoop {
     }
 
     fn begin_punch(&mut self, connection: ConnectionId, proxy: PeerKey, now: Moment) {
-        let Some(peer) = self.rungs.peer(connection) else { return };
+        let Some(peer) = self.transports.peer(connection) else { return };
         let is_first = peer_key(self.swarm.local_peer_id()).is_some_and(|me| me < peer);
-        let is_welcome = self.welcomes_punch(peer) && self.door.guests.is_ready(proxy);
+        let is_welcome = self.welcomes_punch(peer) && self.acceptor.connected_peers.is_ready(proxy);
         let is_direct = peer_id(peer).is_none_or(|id| self.swarm.behaviour().streams.has_direct(&id));
         if !is_first || is_direct || !is_welcome {
             return;
@@ -132,30 +132,30 @@ impl EventLoop {
 
     /// Whether admission with `peer` is mutual, and `peer` is no visitor.
     fn welcomes_punch(&self, peer: PeerKey) -> bool {
-        self.door.guests.is_ready(peer) && self.door.principal(peer, Protocol::Punch).is_ok()
+        self.acceptor.connected_peers.is_ready(peer) && self.acceptor.principal(peer, Protocol::Punch).is_ok()
     }
 
     /// A peer opened a stream of this protocol, on a circuit or on its connection to this proxy.
     pub(super) fn serve_punch(&mut self, inbound: Inbound) {
         let Some(peer) = peer_key(&inbound.peer) else { return };
-        let seat = self.door.guests.enter(peer);
-        let (true, Ok(seat)) = (self.welcomes_punch(peer), seat) else {
-            self.door.figures.streams_refused_total.add();
+        let permit = self.acceptor.connected_peers.permit_inbound(peer);
+        let (true, Ok(permit)) = (self.welcomes_punch(peer), permit) else {
+            self.acceptor.figures.streams_refused_total.add();
             return;
         };
-        let mut with = Stream::new(inbound.stream, seat);
+        let mut with = Stream::new(inbound.stream, permit);
         if let Some(proxy) = self.circuits.proxy(inbound.connection) {
             self.answer_punch(peer, proxy, with);
         } else if self.config.is_proxy && self.circuits.serves(peer) {
-            let seen = Arc::clone(&self.punch.seen);
+            let observed = Arc::clone(&self.punch.observed);
             self.tasks.spawn(async move {
-                let attesting = exchange::attest(peer, &mut with, &seen);
+                let attesting = exchange::attest(peer, &mut with, &observed);
                 if let Ok(Err(error)) = tokio::time::timeout(EXCHANGE_MAX, attesting).await {
                     tracing::debug!(%peer, %error, "a stream failed");
                 }
             });
         } else {
-            self.door.figures.streams_refused_total.add();
+            self.acceptor.figures.streams_refused_total.add();
         }
     }
 
@@ -193,7 +193,7 @@ impl EventLoop {
             (Some(id), None) => streams.open(id, Protocol::Punch, opened),
             (None, _) => drop(opened),
         }
-        Opening { opened: opening, seat: self.door.guests.visit(peer) }
+        Opening { opened: opening, permit: self.acceptor.connected_peers.permit_outbound(peer) }
     }
 
     fn agree(
@@ -266,12 +266,12 @@ impl EventLoop {
             && self.config.is_proxy
             && let Some(from) = socket_addr(send_back_addr)
         {
-            self.punch.seen.handle_established(connection, peer, from);
+            self.punch.observed.handle_established(connection, peer, from);
         }
         if !self.punch.tries.handle_stands(peer) {
             return rung;
         }
-        self.door.figures.punched_total.add();
+        self.acceptor.figures.punched_total.add();
         Rung::Punched
     }
 }

@@ -10,9 +10,9 @@ mod visitors;
 
 use daemons::{Daemon, Rules};
 use overlay::contacts::{Contacts, Keep};
+use overlay::net::connected_peers::STREAMS_MAX;
 use overlay::net::event_loop::{CONNECTIONS_OF_PEER_MAX, Event, Question};
 use overlay::net::frames::{self, Reader};
-use overlay::net::guests::STREAMS_MAX;
 use overlay::net::handle::{Answer, AskError};
 use overlay::net::protocol::Protocol;
 use overlay::net::redial::Target;

@@ -22,16 +22,16 @@ fn loopback() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
-async fn proxy(number: u8, guests: &[u8]) -> Daemon {
+async fn proxy(number: u8, connected_peers: &[u8]) -> Daemon {
     let config = Config { is_proxy: true, ..Config::new(vec![loopback()]) };
-    Daemon::start_with(number, config, Rules::welcoming(guests)).await
+    Daemon::start_with(number, config, Rules::welcoming(connected_peers)).await
 }
 
 /// A daemon that registers with the proxy at address `at`.
-async fn registered(number: u8, proxy: &Daemon, at: SocketAddr, guests: &[u8]) -> Daemon {
+async fn registered(number: u8, proxy: &Daemon, at: SocketAddr, connected_peers: &[u8]) -> Daemon {
     let via = vec![Directory { key: proxy.key(), addresses: vec![at.into()] }];
     let config = Config { via, ..Config::new(vec![loopback()]) };
-    let daemon = Daemon::start_with(number, config, Rules::welcoming(guests)).await;
+    let daemon = Daemon::start_with(number, config, Rules::welcoming(connected_peers)).await;
     until("it is registered", || daemon.handle.figures().registrations.get() == 1).await;
     daemon
 }
@@ -79,7 +79,11 @@ async fn two_that_met_through_a_proxy_go_on_without_it_and_what_was_begun_ends_w
     for (one, other) in [(&inside, &outside), (&outside, &inside)] {
         until("both dial", || figures(&one.handle)[1] == 1).await;
         assert_eq!(one.handle.figures().punched_total.get(), 1);
-        assert!(one.handle.rungs(8).contains(&(other.key(), Rung::Punched)), "{:?}", one.handle.rungs(8));
+        assert!(
+            one.handle.indirect(8).contains(&(other.key(), Rung::Punched)),
+            "{:?}",
+            one.handle.indirect(8)
+        );
     }
     is_answered(&outside, &inside).await;
     // Longer than an unused circuit is left open.

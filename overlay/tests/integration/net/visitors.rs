@@ -104,7 +104,9 @@ async fn a_visitor_opens_no_stream_but_questions_and_logins() {
             let asked = visit.proxy.next_event(|event| match event {
                 Event::Question(question) => Some(question),
                 Event::Stream { protocol, .. } => panic!("a stream of {protocol}"),
-                Event::Ready { .. } | Event::Gone(_) | Event::Unwelcome { .. } | Event::Undialled(..) => None,
+                Event::Ready { .. } | Event::Gone(_) | Event::Unwelcome { .. } | Event::DialFailed(..) => {
+                    None
+                }
             });
             let asked = asked.await;
             let principal = asked.principal.expect("it showed its visa");

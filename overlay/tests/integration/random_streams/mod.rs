@@ -100,7 +100,7 @@ async fn refuse(mut events: mpsc::Receiver<Event>) {
             }
             Event::Stream { protocol, .. } => panic!("a stream of {protocol}"),
             Event::Ready { principal, .. } => panic!("{} was let in", principal.peer),
-            Event::Gone(_) | Event::Unwelcome { .. } | Event::Undialled(..) => {}
+            Event::Gone(_) | Event::Unwelcome { .. } | Event::DialFailed(..) => {}
         }
     }
 }

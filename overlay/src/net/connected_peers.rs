@@ -31,10 +31,10 @@ pub struct Change {
 }
 
 #[derive(Debug, Default)]
-struct Guest {
+struct ConnectedPeer {
     principal: Option<Arc<Principal>>,
     start: Option<u64>,
-    has_welcomed_us: bool,
+    has_admitted_us: bool,
     /// Streams that the peer opened.
     inbound: usize,
     /// Streams that this daemon opened.
@@ -43,21 +43,21 @@ struct Guest {
     used: Moment,
 }
 
-impl Guest {
+impl ConnectedPeer {
     fn is_ready(&self) -> bool {
-        self.has_welcomed_us && self.principal.is_some()
+        self.has_admitted_us && self.principal.is_some()
     }
 }
 
 /// Table of the connected peers.
 #[derive(Debug, Default)]
-pub struct Guests(Mutex<BTreeMap<PeerKey, Guest>>);
+pub struct ConnectedPeers(Mutex<BTreeMap<PeerKey, ConnectedPeer>>);
 
 /// Refusal of a further stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMany;
 
-impl Guests {
+impl ConnectedPeers {
     /// The peer is connected.
     pub fn arrive(&self, peer: PeerKey) {
         self.lock().entry(peer).or_default();
@@ -66,36 +66,36 @@ impl Guests {
     /// The peer showed a valid certificate. If its connection ended meanwhile, nothing is stored.
     pub fn admit(&self, peer: PeerKey, principal: Arc<Principal>, start: u64) -> Change {
         let mut all = self.lock();
-        let Some(guest) = all.get_mut(&peer) else { return Change::default() };
-        guest.used = clock::now();
-        let was_ready = guest.is_ready();
-        let is_restarted = guest.start.is_some_and(|before| before != start);
+        let Some(connected) = all.get_mut(&peer) else { return Change::default() };
+        connected.used = clock::now();
+        let was_ready = connected.is_ready();
+        let is_restarted = connected.start.is_some_and(|before| before != start);
         if is_restarted {
-            guest.has_welcomed_us = false;
+            connected.has_admitted_us = false;
         }
-        guest.principal = Some(principal);
-        guest.start = Some(start);
-        Change { is_refused: false, is_ready: !was_ready && guest.is_ready(), is_restarted }
+        connected.principal = Some(principal);
+        connected.start = Some(start);
+        Change { is_refused: false, is_ready: !was_ready && connected.is_ready(), is_restarted }
     }
 
     /// The peer admitted this daemon.
-    pub fn welcomed_by(&self, peer: PeerKey) -> Change {
+    pub fn admitted_by(&self, peer: PeerKey) -> Change {
         let mut all = self.lock();
-        let Some(guest) = all.get_mut(&peer) else { return Change::default() };
-        let was_ready = guest.is_ready();
-        guest.has_welcomed_us = true;
-        Change { is_refused: false, is_ready: !was_ready && guest.is_ready(), is_restarted: false }
+        let Some(connected) = all.get_mut(&peer) else { return Change::default() };
+        let was_ready = connected.is_ready();
+        connected.has_admitted_us = true;
+        Change { is_refused: false, is_ready: !was_ready && connected.is_ready(), is_restarted: false }
     }
 
     /// The peer's last connection ended; returns whether it was ready.
     pub fn leave(&self, peer: PeerKey) -> bool {
-        self.lock().remove(&peer).is_some_and(|guest| guest.is_ready())
+        self.lock().remove(&peer).is_some_and(|connected| connected.is_ready())
     }
 
     /// The principal of the peer, if it showed a certificate.
     #[must_use]
     pub fn principal(&self, peer: PeerKey) -> Option<Arc<Principal>> {
-        self.lock().get(&peer).and_then(|guest| guest.principal.clone())
+        self.lock().get(&peer).and_then(|connected| connected.principal.clone())
     }
 
     #[must_use]
@@ -105,63 +105,67 @@ impl Guests {
 
     /// Whether the peer accepted this daemon's certificate.
     #[must_use]
-    pub fn has_welcomed_us(&self, peer: PeerKey) -> bool {
-        self.lock().get(&peer).is_some_and(|guest| guest.has_welcomed_us)
+    pub fn has_admitted_us(&self, peer: PeerKey) -> bool {
+        self.lock().get(&peer).is_some_and(|connected| connected.has_admitted_us)
     }
 
     /// Whether both sides have admitted each other.
     #[must_use]
     pub fn is_ready(&self, peer: PeerKey) -> bool {
-        self.lock().get(&peer).is_some_and(Guest::is_ready)
+        self.lock().get(&peer).is_some_and(ConnectedPeer::is_ready)
     }
 
     /// The principals of all peers that are ready.
     #[must_use]
     pub fn ready(&self) -> Vec<Arc<Principal>> {
         let all = self.lock();
-        all.values().filter(|guest| guest.is_ready()).filter_map(|guest| guest.principal.clone()).collect()
+        all.values()
+            .filter(|connected| connected.is_ready())
+            .filter_map(|connected| connected.principal.clone())
+            .collect()
     }
 
     #[must_use]
     pub fn ready_len(&self) -> usize {
-        self.lock().values().filter(|guest| guest.is_ready()).count()
+        self.lock().values().filter(|connected| connected.is_ready()).count()
     }
 
     /// Count one more stream that `peer` opened, until the returned seat is dropped.
     ///
     /// # Errors
     /// If the peer is at its limit, or its connection has ended.
-    pub fn enter(self: &Arc<Guests>, peer: PeerKey) -> Result<Seat, TooMany> {
+    pub fn permit_inbound(self: &Arc<ConnectedPeers>, peer: PeerKey) -> Result<StreamPermit, TooMany> {
         let mut all = self.lock();
-        let guest = all.get_mut(&peer).ok_or(TooMany)?;
-        let most = if guest.principal.is_some() { STREAMS_MAX } else { STRANGER_STREAMS_MAX };
-        if guest.inbound >= most {
+        let connected = all.get_mut(&peer).ok_or(TooMany)?;
+        let most = if connected.principal.is_some() { STREAMS_MAX } else { STRANGER_STREAMS_MAX };
+        if connected.inbound >= most {
             return Err(TooMany);
         }
-        guest.inbound += 1;
-        guest.used = clock::now();
-        Ok(Seat { guests: Arc::clone(self), peer, side: Side::Inbound })
+        connected.inbound += 1;
+        connected.used = clock::now();
+        Ok(StreamPermit { peers: Arc::clone(self), peer, side: Side::Inbound })
     }
 
     /// Count one more stream that this daemon opened to `peer`.
     #[must_use]
-    pub fn visit(self: &Arc<Guests>, peer: PeerKey) -> Seat {
-        if let Some(guest) = self.lock().get_mut(&peer) {
-            guest.outbound += 1;
-            guest.used = clock::now();
+    pub fn permit_outbound(self: &Arc<ConnectedPeers>, peer: PeerKey) -> StreamPermit {
+        if let Some(connected) = self.lock().get_mut(&peer) {
+            connected.outbound += 1;
+            connected.used = clock::now();
         }
-        Seat { guests: Arc::clone(self), peer, side: Side::Outbound }
+        StreamPermit { peers: Arc::clone(self), peer, side: Side::Outbound }
     }
 
     /// Whether no stream has been open with the peer for `span`.
     #[must_use]
     pub fn is_idle(&self, peer: PeerKey, span: Duration) -> bool {
-        let idle =
-            |guest: &Guest| guest.inbound + guest.outbound == 0 && clock::now().since(guest.used) >= span;
+        let idle = |connected: &ConnectedPeer| {
+            connected.inbound + connected.outbound == 0 && clock::now().since(connected.used) >= span
+        };
         self.lock().get(&peer).is_none_or(idle)
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<PeerKey, Guest>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PeerKey, ConnectedPeer>> {
         // Each change above is complete before anything could panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -175,21 +179,21 @@ enum Side {
 
 /// Counts a stream to its peer until it is dropped.
 #[derive(Debug)]
-pub struct Seat {
-    guests: Arc<Guests>,
+pub struct StreamPermit {
+    peers: Arc<ConnectedPeers>,
     peer: PeerKey,
     side: Side,
 }
 
-impl Drop for Seat {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
-        if let Some(guest) = self.guests.lock().get_mut(&self.peer) {
+        if let Some(connected) = self.peers.lock().get_mut(&self.peer) {
             let count = match self.side {
-                Side::Inbound => &mut guest.inbound,
-                Side::Outbound => &mut guest.outbound,
+                Side::Inbound => &mut connected.inbound,
+                Side::Outbound => &mut connected.outbound,
             };
             *count = count.saturating_sub(1);
-            guest.used = clock::now();
+            connected.used = clock::now();
         }
     }
 }
@@ -200,18 +204,18 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_of_whoever_is_gone() {
-        let (guests, peer) = (Arc::new(Guests::default()), PeerKey([1; 32]));
-        let nobody = |when: &str| assert!(guests.lock().is_empty(), "{when}");
-        assert_eq!(guests.enter(peer).err(), Some(TooMany), "a stream of a connection that ended");
-        drop(guests.visit(peer));
-        assert_eq!(guests.welcomed_by(peer), Change::default());
+        let (peers, peer) = (Arc::new(ConnectedPeers::default()), PeerKey([1; 32]));
+        let nobody = |when: &str| assert!(peers.lock().is_empty(), "{when}");
+        assert_eq!(peers.permit_inbound(peer).err(), Some(TooMany), "a stream of a connection that ended");
+        drop(peers.permit_outbound(peer));
+        assert_eq!(peers.admitted_by(peer), Change::default());
         nobody("who never was here");
-        guests.arrive(peer);
-        let seats = [guests.enter(peer).ok(), Some(guests.visit(peer))];
-        assert!(guests.is_here(peer) && seats[0].is_some());
-        assert!(!guests.leave(peer), "it was never ready");
+        peers.arrive(peer);
+        let permits = [peers.permit_inbound(peer).ok(), Some(peers.permit_outbound(peer))];
+        assert!(peers.is_here(peer) && permits[0].is_some());
+        assert!(!peers.leave(peer), "it was never ready");
         nobody("its streams are still held");
-        drop(seats);
+        drop(permits);
         nobody("after its last stream");
     }
 }

@@ -4,11 +4,11 @@
 //! Noise within, whose key is known before dialling. Therefore the certificate is not verified: a site that
 //! intercepts HTTPS with a certificate of its own can be passed, and sees encrypted bytes. A stream ends if
 //! the proxy no longer knows it.
-//! Not here: which transport is tried when (`way_out`), the transports (`web_socket`, `polling`).
+//! Not here: which transport is tried when (`outbound`), the transports (`web_socket`, `polling`).
 
 use super::polling::Asker;
-use super::{Carried, Line, polling, web_socket};
-use crate::net::way_out::Ways;
+use super::{HttpsStream, Shared, polling, web_socket};
+use crate::net::outbound::OutboundRoutes;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,49 +38,53 @@ enum Path {
 }
 
 /// Destination and transport of the stream.
-struct Way {
-    ways: Arc<Ways>,
+struct Dialler {
+    routes: Arc<OutboundRoutes>,
     place: String,
     rung: Rung,
 }
 
 /// Open a stream to the proxy that listens at `place`, `HOST:PORT`, by WebSocket or by polling.
-pub(in crate::net) async fn dial(ways: Arc<Ways>, place: String, rung: Rung) -> io::Result<Carried> {
-    let way = Way { ways, place, rung };
-    let line = Line::open();
-    let (path, opened) = way.open(Opening { token: None, received: 0 }).await?;
+pub(in crate::net) async fn dial(
+    routes: Arc<OutboundRoutes>,
+    place: String,
+    rung: Rung,
+) -> io::Result<HttpsStream> {
+    let dialler = Dialler { routes, place, rung };
+    let shared = Shared::open();
+    let (path, opened) = dialler.open(Opening { token: None, received: 0 }).await?;
     let (token, received) = match opened {
         Opened::Here { token, received } => (token, received),
         Opened::Refused(refused) => return Err(io::Error::other(refused)),
     };
-    let turn = line.attach(received).map_err(io::Error::other)?;
-    let kept_up = Arc::clone(&line);
+    let epoch = shared.attach(received).map_err(io::Error::other)?;
+    let kept_up = Arc::clone(&shared);
     let keeping = async move {
-        way.carry(path, token, &kept_up, turn).await;
-        way.keep_up(token, &kept_up).await;
+        dialler.carry(path, token, &kept_up, epoch).await;
+        dialler.keep_up(token, &kept_up).await;
     };
-    Ok(Carried::new(line, Some(Box::pin(keeping)), Box::new(())))
+    Ok(HttpsStream::new(shared, Some(Box::pin(keeping)), Box::new(())))
 }
 
-impl Way {
+impl Dialler {
     /// Make new paths until the stream has ended.
-    async fn keep_up(&self, token: Token, line: &Line) {
+    async fn keep_up(&self, token: Token, shared: &Shared) {
         let mut pause = PAUSE_MIN;
-        while line.end().is_none() {
-            let opening = Opening { token: Some(token), received: line.received() };
+        while shared.end().is_none() {
+            let opening = Opening { token: Some(token), received: shared.received() };
             let opened = tokio::time::timeout(PATH_TIMEOUT, self.open(opening)).await;
             match opened {
                 Ok(Ok((path, Opened::Here { received, .. }))) => {
-                    let Ok(turn) = line.attach(received) else { return line.give_up() };
+                    let Ok(epoch) = shared.attach(received) else { return shared.give_up() };
                     tracing::debug!(
                         place = self.place,
                         rung = self.rung.name(),
                         "another path carries a stream on"
                     );
-                    self.carry(path, token, line, turn).await;
+                    self.carry(path, token, shared, epoch).await;
                     pause = PAUSE_MIN;
                 }
-                Ok(Ok((_, Opened::Refused(Refused::Unknown)))) => return line.give_up(),
+                Ok(Ok((_, Opened::Refused(Refused::Unknown)))) => return shared.give_up(),
                 Ok(Ok((_, Opened::Refused(_))) | Err(_)) | Err(_) => {}
             }
             tokio::time::sleep(pause).await;
@@ -105,17 +109,17 @@ impl Way {
 
     /// Connect to the proxy by TCP and TLS.
     async fn connect(&self) -> io::Result<TlsStream<TcpStream>> {
-        let stream = self.ways.connect(&self.place).await?;
+        let stream = self.routes.connect(&self.place).await?;
         let host = self.place.rsplit_once(':').map_or(self.place.as_str(), |(host, _)| host);
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
         TlsConnector::from(Arc::new(encryption()?)).connect(name, stream).await
     }
 
-    async fn carry(&self, path: Path, token: Token, line: &Line, turn: super::Turn) {
+    async fn carry(&self, path: Path, token: Token, shared: &Shared, epoch: super::Epoch) {
         let carried = match path {
-            Path::WebSocket(socket) => web_socket::carry(*socket, line, turn).await,
-            Path::Polling(askers) => polling::carry(*askers, token, line, turn).await,
+            Path::WebSocket(socket) => web_socket::carry(*socket, shared, epoch).await,
+            Path::Polling(askers) => polling::carry(*askers, token, shared, epoch).await,
         };
         if let Err(error) = carried {
             tracing::debug!(place = self.place, rung = self.rung.name(), %error, "a path ended");

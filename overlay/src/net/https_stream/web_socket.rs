@@ -8,7 +8,7 @@
 //! silent.
 //! Not here: the framing (tungstenite), TLS below (`dial`), the content of pieces (`tunnel::carrier`).
 
-use super::{Line, PATH, Turn};
+use super::{Epoch, PATH, Shared};
 use futures::{SinkExt as _, Stream, StreamExt as _};
 use std::io;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -65,26 +65,26 @@ pub(super) async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
     socket.send(Message::binary(opened.bytes())).await.map_err(broken)
 }
 
-/// Carry `line` until the socket or the turn ends.
+/// Carry `shared` until the socket or the turn ends.
 pub(super) async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
     socket: WebSocketStream<S>,
-    line: &Line,
-    turn: Turn,
+    shared: &Shared,
+    epoch: Epoch,
 ) -> io::Result<()> {
     let (mut sink, mut stream) = socket.split();
     let saying = async {
-        while let Some(piece) = line.say(turn, PIECE_LEN_MAX_BYTES).await {
+        while let Some(piece) = shared.next_chunk(epoch, PIECE_LEN_MAX_BYTES).await {
             sink.send(Message::binary(piece)).await.map_err(broken)?;
         }
         sink.close().await.map_err(broken)
     };
     let hearing = async {
         while let Some(piece) = next_piece(&mut stream).await? {
-            line.hear(&piece).map_err(io::Error::other)?;
+            shared.on_chunk(&piece).map_err(io::Error::other)?;
         }
         io::Result::Ok(())
     };
-    line.carry(turn, saying, hearing).await
+    shared.carry(epoch, saying, hearing).await
 }
 
 /// The next binary message; `None` at the end.

@@ -10,7 +10,7 @@
 //! so no cache answers one; in each direction at most one request is pending.
 //! Not here: the answering end (`tunnels`), TLS below (`dial`).
 
-use super::{Line, PATH, Turn};
+use super::{Epoch, PATH, Shared};
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -87,18 +87,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Asker<S> {
     }
 }
 
-/// Carry `line` on two connections until one fails or the turn ends.
+/// Carry `shared` on two connections until one fails or the turn ends.
 pub(super) async fn carry<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     [mut up, mut down]: [Asker<S>; 2],
     token: Token,
-    line: &Line,
-    turn: Turn,
+    shared: &Shared,
+    epoch: Epoch,
 ) -> io::Result<()> {
     let target = format!("{PATH}/{}", HEXLOWER.encode(&token.0));
     let saying = async {
-        while let Some(piece) = line.say(turn, PIECE_LEN_MAX_BYTES).await {
+        while let Some(piece) = shared.next_chunk(epoch, PIECE_LEN_MAX_BYTES).await {
             if let Err(error) = up.ask(Method::POST, &target, piece).await {
-                line.unsay();
+                shared.requeue();
                 return Err(error);
             }
         }
@@ -106,11 +106,11 @@ pub(super) async fn carry<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     };
     let hearing = async {
         for number in 0_u64.. {
-            let asked = format!("{target}?at={}&n={number}", line.received());
+            let asked = format!("{target}?at={}&n={number}", shared.received());
             let piece = down.ask(Method::GET, &asked, Vec::new()).await?;
-            line.hear(&piece).map_err(io::Error::other)?;
+            shared.on_chunk(&piece).map_err(io::Error::other)?;
         }
         io::Result::Ok(())
     };
-    line.carry(turn, saying, hearing).await
+    shared.carry(epoch, saying, hearing).await
 }

@@ -11,7 +11,7 @@ use wire::id::PeerKey;
 
 /// Reason of a failed dial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Undialled {
+pub enum DialErrorKind {
     /// A daemon with this other key is there.
     Other(PeerKey),
     /// Every attempt was refused: no program listens there.
@@ -28,17 +28,17 @@ pub enum Undialled {
 
 /// The reason that this error shows, if any.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the others tell nothing of whoever is there")]
-pub(super) fn of(error: &DialError) -> Option<Undialled> {
+pub(super) fn of(error: &DialError) -> Option<DialErrorKind> {
     match error {
-        DialError::WrongPeerId { obtained, .. } => peer_key(obtained).map(Undialled::Other),
-        DialError::NoAddresses => Some(Undialled::Nowhere),
+        DialError::WrongPeerId { obtained, .. } => peer_key(obtained).map(DialErrorKind::Other),
+        DialError::NoAddresses => Some(DialErrorKind::Nowhere),
         DialError::Transport(all) if !all.is_empty() => {
             let each: Vec<_> = all.iter().map(|(_, error)| of_attempt(error)).collect();
             // One address of a daemon that is full decides for all; any other reason counts only if all
             // addresses failed with it.
             let first = each.first().copied().flatten();
-            match each.contains(&Some(Undialled::Full)) {
-                true => Some(Undialled::Full),
+            match each.contains(&Some(DialErrorKind::Full)) {
+                true => Some(DialErrorKind::Full),
                 false => first.filter(|first| each.iter().all(|why| *why == Some(*first))),
             }
         }
@@ -48,24 +48,24 @@ pub(super) fn of(error: &DialError) -> Option<Undialled> {
 
 /// Texts by which an error shows its reason: the layers of the transport wrap the error of the system or of
 /// the other end, some without exposing it as their source; all include its text.
-const SHOWN: [(&str, Undialled); 11] = [
+const SHOWN: [(&str, DialErrorKind); 11] = [
     // `NegotiationError::Failed` of the last protocol that was proposed, without waiting for an answer: every
     // daemon speaks one of them, and one that is full rejects all.
-    ("error: Failed", Undialled::Full),
+    ("error: Failed", DialErrorKind::Full),
     // The same while an answer was awaited: the connection ended.
-    ("Select(Failed)", Undialled::Cut),
-    ("InvalidMessage", Undialled::Foreign),
-    ("InvalidProtocol", Undialled::Foreign),
-    ("ConnectionRefused", Undialled::Closed),
-    ("Connection refused", Undialled::Closed),
-    ("UnexpectedEof", Undialled::Cut),
-    ("ConnectionReset", Undialled::Cut),
-    ("BrokenPipe", Undialled::Cut),
-    ("WriteZero", Undialled::Cut),
-    ("InvalidData", Undialled::Foreign),
+    ("Select(Failed)", DialErrorKind::Cut),
+    ("InvalidMessage", DialErrorKind::Foreign),
+    ("InvalidProtocol", DialErrorKind::Foreign),
+    ("ConnectionRefused", DialErrorKind::Closed),
+    ("Connection refused", DialErrorKind::Closed),
+    ("UnexpectedEof", DialErrorKind::Cut),
+    ("ConnectionReset", DialErrorKind::Cut),
+    ("BrokenPipe", DialErrorKind::Cut),
+    ("WriteZero", DialErrorKind::Cut),
+    ("InvalidData", DialErrorKind::Foreign),
 ];
 
-fn of_attempt(error: &TransportError<io::Error>) -> Option<Undialled> {
+fn of_attempt(error: &TransportError<io::Error>) -> Option<DialErrorKind> {
     let TransportError::Other(error) = error else { return None };
     let shown = format!("{error:?} {error}");
     SHOWN.iter().find(|(text, _)| shown.contains(text)).map(|(_, why)| *why)
@@ -89,25 +89,25 @@ mod tests {
         let obtained = peer_id(key).unwrap();
         assert_eq!(
             of(&DialError::WrongPeerId { obtained, address: at.clone() }),
-            Some(Undialled::Other(key))
+            Some(DialErrorKind::Other(key))
         );
         assert_eq!(
             failed(vec![refused(), io::Error::other(io::Error::other(refused()))]),
-            Some(Undialled::Closed)
+            Some(DialErrorKind::Closed)
         );
         assert_eq!(failed(vec![refused(), io::ErrorKind::TimedOut.into()]), None);
         let full = || io::Error::other("Apply(Io(Custom { kind: Other, error: Failed }))");
-        assert_eq!(failed(vec![refused(), full()]), Some(Undialled::Full));
+        assert_eq!(failed(vec![refused(), full()]), Some(DialErrorKind::Full));
         let negotiated = |text: &str| failed(vec![io::Error::other(text)]);
-        assert_eq!(negotiated("Select(Failed)"), Some(Undialled::Cut));
-        assert_eq!(negotiated("Select(ProtocolError(InvalidMessage))"), Some(Undialled::Foreign));
-        assert_eq!(failed(vec![io::ErrorKind::UnexpectedEof.into()]), Some(Undialled::Cut));
+        assert_eq!(negotiated("Select(Failed)"), Some(DialErrorKind::Cut));
+        assert_eq!(negotiated("Select(ProtocolError(InvalidMessage))"), Some(DialErrorKind::Foreign));
+        assert_eq!(failed(vec![io::ErrorKind::UnexpectedEof.into()]), Some(DialErrorKind::Cut));
         assert_eq!(
             failed(vec![io::Error::other(io::Error::from(io::ErrorKind::InvalidData))]),
-            Some(Undialled::Foreign)
+            Some(DialErrorKind::Foreign)
         );
         assert_eq!(failed(Vec::new()), None);
-        assert_eq!(of(&DialError::NoAddresses), Some(Undialled::Nowhere));
+        assert_eq!(of(&DialError::NoAddresses), Some(DialErrorKind::Nowhere));
         assert_eq!(of(&DialError::Aborted), None);
     }
 }

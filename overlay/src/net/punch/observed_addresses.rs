@@ -12,9 +12,9 @@ use wire::id::PeerKey;
 
 /// The addresses of each daemon, oldest connection first.
 #[derive(Debug, Default)]
-pub(super) struct Seen(Mutex<BTreeMap<PeerKey, BTreeMap<ConnectionId, SocketAddr>>>);
+pub(super) struct ObservedAddresses(Mutex<BTreeMap<PeerKey, BTreeMap<ConnectionId, SocketAddr>>>);
 
-impl Seen {
+impl ObservedAddresses {
     pub(super) fn handle_established(&self, connection: ConnectionId, peer: PeerKey, from: SocketAddr) {
         self.lock().entry(peer).or_default().insert(connection, from);
     }
@@ -50,18 +50,19 @@ mod tests {
 
     #[test]
     fn where_somebody_came_in_is_known_for_as_long_as_the_connection_stands() {
-        let (seen, peer, id) = (Seen::default(), PeerKey([1; 32]), ConnectionId::new_unchecked);
+        let (observed, peer, id) =
+            (ObservedAddresses::default(), PeerKey([1; 32]), ConnectionId::new_unchecked);
         let [one, other]: [SocketAddr; 2] =
             ["203.0.113.1:7318", "203.0.113.2:9"].map(|at| at.parse().expect("an address"));
-        assert_eq!((seen.at(peer), seen.is_from(peer, one.ip())), (None, false));
-        seen.handle_established(id(1), peer, one);
-        seen.handle_established(id(2), peer, other);
-        assert_eq!(seen.at(peer), Some(other));
-        assert!(seen.is_from(peer, one.ip()) && seen.is_from(peer, other.ip()));
-        assert!(!seen.is_from(PeerKey([2; 32]), one.ip()), "another one");
-        seen.handle_closed(id(2), peer);
-        assert_eq!((seen.at(peer), seen.is_from(peer, other.ip())), (Some(one), false));
-        seen.handle_closed(id(1), peer);
-        assert!(seen.lock().is_empty());
+        assert_eq!((observed.at(peer), observed.is_from(peer, one.ip())), (None, false));
+        observed.handle_established(id(1), peer, one);
+        observed.handle_established(id(2), peer, other);
+        assert_eq!(observed.at(peer), Some(other));
+        assert!(observed.is_from(peer, one.ip()) && observed.is_from(peer, other.ip()));
+        assert!(!observed.is_from(PeerKey([2; 32]), one.ip()), "another one");
+        observed.handle_closed(id(2), peer);
+        assert_eq!((observed.at(peer), observed.is_from(peer, other.ip())), (Some(one), false));
+        observed.handle_closed(id(1), peer);
+        assert!(observed.lock().is_empty());
     }
 }

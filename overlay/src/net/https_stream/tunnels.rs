@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! TCP that starts as the overlay does   ─┐
-//! GET /tunnel, Upgrade: websocket       ├─▶ Arrival ─▶ way_out: a connection of the overlay like any other
+//! GET /tunnel, Upgrade: websocket       ├─▶ Arrival ─▶ outbound: a connection of the overlay like any other
 //! POST /tunnel, GET|POST /tunnel/TOKEN ─┘
 //! ```
 //! Rules: the limit of the table is checked before a carrier reaches the overlay; peers are not identified
@@ -11,9 +11,9 @@
 //! ten seconds each; a carrier leaves the table with its stream.
 //! Not here: the listener (`proxy`, `rpc`), what is carried (TLS or Noise, above).
 
-use super::{Carried, Duplex, Line, polling, web_socket};
+use super::{Duplex, HttpsStream, Shared, polling, web_socket};
 use crate::net::handle::Handle;
-use crate::net::way_out::{Arrival, limit_silence};
+use crate::net::outbound::{Arrival, limit_silence};
 use data_encoding::HEXLOWER;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -53,17 +53,17 @@ pub struct Answer {
 
 /// Table of the carriers, and the queue of connections to the overlay.
 pub struct Tunnels {
-    sessions: Mutex<Sessions<IpAddr, Arc<Line>>>,
+    sessions: Mutex<Sessions<IpAddr, Arc<Shared>>>,
     arrivals: mpsc::Sender<Arrival>,
 }
 
 /// Entry in the table, removed when it is dropped with its stream.
-struct Seat {
+struct TableEntry {
     tunnels: Arc<Tunnels>,
     token: Token,
 }
 
-impl Drop for Seat {
+impl Drop for TableEntry {
     fn drop(&mut self) {
         self.tunnels.lock().close(self.token);
     }
@@ -78,12 +78,12 @@ impl Tunnels {
 
     /// The counters by name: open tunnels, and refused ones.
     #[must_use]
-    pub fn told(&self) -> Vec<(&'static str, u64)> {
+    pub fn counters(&self) -> Vec<(&'static str, u64)> {
         let sessions = self.lock();
         vec![("tunnels", sessions.len() as u64), ("tunnels_refused_total", sessions.refused_total())]
     }
 
-    fn lock(&self) -> MutexGuard<'_, Sessions<IpAddr, Arc<Line>>> {
+    fn lock(&self) -> MutexGuard<'_, Sessions<IpAddr, Arc<Shared>>> {
         // Each change of the table is complete before anything could panic.
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -92,7 +92,7 @@ impl Tunnels {
     pub async fn take_plain(&self, stream: TcpStream, from: SocketAddr) {
         limit_silence(&stream);
         let (held, released) = oneshot::channel::<()>();
-        let stream = Box::new(Held { stream: stream.compat(), _held: held });
+        let stream = Box::new(OwnedStream { stream: stream.compat(), _held: held });
         if self.arrive(stream, from, Rung::Direct).is_ok() {
             // The sender is only dropped.
             let _ = released.await;
@@ -115,9 +115,9 @@ impl Tunnels {
             Err(refused) => Opened::Refused(*refused),
         };
         tokio::time::timeout(OPENING_TIMEOUT, web_socket::answer(&mut socket, answer)).await??;
-        let (line, ..) = opened.map_err(io::Error::other)?;
-        let turn = line.attach(opening.received).map_err(io::Error::other)?;
-        web_socket::carry(socket, &line, turn).await
+        let (shared, ..) = opened.map_err(io::Error::other)?;
+        let epoch = shared.attach(opening.received).map_err(io::Error::other)?;
+        web_socket::carry(socket, &shared, epoch).await
     }
 
     /// Answer a request for `path`, which starts with `/tunnel`; `query` is the text after `?`.
@@ -131,22 +131,22 @@ impl Tunnels {
         if name.is_empty() && is_post {
             return self.ask_to_open(body, from);
         }
-        let line = name.strip_prefix('/').and_then(token).and_then(|token| {
+        let shared = name.strip_prefix('/').and_then(token).and_then(|token| {
             let sessions = self.lock();
             sessions.find(token).ok().cloned()
         });
-        let Some(line) = line else { return Answer { status: 404, body: Vec::new() } };
+        let Some(shared) = shared else { return Answer { status: 404, body: Vec::new() } };
         if is_post {
-            return match line.hear(body) {
+            return match shared.on_chunk(body) {
                 Ok(()) => Answer { status: 200, body: Vec::new() },
                 Err(_) => Answer { status: 400, body: Vec::new() },
             };
         }
         let at = query.split('&').find_map(|part| part.strip_prefix("at=")?.parse().ok());
-        let Some(turn) = at.and_then(|at| line.ask(at).ok()) else {
+        let Some(epoch) = at.and_then(|at| shared.ask(at).ok()) else {
             return Answer { status: 400, body: Vec::new() };
         };
-        let saying = line.say(turn, polling::PIECE_LEN_MAX_BYTES);
+        let saying = shared.next_chunk(epoch, polling::PIECE_LEN_MAX_BYTES);
         let said = tokio::time::timeout(ANSWER_AFTER, saying).await.ok().flatten();
         Answer { status: 200, body: said.unwrap_or_default() }
     }
@@ -154,8 +154,8 @@ impl Tunnels {
     fn ask_to_open(self: &Arc<Self>, body: &[u8], from: SocketAddr) -> Answer {
         let opened = match Opening::read(body) {
             Err(_) => Err(Refused::Form),
-            Ok(opening) => self.open(opening, from, Rung::Polling).and_then(|(line, token, received)| {
-                line.attach(opening.received).map_err(|_| Refused::Unknown)?;
+            Ok(opening) => self.open(opening, from, Rung::Polling).and_then(|(shared, token, received)| {
+                shared.attach(opening.received).map_err(|_| Refused::Unknown)?;
                 Ok(Opened::Here { token, received })
             }),
         };
@@ -168,20 +168,20 @@ impl Tunnels {
         opening: Opening,
         from: SocketAddr,
         rung: Rung,
-    ) -> Result<(Arc<Line>, Token, u64), Refused> {
+    ) -> Result<(Arc<Shared>, Token, u64), Refused> {
         if let Some(token) = opening.token {
-            let line = self.lock().find(token).cloned()?;
-            let received = line.received();
-            return Ok((line, token, received));
+            let shared = self.lock().find(token).cloned()?;
+            let received = shared.received();
+            return Ok((shared, token, received));
         }
         let mut drawn = [0; 16];
         getrandom::fill(&mut drawn).map_err(|_| Refused::Full)?;
-        let (token, line) = (Token(drawn), Line::open());
-        self.lock().open(token, source(from.ip()), Arc::clone(&line))?;
-        let seat = Seat { tunnels: Arc::clone(self), token };
-        let carried = Carried::new(Arc::clone(&line), None, Box::new(seat));
+        let (token, shared) = (Token(drawn), Shared::open());
+        self.lock().open(token, source(from.ip()), Arc::clone(&shared))?;
+        let permit = TableEntry { tunnels: Arc::clone(self), token };
+        let carried = HttpsStream::new(Arc::clone(&shared), None, Box::new(permit));
         self.arrive(Box::new(carried), from, rung)?;
-        Ok((line, token, 0))
+        Ok((shared, token, 0))
     }
 
     fn arrive(&self, stream: Box<dyn Duplex>, from: SocketAddr, rung: Rung) -> Result<(), Refused> {
@@ -194,18 +194,18 @@ fn token(text: &str) -> Option<Token> {
 }
 
 /// A stream that drops `_held` at its end, which notifies the receiver.
-struct Held<S> {
+struct OwnedStream<S> {
     stream: S,
     _held: oneshot::Sender<()>,
 }
 
-impl<S: futures::AsyncRead + Unpin> futures::AsyncRead for Held<S> {
+impl<S: futures::AsyncRead + Unpin> futures::AsyncRead for OwnedStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_read(cx, into)
     }
 }
 
-impl<S: futures::AsyncWrite + Unpin> futures::AsyncWrite for Held<S> {
+impl<S: futures::AsyncWrite + Unpin> futures::AsyncWrite for OwnedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }

@@ -11,30 +11,30 @@ use wire::id::PeerKey;
 
 /// The transports of all open connections.
 #[derive(Debug, Default)]
-pub(super) struct Rungs(Mutex<Standing>);
+pub(super) struct ConnectionTransports(Mutex<State>);
 
 #[derive(Debug, Default)]
-struct Standing {
+struct State {
     all: BTreeMap<ConnectionId, (PeerKey, Rung)>,
     counts: BTreeMap<Rung, u64>,
 }
 
-impl Rungs {
-    fn lock(&self) -> MutexGuard<'_, Standing> {
+impl ConnectionTransports {
+    fn lock(&self) -> MutexGuard<'_, State> {
         // Both tables are changed together, and nothing between the changes can panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn handle_established(&self, connection: ConnectionId, peer: PeerKey, rung: Rung) {
-        let mut standing = self.lock();
-        standing.all.insert(connection, (peer, rung));
-        *standing.counts.entry(rung).or_insert(0) += 1;
+        let mut state = self.lock();
+        state.all.insert(connection, (peer, rung));
+        *state.counts.entry(rung).or_insert(0) += 1;
     }
 
     pub(super) fn handle_closed(&self, connection: ConnectionId) {
-        let mut standing = self.lock();
-        if let Some((_, rung)) = standing.all.remove(&connection)
-            && let Some(count) = standing.counts.get_mut(&rung)
+        let mut state = self.lock();
+        if let Some((_, rung)) = state.all.remove(&connection)
+            && let Some(count) = state.counts.get_mut(&rung)
         {
             *count -= 1;
         }
@@ -51,9 +51,9 @@ impl Rungs {
     }
 
     /// At most `most` connections that are not direct, newest first.
-    pub(super) fn told(&self, most: usize) -> Vec<(PeerKey, Rung)> {
-        let standing = self.lock();
-        let not_direct = standing.all.values().rev().filter(|(_, rung)| *rung != Rung::Direct);
+    pub(super) fn indirect(&self, most: usize) -> Vec<(PeerKey, Rung)> {
+        let state = self.lock();
+        let not_direct = state.all.values().rev().filter(|(_, rung)| *rung != Rung::Direct);
         not_direct.take(most).copied().collect()
     }
 }
@@ -63,19 +63,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_are_counted_and_told_by_their_rungs() {
-        let rungs = Rungs::default();
+    fn connections_are_counted_and_listed_by_transport() {
+        let transports = ConnectionTransports::default();
         let id = ConnectionId::new_unchecked;
         let (one, other) = (PeerKey([1; 32]), PeerKey([2; 32]));
-        rungs.handle_established(id(1), one, Rung::Direct);
-        rungs.handle_established(id(2), one, Rung::Polling);
-        rungs.handle_established(id(3), other, Rung::Polling);
-        assert_eq!((rungs.peer(id(1)), rungs.peer(id(3))), (Some(one), Some(other)));
-        rungs.handle_closed(id(2));
-        rungs.handle_closed(id(2));
-        assert_eq!(rungs.peer(id(2)), None);
-        assert_eq!(Rung::ALL.map(|rung| rungs.count(rung)), [1, 0, 0, 0, 0, 1]);
-        assert_eq!(rungs.told(8), [(other, Rung::Polling)]);
-        assert_eq!(rungs.told(0), []);
+        transports.handle_established(id(1), one, Rung::Direct);
+        transports.handle_established(id(2), one, Rung::Polling);
+        transports.handle_established(id(3), other, Rung::Polling);
+        assert_eq!((transports.peer(id(1)), transports.peer(id(3))), (Some(one), Some(other)));
+        transports.handle_closed(id(2));
+        transports.handle_closed(id(2));
+        assert_eq!(transports.peer(id(2)), None);
+        assert_eq!(Rung::ALL.map(|rung| transports.count(rung)), [1, 0, 0, 0, 0, 1]);
+        assert_eq!(transports.indirect(8), [(other, Rung::Polling)]);
+        assert_eq!(transports.indirect(0), []);
     }
 }

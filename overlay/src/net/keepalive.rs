@@ -24,17 +24,17 @@ pub(super) const SILENCE_MAX: Duration = Duration::from_secs(13);
 
 /// The last answer of each connection.
 #[derive(Debug)]
-pub(super) struct Silence<Id> {
+pub(super) struct Keepalive<Id> {
     heard: BTreeMap<Id, Moment>,
     looked: Moment,
     look_interval: Duration,
 }
 
-impl<Id: Ord + Copy> Silence<Id> {
-    /// A table without connections; [`Silence::take_silent`] is to be called every `look_interval` from `now`
+impl<Id: Ord + Copy> Keepalive<Id> {
+    /// A table without connections; [`Keepalive::take_silent`] is to be called every `look_interval` from `now`
     /// on.
-    pub(super) fn new(look_interval: Duration, now: Moment) -> Silence<Id> {
-        Silence { heard: BTreeMap::new(), looked: now, look_interval }
+    pub(super) fn new(look_interval: Duration, now: Moment) -> Keepalive<Id> {
+        Keepalive { heard: BTreeMap::new(), looked: now, look_interval }
     }
 
     /// The connection was established, or answered.
@@ -73,7 +73,7 @@ mod tests {
 
     /// The check, in milliseconds, that reports connection 7 as silent; `looks` are the times of the checks.
     fn silent_at(heard: &[u64], looks: impl Iterator<Item = u64>) -> Option<u64> {
-        let mut silence = Silence::new(LOOK, at(0));
+        let mut silence = Keepalive::new(LOOK, at(0));
         let mut heard = heard.iter().copied().peekable();
         for look in looks {
             while let Some(answered) = heard.next_if(|answered| *answered <= look) {
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn one_that_closed_or_was_told_is_not_told_again() {
-        let mut silence = Silence::new(LOOK, at(0));
+        let mut silence = Keepalive::new(LOOK, at(0));
         silence.handle_heard(1, at(0));
         silence.handle_heard(2, at(0));
         silence.handle_closed(1);

@@ -1,8 +1,8 @@
 //! Byte stream between two daemons within HTTPS: the carrier of `tunnel`, with a clock and wakers.
 //!
 //! ```text
-//! TLS or Noise, Yamux ── Carried ── Line ◀── the current path: `web_socket`, or requests (`polling`)
-//!                                     the dialler replaces an ended one (`dial`); `tunnels` answers
+//! TLS or Noise, Yamux ── HttpsStream ── Shared ◀── the current path: `web_socket`, or requests (`polling`)
+//!                                           the dialler replaces an ended one (`dial`); `tunnels` answers
 //! ```
 //! Rules: the lock is held for one step of the carrier, never across an await; of several paths the newest is
 //! used; a stream without a path ends by the carrier's timeout, which is checked while the stream is read
@@ -37,11 +37,11 @@ impl<S: futures::AsyncRead + futures::AsyncWrite + Send + Unpin> Duplex for S {}
 
 /// One path's period of carrying a line. It ends when a newer path takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Turn(u64);
+pub(super) struct Epoch(u64);
 
 /// State shared by a carried stream and its paths.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct Shared {
     state: Mutex<State>,
     /// Notifies the paths of every change.
     changed: Notify,
@@ -50,7 +50,7 @@ pub(super) struct Line {
 #[derive(Debug)]
 struct State {
     carrier: Carrier,
-    turn: Turn,
+    epoch: Epoch,
     waiting: Waiting,
 }
 
@@ -73,20 +73,20 @@ impl Waiting {
 }
 
 /// The stream itself. Dropping it ends the carrier.
-pub(super) struct Carried {
-    line: Arc<Line>,
+pub(super) struct HttpsStream {
+    shared: Arc<Shared>,
     /// At the dialler: the future that makes and serves the paths.
     path: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     sleep: Option<Pin<Box<Sleep>>>,
     /// Dropped with the stream.
-    _seat: Box<dyn Any + Send>,
+    _permit: Box<dyn Any + Send>,
 }
 
-impl Line {
-    pub(super) fn open() -> Arc<Line> {
+impl Shared {
+    pub(super) fn open() -> Arc<Shared> {
         let carrier = Carrier::new(clock::now());
-        let state = State { carrier, turn: Turn(0), waiting: Waiting::default() };
-        Arc::new(Line { state: Mutex::new(state), changed: Notify::new() })
+        let state = State { carrier, epoch: Epoch(0), waiting: Waiting::default() };
+        Arc::new(Shared { state: Mutex::new(state), changed: Notify::new() })
     }
 
     /// Run one step of the carrier, then wake all tasks and paths that wait.
@@ -110,27 +110,27 @@ impl Line {
     ///
     /// # Errors
     /// If `received` is impossible.
-    pub(super) fn attach(&self, received: u64) -> Result<Turn, Error> {
+    pub(super) fn attach(&self, received: u64) -> Result<Epoch, Error> {
         self.step(|state, now| {
             state.carrier.handle_attached(received, now)?;
-            state.turn.0 += 1;
-            Ok(state.turn)
+            state.epoch.0 += 1;
+            Ok(state.epoch)
         })
     }
 
     /// The other end requests the bytes after `received`.
-    fn ask(&self, received: u64) -> Result<Turn, Error> {
+    fn ask(&self, received: u64) -> Result<Epoch, Error> {
         self.step(|state, now| {
             state.carrier.handle_asked(received, now)?;
-            state.turn.0 += 1;
-            Ok(state.turn)
+            state.epoch.0 += 1;
+            Ok(state.epoch)
         })
     }
 
-    /// Detach the path of `turn`, which ended.
-    pub(super) fn detach(&self, turn: Turn) {
+    /// Detach the path of `epoch`, which ended.
+    pub(super) fn detach(&self, epoch: Epoch) {
         self.step(|state, now| {
-            if state.turn == turn {
+            if state.epoch == epoch {
                 state.carrier.handle_detached(now);
             }
         });
@@ -140,12 +140,12 @@ impl Line {
     ///
     /// # Errors
     /// If the other end may not send it.
-    pub(super) fn hear(&self, piece: &[u8]) -> Result<(), Error> {
+    pub(super) fn on_chunk(&self, piece: &[u8]) -> Result<(), Error> {
         self.step(|state, now| state.carrier.handle_bytes(piece, now))
     }
 
     /// The last piece that was returned did not arrive: send it again.
-    pub(super) fn unsay(&self) {
+    pub(super) fn requeue(&self) {
         self.step(|state, _| state.carrier.handle_unsaid());
     }
 
@@ -162,14 +162,14 @@ impl Line {
         self.lock().carrier.end()
     }
 
-    /// The next piece for the path of `turn`; `None` when its turn is over.
-    pub(super) async fn say(&self, turn: Turn, most_bytes: usize) -> Option<Vec<u8>> {
+    /// The next piece for the path of `epoch`; `None` when its turn is over.
+    pub(super) async fn next_chunk(&self, epoch: Epoch, most_bytes: usize) -> Option<Vec<u8>> {
         loop {
             // Registered before the check, so that no change is missed between the two.
             let changed = self.changed.notified();
             let until = {
                 let mut state = self.lock();
-                if state.turn != turn {
+                if state.epoch != epoch {
                     return None;
                 }
                 let now = clock::now();
@@ -186,30 +186,30 @@ impl Line {
         }
     }
 
-    /// Send and receive on the path of `turn` until either ends, or the path is no longer used; then detach
+    /// Send and receive on the path of `epoch` until either ends, or the path is no longer used; then detach
     /// it.
     pub(super) async fn carry(
         &self,
-        turn: Turn,
+        epoch: Epoch,
         saying: impl Future<Output = io::Result<()>>,
         hearing: impl Future<Output = io::Result<()>>,
     ) -> io::Result<()> {
         let carried = tokio::select! {
             said = saying => said,
             heard = hearing => heard,
-            () = self.left(turn) => Ok(()),
+            () = self.left(epoch) => Ok(()),
         };
-        self.detach(turn);
+        self.detach(epoch);
         carried
     }
 
-    /// Wait until the path of `turn` is no longer used.
-    pub(super) async fn left(&self, turn: Turn) {
+    /// Wait until the path of `epoch` is no longer used.
+    pub(super) async fn left(&self, epoch: Epoch) {
         loop {
             let changed = self.changed.notified();
             let is_left = {
                 let state = self.lock();
-                state.turn != turn || !state.carrier.is_carried()
+                state.epoch != epoch || !state.carrier.is_carried()
             };
             if is_left {
                 return;
@@ -219,14 +219,14 @@ impl Line {
     }
 }
 
-impl Carried {
-    /// On `line`; `path` maintains a path while the stream is polled, `seat` is dropped with the stream.
+impl HttpsStream {
+    /// On `shared`; `path` maintains a path while the stream is polled, `permit` is dropped with the stream.
     pub(super) fn new(
-        line: Arc<Line>,
+        shared: Arc<Shared>,
         path: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-        seat: Box<dyn Any + Send>,
-    ) -> Carried {
-        Carried { line, path, sleep: None, _seat: seat }
+        permit: Box<dyn Any + Send>,
+    ) -> HttpsStream {
+        HttpsStream { shared, path, sleep: None, _permit: permit }
     }
 
     /// Poll the path and the carrier's timer.
@@ -238,12 +238,12 @@ impl Carried {
         }
         loop {
             let now = clock::now();
-            let due = self.line.lock().carrier.poll_timeout();
+            let due = self.shared.lock().carrier.poll_timeout();
             let Some(due) = due else { return };
             let span = due.since(now);
             if span.is_zero() {
-                let was_carried = self.line.lock().carrier.is_carried();
-                let is_over = self.line.step(|state, now| {
+                let was_carried = self.shared.lock().carrier.is_carried();
+                let is_over = self.shared.step(|state, now| {
                     state.carrier.handle_timeout(now);
                     state.carrier.end().is_some() || (was_carried && !state.carrier.is_carried())
                 });
@@ -267,16 +267,16 @@ impl Carried {
 /// Interval of the check for messages that a path should have sent.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-impl Drop for Carried {
+impl Drop for HttpsStream {
     fn drop(&mut self) {
-        self.line.give_up();
+        self.shared.give_up();
     }
 }
 
-impl futures::AsyncRead for Carried {
+impl futures::AsyncRead for HttpsStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         self.drive(cx);
-        let mut state = self.line.lock();
+        let mut state = self.shared.lock();
         if state.carrier.waiting() == 0 {
             if !state.carrier.is_read_out() {
                 state.waiting.reader = Some(cx.waker().clone());
@@ -289,16 +289,16 @@ impl futures::AsyncRead for Carried {
         }
         let count = state.carrier.read(into, clock::now());
         drop(state);
-        self.line.changed.notify_waiters();
+        self.shared.changed.notify_waiters();
         Poll::Ready(Ok(count))
     }
 }
 
-impl futures::AsyncWrite for Carried {
+impl futures::AsyncWrite for HttpsStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let count = {
-            let mut state = this.line.lock();
+            let mut state = this.shared.lock();
             if let Some(end) = state.carrier.end() {
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::BrokenPipe, end)));
             }
@@ -312,7 +312,7 @@ impl futures::AsyncWrite for Carried {
             this.drive(cx);
             return Poll::Pending;
         }
-        this.line.changed.notify_waiters();
+        this.shared.changed.notify_waiters();
         Poll::Ready(Ok(count))
     }
 
@@ -325,16 +325,16 @@ impl futures::AsyncWrite for Carried {
     fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         {
-            let mut state = this.line.lock();
+            let mut state = this.shared.lock();
             if state.carrier.end().is_some() {
                 return Poll::Ready(Ok(()));
             }
             state.carrier.close(clock::now());
             state.waiting.closer = Some(cx.waker().clone());
         }
-        this.line.changed.notify_waiters();
+        this.shared.changed.notify_waiters();
         this.drive(cx);
-        if this.line.end().is_some() { Poll::Ready(Ok(())) } else { Poll::Pending }
+        if this.shared.end().is_some() { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 }
 
@@ -356,8 +356,8 @@ mod tests {
 
     #[tokio::test]
     async fn tasks_that_read_write_and_close_are_each_woken() {
-        let line = Line::open();
-        let mut carried = Carried::new(Arc::clone(&line), None, Box::new(()));
+        let shared = Shared::open();
+        let mut carried = HttpsStream::new(Arc::clone(&shared), None, Box::new(()));
         let tasks = [const { || Arc::new(Woken::default()) }; 3].map(|new| new());
         let wakers = tasks.clone().map(waker);
         let [mut reader, mut writer, mut closer] = wakers.each_ref().map(Context::from_waker);
@@ -365,7 +365,7 @@ mod tests {
         // Until there is no room left.
         while Pin::new(&mut carried).poll_write(&mut writer, &[0; 4096]).is_ready() {}
         assert!(Pin::new(&mut carried).poll_close(&mut closer).is_pending());
-        line.give_up();
+        shared.give_up();
         for (woken, name) in tasks.iter().zip(["reader", "writer", "closer"]) {
             assert!(woken.0.load(Ordering::Relaxed) > 0, "{name}");
         }

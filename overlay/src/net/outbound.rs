@@ -15,10 +15,10 @@
 //! Not here: the text of CONNECT (`tunnel::connect`), which transport is delayed (`tunnel::ladder`), the
 //! layers above (`transport`).
 
-use super::carried::dial as carried_dial;
-use super::carried::{Carried, Duplex};
 use super::half_open::{Decision, HalfOpen, Refusal, Source};
 use super::handshake;
+use super::https_stream::dial as https_dial;
+use super::https_stream::{Duplex, HttpsStream};
 use super::swarm_events::multiaddr;
 use crate::clock;
 use futures::future::BoxFuture;
@@ -75,36 +75,36 @@ pub(super) struct Arrival {
 /// Byte stream under the encryption.
 pub(super) enum Wire {
     Tcp(tcp::tokio::TcpStream),
-    Carried(Carried),
+    Https(HttpsStream),
     Arrived(Box<dyn Duplex>),
 }
 
 /// Routes to other sites, shared by all connections.
 #[derive(Default)]
-pub(super) struct Ways {
-    through: Option<Through>,
+pub(super) struct OutboundRoutes {
+    through: Option<ViaHttpProxy>,
     ladder: Mutex<Ladder>,
 }
 
 #[derive(Debug)]
-struct Through {
+struct ViaHttpProxy {
     proxy: HttpProxy,
     needed: Mutex<BTreeSet<String>>,
 }
 
 /// The lowest transport: TCP, streams within HTTPS, and connections that arrived at another listener.
-pub(super) struct WayOut {
+pub(super) struct OutboundTransport {
     tcp: tcp::tokio::Transport,
-    ways: Arc<Ways>,
+    routes: Arc<OutboundRoutes>,
     arrivals: mpsc::Receiver<Arrival>,
-    door: ListenerId,
+    arrivals_listener: ListenerId,
     half_open: HalfOpen,
 }
 
-impl Ways {
-    pub(super) fn new(proxy: Option<HttpProxy>) -> Arc<Ways> {
-        let through = proxy.map(|proxy| Through { proxy, needed: Mutex::default() });
-        Arc::new(Ways { through, ladder: Mutex::default() })
+impl OutboundRoutes {
+    pub(super) fn new(proxy: Option<HttpProxy>) -> Arc<OutboundRoutes> {
+        let through = proxy.map(|proxy| ViaHttpProxy { proxy, needed: Mutex::default() });
+        Arc::new(OutboundRoutes { through, ladder: Mutex::default() })
     }
 
     /// Open a TCP connection to `place`, `HOST:PORT`: directly, or through the site's own proxy.
@@ -136,10 +136,14 @@ impl Ways {
     }
 }
 
-impl WayOut {
-    pub(super) fn new(ways: Arc<Ways>, arrivals: mpsc::Receiver<Arrival>, half_open: HalfOpen) -> WayOut {
+impl OutboundTransport {
+    pub(super) fn new(
+        routes: Arc<OutboundRoutes>,
+        arrivals: mpsc::Receiver<Arrival>,
+        half_open: HalfOpen,
+    ) -> OutboundTransport {
         let tcp = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true));
-        WayOut { tcp, ways, arrivals, door: ListenerId::next(), half_open }
+        OutboundTransport { tcp, routes, arrivals, arrivals_listener: ListenerId::next(), half_open }
     }
 
     /// Accept a connection from this address, or refuse it; returns the future of its byte stream.
@@ -163,7 +167,7 @@ impl WayOut {
     }
 }
 
-impl Transport for WayOut {
+impl Transport for OutboundTransport {
     type Output = Wire;
     type Error = io::Error;
     type ListenerUpgrade = BoxFuture<'static, io::Result<Wire>>;
@@ -181,18 +185,18 @@ impl Transport for WayOut {
         let Some((place, rung)) = target(&at) else {
             return Err(TransportError::MultiaddrNotSupported(at));
         };
-        let delay = self.ways.delay(&place, rung);
-        let ways = Arc::clone(&self.ways);
+        let delay = self.routes.delay(&place, rung);
+        let routes = Arc::clone(&self.routes);
         if rung != Rung::Direct {
             return Ok(Box::pin(async move {
                 tokio::time::sleep(delay).await;
-                carried_dial::dial(ways, place, rung).await.map(Wire::Carried)
+                https_dial::dial(routes, place, rung).await.map(Wire::Https)
             }));
         }
-        if self.ways.through.is_some() {
+        if self.routes.through.is_some() {
             return Ok(Box::pin(async move {
                 tokio::time::sleep(delay).await;
-                ways.connect(&place).await.map(Wire::tcp)
+                routes.connect(&place).await.map(Wire::tcp)
             }));
         }
         let dialling = self.tcp.dial(at, options)?;
@@ -203,7 +207,7 @@ impl Transport for WayOut {
                 // libp2p dials from the port that it listens at, at any local address; another program may
                 // use that port at one of them.
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                    ways.connect(&place).await.map(Wire::tcp)
+                    routes.connect(&place).await.map(Wire::tcp)
                 }
                 Err(error) => Err(error),
             }
@@ -230,7 +234,7 @@ impl Transport for WayOut {
             Poll::Ready(Some(Arrival { stream, from, rung })) => {
                 let from = on_rung(multiaddr(from), rung);
                 Poll::Ready(TransportEvent::Incoming {
-                    listener_id: self.door,
+                    listener_id: self.arrivals_listener,
                     upgrade: self.accept(&from, std::future::ready(Ok(Wire::Arrived(stream)))),
                     local_addr: multiaddr(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))),
                     send_back_addr: from,
@@ -279,7 +283,7 @@ impl Wire {
     fn duplex(self: Pin<&mut Self>) -> Pin<&mut dyn Duplex> {
         match self.get_mut() {
             Wire::Tcp(stream) => Pin::new(stream),
-            Wire::Carried(stream) => Pin::new(stream),
+            Wire::Https(stream) => Pin::new(stream),
             Wire::Arrived(stream) => Pin::new(stream.as_mut()),
         }
     }
@@ -313,7 +317,7 @@ impl futures::AsyncWrite for Wire {
     }
 }
 
-impl Through {
+impl ViaHttpProxy {
     fn is_needed(&self, place: &str) -> bool {
         self.needed.lock().unwrap_or_else(PoisonError::into_inner).contains(place)
     }
@@ -423,21 +427,21 @@ mod tests {
     #[test]
     fn a_proxy_is_dialled_by_every_rung_and_each_is_known_again() {
         let at: Multiaddr = "/ip4/10.0.0.1/tcp/443".parse().expect("an address");
-        let rungs: Vec<Rung> = all_rungs(&on_rung(at, Rung::Polling)).map(|at| rung_of(&at)).collect();
-        assert_eq!(rungs, Rung::TO_PROXY);
+        let transports: Vec<Rung> = all_rungs(&on_rung(at, Rung::Polling)).map(|at| rung_of(&at)).collect();
+        assert_eq!(transports, Rung::TO_PROXY);
     }
 
     #[test]
     fn only_a_way_that_needed_more_than_tcp_is_remembered() {
-        let ways = Ways::new(None);
+        let routes = OutboundRoutes::new(None);
         let at: Multiaddr = "/ip4/10.0.0.1/tcp/443".parse().expect("an address");
-        assert_eq!(ways.handle_standing(&at), Rung::Direct);
-        let best = || ways.ladder.lock().expect("whole").best("10.0.0.1:443", clock::now());
+        assert_eq!(routes.handle_standing(&at), Rung::Direct);
+        let best = || routes.ladder.lock().expect("whole").best("10.0.0.1:443", clock::now());
         assert_eq!(best(), None);
-        assert_eq!(ways.handle_standing(&on_rung(at.clone(), Rung::Polling)), Rung::Polling);
+        assert_eq!(routes.handle_standing(&on_rung(at.clone(), Rung::Polling)), Rung::Polling);
         assert_eq!(best(), Some(Rung::Polling));
-        assert!(ways.delay("10.0.0.1:443", Rung::Polling) < ways.delay("10.0.0.1:443", Rung::Direct));
-        ways.handle_standing(&at);
+        assert!(routes.delay("10.0.0.1:443", Rung::Polling) < routes.delay("10.0.0.1:443", Rung::Direct));
+        routes.handle_standing(&at);
         assert_eq!(best(), Some(Rung::Direct), "what is better is taken again");
     }
 
@@ -451,7 +455,8 @@ mod tests {
             stream.write_all(b"HTTP/1.1 200 OK\r\nVia: x\r\n\r\nhello").await.expect("written");
             asked
         };
-        let through = Through { proxy: HttpProxy { at: at.into(), login: None }, needed: Mutex::default() };
+        let through =
+            ViaHttpProxy { proxy: HttpProxy { at: at.into(), login: None }, needed: Mutex::default() };
         let asking = async {
             let mut stream = through.ask("inside.example:7318").await.expect("through");
             let mut said = [0; 5];
