@@ -74,7 +74,7 @@ mod tests {
     fn members_of_a_structure_and_former_names_are_there() {
         let help = Declaration::of::<SubscribeParams>().help();
         for expected in [
-            "\n  rate_hz: a number; Samples a second, 0.1 to 1000 (rate in the version before; both are taken)\n",
+            "\n  rate_hz: a number; Rate in samples per second, 0.1 to 1000. Initial value: 1 (rate in the version before; both are taken)\n",
             "\n  budget: a structure; ",
             "\n    cpu_ms: a whole number from 1 to 500; ",
         ] {
