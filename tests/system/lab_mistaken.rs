@@ -74,7 +74,7 @@ fn what_is_mistyped_is_told_at_once() {
     let closed = format!("{key}@{}:1/d/UT-ICL", site.proxy.host.ipv4());
     check(&["hosts", "--via", &closed], UNREACHABLE, &["found none that listens there", "visperf proxy"]);
     let directory = format!("{other}@{place_of_directory}/d/UT-ICL");
-    check(&["hosts", "--via", &directory], UNREACHABLE, &["is no proxy"]);
+    check(&["hosts", "--via", &directory], UNREACHABLE, &["is not a proxy"]);
     let shut = format!("https://{}:{}/d/UT-ICL", site.proxy.host.ipv4(), WEB + 1);
     let certificate = site.proxy.certificate().display().to_string();
     let by_door = ["hosts", "--via", &shut, "--certificate", &certificate];

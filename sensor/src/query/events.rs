@@ -169,7 +169,7 @@ impl Events {
     fn place(&self, text: &str) -> Result<u64, Fault> {
         let cursor: Cursor = text.parse().map_err(|_| {
             Fault::invalid_params(format!(
-                "cursor: expected a cursor of a former answer, \"end\" or \"\", found {text:?}"
+                "cursor: expected a cursor of an earlier answer, \"end\" or \"\", found {text:?}"
             ))
         })?;
         cursor.at(self.reader.key()).ok_or_else(|| {

@@ -311,10 +311,10 @@ async fn a_cursor_is_refused_by_every_journal_but_its_own() {
     let after = call(&one.dispatcher, "sensor.events", &[("cursor", cursor.as_str().into())]).await;
     assert_eq!(text(&after, "cursor"), cursor);
     let refused = refusal(&other, &cursor).await;
-    assert!(refused.contains("begun anew") && refused.contains(&cursor), "{refused}");
+    assert!(refused.contains("created again") && refused.contains(&cursor), "{refused}");
     for no_cursor in ["0", "17", "next", "000000000000000a.", ".3"] {
         let refused = refusal(&one, no_cursor).await;
-        assert!(refused.contains("cursor: expected a cursor of a former answer"), "{refused}");
+        assert!(refused.contains("cursor: expected a cursor of an earlier answer"), "{refused}");
     }
     one.end().await;
     other.end().await;

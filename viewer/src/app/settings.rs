@@ -164,7 +164,7 @@ mod tests {
             std::fs::write(&file, text).unwrap();
             let (settings, error) = Settings::load(&file);
             assert_eq!(settings, Settings::default());
-            assert!(error.unwrap().contains("begun anew"), "{text}");
+            assert!(error.unwrap().contains("are reset"), "{text}");
         }
         assert!(Settings::default().store(&file.join("x")).is_err());
     }

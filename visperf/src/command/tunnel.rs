@@ -75,6 +75,6 @@ mod tests {
     fn what_only_a_door_needs_is_not_offered() {
         let help = Args::augment_args(clap::Command::new("tunnel")).render_long_help().to_string();
         assert!(help.contains("KEY@HOST:PORT/d/DOMAIN") && help.contains("--http-proxy"), "{help}");
-        assert!(!help.contains("--certificate") && !help.contains("HOST:PORT of its door"), "{help}");
+        assert!(!help.contains("--certificate") && !help.contains("HOST:PORT of its listener"), "{help}");
     }
 }

@@ -128,7 +128,7 @@ async fn root_without_an_instance_to_watch_with_files_are_looked_at_and_that_is_
         async || {
             limit(INSTANCES, 0);
             let mut three = Three::start();
-            three.says(Some("by the kernel")).await;
+            three.says(Some("the kernel")).await;
             three.lines_come().await;
             limit(INSTANCES, 10);
             three.says(None).await;
