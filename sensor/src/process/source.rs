@@ -1,7 +1,7 @@
 //! Sources of process data: their interface, and the choice of the best one that works here, with the reasons
 //! why better ones do not.
 //!
-//! Rule: a source that does not work is never replaced silently; [`Chosen::reasons`] says why, in sentences.
+//! Rule: a source that does not work is never replaced silently; [`ChosenSource`] says why, in sentences.
 //! Not here: the sources themselves (`procfs`, `bpf`).
 
 use super::connector::combined::CombinedSource;

@@ -27,7 +27,7 @@ pub fn is_for_now(error: &Error) -> bool {
 }
 
 impl DeferredFile {
-    /// Creates the segment of this first event; what is written until [`Late::end_head`] is its head.
+    /// Creates the segment of this first event; what is written until [`DeferredFile::end_head`] is its head.
     #[must_use]
     pub fn new(disk: Arc<dyn Disk>, first: u64) -> DeferredFile {
         let (head, is_whole, file) = Default::default();

@@ -2,7 +2,7 @@
 //!
 //! Pure. The kernel lists objects in a stable order, so each is first looked up at its last position; a sweep
 //! without change compares names and allocates nothing.
-//! Bound: at most [`THINGS_MAX`] objects of one kind; those listed after them are left out.
+//! Bound: at most [`ENTRIES_MAX`] objects of one kind; those listed after them are left out.
 
 /// Limit on the objects of one kind: more disks, interfaces or mounts are not monitored individually. Each
 /// costs about ten metrics.
