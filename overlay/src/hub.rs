@@ -23,7 +23,7 @@ const PEERS_MAX: usize = 1024;
 
 /// A stream that a peer opened and that this daemon admitted.
 #[derive(Debug)]
-pub struct Visit {
+pub struct Session {
     pub peer: PeerKey,
     pub principal: Arc<Principal>,
     pub stream: Stream,
@@ -46,14 +46,14 @@ pub struct Hub {
     events: mpsc::Receiver<Event>,
     peers: broadcast::Sender<PeerEvent>,
     questions: Vec<(Protocol, mpsc::Sender<Question>)>,
-    visits: Vec<(Protocol, mpsc::Sender<Visit>)>,
+    sessions: Vec<(Protocol, mpsc::Sender<Session>)>,
 }
 
 impl Hub {
     /// A hub for these events.
     #[must_use]
     pub fn new(events: mpsc::Receiver<Event>) -> Hub {
-        Hub { events, peers: broadcast::channel(PEERS_MAX).0, questions: Vec::new(), visits: Vec::new() }
+        Hub { events, peers: broadcast::channel(PEERS_MAX).0, questions: Vec::new(), sessions: Vec::new() }
     }
 
     /// Subscribe to the peers that connect and disconnect from now on.
@@ -70,9 +70,9 @@ impl Hub {
     }
 
     /// Receive the streams of `protocol`; the caller must serve them.
-    pub fn visits(&mut self, protocol: Protocol) -> mpsc::Receiver<Visit> {
+    pub fn sessions(&mut self, protocol: Protocol) -> mpsc::Receiver<Session> {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
-        self.visits.push((protocol, sender));
+        self.sessions.push((protocol, sender));
         receiver
     }
 
@@ -92,9 +92,9 @@ impl Hub {
                 }
                 Event::Question(question) => self.ask(question),
                 Event::Stream { peer, principal, protocol, stream } => {
-                    let taker = self.visits.iter().find(|(taken, _)| *taken == protocol);
-                    let visit = Visit { peer, principal, stream };
-                    if taker.is_none_or(|(_, taker)| taker.try_send(visit).is_err()) {
+                    let taker = self.sessions.iter().find(|(taken, _)| *taken == protocol);
+                    let session = Session { peer, principal, stream };
+                    if taker.is_none_or(|(_, taker)| taker.try_send(session).is_err()) {
                         tracing::debug!(%peer, %protocol, "a stream that no handler takes now is reset");
                     }
                 }

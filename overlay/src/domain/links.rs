@@ -160,7 +160,7 @@ impl Links {
     }
 
     /// The peer opened its stream; returns whether the link is up now. A missing outbound stream is opened.
-    pub(super) fn handle_visit(&mut self, peer: PeerKey, stream: Stream) -> bool {
+    pub(super) fn handle_session(&mut self, peer: PeerKey, stream: Stream) -> bool {
         let number = self.number();
         let events = self.events.clone();
         let task = tokio::spawn(async move {

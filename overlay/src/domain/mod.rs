@@ -11,7 +11,7 @@ mod term_file;
 use crate::authenticator::Authenticator;
 use crate::clock;
 use crate::election::{self, Figures, Input, Me, Node, Output, Persisted, Role, State};
-use crate::hub::{PeerEvent, Visit};
+use crate::hub::{PeerEvent, Session};
 use crate::identity::admission::{Action, Principal};
 use crate::membership::Standing;
 use crate::net::handle::Handle;
@@ -56,7 +56,7 @@ pub struct Config {
 
 /// A member as this sensor sees it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub struct ObservedMember {
     pub member: Member,
     /// Load of its host, if this sensor receives it.
     pub load: Option<Load>,
@@ -70,7 +70,7 @@ pub struct View {
     /// The representative, and this sensor's role.
     pub state: State,
     /// All known members, by key.
-    pub members: Vec<Seen>,
+    pub members: Vec<ObservedMember>,
     /// The standbys of the representative, the next representative first.
     pub standbys: Vec<PeerKey>,
     /// Counters of the election.
@@ -163,7 +163,7 @@ pub struct Domain {
     links: Links,
     events: mpsc::Receiver<LinkEvent>,
     peers: broadcast::Receiver<PeerEvent>,
-    visits: mpsc::Receiver<Visit>,
+    sessions: mpsc::Receiver<Session>,
     met: mpsc::Receiver<(PeerKey, Vec<Address>)>,
     load: watch::Receiver<Load>,
     view: watch::Sender<Arc<View>>,
@@ -183,7 +183,7 @@ impl Domain {
         net: Handle,
         gate: Arc<Authenticator>,
         peers: broadcast::Receiver<PeerEvent>,
-        visits: mpsc::Receiver<Visit>,
+        sessions: mpsc::Receiver<Session>,
     ) -> Result<(Domain, DomainHandle), Error> {
         let persisted = term_file::load(&config.folder)?;
         let now = clock::now();
@@ -211,7 +211,7 @@ impl Domain {
             links,
             events,
             peers,
-            visits,
+            sessions,
             met,
             load,
             view,
@@ -225,14 +225,14 @@ impl Domain {
 
     /// Hold connections to the seeds until `shutdown`, without membership: a sensor that may not publish is
     /// no member of the domain, and only asks others.
-    pub async fn visit(mut self, shutdown: CancellationToken) {
+    pub async fn run_as_guest(mut self, shutdown: CancellationToken) {
         for seed in &self.config.seeds {
             self.net.keep(Target::Seed(seed.clone()), vec![seed.clone()]).await;
         }
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => return,
-                Some(visit) = self.visits.recv() => drop(visit),
+                Some(session) = self.sessions.recv() => drop(session),
                 Some(met) = self.met.recv() => drop(met),
             }
         }
@@ -252,7 +252,7 @@ impl Domain {
                 // It ends with this task.
                 () = &mut writing => {}
                 Some(event) = self.events.recv() => self.handle_link(event),
-                Some(visit) = self.visits.recv() => self.handle_visit(visit),
+                Some(session) = self.sessions.recv() => self.handle_session(session),
                 Ok(event) = self.peers.recv() => self.handle_peer(&event),
                 Some((peer, addresses)) = self.met.recv() => self.links.dial(peer, addresses),
                 Some(persisted) = self.stored.recv() => self.node.handle(Input::Persisted(persisted), clock::now()),
@@ -405,15 +405,15 @@ impl Domain {
         }
     }
 
-    fn handle_visit(&mut self, visit: Visit) {
+    fn handle_session(&mut self, session: Session) {
         // Only a sensor of this domain takes part in it.
-        if self.standing(&visit.principal).is_none() {
-            tracing::warn!(target: "audit", peer = %visit.peer, "a control stream from outside the domain");
+        if self.standing(&session.principal).is_none() {
+            tracing::warn!(target: "audit", peer = %session.peer, "a control stream from outside the domain");
             return;
         }
-        tracing::debug!(me = %self.config.me.key, peer = %visit.peer, "a control stream was opened to us");
-        if self.links.handle_visit(visit.peer, visit.stream) {
-            self.handle_up(visit.peer);
+        tracing::debug!(me = %self.config.me.key, peer = %session.peer, "a control stream was opened to us");
+        if self.links.handle_session(session.peer, session.stream) {
+            self.handle_up(session.peer);
         }
     }
 
@@ -458,7 +458,7 @@ pub fn standing(principal: &Principal, domain: &DomainName, gate: &Authenticator
 }
 
 fn view_of(node: &Node, links: &Links, now: Moment) -> View {
-    let members = node.table().rows().map(|row| Seen {
+    let members = node.table().rows().map(|row| ObservedMember {
         load: node.load_of(&row.member.key),
         member: row.member.clone(),
         heard: row.heard,

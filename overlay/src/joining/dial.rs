@@ -46,7 +46,7 @@ const RESOLVED_MAX: usize = 4;
 
 /// The issuer to ask, and its addresses.
 #[derive(Clone, Debug)]
-pub(super) struct Errand {
+pub(super) struct IssuerTarget {
     pub(super) domain: DomainName,
     pub(super) root: PeerKey,
     pub(super) issuer: PeerKey,
@@ -54,33 +54,33 @@ pub(super) struct Errand {
 }
 
 /// Admits the issuer by its key only, shows nothing of this daemon, and records which other peer answered.
-struct Door {
+struct IssuerAdmission {
     gate: Authenticator,
     issuer: PeerKey,
-    met: watch::Sender<Met>,
+    met: watch::Sender<Responder>,
 }
 
 /// The peer that answered last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Met {
+enum Responder {
     #[default]
     NotYet,
     Issuer,
     Other(PeerKey),
 }
 
-impl Admission for Door {
+impl Admission for IssuerAdmission {
     fn proof(&self) -> Vec<u8> {
         self.gate.proof()
     }
 
     fn admit(&self, peer: PeerKey, proof: &[u8]) -> Result<Arc<Principal>, String> {
         if peer != self.issuer {
-            self.met.send_replace(Met::Other(peer));
+            self.met.send_replace(Responder::Other(peer));
             return Err("this host is about to join a domain and looks for its issuer only".to_owned());
         }
         let admitted = self.gate.admit(peer, proof);
-        self.met.send_replace(Met::Issuer);
+        self.met.send_replace(Responder::Issuer);
         admitted
     }
 
@@ -96,34 +96,34 @@ impl Admission for Door {
 /// If no answer arrived, with the reason for every address.
 pub(super) async fn ask(
     key: &Key,
-    errand: &Errand,
+    target: &IssuerTarget,
     question: &Question,
     deadline: Duration,
     progress: &mut (dyn FnMut(&Tried) + Send),
 ) -> Result<Reply, Error> {
-    if errand.addresses.is_empty() {
-        return Err(Error::NoAddress { domain: errand.domain.clone() });
+    if target.addresses.is_empty() {
+        return Err(Error::NoAddress { domain: target.domain.clone() });
     }
     // The issuer is authenticated by its key, as a directory is; its certificate does not matter here.
-    let trust = Trust::of_member(errand.domain.clone(), errand.root, Readers::Nobody);
+    let trust = Trust::of_member(target.domain.clone(), target.root, Readers::Nobody);
     let gate =
-        Authenticator::joining(Gate::new(trust, RevocationLists::default(), BTreeSet::from([errand.issuer])));
-    let (met, meeting) = watch::channel(Met::NotYet);
-    let door = Arc::new(Door { gate, issuer: errand.issuer, met });
+        Authenticator::joining(Gate::new(trust, RevocationLists::default(), BTreeSet::from([target.issuer])));
+    let (met, meeting) = watch::channel(Responder::NotYet);
+    let admission = Arc::new(IssuerAdmission { gate, issuer: target.issuer, met });
     let start = u64::try_from(clock::now().0.as_nanos()).unwrap_or(u64::MAX);
     let config = Config { is_joining: true, ..Config::new(Vec::new()) };
-    let (event_loop, net, events) = EventLoop::open(config, key, door.clone(), start)?;
+    let (event_loop, net, events) = EventLoop::open(config, key, admission.clone(), start)?;
     let said = "was not tried any more".to_owned();
     let untried =
-        errand.addresses.iter().map(|address| Tried { address: address.clone(), said: said.clone() });
-    let mut asking = Asking { net, door, meeting, events, errand, question, tried: untried.collect() };
+        target.addresses.iter().map(|address| Tried { address: address.clone(), said: said.clone() });
+    let mut asking = Asking { net, admission, meeting, events, target, question, tried: untried.collect() };
     let ended = CancellationToken::new();
     tokio::select! {
         () = event_loop.run(ended) => unreachable!("nobody ends it"),
         answered = tokio::time::timeout(deadline, asking.rounds(progress)) => answered,
     }
     .map_err(|_| Error::Unreachable {
-        domain: errand.domain.clone(),
+        domain: target.domain.clone(),
         waited: deadline,
         tried: AllTried(asking.tried),
     })
@@ -131,10 +131,10 @@ pub(super) async fn ask(
 
 struct Asking<'a> {
     net: Handle,
-    door: Arc<Door>,
-    meeting: watch::Receiver<Met>,
+    admission: Arc<IssuerAdmission>,
+    meeting: watch::Receiver<Responder>,
     events: mpsc::Receiver<Event>,
-    errand: &'a Errand,
+    target: &'a IssuerTarget,
     question: &'a Question,
     tried: Vec<Tried>,
 }
@@ -160,7 +160,7 @@ impl Asking<'_> {
 
     async fn try_at(&mut self, address: &Address) -> Result<Reply, String> {
         let place = connectable(address).await?;
-        self.door.met.send_replace(Met::NotYet);
+        self.admission.met.send_replace(Responder::NotYet);
         // Discard the events of earlier attempts.
         while self.events.try_recv().is_ok() {}
         let target = Target::Seed(place.into());
@@ -169,32 +169,32 @@ impl Asking<'_> {
         self.net.forget(target).await;
         if result.is_err() {
             // The next attempt starts with a new connection.
-            self.net.close(self.errand.issuer).await;
+            self.net.close(self.target.issuer).await;
         }
         result
     }
 
     async fn ask_whoever_answers(&mut self, target: &Target) -> Result<Reply, String> {
-        let meeting = self.meeting.wait_for(|met| *met != Met::NotYet);
+        let meeting = self.meeting.wait_for(|met| *met != Responder::NotYet);
         let met = tokio::select! {
             biased;
             met = meeting => met.map(|met| met.clone()).unwrap_or_default(),
             why = dial_error(&mut self.events, target) => return Err(unmet(Some(why))),
-            () = tokio::time::sleep(GREETING_TIMEOUT) => Met::NotYet,
+            () = tokio::time::sleep(GREETING_TIMEOUT) => Responder::NotYet,
         };
         match met {
-            Met::Issuer => self.ask_issuer().await,
-            Met::Other(peer) => Err(format!(
+            Responder::Issuer => self.ask_issuer().await,
+            Responder::Other(peer) => Err(format!(
                 "{peer} answers there, not the issuer {}; is the token of another domain, or has the host a new key?",
-                self.errand.issuer
+                self.target.issuer
             )),
-            Met::NotYet => Err(unmet(None)),
+            Responder::NotYet => Err(unmet(None)),
         }
     }
 
     async fn ask_issuer(&self) -> Result<Reply, String> {
         let body = postcard::to_stdvec(self.question).expect("plain data is encoded");
-        let answer = self.net.ask(self.errand.issuer, Protocol::Join, &body, ANSWER_TIMEOUT).await;
+        let answer = self.net.ask(self.target.issuer, Protocol::Join, &body, ANSWER_TIMEOUT).await;
         let answer = answer.map_err(|error| match error {
             AskError::Refused { reason, .. } => format!("the daemon there cannot answer now: {reason}"),
             AskError::TimedOut { after, .. } => format!("no answer within {} s", after.as_secs()),

@@ -22,7 +22,7 @@ use crate::identity::member_files::{self, MEMBERSHIP};
 use crate::identity::refused::Refused;
 use crate::identity::trust::Readers;
 use crate::net;
-use dial::Errand;
+use dial::IssuerTarget;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -154,7 +154,7 @@ pub async fn join(
         return Err(Error::Own { domain: token.domain.clone() });
     }
     let question = join::question(token, joiner.host.clone(), joiner.wanted, clock::calendar())?;
-    let errand = Errand {
+    let target = IssuerTarget {
         domain: token.domain.clone(),
         root: token.root,
         issuer: token.issuer,
@@ -164,7 +164,7 @@ pub async fn join(
         TokenType::Join => Question::Join(question),
         TokenType::Replace => Question::Replace(question),
     };
-    let reply = dial::ask(&key, &errand, &question, joiner.deadline, progress).await?;
+    let reply = dial::ask(&key, &target, &question, joiner.deadline, progress).await?;
     let answer = admitted(reply, &token.domain)?;
     let (membership, denials) = join::accept(token, answer, key.peer(), clock::calendar())?;
     let denials = denials.all().cloned().collect();

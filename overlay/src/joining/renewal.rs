@@ -7,7 +7,7 @@
 //! signed by the root is renewed only by the holder of the root key; a warning is logged in time.
 //! Not here: which certificate is issued (`identity::issuer_store`), the connection to the issuer (`dial`).
 
-use super::dial::{self, Errand};
+use super::dial::{self, IssuerTarget};
 use super::revocation_file::RevocationFile;
 use super::{Error, Tried, admitted, off};
 use crate::authenticator::Authenticator;
@@ -204,10 +204,10 @@ impl Renewal {
             }
         }
         let addresses = held.issuer.clone();
-        let errand = Errand { domain: domain.clone(), root: certificate.root, issuer, addresses };
+        let target = IssuerTarget { domain: domain.clone(), root: certificate.root, issuer, addresses };
         let mut quiet =
             |tried: &Tried| tracing::debug!(address = %tried.address, said = tried.said, "no issuer");
-        let reply = dial::ask(&self.key, &errand, &question, DEADLINE, &mut quiet).await?;
+        let reply = dial::ask(&self.key, &target, &question, DEADLINE, &mut quiet).await?;
         admitted(reply, &domain)
     }
 

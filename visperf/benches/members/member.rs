@@ -114,8 +114,8 @@ impl Member {
         let me = Me { key: key.peer(), standing, addresses: Vec::new() };
         let config = domain::Config { election, me, seeds: vec![of.head.clone()], folder, seed: nth.into() };
         let net = daemon.net.clone();
-        let (peers, visits) = (daemon.hub.peers(), daemon.hub.visits(Protocol::Control));
-        let (part, handle) = domain::Domain::open(config, net.clone(), gate, peers, visits)?;
+        let (peers, sessions) = (daemon.hub.peers(), daemon.hub.sessions(Protocol::Control));
+        let (part, handle) = domain::Domain::open(config, net.clone(), gate, peers, sessions)?;
         let (tables, swept) = watch::channel(None);
         let link = Link::new(own(nth, host, of, swept));
         let board = link.status();

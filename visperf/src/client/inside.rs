@@ -2,18 +2,18 @@
 //! here to the domain's representative.
 //!
 //! ```text
-//! command ─ HTTP, a pair of sockets ─▶ rpc ─▶ overlay::visit ═ TLS or Noise, via the proxy ═▶ representative
+//! command ─ HTTP, a pair of sockets ─▶ rpc ─▶ overlay::guest ═ TLS or Noise, via the proxy ═▶ representative
 //! ```
 //! Rules: every method goes to the representative; the domain and host named on the command line are added to
 //! each call, as behind a proxy's listener; the pair of sockets is private to this process.
-//! Not here: connecting and logging in (`overlay::visit`), the options (`via`), HTTP (`::client`, `rpc`).
+//! Not here: connecting and logging in (`overlay::guest`), the options (`via`), HTTP (`::client`, `rpc`).
 
 use crate::client::{hint, way};
 use crate::output::note;
 use crate::serve::elsewhere::{self, Hop};
 use ::client::Error;
 use daemon::shutdown::Signals;
-use overlay::visit::{Errand, Error as VisitError, Visit};
+use overlay::guest::{Error as SessionError, GuestSession, SessionSpec};
 use rpc::codec::value::{Name, Value};
 use rpc::dispatch::Dispatcher;
 use rpc::dispatch::encoded_answer::Answered;
@@ -62,7 +62,7 @@ pub(crate) struct Inside {
     runtime: Own,
     dispatcher: Arc<Dispatcher>,
     within: Arc<Within>,
-    visit: Arc<Visit>,
+    session: Arc<GuestSession>,
     root: Option<PeerKey>,
     shutdown: CancellationToken,
 }
@@ -84,25 +84,25 @@ impl Inside {
     ///
     /// # Errors
     /// Why the tunnel could not be opened.
-    pub(crate) async fn open(errand: Errand, behind: Behind) -> Result<Inside, Error> {
+    pub(crate) async fn open(spec: SessionSpec, behind: Behind) -> Result<Inside, Error> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = Own(Some(runtime.map_err(failed)?));
-        let is_legacy = errand.login.allows_md5;
-        let opened = runtime.handle().map_err(failed)?.spawn(opened(errand)).await;
-        let visit = opened.map_err(failed)?.map_err(|error| {
-            match error.is_final() && !matches!(error, VisitError::NoProxy { .. }) {
+        let is_legacy = spec.login.allows_md5;
+        let opened = runtime.handle().map_err(failed)?.spawn(opened(spec)).await;
+        let session = opened.map_err(failed)?.map_err(|error| {
+            match error.is_final() && !matches!(error, SessionError::NoProxy { .. }) {
                 true => hint::refused(&error.to_string(), is_legacy),
                 false => Error::Unreachable(error.to_string()),
             }
         })?;
-        let (root, visit) = (visit.root(), Arc::new(visit));
-        let registry = registry(&visit, &behind).map_err(failed)?;
+        let (root, session) = (session.root(), Arc::new(session));
+        let registry = registry(&session, &behind).map_err(failed)?;
         let dispatcher = Dispatcher::new(registry, Limits::default(), Arc::new(Statistics::default()));
         Ok(Inside {
             runtime,
             dispatcher: Arc::new(dispatcher),
             within: Arc::new(Within(behind)),
-            visit,
+            session,
             root,
             shutdown: CancellationToken::new(),
         })
@@ -140,7 +140,7 @@ impl Inside {
         let _obeying = obeying.map_err(|error| format!("cannot catch signals: {error}"))?;
         let runtime = self.runtime.handle().map_err(|error| error.to_string())?;
         runtime.spawn(way::tell(
-            Arc::clone(&self.visit),
+            Arc::clone(&self.session),
             self.within.0.domain.clone(),
             self.shutdown.clone(),
         ));
@@ -182,9 +182,9 @@ impl Drop for Own {
 }
 
 /// Open the session; a long wait is reported.
-async fn opened(errand: Errand) -> Result<Visit, VisitError> {
-    let at = errand.at();
-    let mut opening = pin!(Visit::open(errand, OPENING_TIME));
+async fn opened(spec: SessionSpec) -> Result<GuestSession, SessionError> {
+    let at = spec.at();
+    let mut opening = pin!(GuestSession::open(spec, OPENING_TIME));
     tokio::select! {
         opened = opening.as_mut() => return opened,
         () = tokio::time::sleep(TELL_AFTER) => {}
@@ -195,7 +195,7 @@ async fn opened(errand: Errand) -> Result<Visit, VisitError> {
 }
 
 /// Registry of every method that daemons of domains answer; each is forwarded to the representative.
-fn registry(visit: &Arc<Visit>, behind: &Behind) -> Result<Registry, rpc::dispatch::method::Error> {
+fn registry(session: &Arc<GuestSession>, behind: &Behind) -> Result<Registry, rpc::dispatch::method::Error> {
     let mut registry = Registry::new();
     let of_directories = [
         Declaration::of::<ResolveParams>(),
@@ -209,7 +209,7 @@ fn registry(visit: &Arc<Visit>, behind: &Behind) -> Result<Registry, rpc::dispat
         ];
         let named = named.into_iter().filter_map(|(name, value)| Some((name, value?)));
         let asking = Asking {
-            visit: Arc::clone(visit),
+            session: Arc::clone(session),
             domain: behind.domain.clone(),
             method: declaration.name(),
             named: named.filter(|(name, _)| declaration.takes(name)).collect(),
@@ -222,7 +222,7 @@ fn registry(visit: &Arc<Visit>, behind: &Behind) -> Result<Registry, rpc::dispat
 /// Forwards one method to the representative.
 #[derive(Clone)]
 struct Asking {
-    visit: Arc<Visit>,
+    session: Arc<GuestSession>,
     domain: DomainName,
     method: &'static str,
     /// Parameters from the command line, those that the method has.
@@ -242,12 +242,12 @@ impl Asking {
             let question = elsewhere::question(self.method, params.clone(), left, HOPS);
             Question { form, viewer: Viewer::Anonymous, ..question }.to_bytes()
         };
-        let unreached = |error: VisitError| match error.is_final() {
+        let unreached = |error: SessionError| match error.is_final() {
             true => Fault::new(fault::FORBIDDEN, error.to_string()),
             false => elsewhere::unavailable(error.to_string()),
         };
         let (peer, answered) =
-            self.visit.ask(question, CALL_TIME.saturating_sub(MARGIN)).await.map_err(unreached)?;
+            self.session.ask(question, CALL_TIME.saturating_sub(MARGIN)).await.map_err(unreached)?;
         let hop = Hop { peer, host: None, part: "representative", domain: Some(self.domain) };
         elsewhere::answer_for(&hop, form, answered)
     }

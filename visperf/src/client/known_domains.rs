@@ -5,7 +5,7 @@
 //! UT-ICL 12D3KooW…
 //! ```
 //! Rule: a root key that differs from the stored one never replaces it automatically.
-//! Not here: whether a peer belongs to that root (`overlay::visit`).
+//! Not here: whether a peer belongs to that root (`overlay::guest`).
 
 use overlay::whole_file;
 use std::io;

@@ -14,9 +14,9 @@ use crate::output::note;
 use ::client::Error;
 use ::client::connect::Connected;
 use ::client::door::{Door, Tls};
+use overlay::guest::SessionSpec;
 use overlay::identity::secret;
 use overlay::net::outbound::HttpProxy;
-use overlay::visit::Errand;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tunnel::digest::client::Login;
@@ -179,14 +179,14 @@ impl Via {
                 .map_or(Ok(None), |file| file.root_of(&behind.domain))
                 .map_err(Error::Mistake)?,
         };
-        let errand = Errand {
+        let spec = SessionSpec {
             proxy: proxy.clone(),
             login,
             domain: behind.domain.clone(),
             root,
             http_proxy: self.http_proxy().map_err(Error::Mistake)?,
         };
-        let inside = Inside::open(errand, behind.clone()).await?;
+        let inside = Inside::open(spec, behind.clone()).await?;
         if let (Some(found), Some(file)) = (inside.root(), &known)
             && file.root_of(&behind.domain) != Ok(Some(found))
         {

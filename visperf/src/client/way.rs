@@ -2,11 +2,11 @@
 //!
 //! Shell: a task that polls; [`Way`] decides what it prints. Rule: an interruption shorter than [`PASSING`]
 //! is not printed; each loss is printed once, and so is its end.
-//! Not here: how the tunnel is reopened (`overlay::visit`).
+//! Not here: how the tunnel is reopened (`overlay::guest`).
 
 use crate::output::note;
 use overlay::clock;
-use overlay::visit::{Standstill, Visit};
+use overlay::guest::{GuestSession, Outage};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 const PASSING: Duration = Duration::from_secs(3);
 
 /// Watch the tunnel until `shutdown`, and print changes on standard error.
-pub(super) async fn tell(visit: Arc<Visit>, domain: DomainName, shutdown: CancellationToken) {
+pub(super) async fn tell(session: Arc<GuestSession>, domain: DomainName, shutdown: CancellationToken) {
     let mut way = Way::default();
     let mut look = tokio::time::interval(LOOK_INTERVAL);
     loop {
@@ -27,7 +27,7 @@ pub(super) async fn tell(visit: Arc<Visit>, domain: DomainName, shutdown: Cancel
             () = shutdown.cancelled() => return,
             _ = look.tick() => {}
         }
-        if let Some(told) = way.look(&domain, visit.stands(), clock::now()) {
+        if let Some(told) = way.look(&domain, session.check_open(), clock::now()) {
             note(&told);
         }
     }
@@ -42,8 +42,8 @@ struct Way {
 
 impl Way {
     /// Text to print now, if any.
-    fn look(&mut self, domain: &DomainName, stands: Result<(), Standstill>, now: Moment) -> Option<String> {
-        let Err(Standstill { why, is_final }) = stands else {
+    fn look(&mut self, domain: &DomainName, state: Result<(), Outage>, now: Moment) -> Option<String> {
+        let Err(Outage { why, is_final }) = state else {
             let lost = self.lost.take().filter(|_| std::mem::take(&mut self.is_told))?;
             return Some(format!("{domain} answers again, after {} s", now.since(lost).as_secs()));
         };
@@ -68,9 +68,9 @@ mod tests {
     #[test]
     fn a_loss_is_told_once_and_its_end_and_what_is_over_in_a_moment_is_not() {
         let domain = DomainName::try_from("UT-ICL").unwrap();
-        let lost = |is_final| Err(Standstill { why: "no proxy".to_owned(), is_final });
+        let lost = |is_final| Err(Outage { why: "no proxy".to_owned(), is_final });
         let mut way = Way::default();
-        let mut look = |stands, secs| way.look(&domain, stands, Moment(Duration::from_secs(secs)));
+        let mut look = |state, secs| way.look(&domain, state, Moment(Duration::from_secs(secs)));
         assert_eq!(look(Ok(()), 0), None);
         assert_eq!((look(lost(false), 1), look(Ok(()), 2)), (None, None));
         assert_eq!(look(lost(false), 10), None);

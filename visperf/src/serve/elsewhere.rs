@@ -164,7 +164,7 @@ impl Router {
             return match own.belonging {
                 Belonging::Sensor => own.hop(&self.net, method, params),
                 Belonging::Visitor { has_directories } => {
-                    own.visit(&self.net, caller, method, params, has_directories)
+                    own.route_for_guest(&self.net, caller, method, params, has_directories)
                 }
             };
         }
@@ -206,7 +206,7 @@ impl Own {
     }
 
     /// The route for a daemon that is no member of its domain.
-    fn visit(
+    fn route_for_guest(
         &self,
         net: &Handle,
         caller: &Caller,

@@ -234,7 +234,7 @@ impl Member {
         tasks.spawn_sure("domain", async move {
             match own.belonging {
                 Belonging::Sensor => domain.run(ending).await,
-                Belonging::Visitor { .. } => domain.visit(ending).await,
+                Belonging::Visitor { .. } => domain.run_as_guest(ending).await,
             }
             let _ = tokio::time::timeout(FAREWELL, reported.cancelled()).await;
             closing.cancel();
@@ -283,7 +283,7 @@ fn open_domain(
         addresses: overlay.advertised.iter().map(|at| at.as_str().into()).collect(),
     };
     let config = domain::Config { election, me, seeds, folder: state.to_owned(), seed: overlay.seed };
-    let (peers, visits) = (overlay.hub.peers(), overlay.hub.visits(Protocol::Control));
+    let (peers, sessions) = (overlay.hub.peers(), overlay.hub.sessions(Protocol::Control));
     let gate = Arc::clone(&overlay.gate);
-    Ok(Domain::open(config, overlay.net.clone(), gate, peers, visits)?)
+    Ok(Domain::open(config, overlay.net.clone(), gate, peers, sessions)?)
 }

@@ -10,9 +10,9 @@ use super::overlay::Overlay;
 use daemon::shutdown::Tasks;
 use overlay::authenticator::Authenticator;
 use overlay::clock;
-use overlay::domain::{DomainHandle, Seen, View};
+use overlay::domain::{DomainHandle, ObservedMember, View};
 use overlay::election;
-use overlay::hub::Visit;
+use overlay::hub::Session;
 use overlay::identity::admission::{Action, Principal};
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
@@ -72,7 +72,7 @@ impl Reporting {
             leads_to: None,
         };
         let accepting = Accepting {
-            visits: overlay.hub.visits(Protocol::Report),
+            sessions: overlay.hub.sessions(Protocol::Report),
             gate: Arc::clone(&overlay.gate),
             domain: certificate.domain.clone(),
             service: service.clone(),
@@ -165,7 +165,7 @@ fn places(view: &View) -> BTreeMap<HostName, ElectionEntry> {
         () => Role::Member,
     };
     let (now, wall) = (clock::now(), clock::calendar());
-    let gone = |seen: &Seen| {
+    let gone = |seen: &ObservedMember| {
         let standing = match seen.member.state {
             State::Alive => return None,
             // At the start of a term: the previous representative heard it, this one does not.
@@ -188,7 +188,7 @@ fn places(view: &View) -> BTreeMap<HostName, ElectionEntry> {
 
 /// Accepts streams of members.
 struct Accepting {
-    visits: mpsc::Receiver<Visit>,
+    sessions: mpsc::Receiver<Session>,
     gate: Arc<Authenticator>,
     domain: DomainName,
     service: service::Handle,
@@ -198,9 +198,9 @@ impl Accepting {
     async fn run(mut self) {
         let mut refusals = JoinSet::new();
         loop {
-            let Visit { peer, principal, stream } = tokio::select! {
-                visit = self.visits.recv() => match visit {
-                    Some(visit) => visit,
+            let Session { peer, principal, stream } = tokio::select! {
+                session = self.sessions.recv() => match session {
+                    Some(session) => session,
                     // The overlay has ended: no further stream arrives.
                     None => return std::future::pending().await,
                 },

@@ -146,7 +146,7 @@ fn some(peers: &[PeerKey]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use overlay::domain::Seen;
+    use overlay::domain::ObservedMember;
     use overlay::election::{self, Figures};
     use wire::membership::{Member, Term};
 
@@ -178,7 +178,7 @@ mod tests {
         let member = Member { key, incarnation: 1, state, host, may_represent: true, priority: 0, addresses };
         let state =
             election::State { role, representative, term: Term(1), partial: false, coverage: Vec::new() };
-        let members = vec![Seen { member, load: None, heard: Moment::default() }];
+        let members = vec![ObservedMember { member, load: None, heard: Moment::default() }];
         View { state, members, standbys: Vec::new(), figures: Figures::default(), dropped_total: 0 }
     }
 

@@ -126,19 +126,19 @@ async fn a_sensor_that_neither_represents_nor_stands_by_visits_one_directory_and
     let plain = Sensor::start(&root.representative(), &[&one, &two], Some(&leading));
     let numbers = || plain.gate.decide(|gate| gate.denials().numbers(&domain("A")));
     let visited = RefCell::new(BTreeSet::new());
-    let visits = || {
+    let sessions = || {
         let now: Vec<_> = plain.directories.connected().collect();
         visited.borrow_mut().extend(now.iter().copied());
         now.len()
     };
-    until("the list at the plain sensor", || visits() > 0 && numbers() == (1, 0)).await;
+    until("the list at the plain sensor", || sessions() > 0 && numbers() == (1, 0)).await;
     until("all four", || {
-        visits();
+        sessions();
         covers(4)
     })
     .await;
     assert_eq!(plain.members.view().borrow().state.role, Role::Member);
-    until("its visit to end", || visits() == 0).await;
+    until("its visit to end", || sessions() == 0).await;
     assert_eq!(visited.borrow().len(), 1, "one directory is enough");
     assert!(leading.is_connected(), "a representative stays connected");
 }

@@ -57,14 +57,14 @@ impl Sensor {
         let (event_loop, net, events) =
             EventLoop::open(config, &member.key, gate.clone(), start).expect("listens");
         let mut hub = Hub::new(events);
-        let (peers, visits) = (hub.peers(), hub.visits(Protocol::Control));
+        let (peers, sessions) = (hub.peers(), hub.sessions(Protocol::Control));
         let seeds: Vec<_> = seed.iter().map(|seed| seed.address.into()).collect();
         let mut election = election::Config::new(member.domain.clone());
         election.has_seeds = !seeds.is_empty();
         let standing = Standing { host: member.host.clone(), may_represent: true, priority: 0 };
         let me = Me { key: member.key.peer(), standing, addresses: vec![address.to_string().into()] };
         let config = domain::Config { election, me, seeds, folder: folder.path().to_owned(), seed: start };
-        let opened = Domain::open(config, net.clone(), gate.clone(), peers, visits);
+        let opened = Domain::open(config, net.clone(), gate.clone(), peers, sessions);
         let (domain, members) = opened.expect("no term yet");
         let contacts = Arc::new(Contacts::new(net.clone(), Some(member.domain.clone())));
         let directories = Directories::new(net.me(), Arc::clone(&contacts), told);

@@ -122,7 +122,7 @@ impl Stopped {
         let (event_loop, net, events) =
             EventLoop::open(config, &self.key, gate.clone(), start).expect("listens");
         let mut hub = Hub::new(events);
-        let (peers, visits) = (hub.peers(), hub.visits(Protocol::Control));
+        let (peers, sessions) = (hub.peers(), hub.sessions(Protocol::Control));
         let (shutdown, quiet) = (CancellationToken::new(), CancellationToken::new());
         let mut tasks = JoinSet::new();
         tasks.spawn(event_loop.run(quiet.clone()));
@@ -144,7 +144,7 @@ impl Stopped {
             folder: self.folder.path().to_owned(),
             seed: start,
         };
-        let (domain, handle) = Domain::open(config, net.clone(), gate, peers, visits).expect("no term yet");
+        let (domain, handle) = Domain::open(config, net.clone(), gate, peers, sessions).expect("no term yet");
         let running = domain.run(shutdown.clone());
         tasks.spawn(running);
         Sensor { kept: self, net, handle, shutdown, quiet, tasks, address }

@@ -10,6 +10,7 @@ use crate::net::DEADLINE;
 use crate::net::daemons::{Daemon, key};
 use crate::papers::{self, domain};
 use overlay::authenticator::Authenticator;
+use overlay::guest::{self, Error, SessionSpec};
 use overlay::identity::admission::Gate;
 use overlay::identity::key::Key;
 use overlay::identity::revocation_lists::RevocationLists;
@@ -17,7 +18,6 @@ use overlay::identity::trust::{Readers, Trust};
 use overlay::net::event_loop::{Config, Event};
 use overlay::net::handle::{Answer, AskError};
 use overlay::net::protocol::{Protocol, Shape};
-use overlay::visit::{self, Errand, Error};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -34,14 +34,14 @@ fn loopback() -> SocketAddr {
 }
 
 /// A proxy certified by its domain's root, and a visitor with a visa of this proxy; both are ready.
-struct Visit {
+struct GuestRig {
     proxy: Daemon,
     gate: Arc<Authenticator>,
     visitor: Daemon,
 }
 
-impl Visit {
-    async fn begin(root: u8, proxy: u8, visitor: u8) -> Visit {
+impl GuestRig {
+    async fn begin(root: u8, proxy: u8, visitor: u8) -> GuestRig {
         let (root, proxy_key) = (Key::from_seed([root; 32]), Key::from_seed([proxy; 32]));
         let chain = papers::chain(&root, &proxy_key);
         let shown = papers::visa(&proxy_key, &chain, key(visitor));
@@ -60,7 +60,7 @@ impl Visit {
         let mut visitor = Daemon::start_admitting(visitor, Config { via, ..here() }, of_visitor).await;
         visitor.ready(&proxy).await;
         proxy.ready(&visitor).await;
-        Visit { proxy, gate: of_proxy, visitor }
+        GuestRig { proxy, gate: of_proxy, visitor }
     }
 
     async fn ask(&self, protocol: Protocol) -> Result<Vec<u8>, AskError> {
@@ -82,26 +82,26 @@ impl Visit {
 
 #[tokio::test]
 async fn a_visitor_opens_no_stream_but_questions_and_logins() {
-    let mut visit = Visit::begin(90, 91, 92).await;
+    let mut rig = GuestRig::begin(90, 91, 92).await;
     let others = [Protocol::Control, Protocol::Directory, Protocol::Report];
     for (count, protocol) in others.into_iter().enumerate() {
-        let refused = refusal(visit.open(protocol).await);
+        let refused = refusal(rig.open(protocol).await);
         assert_eq!(refused, format!("a visitor asks questions, and opens no stream of {protocol}"));
-        assert_eq!(visit.streams_refused(), count as u64 + 1);
+        assert_eq!(rig.streams_refused(), count as u64 + 1);
     }
     // A stream of this protocol is accepted or reset, without a reason; a peer that the proxy carries, and
     // that is no visitor, gets an answer.
-    while visit.proxy.handle.figures().registered.get() == 0 {
+    while rig.proxy.handle.figures().registered.get() == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let punched = visit.open(Protocol::Punch).await;
+    let punched = rig.open(Protocol::Punch).await;
     assert!(matches!(punched, Err(AskError::Broken { .. })), "{punched:?}");
-    assert_eq!(visit.streams_refused(), others.len() as u64 + 1);
+    assert_eq!(rig.streams_refused(), others.len() as u64 + 1);
     // None of these reached the daemon: the first event is the question that is asked now.
-    let proxy = visit.proxy.key();
+    let proxy = rig.proxy.key();
     for protocol in [Protocol::Query, Protocol::Enter] {
         let answering = async {
-            let asked = visit.proxy.next_event(|event| match event {
+            let asked = rig.proxy.next_event(|event| match event {
                 Event::Question(question) => Some(question),
                 Event::Stream { protocol, .. } => panic!("a stream of {protocol}"),
                 Event::Ready { .. } | Event::Gone(_) | Event::Unwelcome { .. } | Event::DialFailed(..) => {
@@ -114,7 +114,7 @@ async fn a_visitor_opens_no_stream_but_questions_and_logins() {
             assert_eq!((asked.protocol, guest.visa.account.as_str()), (protocol, "ana"));
             let _ = asked.reply.send(Answer::Done(b"yes".to_vec()));
         };
-        let asking = visit.visitor.handle.ask(proxy, protocol, b"?", DEADLINE);
+        let asking = rig.visitor.handle.ask(proxy, protocol, b"?", DEADLINE);
         let (answer, ()) = tokio::join!(asking, answering);
         assert_eq!(answer, Ok(b"yes".to_vec()));
     }
@@ -122,13 +122,13 @@ async fn a_visitor_opens_no_stream_but_questions_and_logins() {
 
 #[tokio::test]
 async fn a_visitor_that_was_put_out_is_answered_nothing_over_the_connection_that_it_has() {
-    let mut visit = Visit::begin(93, 94, 95).await;
-    visit.proxy.answer_queries(|_| Answer::Done(b"yes".to_vec()));
-    assert_eq!(visit.ask(Protocol::Query).await, Ok(b"yes".to_vec()));
-    visit.gate.shut_out(visit.visitor.key());
-    let refused = visit.ask(Protocol::Query).await;
+    let mut rig = GuestRig::begin(93, 94, 95).await;
+    rig.proxy.answer_queries(|_| Answer::Done(b"yes".to_vec()));
+    assert_eq!(rig.ask(Protocol::Query).await, Ok(b"yes".to_vec()));
+    rig.gate.shut_out(rig.visitor.key());
+    let refused = rig.ask(Protocol::Query).await;
     let expected =
-        format!("the account of the visitor {} was removed or changed; log in again", visit.visitor.key());
+        format!("the account of the visitor {} was removed or changed; log in again", rig.visitor.key());
     assert_eq!(refusal(refused), expected);
 }
 
@@ -194,14 +194,14 @@ async fn a_proxy_that_does_not_prove_that_it_knows_the_account_is_not_believed()
         let gate = Arc::new(Authenticator::new(gate, None));
         let config = Config { is_proxy: true, ..Config::new(vec![loopback()]) };
         let mut proxy = Daemon::start_admitting(number, config, gate).await;
-        let errand = Errand {
+        let spec = SessionSpec {
             proxy: Directory { key: proxy.key(), addresses: vec![proxy.address().into()] },
             login: Login { name: "ana".to_owned(), secret: "secret".to_owned(), allows_md5: false },
             domain: domain(),
             root: None,
             http_proxy: None,
         };
-        let visiting = visit::Visit::open(errand, DEADLINE);
+        let visiting = guest::GuestSession::open(spec, DEADLINE);
         let came = tokio::select! {
             came = visiting => came.map(drop),
             () = let_in(&mut proxy, &key, proving) => panic!("it answers for ever"),

@@ -2,7 +2,7 @@
 
 use super::{Accepting, places};
 use overlay::authenticator::Authenticator;
-use overlay::domain::{Seen, View};
+use overlay::domain::{ObservedMember, View};
 use overlay::election;
 use overlay::hub::Hub;
 use overlay::identity::admission::Gate;
@@ -79,7 +79,7 @@ impl Daemon {
         let (running, service) = Service::new(folder.join("domain"), domain::Config::default());
         let mut hub = self.hub.take().unwrap();
         let accepting = Accepting {
-            visits: hub.visits(Protocol::Report),
+            sessions: hub.sessions(Protocol::Report),
             gate: Arc::clone(&self.gate),
             domain: DomainName::try_from("UT-ICL").unwrap(),
             service: service.clone(),
@@ -181,7 +181,7 @@ fn place_of(state: State) -> ElectionEntry {
     };
     let view = View {
         state: of_election,
-        members: vec![Seen { member, load: None, heard: overlay::clock::now() }],
+        members: vec![ObservedMember { member, load: None, heard: overlay::clock::now() }],
         standbys: Vec::new(),
         figures: election::Figures::default(),
         dropped_total: 0,

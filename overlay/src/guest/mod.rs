@@ -1,4 +1,4 @@
-//! Session of a visitor: queries to a domain from outside, with an account at a proxy, encrypted from end to
+//! Session of a guest: queries to a domain from outside, with an account at a proxy, encrypted from end to
 //! end.
 //!
 //! ```text
@@ -11,7 +11,7 @@
 //! a new representative is found automatically.
 //! Not here: the queries (the callers), permissions (`crate::identity::guest_certificate`, the daemons), files.
 
-mod doorway;
+mod admission;
 mod login;
 
 use crate::authenticator::Authenticator;
@@ -28,7 +28,7 @@ use crate::net::handle::{AskError, Handle};
 use crate::net::outbound::HttpProxy;
 use crate::net::protocol::Protocol;
 use crate::net::redial::Target;
-use doorway::Doorway;
+use admission::GuestAdmission;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +53,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What to visit: the proxy, the account, the domain and its expected root.
 #[derive(Clone, Debug)]
-pub struct Errand {
+pub struct SessionSpec {
     /// The proxy: its key and addresses.
     pub proxy: Directory,
     /// The account and its secret.
@@ -65,7 +65,7 @@ pub struct Errand {
     pub http_proxy: Option<HttpProxy>,
 }
 
-impl Errand {
+impl SessionSpec {
     /// Addresses of the proxy, for messages.
     #[must_use]
     pub fn at(&self) -> String {
@@ -171,7 +171,7 @@ pub enum Error {
 
 /// Reason why a session that was open cannot be used now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standstill {
+pub struct Outage {
     /// The reason as text.
     pub why: String,
     /// Whether it will not recover by itself.
@@ -189,68 +189,69 @@ enum Stage {
 
 /// Session of a visitor. It ends when it is dropped.
 #[derive(Debug)]
-pub struct Visit {
+pub struct GuestSession {
     net: Handle,
     domain: DomainName,
     stage: watch::Receiver<Stage>,
-    doorway: Arc<Doorway>,
+    admission: Arc<GuestAdmission>,
     _tasks: JoinSet<()>,
 }
 
-impl Visit {
+impl GuestSession {
     /// Connect, log in, and reach the domain's representative, within `deadline`. Call it within a tokio
     /// runtime.
     ///
     /// # Errors
     /// The reason why the domain cannot be asked.
-    pub async fn open(errand: Errand, deadline: Duration) -> Result<Visit, Error> {
+    pub async fn open(spec: SessionSpec, deadline: Duration) -> Result<GuestSession, Error> {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|error| Error::Net(error.to_string()))?;
         let key = Key::from_seed(seed);
         let start = u64::try_from(clock::now().0.as_nanos()).unwrap_or(u64::MAX);
         // No root of the domain is trusted before it is known.
         let trust = Trust::of_directory(BTreeMap::new());
-        let gate = Gate::new(trust, RevocationLists::default(), BTreeSet::from([errand.proxy.key]));
-        let doorway = Arc::new(Doorway::new(Authenticator::joining(gate), errand.proxy.key));
+        let gate = Gate::new(trust, RevocationLists::default(), BTreeSet::from([spec.proxy.key]));
+        let admission = Arc::new(GuestAdmission::new(Authenticator::joining(gate), spec.proxy.key));
         let config = Config {
-            via: vec![errand.proxy.clone()],
+            via: vec![spec.proxy.clone()],
             is_visitor: true,
-            http_proxy: errand.http_proxy.clone(),
+            http_proxy: spec.http_proxy.clone(),
             ..Config::new(Vec::new())
         };
-        let opened = EventLoop::open(config, &key, doorway.clone(), start);
+        let opened = EventLoop::open(config, &key, admission.clone(), start);
         let (event_loop, net, events) = opened.map_err(|error: net::Error| Error::Net(error.to_string()))?;
-        let unreached = Error::Unreached { at: errand.at(), waited: deadline };
+        let unreached = Error::Unreached { at: spec.at(), waited: deadline };
         let (stages, stage) = watch::channel(Stage::Outside(unreached));
-        let domain = errand.domain.clone();
-        let visitor = Visitor { net: net.clone(), doorway: doorway.clone(), errand, stages, logged_in: None };
+        let domain = spec.domain.clone();
+        let login_task =
+            LoginTask { net: net.clone(), admission: admission.clone(), spec, stages, logged_in: None };
         let mut tasks = JoinSet::new();
         tasks.spawn(event_loop.run(CancellationToken::new()));
-        tasks.spawn(hear(events, visitor.errand.proxy.key, doorway.clone()));
-        tasks.spawn(visitor.run());
-        let visit = Visit { net, domain, stage, doorway, _tasks: tasks };
-        visit.reach(deadline, Error::is_hopeless).await?;
-        Ok(visit)
+        tasks.spawn(hear(events, login_task.spec.proxy.key, admission.clone()));
+        tasks.spawn(login_task.run());
+        let session = GuestSession { net, domain, stage, admission, _tasks: tasks };
+        session.reach(deadline, Error::is_hopeless).await?;
+        Ok(session)
     }
 
     /// The trusted root of the domain.
     #[must_use]
     pub fn root(&self) -> Option<PeerKey> {
-        self.doorway.root()
+        self.admission.root()
     }
 
     /// Whether the representative can be asked now.
     ///
     /// # Errors
     /// The reason why it cannot.
-    pub fn stands(&self) -> Result<(), Standstill> {
+    pub fn check_open(&self) -> Result<(), Outage> {
         match &*self.stage.borrow() {
             Stage::Inside(place) if self.net.is_ready(place.representative) => Ok(()),
-            Stage::Inside(_) => Err(Standstill {
+            Stage::Inside(_) => Err(Outage {
                 why: format!("the representative of {} is not reached", self.domain),
                 is_final: false,
             }),
-            Stage::Outside(error) => Err(Standstill { why: error.to_string(), is_final: error.is_final() }),
+            Stage::Outside(error) => Err(Outage { why: error.to_string(), is_final: error.is_final() }),
         }
     }
 
@@ -305,7 +306,7 @@ impl Visit {
             Stage::Outside(Error::Unreached { at, .. }) => Error::Unreached { at, waited },
             Stage::Outside(error) => error,
             Stage::Inside(_) => {
-                let why = match self.doorway.refusal() {
+                let why = match self.admission.refusal() {
                     Some(reason) => format!(": it refused: {reason}"),
                     None => {
                         "; it has to hold a registration with that proxy (`visperf sensor --via`)".to_owned()
@@ -349,12 +350,12 @@ impl Error {
 
 /// Note refusals and failed dials. When the connection to the proxy is lost, the visa is withdrawn until the
 /// next login.
-async fn hear(mut events: mpsc::Receiver<Event>, proxy: PeerKey, doorway: Arc<Doorway>) {
+async fn hear(mut events: mpsc::Receiver<Event>, proxy: PeerKey, admission: Arc<GuestAdmission>) {
     while let Some(event) = events.recv().await {
         match event {
-            Event::Unwelcome { reason, .. } => doorway.note_refusal(reason),
-            Event::Gone(peer) if peer == proxy => doorway.gate().show_nothing(),
-            Event::DialFailed(Target::Peer(peer), why) if peer == proxy => doorway.note_dial_error(why),
+            Event::Unwelcome { reason, .. } => admission.note_refusal(reason),
+            Event::Gone(peer) if peer == proxy => admission.gate().show_nothing(),
+            Event::DialFailed(Target::Peer(peer), why) if peer == proxy => admission.note_dial_error(why),
             // A visitor answers no questions.
             Event::Ready { .. }
             | Event::Gone(_)
@@ -366,15 +367,15 @@ async fn hear(mut events: mpsc::Receiver<Event>, proxy: PeerKey, doorway: Arc<Do
 }
 
 /// Task that maintains a session: logs in, renews the visa, finds a new representative.
-struct Visitor {
+struct LoginTask {
     net: Handle,
-    doorway: Arc<Doorway>,
-    errand: Errand,
+    admission: Arc<GuestAdmission>,
+    spec: SessionSpec,
     stages: watch::Sender<Stage>,
     logged_in: Option<Moment>,
 }
 
-impl Visitor {
+impl LoginTask {
     async fn run(mut self) {
         loop {
             match self.enter().await {
@@ -413,7 +414,7 @@ impl Visitor {
             }
             let is_over = self.logged_in.is_none_or(|at| now.since(at) >= LIFE / 2);
             let is_gone = now.since(was_ready) >= AGAIN_AFTER * 2;
-            if is_over || is_gone || !self.net.is_ready(self.errand.proxy.key) {
+            if is_over || is_gone || !self.net.is_ready(self.spec.proxy.key) {
                 return;
             }
         }
@@ -422,19 +423,19 @@ impl Visitor {
     /// Log in at the proxy, show the visa to it and to the representative, and dial the representative.
     async fn enter(&mut self) -> Result<Place, Error> {
         self.meet().await?;
-        let proxy = self.errand.proxy.key;
-        let inside = login::log_in(&self.net, &self.errand).await?;
+        let proxy = self.spec.proxy.key;
+        let inside = login::log_in(&self.net, &self.spec).await?;
         self.logged_in = Some(clock::now());
-        self.doorway.gate().show_visa(inside.visa);
+        self.admission.gate().show_visa(inside.visa);
         self.net.greet(proxy).await;
         let place = inside.place.map_err(Error::NoPlace)?;
-        if let Some(expected) = self.errand.root.or(self.doorway.root()).filter(|root| *root != place.root) {
-            return Err(Error::Root { domain: self.errand.domain.clone(), found: place.root, expected });
+        if let Some(expected) = self.spec.root.or(self.admission.root()).filter(|root| *root != place.root) {
+            return Err(Error::Root { domain: self.spec.domain.clone(), found: place.root, expected });
         }
-        if let Some(former) = self.doorway.expect(&self.errand.domain, place.root, place.representative) {
+        if let Some(former) = self.admission.expect(&self.spec.domain, place.root, place.representative) {
             self.net.forget(Target::Peer(former)).await;
         }
-        let through = self.errand.proxy.addresses.iter().filter_map(|at| at.through(proxy).ok());
+        let through = self.spec.proxy.addresses.iter().filter_map(|at| at.through(proxy).ok());
         let direct = place.addresses.iter().filter(|at| at.via().is_none()).cloned();
         // The proxy has to know the visa before it opens a lasting circuit.
         let welcomed = async {
@@ -443,7 +444,7 @@ impl Visitor {
             }
         };
         if tokio::time::timeout(LOGIN_TIMEOUT, welcomed).await.is_err() {
-            let reason = self.doorway.refusal().unwrap_or_else(|| "it did not take the visa".to_owned());
+            let reason = self.admission.refusal().unwrap_or_else(|| "it did not take the visa".to_owned());
             return Err(Error::Refused(reason));
         }
         if self.net.is_ready(place.representative) {
@@ -456,13 +457,13 @@ impl Visitor {
 
     /// Wait until the proxy is connected.
     async fn meet(&self) -> Result<(), Error> {
-        let (mut met, mut dial_error) = (self.doorway.met(), self.doorway.dial_error());
-        let at = self.errand.at();
+        let (mut met, mut dial_error) = (self.admission.met(), self.admission.dial_error());
+        let at = self.spec.at();
         tokio::select! {
             biased;
             Ok(_) = met.wait_for(|met| *met) => Ok(()),
             Ok(why) = dial_error.wait_for(Option::is_some) => Err(match *why {
-                Some(DialErrorKind::Other(found)) => Error::Other { at, found, expected: self.errand.proxy.key },
+                Some(DialErrorKind::Other(found)) => Error::Other { at, found, expected: self.spec.proxy.key },
                 Some(DialErrorKind::Nowhere) => Error::Nowhere { at },
                 Some(DialErrorKind::Full) => Error::Full { at },
                 Some(DialErrorKind::Closed | DialErrorKind::Cut | DialErrorKind::Foreign) | None => Error::Closed { at },

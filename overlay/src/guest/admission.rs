@@ -1,4 +1,4 @@
-//! Admission at a visitor: it accepts its proxy by key, and representatives of the domain by the domain's
+//! Admission at a guest: it accepts its proxy by key, and representatives of the domain by the domain's
 //! root. Previous representatives are accepted too: a daemon that is refused reports that to its operator, as
 //! if it were revoked.
 //!
@@ -16,26 +16,26 @@ use wire::credential::Role;
 use wire::id::{DomainName, PeerKey};
 
 #[derive(Debug, Default)]
-struct Known {
+struct PeerState {
     root: Option<PeerKey>,
     representative: Option<PeerKey>,
     refusal: Option<String>,
 }
 
 #[derive(Debug)]
-pub(super) struct Doorway {
+pub(super) struct GuestAdmission {
     gate: Authenticator,
     proxy: PeerKey,
-    known: Mutex<Known>,
+    known: Mutex<PeerState>,
     /// Whether the proxy has sent its hello.
     met: watch::Sender<bool>,
     /// Reason of the last failed dial of the proxy.
     dial_error: watch::Sender<Option<DialErrorKind>>,
 }
 
-impl Doorway {
-    pub(super) fn new(gate: Authenticator, proxy: PeerKey) -> Doorway {
-        Doorway {
+impl GuestAdmission {
+    pub(super) fn new(gate: Authenticator, proxy: PeerKey) -> GuestAdmission {
+        GuestAdmission {
             gate,
             proxy,
             known: Mutex::default(),
@@ -82,7 +82,7 @@ impl Doorway {
         self.gate.decide(|gate| gate.trust().admit_only(BTreeMap::from([(domain.clone(), root)])));
         let mut known = self.lock();
         let former = known.representative.filter(|former| *former != representative);
-        *known = Known { root: Some(root), representative: Some(representative), refusal: None };
+        *known = PeerState { root: Some(root), representative: Some(representative), refusal: None };
         former
     }
 
@@ -99,13 +99,13 @@ impl Doorway {
         self.lock().refusal = Some(reason);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, PeerState> {
         // Changed by single steps, each complete.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Admission for Doorway {
+impl Admission for GuestAdmission {
     fn proof(&self) -> Vec<u8> {
         self.gate.proof()
     }
