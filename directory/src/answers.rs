@@ -4,11 +4,11 @@
 //! fails the check is refused to its sender and changes nothing.
 //! Not here: streams; what a valid chain is (`overlay::identity`, behind [`Open`]).
 
-use crate::handle::{Found, Handle, Known};
+use crate::handle::{Found, Handle, Lookup};
 use crate::opened::{Opened, OpenedDenial, OpenedItem, OpenedLeave};
+use crate::outcome::Accepted;
 use crate::registry::State;
-use crate::verdict::Accepted;
-use crate::{replicate, verdict};
+use crate::{outcome, replicate};
 use std::fmt;
 use wire::credential::{Denial, Statement};
 use wire::id::{DomainName, PeerKey};
@@ -119,9 +119,9 @@ impl Handle {
             Ok(()) if highest > number => Stated::Partial { highest },
             Ok(()) => Stated::Primary,
             Err(replicate::Refused::Registry(
-                verdict::Refused::Behind { .. }
-                | verdict::Refused::Left { .. }
-                | verdict::Refused::Crowded { .. },
+                outcome::Refused::Behind { .. }
+                | outcome::Refused::Left { .. }
+                | outcome::Refused::Crowded { .. },
             )) => Stated::Behind { highest },
             Err(refused) => refuse(&refused),
         }
@@ -129,10 +129,10 @@ impl Handle {
 
     fn resolved(&self, domain: &DomainName) -> Resolved {
         match self.look_up(domain) {
-            Known::Left(number, age) => Resolved::Left { number, age },
-            Known::Nothing => Resolved::Unknown,
-            Known::NothingYet => Resolved::NotYet,
-            Known::Found(found) => match told(&found) {
+            Lookup::Left(number, age) => Resolved::Left { number, age },
+            Lookup::Nothing => Resolved::Unknown,
+            Lookup::NothingYet => Resolved::NotYet,
+            Lookup::Found(found) => match told(&found) {
                 Some(primary) => {
                     let partial = found.partial.iter().filter_map(told).collect();
                     Resolved::Known { primary: Box::new(primary), partial }

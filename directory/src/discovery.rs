@@ -9,7 +9,7 @@
 //! Rule: the representative decides the state of a host, but a host is live only if the record of its
 //! representative is live.
 
-use crate::handle::{Found, Handle, Known};
+use crate::handle::{Found, Handle, Lookup};
 use crate::methods;
 use crate::registry::State;
 use rpc::dispatch::method::Registry;
@@ -163,10 +163,10 @@ async fn targets(handle: &Handle, hosts: &Hosts, params: TargetsParams) -> Resul
 /// If the domain is not known: Prometheus then keeps its present targets, and a mistyped name is noticed.
 fn of_one(handle: &Handle, domain: &DomainName) -> Result<Vec<Found>, Fault> {
     match handle.look_up(domain) {
-        Known::Found(found) => Ok(vec![*found]),
-        Known::Left(..) => Ok(Vec::new()),
-        Known::Nothing => Err(methods::unknown(handle, domain)),
-        Known::NothingYet => Err(methods::not_yet(domain)),
+        Lookup::Found(found) => Ok(vec![*found]),
+        Lookup::Left(..) => Ok(Vec::new()),
+        Lookup::Nothing => Err(methods::unknown(handle, domain)),
+        Lookup::NothingYet => Err(methods::not_yet(domain)),
     }
 }
 

@@ -6,8 +6,8 @@
 //! lease ends; then only its number stays as a mark, so that it is not accepted again.
 
 use crate::opened::{Opened, OpenedDenial, OpenedLeave};
+use crate::outcome::{Accepted, Refused};
 use crate::registry::{Answer, State};
-use crate::verdict::{Accepted, Refused};
 use std::time::Duration;
 use wire::id::{DomainName, PeerKey};
 use wire::replication::{Detail, Number};
@@ -24,7 +24,7 @@ pub const MARKS_MAX: usize = 8;
 
 /// Lease of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum Validity {
     /// Live until this moment.
     Until(Moment),
     /// Ended; never [`State::Live`].
@@ -39,15 +39,15 @@ pub(crate) struct Slot {
     pub(crate) heard: Moment,
     /// Its age at `heard`: zero for a statement received from the representative itself.
     pub(crate) age_before: Duration,
-    pub(crate) held: Held,
+    pub(crate) validity: Validity,
 }
 
 impl Slot {
     pub(crate) fn answer(&self, now: Moment) -> Answer<'_> {
-        let (state, lease_remaining) = match self.held {
-            Held::Until(until) if until > now => (State::Live, until.since(now)),
-            Held::Until(_) => (State::Expired, Duration::ZERO),
-            Held::Gone(state) => (state, Duration::ZERO),
+        let (state, lease_remaining) = match self.validity {
+            Validity::Until(until) if until > now => (State::Live, until.since(now)),
+            Validity::Until(_) => (State::Expired, Duration::ZERO),
+            Validity::Gone(state) => (state, Duration::ZERO),
         };
         let age = now.since(self.heard).saturating_add(self.age_before);
         Answer {
@@ -104,7 +104,7 @@ impl Entry {
     }
 
     pub(crate) fn is_live(&self) -> bool {
-        self.slots.iter().any(|slot| matches!(slot.held, Held::Until(_)))
+        self.slots.iter().any(|slot| matches!(slot.validity, Validity::Until(_)))
     }
 
     /// Highest number known for the domain.
@@ -152,7 +152,7 @@ impl Entry {
             Some(first) if first.opened.number() > number => {
                 Accepted::Partial { held_term: first.opened.record().term }
             }
-            Some(Slot { held: Held::Until(_), .. }) => Accepted::Renewed,
+            Some(Slot { validity: Validity::Until(_), .. }) => Accepted::Renewed,
             Some(_) | None => Accepted::Registered,
         })
     }
@@ -175,10 +175,10 @@ impl Entry {
     pub(crate) fn expire(&mut self, now: Moment) -> bool {
         let mut first_ended = false;
         for (at, slot) in self.slots.iter_mut().enumerate() {
-            if let Held::Until(until) = slot.held
+            if let Validity::Until(until) = slot.validity
                 && until <= now
             {
-                slot.held = Held::Gone(State::Expired);
+                slot.validity = Validity::Gone(State::Expired);
                 self.gone_since = self.gone_since.max(crate::registry::millis(until.0));
                 first_ended |= at == 0;
             }
@@ -311,7 +311,7 @@ impl Entry {
     fn settle(&mut self) {
         let mut at = 1;
         while at < self.slots.len() {
-            if matches!(self.slots[at].held, Held::Until(_)) {
+            if matches!(self.slots[at].validity, Validity::Until(_)) {
                 at += 1;
             } else {
                 let gone = self.slots.remove(at);

@@ -6,10 +6,10 @@
 
 use crate::admission::List;
 use crate::opened::{Opened, OpenedDenial, OpenedItem, OpenedLeave};
+use crate::outcome::{Accepted, Refused};
 use crate::registry::{Answer, Counts, Registry, State};
 use crate::replicate::{self, Output, Replicas};
 use crate::snapshot::Snapshot;
-use crate::verdict::{Accepted, Refused};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -74,7 +74,7 @@ impl From<Answer<'_>> for Found {
 
 /// What the directory knows about a domain name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum Lookup {
     /// The domain has, or had, a representative.
     Found(Box<Found>),
     /// The domain left: the number of the leave, and its age.
@@ -203,16 +203,16 @@ impl Handle {
 
     /// Look up `domain`, including whether it left or may still be learnt.
     #[must_use]
-    pub fn look_up(&self, domain: &DomainName) -> Known {
+    pub fn look_up(&self, domain: &DomainName) -> Lookup {
         let now = self.now();
         let table = self.table();
         if let Some(answer) = table.registry().resolve(domain, now) {
-            return Known::Found(Box::new(answer.into()));
+            return Lookup::Found(Box::new(answer.into()));
         }
         match table.registry().left(domain, now) {
-            Some((number, age)) => Known::Left(number, age),
-            None if table.is_settled(now) => Known::Nothing,
-            None => Known::NothingYet,
+            Some((number, age)) => Lookup::Left(number, age),
+            None if table.is_settled(now) => Lookup::Nothing,
+            None => Lookup::NothingYet,
         }
     }
 

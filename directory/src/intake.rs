@@ -5,8 +5,8 @@
 //! Not here: what other directories bring (`replicate`), the table (`registry`).
 
 use crate::opened::{Opened, OpenedDenial, OpenedLeave};
+use crate::outcome::Accepted;
 use crate::replicate::{HINT_DELAY, Refused, Replicas, TICK_INTERVAL};
-use crate::verdict::Accepted;
 use std::time::Duration;
 use wire::id::{DomainName, PeerKey};
 use wire::time::Moment;

@@ -3,8 +3,8 @@
 //! The state is soft: a representative states its record periodically, and a record that is not renewed
 //! changes from *live* to *last seen*. One to seven directories replicate the same state.
 //!
-//! [`registry`], [`verdict`], [`entry`] and [`oddity`] decide what is stored, [`replicate`] what a directory
-//! exchanges with its peers, [`admission`] which domains are accepted (all pure). [`kept`] and [`snapshot`]
+//! [`registry`], [`outcome`], [`entry`] and [`sanity_check`] decide what is stored, [`replicate`] what a directory
+//! exchanges with its peers, [`admission`] which domains are accepted (all pure). [`stored_domain`] and [`snapshot`]
 //! save the table across a restart, [`handle`] shares the table between tasks, [`methods`] answers queries,
 //! [`discovery`] lists the hosts for Prometheus, [`run`] is the task that expires and saves.
 
@@ -14,21 +14,21 @@ pub mod answers;
 mod buckets;
 pub mod config;
 pub mod discovery;
-mod ends;
 pub mod entry;
+mod expiry_index;
 pub mod handle;
-mod holdings;
 mod intake;
-pub mod kept;
 pub mod methods;
-pub mod oddity;
 pub mod opened;
+pub mod outcome;
 mod peer;
 pub mod registry;
+mod replica_view;
 pub mod replicate;
 pub mod run;
+pub mod sanity_check;
 pub mod service;
 pub mod snapshot;
+pub mod stored_domain;
 #[cfg(test)]
 mod testing;
-pub mod verdict;

@@ -4,7 +4,7 @@
 //! Not here: the transport of a call (`rpc`); registration (in process by [`crate::handle`]).
 
 use crate::discovery::Hosts;
-use crate::handle::{Found, Handle, Known};
+use crate::handle::{Found, Handle, Lookup};
 use crate::registry::{Answer, State};
 use rpc::dispatch::method::Registry;
 use rpc::dispatch::typed;
@@ -60,10 +60,10 @@ pub fn left(domain: &DomainName, age: Duration) -> Fault {
 
 fn resolve(handle: &Handle, domain: &DomainName) -> Result<Domain, Fault> {
     match handle.look_up(domain) {
-        Known::Found(found) => Ok(record(&found)),
-        Known::Nothing => Err(unknown(handle, domain)),
-        Known::Left(_, age) => Err(left(domain, age)),
-        Known::NothingYet => Err(not_yet(domain)),
+        Lookup::Found(found) => Ok(record(&found)),
+        Lookup::Nothing => Err(unknown(handle, domain)),
+        Lookup::Left(_, age) => Err(left(domain, age)),
+        Lookup::NothingYet => Err(not_yet(domain)),
     }
 }
 

@@ -5,15 +5,15 @@
 //! a higher number of the same representative starts a lease, and neither a repeated statement nor another
 //! directory extends it; an expired record stays as last seen until the table needs its place; nothing at or
 //! below a leave is accepted again.
-//! Not here: the rules within one domain (`entry`), the expiry indexes (`ends`), the exchange with other
-//! directories (`holdings`), persistence (`snapshot`), admission (`admission`).
+//! Not here: the rules within one domain (`entry`), the expiry indexes (`expiry_index`), the exchange with other
+//! directories (`replica_view`), persistence (`snapshot`), admission (`admission`).
 
 use crate::buckets::Buckets;
-use crate::ends::Ends;
-use crate::entry::{Entry, Held, Left, Slot};
-use crate::oddity;
+use crate::entry::{Entry, Left, Slot, Validity};
+use crate::expiry_index::ExpiryIndex;
 use crate::opened::{Opened, OpenedLeave};
-use crate::verdict::{Accepted, Refused};
+use crate::outcome::{Accepted, Refused};
+use crate::sanity_check;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::api::directory::DomainState;
@@ -95,7 +95,7 @@ pub struct Counts {
 pub struct Registry {
     domains_max: usize,
     pub(crate) entries: BTreeMap<DomainName, Entry>,
-    ends: Ends,
+    expiry_index: ExpiryIndex,
     pub(crate) buckets: Buckets,
     pub(crate) counts: Counts,
     /// The latest `now` passed so far: a clock that goes back must not lengthen a lease.
@@ -118,7 +118,7 @@ impl Registry {
         Registry {
             domains_max,
             entries: BTreeMap::new(),
-            ends: Ends::default(),
+            expiry_index: ExpiryIndex::default(),
             buckets: Buckets::new(),
             counts: Counts::default(),
             latest: Moment::default(),
@@ -166,7 +166,8 @@ impl Registry {
         self.expire(now);
         let number = left.number();
         let domain = left.leave.domain.clone();
-        oddity::check_number(number).map_err(|odd| Refused::Odd { domain: domain.clone(), odd })?;
+        sanity_check::check_number(number)
+            .map_err(|violation| Refused::Invalid { domain: domain.clone(), violation })?;
         if let Some(entry) = self.entries.get(&domain) {
             let behind = |held: Number| Refused::Left {
                 domain: domain.clone(),
@@ -194,13 +195,13 @@ impl Registry {
         self.latest = self.latest.max(now);
         let now = self.latest;
         let mut ended = Vec::new();
-        while let Some(domain) = self.ends.lease_over(now) {
+        while let Some(domain) = self.expiry_index.lease_over(now) {
             if self.change_quietly(&domain, |entry| entry.expire(now)) {
                 self.counts.expired_total += 1;
                 ended.push(domain);
             }
         }
-        while let Some(domain) = self.ends.leave_over(now) {
+        while let Some(domain) = self.expiry_index.leave_over(now) {
             self.change(&domain, |entry| {
                 if let Some(left) = &mut entry.left {
                     left.signed = None;
@@ -213,7 +214,7 @@ impl Registry {
     /// The next end of a lease or of the retention of a leave: when to call [`Registry::expire`] next.
     #[must_use]
     pub fn next_expiry(&self) -> Option<Moment> {
-        self.ends.next()
+        self.expiry_index.next()
     }
 
     /// The record of `domain` and its state.
@@ -257,7 +258,7 @@ impl Registry {
     /// Remove everything of `domain`, because it is no longer admitted.
     pub fn forget(&mut self, domain: &DomainName) {
         if let Some(entry) = self.entries.remove(domain) {
-            self.ends.take_out(domain, &entry);
+            self.expiry_index.take_out(domain, &entry);
             self.buckets.change(domain, entry.summed, 0);
             self.revision += 1;
         }
@@ -266,7 +267,8 @@ impl Registry {
     /// Process a statement from any source; the caller updates the counters.
     pub(crate) fn take(&mut self, opened: Opened, source: Source) -> Result<Accepted, Refused> {
         let domain = opened.record().domain.clone();
-        oddity::check(opened.record()).map_err(|odd| Refused::Odd { domain: domain.clone(), odd })?;
+        sanity_check::check(opened.record())
+            .map_err(|violation| Refused::Invalid { domain: domain.clone(), violation })?;
         let accepted = match self.entries.get(&domain) {
             Some(entry) => entry.admit(&opened)?,
             None => {
@@ -279,13 +281,13 @@ impl Registry {
         if accepted == Accepted::Unchanged || from_disk && accepted != Accepted::Registered {
             return Ok(Accepted::Unchanged);
         }
-        let held = match source.lease {
-            None => Held::Gone(State::Restored),
-            Some(Duration::ZERO) => Held::Gone(State::Expired),
-            Some(lease) => Held::Until(self.latest.plus(lease.min(LEASE))),
+        let validity = match source.lease {
+            None => Validity::Gone(State::Restored),
+            Some(Duration::ZERO) => Validity::Gone(State::Expired),
+            Some(lease) => Validity::Until(self.latest.plus(lease.min(LEASE))),
         };
         let age_before = source.age;
-        let slot = Slot { opened, heard: self.latest, age_before, held };
+        let slot = Slot { opened, heard: self.latest, age_before, validity };
         let since = millis(self.latest.0).saturating_sub(millis(age_before));
         self.change(&domain, |entry| {
             entry.gone_since = since;
@@ -297,7 +299,7 @@ impl Registry {
     /// Ensure a place for `domain`: if the table is full, drop the domain that is gone longest.
     pub(crate) fn make_place(&mut self, domain: &DomainName) -> Result<(), Refused> {
         if self.entries.len() >= self.domains_max {
-            let Some(oldest) = self.ends.longest_gone() else {
+            let Some(oldest) = self.expiry_index.longest_gone() else {
                 return Err(Refused::Full { domain: domain.clone(), domains_max: self.domains_max });
             };
             self.forget(&oldest);
@@ -314,11 +316,11 @@ impl Registry {
 
     fn change_quietly<T>(&mut self, domain: &DomainName, change: impl FnOnce(&mut Entry) -> T) -> T {
         if let Some(entry) = self.entries.get(domain) {
-            self.ends.take_out(domain, entry);
+            self.expiry_index.take_out(domain, entry);
         }
         let entry = self.entries.entry(domain.clone()).or_default();
         let result = change(entry);
-        self.ends.put_in(domain, entry);
+        self.expiry_index.put_in(domain, entry);
         let sum = entry.sum(domain);
         self.buckets.change(domain, std::mem::replace(&mut entry.summed, sum), sum);
         result

@@ -10,15 +10,15 @@
 //! Invariants: only a new number from the representative itself starts a lease. An item from another
 //! directory ends no later than there: the whole time since the request is subtracted, and so is the time for
 //! which this directory was paused while a statement waited. Every collection in this file is bounded.
-//! Not here: statements of representatives (`intake`), the table (`registry`, `holdings`), signatures and
+//! Not here: statements of representatives (`intake`), the table (`registry`, `replica_view`), signatures and
 //! streams (the shell).
 
 use crate::admission::{self, Admission};
-use crate::holdings::BUCKETS_U16;
 use crate::opened::OpenedItem;
+use crate::outcome;
 use crate::peer::{Ask, Peer};
 use crate::registry::Registry;
-use crate::verdict;
+use crate::replica_view::BUCKETS_U16;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use wire::id::{DomainName, PeerKey};
@@ -81,7 +81,7 @@ pub enum Refused {
     Admission(#[from] admission::Refused),
     /// The table refuses the statement.
     #[error(transparent)]
-    Registry(#[from] verdict::Refused),
+    Registry(#[from] outcome::Refused),
     /// Only configured directories may ask for replicas.
     #[error(
         "{from} is no directory that this one knows; list it among the peers of the other's configuration"

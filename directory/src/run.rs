@@ -43,7 +43,7 @@ pub enum Error {
 
 /// Peer directories.
 #[derive(Clone, Debug, Default)]
-pub struct Beside {
+pub struct ReplicaPeers {
     /// Keys of the peers; at most [`crate::replicate::PEERS_MAX`].
     pub peers: Vec<PeerKey>,
     /// Random number that spreads the questions to the peers over time.
@@ -85,13 +85,13 @@ impl Directory {
         config: Config,
         state: &Path,
         clock: impl Clock + 'static,
-        beside: &Beside,
+        replica_peers: &ReplicaPeers,
     ) -> Result<Directory, Error> {
         let (watch, kept) = Watch::start(state)?;
         let admission = Admission::new(config.domains.clone(), kept);
         let now = clock.now();
         let (registry, unreadable_total) = restored(&config, state, &clock)?;
-        let replicas = Replicas::among(registry, admission, &beside.peers, beside.seed, now)?;
+        let replicas = Replicas::among(registry, admission, &replica_peers.peers, replica_peers.seed, now)?;
         let handle = Handle::among(replicas, clock);
         Ok(Directory::ready(config, state, handle, unreadable_total, Some(watch)))
     }

@@ -6,8 +6,8 @@
 //! Rule: a file that is damaged or of another version is not interpreted; it is moved aside for inspection,
 //! and the directory starts empty.
 
-use crate::kept::Kept;
 use crate::registry::{DOMAINS_MAX, Registry};
+use crate::stored_domain::StoredDomain;
 use daemon::state_file;
 use overlay::whole_file;
 use serde::{Deserialize, Serialize};
@@ -36,13 +36,13 @@ pub struct Snapshot {
     /// When it was taken, by the calendar clock of this host.
     pub taken: Time,
     /// Saved state of every domain.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<StoredDomain>,
 }
 
 #[derive(Serialize, Deserialize)]
 enum Part {
     Head { purpose: String, version: u16, taken: Time },
-    Chunk(Vec<Kept>),
+    Chunk(Vec<StoredDomain>),
     End { records: u64 },
 }
 

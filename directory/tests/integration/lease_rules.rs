@@ -2,8 +2,8 @@
 //! back.
 
 use directory::opened::Opened;
+use directory::outcome::{Accepted, Refused};
 use directory::registry::{LEASE, Registry, State};
-use directory::verdict::{Accepted, Refused};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -2,10 +2,10 @@
 
 use directory::config::Config;
 use directory::handle::Clock;
+use directory::outcome::Accepted;
 use directory::registry::State;
 use directory::run::Directory;
 use directory::snapshot;
-use directory::verdict::Accepted;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -7,7 +7,7 @@
 
 use super::elsewhere::{self, Hop};
 use super::welcome::Welcome;
-use directory::handle::{Handle as Table, Known as InTable};
+use directory::handle::{Handle as Table, Lookup as InTable};
 use overlay::clock;
 use overlay::contacts::{Contacts, Keep};
 use overlay::net::handle::AskError;
@@ -64,11 +64,11 @@ struct Place {
 
 /// Whether the cached record may be used.
 #[derive(Clone, Copy)]
-enum Known {
+enum CachePolicy {
     /// It may be used, if it is seconds old.
-    Lately,
+    Use,
     /// It was tried without success: look the domain up again.
-    OfNoUse,
+    Bypass,
 }
 
 impl Place {
@@ -98,7 +98,7 @@ impl Others {
     ) -> Result<Answered, Fault> {
         let started = clock::now();
         let left = || time_left.saturating_sub(clock::now().since(started));
-        let mut place = self.find(domain, left().min(LOOK_UP_MAX), Known::Lately).await?;
+        let mut place = self.find(domain, left().min(LOOK_UP_MAX), CachePolicy::Use).await?;
         loop {
             let whom = (place.reach.peer, place.reach.addresses.as_slice());
             let reached = self.contacts.reach(whom.0, whom.1);
@@ -118,7 +118,7 @@ impl Others {
                         return Err(unreached(&hop, &place, error));
                     }
                     // Another daemon may represent the domain by now.
-                    place = self.find(domain, left().min(LOOK_UP_MAX), Known::OfNoUse).await?;
+                    place = self.find(domain, left().min(LOOK_UP_MAX), CachePolicy::Bypass).await?;
                 }
                 Err(None) => return Err(unreached(&hop, &place, None)),
                 Err(Some(error)) => return elsewhere::answer_for(&hop, question.form, Err(error)),
@@ -129,17 +129,17 @@ impl Others {
 
     /// Addresses and key of `domain`'s representative.
     pub(crate) async fn reach_of(&self, domain: &DomainName, time: Duration) -> Result<Reach, Fault> {
-        Ok(self.find(domain, time, Known::Lately).await?.reach)
+        Ok(self.find(domain, time, CachePolicy::Use).await?.reach)
     }
 
-    async fn find(&self, domain: &DomainName, time: Duration, known: Known) -> Result<Place, Fault> {
+    async fn find(&self, domain: &DomainName, time: Duration, cache: CachePolicy) -> Result<Place, Fault> {
         let resolve = async |asker: &Asker| {
             // With a cached record, the look-up does not wait until every dead directory has timed out.
             let is_known = matches!(asker.last_known(domain), Outcome::Found(_));
             let time = if is_known { time.min(LOOK_UP_KNOWN_MAX) } else { time };
-            match known {
-                Known::Lately => asker.resolve(domain, time).await,
-                Known::OfNoUse => asker.resolve_anew(domain, time).await,
+            match cache {
+                CachePolicy::Use => asker.resolve(domain, time).await,
+                CachePolicy::Bypass => asker.resolve_anew(domain, time).await,
             }
         };
         let (record, last_seen) = match &self.lookup {

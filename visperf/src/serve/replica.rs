@@ -15,7 +15,7 @@ use anyhow::ensure;
 use daemon::shutdown::Tasks;
 use directory::handle::SystemClock;
 use directory::replicate::Output;
-use directory::run::{Beside, Directory};
+use directory::run::{Directory, ReplicaPeers};
 use directory::service::{ASKS_MAX, Service};
 use directory::{admitted_file, config};
 use overlay::config::Config;
@@ -88,8 +88,8 @@ impl Replica {
         let host = crate::command::daemons::host_name();
         let connections = directory_connections(daemon::descriptors::raise());
         let mut overlay = Overlay::open(key, gate, None, overlay_config, (&host, connections, Part::End))?;
-        let beside = Beside { peers: keys.collect(), seed: overlay.seed };
-        let directory = Directory::open_among(config, part, SystemClock, &beside)?;
+        let replica_peers = ReplicaPeers { peers: keys.collect(), seed: overlay.seed };
+        let directory = Directory::open_among(config, part, SystemClock, &replica_peers)?;
         let (asks, asked) = mpsc::channel(ASKS_MAX);
         let service = Service {
             directory: directory.handle(),

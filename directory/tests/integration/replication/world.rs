@@ -10,10 +10,10 @@ mod speakers;
 use crate::replication::laws::Laws;
 use crate::replication::statements::{ROOT, domain};
 use directory::admission::{Admission, List};
-use directory::kept::Kept;
 use directory::opened::{Opened, OpenedItem, OpenedLeave};
 use directory::registry::Registry;
 use directory::replicate::{Output, Replicas};
+use directory::stored_domain::StoredDomain;
 use overlay::dice::Dice;
 use speakers::Speaker;
 use std::cmp::Reverse;
@@ -90,7 +90,7 @@ pub(crate) struct Machine {
     paused: bool,
     waiting: Vec<Event>,
     life: u32,
-    disk: Vec<Kept>,
+    disk: Vec<StoredDomain>,
     disk_at: Duration,
     /// Side of a network partition.
     side: bool,

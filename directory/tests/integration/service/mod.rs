@@ -61,12 +61,12 @@ async fn of_three_all_know_it_within_a_second_and_one_that_starts_anew_learns_al
     let (first, second, third) = (one.start(&all), two.start(&all), three.start(&all));
     let (member, neighbour) = (root.representative(), other.representative());
     let near = member.start(&one).await.ready().await;
-    let beside = neighbour.start(&two).await.ready().await;
+    let replica_peers = neighbour.start(&two).await.ready().await;
     linked(&[&first, &second, &third], &near, member.statement(1, 1)).await;
     let mut took = Duration::MAX;
     for sequence in 1..=TRIES {
         tokio::time::sleep(BETWEEN_STATEMENTS).await;
-        assert_eq!(beside.state(neighbour.statement(1, sequence)).await, Stated::Primary);
+        assert_eq!(replica_peers.state(neighbour.statement(1, sequence)).await, Stated::Primary);
         let has_it = |one: &&Running| {
             one.table.resolve(&domain("B")).is_some_and(|found| found.record.sequence >= sequence)
         };

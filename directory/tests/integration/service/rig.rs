@@ -4,7 +4,7 @@ use directory::admission::List;
 use directory::admitted_file;
 use directory::config::Config;
 use directory::handle::{Handle, SystemClock};
-use directory::run::{Beside, Directory};
+use directory::run::{Directory, ReplicaPeers};
 use directory::service::{ASKS_MAX, Service};
 use overlay::authenticator::Authenticator;
 use overlay::hub::{Hub, PeerEvent};
@@ -250,8 +250,9 @@ impl Kept {
             EventLoop::open(config, &self.key, gate.clone(), start).expect("listens");
         let mut hub = Hub::new(events);
         let (questions, hears) = (hub.questions(Protocol::Directory), hub.peers());
-        let beside = Beside { peers, seed: start };
-        let directory = Directory::open_among(Config::default(), self.state.path(), SystemClock, &beside);
+        let replica_peers = ReplicaPeers { peers, seed: start };
+        let directory =
+            Directory::open_among(Config::default(), self.state.path(), SystemClock, &replica_peers);
         let directory = directory.expect("opens");
         let table = directory.handle();
         let (asks, asked) = mpsc::channel(ASKS_MAX);

@@ -5,8 +5,8 @@
 //! Not here: when directories exchange items (`replicate`).
 
 use crate::opened::{Opened, OpenedDenial, OpenedItem};
+use crate::outcome::Refused;
 use crate::registry::{Registry, Source};
-use crate::verdict::Refused;
 use std::time::Duration;
 use wire::id::DomainName;
 use wire::replication::{BUCKETS, Detail};

@@ -18,7 +18,7 @@ pub const NUMBER_MAX: u64 = 1 << 62;
 /// Invalid value in a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Odd {
+pub enum Violation {
     /// The port is 0.
     #[error("port is 0; expected 1 to 65535")]
     Port,
@@ -59,16 +59,16 @@ pub enum Odd {
 ///
 /// # Errors
 /// The first invalid value.
-pub fn check(record: &Record) -> Result<(), Odd> {
+pub fn check(record: &Record) -> Result<(), Violation> {
     if record.port == 0 {
-        return Err(Odd::Port);
+        return Err(Violation::Port);
     }
     if record.addresses.is_empty() || record.addresses.len() > ADDRESSES_MAX {
-        return Err(Odd::AddressCount { found: record.addresses.len() });
+        return Err(Violation::AddressCount { found: record.addresses.len() });
     }
     for address in &record.addresses {
         if !is_address(address) {
-            return Err(Odd::Address { found: address.chars().take(80).collect() });
+            return Err(Violation::Address { found: address.chars().take(80).collect() });
         }
     }
     if let Some(reach) = &record.reach {
@@ -81,26 +81,26 @@ pub fn check(record: &Record) -> Result<(), Odd> {
 ///
 /// # Errors
 /// The first part of it that is too high.
-pub fn check_number(number: Number) -> Result<(), Odd> {
+pub fn check_number(number: Number) -> Result<(), Violation> {
     check_numbers(number.term, number.sequence)
 }
 
-fn check_numbers(term: u64, sequence: u64) -> Result<(), Odd> {
+fn check_numbers(term: u64, sequence: u64) -> Result<(), Violation> {
     let numbers = [("term", term), ("sequence", sequence)];
     match numbers.into_iter().find(|(_, found)| *found > NUMBER_MAX) {
-        Some((what, found)) => Err(Odd::Number { what, found }),
+        Some((what, found)) => Err(Violation::Number { what, found }),
         None => Ok(()),
     }
 }
 
-fn check_reach(reach: &Reach) -> Result<(), Odd> {
+fn check_reach(reach: &Reach) -> Result<(), Violation> {
     let found = reach.addresses.len();
     if found == 0 || found > REACH_ADDRESSES_MAX {
-        return Err(Odd::ReachCount { found });
+        return Err(Violation::ReachCount { found });
     }
     match &reach.coverage {
         Coverage::Part { hosts, .. } if hosts.len() > PART_HOSTS_MAX => {
-            Err(Odd::HostCount { found: hosts.len() })
+            Err(Violation::HostCount { found: hosts.len() })
         }
         Coverage::Part { .. } | Coverage::Whole { .. } => Ok(()),
     }

@@ -3,7 +3,7 @@
 //! Pure. Rule: a refusal names the stored statement and says what to do.
 //! Not here: the decision (`registry`, and `entry` within one domain).
 
-use crate::oddity::Odd;
+use crate::sanity_check::Violation;
 use wire::id::DomainName;
 
 /// Outcome of an accepted record.
@@ -71,11 +71,11 @@ pub enum Refused {
         domain: DomainName,
     },
     /// A value in the record is invalid.
-    #[error("record of {domain}: {odd}")]
-    Odd {
+    #[error("record of {domain}: {violation}")]
+    Invalid {
         domain: DomainName,
         /// The first invalid value.
-        odd: Odd,
+        violation: Violation,
     },
     /// The table is full, and every domain in it is live.
     #[error("{domain} is new and the table already holds {domains_max} live domains, the most it may")]

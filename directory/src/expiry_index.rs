@@ -5,7 +5,7 @@
 //! from the indexes before and inserts it again after.
 //! Not here: the entries, and what happens at an expiry (`registry`).
 
-use crate::entry::{Entry, Held};
+use crate::entry::{Entry, Validity};
 use crate::registry::LEAVE_KEPT;
 use std::collections::BTreeSet;
 use wire::id::{DomainName, PeerKey};
@@ -13,7 +13,7 @@ use wire::time::Moment;
 
 /// The three indexes.
 #[derive(Debug, Default)]
-pub(crate) struct Ends {
+pub(crate) struct ExpiryIndex {
     /// Live statements, sorted by the end of their lease.
     leases: BTreeSet<(Moment, DomainName, PeerKey)>,
     /// Domains without a live statement, longest gone first. The time is in milliseconds on the directory's
@@ -23,11 +23,11 @@ pub(crate) struct Ends {
     leaves: BTreeSet<(Moment, DomainName)>,
 }
 
-impl Ends {
+impl ExpiryIndex {
     /// Insert a domain with the times of its entry.
     pub(crate) fn put_in(&mut self, domain: &DomainName, entry: &Entry) {
         for slot in entry.slots() {
-            if let Held::Until(until) = slot.held {
+            if let Validity::Until(until) = slot.validity {
                 self.leases.insert((until, domain.clone(), slot.opened.peer()));
             }
         }
@@ -42,7 +42,7 @@ impl Ends {
     /// Remove a domain; `entry` must be unchanged since it was inserted.
     pub(crate) fn take_out(&mut self, domain: &DomainName, entry: &Entry) {
         for slot in entry.slots() {
-            if let Held::Until(until) = slot.held {
+            if let Validity::Until(until) = slot.validity {
                 self.leases.remove(&(until, domain.clone(), slot.opened.peer()));
             }
         }

@@ -7,8 +7,8 @@
 
 use crate::entry::Left;
 use crate::opened::{Opened, OpenedDenial, OpenedLeave};
+use crate::outcome::Refused;
 use crate::registry::Registry;
-use crate::verdict::Refused;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,20 +20,20 @@ use wire::time::Moment;
 
 /// Saved state of one domain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct StoredDomain {
     pub domain: DomainName,
-    pub primary: Option<KeptStatement>,
+    pub primary: Option<StoredStatement>,
     /// Numbers of other representatives, which are not accepted again.
     pub marks: Vec<Number>,
     /// Leave of the domain.
-    pub left: Option<KeptLeave>,
+    pub left: Option<StoredLeave>,
     /// Revocation lists of the domain.
     pub denials: Vec<Denial>,
 }
 
 /// Saved statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptStatement {
+pub struct StoredStatement {
     pub record: Record,
     /// Signed form; `None` for a record of this process.
     pub statement: Option<Statement>,
@@ -43,7 +43,7 @@ pub struct KeptStatement {
 
 /// Saved leave.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptLeave {
+pub struct StoredLeave {
     /// No number up to this one is accepted again.
     pub number: Number,
     /// Signed form, while it is still replicated.
@@ -54,21 +54,21 @@ pub struct KeptLeave {
 
 impl Registry {
     /// Saved state of every domain at `now`, sorted by domain.
-    pub fn to_keep(&self, now: Moment) -> impl Iterator<Item = Kept> {
+    pub fn to_keep(&self, now: Moment) -> impl Iterator<Item = StoredDomain> {
         let now = self.latest.max(now);
         self.entries.iter().map(move |(domain, entry)| {
-            let primary = entry.answer(now).map(|first| KeptStatement {
+            let primary = entry.answer(now).map(|first| StoredStatement {
                 record: first.record.clone(),
                 statement: first.opened.statement().map(|statement| Statement::clone(statement)),
                 age: first.age,
             });
             let partial = entry.slots().iter().skip(1).map(|slot| slot.opened.number());
-            let left = entry.left.as_ref().map(|left| KeptLeave {
+            let left = entry.left.as_ref().map(|left| StoredLeave {
                 number: left.number,
                 farewell: left.signed.as_ref().map(|signed| Farewell::clone(&signed.farewell)),
                 age: left.age(now),
             });
-            Kept {
+            StoredDomain {
                 domain: domain.clone(),
                 primary,
                 marks: entry.marks().iter().copied().chain(partial).collect(),
@@ -82,9 +82,9 @@ impl Registry {
     ///
     /// # Errors
     /// If the table is full, or the saved state is impossible; the rest of the domain is then skipped.
-    pub fn take_back(&mut self, kept: Kept, since: Duration, now: Moment) -> Result<(), Refused> {
+    pub fn take_back(&mut self, kept: StoredDomain, since: Duration, now: Moment) -> Result<(), Refused> {
         self.expire(now);
-        let Kept { domain, primary, marks, left, denials } = kept;
+        let StoredDomain { domain, primary, marks, left, denials } = kept;
         if !self.entries.contains_key(&domain) {
             self.make_place(&domain)?;
         }
@@ -99,7 +99,7 @@ impl Registry {
                 self.deny(denial)?;
             }
         }
-        let Some(KeptStatement { record, statement, age }) = primary else { return Ok(()) };
+        let Some(StoredStatement { record, statement, age }) = primary else { return Ok(()) };
         let opened = match statement {
             None => Opened::own(record),
             Some(statement) => match Opened::signed(record, statement) {
@@ -111,8 +111,8 @@ impl Registry {
         self.restore(opened, age.saturating_add(since), now)
     }
 
-    fn take_back_left(&mut self, domain: &DomainName, left: KeptLeave, since: Duration) {
-        let KeptLeave { number, farewell, age } = left;
+    fn take_back_left(&mut self, domain: &DomainName, left: StoredLeave, since: Duration) {
+        let StoredLeave { number, farewell, age } = left;
         let signed = farewell.and_then(|farewell| {
             let leave = farewell.leave.unverified().ok()?;
             Some(OpenedLeave { leave, farewell: Arc::new(farewell) })
@@ -142,9 +142,9 @@ fn open_denial(denial: Denial) -> Option<OpenedDenial> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outcome::Accepted;
     use crate::registry::{LEAVE_KEPT, State};
     use crate::testing::{denial, domain, leave, part, statement, whole};
-    use crate::verdict::Accepted;
 
     fn at(secs: u64) -> Moment {
         Moment(Duration::from_secs(secs))
