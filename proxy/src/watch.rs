@@ -4,8 +4,8 @@
 //! Not here: the content of the files.
 
 use crate::account_file;
+use crate::authorizer::ProxyAuthorizer;
 use crate::certificate::{Certificate, Origin};
-use crate::door::Door;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -17,7 +17,7 @@ pub const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// State of the checks.
 pub struct Watch {
     state: PathBuf,
-    door: Arc<Door>,
+    authorizer: Arc<ProxyAuthorizer>,
     certificate: Option<Arc<Certificate>>,
     accounts_seen: Option<Mark>,
     /// The last error of the account file, so that it is reported once.
@@ -44,10 +44,14 @@ impl Watch {
     /// Watch the files of the proxy with this state folder. The first check reloads everything, so a change
     /// between the start and the first check is not missed.
     #[must_use]
-    pub fn new(state: &Path, door: Arc<Door>, certificate: Option<Arc<Certificate>>) -> Watch {
+    pub fn new(
+        state: &Path,
+        authorizer: Arc<ProxyAuthorizer>,
+        certificate: Option<Arc<Certificate>>,
+    ) -> Watch {
         Watch {
             state: state.to_owned(),
-            door,
+            authorizer,
             certificate,
             accounts_seen: None,
             accounts_told: None,
@@ -92,7 +96,7 @@ impl Watch {
         self.accounts_seen = accounts;
         let trouble = match account_file::read(&self.state) {
             Ok(Some(accounts)) => {
-                self.door.set_accounts(&accounts);
+                self.authorizer.set_accounts(&accounts);
                 tracing::info!(accounts = accounts.all().count(), "took up changed accounts");
                 None
             }
@@ -159,37 +163,38 @@ mod tests {
         Account { name, rights: Rights::Viewer, grant, proofs }
     }
 
-    fn reread(door: &Door) -> u64 {
-        door.counters().into_iter().collect::<BTreeMap<_, _>>()["reread_total"]
+    fn reread(authorizer: &ProxyAuthorizer) -> u64 {
+        authorizer.counters().into_iter().collect::<BTreeMap<_, _>>()["reread_total"]
     }
 
     /// A proxy without accounts.
-    fn door() -> Arc<Door> {
-        Door::new(&Accounts::new("visperf").expect("a realm"), Vec::new(), false, None).expect("dice")
+    fn authorizer() -> Arc<ProxyAuthorizer> {
+        ProxyAuthorizer::new(&Accounts::new("visperf").expect("a realm"), Vec::new(), false, None)
+            .expect("dice")
     }
 
     #[test]
     fn a_changed_file_is_taken_up_and_a_broken_one_is_not() {
         let state = tempfile::tempdir().expect("a folder");
-        let (account, door) = (account(), door());
-        let mut watch = Watch::new(state.path(), Arc::clone(&door), None);
+        let (account, authorizer) = (account(), authorizer());
+        let mut watch = Watch::new(state.path(), Arc::clone(&authorizer), None);
         watch.look();
-        assert_eq!(reread(&door), 0);
+        assert_eq!(reread(&authorizer), 0);
         account_file::change(state.path(), "visperf", |all| all.add(account)).expect("added");
         watch.look();
         watch.look();
-        assert_eq!(reread(&door), 1, "once for each change");
+        assert_eq!(reread(&authorizer), 1, "once for each change");
         std::fs::write(account_file::path(state.path()), "nothing").expect("written");
         watch.look();
-        assert_eq!(reread(&door), 1);
+        assert_eq!(reread(&authorizer), 1);
     }
 
     #[test]
     fn what_could_not_be_read_for_a_moment_is_read_by_the_next_look() {
         let state = tempfile::tempdir().expect("a folder");
-        let door = door();
+        let authorizer = authorizer();
         account_file::change(state.path(), "visperf", |all| all.add(account())).expect("added");
-        let mut watch = Watch::new(state.path(), Arc::clone(&door), None);
+        let mut watch = Watch::new(state.path(), Arc::clone(&authorizer), None);
         let (path, aside) = (account_file::path(state.path()), state.path().join("aside"));
         // Replace it by a folder with the same metadata: it cannot be read, like a file when descriptors run
         // out.
@@ -200,17 +205,17 @@ mod tests {
         std::fs::remove_dir(&path).expect("removed");
         std::fs::rename(&aside, &path).expect("moved back");
         watch.look();
-        assert_eq!(reread(&door), 1);
+        assert_eq!(reread(&authorizer), 1);
     }
 
     #[test]
     fn what_changed_before_the_watch_began_is_not_missed() {
         let state = tempfile::tempdir().expect("a folder");
-        let door = door();
+        let authorizer = authorizer();
         account_file::change(state.path(), "visperf", |all| all.add(account())).expect("added");
-        let mut watch = Watch::new(state.path(), Arc::clone(&door), None);
+        let mut watch = Watch::new(state.path(), Arc::clone(&authorizer), None);
         watch.look();
         watch.look();
-        assert_eq!(reread(&door), 1);
+        assert_eq!(reread(&authorizer), 1);
     }
 }

@@ -11,7 +11,7 @@ use overlay::net::hello::Admission;
 use overlay::net::https_stream::tunnels::{FIRST_BYTE, Tunnels};
 use principal::principal;
 use proxy::certificate::{Certificate, Origin};
-use proxy::hatch::Inlet;
+use proxy::upgrade::TunnelUpgrade;
 use rpc::dispatch::Dispatcher;
 use rpc::dispatch::method::Registry;
 use rpc::dispatch::statistics::Statistics;
@@ -141,7 +141,7 @@ pub(crate) struct Wall {
 }
 
 /// Upgrade handler behind a firewall.
-struct Walled(Inlet, Wall);
+struct Walled(TunnelUpgrade, Wall);
 
 impl Upgrade for Walled {
     fn takes_plain(&self, byte: u8) -> bool {
@@ -189,7 +189,7 @@ impl Gate {
         let origin = Origin::Own { folder: folder.path().to_owned(), names };
         let tls = Certificate::open(origin).expect("a certificate").acceptor();
         let tunnels = Tunnels::new(&end.handle);
-        let hatch = Walled(Inlet::new(Arc::clone(&tunnels)), wall);
+        let hatch = Walled(TunnelUpgrade::new(Arc::clone(&tunnels)), wall);
         let door = ListenerOptions { authorizer: None, tls: Some(tls), upgrade: Some(Arc::new(hatch)) };
         let listener = server::bind("127.0.0.1:0".parse().expect("an address")).await.expect("bound");
         let address = listener.local_addr().expect("an address");

@@ -259,7 +259,7 @@ struct Within(Behind);
 impl Authorizer for Within {
     fn authorize(&self, credentials: &Credentials<'_>) -> Decision {
         let Behind { domain, host } = &self.0;
-        let place = proxy::place::of(credentials.path).filter(|place| {
+        let place = proxy::request_path::of(credentials.path).filter(|place| {
             let is_host = place.host.is_none() || host.is_none() || place.host == *host;
             is_host && place.domain.as_ref().is_none_or(|named| named == domain)
         });

@@ -228,7 +228,8 @@ fn parse(text: &str) -> Result<Place, String> {
 
 fn of_door(text: &str) -> Result<Door, String> {
     Door::parse(text, |behind| {
-        match behind.is_empty() || proxy::place::of(behind).is_some_and(|place| place.domain.is_some()) {
+        match behind.is_empty() || proxy::request_path::of(behind).is_some_and(|place| place.domain.is_some())
+        {
             true => Ok(()),
             false => Err(format!("expected /d/DOMAIN or /d/DOMAIN/HOST behind the proxy, found {behind:?}")),
         }
@@ -240,7 +241,7 @@ fn of_overlay(key: &str, rest: &str) -> Result<Place, String> {
         format!("expected KEY@HOST:PORT/d/DOMAIN, the key as the proxy prints it, found {key:?} as the key")
     })?;
     let door = of_door(rest)?;
-    let place = proxy::place::of(&door.behind).and_then(|place| Some((place.domain?, place.host)));
+    let place = proxy::request_path::of(&door.behind).and_then(|place| Some((place.domain?, place.host)));
     let (domain, host) = place
         .ok_or_else(|| format!("expected the domain behind the proxy, {key}@{door}/d/DOMAIN, found none"))?;
     let at = Address::try_from(door.to_string().as_str()).map_err(|error| error.to_string())?;

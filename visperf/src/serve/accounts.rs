@@ -2,9 +2,9 @@
 //! subscriptions.
 //!
 //! Pure. Rule: accounts of another daemon's proxy differ from the own ones, whatever both are named.
-//! Not here: the name of an account (`proxy::access`), what belongs to it (`sensor::channel::hub`).
+//! Not here: the name of an account (`proxy::permissions`), what belongs to it (`sensor::channel::hub`).
 
-use proxy::access;
+use proxy::permissions;
 use rpc::dispatch::forward::Caller;
 use wire::query::{Account, Asker, Viewer};
 
@@ -14,7 +14,7 @@ pub(crate) fn handed_on(caller: &Caller) -> Option<Account> {
         None => caller.account.or_else(|| of_user(caller.viewer)),
         Some(Asker { peer, account }) => {
             let of_peer = account.as_ref().map_or(&[][..], |Account(bytes)| bytes);
-            Some(access::account(&peer.0, of_peer))
+            Some(permissions::account(&peer.0, of_peer))
         }
     }
 }
@@ -23,8 +23,8 @@ pub(crate) fn handed_on(caller: &Caller) -> Option<Account> {
 /// has none, like the daemon itself.
 pub(crate) fn of_user(viewer: Viewer) -> Option<Account> {
     match viewer {
-        Viewer::Anonymous => Some(access::account(b"anonymous", b"")),
-        Viewer::User(uid) | Viewer::Owner(uid) => Some(access::account(b"user", &uid.to_le_bytes())),
+        Viewer::Anonymous => Some(permissions::account(b"anonymous", b"")),
+        Viewer::User(uid) | Viewer::Owner(uid) => Some(permissions::account(b"user", &uid.to_le_bytes())),
         Viewer::Trusted => None,
     }
 }

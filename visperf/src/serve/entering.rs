@@ -14,10 +14,10 @@ use overlay::identity::guest_certificate::{self, LIFE};
 use overlay::identity::key::Key;
 use overlay::net::event_loop::Question as Asked;
 use overlay::net::handle::{Answer, Handle};
-use proxy::door::Door;
+use proxy::authorizer::ProxyAuthorizer;
 use proxy::grant::Grant;
+use proxy::guests;
 use proxy::login::raw::{Ends, Entered};
-use proxy::visitors;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ const LOOK_UP_TIME: Duration = Duration::from_secs(3);
 /// Service of logins; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Entering {
-    pub(crate) door: Arc<Door>,
+    pub(crate) authorizer: Arc<ProxyAuthorizer>,
     pub(crate) others: Others,
     pub(crate) key: Key,
     pub(crate) gate: Arc<Authenticator>,
@@ -66,7 +66,7 @@ impl Entering {
 
     async fn look(&self) {
         self.part();
-        for visitor in self.door.put_out() {
+        for visitor in self.authorizer.put_out() {
             tracing::info!(target: "audit", %visitor, "a visitor is put out: its account was changed or removed");
             // Without this its visa would let it in again.
             self.gate.shut_out(visitor);
@@ -76,7 +76,7 @@ impl Entering {
 
     /// Remove visitors that are no longer connected.
     fn part(&self) {
-        for (visitor, account) in self.door.forget(|visitor| self.net.is_connected(visitor)) {
+        for (visitor, account) in self.authorizer.forget(|visitor| self.net.is_connected(visitor)) {
             tracing::info!(target: "audit", %visitor, account, "a visitor went");
         }
     }
@@ -103,7 +103,7 @@ impl Entering {
     ) -> Result<Reply, String> {
         match question {
             Question::Begin { account, hash, nonce } => {
-                self.door.begin(visitor, &account, hash, nonce).map_err(|error| error.to_string())
+                self.authorizer.begin(visitor, &account, hash, nonce).map_err(|error| error.to_string())
             }
             Question::Prove { proof, domain } => {
                 // Visitors through another proxy count as one source.
@@ -112,8 +112,8 @@ impl Entering {
                 // Commands connect briefly; those that have gone make room at once.
                 self.part();
                 // A visitor that is already inside logs in again to renew its visa.
-                let is_new = !self.door.is_inside(visitor);
-                let entered = self.door.prove(ends, &proof);
+                let is_new = !self.authorizer.is_inside(visitor);
+                let entered = self.authorizer.prove(ends, &proof);
                 let entered = entered.map_err(|error| {
                     tracing::debug!(target: "audit", %visitor, %source, %error, "a visitor was not let in");
                     error.to_string()
@@ -133,7 +133,7 @@ impl Entering {
         entered: Entered,
         domain: &DomainName,
     ) -> Result<Inside, String> {
-        let visa = visitors::visa(&entered, visitor, clock::calendar(), LIFE);
+        let visa = guests::visa(&entered, visitor, clock::calendar(), LIFE);
         let chain = self.gate.chain().ok_or("this proxy has no certificate")?;
         let visa =
             guest_certificate::make(&self.key, &chain, &visa).map_err(|refused| refused.to_string())?;

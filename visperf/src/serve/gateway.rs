@@ -33,10 +33,10 @@ use overlay::resolve::asker::{Asker, Asking};
 use overlay::revocation_sync::RevocationSync;
 use proxy::account::{Accounts, REALM_DEFAULT};
 use proxy::account_file;
+use proxy::authorizer::{Member, ProxyAuthorizer, TicketVerifier};
 use proxy::certificate::{Certificate, Origin};
 use proxy::config::Tls;
-use proxy::door::{Door, Member, Passes};
-use proxy::hatch::Inlet;
+use proxy::upgrade::TunnelUpgrade;
 use proxy::watch::Watch;
 use rpc::dispatch::Dispatcher;
 use rpc::dispatch::method::Registry;
@@ -98,7 +98,7 @@ pub(crate) fn limits() -> Limits {
 /// A proxy that is bound, and not yet running.
 pub(crate) struct Gateway {
     pub(crate) net: Handle,
-    pub(crate) door: Arc<Door>,
+    pub(crate) authorizer: Arc<ProxyAuthorizer>,
     /// Connections for the overlay that arrive at the proxy's listener.
     pub(crate) tunnels: Arc<Tunnels>,
     pub(crate) told: Told,
@@ -195,11 +195,11 @@ impl Gateway {
             contacts: overlay.advertised.iter().map(|at| format!("{me}@{at}")).collect(),
             web_contacts: web_contacts(me, &overlay.advertised, opened.address),
         };
-        let watch = Watch::new(state, Arc::clone(&opened.door), opened.certificate.clone());
+        let watch = Watch::new(state, Arc::clone(&opened.authorizer), opened.certificate.clone());
         Ok(Gateway {
             net: overlay.net.clone(),
             tunnels: Tunnels::new(&overlay.net),
-            door: opened.door,
+            authorizer: opened.authorizer,
             told,
             overlay,
             others,
@@ -251,17 +251,17 @@ impl Gateway {
         let Gateway { mut overlay, others, asking, directories, denying, renewal, .. } = self;
         let logins = overlay.hub.questions(Protocol::Enter);
         let entering = Entering {
-            door: Arc::clone(&self.door),
+            authorizer: Arc::clone(&self.authorizer),
             others: others.clone(),
             key: overlay.key.clone(),
             gate: Arc::clone(&overlay.gate),
             net: self.net,
         };
         let (listener, watch) = (self.listener, self.watch);
-        let door = rpc::http::server::ListenerOptions {
-            authorizer: Some(self.door),
+        let options = rpc::http::server::ListenerOptions {
+            authorizer: Some(self.authorizer),
             tls: self.certificate.map(|certificate| certificate.acceptor()),
-            upgrade: Some(Arc::new(Inlet::new(self.tunnels))),
+            upgrade: Some(Arc::new(TunnelUpgrade::new(self.tunnels))),
         };
         overlay.spawn(tasks, shutdown.clone());
         tasks.spawn("look-up", asking.run(shutdown.clone()));
@@ -272,7 +272,7 @@ impl Gateway {
         tasks.spawn_sure("directories", hold(directories, shutdown.clone()));
         let ending = shutdown.clone();
         tasks.spawn_sure("contacts", async move { others.contacts.tend(ending).await });
-        tasks.spawn("door", rpc::http::server::serve_with(door, listener, dispatcher, shutdown.clone()));
+        tasks.spawn("door", rpc::http::server::serve_with(options, listener, dispatcher, shutdown.clone()));
     }
 }
 
@@ -308,7 +308,7 @@ struct Members {
     gate: Arc<Authenticator>,
 }
 
-impl Passes for Members {
+impl TicketVerifier for Members {
     fn member(&self, text: &str) -> Result<Member, String> {
         let shown = proxy_ticket::read(text).map_err(|error| error.to_string())?;
         let principal = self.gate.open_pass(&shown, self.me).map_err(|refused| refused.to_string())?;
@@ -320,7 +320,7 @@ impl Passes for Members {
 }
 
 struct Opened {
-    door: Arc<Door>,
+    authorizer: Arc<ProxyAuthorizer>,
     listener: TcpListener,
     address: SocketAddr,
     certificate: Option<Arc<Certificate>>,
@@ -331,7 +331,7 @@ struct Opened {
 async fn open_door(
     state: &Path,
     config: &proxy::config::Config,
-    passes: Arc<dyn Passes>,
+    passes: Arc<dyn TicketVerifier>,
 ) -> anyhow::Result<Opened> {
     let accounts = match account_file::read(state)? {
         Some(accounts) => accounts,
@@ -356,9 +356,9 @@ async fn open_door(
     let address = listener.local_addr().context("the address of the listener is not known")?;
     let scheme = if certificate.is_some() { "https" } else { "http" };
     let channel = format!("{scheme}://{address}").into_bytes();
-    let door = Door::new(&accounts, channel, config.takes_md5, Some(passes));
-    let door = door.map_err(|error| anyhow!("the system gives no random numbers: {error}"))?;
-    Ok(Opened { door, listener, address, certificate, accounts: accounts.all().count() })
+    let authorizer = ProxyAuthorizer::new(&accounts, channel, config.takes_md5, Some(passes));
+    let authorizer = authorizer.map_err(|error| anyhow!("the system gives no random numbers: {error}"))?;
+    Ok(Opened { authorizer, listener, address, certificate, accounts: accounts.all().count() })
 }
 
 #[cfg(test)]

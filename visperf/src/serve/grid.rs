@@ -375,7 +375,7 @@ fn open_directory(
 }
 
 fn tell_of_proxy(proxy: &Gateway, sources: &mut Sources) {
-    let (welcome, door, net) = (proxy.welcome(), Arc::clone(&proxy.door), proxy.net.clone());
+    let (welcome, door, net) = (proxy.welcome(), Arc::clone(&proxy.authorizer), proxy.net.clone());
     let tunnels = Arc::clone(&proxy.tunnels);
     sources.reach = reach(net.clone());
     sources.health.push(Box::new(move || welcome.health()));

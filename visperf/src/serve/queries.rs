@@ -10,9 +10,9 @@ use overlay::identity::admission::{Action, Principal};
 use overlay::identity::guest_certificate::Guest;
 use overlay::net::accept::{Answerer, Answering};
 use overlay::net::handle::Answer as Reply;
-use proxy::access::{IN_WORK_OF_VISITORS_MAX, InWork, Visit as Access};
 use proxy::figures::Figures;
-use proxy::visitors;
+use proxy::guests;
+use proxy::permissions::{AccountPermissions, IN_WORK_OF_VISITORS_MAX, InWork};
 use rpc::codec::value::Value;
 use rpc::codec::value_codec;
 use rpc::dispatch::Dispatcher;
@@ -101,7 +101,7 @@ struct Visiting {
 }
 
 /// A visitor's visa, and the access that it grants.
-type Known = (Arc<Guest>, Arc<Access>);
+type Known = (Arc<Guest>, Arc<AccountPermissions>);
 
 /// Most visitors in the cache; when it is full, it is emptied.
 const KNOWN_MAX: usize = 256;
@@ -140,14 +140,14 @@ impl Visiting {
         Scope { access: Some(self.access(visitor, guest)), ..Scope::default() }
     }
 
-    fn access(&self, visitor: PeerKey, guest: &Arc<Guest>) -> Arc<Access> {
+    fn access(&self, visitor: PeerKey, guest: &Arc<Guest>) -> Arc<AccountPermissions> {
         // Each change of the table is one step.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, access)) = known.get(&visitor).filter(|(known, _)| Arc::ptr_eq(known, guest)) {
             return Arc::clone(access);
         }
-        let (grant, rights) = visitors::granted(&guest.visa);
-        let access = Arc::new(Access {
+        let (grant, rights) = guests::granted(&guest.visa);
+        let access = Arc::new(AccountPermissions {
             name: format!("{} at {}", guest.visa.account, guest.proxy.peer),
             grant: Arc::new(grant),
             rights,

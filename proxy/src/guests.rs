@@ -4,7 +4,7 @@
 //! visitor whose account is removed or changed is disconnected within a second.
 //! Not here: the check of a login (`login::raw`), connections and visas (the daemon).
 
-use crate::door::{Door, lock};
+use crate::authorizer::{ProxyAuthorizer, lock};
 use crate::grant::{Chosen, Class, Grant, Rights};
 use crate::login::raw::{Ends, Entered, Refused};
 use overlay::clock;
@@ -24,7 +24,7 @@ pub const IN_ALL_MAX: usize = 512;
 
 /// Admitted visitors, by their keys.
 #[derive(Debug, Default)]
-pub struct Visitors(Mutex<BTreeMap<PeerKey, Entered>>);
+pub struct Guests(Mutex<BTreeMap<PeerKey, Entered>>);
 
 /// Why a visitor is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,7 +47,7 @@ pub enum Error {
     NoDice,
 }
 
-impl Door {
+impl ProxyAuthorizer {
     /// Process the name of the account of `visitor`. Returns its challenge.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Door {
         Ok(Reply::Challenge { realm: realm.to_owned(), nonce: random })
     }
 
-    /// Process the answer of a visitor: it is admitted from then on, until [`Door::forget`] removes it.
+    /// Process the answer of a visitor: it is admitted from then on, until [`ProxyAuthorizer::forget`] removes it.
     ///
     /// # Errors
     /// Why the visitor is rejected.
@@ -87,7 +87,7 @@ impl Door {
 
     fn prove_and_count(&self, ends: Ends, proof: &[u8]) -> Result<Entered, Error> {
         let entered = lock(self.login()).handle_proof(ends, proof, clock::now())?;
-        let mut inside = lock(&self.visitors().0);
+        let mut inside = lock(&self.guests().0);
         let others = || inside.iter().filter(|(visitor, _)| **visitor != ends.visitor);
         if others().filter(|(_, one)| one.visitor.name == entered.visitor.name).count() >= OF_ACCOUNT_MAX {
             return Err(Error::Full);
@@ -102,12 +102,12 @@ impl Door {
     /// Whether a visitor is admitted.
     #[must_use]
     pub fn is_inside(&self, visitor: PeerKey) -> bool {
-        lock(&self.visitors().0).contains_key(&visitor)
+        lock(&self.guests().0).contains_key(&visitor)
     }
 
     /// Remove the visitors that are no longer connected. Returns them, with the names of their accounts.
     pub fn forget(&self, is_connected: impl Fn(PeerKey) -> bool) -> Vec<(PeerKey, String)> {
-        let mut inside = lock(&self.visitors().0);
+        let mut inside = lock(&self.guests().0);
         let gone: Vec<_> = inside.iter().filter(|(visitor, _)| !is_connected(**visitor)).collect();
         let gone: Vec<_> =
             gone.into_iter().map(|(visitor, one)| (*visitor, one.visitor.name.clone())).collect();
@@ -119,7 +119,7 @@ impl Door {
     #[must_use]
     pub fn put_out(&self) -> Vec<PeerKey> {
         let login = lock(self.login());
-        let mut inside = lock(&self.visitors().0);
+        let mut inside = lock(&self.guests().0);
         let gone: Vec<PeerKey> =
             inside.iter().filter(|(_, one)| !login.stands(one)).map(|(visitor, _)| *visitor).collect();
         for visitor in &gone {
@@ -132,7 +132,7 @@ impl Door {
     /// Number of admitted visitors.
     #[must_use]
     pub fn visitors_len(&self) -> usize {
-        lock(&self.visitors().0).len()
+        lock(&self.guests().0).len()
     }
 }
 
@@ -200,16 +200,16 @@ mod tests {
         accounts
     }
 
-    fn door(takes_md5: bool) -> Arc<Door> {
-        Door::new(&accounts(&["ana", "bob"]), Vec::new(), takes_md5, None).unwrap()
+    fn authorizer(takes_md5: bool) -> Arc<ProxyAuthorizer> {
+        ProxyAuthorizer::new(&accounts(&["ana", "bob"]), Vec::new(), takes_md5, None).unwrap()
     }
 
-    fn enter(door: &Door, number: u16, name: &str, hash: Hash) -> Result<Entered, Error> {
+    fn enter(authorizer: &ProxyAuthorizer, number: u16, name: &str, hash: Hash) -> Result<Entered, Error> {
         let mut key = [1; 32];
         key[..2].copy_from_slice(&number.to_be_bytes());
         let visitor = PeerKey(key);
         let asker = [7; 32];
-        let Reply::Challenge { realm, nonce } = door.begin(visitor, name, hash, asker)? else {
+        let Reply::Challenge { realm, nonce } = authorizer.begin(visitor, name, hash, asker)? else {
             panic!("no challenge")
         };
         let algorithm = if hash == Hash::Md5 { Algorithm::Md5 } else { Algorithm::Sha256 };
@@ -223,43 +223,43 @@ mod tests {
             binding: &binding(&visitor.0, &PROXY.0),
         };
         let proof = exchange.prove(secret.secret_hex().as_bytes(), Role::Asker).unwrap();
-        door.prove(Ends { visitor, proxy: PROXY, source: [10, 0, 0, 1].into() }, proof.bytes())
+        authorizer.prove(Ends { visitor, proxy: PROXY, source: [10, 0, 0, 1].into() }, proof.bytes())
     }
 
     #[test]
     fn an_account_has_so_many_visitors_and_each_that_leaves_makes_place() {
-        let door = door(false);
+        let authorizer = authorizer(false);
         for number in 0..OF_ACCOUNT_MAX as u16 {
-            assert!(enter(&door, number, "ana", Hash::Sha256).is_ok(), "{number}");
+            assert!(enter(&authorizer, number, "ana", Hash::Sha256).is_ok(), "{number}");
         }
-        assert!(enter(&door, 0, "ana", Hash::Sha256).is_ok(), "who is inside logs in again");
-        assert_eq!(enter(&door, 999, "ana", Hash::Sha256).err(), Some(Error::Full));
-        assert!(enter(&door, 999, "bob", Hash::Sha256).is_ok(), "others have places of their own");
+        assert!(enter(&authorizer, 0, "ana", Hash::Sha256).is_ok(), "who is inside logs in again");
+        assert_eq!(enter(&authorizer, 999, "ana", Hash::Sha256).err(), Some(Error::Full));
+        assert!(enter(&authorizer, 999, "bob", Hash::Sha256).is_ok(), "others have places of their own");
         let mut key = [1; 32];
         key[..2].copy_from_slice(&3_u16.to_be_bytes());
-        let gone = door.forget(|visitor| visitor == PeerKey(key));
+        let gone = authorizer.forget(|visitor| visitor == PeerKey(key));
         assert_eq!(gone.len(), OF_ACCOUNT_MAX, "all of ana but one, and bob");
         assert_eq!(gone.iter().filter(|(_, account)| account == "bob").count(), 1);
-        assert!(door.is_inside(PeerKey(key)) && !door.is_inside(gone[0].0));
-        assert_eq!(door.visitors_len(), 1, "one is connected");
-        assert!(enter(&door, 998, "ana", Hash::Sha256).is_ok());
+        assert!(authorizer.is_inside(PeerKey(key)) && !authorizer.is_inside(gone[0].0));
+        assert_eq!(authorizer.visitors_len(), 1, "one is connected");
+        assert!(enter(&authorizer, 998, "ana", Hash::Sha256).is_ok());
     }
 
     #[test]
     fn whoever_s_account_is_removed_is_put_out_once() {
-        let door = door(false);
-        enter(&door, 1, "ana", Hash::Sha256).unwrap();
-        enter(&door, 2, "bob", Hash::Sha256).unwrap();
-        assert_eq!(door.put_out(), []);
-        door.set_accounts(&accounts(&["bob"]));
-        assert_eq!(door.put_out().len(), 1);
-        assert_eq!((door.put_out().len(), door.visitors_len()), (0, 1));
+        let authorizer = authorizer(false);
+        enter(&authorizer, 1, "ana", Hash::Sha256).unwrap();
+        enter(&authorizer, 2, "bob", Hash::Sha256).unwrap();
+        assert_eq!(authorizer.put_out(), []);
+        authorizer.set_accounts(&accounts(&["bob"]));
+        assert_eq!(authorizer.put_out().len(), 1);
+        assert_eq!((authorizer.put_out().len(), authorizer.visitors_len()), (0, 1));
     }
 
     #[test]
     fn md5_is_taken_where_the_proxy_takes_it() {
-        assert_eq!(enter(&door(false), 1, "ana", Hash::Md5).err(), Some(Error::NoMd5));
-        assert!(enter(&door(true), 1, "ana", Hash::Md5).is_ok());
+        assert_eq!(enter(&authorizer(false), 1, "ana", Hash::Md5).err(), Some(Error::NoMd5));
+        assert!(enter(&authorizer(true), 1, "ana", Hash::Md5).is_ok());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use wire::id::{DomainName, HostName};
 
 /// Target of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RequestPath {
     /// Whether only MD5 is offered.
     pub is_md5: bool,
     /// Domain in the path.
@@ -27,7 +27,7 @@ pub struct Place {
 
 /// Parse a path; `None` if it is invalid.
 #[must_use]
-pub fn of(path: &str) -> Option<Place> {
+pub fn of(path: &str) -> Option<RequestPath> {
     let (is_md5, path) = match path.strip_prefix("/md5") {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => {
             (true, if rest.is_empty() { "/" } else { rest })
@@ -35,17 +35,17 @@ pub fn of(path: &str) -> Option<Place> {
         _ => (false, path),
     };
     let Some(named) = path.strip_prefix("/d/") else {
-        return Some(Place { is_md5, domain: None, host: None, rest: path.to_owned() });
+        return Some(RequestPath { is_md5, domain: None, host: None, rest: path.to_owned() });
     };
     let (domain, rest) = named.split_once('/').unwrap_or((named, ""));
     let domain = Some(DomainName::try_from(domain).ok()?);
     let is_interface = |rest: &str| matches!(rest.split('/').next(), Some("" | "RPC2" | "api"));
     if is_interface(rest) {
-        return Some(Place { is_md5, domain, host: None, rest: format!("/{rest}") });
+        return Some(RequestPath { is_md5, domain, host: None, rest: format!("/{rest}") });
     }
     let (host, rest) = rest.split_once('/').unwrap_or((rest, ""));
     let host = Some(HostName::try_from(host).ok()?);
-    is_interface(rest).then(|| Place { is_md5, domain, host, rest: format!("/{rest}") })
+    is_interface(rest).then(|| RequestPath { is_md5, domain, host, rest: format!("/{rest}") })
 }
 
 #[cfg(test)]

@@ -12,16 +12,16 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 
 /// Forwards tunnel requests of the listener to the overlay.
-pub struct Inlet(Arc<Tunnels>);
+pub struct TunnelUpgrade(Arc<Tunnels>);
 
-impl Inlet {
+impl TunnelUpgrade {
     #[must_use]
-    pub fn new(tunnels: Arc<Tunnels>) -> Inlet {
-        Inlet(tunnels)
+    pub fn new(tunnels: Arc<Tunnels>) -> TunnelUpgrade {
+        TunnelUpgrade(tunnels)
     }
 }
 
-impl Upgrade for Inlet {
+impl Upgrade for TunnelUpgrade {
     fn takes_plain(&self, byte: u8) -> bool {
         byte == FIRST_BYTE
     }

@@ -4,17 +4,17 @@
 //! Rules: the lock is held for one decision, never across an await. The concurrent requests of each account
 //! are limited in all and per domain, so that one script cannot block the others. Secrets and header fields
 //! are never logged.
-//! Not here: HTTP (`rpc`), the decisions (`login`, `place`, `grant`).
+//! Not here: HTTP (`rpc`), the decisions (`login`, `request_path`, `grant`).
 
-use crate::access::{IN_WORK_FOR_DOMAIN_MAX, InWork, Seat, Visit};
 use crate::account::Accounts;
 use crate::figures::Figures;
 use crate::grant::{Chosen, Class, Grant, Rights};
-use crate::lasting::{Lasting, Pass, Shown};
+use crate::guests::Guests;
 use crate::login::{self, By, Login, Offer, Verdict, Visitor};
 use crate::nonces::RANDOM_LEN_BYTES;
-use crate::place::{self, Place};
-use crate::visitors::Visitors;
+use crate::permissions::{AccountPermissions, IN_WORK_FOR_DOMAIN_MAX, InWork, InWorkPermit};
+use crate::request_path::{self, RequestPath};
+use crate::stream_permissions::{Credential, StreamPermissions, Ticket};
 use overlay::clock;
 use rpc::dispatch::permissions::{Permissions, Scope};
 use rpc::fault::Fault;
@@ -31,7 +31,7 @@ use wire::id::{DomainName, HostName};
 pub const IN_WORK_MAX: usize = 64;
 
 /// Verifier of the passes with which members of domains authenticate.
-pub trait Passes: Send + Sync {
+pub trait TicketVerifier: Send + Sync {
     /// Return the member that signed the pass.
     ///
     /// # Errors
@@ -48,20 +48,20 @@ pub struct Member {
 }
 
 /// Authorizer. Clones share their state.
-pub struct Door {
-    passes: Option<Arc<dyn Passes>>,
+pub struct ProxyAuthorizer {
+    ticket_verifier: Option<Arc<dyn TicketVerifier>>,
     login: Arc<Mutex<Login>>,
     /// Concurrent requests of each account.
     in_work: InWork<String>,
     /// Concurrent calls of each account for each domain.
     for_domain: InWork<(String, DomainName)>,
     figures: Arc<Figures>,
-    visitors: Visitors,
+    guests: Guests,
     channel: Vec<u8>,
     takes_md5: bool,
 }
 
-impl Door {
+impl ProxyAuthorizer {
     /// An authorizer for `accounts`. Nonces are valid for `channel` only; MD5 is offered if it is enabled.
     ///
     /// # Errors
@@ -70,17 +70,17 @@ impl Door {
         accounts: &Accounts,
         channel: Vec<u8>,
         takes_md5: bool,
-        passes: Option<Arc<dyn Passes>>,
-    ) -> Result<Arc<Door>, getrandom::Error> {
+        ticket_verifier: Option<Arc<dyn TicketVerifier>>,
+    ) -> Result<Arc<ProxyAuthorizer>, getrandom::Error> {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret)?;
-        Ok(Arc::new(Door {
-            passes,
+        Ok(Arc::new(ProxyAuthorizer {
+            ticket_verifier,
             login: Arc::new(Mutex::new(Login::new(accounts, secret))),
             in_work: Arc::default(),
             for_domain: Arc::default(),
             figures: Arc::default(),
-            visitors: Visitors::default(),
+            guests: Guests::default(),
             channel,
             takes_md5,
         }))
@@ -96,8 +96,8 @@ impl Door {
         &self.login
     }
 
-    pub(crate) fn visitors(&self) -> &Visitors {
-        &self.visitors
+    pub(crate) fn guests(&self) -> &Guests {
+        &self.guests
     }
 
     pub(crate) fn takes_md5(&self) -> bool {
@@ -134,10 +134,16 @@ impl Door {
         Some(lock(&self.login).handle_attempt(attempt, random, clock::now()))
     }
 
-    fn admit(&self, visitor: Visitor, shown: Shown, place: Place, info: Option<String>) -> Decision {
+    fn admit(
+        &self,
+        visitor: Visitor,
+        shown: Credential,
+        place: RequestPath,
+        info: Option<String>,
+    ) -> Decision {
         let name = visitor.name.clone();
         let fields: Vec<_> = info.into_iter().map(|info| ("authentication-info", info)).collect();
-        let Some(seat) = Seat::take(&self.in_work, name, IN_WORK_MAX) else {
+        let Some(permit) = InWorkPermit::take(&self.in_work, name, IN_WORK_MAX) else {
             self.figures.busy_total.add();
             let message =
                 format!("expected at most {IN_WORK_MAX} requests of one account in work, found more");
@@ -157,25 +163,32 @@ impl Door {
         let (for_domain, figures) = (Arc::clone(&self.for_domain), Arc::clone(&self.figures));
         let Visitor { name, grant, rights, .. } = visitor;
         let in_work_max = IN_WORK_FOR_DOMAIN_MAX;
-        let visit = Visit { name, grant, rights, for_domain, in_work_max, figures };
-        let access: Arc<dyn Permissions> = Arc::new(Lasting { visit, shown, login: Arc::clone(&self.login) });
+        let permissions = AccountPermissions { name, grant, rights, for_domain, in_work_max, figures };
+        let access: Arc<dyn Permissions> =
+            Arc::new(StreamPermissions { permissions, shown, login: Arc::clone(&self.login) });
         let scope = Scope {
             domain: place.domain.map(|name| name.to_string()),
             host: place.host.map(|name| name.to_string()),
             access: Some(access),
             ..Scope::default()
         };
-        Decision::Admitted(Admitted { path: place.rest, scope, fields, permit: Box::new(seat) })
+        Decision::Admitted(Admitted { path: place.rest, scope, fields, permit: Box::new(permit) })
     }
 
     /// Authenticate a client by its pass.
-    fn show(&self, passes: &Arc<dyn Passes>, pass: &str, source: IpAddr, place: Option<Place>) -> Decision {
+    fn show(
+        &self,
+        ticket_verifier: &Arc<dyn TicketVerifier>,
+        pass: &str,
+        source: IpAddr,
+        place: Option<RequestPath>,
+    ) -> Decision {
         let now = clock::now();
         if let Err(wait) = lock(&self.login).check_pass(source, now) {
             self.figures.held_up_total.add();
             return held_up(wait);
         }
-        let member = passes.member(pass.trim());
+        let member = ticket_verifier.member(pass.trim());
         lock(&self.login).count_pass(source, member.is_ok(), now);
         let member = match member {
             Ok(member) => member,
@@ -196,7 +209,7 @@ impl Door {
         let grant = Arc::new(Grant { domains, hosts: Chosen::All, classes: Class::USUAL.into() });
         let name = format!("{}/{}", member.domain, member.host);
         let visitor = Visitor { name, grant, rights: Rights::Viewer, by: By::Pass, proof: None };
-        let shown = Shown::Pass(Pass::new(Arc::clone(passes), pass.trim().to_owned(), now));
+        let shown = Credential::Ticket(Ticket::new(Arc::clone(ticket_verifier), pass.trim().to_owned(), now));
         match place {
             Some(place) => self.admit(visitor, shown, place, None),
             None => no_place(Vec::new()),
@@ -204,18 +217,18 @@ impl Door {
     }
 }
 
-impl Authorizer for Door {
+impl Authorizer for ProxyAuthorizer {
     fn authorize(&self, credentials: &Credentials<'_>) -> Decision {
-        let place = place::of(credentials.path);
+        let place = request_path::of(credentials.path);
         let offer = match (self.takes_md5, &place) {
             (false, _) => Offer::Sha256,
-            (true, Some(Place { is_md5: true, .. })) => Offer::Md5,
+            (true, Some(RequestPath { is_md5: true, .. })) => Offer::Md5,
             (true, _) => Offer::Both,
         };
-        if let (Some(passes), Some(pass)) =
-            (&self.passes, credentials.authorization.and_then(|value| of_scheme(value, "Bearer")))
+        if let (Some(ticket_verifier), Some(pass)) =
+            (&self.ticket_verifier, credentials.authorization.and_then(|value| of_scheme(value, "Bearer")))
         {
-            return self.show(passes, pass, credentials.source, place);
+            return self.show(ticket_verifier, pass, credentials.source, place);
         }
         let turned = |status, fields, code, message: String| {
             Decision::Rejected(Rejected { status, fields, fault: Fault::new(code, message) })
@@ -223,7 +236,9 @@ impl Authorizer for Door {
         match self.verdict(credentials, offer) {
             None => turned(503, Vec::new(), fault::SYSTEM, "the system gives no random numbers".to_owned()),
             Some(Verdict::In(visitor, info)) => match (place, visitor.proof.clone()) {
-                (Some(place), Some(proof)) => self.admit(visitor, Shown::Proof(proof), place, Some(info)),
+                (Some(place), Some(proof)) => {
+                    self.admit(visitor, Credential::Proof(proof), place, Some(info))
+                }
                 _ => no_place(vec![("authentication-info", info)]),
             },
             Some(Verdict::Challenge(challenges, why)) => {
@@ -269,9 +284,9 @@ mod tests {
     use std::collections::BTreeMap;
     use tunnel::digest::client::{self, Client};
 
-    fn door(takes_md5: bool) -> Arc<Door> {
+    fn authorizer(takes_md5: bool) -> Arc<ProxyAuthorizer> {
         let accounts = accounts("secret", &Class::USUAL, takes_md5);
-        Door::new(&accounts, b"door".to_vec(), takes_md5, Some(Arc::new(Word))).unwrap()
+        ProxyAuthorizer::new(&accounts, b"door".to_vec(), takes_md5, Some(Arc::new(Word))).unwrap()
     }
 
     /// One account, `ana`, with this secret and these classes.
@@ -288,12 +303,12 @@ mod tests {
     #[test]
     fn what_goes_on_ends_with_the_account_its_secret_or_its_grant() {
         let check = |now: &Accounts, expected: Result<(), &str>| {
-            let door = door(false);
-            let Decision::Admitted(admitted) = enter(&door, "/d/UT-ICL/RPC2") else { panic!("not in") };
+            let authorizer = authorizer(false);
+            let Decision::Admitted(admitted) = enter(&authorizer, "/d/UT-ICL/RPC2") else { panic!("not in") };
             let access = admitted.scope.access.expect("guarded");
             let still = || access.may_still(asked("domain.events", Some("UT-ICL"), None));
             assert_eq!((access.who(), still()), ("ana", Ok(())));
-            door.set_accounts(now);
+            authorizer.set_accounts(now);
             match (still(), expected) {
                 (Ok(()), Ok(())) => {}
                 (Err(fault), Err(words)) => {
@@ -312,29 +327,31 @@ mod tests {
     /// its permissions are reduced.
     #[test]
     fn each_account_is_another_one_to_those_inside_and_so_is_one_that_may_see_less() {
-        let door = door(false);
+        let authorizer = authorizer(false);
         let ana = || {
-            let Decision::Admitted(admitted) = enter(&door, "/d/UT-ICL/wn01/RPC2") else { panic!("not in") };
+            let Decision::Admitted(admitted) = enter(&authorizer, "/d/UT-ICL/wn01/RPC2") else {
+                panic!("not in")
+            };
             admitted.scope.access.and_then(|access| access.account()).expect("guarded")
         };
         let before = ana();
         assert_eq!(ana(), before, "of whichever request");
-        let Decision::Admitted(member) = authorize(&door, "/d/CERN/RPC2", Some("Bearer good")) else {
+        let Decision::Admitted(member) = authorize(&authorizer, "/d/CERN/RPC2", Some("Bearer good")) else {
             panic!("not in")
         };
         let member = member.scope.access.and_then(|access| access.account()).expect("guarded");
         assert_ne!(member, before);
-        door.set_accounts(&accounts("secret", &[Class::Figures], false));
+        authorizer.set_accounts(&accounts("secret", &[Class::Figures], false));
         let after = ana();
         assert!(after != before && after != member);
-        door.set_accounts(&accounts("secret", &Class::USUAL, false));
+        authorizer.set_accounts(&accounts("secret", &Class::USUAL, false));
         assert_eq!(ana(), before);
     }
 
     /// Accepts one fixed pass.
     struct Word;
 
-    impl Passes for Word {
+    impl TicketVerifier for Word {
         fn member(&self, pass: &str) -> Result<Member, String> {
             let member = || Member { domain: "CERN".try_into().unwrap(), host: "wn01".try_into().unwrap() };
             if pass == "good" { Ok(member()) } else { Err("not good".to_owned()) }
@@ -343,8 +360,8 @@ mod tests {
 
     #[test]
     fn a_member_comes_in_by_its_pass_and_sees_its_own_domain() {
-        let door = door(false);
-        let Decision::Admitted(admitted) = authorize(&door, "/d/CERN/RPC2", Some("Bearer good")) else {
+        let authorizer = authorizer(false);
+        let Decision::Admitted(admitted) = authorize(&authorizer, "/d/CERN/RPC2", Some("Bearer good")) else {
             panic!("not in")
         };
         let access = admitted.scope.access.expect("guarded");
@@ -353,22 +370,23 @@ mod tests {
         assert!(access.may(asked("sensor.record", Some("CERN"), None)).is_err());
         drop(admitted.permit);
         for _ in 0..100 {
-            let Decision::Rejected(turned) = authorize(&door, "/d/CERN/RPC2", Some("Bearer bad")) else {
+            let Decision::Rejected(turned) = authorize(&authorizer, "/d/CERN/RPC2", Some("Bearer bad"))
+            else {
                 panic!("in")
             };
             assert!(matches!(turned.status, 401 | 429), "{}", turned.status);
         }
-        let told: BTreeMap<_, _> = door.counters().into_iter().collect();
+        let told: BTreeMap<_, _> = authorizer.counters().into_iter().collect();
         assert!(told["admitted_by_pass_total"] == 1 && told["held_up_total"] > 50, "{told:?}");
     }
 
-    fn authorize(door: &Door, path: &str, authorization: Option<&str>) -> Decision {
+    fn authorize(authorizer: &ProxyAuthorizer, path: &str, authorization: Option<&str>) -> Decision {
         let source = [10, 0, 0, 1].into();
-        door.authorize(&Credentials { method: "POST", target: path, path, authorization, source })
+        authorizer.authorize(&Credentials { method: "POST", target: path, path, authorization, source })
     }
 
-    fn client(door: &Door, path: &str) -> Client {
-        let Decision::Rejected(turned) = authorize(door, path, None) else { panic!("let in") };
+    fn client(authorizer: &ProxyAuthorizer, path: &str) -> Client {
+        let Decision::Rejected(turned) = authorize(authorizer, path, None) else { panic!("let in") };
         assert_eq!(turned.status, 401);
         let login = client::Login { name: "ana".into(), secret: "secret".into(), allows_md5: true };
         let mut client = Client::new(login);
@@ -376,50 +394,52 @@ mod tests {
         client
     }
 
-    fn enter(door: &Door, path: &str) -> Decision {
-        let said = client(door, path).authorization("POST", path, "c").unwrap();
-        authorize(door, path, Some(&said))
+    fn enter(authorizer: &ProxyAuthorizer, path: &str) -> Decision {
+        let said = client(authorizer, path).authorization("POST", path, "c").unwrap();
+        authorize(authorizer, path, Some(&said))
     }
 
     #[test]
     fn who_comes_in_may_call_what_is_granted() {
-        let door = door(false);
-        let Decision::Admitted(admitted) = enter(&door, "/d/UT-ICL/wn01/RPC2") else { panic!("not in") };
+        let authorizer = authorizer(false);
+        let Decision::Admitted(admitted) = enter(&authorizer, "/d/UT-ICL/wn01/RPC2") else {
+            panic!("not in")
+        };
         assert_eq!((admitted.path.as_str(), admitted.scope.domain.as_deref()), ("/RPC2", Some("UT-ICL")));
         assert_eq!(admitted.scope.host.as_deref(), Some("wn01"));
         let access = admitted.scope.access.expect("guarded");
         assert!(access.may(asked("sensor.events", Some("UT-ICL"), Some("wn01"))).is_ok());
         assert!(access.may(asked("sensor.events", Some("CERN"), None)).is_err());
         assert!(access.may(asked("daemon.info", None, None)).is_err());
-        let told: BTreeMap<_, _> = door.counters().into_iter().collect();
+        let told: BTreeMap<_, _> = authorizer.counters().into_iter().collect();
         assert_eq!((told["admitted_total"], told["forbidden_total"], told["in_work"]), (1, 2, 1));
     }
 
     #[test]
     fn an_account_has_so_many_requests_in_work_and_no_more() {
-        let door = door(false);
+        let authorizer = authorizer(false);
         let mut inside = Vec::new();
         for _ in 0..IN_WORK_MAX {
-            inside.push(enter(&door, "/RPC2"));
+            inside.push(enter(&authorizer, "/RPC2"));
         }
-        let Decision::Rejected(turned) = enter(&door, "/RPC2") else { panic!("let in") };
+        let Decision::Rejected(turned) = enter(&authorizer, "/RPC2") else { panic!("let in") };
         assert_eq!(turned.status, 503);
-        let told: BTreeMap<_, _> = door.counters().into_iter().collect();
+        let told: BTreeMap<_, _> = authorizer.counters().into_iter().collect();
         assert_eq!(
             (told["admitted_total"], told["busy_total"]),
             (IN_WORK_MAX as u64, 1),
             "it was not let in"
         );
         inside.pop();
-        assert!(matches!(enter(&door, "/RPC2"), Decision::Admitted(_)));
+        assert!(matches!(enter(&authorizer, "/RPC2"), Decision::Admitted(_)));
         drop(inside);
-        assert!(lock(&door.in_work).is_empty());
+        assert!(lock(&authorizer.in_work).is_empty());
     }
 
     #[test]
     fn an_account_has_so_many_calls_for_one_domain_however_it_asks() {
-        let door = door(false);
-        let access = |path: &str| match enter(&door, path) {
+        let authorizer = authorizer(false);
+        let access = |path: &str| match enter(&authorizer, path) {
             Decision::Admitted(Admitted { scope, .. }) => scope.access.expect("guarded"),
             Decision::Rejected(turned) => panic!("turned away: {turned:?}"),
         };
@@ -431,7 +451,7 @@ mod tests {
         assert_eq!(fault.code, fault::BUSY);
         assert!(fault.message.contains("8 calls of one account in work for one domain"), "{fault}");
         assert!(other.may(asked("directory.resolve", Some("UT-ICL"), None)).is_ok(), "nobody waits there");
-        let Decision::Admitted(member) = authorize(&door, "/d/CERN/RPC2", Some("Bearer good")) else {
+        let Decision::Admitted(member) = authorize(&authorizer, "/d/CERN/RPC2", Some("Bearer good")) else {
             panic!("not in")
         };
         let member = member.scope.access.expect("guarded");
@@ -439,21 +459,24 @@ mod tests {
         waiting.pop();
         assert!(call(&other).is_ok());
         drop(waiting);
-        assert!(lock(&door.for_domain).is_empty());
+        assert!(lock(&authorizer.for_domain).is_empty());
     }
 
     #[test]
     fn a_path_that_is_none_is_told_only_to_who_came_in() {
-        let door = door(true);
+        let authorizer = authorizer(true);
         assert!(matches!(
-            authorize(&door, "/d/no!/RPC2", None),
+            authorize(&authorizer, "/d/no!/RPC2", None),
             Decision::Rejected(Rejected { status: 401, .. })
         ));
-        assert!(matches!(enter(&door, "/d/no!/RPC2"), Decision::Rejected(Rejected { status: 404, .. })));
-        let Decision::Rejected(md5) = authorize(&door, "/md5/RPC2", None) else { panic!("let in") };
+        assert!(matches!(
+            enter(&authorizer, "/d/no!/RPC2"),
+            Decision::Rejected(Rejected { status: 404, .. })
+        ));
+        let Decision::Rejected(md5) = authorize(&authorizer, "/md5/RPC2", None) else { panic!("let in") };
         assert!(md5.fields.len() == 1 && md5.fields[0].1.contains("algorithm=MD5"), "{:?}", md5.fields);
-        assert!(matches!(enter(&door, "/md5/RPC2"), Decision::Admitted(_)));
-        let Decision::Rejected(both) = authorize(&door, "/RPC2", None) else { panic!("let in") };
+        assert!(matches!(enter(&authorizer, "/md5/RPC2"), Decision::Admitted(_)));
+        let Decision::Rejected(both) = authorize(&authorizer, "/RPC2", None) else { panic!("let in") };
         assert!(both.fields[0].1.contains("SHA-256") && both.fields[1].1.contains("MD5"));
     }
 }

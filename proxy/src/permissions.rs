@@ -4,7 +4,7 @@
 //! one domain are limited, so that one script cannot block the others.
 //! Not here: authentication (`login`), the rules of a grant (`grant`).
 
-use crate::door::lock;
+use crate::authorizer::lock;
 use crate::figures::Figures;
 use crate::grant::{Class, Grant, Rights};
 use rpc::dispatch::permissions::{CallTarget, Permissions, Permit};
@@ -28,25 +28,25 @@ pub const IN_WORK_OF_VISITORS_MAX: usize = 32;
 pub type InWork<K> = Arc<Mutex<BTreeMap<K, usize>>>;
 
 /// Permit for one call; dropping it releases the slot.
-pub(crate) struct Seat<K: Ord> {
+pub(crate) struct InWorkPermit<K: Ord> {
     key: K,
     in_work: InWork<K>,
 }
 
-impl<K: Ord + Clone> Seat<K> {
+impl<K: Ord + Clone> InWorkPermit<K> {
     /// Take a permit for `key`, unless `most` are taken.
-    pub(crate) fn take(in_work: &InWork<K>, key: K, most: usize) -> Option<Seat<K>> {
+    pub(crate) fn take(in_work: &InWork<K>, key: K, most: usize) -> Option<InWorkPermit<K>> {
         let mut counts = lock(in_work);
         let count = counts.entry(key.clone()).or_insert(0);
         if *count >= most {
             return None;
         }
         *count += 1;
-        Some(Seat { key, in_work: Arc::clone(in_work) })
+        Some(InWorkPermit { key, in_work: Arc::clone(in_work) })
     }
 }
 
-impl<K: Ord> Drop for Seat<K> {
+impl<K: Ord> Drop for InWorkPermit<K> {
     fn drop(&mut self) {
         let mut in_work = lock(&self.in_work);
         if let Some(count) = in_work.get_mut(&self.key) {
@@ -59,7 +59,7 @@ impl<K: Ord> Drop for Seat<K> {
 }
 
 /// Permissions of one visitor.
-pub struct Visit {
+pub struct AccountPermissions {
     /// Name of the account; for an account of another proxy, with that proxy.
     pub name: String,
     /// Domains, hosts and methods granted to the account.
@@ -73,7 +73,7 @@ pub struct Visit {
     pub figures: Arc<Figures>,
 }
 
-impl Visit {
+impl AccountPermissions {
     /// Take a permit for `domain`, if a representative answers the call.
     fn wait_at(&self, class: Class, domain: Option<&str>) -> Result<Permit, Fault> {
         let domain = domain.and_then(|name| DomainName::try_from(name).ok());
@@ -81,8 +81,8 @@ impl Visit {
             return Ok(Box::new(()));
         };
         let key = (self.name.clone(), domain);
-        match Seat::take(&self.for_domain, key, self.in_work_max) {
-            Some(seat) => Ok(Box::new(seat)),
+        match InWorkPermit::take(&self.for_domain, key, self.in_work_max) {
+            Some(permit) => Ok(Box::new(permit)),
             None => {
                 self.figures.busy_total.add();
                 let message = format!(
@@ -105,10 +105,10 @@ pub fn account(of: &[u8], what: &[u8]) -> Account {
     Account(short)
 }
 
-impl Permissions for Visit {
+impl Permissions for AccountPermissions {
     fn may(&self, asked: CallTarget<'_>) -> Result<Permit, Fault> {
         let method = asked.method;
-        let Visit { name, grant, rights, .. } = self;
+        let AccountPermissions { name, grant, rights, .. } = self;
         grant.check(*rights, asked).map_err(|refused| {
             self.figures.forbidden_total.add();
             // Logged at debug level only: a client without permission may retry often, and must not fill a
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn an_account_is_told_by_its_name_and_all_that_it_may() {
-        let visit = |name: &str, rights, hosts: &[&str], classes: &[Class]| {
+        let permissions = |name: &str, rights, hosts: &[&str], classes: &[Class]| {
             let hosts = hosts.iter().map(|host| (*host).try_into().unwrap()).collect();
             let grant = Grant {
                 domains: Chosen::All,
@@ -147,20 +147,27 @@ mod tests {
             };
             let (for_domain, figures) = (InWork::default(), Arc::default());
             let name = name.to_owned();
-            let visit = Visit { name, grant: Arc::new(grant), rights, for_domain, in_work_max: 1, figures };
-            visit.account().expect("one")
+            let permissions = AccountPermissions {
+                name,
+                grant: Arc::new(grant),
+                rights,
+                for_domain,
+                in_work_max: 1,
+                figures,
+            };
+            permissions.account().expect("one")
         };
         let both = [Class::Figures, Class::Logs];
         let told = [
-            visit("ana", Rights::Viewer, &["wn01"], &both),
-            visit("bob", Rights::Viewer, &["wn01"], &both),
-            visit("ana", Rights::Operator, &["wn01"], &both),
-            visit("ana", Rights::Viewer, &["wn02"], &both),
-            visit("ana", Rights::Viewer, &["wn01"], &both[..1]),
+            permissions("ana", Rights::Viewer, &["wn01"], &both),
+            permissions("bob", Rights::Viewer, &["wn01"], &both),
+            permissions("ana", Rights::Operator, &["wn01"], &both),
+            permissions("ana", Rights::Viewer, &["wn02"], &both),
+            permissions("ana", Rights::Viewer, &["wn01"], &both[..1]),
         ];
         for (nth, one) in told.iter().enumerate() {
             assert!(!told[nth + 1..].contains(one), "{nth}: {told:?}");
         }
-        assert_eq!(visit("ana", Rights::Viewer, &["wn01"], &both), told[0]);
+        assert_eq!(permissions("ana", Rights::Viewer, &["wn01"], &both), told[0]);
     }
 }

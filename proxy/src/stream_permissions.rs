@@ -2,11 +2,11 @@
 //!
 //! Rules: a running stream is checked against the present grant of the account, which must still have the
 //! hash by which the client logged in. Secrets are never logged.
-//! Not here: authentication (`door`, `login`), the check of one call (`access`, `grant`).
+//! Not here: authentication (`authorizer`, `login`), the check of one call (`permissions`, `grant`).
 
-use crate::access::Visit;
-use crate::door::{Passes, lock};
+use crate::authorizer::{TicketVerifier, lock};
 use crate::login::Login;
+use crate::permissions::AccountPermissions;
 use overlay::clock;
 use rpc::dispatch::permissions::{CallTarget, Permissions, Permit};
 use rpc::fault::Fault;
@@ -21,42 +21,42 @@ use wire::time::Moment;
 const PASS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How a client was authenticated.
-pub(crate) enum Shown {
+pub(crate) enum Credential {
     /// By the secret of an account, with this hash.
     Proof(Ha1),
     /// By a member's pass.
-    Pass(Pass),
+    Ticket(Ticket),
 }
 
 /// A pass that was valid when the client logged in.
-pub(crate) struct Pass {
-    passes: Arc<dyn Passes>,
+pub(crate) struct Ticket {
+    ticket_verifier: Arc<dyn TicketVerifier>,
     text: String,
     /// When it was last verified.
     looked: Mutex<Moment>,
 }
 
 /// Permissions of a client that may hold streams.
-pub(crate) struct Lasting {
-    pub(crate) visit: Visit,
-    pub(crate) shown: Shown,
+pub(crate) struct StreamPermissions {
+    pub(crate) permissions: AccountPermissions,
+    pub(crate) shown: Credential,
     pub(crate) login: Arc<Mutex<Login>>,
 }
 
-impl Permissions for Lasting {
+impl Permissions for StreamPermissions {
     fn may(&self, asked: CallTarget<'_>) -> Result<Permit, Fault> {
-        self.visit.may(asked)
+        self.permissions.may(asked)
     }
 
     fn may_still(&self, asked: CallTarget<'_>) -> Result<(), Fault> {
-        let Visit { name, grant, rights, .. } = &self.visit;
+        let AccountPermissions { name, grant, rights, .. } = &self.permissions;
         let forbidden = |why: String| Fault::new(fault::FORBIDDEN, why);
         let checked = match &self.shown {
-            Shown::Pass(pass) => {
+            Credential::Ticket(pass) => {
                 pass.look().map_err(forbidden)?;
                 grant.check(*rights, asked)
             }
-            Shown::Proof(proof) => match lock(&self.login).granted(name, proof) {
+            Credential::Proof(proof) => match lock(&self.login).granted(name, proof) {
                 Some((grant, now)) => grant.check(now.min(*rights), asked),
                 None => return Err(forbidden("the account is gone, or has another secret".to_owned())),
             },
@@ -65,24 +65,24 @@ impl Permissions for Lasting {
     }
 
     fn account(&self) -> Option<Account> {
-        self.visit.account()
+        self.permissions.account()
     }
 
     fn who(&self) -> &str {
-        &self.visit.name
+        &self.permissions.name
     }
 }
 
-impl Pass {
+impl Ticket {
     /// A pass that was verified just now.
-    pub(crate) fn new(passes: Arc<dyn Passes>, text: String, now: Moment) -> Pass {
-        Pass { passes, text, looked: Mutex::new(now) }
+    pub(crate) fn new(ticket_verifier: Arc<dyn TicketVerifier>, text: String, now: Moment) -> Ticket {
+        Ticket { ticket_verifier, text, looked: Mutex::new(now) }
     }
 
     fn look(&self) -> Result<(), String> {
         let (mut looked, now) = (lock(&self.looked), clock::now());
         if now.since(*looked) >= PASS_INTERVAL {
-            self.passes.member(&self.text)?;
+            self.ticket_verifier.member(&self.text)?;
             *looked = now;
         }
         Ok(())
