@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 /// Connections per account. The proxy limits the concurrent calls of an account for one domain
-/// (`proxy::door`), so the connections are spread over several accounts.
+/// (`proxy::authorizer`), so the connections are spread over several accounts.
 const EACH_ACCOUNT: usize = 8;
 
 /// Server to query and accounts `NAME:SECRET`; a sensor itself needs none.

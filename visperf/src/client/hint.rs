@@ -23,7 +23,7 @@ pub(super) fn of_another_daemon(method: &str, kind: &str) -> Option<String> {
     }
 }
 
-/// Prefix of the fault of a daemon that needs the name of the queried domain (`serve::elsewhere`).
+/// Prefix of the fault of a daemon that needs the name of the queried domain (`serve::forward`).
 pub(crate) const NO_DOMAIN: &str = "this daemon is of no domain that could be meant";
 
 /// Hint for a daemon's fault message.

@@ -10,7 +10,7 @@
 
 use crate::client::{hint, way};
 use crate::output::note;
-use crate::serve::elsewhere::{self, Hop};
+use crate::serve::forward::{self, Hop};
 use ::client::Error;
 use daemon::shutdown::Signals;
 use overlay::guest::{Error as SessionError, GuestSession, SessionSpec};
@@ -239,17 +239,17 @@ impl Asking {
             }
         }
         let question = |left| {
-            let question = elsewhere::question(self.method, params.clone(), left, HOPS);
+            let question = forward::question(self.method, params.clone(), left, HOPS);
             Question { form, viewer: Viewer::Anonymous, ..question }.to_bytes()
         };
         let unreached = |error: SessionError| match error.is_final() {
             true => Fault::new(fault::FORBIDDEN, error.to_string()),
-            false => elsewhere::unavailable(error.to_string()),
+            false => forward::unavailable(error.to_string()),
         };
         let (peer, answered) =
             self.session.ask(question, CALL_TIME.saturating_sub(MARGIN)).await.map_err(unreached)?;
         let hop = Hop { peer, host: None, part: "representative", domain: Some(self.domain) };
-        elsewhere::answer_for(&hop, form, answered)
+        forward::answer_for(&hop, form, answered)
     }
 }
 

@@ -1,12 +1,12 @@
 //! `visperf proxy`: runs one proxy, as a service does.
 //!
-//! Not here: opening, binding and draining (`serve::grid`, `serve::gateway`).
+//! Not here: opening, binding and draining (`serve::grid`, `serve::proxy`).
 
 use super::daemons::{self, Places};
 use crate::exit::Failure;
 use crate::output::note;
-use crate::serve::gateway::Told;
 use crate::serve::grid::Plan;
+use crate::serve::proxy::Told;
 use proxy::config::{LISTEN_DEFAULT, Tls};
 use rpc::http::config::Listen;
 use std::path::PathBuf;

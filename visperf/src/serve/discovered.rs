@@ -5,8 +5,8 @@
 //! and after [`BELIEVED_FOR`] without an answer none of its hosts is live.
 //! Not here: the answer's form (`directory::discovery`).
 
-use super::elsewhere;
-use super::others::Others;
+use super::forward;
+use super::remote_domains::RemoteDomains;
 use directory::discovery::{HostState, Hosts, Listed};
 use overlay::clock;
 use rpc::codec::value::Value;
@@ -60,7 +60,7 @@ type Rows = BTreeMap<DomainName, Row>;
 type Kept = Arc<Mutex<Rows>>;
 
 /// List of hosts for service discovery, from representatives.
-pub(crate) fn hosts(others: Others) -> Hosts {
+pub(crate) fn hosts(others: RemoteDomains) -> Hosts {
     let kept = Kept::default();
     Hosts::new(move |found| {
         let (others, kept) = (others.clone(), Arc::clone(&kept));
@@ -82,7 +82,7 @@ pub(crate) fn hosts(others: Others) -> Hosts {
     })
 }
 
-async fn refresh(others: &Others, kept: &Kept, domains: &[DomainName]) {
+async fn refresh(others: &RemoteDomains, kept: &Kept, domains: &[DomainName]) {
     let seats = Arc::new(Semaphore::new(ASKED_MAX));
     let mut asking = JoinSet::new();
     for domain in domains {
@@ -95,7 +95,7 @@ async fn refresh(others: &Others, kept: &Kept, domains: &[DomainName]) {
         asking.spawn(async move {
             // The semaphore is never closed.
             let _seat = seats.acquire().await;
-            let question = elsewhere::question("domain.hosts", Vec::new(), ASKED_FOR, 1);
+            let question = forward::question("domain.hosts", Vec::new(), ASKED_FOR, 1);
             match others.ask(&domain, question, ASKED_FOR).await {
                 Ok(answer) => {
                     let row = Row { asked: clock::now(), silent: None, hosts: states(&answer) };

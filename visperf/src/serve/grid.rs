@@ -3,11 +3,11 @@
 //! Rule: everything is opened and bound before anything is served, so that a failure leaves nothing half
 //! started.
 
-use super::elsewhere::Alone;
-use super::gateway::{self, Gateway, Told};
+use super::forward::Alone;
 use super::info::{self, Identity, Reach, Sources};
 use super::late_files::LateFiles;
 use super::member::{self, Member};
+use super::proxy::{Proxy, Told};
 use super::replica::{self, Replica};
 use super::state_watch::StateWatch;
 use super::{control, registration, state_dir};
@@ -45,7 +45,7 @@ pub(crate) struct Plan {
     pub(crate) socket: Option<PathBuf>,
     pub(crate) sensor: Option<sensor::config::Config>,
     pub(crate) directory: Option<directory::config::Config>,
-    pub(crate) proxy: Option<proxy::config::Config>,
+    pub(crate) proxy: Option<::proxy::config::Config>,
     /// Configuration of the overlay, which is used once the sensor has joined a domain.
     pub(crate) overlay: overlay::config::Config,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Grid {
     http: Arc<Statistics>,
     sensor: Option<Sensor>,
     directory: Option<Place>,
-    proxy: Option<Gateway>,
+    proxy: Option<Proxy>,
     member: Option<Member>,
     term: u64,
 }
@@ -133,7 +133,7 @@ impl Grid {
         };
         let proxy = match &plan.proxy {
             Some(config) => {
-                Some(Gateway::open(&plan.state, membership.as_ref(), config, &plan.overlay, &files).await?)
+                Some(Proxy::open(&plan.state, membership.as_ref(), config, &plan.overlay, &files).await?)
             }
             None => None,
         };
@@ -305,7 +305,7 @@ impl Grid {
         if let Some(sensor) = sensor {
             tasks.spawn("sensor", sensor.run(shutdown.clone()));
         }
-        let limits = if proxy.is_some() { gateway::limits() } else { Limits::default() };
+        let limits = if proxy.is_some() { super::proxy::limits() } else { Limits::default() };
         let dispatcher = Arc::new(Dispatcher::new(registry, limits, http));
         match directory {
             None => {}
@@ -374,7 +374,7 @@ fn open_directory(
     Ok(Place::Here(Directory::open(config, &folder, SystemClock)?))
 }
 
-fn tell_of_proxy(proxy: &Gateway, sources: &mut Sources) {
+fn tell_of_proxy(proxy: &Proxy, sources: &mut Sources) {
     let (welcome, door, net) = (proxy.welcome(), Arc::clone(&proxy.authorizer), proxy.net.clone());
     let tunnels = Arc::clone(&proxy.tunnels);
     sources.reach = reach(net.clone());

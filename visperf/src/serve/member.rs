@@ -2,17 +2,17 @@
 //!
 //! Rule: everything is read and bound before anything runs; without a membership in the state directory there
 //! is no overlay, and nothing listens.
-//! Not here: joining (`overlay::joining`), reports (`reporting`), other domains (`between`).
+//! Not here: joining (`overlay::joining`), reports (`reporting`), other domains (`inter_domain`).
 
-use super::between::Between;
-use super::elsewhere::{Belonging, Members, Own, Router};
+use super::admission_status::AdmissionStatus;
+use super::forward::{Belonging, Members, Own, Router};
+use super::inter_domain::InterDomain;
 use super::issuing::Issuing;
 use super::late_files::LateFiles;
 use super::overlay::{Overlay, Part};
 use super::queries::Queries;
 use super::reporting::Reporting;
 use super::state_dir;
-use super::welcome::Welcome;
 use anyhow::ensure;
 use daemon::shutdown::Tasks;
 use overlay::authenticator::Authenticator;
@@ -54,7 +54,7 @@ pub(crate) struct Member {
     pub(crate) net: Handle,
     pub(crate) gate: Arc<Authenticator>,
     pub(crate) view: DomainHandle,
-    pub(crate) between: Between,
+    pub(crate) between: InterDomain,
     overlay: Overlay,
     domain: Domain,
     reporting: Option<Reporting>,
@@ -144,7 +144,8 @@ impl Member {
             members: view.clone(),
             questions: overlay.hub.questions(Protocol::Directory),
         };
-        let between = Between::open(state, &overlay, &certificate, &view, denial_file, directories, address)?;
+        let between =
+            InterDomain::open(state, &overlay, &certificate, &view, denial_file, directories, address)?;
         let takes_part = certificate.roles.has(Role::Publisher);
         let reporting =
             takes_part.then(|| Reporting::open(sensor, &mut overlay, &certificate, &view)).flatten();
@@ -193,7 +194,7 @@ impl Member {
     }
 
     /// Health messages about refusals of this daemon by others, as sentences.
-    pub(crate) fn welcome(&self) -> Welcome {
+    pub(crate) fn welcome(&self) -> AdmissionStatus {
         self.overlay.welcome.clone()
     }
 

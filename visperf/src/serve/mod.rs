@@ -5,28 +5,28 @@
 //! the address at which it answers to `STATE/listen`, and drains at the first signal.
 
 mod accounts;
-pub(crate) mod between;
+pub(crate) mod admission_status;
 pub(crate) mod control;
 pub(crate) mod discovered;
-pub(crate) mod elsewhere;
-mod entering;
-mod following;
-pub(crate) mod gateway;
+pub(crate) mod forward;
 pub(crate) mod grid;
+mod guest_login;
 pub(crate) mod info;
+pub(crate) mod inter_domain;
 pub(crate) mod interfaces;
 pub(crate) mod issuing;
 pub(crate) mod known_logs;
 mod late_files;
 pub(crate) mod lookups;
 pub(crate) mod member;
-pub(crate) mod others;
 pub(crate) mod overlay;
+pub(crate) mod proxy;
 pub(crate) mod queries;
 pub(crate) mod registration;
+pub(crate) mod remote_domains;
 pub(crate) mod replica;
 pub(crate) mod reporting;
+mod retry_representative;
 pub(crate) mod start_check;
 pub(crate) mod state_dir;
 mod state_watch;
-pub(crate) mod welcome;

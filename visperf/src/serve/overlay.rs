@@ -4,8 +4,8 @@
 //! last messages.
 //! Not here: which peers are admitted (`overlay::identity`), the services (`member`, `replica`).
 
+use super::admission_status::AdmissionStatus;
 use super::queries::Queries;
-use super::welcome::Welcome;
 use anyhow::Context as _;
 use daemon::shutdown::Tasks;
 use overlay::authenticator::Authenticator;
@@ -43,7 +43,7 @@ pub(crate) struct Overlay {
     /// Addresses at which others can dial this daemon.
     pub(crate) advertised: Vec<Address>,
     /// Refusals of this daemon by others.
-    pub(crate) welcome: Welcome,
+    pub(crate) welcome: AdmissionStatus,
     /// Random number for jitter, and to distinguish this process from an earlier one.
     pub(crate) seed: u64,
     event_loop: EventLoop,
@@ -80,7 +80,7 @@ impl Overlay {
         };
         let (event_loop, net, events) = EventLoop::open(config, &key, gate.clone(), seed)?;
         let hub = Hub::new(events);
-        let (heard, welcome) = (hub.peers(), Welcome::of(Arc::clone(&gate)));
+        let (heard, welcome) = (hub.peers(), AdmissionStatus::of(Arc::clone(&gate)));
         Ok(Overlay { key, gate, net, hub, advertised, welcome, seed, event_loop, heard })
     }
 

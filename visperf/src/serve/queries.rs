@@ -3,7 +3,7 @@
 //! Rules: the permission of the asker is checked for each question, and each call of a visitor against the
 //! grant of its account; only methods that read, or that rely on a signature alone, are called; a question
 //! runs no longer than its asker waits.
-//! Not here: forwarding questions (`elsewhere`), the methods themselves.
+//! Not here: forwarding questions (`forward`), the methods themselves.
 
 use overlay::authenticator::Authenticator;
 use overlay::identity::admission::{Action, Principal};
@@ -204,7 +204,7 @@ fn bytes_of(answer: &Answer<'_>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::elsewhere;
+    use crate::serve::forward;
     use overlay::identity::trust::Affiliation;
     use rpc::codec::value::Name;
     use rpc::dispatch::method::Registry;
@@ -261,7 +261,7 @@ mod tests {
     ) -> Result<(), i32> {
         let scope = Visiting::default().scope(VISITOR, Some(&Arc::new(guest(classes))));
         let params = params.iter().map(|(name, value)| (Name::Borrowed(*name), value.clone())).collect();
-        let question = elsewhere::question(method, params, Duration::from_secs(9), 1);
+        let question = forward::question(method, params, Duration::from_secs(9), 1);
         let answer = run(&dispatcher(), (VISITOR, Vouching::None), &scope, &question.to_bytes()).await;
         let bytes = answer.map_err(|fault| fault.code)?;
         let Answer::Done(packed) = postcard::from_bytes(&bytes).unwrap() else { panic!("{bytes:?}") };
@@ -343,7 +343,7 @@ mod tests {
         let (dispatcher, scope) =
             (dispatcher(), Visiting::default().scope(VISITOR, Some(&Arc::new(guest(&["figures"])))));
         let here = vec![(Name::Borrowed("domain"), Value::from("UT-ICL"))];
-        let forbidden = elsewhere::question("sensor.events", here, Duration::from_secs(9), 1).to_bytes();
+        let forbidden = forward::question("sensor.events", here, Duration::from_secs(9), 1).to_bytes();
         let mut state = 0x5eed_2026_u64;
         // xorshift64, started from the seed above.
         let mut below = |end: usize| {

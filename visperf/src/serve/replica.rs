@@ -5,12 +5,12 @@
 //! that has joined a domain belongs to a sensor, and cannot be a directory's.
 //! Not here: the table (`directory`), a directory for one machine alone (`grid`).
 
+use super::admission_status::AdmissionStatus;
 use super::discovered;
-use super::elsewhere::Router;
-use super::others::{Lookup, Others};
+use super::forward::Router;
 use super::overlay::{Overlay, Part};
 use super::queries::Queries;
-use super::welcome::Welcome;
+use super::remote_domains::{Lookup, RemoteDomains};
 use anyhow::ensure;
 use daemon::shutdown::Tasks;
 use directory::handle::SystemClock;
@@ -42,7 +42,7 @@ pub(crate) struct Replica {
     pub(crate) net: Handle,
     /// `KEY@HOST:PORT`, for the configuration of other daemons.
     pub(crate) contacts_told: Vec<String>,
-    others: Others,
+    others: RemoteDomains,
     overlay: Overlay,
     directory: Directory,
     service: Service,
@@ -105,14 +105,17 @@ impl Replica {
         service.follow_list();
         let net = overlay.net.clone();
         let contacts = Arc::new(Contacts::new(net.clone(), None));
-        let others =
-            Others { lookup: Lookup::Table(directory.handle()), contacts, welcome: overlay.welcome.clone() };
+        let others = RemoteDomains {
+            lookup: Lookup::Table(directory.handle()),
+            contacts,
+            welcome: overlay.welcome.clone(),
+        };
         let contacts_told = overlay.advertised.iter().map(|address| format!("{me}@{address}")).collect();
         Ok(Replica { net, contacts_told, others, overlay, directory, service, asks })
     }
 
     /// Health messages about refusals of this daemon by others, as sentences.
-    pub(crate) fn welcome(&self) -> Welcome {
+    pub(crate) fn welcome(&self) -> AdmissionStatus {
         self.overlay.welcome.clone()
     }
 

@@ -4,16 +4,16 @@
 //! Rules: it is a member of a domain with the role of a viewer, and asks as one; it opens the connections to
 //! the directories itself, so that it knows its peers before they connect. Everything is read and bound
 //! before anything runs.
-//! Not here: logins and permissions of visitors (`proxy`), reaching a domain (`others`).
+//! Not here: logins and permissions of visitors (`proxy`), reaching a domain (`remote_domains`).
 
-use super::elsewhere::Router;
-use super::entering::Entering;
+use super::admission_status::AdmissionStatus;
+use super::forward::Router;
+use super::guest_login::GuestLogin;
 use super::late_files::LateFiles;
 use super::lookups::Lookups;
-use super::others::{Lookup, Others};
 use super::overlay::{Overlay, Part};
+use super::remote_domains::{Lookup, RemoteDomains};
 use super::state_dir;
-use super::welcome::Welcome;
 use anyhow::{Context as _, anyhow};
 use daemon::shutdown::Tasks;
 use overlay::authenticator::Authenticator;
@@ -96,14 +96,14 @@ pub(crate) fn limits() -> Limits {
 }
 
 /// A proxy that is bound, and not yet running.
-pub(crate) struct Gateway {
+pub(crate) struct Proxy {
     pub(crate) net: Handle,
     pub(crate) authorizer: Arc<ProxyAuthorizer>,
     /// Connections for the overlay that arrive at the proxy's listener.
     pub(crate) tunnels: Arc<Tunnels>,
     pub(crate) told: Told,
     overlay: Overlay,
-    others: Others,
+    others: RemoteDomains,
     asker: Asker,
     asking: Asking,
     directories: Arc<Directories>,
@@ -132,7 +132,15 @@ pub(crate) struct Told {
     pub(crate) web_contacts: Vec<String>,
 }
 
-impl Gateway {
+fn not_joined(state: &Path) -> anyhow::Error {
+    anyhow!(
+        "a proxy is a member of a domain, and the state folder {} has joined none; type `visperf token create \
+         --role viewer` on the host that created the domain, and what it prints here, with --state {0}",
+        state.display()
+    )
+}
+
+impl Proxy {
     /// Read keys and files, and listen. Call it within a tokio runtime.
     ///
     /// # Errors
@@ -143,14 +151,8 @@ impl Gateway {
         config: &proxy::config::Config,
         overlay_config: &Config,
         files: &LateFiles,
-    ) -> anyhow::Result<Gateway> {
-        let membership = membership.ok_or_else(|| {
-            anyhow!(
-                "a proxy is a member of a domain, and the state folder {} has joined none; type `visperf token create \
-                 --role viewer` on the host that created the domain, and what it prints here, with --state {0}",
-                state.display()
-            )
-        })?;
+    ) -> anyhow::Result<Proxy> {
+        let membership = membership.ok_or_else(|| not_joined(state))?;
         let certificate = membership.certificate()?;
         let key = key_file::load_or_create(state)?;
         let trust = membership.trust(overlay_config.readers.clone())?;
@@ -184,8 +186,11 @@ impl Gateway {
             net: overlay.net.clone(),
             pace: Pace::default(),
         };
-        let others =
-            Others { lookup: Lookup::Asked(asker.clone()), contacts, welcome: overlay.welcome.clone() };
+        let others = RemoteDomains {
+            lookup: Lookup::Asked(asker.clone()),
+            contacts,
+            welcome: overlay.welcome.clone(),
+        };
         let opened = open_door(state, config, Arc::new(Members { me, gate: gate() })).await?;
         let told = Told {
             address: opened.address,
@@ -196,7 +201,7 @@ impl Gateway {
             web_contacts: web_contacts(me, &overlay.advertised, opened.address),
         };
         let watch = Watch::new(state, Arc::clone(&opened.authorizer), opened.certificate.clone());
-        Ok(Gateway {
+        Ok(Proxy {
             net: overlay.net.clone(),
             tunnels: Tunnels::new(&overlay.net),
             authorizer: opened.authorizer,
@@ -215,7 +220,7 @@ impl Gateway {
     }
 
     /// Health messages about refusals of this daemon by others, as sentences.
-    pub(crate) fn welcome(&self) -> Welcome {
+    pub(crate) fn welcome(&self) -> AdmissionStatus {
         self.overlay.welcome.clone()
     }
 
@@ -248,9 +253,9 @@ impl Gateway {
 
     /// Serve visitors until `shutdown`.
     pub(crate) fn spawn(self, tasks: &mut Tasks, dispatcher: Arc<Dispatcher>, shutdown: &CancellationToken) {
-        let Gateway { mut overlay, others, asking, directories, denying, renewal, .. } = self;
+        let Proxy { mut overlay, others, asking, directories, denying, renewal, .. } = self;
         let logins = overlay.hub.questions(Protocol::Enter);
-        let entering = Entering {
+        let entering = GuestLogin {
             authorizer: Arc::clone(&self.authorizer),
             others: others.clone(),
             key: overlay.key.clone(),

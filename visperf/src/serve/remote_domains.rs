@@ -3,10 +3,10 @@
 //! Rule: the representative is looked up for each question, from a cache that is seconds old, and again when
 //! it cannot be reached; a fault names the daemon that was asked, and the age of an expired record.
 //! Not here: how a domain is looked up (`overlay::resolve`, `directory`), which questions are for others
-//! (`elsewhere`).
+//! (`forward`).
 
-use super::elsewhere::{self, Hop};
-use super::welcome::Welcome;
+use super::admission_status::AdmissionStatus;
+use super::forward::{self, Hop};
 use directory::handle::{Handle as Table, Lookup as InTable};
 use overlay::clock;
 use overlay::contacts::{Contacts, Keep};
@@ -47,11 +47,11 @@ pub(crate) enum Lookup {
 
 /// Client of other domains; cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Others {
+pub(crate) struct RemoteDomains {
     pub(crate) lookup: Lookup,
     pub(crate) contacts: Arc<Contacts>,
     /// Refusals of this daemon by others: they explain why no daemon could be asked.
-    pub(crate) welcome: Welcome,
+    pub(crate) welcome: AdmissionStatus,
 }
 
 /// A representative that can be asked.
@@ -78,7 +78,7 @@ impl Place {
     }
 }
 
-impl Others {
+impl RemoteDomains {
     /// The value that `domain`'s representative answers to `question`, within `time_left`.
     pub(crate) async fn ask(
         &self,
@@ -106,7 +106,7 @@ impl Others {
                 Err(_) => Err(None),
                 Ok(()) => {
                     let time = left();
-                    question.time_left_ms = elsewhere::millis(time);
+                    question.time_left_ms = forward::millis(time);
                     let bytes = question.to_bytes();
                     self.contacts.ask(whom, Protocol::Query, &bytes, Keep::ForMore, time).await.map_err(Some)
                 }
@@ -121,8 +121,8 @@ impl Others {
                     place = self.find(domain, left().min(LOOK_UP_MAX), CachePolicy::Bypass).await?;
                 }
                 Err(None) => return Err(unreached(&hop, &place, None)),
-                Err(Some(error)) => return elsewhere::answer_for(&hop, question.form, Err(error)),
-                Ok(bytes) => return elsewhere::answer_for(&hop, question.form, Ok(bytes)),
+                Err(Some(error)) => return forward::answer_for(&hop, question.form, Err(error)),
+                Ok(bytes) => return forward::answer_for(&hop, question.form, Ok(bytes)),
             }
         }
     }
@@ -160,9 +160,7 @@ impl Others {
             },
         };
         let reach = record.reach.clone().ok_or_else(|| {
-            elsewhere::unavailable(format!(
-                "{domain} is known to this process alone: it is not in the overlay"
-            ))
+            forward::unavailable(format!("{domain} is known to this process alone: it is not in the overlay"))
         })?;
         Ok(Place { record, reach, last_seen })
     }
@@ -186,14 +184,14 @@ fn unreached(hop: &Hop, place: &Place, error: Option<AskError>) -> Fault {
         Some(age) => format!("; it was last heard of {} s ago", age.as_secs()),
         None => String::new(),
     };
-    elsewhere::unavailable(format!("{hop} cannot be asked: {why}{seen}"))
+    forward::unavailable(format!("{hop} cannot be asked: {why}{seen}"))
 }
 
 /// The fault for a domain without a representative to ask. `known` returns the domains in the cache.
 pub(crate) fn absent(
     domain: &DomainName,
     outcome: &Outcome,
-    welcome: &Welcome,
+    welcome: &AdmissionStatus,
     known: impl FnOnce() -> Vec<DomainName>,
 ) -> Fault {
     match outcome {
@@ -207,7 +205,7 @@ pub(crate) fn absent(
                 }
                 refusals => refusals.join("; "),
             };
-            elsewhere::unavailable(format!(
+            forward::unavailable(format!(
                 "no directory could be asked for {domain}, and it was never known here; {why}"
             ))
         }
@@ -230,8 +228,8 @@ mod tests {
 
     #[test]
     fn a_stranger_that_directories_refuse_is_told_why_nobody_could_be_asked() {
-        let (domain, welcome) = (DomainName::try_from("UT-ICL").unwrap(), Welcome::default());
-        let told = |welcome: &Welcome| {
+        let (domain, welcome) = (DomainName::try_from("UT-ICL").unwrap(), AdmissionStatus::default());
+        let told = |welcome: &AdmissionStatus| {
             absent(&domain, &Outcome::Unreachable, welcome, Vec::new).message.into_owned()
         };
         assert!(told(&welcome).ends_with("[overlay] directories in the configuration"), "{}", told(&welcome));
@@ -244,7 +242,7 @@ mod tests {
 
     #[test]
     fn who_names_a_domain_that_is_not_there_is_told_which_are() {
-        let (nix, welcome) = (DomainName::try_from("NIX").unwrap(), Welcome::default());
+        let (nix, welcome) = (DomainName::try_from("NIX").unwrap(), AdmissionStatus::default());
         let told = |known: &[&str]| {
             let known = known.iter().map(|name| DomainName::try_from(*name).unwrap()).collect();
             absent(&nix, &Outcome::Unknown, &welcome, || known).message.into_owned()
@@ -261,7 +259,7 @@ mod tests {
         let hop = Hop { peer: PeerKey([1; 32]), host: None, part: "representative", domain: None };
         let form = Some(Form { syntax: Syntax::Json, integers: Integers::Number });
         let bytes = |answer: &Answer<'_>| postcard::to_stdvec(answer).unwrap();
-        let answered = |form, bytes: &[u8]| elsewhere::answer_for(&hop, form, Ok(bytes.to_vec()));
+        let answered = |form, bytes: &[u8]| forward::answer_for(&hop, form, Ok(bytes.to_vec()));
         let written = bytes(&Answer::Written(b"{"));
         assert_eq!(answered(form, &written), Ok(Answered::Written("{".into())), "nobody looks at it");
         let packed = bytes(&Answer::Done(&[0]));
@@ -285,7 +283,7 @@ mod tests {
         let hop = Hop { peer, host, part: "representative", domain: Some(domain) };
         let broken = AskError::Broken { peer, reason: "the connection broke".to_owned() };
         assert!(is_gone(Some(&broken)) && !is_gone(Some(&AskError::Stopping)));
-        let fault = elsewhere::answer(&hop, Err(broken)).unwrap_err();
+        let fault = forward::answer(&hop, Err(broken)).unwrap_err();
         assert_eq!(fault.code, wire::fault::UNAVAILABLE);
         assert_eq!(fault.message, "a1, representative of ALPHA cannot be asked: the connection broke");
     }

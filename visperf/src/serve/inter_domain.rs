@@ -3,12 +3,12 @@
 //!
 //! Wiring only. Without a configured directory nothing is registered and no domain is found; the tasks run
 //! all the same.
-//! Not here: the directory (`replica`), the routes of queries (`elsewhere`).
+//! Not here: the directory (`replica`), the routes of queries (`forward`).
 
+use super::admission_status::AdmissionStatus;
 use super::lookups::Lookups;
-use super::others::{Lookup, Others};
 use super::overlay::Overlay;
-use super::welcome::Welcome;
+use super::remote_domains::{Lookup, RemoteDomains};
 use daemon::shutdown::Tasks;
 use overlay::contacts::Contacts;
 use overlay::directories::Directories;
@@ -26,7 +26,7 @@ use wire::credential::Certificate;
 use wire::join::Directory;
 
 /// The parts, opened and not yet running.
-pub(crate) struct Between {
+pub(crate) struct InterDomain {
     asker: Asker,
     contacts: Arc<Contacts>,
     directories: Arc<Directories>,
@@ -34,10 +34,10 @@ pub(crate) struct Between {
     registrar: Registrar,
     denying: RevocationSync,
     finder: Finder,
-    welcome: Welcome,
+    welcome: AdmissionStatus,
 }
 
-impl Between {
+impl InterDomain {
     /// Read the cache of other domains; queries are answered at `address`.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl Between {
         denials: Arc<RevocationFile>,
         configured: Vec<Directory>,
         address: SocketAddr,
-    ) -> anyhow::Result<Between> {
+    ) -> anyhow::Result<InterDomain> {
         let me = overlay.key.peer();
         let domain = certificate.domain.clone();
         let contacts = Arc::new(Contacts::new(overlay.net.clone(), Some(domain.clone())));
@@ -80,7 +80,7 @@ impl Between {
         };
         let finder = Finder { me, domain, asker: asker.clone(), members: members.clone() };
         let welcome = overlay.welcome.clone();
-        Ok(Between { asker, contacts, directories, asking, registrar, denying, finder, welcome })
+        Ok(InterDomain { asker, contacts, directories, asking, registrar, denying, finder, welcome })
     }
 
     /// State of the domain's registration.
@@ -93,8 +93,8 @@ impl Between {
     }
 
     /// The client of other domains.
-    pub(crate) fn others(&self) -> Others {
-        Others {
+    pub(crate) fn others(&self) -> RemoteDomains {
+        RemoteDomains {
             lookup: Lookup::Asked(self.asker.clone()),
             contacts: Arc::clone(&self.contacts),
             welcome: self.welcome.clone(),
@@ -114,7 +114,7 @@ impl Between {
 
     /// Run until `shutdown`.
     pub(crate) fn spawn(self, tasks: &mut Tasks, shutdown: &CancellationToken) {
-        let Between { contacts, asking, registrar, denying, finder, .. } = self;
+        let InterDomain { contacts, asking, registrar, denying, finder, .. } = self;
         tasks.spawn("look-up", asking.run(shutdown.clone()));
         tasks.spawn_sure("registrar", registrar.run(shutdown.clone()));
         tasks.spawn_sure("denials", denying.run(shutdown.clone()));

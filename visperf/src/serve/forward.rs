@@ -7,11 +7,11 @@
 //! Rule: a question is answered here, or by the representative, or by the host that it is about; no other
 //! daemon forwards it, and only the daemon that a client asked looks up another domain. A fault names the hop
 //! that failed and what was tried.
-//! Not here: serving forwarded questions (`queries`), finding other domains (`others`).
+//! Not here: serving forwarded questions (`queries`), finding other domains (`remote_domains`).
 
 use super::accounts;
-use super::others::Others;
-use super::welcome::Welcome;
+use super::admission_status::AdmissionStatus;
+use super::remote_domains::RemoteDomains;
 use crate::client::NO_DOMAIN;
 use bytes::Bytes;
 use overlay::domain::{DomainHandle, View};
@@ -41,7 +41,7 @@ pub(crate) struct Router {
     pub(crate) net: Handle,
     /// `None`: it is a directory, or a proxy.
     pub(crate) own: Option<Own>,
-    pub(crate) others: Others,
+    pub(crate) others: RemoteDomains,
     /// Subscriptions to hosts of its domain, for the time in which it is the representative; `None` without a
     /// domain.
     pub(crate) relays: Option<Relays>,
@@ -55,7 +55,7 @@ pub(crate) struct Own {
     pub(crate) members: DomainHandle,
     pub(crate) belonging: Belonging,
     /// Refusals of this daemon by others.
-    pub(crate) welcome: Welcome,
+    pub(crate) welcome: AdmissionStatus,
 }
 
 /// Role of this daemon in its domain.

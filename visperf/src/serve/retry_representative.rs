@@ -7,10 +7,10 @@
 //!
 //! Rule: an election takes seconds, so a question that arrives meanwhile is retried until its own timeout. A
 //! call that may have been carried out is not repeated.
-//! Not here: whether a question is for the representative at all (`elsewhere`), the election
+//! Not here: whether a question is for the representative at all (`forward`), the election
 //! (`overlay::domain`).
 
-use super::elsewhere::{Hop, Own, answer_for, millis, unavailable};
+use super::forward::{Hop, Own, answer_for, millis, unavailable};
 use overlay::clock;
 use overlay::domain::View;
 use overlay::net::handle::{AskError, Handle};

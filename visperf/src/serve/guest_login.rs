@@ -7,7 +7,7 @@
 //! Not here: the check of a login (`proxy::login::raw`), the permissions of a visa
 //! (`overlay::identity::guest_certificate`).
 
-use super::others::Others;
+use super::remote_domains::RemoteDomains;
 use overlay::authenticator::Authenticator;
 use overlay::clock;
 use overlay::identity::guest_certificate::{self, LIFE};
@@ -38,15 +38,15 @@ const LOOK_UP_TIME: Duration = Duration::from_secs(3);
 
 /// Service of logins; cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Entering {
+pub(crate) struct GuestLogin {
     pub(crate) authorizer: Arc<ProxyAuthorizer>,
-    pub(crate) others: Others,
+    pub(crate) others: RemoteDomains,
     pub(crate) key: Key,
     pub(crate) gate: Arc<Authenticator>,
     pub(crate) net: Handle,
 }
 
-impl Entering {
+impl GuestLogin {
     /// Serve until `shutdown`.
     pub(crate) async fn run(self, mut questions: mpsc::Receiver<Asked>, shutdown: CancellationToken) {
         let mut look = tokio::time::interval(LOOK_INTERVAL);

@@ -54,15 +54,15 @@ impl Refusal {
 
 /// The refusals; cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Welcome {
+pub(crate) struct AdmissionStatus {
     refusals: Arc<Mutex<BTreeMap<PeerKey, Refusal>>>,
     /// Knows the clocks of other members.
     gate: Option<Arc<Authenticator>>,
 }
 
-impl Welcome {
-    pub(crate) fn of(gate: Arc<Authenticator>) -> Welcome {
-        Welcome { gate: Some(gate), ..Welcome::default() }
+impl AdmissionStatus {
+    pub(crate) fn of(gate: Arc<Authenticator>) -> AdmissionStatus {
+        AdmissionStatus { gate: Some(gate), ..AdmissionStatus::default() }
     }
 
     /// Record refusals until `shutdown`.
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_reason_is_told_once_and_who_gives_it() {
-        let welcome = Welcome::default();
+        let welcome = AdmissionStatus::default();
         assert_eq!(welcome.health(), [""; 0]);
         let key = |byte| PeerKey([byte; 32]);
         welcome.take(PeerEvent::Unwelcome(key(1), "revoked".to_owned()));
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_passing_refusal_of_a_live_member_is_no_trouble_of_a_host_that_is_heard() {
         let (key, other) = (PeerKey([1; 32]), PeerKey([2; 32]));
-        let welcome = Welcome::default();
+        let welcome = AdmissionStatus::default();
         let refuse = |lasted: Duration| {
             let last = clock::now();
             let first = Moment(last.0.saturating_sub(lasted));
