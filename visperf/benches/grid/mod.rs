@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use wire::credential::Chain;
 use wire::id::PeerKey;
 
-/// Gatekeeper of a daemon that presents `chain` and trusts these directories.
+/// Authenticator of a daemon that presents `chain` and trusts these directories.
 pub(crate) fn gate(chain: Chain, directories: BTreeSet<PeerKey>) -> anyhow::Result<Arc<Authenticator>> {
     let certificate = chain.certificate.unverified()?;
     let trust = Trust::of_member(certificate.domain, certificate.root, Readers::Nobody);
