@@ -232,7 +232,7 @@ fn forged(grid: &mut Grid, victim: &Victim, number: usize) -> Bad {
             certificate.peer = key(9).peer();
             let certificate = key(9).seal(&certificate).unwrap();
             let chain = Chain { certificate, delegation: None };
-            (signed_command::sign(&good, &key(9), &chain).unwrap(), "delegated nothing")
+            (signed_command::sign(&good, &key(9), &chain).unwrap(), "has no delegation")
         }
     }
 }
