@@ -1,7 +1,7 @@
 //! Reports on the tunnel to a domain: when it is lost and when it is restored.
 //!
 //! Shell: a task that polls; [`Way`] decides what it prints. Rule: an interruption shorter than [`PASSING`]
-//! is not printed; each loss is printed once, and so is its end.
+//! is not printed; each loss is printed once, once more if it turns out to be final, and so is its end.
 //! Not here: how the tunnel is reopened (`overlay::guest`).
 
 use crate::output::note;
@@ -37,26 +37,38 @@ pub(super) async fn tell(session: Arc<GuestSession>, domain: DomainName, shutdow
 #[derive(Debug, Default)]
 struct Way {
     lost: Option<Moment>,
-    is_told: bool,
+    printed: Option<Printed>,
+}
+
+/// What was printed of a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Printed {
+    Retried,
+    Final,
 }
 
 impl Way {
     /// Text to print now, if any.
     fn look(&mut self, domain: &DomainName, state: Result<(), Outage>, now: Moment) -> Option<String> {
         let Err(Outage { why, is_final }) = state else {
-            let lost = self.lost.take().filter(|_| std::mem::take(&mut self.is_told))?;
+            let lost = self.lost.take().filter(|_| self.printed.take().is_some())?;
             return Some(format!("{domain} answers again, after {} s", now.since(lost).as_secs()));
         };
         let since = *self.lost.get_or_insert(now);
-        if self.is_told || (!is_final && now.since(since) < PASSING) {
+        let due = match is_final {
+            true => Printed::Final,
+            false if now.since(since) < PASSING => return None,
+            false => Printed::Retried,
+        };
+        if self.printed == Some(due) {
             return None;
         }
-        self.is_told = true;
-        Some(match is_final {
-            true => {
+        self.printed = Some(due);
+        Some(match due {
+            Printed::Final => {
                 format!("{domain} is not answered for any more: {why}; start this again when that is mended")
             }
-            false => format!("{domain} cannot be asked now: {why}; it is tried again and again"),
+            Printed::Retried => format!("{domain} cannot be asked now: {why}; it is tried again and again"),
         })
     }
 }
@@ -80,5 +92,17 @@ mod tests {
         assert_eq!(look(Ok(()), 26), None);
         assert!(look(lost(true), 30).unwrap().contains("not answered for any more: no proxy"));
         assert_eq!(look(lost(true), 40), None);
+    }
+
+    #[test]
+    fn a_loss_that_was_printed_is_printed_again_when_it_is_final() {
+        let domain = DomainName::try_from("UT-ICL").unwrap();
+        let lost = |is_final| Err(Outage { why: "no proxy".to_owned(), is_final });
+        let mut way = Way::default();
+        let mut look = |state, secs| way.look(&domain, state, Moment(Duration::from_secs(secs)));
+        assert_eq!(look(lost(false), 0), None);
+        assert!(look(lost(false), 4).unwrap().contains("it is tried again"));
+        assert!(look(lost(true), 5).unwrap().contains("not answered for any more"));
+        assert_eq!(look(lost(true), 6), None);
     }
 }
