@@ -117,7 +117,7 @@ mod tests {
         fs::write(folder.path().join(FILE_NAME), "a\n").expect("written");
         let error = watch.look().expect_err("no key").to_string();
         assert!(error.contains("admitted: line 1: \"a\""), "{error}");
-        assert_eq!(watch.look().expect("told once"), None);
+        assert_eq!(watch.look().expect("reported once"), None);
         fs::remove_file(folder.path().join(FILE_NAME)).expect("removed");
         assert_eq!(watch.look().expect("none"), Some(List::default()));
     }

@@ -222,7 +222,7 @@ mod tests {
             let record = statement.record.unverified().map_err(|_| "no record")?;
             let root = record.reach.as_ref().map(|reach| reach.root);
             if root == Some(PeerKey([0; 32])) {
-                return Err("signed by nobody");
+                return Err("not signed");
             }
             Opened::signed(record, statement).map_err(|_| "no reach")
         }

@@ -75,7 +75,7 @@ mod tests {
         other.change(&b, 7, 8);
         assert_eq!(differing(&one, other.sums()), ["b"]);
         other.change(&b, 8, 0);
-        assert!(differing(&other, one.sums()).is_empty(), "nothing to tell of what is not held");
+        assert!(differing(&other, one.sums()).is_empty(), "nothing to send of what is not held");
         assert_eq!(differing(&one, &[]).len(), 2, "a digest that is too short differs");
     }
 }

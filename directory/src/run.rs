@@ -184,7 +184,7 @@ impl Directory {
                 tracing::info!(domains = list.iter().count(), "the list of admitted domains was read again");
                 self.handle.admit(list);
             }
-            Some(Err(error)) => tracing::warn!(%error, "the former list of admitted domains is kept"),
+            Some(Err(error)) => tracing::warn!(%error, "the previous list of admitted domains stays in use"),
         }
     }
 

@@ -70,7 +70,7 @@ impl Service {
             Ok(())
         });
         if let Err(refused) = followed {
-            tracing::error!(%refused, "the former list of admitted domains is kept");
+            tracing::error!(%refused, "the previous list of admitted domains stays in use");
         }
     }
 
@@ -201,7 +201,7 @@ fn roots(directory: &Handle) -> BTreeMap<DomainName, PeerKey> {
         if let Some(believed) = roots.get(&domain) {
             tracing::warn!(
                 %domain, %believed, ignored = %root,
-                "admitted under two roots, of which one is believed; remove the other from the list"
+                "admitted under two roots, but only one is trusted; remove the other from the list"
             );
         } else {
             roots.insert(domain, root);

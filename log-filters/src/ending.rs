@@ -167,7 +167,7 @@ mod tests {
             ending.tell(&end(5, outcome, ""), Authority::Message);
             assert_eq!((ending.at(), ending.outcome(None)), (Some(secs(5)), Some(outcome)));
             ending.forget_supposed();
-            assert_eq!(ending.at(), Some(secs(5)), "what was told stays");
+            assert_eq!(ending.at(), Some(secs(5)), "a logged end stays");
         }
     }
 

@@ -130,7 +130,7 @@ mod tests {
         fail(&mut attempts, "ana", one, 19);
         assert_eq!(attempts.check("ana", one, at(0)), Ok(()));
         fail(&mut attempts, "ana", one, 1);
-        assert_eq!(attempts.check("bob", one, at(0)), Err(Duration::from_secs(2)), "whoever it says to be");
+        assert_eq!(attempts.check("bob", one, at(0)), Err(Duration::from_secs(2)), "under any name");
         assert_eq!(attempts.check("ana", other, at(0)), Ok(()));
         for number in 2..=5 {
             fail(&mut attempts, "ana", source(&format!("10.0.1.{number}")), 19);

@@ -450,7 +450,7 @@ mod tests {
         let fault = call(&other).expect_err("as many wait as may");
         assert_eq!(fault.code, fault::BUSY);
         assert!(fault.message.contains("8 calls of one account in work for one domain"), "{fault}");
-        assert!(other.may(asked("directory.resolve", Some("UT-ICL"), None)).is_ok(), "nobody waits there");
+        assert!(other.may(asked("directory.resolve", Some("UT-ICL"), None)).is_ok(), "no call waits there");
         let Decision::Admitted(member) = authorize(&authorizer, "/d/CERN/RPC2", Some("Bearer good")) else {
             panic!("not in")
         };

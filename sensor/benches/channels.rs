@@ -68,7 +68,7 @@ async fn measure(is_subscribed: bool, span: Duration) {
     tokio::time::sleep_until(until.into()).await;
     let (took, used, status) = (begun.elapsed(), process_time() - used, handle.status());
     shutdown.cancel();
-    sampling.await.expect("it does not panic").expect("it ends as told");
+    sampling.await.expect("it does not panic").expect("it ends on cancellation");
     let of_core = |time: Duration| 100.0 * time.as_secs_f64() / took.as_secs_f64();
     println!(
         "{kind}, {} processes, {} subscriptions:",

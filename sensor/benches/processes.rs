@@ -72,7 +72,7 @@ fn rows((idle, busy): (usize, usize), rates: &[f64], secs: u64) {
 }
 
 fn rows_at(hz: f64, secs: u64) {
-    print_row("every file anew", hz, &measure(&mut Anew::default(), hz, secs));
+    print_row("every file again", hz, &measure(&mut Anew::default(), hz, secs));
     let library = sysinfo::System::new().expect("a system that it knows");
     print_row("the sysinfo crate", hz, &measure(&mut Sysinfo(library), hz, secs));
     for kind in [Kind::Procfs, Kind::BpfSweep, Kind::BpfChanged] {

@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn files_are_bounded_over_starts_and_the_silent_ones_make_room() {
-        let (folder, others) = (Folder::new("bounded"), "data of somebody else");
+        let (folder, others) = (Folder::new("bounded"), "data of another user");
         fs::write(folder.0.join("other.dat"), others).unwrap();
         let mut time = 4e9;
         for start in 0..5 {

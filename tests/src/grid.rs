@@ -48,7 +48,7 @@ impl Daemon {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
             Err(_) | Ok(()) => {}
         }
-        let told = state.with_extension("told");
+        let told = state.with_extension("output");
         let file = std::fs::File::create(&told)?;
         let anywhere: &[&str] =
             if arguments.contains(&OsStr::new("--listen")) { &[] } else { &["--listen", "127.0.0.1:0"] };
@@ -136,7 +136,7 @@ impl Daemon {
         // The workspace forbids unsafe code, so kill(1) sends the signal.
         let sent = program::command("kill").arg("-TERM").arg(self.child.id().to_string()).status()?;
         ensure!(sent.success(), "kill(1) could not send SIGTERM");
-        wait::until(DRAIN, "the end of a daemon that was told to end", || {
+        wait::until(DRAIN, "the end of a daemon after SIGTERM", || {
             Ok(match self.child.try_wait()? {
                 Some(ended) => Seen::Done(ended),
                 None => Seen::NotYet(format!("it said: {}", self.told())),

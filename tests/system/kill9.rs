@@ -146,7 +146,7 @@ fn story(plan: &Plan) -> Result<Told> {
     let patience = if plan.forget_before.is_some() { CATCH_UP_IN_VAIN } else { CATCH_UP };
     reader.catch_up(address, written, patience)?;
     let ended = daemon.stop()?;
-    anyhow::ensure!(ended.success(), "expected a sensor told to end to end well, found {ended}");
+    anyhow::ensure!(ended.success(), "expected a clean exit of the sensor after SIGTERM, found {ended}");
     let (_daemon, address) = Daemon::start(&state, &arguments)?;
     let mut again = Reader::new();
     while again.read(address)? > 0 {}

@@ -71,7 +71,7 @@ fn tokens_let_in_whom_they_are_for_and_no_others() {
         println!("altered at {at}: {}", told.lines().last().unwrap_or_default());
     }
     join(third, &good).expect("the unaltered one is good");
-    assert!(running.told().contains("audit"), "refusals are told: {}", running.told());
+    assert!(running.told().contains("audit"), "refusals are logged: {}", running.told());
 
     // A token of an unrelated domain: no daemon of that root answers.
     let other = Domain::create("CERN", std::slice::from_ref(fourth)).unwrap();
@@ -125,7 +125,7 @@ fn a_revoked_member_and_a_domain_nobody_admits_learn_nothing() {
         assert!(!domains.contains("NOBODY"), "{domains}");
         let is_told = server.told().contains("NOBODY");
         let are_there = domains.contains("UT-ICL") && domains.contains("CERN");
-        let seen = format!("{domains}; the refusal is told: {is_told}");
+        let seen = format!("{domains}; the refusal is logged: {is_told}");
         Ok(if is_told && are_there { Seen::Done(()) } else { Seen::NotYet(seen) })
     };
     Stopwatch::start().until(AGREED, "two domains, and a third refused", look).unwrap();
@@ -145,14 +145,14 @@ fn a_revoked_member_and_a_domain_nobody_admits_learn_nothing() {
         Answer::Result(found) => Ok(Seen::NotYet(found.to_string())),
     };
     let (took, told) = Stopwatch::start().until(AGREED, "a closed door", look).unwrap();
-    println!("revoked: {} ms later the directory tells it: {told}", took.as_millis());
+    println!("revoked: {} ms later the directory reports it: {told}", took.as_millis());
     is_seen_gone(watching, victim.host().name());
     let look = || {
         let guests = victim.figure("overlay", "guests")?;
         Ok(if guests == 0 { Seen::Done(()) } else { Seen::NotYet(format!("{guests} connections")) })
     };
     let (took, ()) = Stopwatch::start().until(AGREED, "no connection of the revoked", look).unwrap();
-    println!("revoked: nobody of the grid is connected to it {} ms later", took.as_millis());
+    println!("revoked: no peer of the grid is connected to it {} ms later", took.as_millis());
     // The revoked member reports it itself.
     let look = || {
         let info = victim.result("daemon.info", &json!({}))?;

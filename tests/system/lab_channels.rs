@@ -90,7 +90,7 @@ fn whoever_subscribes_anywhere_gets_the_processes_of_a_host_by_one_stream() {
     take(near, &host, &anew, 32);
 
     // The dead one is listed by a representative to which it never reported.
-    wait::until(PATIENCE, "the former representative among the hosts", || {
+    wait::until(PATIENCE, "the previous representative among the hosts", || {
         let told = near.result("domain.hosts", &json!({}))?;
         let is_it = |row: &&Value| row["host"].as_str() == Some(&representative);
         let found = told["hosts"].as_array().and_then(|rows| rows.iter().find(is_it));

@@ -54,7 +54,7 @@ fn a_domain_follows_its_representative_through_death() {
             let is_told = rows.any(|row| row["host"] == host.name() && row["state"] == "last_seen");
             Ok(if is_told { Seen::Done(()) } else { Seen::NotYet(hosts.to_string()) })
         });
-        println!("{current} is told as last seen after {} ms more", listed.unwrap().0.as_millis());
+        println!("{current} is reported as last seen after {} ms more", listed.unwrap().0.as_millis());
         daemons.push(sensor(&host, &[]).unwrap());
         let (after, _) = agreed(&daemons, None).unwrap();
         settled(&daemons).unwrap();
@@ -211,6 +211,6 @@ fn who_stops_is_told_as_left() {
             Ok(if is_told { Seen::Done(()) } else { Seen::NotYet(hosts.to_string()) })
         };
         let (took, ()) = Stopwatch::start().until(PATIENCE, "a host that left", look).unwrap();
-        println!("the {role} {} is told as left after {} ms", host.name(), took.as_millis());
+        println!("the {role} {} is reported as left after {} ms", host.name(), took.as_millis());
     }
 }

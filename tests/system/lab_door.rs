@@ -164,7 +164,7 @@ fn wrong(path: &str, method: &str, answer: &Answer) -> Option<&'static str> {
     // A process may have a host's name: all processes of this machine are visible, also those of other tests.
     let told = String::from_utf8_lossy(&answer.body).replace("\"name\":\"h4\"", "");
     if told.contains(IN_LOGS) || told.contains("\"h4\"") {
-        return Some("it tells of what was not granted");
+        return Some("it shows what was not granted");
     }
     if answer.status != 200 || told.starts_with("{\"error\"") {
         return None;

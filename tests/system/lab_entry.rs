@@ -53,7 +53,7 @@ fn a_lab_is_watched() {
     std::fs::rename(folder.join("marks.new"), folder.join("marks")).unwrap();
     match std::fs::read_to_string(folder.join("then")).unwrap().as_str() {
         "end" => {}
-        "fail" => panic!("this story was told to fail"),
+        "fail" => panic!("this story fails on request"),
         _ => _ = sleeping.wait().unwrap(),
     }
 }
@@ -94,7 +94,7 @@ fn everything_is_gone_when_a_lab_ends_or_fails() {
         let folder = tempfile::tempdir().unwrap();
         let (good, said) = told(&mut watched(folder.path(), then));
         assert_eq!(good, expected, "{said}");
-        assert_eq!(said.contains("told to fail"), !expected, "{said}");
+        assert_eq!(said.contains("fails on request"), !expected, "{said}");
         assert_gone(&std::fs::read_to_string(folder.path().join("marks")).unwrap());
     }
 }

@@ -106,7 +106,7 @@ pub(super) fn same(daemons: &[&Daemon], domain: &str, members: &[Daemon]) {
             let other = told(daemon, domain)?;
             if other != first {
                 let name = daemon.host().name();
-                return Ok(Seen::NotYet(format!("{name} tells {other:?}, another {first:?}")));
+                return Ok(Seen::NotYet(format!("{name} reports {other:?}, another {first:?}")));
             }
         }
         Ok(Seen::Done(first))
@@ -115,11 +115,11 @@ pub(super) fn same(daemons: &[&Daemon], domain: &str, members: &[Daemon]) {
     let mut ids = all.events.clone();
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), all.events.len(), "an event is told twice");
+    assert_eq!(ids.len(), all.events.len(), "an event is reported twice");
     assert!(all.hosts.len() == members.len() && all.metrics.len() == members.len(), "{all:?}");
     assert!(all.calls.len() > 100, "{} calls", all.calls.len());
     println!(
-        "{domain}: {} daemons tell the same of {} hosts, {} events, {} calls, after {} ms",
+        "{domain}: {} daemons report the same of {} hosts, {} events, {} calls, after {} ms",
         daemons.len(),
         all.hosts.len(),
         all.events.len(),

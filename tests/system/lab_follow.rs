@@ -63,7 +63,7 @@ impl Follower {
         match self.0.recv_timeout(PATIENCE) {
             Ok(told) => told,
             Err(RecvTimeoutError::Timeout) => panic!("nothing came for a minute"),
-            Err(RecvTimeoutError::Disconnected) => panic!("whoever followed is gone"),
+            Err(RecvTimeoutError::Disconnected) => panic!("the follower is gone"),
         }
     }
 
@@ -169,5 +169,5 @@ fn who_follows_outlives_a_representative_and_not_its_account() {
         goes_on_with_another(&mut site, &representative, &of_ana);
         drop(of_ana);
     });
-    assert_eq!(site.figure("queries", "follows_total"), 2, "nobody came in anew");
+    assert_eq!(site.figure("queries", "follows_total"), 2, "no client connected again");
 }

@@ -97,7 +97,7 @@ fn registers(daemon: &Daemon, expected: u64) -> Duration {
         let count = figure(daemon, "registrations");
         Ok(if count == expected { Seen::Done(()) } else { Seen::NotYet(format!("{count} registrations")) })
     };
-    Stopwatch::start().until(PATIENCE, "the proxy given up, or found again", look).unwrap().0
+    Stopwatch::start().until(PATIENCE, "the proxy dropped, or found again", look).unwrap().0
 }
 
 /// Set up five hosts, one of them behind a NAT that drops idle connections.
@@ -164,8 +164,8 @@ fn what_is_written_while_the_proxy_is_dead_is_read_on_without_loss() {
     let written = writer.stop().unwrap();
     reader.until(&site, written, &[&daemon, &proxy]);
     tell(&format!(
-        "behind what forgets after {FORGETS_SECS} s: first events after {} ms; a dead proxy given up after {} ms, back \
-         {} ms after its new start; one that hangs given up after {} ms, back {} ms after it goes on; {written} lines",
+        "behind what forgets after {FORGETS_SECS} s: first events after {} ms; a dead proxy dropped after {} ms, back \
+         {} ms after its new start; one that hangs dropped after {} ms, back {} ms after it goes on; {written} lines",
         first.as_millis(),
         noticed.as_millis(),
         back.as_millis(),

@@ -86,10 +86,10 @@ fn a_flood_of_bad_logins_keeps_out_nobody_who_was_in() {
         // The control: from an address where she never logged in, the guesses under her name lock her out.
         let newcomer = come(elsewhere);
         done.store(true, Ordering::Relaxed);
-        assert_eq!(newcomer, 429, "nobody was guessed at");
+        assert_eq!(newcomer, 429, "no account was guessed at");
         guessing.join().unwrap()
     });
-    assert!(times.count() > 0, "nobody was answered");
+    assert!(times.count() > 0, "no visitor was answered");
     let per_sec = answered as f64 / watch.elapsed().as_secs_f64();
     tell(&format!("{per_sec:.0} bad logins a second, {admitted} let in; good ones meanwhile: {times}"));
     assert!(admitted == 0 && answered > 500, "{admitted} of {answered}");

@@ -44,5 +44,5 @@ fn a_map_comes_through_a_proxy_to_who_has_an_account() {
     found.unwrap();
     let (map, complaint) = told("eve");
     assert!(complaint.contains("name or secret is wrong"), "{complaint}");
-    assert!(map["hosts"] != json!(1), "nobody of this name has an account: {map} {complaint}");
+    assert!(map["hosts"] != json!(1), "no one of this name has an account: {map} {complaint}");
 }

@@ -59,7 +59,7 @@ impl Stage {
     fn registered(&self, asked: &Daemon) -> (String, Duration) {
         let look = || {
             let Some(followed) = represented(asked) else {
-                return Ok(Seen::NotYet("it follows nobody".into()));
+                return Ok(Seen::NotYet("it follows no host".into()));
             };
             let named: Vec<String> = self.servers.iter().map(registered_at).collect();
             Ok(if named.iter().all(|one| one == &format!("{followed} live")) {
@@ -296,7 +296,7 @@ fn r5_two_halves_are_both_visible_and_heal() {
         };
         let (same, ()) = healed.until(AGREED, "directories that say the same", look).unwrap();
         println!(
-            "R5: split for {secs} s: both halves told after {} ms; healed: one representative after {} ms, all \
+            "R5: split for {secs} s: both halves reported after {} ms; healed: one representative after {} ms, all \
              directories alike after {} ms",
             seen.as_millis(),
             took.as_millis(),

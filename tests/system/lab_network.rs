@@ -251,7 +251,7 @@ fn a_limited_link_takes_its_time() {
 fn undisturbed<T>(what: &str, mut measure: impl FnMut() -> (bool, T)) -> T {
     let look = || match measure() {
         (true, found) => Ok(Seen::Done(found)),
-        (false, _) => Ok(Seen::NotYet("what was measured is told above".to_owned())),
+        (false, _) => Ok(Seen::NotYet("the measurements are printed above".to_owned())),
     };
     wait::until(ANEW_MAX, what, look).unwrap()
 }

@@ -133,7 +133,7 @@ impl Running {
         let took = self.until("the end of the circuit", || {
             figure(&self.proxy, "circuits") == 0 && both.iter().all(|it| figure(it, "by_circuit") == 0)
         });
-        tell(&format!("the circuit is given up after {} ms more", took.as_millis()));
+        tell(&format!("the circuit is closed after {} ms more", took.as_millis()));
         let lost = both.map(|it| figure(it, "silent_total"));
         assert_eq!(lost, [0, 0], "{}", self.told());
         let Running { directory, proxy, asked, asker } = self;

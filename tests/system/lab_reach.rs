@@ -78,7 +78,7 @@ fn table(name: &str, translate: impl Fn(&Host, &Host, &Host)) {
                 break;
             }
             // The machine may have been suspended: try again from a cold start.
-            tell(&format!("{name} {kind:?}: carried by {found} after {} ms, tried anew", took.as_millis()));
+            tell(&format!("{name} {kind:?}: carried by {found} after {} ms, tried again", took.as_millis()));
             daemon.kill().unwrap();
             (took, found, daemon) = first_answer(&site, &running, kind);
         }

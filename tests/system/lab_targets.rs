@@ -68,13 +68,13 @@ fn what_died_is_told_as_it_is() {
     let silent = dead.host().name().to_owned();
     dead.kill().unwrap();
     let took = told(&server, &members[0], |states| states[&silent] == "last_seen");
-    println!("a host that was killed is told as last seen after {} ms", took.as_millis());
+    println!("a host that was killed is reported as last seen after {} ms", took.as_millis());
     let gone = take(&mut members, &representative);
     let stopped = gone.host().name().to_owned();
     gone.stop().unwrap();
     let took = told(&server, &members[0], |states| states[&stopped] != "live");
     println!(
-        "a host that was stopped is told so after {} ms: {:?}",
+        "a host that was stopped is reported so after {} ms: {:?}",
         took.as_millis(),
         states(&server).unwrap()
     );
@@ -84,7 +84,7 @@ fn what_died_is_told_as_it_is() {
     assert!(said.contains(&format!("{silent} of UT-ICL is silent")), "{said}");
     match server.ask("directory.targets", &json!({ "domain": "NIX" })).unwrap() {
         Answer::Fault { message, .. } => assert_eq!(message, "no domain NIX; known are UT-ICL"),
-        Answer::Result(told) => panic!("a domain that nobody knows has {told}"),
+        Answer::Result(told) => panic!("an unknown domain has {told}"),
     }
     let said = visperf(&dirs[0], &["hosts"]).expect_err("a directory is of no domain").to_string();
     assert!(said.contains("name one with --domain DOMAIN; `visperf domains` lists them"), "{said}");

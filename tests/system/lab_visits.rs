@@ -247,7 +247,7 @@ fn a_visitor_sees_what_its_account_says_and_no_longer_than_it_is_there() {
     assert_eq!(
         refused(&["hosts"], &nobody),
         said.replace("\"eve\"", "\"nobody\""),
-        "who is not there is told alike"
+        "an unknown account gets the same answer"
     );
     let mut rooted = figures.clone();
     rooted.extend(["--root".to_owned(), site.proxy.contact.split_once('@').unwrap().0.to_owned()]);

@@ -58,7 +58,7 @@ impl Watcher {
         let folder = host.folder().join(name);
         std::fs::create_dir_all(&folder).unwrap();
         let file = |name: &str| Stdio::from(std::fs::File::create(folder.join(name)).unwrap());
-        let (told, said) = (file("told"), file("said"));
+        let (told, said) = (file("output"), file("said"));
         let child = host.run(|| {
             let mut command = program::command(program::visperf()?);
             command.env("VISPERF_KNOWN_DOMAINS", host.folder().join("known_domains"));
@@ -69,7 +69,7 @@ impl Watcher {
 
     /// The jobs of the events that it printed, in order.
     fn jobs(&self) -> Vec<u32> {
-        let told = std::fs::read_to_string(self.folder.join("told")).unwrap();
+        let told = std::fs::read_to_string(self.folder.join("output")).unwrap();
         let whole = told.rfind('\n').map_or("", |end| &told[..end]);
         let job = |line: &str| {
             let entry: Value = serde_json::from_str(line).unwrap();

@@ -84,7 +84,7 @@ fn a_slow_filter_is_put_into_quarantine_and_other_logs_go_on() {
     });
     assert!(told.unwrap().contains("slow"), "it names the filter");
     let notices = query::result(address, "sensor.events", &json!({ "kind": "message" })).unwrap();
-    assert!(notices["events"].to_string().contains("quarantine"), "no event tells of it: {notices}");
+    assert!(notices["events"].to_string().contains("quarantine"), "no event reports it: {notices}");
     let info = query::result(address, "daemon.info", &json!({})).unwrap();
     assert_eq!(info["healthy"], json!(false), "{info}");
 

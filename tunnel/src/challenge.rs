@@ -167,7 +167,7 @@ mod tests {
             assert_eq!(found, Err(Error::Unproved), "{other:?} {role:?}");
         };
         check(right, Role::Holder);
-        check(Exchange { binding: b"handshake of somebody in between", ..right }, Role::Asker);
+        check(Exchange { binding: b"handshake of a man in the middle", ..right }, Role::Asker);
         check(Exchange { asker: "anb", ..right }, Role::Asker);
         check(Exchange { asker: "an", holder: "avisperf", ..right }, Role::Asker);
         check(Exchange { algorithm: Algorithm::Md5, ..right }, Role::Asker);

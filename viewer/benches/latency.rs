@@ -92,7 +92,7 @@ fn events(address: SocketAddr, log: &Path) -> anyhow::Result<()> {
         file.write_all(line(number).as_bytes())?;
         let wanted = json!({ "call": format!("slurm:{}", 1_000 + number) });
         while query::result(address, "domain.calls", &wanted)?["calls"].as_array().is_none_or(Vec::is_empty) {
-            anyhow::ensure!(begun.elapsed() < PATIENCE, "the sensor does not tell of {wanted}");
+            anyhow::ensure!(begun.elapsed() < PATIENCE, "the sensor does not report {wanted}");
         }
         answered.push(begun.elapsed());
     }

@@ -88,20 +88,20 @@ fn hint(message: &str) -> &'static str {
         "the regex engine has neither look-around nor back-references: match the line plainly and exclude \
          others with `unless`"
     } else if says("escape") {
-        "put regexes in single quotes, where a backslash stands for itself: match = '^job (?P<job>\\d+)'"
+        "put regexes in single quotes, where a backslash is literal: match = '^job (?P<job>\\d+)'"
     } else if says("unknown field") {
         "docs/filter-format.md lists the keys of every table; see a whole filter with `visperf filter show NAME`"
     } else if says("time format") {
         "write the stamp with %Y %m %d %H %M %S and what stands between; `epoch` for seconds since 1970"
     } else if says("regex") || says("pattern") {
-        "put regexes in single quotes, where a backslash stands for itself: match = '^job (?P<job>\\d+)'"
+        "put regexes in single quotes, where a backslash is literal: match = '^job (?P<job>\\d+)'"
     } else if says("expected `") || says("invalid ") || says("unclosed") {
         "this must be TOML: `key = value` lines below a [table], texts in quotes"
     } else if says("missing field") {
         "every filter needs [filter] with a name and at least one [[rule]] with a match; \
          `visperf filter new NAME LOGFILE` writes a beginning"
     } else {
-        "docs/filter-format.md tells what may stand here; see a whole filter with `visperf filter show NAME`"
+        "docs/filter-format.md lists what is allowed here; see a whole filter with `visperf filter show NAME`"
     }
 }
 

@@ -82,16 +82,13 @@ fn every_label_is_met() {
 fn all_labels() -> Vec<Label> {
     let root = collection::folder();
     let counts = counts(&root);
-    assert!(counts.len() >= 11, "README.md of the collection tells of {} folders only", counts.len());
+    assert!(counts.len() >= 11, "README.md of the collection lists only {} folders", counts.len());
     let mut labels = Vec::new();
     for (folder, count) in counts {
         let before = labels.len();
         read_labels(&root.join(&folder), &mut labels);
         let read = labels.len() - before;
-        assert_eq!(
-            read, count,
-            "{folder}: labels read, and labels that README.md of the collection tells of"
-        );
+        assert_eq!(read, count, "{folder}: labels read, and labels that README.md of the collection lists");
         let descriptor = root.join(&folder).join("descriptor.json");
         if let Ok(text) = fs::read_to_string(&descriptor) {
             let descriptor: Json = serde_json::from_str(&text).expect("descriptor.json is JSON");

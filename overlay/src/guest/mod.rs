@@ -93,7 +93,7 @@ pub enum Error {
     },
     /// A daemon with another key is there.
     #[error(
-        "expected the proxy of key {expected} at {at}, found a daemon of key {found}; `visperf key` on the proxy's host tells \
+        "expected the proxy of key {expected} at {at}, found a daemon of key {found}; `visperf key` on the proxy's host prints \
          its key, as the proxy does at its start: if that is the one that was found, name it in --via"
     )]
     Other {

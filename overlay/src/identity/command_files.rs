@@ -194,6 +194,6 @@ mod tests {
         let seen = load_seen(state.path()).expect("nothing yet");
         save_seen(state.path(), &seen).expect("kept");
         std::fs::write(state.path().join(SEEN), "cut").expect("written");
-        assert!(load_seen(state.path()).is_err(), "damage is told, not taken for nothing");
+        assert!(load_seen(state.path()).is_err(), "damage is reported, not taken for nothing");
     }
 }

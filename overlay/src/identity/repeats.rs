@@ -69,7 +69,7 @@ mod tests {
         }
         assert_eq!(at(600, "revoked"), Some(599));
         assert_eq!(at(601, "revoked"), None);
-        assert_eq!(at(602, "of another version"), Some(0), "news is told at once");
+        assert_eq!(at(602, "of another version"), Some(0), "news is reported at once");
         assert_eq!(at(603, "revoked"), Some(0));
     }
 

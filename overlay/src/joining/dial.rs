@@ -119,7 +119,7 @@ pub(super) async fn ask(
     let mut asking = Asking { net, admission, meeting, events, target, question, tried: untried.collect() };
     let ended = CancellationToken::new();
     tokio::select! {
-        () = event_loop.run(ended) => unreachable!("nobody ends it"),
+        () = event_loop.run(ended) => unreachable!("it has no end"),
         answered = tokio::time::timeout(deadline, asking.rounds(progress)) => answered,
     }
     .map_err(|_| Error::Unreachable {
@@ -236,7 +236,7 @@ fn unmet(why: Option<DialErrorKind>) -> String {
             "something answers there that is no daemon of the overlay; check the address and port".to_owned()
         }
         Some(DialErrorKind::Closed) => NOTHING_LISTENS.to_owned(),
-        Some(DialErrorKind::Nowhere) => "the name stands for no address".to_owned(),
+        Some(DialErrorKind::Nowhere) => "the name resolves to no address".to_owned(),
         Some(DialErrorKind::Other(_)) | None => format!(
             "the handshake was not done within {} s: the daemon there is overloaded, or something else listens at this \
              port; try again, and check the port",
@@ -262,7 +262,7 @@ async fn connectable(address: &Address) -> Result<SocketAddr, String> {
         Ok(Err(_)) => return Err("the name is not known here".to_owned()),
         Err(_) => return Err(format!("the name was not looked up within {} s", ADDRESS_TIMEOUT.as_secs())),
     };
-    let mut said = "the name stands for no address".to_owned();
+    let mut said = "the name resolves to no address".to_owned();
     for place in places.take(RESOLVED_MAX) {
         match tokio::time::timeout(ADDRESS_TIMEOUT, TcpStream::connect(place)).await {
             Ok(Ok(_)) => return Ok(place),

@@ -260,7 +260,7 @@ impl EventLoop {
     }
 
     /// The circuits or registrations of this proxy changed.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "what failed is told by what did not begin")]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "what did not start shows what failed")]
     pub(super) fn handle_circuit(&mut self, event: &relay::Event) {
         match event {
             relay::Event::ReservationReqAccepted { src_peer_id, renewed: false } => {

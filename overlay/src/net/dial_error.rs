@@ -27,7 +27,7 @@ pub enum DialErrorKind {
 }
 
 /// The reason that this error shows, if any.
-#[expect(clippy::wildcard_enum_match_arm, reason = "the others tell nothing of whoever is there")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others show nothing of the peer")]
 pub(super) fn of(error: &DialError) -> Option<DialErrorKind> {
     match error {
         DialError::WrongPeerId { obtained, .. } => peer_key(obtained).map(DialErrorKind::Other),

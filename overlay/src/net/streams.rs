@@ -204,7 +204,7 @@ impl NetworkBehaviour for Streams {
         Ok(self.handler(connection))
     }
 
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the swarm tells much that does not matter here")]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most events of the swarm do not matter here")]
     fn on_swarm_event(&mut self, event: FromSwarm<'_>) {
         match event {
             FromSwarm::ConnectionEstablished(new) => {

@@ -42,7 +42,7 @@ const CROWDED_PERCENT: u64 = 75;
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Handle an event of the swarm.
-#[expect(clippy::wildcard_enum_match_arm, reason = "the swarm tells much that does not matter here")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "most events of the swarm do not matter here")]
 pub(super) fn handle(this: &mut EventLoop, event: SwarmEvent<BehaviourEvent>) {
     match event {
         SwarmEvent::ConnectionEstablished { peer_id, connection_id, endpoint, .. } => {

@@ -78,7 +78,7 @@ mod tests {
         assert!(!numbers.exceed(ME, number(2, 9, 7)), "lower");
         assert!(!numbers.exceed(ME, number(3, 4, 99)), "a lower key of the same term");
         assert!(numbers.exceed(ME, number(8, 9, 2)), "the domain left at that number");
-        assert!(!numbers.exceed(ME, number(8, 9, 2)), "told by the next directory");
+        assert!(!numbers.exceed(ME, number(8, 9, 2)), "sent by the next directory");
         assert_eq!(numbers.next(3), (9, 1));
         assert_eq!(numbers.next(3), (9, 2));
     }

@@ -97,7 +97,7 @@ fn two_directories_are_compared_and_the_highest_counts() {
     let found = found(outcome(&mut resolver));
     assert_eq!((found.primary.record.term, found.agreed, found.source), (4, false, Source::Asked(2)));
     assert_eq!(found.primary.remaining, Duration::from_millis(13_800), "less the time since it was asked");
-    assert_eq!(found.partial.len(), 1, "the other is live, and somebody's");
+    assert_eq!(found.partial.len(), 1, "the other is live and has an owner");
     let Resolving::Now(again) = resolver.resolve(&name, at(4000)) else { panic!("a moment ago") };
     assert_eq!(super::tests::found(again).source, Source::Fresh);
     assert_eq!(resolver.resolve(&name, at(5000)), Resolving::Asked);
@@ -135,7 +135,7 @@ fn one_that_fails_or_is_slow_is_made_good_by_the_next() {
     let third = asked(&mut resolver);
     assert_eq!(third.len(), 1);
     let all: std::collections::BTreeSet<_> = first.iter().chain(&second).chain(&third).collect();
-    assert_eq!(all.len(), 4, "nobody twice");
+    assert_eq!(all.len(), 4, "none twice");
     resolver.handle_reply(third[0], &name, known(heard("a", 1, 1, 1, 15)), at(600));
     resolver.handle_reply(second[0], &name, known(heard("a", 1, 1, 1, 15)), at(610));
     let found = found(outcome(&mut resolver));
@@ -208,7 +208,7 @@ fn what_is_stored_comes_back_last_seen_and_damage_is_refused() {
     let bytes = before.to_bytes(at(2000), secs(1000)).expect("short");
     let mut after = Resolver::new(vec![], 1);
     assert_eq!(after.take_back(&bytes, at(0), secs(1100)), Ok(2));
-    let Resolving::Now(told) = after.resolve(&domain("a"), at(0)) else { panic!("nobody to ask") };
+    let Resolving::Now(told) = after.resolve(&domain("a"), at(0)) else { panic!("no peer to ask") };
     let told = found(told);
     assert_eq!((told.primary.record.term, told.primary.age.as_secs()), (4, 102));
     assert_eq!((told.primary.remaining, told.source), (Duration::ZERO, Source::Memory));

@@ -115,7 +115,7 @@ async fn ask_inside(name: &str, wall: &str, secs: &str, pids: &[&str]) {
     // The process id of the daemon inside, which is started after the proxy's address is known.
     std::io::stdin().read_line(&mut line).unwrap();
     let pids: Vec<&str> = pids.iter().copied().chain(line.split_whitespace()).collect();
-    ends::until("somebody inside", || !gate.end.handle.ready().is_empty()).await;
+    ends::until("a peer inside", || !gate.end.handle.ready().is_empty()).await;
     let peer = gate.end.handle.ready()[0].peer;
     ask(name, &gate.end.handle, peer, secs, &pids).await;
 }

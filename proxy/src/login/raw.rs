@@ -288,7 +288,7 @@ mod tests {
         let mut login = login(Rights::Viewer, false);
         let proof = tag(Algorithm::Sha256, "ana", "secret", (VISITOR, PROXY));
         let prove = |login: &mut Login, now| login.handle_proof(ends(VISITOR), &proof, now).map(drop);
-        assert_eq!(prove(&mut login, at(0)), Err(Refused::Late), "nobody asked");
+        assert_eq!(prove(&mut login, at(0)), Err(Refused::Late), "no challenge was sent");
         begin(&mut login, "ana", Algorithm::Sha256, at(0));
         assert_eq!(prove(&mut login, at(10)), Err(Refused::Late));
         begin(&mut login, "ana", Algorithm::Sha256, at(20));

@@ -182,7 +182,7 @@ fn what_is_no_login_is_refused_each_in_its_way() {
     };
     let guess = authorize(&mut world.client("ana", "a guess", Offer::Sha256));
     let (nobody, guess) = (attempt(Some(&nobody), Offer::Sha256), attempt(Some(&guess), Offer::Sha256));
-    assert_eq!(told(world.attempt(nobody)), told(world.attempt(guess)), "names are not told");
+    assert_eq!(told(world.attempt(nobody)), told(world.attempt(guess)), "names are not revealed");
 }
 
 #[test]

@@ -99,7 +99,7 @@ impl End {
     }
 
     pub(crate) async fn ready(&mut self, peer: PeerKey) {
-        let events = self.events.as_mut().expect("nobody else reads them");
+        let events = self.events.as_mut().expect("nothing else reads them");
         let waiting = async {
             loop {
                 let event = events.recv().await.expect("runs");
@@ -114,7 +114,7 @@ impl End {
 
     /// Take the receiver of overlay events, for tests that read it themselves.
     pub(crate) fn take_events(&mut self) -> mpsc::Receiver<Event> {
-        self.events.take().expect("nobody else reads them")
+        self.events.take().expect("nothing else reads them")
     }
 
     /// From now on, answer queries by sending them back.

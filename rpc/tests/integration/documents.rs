@@ -152,7 +152,7 @@ fn faults_are_faults_with_their_status_whatever_was_asked_for() {
         Fault::unavailable("the host is away <&> \u{fc}"),
         Fault::not_found("no such host"),
         Fault::new(wire::fault::TIMEOUT, "too late"),
-        Fault::new(-7, "a code of nobody's"),
+        Fault::new(-7, "an unknown code"),
     ] {
         *pair.kept.lock().unwrap() = Err(fault.clone());
         let written = pair.forwarded(Way::Written, "number");

@@ -159,7 +159,7 @@ fn the_same_question_of_many_is_asked_once() {
         for follower in &mut all {
             let event = follower.next().unwrap();
             assert_eq!((event.kind.as_deref(), event.skipped()), (None, 0), "{event:?}");
-            assert_eq!(event.asked(), event.number, "what is told was asked for this once");
+            assert_eq!(event.asked(), event.number, "each answer was requested once");
             last = event.number;
         }
     }
@@ -173,7 +173,7 @@ fn the_same_question_of_many_is_asked_once() {
     served.wait_until(|counted| counted.followers == 0);
     let asked = inside.asked.load(Ordering::Relaxed);
     std::thread::sleep(Duration::from_millis(300));
-    assert!(inside.asked.load(Ordering::Relaxed) <= asked + 1, "nobody follows, and it is asked");
+    assert!(inside.asked.load(Ordering::Relaxed) <= asked + 1, "no client follows, and it is asked");
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn who_is_slow_gets_the_latest_and_never_more_than_the_bound_waits() {
     let (mut waited, mut skipped, mut last) = (0, 0, 1);
     while last < at_pause {
         let event = slow.next().unwrap();
-        assert_eq!(event.number, last + event.skipped() + 1, "each is told or told as missed");
+        assert_eq!(event.number, last + event.skipped() + 1, "each is sent or counted as missed");
         (last, skipped) = (event.number, skipped + event.skipped());
         waited += if event.number <= at_pause { event.len_bytes } else { 0 };
     }

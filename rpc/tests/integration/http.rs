@@ -386,7 +386,7 @@ fn the_end_lets_calls_finish_and_cuts_off_the_rest() {
     served.stop();
     let counted = served.counted();
     assert_eq!((counted.calls_in_work, counted.connections_open), (0, 0), "{counted:?}");
-    assert!(TcpStream::connect(served.address).is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(served.address).is_err(), "the port is closed");
     for mut stream in [idle, waiting] {
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);

@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_change_is_one_against_what_was_told() {
         let mut story = Story::new("rss_bytes changes by 10ki");
-        assert_eq!(story.sweep(&[process(1, 0, 100), process(2, 0, 100)]), [1, 2], "told for the first time");
+        assert_eq!(story.sweep(&[process(1, 0, 100), process(2, 0, 100)]), [1, 2], "sent for the first time");
         assert_eq!(story.sweep(&[process(1, 0, 105), process(2, 0, 111)]), [2]);
         assert_eq!(story.sweep(&[process(1, 0, 110), process(2, 0, 112)]), [0; 0]);
         assert_eq!(story.sweep(&[process(1, 0, 111), process(2, 0, 100)]), [1, 2], "small changes add up");

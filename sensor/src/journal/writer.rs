@@ -159,7 +159,7 @@ impl Journal {
         batch.first = self.state.head.next;
         let at = self.len + self.pending.len() as u64;
         self.encode(BodyRef::Batch(batch))?;
-        self.state.apply_batch(batch).expect("a batch is of a generation that has begun");
+        self.state.apply_batch(batch).expect("the generation of a batch has started");
         self.entries.push(Entry::Events { first: batch.first, at });
         self.flush()
     }

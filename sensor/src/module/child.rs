@@ -110,7 +110,7 @@ impl Child {
         let mut command = command(start)?;
         let mut process = command.spawn().map_err(failed)?;
         let pid = process.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-        let pid = pid.expect("a process that nobody waited for has a number");
+        let pid = pid.expect("a process before its wait has a number");
         let handle =
             rustix::process::pidfd_open(pid, PidfdFlags::empty()).map_err(|error| failed(error.into()))?;
         let handle = watched(handle).map_err(failed)?;

@@ -56,6 +56,6 @@ mod tests {
         assert!(!debounce.is_settled(&less, CheckTrigger::Timer), "it was good in between");
         assert!(debounce.is_settled(&half, CheckTrigger::Command));
         let others = FileError { is_passing: false, ..half };
-        assert!(debounce.is_settled(&others, CheckTrigger::Timer), "whom nobody trusts is not waited for");
+        assert!(debounce.is_settled(&others, CheckTrigger::Timer), "an untrusted file is not waited for");
     }
 }

@@ -242,7 +242,7 @@ mod tests {
         mode(&path, 0o755);
         let first = executable(&path).expect("good");
         mode(folder.path(), 0o770);
-        assert!(executable(&path).is_err(), "whoever may write the folder may replace the file");
+        assert!(executable(&path).is_err(), "a user who may write the folder may replace the file");
         mode(folder.path(), 0o700);
         std::fs::write(&path, "longer").expect("written");
         assert_ne!(executable(&path).expect("good"), first);

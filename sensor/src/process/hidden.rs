@@ -76,7 +76,7 @@ mod tests {
             table.end(0);
             table.get(own).map(|process| process.key.pid)
         };
-        assert_eq!(sweep(1, 10 * LOOK_AFTER_NS), None, "it may have begun just now");
+        assert_eq!(sweep(1, 10 * LOOK_AFTER_NS), None, "it may have started just now");
         assert_eq!(sweep(2, 10 * LOOK_AFTER_NS + 1), None);
         assert_eq!(sweep(3, 11 * LOOK_AFTER_NS), Some(own));
         assert_eq!(sweep(4, 11 * LOOK_AFTER_NS + 1), Some(own), "at every sweep from then on");

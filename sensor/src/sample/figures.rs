@@ -108,6 +108,6 @@ mod tests {
             series("iowait", &[1.0, 1.0, 1.5]),
         ];
         assert_eq!(cpu_used(&busy), Some(0.75), "between the last two sweeps only");
-        assert_eq!(cpu_used(&[series("user", &[1.0])]), None, "one sweep tells no difference");
+        assert_eq!(cpu_used(&[series("user", &[1.0])]), None, "one sweep shows no difference");
     }
 }

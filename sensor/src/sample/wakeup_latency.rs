@@ -70,10 +70,10 @@ mod tests {
     #[test]
     fn a_thread_is_woken_promptly_and_keeps_its_priority() {
         std::thread::spawn(|| {
-            let before = attributes().expect("the kernel tells");
+            let before = attributes().expect("the kernel answers");
             reduce();
-            assert_eq!(rustix::thread::current_timer_slack().expect("the kernel tells"), 1);
-            let after = attributes().expect("the kernel tells");
+            assert_eq!(rustix::thread::current_timer_slack().expect("the kernel answers"), 1);
+            let after = attributes().expect("the kernel answers");
             assert_eq!((after.policy, after.nice), (before.policy, before.nice));
             // A kernel with time slices per thread reports ours; an older one reports none, before and after.
             assert!(after.runtime_ns == SLICE_NS || after.runtime_ns == before.runtime_ns, "{after:?}");

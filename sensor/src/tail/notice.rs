@@ -76,12 +76,12 @@ impl std::fmt::Display for Gap {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let event = match self.reason {
             Reason::Truncated => "the truncation",
-            Reason::Regrown => "its being written anew",
+            Reason::Regrown => "the rewrite",
             Reason::Missing => "the deletion",
             Reason::Budget => {
                 return write!(
                     f,
-                    "{} bytes of a deleted file were given up, for too much was held",
+                    "{} bytes of a deleted file were dropped, for too much was held",
                     self.lost_bytes
                 );
             }

@@ -171,7 +171,7 @@ async fn what_the_sensor_subscribed_to_for_itself_is_left_alone() {
         let all = host.get("sensor.subscriptions").await.1;
         let told = &all["subscriptions"][0];
         assert_eq!((&told["owner"], &told["subscription"]), (&json!(part.as_str()), &Value::Null));
-        assert_eq!(told["condition"], "count > 2 until 2 for 0 s", "what it is of is told");
+        assert_eq!(told["condition"], "count > 2 until 2 for 0 s", "it shows its condition");
         // A client that learns the number of the subscription is rejected too.
         let named = json!({"subscription": own.to_string()});
         for method in ["sensor.alter", "sensor.take", "sensor.unsubscribe"] {
@@ -277,7 +277,7 @@ async fn mistakes_are_told_and_change_nothing() {
     let id = &made["subscription"];
     host.refused("sensor.alter", json!({"subscription": id, "filter": "cpu <"}), "filter: expected a number")
         .await;
-    host.refused("sensor.alter", json!({"subscription": "nobody"}), "subscribe again").await;
+    host.refused("sensor.alter", json!({"subscription": "unknown"}), "subscribe again").await;
     let stands = host.get("sensor.subscriptions").await.1;
     assert_eq!(
         (&stands["subscriptions"][0]["filter"], &stands["subscriptions"][0]["revision"]),

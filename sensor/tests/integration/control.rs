@@ -229,7 +229,7 @@ fn root_so_many_orders_come_at_once_and_then_some_each_second() {
     assert!(matches!(give(start), Err(Refusal::TooMany { .. })));
     assert!(give(start + ORDERS_INTERVAL).is_ok());
     assert!(matches!(give(start + ORDERS_INTERVAL), Err(Refusal::TooMany { .. })));
-    assert_eq!(rig.trail().lines().count(), ORDERS_BURST as usize + 3, "each is told");
+    assert_eq!(rig.trail().lines().count(), ORDERS_BURST as usize + 3, "each is logged");
 }
 
 #[test]

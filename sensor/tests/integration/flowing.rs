@@ -242,7 +242,7 @@ async fn metrics_come_at_the_rate_of_the_sampler_and_are_chosen_by_name_and_valu
         }
         let signal = total.until("signal", 1).await;
         assert_eq!(signal[0].get("is_true"), Some(&Value::Bool(true)));
-        assert!(total.next <= 3, "a value that stays is told once, and signalled true and false");
+        assert!(total.next <= 3, "a constant value is sent once, and signalled true and false");
     }
     site.end().await;
 }
@@ -332,7 +332,7 @@ async fn a_call_is_told_as_its_state_becomes_another() {
         let call = calls.until("call", 1).await;
         assert_eq!((call.len(), text(call[0].get("call").unwrap(), "state")), (1, state));
     }
-    assert!(calls.take().await.unwrap().is_empty(), "it is told once");
+    assert!(calls.take().await.unwrap().is_empty(), "it is sent once");
     let call = ended.until("call", 1).await;
     assert_eq!(text(call[0].get("call").unwrap(), "outcome"), "failed");
     let signals = busy.until("signal", 2).await;
@@ -425,12 +425,12 @@ async fn the_processes_of_a_job_come_and_go_and_no_others() {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, seen).await.expect("both are told");
+        tokio::time::timeout(PATIENCE, seen).await.expect("both are sent");
     }
     drop((first, second));
     // The host sends no sample without processes.
     let taker = &mut takers[0];
     let quiet = async { while !taker.take().await.unwrap().is_empty() {} };
-    tokio::time::timeout(PATIENCE, quiet).await.expect("those that ended are told no more");
+    tokio::time::timeout(PATIENCE, quiet).await.expect("those that ended are sent no more");
     site.end().await;
 }

@@ -96,7 +96,7 @@ fn names_follow_the_rules_and_no_metric_is_told_twice() {
         assert!(metric.name.starts_with("node_"), "{metric:?}");
         assert!(metric.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'), "{metric:?}");
         assert!(metric.labels.is_sorted(), "{metric:?}");
-        assert!(seen.insert(metric.clone()), "{metric:?} is told twice");
+        assert!(seen.insert(metric.clone()), "{metric:?} is reported twice");
         for unit in ["seconds", "bytes"] {
             let in_name = metric.name.split('_').any(|word| word == unit);
             assert_eq!(in_name, metric.unit == unit, "{metric:?}");

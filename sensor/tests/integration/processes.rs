@@ -46,7 +46,7 @@ fn ways() -> Vec<Box<dyn Source>> {
             }
             Err(error) => {
                 assert!(!is_privileged(), "{kind}: {error}");
-                assert!(error.to_string().contains("CAP_BPF"), "what would help is told: {error}");
+                assert!(error.to_string().contains("CAP_BPF"), "the remedy is shown: {error}");
             }
         }
     }
@@ -241,7 +241,7 @@ fn burst(way: &mut dyn Source) -> (Vec<Life>, u32) {
         if lives.any(|life| life.key.pid == pid) {
             return (view.lives.since(from).0.cloned().collect(), pid);
         }
-        assert!(begun.elapsed() < Duration::from_secs(30), "the shell's end is not told");
+        assert!(begun.elapsed() < Duration::from_secs(30), "the shell's end is not reported");
         std::thread::yield_now();
     }
 }
@@ -255,7 +255,7 @@ fn root_short_lives_are_all_told() {
         for (number, life) in of_burst.iter().enumerate() {
             assert_eq!(life.command, format!("/bin/true {number}"));
             assert_eq!((life.exit_status(), life.name.as_str()), (Some(0), "true"));
-            let cpu_ns = life.usage.expect("the kernel tells it").cpu_ns;
+            let cpu_ns = life.usage.expect("the kernel reports it").cpu_ns;
             let lived_ns = life.end_ns.saturating_sub(life.key.start_ns);
             // The scheduler clock and the clock of lives differ slightly.
             assert!(0 < cpu_ns && cpu_ns <= 2 * lived_ns, "{cpu_ns} of {lived_ns} ns: {life:?}");
@@ -273,7 +273,7 @@ fn root_short_lives_are_told_without_programs_in_the_kernel_too() {
     if let Some(why) = reasons.first() {
         // Since Linux 6.6 every user may listen.
         let is_told = !may(CAP_NET_ADMIN) && why.contains("CAP_NET_ADMIN") || why.contains("container");
-        assert!(is_told, "what would help is told: {reasons:?}");
+        assert!(is_told, "the remedy is shown: {reasons:?}");
         return;
     }
     let (lives, pid) = burst(&mut *source);

@@ -150,7 +150,7 @@ async fn events_are_found_by_job_user_and_host() {
             _ => text(event, name) == wanted || calls.iter().any(|call| call == text(event, "call")),
         };
         let expected: Vec<_> = all.iter().filter(fits).cloned().collect();
-        assert!(!expected.is_empty() && expected.len() < all.len(), "{name} {wanted} tells nothing apart");
+        assert!(!expected.is_empty() && expected.len() < all.len(), "{name} {wanted} distinguishes nothing");
         assert_eq!(
             running.events(&[limit.clone(), (name, wanted.as_str().into())]).await,
             expected,

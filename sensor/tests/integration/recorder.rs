@@ -75,7 +75,7 @@ impl Running {
                 look.tick().await;
             }
         };
-        tokio::time::timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
+        tokio::time::timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("timed out: {what}"))
     }
 
     async fn until_it_reaches_back(&self, secs: f64) {
@@ -192,7 +192,7 @@ async fn a_condition_over_the_processes_keeps_what_was_before_it() {
     let one = start();
     let told = list(&running.ask("sensor.subscriptions", &[]).await, "subscriptions");
     assert_eq!((told.len(), text(&told[0], "owner")), (1, "recorder"));
-    assert!(told[0].get("subscription").is_none(), "nobody can end it");
+    assert!(told[0].get("subscription").is_none(), "no client can end it");
     running.until_it_reaches_back(4.0).await;
     assert!(list(&running.ask("sensor.recordings", &[]).await, "recordings").is_empty(), "one is not many");
     let _other = start();
@@ -299,7 +299,7 @@ async fn no_end_is_missing(keys: &str, recorder: &str) {
     let running = Running::start_with(folder.path(), keys, recorder);
     running.until_it_reaches_back(1.0).await;
     let reasons = list(&running.ask("sensor.processes", &[]).await, "reasons");
-    let is_untold = |reason: &Value| reason.as_text().is_some_and(|reason| reason.contains("are not told"));
+    let is_untold = |reason: &Value| reason.as_text().is_some_and(|reason| reason.contains("are not seen"));
     if reasons.iter().any(is_untold) {
         // Short lives are not reported on this host; tests/processes.rs checks when that is allowed.
         return running.end().await;
@@ -329,7 +329,7 @@ async fn no_end_is_missing(keys: &str, recorder: &str) {
             lives.iter().filter(|(_, from_ns, to_ns)| *from_ns >= header.from_ns && *to_ns <= header.to_ns);
         let told: Vec<_> = within.map(|(pid, ..)| ends.get(pid).copied().unwrap_or(0)).collect();
         assert!(told.len() > 10, "{} processes ended within", told.len());
-        assert!(told.iter().all(|times| *times == 1), "{keys:?}: ends were told so often: {told:?}");
+        assert!(told.iter().all(|times| *times == 1), "{keys:?}: ends were reported so often: {told:?}");
     }
     running.end().await;
 }
@@ -491,7 +491,7 @@ async fn the_past_is_told_alike_of_memory_and_of_a_recording() {
     assert!(of_both.is_sorted_by(|one, other| one.0 < other.0), "each sweep once");
     let Value::Int(pid) = busy.pid() else { panic!("a number") };
     let told = of_both.iter().filter(|(_, pids)| pids.contains(&u64::try_from(pid).unwrap())).count();
-    assert!(told > 20, "it is busy, and told in {told} sweeps");
+    assert!(told > 20, "it is busy, and reported in {told} sweeps");
     assert_eq!(list(&answer, "spans").last().map(|span| text(span, "recording")), Some(text(&kept, "id")));
     let nothing = [("from", Value::Double(1.0)), ("to", Value::Double(2.0))];
     let entries = list(&running.ask("sensor.past_processes", &nothing).await, "entries");

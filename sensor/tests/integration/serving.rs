@@ -90,7 +90,7 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
             look.tick().await;
         }
     };
-    tokio::time::timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("waited in vain for {what}"));
+    tokio::time::timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("timed out: {what}"));
 }
 
 /// Filters the processes that are reported to be running.

@@ -112,7 +112,7 @@ pub(crate) fn tell_places(shape: Shape) {
 /// Resident memory of this process in KiB.
 pub(crate) fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("a Linux system");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("told");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line of it");
     line.split_whitespace().next().and_then(|kib| kib.parse().ok()).expect("a number")
 }
 

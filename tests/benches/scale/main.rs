@@ -63,7 +63,7 @@ fn inside(shape: Shape) {
             .story
             .iter()
             .find(|change| change.at > died && Some(change.host) != u32::try_from(holder).ok());
-        let served = next.expect("it was told").at.saturating_sub(died);
+        let served = next.expect("it was recorded").at.saturating_sub(died);
         println!(
             "the representative's {what} dies: the next one serves after {served:?}, heard by all after {took:?}"
         );

@@ -116,6 +116,6 @@ impl Open for Believing {
     }
 
     fn denial(&self, _: Denial) -> Result<OpenedDenial, String> {
-        Err("nobody is denied in this grid".to_owned())
+        Err("no peer is denied in this grid".to_owned())
     }
 }

@@ -87,7 +87,7 @@ fn a_member_that_holds_no_connection_asks_one_directory_every_ten_minutes_and_no
 #[test]
 fn the_next_representative_is_named_everywhere_a_second_after_it_serves() {
     let mut world = stories::settled(SHAPE, told(), 7);
-    let served = told().falls[0].first().expect("somebody follows").at;
+    let served = told().falls[0].first().expect("a successor").at;
     let right = stories::representatives_die(&mut world, told(), 0..1);
     assert!(right < served + secs(1), "{right:?}, it served after {served:?}");
     assert!(right > served, "{right:?} before {served:?}");
@@ -97,7 +97,7 @@ fn the_next_representative_is_named_everywhere_a_second_after_it_serves() {
 fn a_directory_that_was_away_is_right_again_soon_and_the_others_lose_nothing() {
     let mut world = stories::settled(SHAPE, told(), 9);
     let right = stories::directory_restarts(&mut world, 2, secs(5));
-    assert!(right < secs(2), "the others tell it at once: {right:?}");
+    assert!(right < secs(2), "the others send it at once: {right:?}");
     world.run(secs(30));
     let right = stories::directory_is_cut_off(&mut world, 1, secs(60));
     assert!(right < secs(20), "{right:?}");

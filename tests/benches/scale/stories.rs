@@ -102,7 +102,7 @@ pub(crate) fn representatives_die(
             world.add_standby(domain, *host);
         }
     }
-    assert!(world.wrong() > 0, "nobody knows yet who follows");
+    assert!(world.wrong() > 0, "the successors are not known yet");
     world.run_until_right(RIGHT_MAX).expect("every directory is right again")
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn directory_is_cut_off(world: &mut World, at: usize, away: Duration)
     world.set_cut_off(at, true);
     world.run(away);
     let all = world.shape.domains as usize;
-    assert_eq!(world.wrong(), all, "the one cut off names nobody as live, the others name all");
+    assert_eq!(world.wrong(), all, "the one cut off names no peer as live, the others name all");
     world.forget_counts();
     world.set_cut_off(at, false);
     world.run_until_right(RIGHT_MAX).expect("the directory is right again")

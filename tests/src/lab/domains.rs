@@ -238,7 +238,7 @@ pub fn settled(daemons: &[Daemon]) -> Result<()> {
             let told: BTreeSet<&str> = reported.filter_map(|row| row["host"].as_str()).collect();
             if guests < 3 || !told.is_superset(&all) {
                 let name = daemon.host().name();
-                return Ok(Seen::NotYet(format!("{name} has {guests} peers and tells of {told:?}")));
+                return Ok(Seen::NotYet(format!("{name} has {guests} peers and reports {told:?}")));
             }
         }
         Ok(Seen::Done(()))

@@ -35,6 +35,23 @@ pub(super) fn code(text: &str) -> String {
     out
 }
 
+/// The string literals with the line where each starts, without their quotes.
+pub(super) fn strings(text: &str) -> Vec<(usize, String)> {
+    let chars: Vec<char> = text.chars().collect();
+    let (mut found, mut at, mut line) = (Vec::new(), 0, 1);
+    while at < chars.len() {
+        let end = skipped(&chars, at).max(at + 1);
+        let part: String = chars[at..end].iter().collect();
+        if end > at + 1 && part.starts_with(['"', 'r']) {
+            let inside = part.trim_start_matches('r').trim_matches('#');
+            found.push((line, inside[1..].strip_suffix('"').unwrap_or(&inside[1..]).to_owned()));
+        }
+        line += part.matches('\n').count();
+        at = end;
+    }
+    found
+}
+
 /// End of the comment or literal that starts at `at`; `at` itself if there is none.
 fn skipped(chars: &[char], at: usize) -> usize {
     let next = |ahead: usize| chars.get(at + ahead).copied().unwrap_or('\0');
@@ -92,6 +109,13 @@ fn comments_and_literals_are_blanked_and_lines_kept() {
     check("f(r\"\\\", r#\"a\"b\"#, br\"x\")", "f( ,  , b )");
     check("for r in a { r # b }", "for r in a { r # b }");
     check("'\"' std::fs \"", "  std::fs  ");
+}
+
+#[test]
+fn strings_are_found_with_their_lines() {
+    let found = strings("f(\"a\", '\"', b) // \"c\"\nlet r = r#\"d\n\"e\"\"#; b\"\"; g(\"\\\"h\\\"\")");
+    let expected = [(1, "a"), (2, "d\n\"e\""), (3, ""), (3, "\\\"h\\\"")];
+    assert_eq!(found, expected.map(|(line, text)| (line, text.to_owned())));
 }
 
 #[test]

@@ -61,7 +61,7 @@ pub enum End {
     #[error("nothing carried the stream for {} s", RESUME_MAX.as_secs())]
     Lost,
     /// It was aborted by the caller, or by the timeout [`CLOSE_MAX`].
-    #[error("the stream was given up")]
+    #[error("the stream was abandoned")]
     GivenUp,
 }
 

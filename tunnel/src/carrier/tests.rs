@@ -97,7 +97,7 @@ fn an_end_needs_nobodys_consent_for_long() {
     let until = at(1).plus(CLOSE_MAX);
     let mut now = at(1);
     while now < until {
-        one.handle_bytes(&ack, now).expect("a word of whoever does not let go");
+        one.handle_bytes(&ack, now).expect("a frame of a peer that does not let go");
         one.handle_timeout(now);
         assert_eq!(one.end(), None);
         while one.poll_output(1 << 16, now).is_some() {}

@@ -273,7 +273,7 @@ fn a_host_whose_clock_is_wrong_is_asked_by_its_own() {
     assert_eq!(lack.to, at(700).plus(hour), "20 s from then, as its clock shows it");
     assert!(lack.from > at(0).plus(hour));
     flock.take(&Sweep { time: late.time.plus(STEP), ..late.clone() }, late.time.plus(STEP));
-    assert_eq!(flock.moved(&wn01()), 0, "somebody set it right");
+    assert_eq!(flock.moved(&wn01()), 0, "its clock was corrected");
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn a_time_without_sweeps_is_not_known_though_others_are_around_it() {
     let sweeps: Vec<Sweep> = (0..50).chain(450..500).map(busy).collect();
     let flock = flock(&sweeps);
     assert_eq!(flock.lacks(at(480), PACE, at(500)), []);
-    let [lack] = &flock.lacks(at(200), PACE, at(500))[..] else { panic!("nobody looked then") };
+    let [lack] = &flock.lacks(at(200), PACE, at(500))[..] else { panic!("no sweep was taken then") };
     assert!(lack.from < at(200) && lack.to > at(200));
     let slow: Vec<Sweep> = (0..10).map(|number| busy(number * 50)).collect();
     assert_eq!(self::flock(&slow).lacks(at(200), PACE, at(450)), [], "a sweep each five seconds is no hole");

@@ -177,7 +177,7 @@ mod tests {
             report: None,
             changes: Vec::new(),
         };
-        assert_eq!(place.state_at(at(5)), HostState::Live, "nothing tells of the past");
+        assert_eq!(place.state_at(at(5)), HostState::Live, "nothing is known of the past");
         place.changes = vec![(at(10), HostState::Down), (at(20), HostState::Live)];
         let states = [5, 10, 19, 20, 99].map(|micros| place.state_at(at(micros)));
         use HostState::{Down, Live, Unknown};

@@ -91,7 +91,7 @@ mod tests {
         let mut refused = Refused::default();
         assert!(refused.is_empty());
         refused.add_many(Reason::Hosts, 0);
-        assert!(refused.is_empty(), "none is nothing to tell");
+        assert!(refused.is_empty(), "none is nothing to report");
         refused.add(Reason::Times);
         refused.add_many(Reason::Hosts, 980_000);
         assert_eq!(refused.lines()[0], "980000 hosts beyond 20,000 left out");

@@ -115,7 +115,7 @@ mod tests {
         let of = |port: u16| key(SocketAddr::from(([127, 0, 0, 1], port)), &info);
         assert_eq!((of(7417).as_deref(), of(7418)), (Some("00ffab5500ffab5500ffab5500ffab55"), None));
         assert_eq!(key(SocketAddr::from(([127, 0, 0, 1], 7417)), &of_folder(Path::new("/nowhere"))), None);
-        assert_eq!(key(SocketAddr::from(([127, 0, 0, 2], 7417)), &info), None, "somebody else's");
+        assert_eq!(key(SocketAddr::from(([127, 0, 0, 2], 7417)), &info), None, "another user's");
         std::fs::write(folder.path().join("sensor/modules.key"), "not a key").unwrap();
         assert_eq!(of(7417), None);
     }

@@ -300,7 +300,7 @@ mod tests {
             want(&mut figures, hosts, &[Metric::Load], false);
             let first = asked(&mut figures, SEC);
             assert_eq!(first.len(), hosts as usize);
-            assert!(asked(&mut figures, 9 * SEC).is_empty(), "nobody is asked twice at a time");
+            assert!(asked(&mut figures, 9 * SEC).is_empty(), "no host is asked twice at a time");
             for (host, past) in first {
                 assert!(past > 800.0, "at first for the past: {past}");
                 let series = answer(&mut figures, &host, "node_load1", SEC).unwrap();

@@ -128,7 +128,7 @@ mod tests {
             feed::Sensors { sensors: vec![address.clone(), host.clone()], domains: vec!["demo".into()] };
         sensors.want(wanted.clone());
         assert_eq!(asked(&mut sensors, SEC).len(), 3);
-        assert!(asked(&mut sensors, 9 * SEC).is_empty(), "nobody is asked twice at a time");
+        assert!(asked(&mut sensors, 9 * SEC).is_empty(), "no host is asked twice at a time");
         sensors.answered(&address, true, SEC, Duration::ZERO);
         sensors.answered(&host, true, SEC, Duration::ZERO);
         sensors.resolved("demo", true, SEC, Duration::ZERO);

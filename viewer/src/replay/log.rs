@@ -230,7 +230,7 @@ fn common_name(one: &str, other: &str) -> String {
 
 /// The host state that an event implies, if any.
 fn state_told(kind: Kind) -> Option<HostState> {
-    #[expect(clippy::wildcard_enum_match_arm, reason = "of many kinds three tell of hosts")]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "of many kinds three concern hosts")]
     match kind {
         Kind::NodeUp => Some(HostState::Live),
         Kind::NodeDown => Some(HostState::Down),

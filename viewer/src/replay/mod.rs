@@ -198,7 +198,7 @@ pub fn follow(mut reader: Reader, feed: Feed) -> std::io::Result<()> {
                 Ok((read, renewed)) => {
                     let has_news = read > 0 || told.is_none() || !renewed.is_empty();
                     for path in renewed {
-                        let words = "is another file now: read from its beginning, after what it told before";
+                        let words = "is another file now: read from its beginning, after what was shown";
                         feed.tell(Update::Told(format!("{} {words}", path.display())));
                     }
                     if has_news {

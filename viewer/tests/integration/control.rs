@@ -151,7 +151,7 @@ fn the_past_of_a_real_sensor_is_shown_and_a_channel_goes_on_as_it_was_altered() 
     })
     .expect("it comes");
     assert_eq!((kept.from, kept.to), (lack.from, lack.to));
-    let first = kept.sweeps.iter().find(|sweep| !sweep.processes.is_empty()).expect("somebody runs");
+    let first = kept.sweeps.iter().find(|sweep| !sweep.processes.is_empty()).expect("a process runs");
     assert!(first.is_whole && first.processes.iter().any(|process| process.pid == std::process::id()));
     assert!(spans.iter().any(|(from, to)| *from < lack.to && *to > lack.from), "{spans:?}");
     for (params, told) in [

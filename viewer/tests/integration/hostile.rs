@@ -45,15 +45,15 @@ struct Gate {
 
 impl Gate {
     fn open(&self) {
-        *self.is_open.lock().expect("nobody panics with it") = true;
+        *self.is_open.lock().expect("no thread panics with it") = true;
         self.opened.notify_all();
     }
 
     /// Wait until it is opened. Returns false after the timeout.
     fn wait(&self) -> bool {
-        let is_open = self.is_open.lock().expect("nobody panics with it");
+        let is_open = self.is_open.lock().expect("no thread panics with it");
         let waited = self.opened.wait_timeout_while(is_open, HELD_BACK, |is_open| !*is_open);
-        !waited.expect("nobody panics with it").1.timed_out()
+        !waited.expect("no thread panics with it").1.timed_out()
     }
 }
 

@@ -123,7 +123,7 @@ fn every_event_of_every_line_is_in_its_call() {
             );
         }
     }
-    assert!(several > 0, "no line of these logs tells of several events");
+    assert!(several > 0, "no line of these logs has several events");
 }
 
 #[test]

@@ -153,10 +153,10 @@ impl Target {
 
     fn choices(&self) -> Vec<Choice> {
         if let Some(address) = self.via.address() {
-            return vec![Choice { address, reason: "the proxy, as told".to_owned() }];
+            return vec![Choice { address, reason: "the proxy, as given".to_owned() }];
         }
         if let Some(address) = &self.connect {
-            return vec![Choice { address: address.clone(), reason: "as told".to_owned() }];
+            return vec![Choice { address: address.clone(), reason: "as given".to_owned() }];
         }
         let named = self.address_from_folder().ok().flatten();
         let socket = self.socket_from_folder();

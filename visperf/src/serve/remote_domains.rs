@@ -181,7 +181,7 @@ fn unreached(hop: &Hop, place: &Place, error: Option<AskError>) -> Fault {
         }
     };
     let seen = match place.last_seen {
-        Some(age) => format!("; it was last heard of {} s ago", age.as_secs()),
+        Some(age) => format!("; it was last seen {} s ago", age.as_secs()),
         None => String::new(),
     };
     forward::unavailable(format!("{hop} cannot be asked: {why}{seen}"))
@@ -261,7 +261,7 @@ mod tests {
         let bytes = |answer: &Answer<'_>| postcard::to_stdvec(answer).unwrap();
         let answered = |form, bytes: &[u8]| forward::answer_for(&hop, form, Ok(bytes.to_vec()));
         let written = bytes(&Answer::Written(b"{"));
-        assert_eq!(answered(form, &written), Ok(Answered::Written("{".into())), "nobody looks at it");
+        assert_eq!(answered(form, &written), Ok(Answered::Written("{".into())), "it is not read");
         let packed = bytes(&Answer::Done(&[0]));
         for form in [form, None] {
             assert_eq!(answered(form, &packed), Ok(Answered::Value(Value::Nil)));

@@ -37,7 +37,7 @@ fn hold(name: &str, expected: &str) {
         found.lines().zip(expected.lines()).enumerate().find(|(_, (found, expected))| found != expected);
     assert!(
         found == expected,
-        "docs/{name} is not what the types say, from {other:?} on; write it anew: \
+        "docs/{name} is not what the types say, from {other:?} on; write it again: \
          VISPERF_UPDATE_DOCS=1 cargo test -p visperf --test cli contract"
     );
 }

@@ -220,7 +220,7 @@ fn where_no_daemon_is_the_way_to_one_is_told() {
     let run = |arguments: &[&str]| {
         home.run(arguments).with_code(3).notes(&["no daemon could be reached", "visperf up"])
     };
-    run(&["hosts", "--connect", "127.0.0.1:1"]).notes(&["127.0.0.1:1 (as told)"]);
+    run(&["hosts", "--connect", "127.0.0.1:1"]).notes(&["127.0.0.1:1 (as given)"]);
     run(&["call", "daemon.info", "--connect", "127.0.0.1:1"]);
     run(&["events", "--follow", "--connect", "127.0.0.1:1"]);
     home.file("state/visperf/listen", "127.0.0.1:2\n");

@@ -165,5 +165,5 @@ fn a_quiet_host_costs_some_bytes_a_sweep() {
         let sweep = Sweep { number, begin_ns: number * 15_625_000, took_ns: 40_000 };
         encoder.changes(sweep, &rows, 0..300, &mut frame);
     }
-    assert!(frame.len() <= 9, "{} bytes for 300 processes of which none changed", frame.len());
+    assert!(frame.len() <= 9, "{} bytes for 300 unchanged processes", frame.len());
 }

@@ -158,7 +158,7 @@ impl Laws {
                     registry.resolve(&domain, now).map(|held| held.opened.number())
                 };
                 if seen(first, now) != seen(other, *local) {
-                    self.broken.push(format!("directories 0 and {at} tell another {domain}"));
+                    self.broken.push(format!("directories 0 and {at} report another {domain}"));
                 }
                 let leaves = self.leaves.get(&domain).map_or(&[][..], Vec::as_slice);
                 let known_leave = directories

@@ -174,7 +174,7 @@ async fn a_leave_and_a_list_of_denied_reach_every_directory() {
     assert_eq!(told, Answer::Stated(Stated::Taken));
     until("the list at the other", || running[1].table.denials(&domain("A")).len() == 1).await;
     let told = far.ask(&Question::State(Box::new(bad.statement(1, 2)))).await;
-    assert!(told.is_err(), "revoked at the directory that was not told itself: {told:?}");
+    assert!(told.is_err(), "revoked at the directory that received no order itself: {told:?}");
 
     let told = near.ask(&Question::Leave(Box::new(member.farewell(2, 2)))).await.expect("answered");
     assert_eq!(told, Answer::Stated(Stated::Primary));

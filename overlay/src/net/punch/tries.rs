@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn a_connection_that_stands_ends_the_try_and_the_rounds() {
         let mut tries = Tries::default();
-        assert!(!tries.handle_stands(key(1)), "nobody tried for it");
+        assert!(!tries.handle_stands(key(1)), "no try was made for it");
         (0..3).for_each(|nth| {
             assert!(tries.begin(key(1), Part::Begins, at(nth * 150)));
             assert_eq!(tries.take_failed(at(nth * 150 + 15)), 1);

@@ -45,7 +45,7 @@ fn every_admission_and_refusal_is_told_and_everyday_calls_are_not() {
 fn a_refusal_tells_why_and_only_what_was_proved() {
     let (mut gate, parts) = gate();
     gate.handle_hello(key(90).peer(), Some(&parts.chain()), NOW, at(0)).expect_err("stolen");
-    let audit = gate.poll_output().expect("told");
+    let audit = gate.poll_output().expect("an audit entry");
     assert_eq!((audit.domain, audit.host, audit.at), (None, None, NOW));
     let said = format!("{} of {}", parts.certificate.host, parts.certificate.domain);
     assert_eq!(audit.said, Some(said), "of whose certificate that is");
@@ -59,7 +59,7 @@ fn of_a_record_that_is_refused_it_is_told_whose_that_is() {
     let record = crate::admission::records::record(&parts);
     let statement = state(&record, &key(90), &parts.chain()).expect("fits");
     gate.handle_statement(key(91).peer(), &statement, NOW, at(0)).expect_err("another one signed");
-    let audit = gate.poll_output().expect("told");
+    let audit = gate.poll_output().expect("an audit entry");
     let said = format!("{} of {}", parts.certificate.host, parts.certificate.domain);
     assert_eq!((audit.what, audit.peer, audit.said), (AuditedAction::Record, key(91).peer(), Some(said)));
 }
@@ -84,7 +84,7 @@ fn a_flood_is_cut_counted_and_hides_no_admission() {
         gate.handle_hello(stranger(7), None, NOW, at(5000)).expect_err("refused");
     }
     let second = told(&mut gate);
-    assert_eq!(second.len(), 1, "for one reason it is told once");
+    assert_eq!(second.len(), 1, "one reason is reported once");
     let refused = first.iter().filter(|audit| audit.outcome == Outcome::Refused).count() as u64;
     assert_eq!(second[0].left_out, 50_000 - refused, "what was left out is counted");
     for hour in 1..=6_u32 {

@@ -92,7 +92,7 @@ fn a_member_does_not_lose_its_domain_by_creating_another() {
     fs::copy(elsewhere.path().join("membership"), state.path().join("membership")).expect("copied");
     let told = files(state.path()).create(&domain("beta"), &host("head"), NOW).expect_err("elsewhere");
     assert!(matches!(told, Error::MemberElsewhere { .. }), "{told}");
-    assert!(!files(state.path()).exist(), "nothing was begun");
+    assert!(!files(state.path()).exist(), "nothing was started");
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn a_whole_life_joins_renews_and_is_revoked() {
     let Reply::Admitted(admitted) = issuer.answer(&ask, own.peer(), NOW, at(0), &mut trail) else {
         panic!("refused")
     };
-    let audit = trail.poll_output().expect("told");
+    let audit = trail.poll_output().expect("an audit entry");
     assert_eq!((audit.outcome, audit.host, audit.peer), (Outcome::Admitted, Some(host("a1")), own.peer()));
     let (membership, _) = accept(&token, *admitted, own.peer(), NOW).expect("good");
     save_membership(joiner.path(), &membership).expect("kept");
@@ -238,7 +238,7 @@ fn a_revocation_outlives_a_restart_and_counts_on_without_the_root() {
     restarted.revoke(&RevocationTarget::Peer(key(79).peer()), NOW).expect("by the issuer");
     assert_eq!(numbers(&restarted), [(true, 1), (false, 2)]);
     assert!(matches!(
-        restarted.revoke(&RevocationTarget::Host(host("nobody")), NOW),
+        restarted.revoke(&RevocationTarget::Host(host("unknown")), NOW),
         Err(Error::Refused(Refused::NoMember { .. }))
     ));
 }

@@ -204,7 +204,7 @@ fn both_ways_are_told_in_the_audit() {
         let signed =
             signed_command::sign(&given.order, &given.signed_by, &given.parts.chain()).expect("fits");
         let _answer = gate.handle_order(&signed, &given.here, NOW, at(0));
-        gate.poll_output().expect("told")
+        gate.poll_output().expect("an audit entry")
     };
     let good = told(&given);
     assert_eq!((good.outcome, good.what), (Outcome::Admitted, AuditedAction::Action("control processes")));

@@ -71,12 +71,12 @@ fn without_a_certificate_nobody_is_let_in_but_a_configured_directory() {
     assert_eq!(principal.standing, Affiliation::Directory);
     assert_eq!(gate.review(&principal, NOW), Ok(()));
     assert_eq!(principal.may(Action::Replicate), Ok(()));
-    assert_eq!(principal.may(Action::Read), Ok(()), "whom it admits may read here");
+    assert_eq!(principal.may(Action::Read), Ok(()), "a domain that it admits may read here");
     assert!(principal.may(Action::Represent).is_err(), "it is no member");
     let trust = Trust::of_member(domain("alpha"), parts.root.peer(), Readers::Nobody);
     let mut closed = Gate::new(trust, RevocationLists::default(), BTreeSet::from([directory]));
     let principal = closed.handle_hello(directory, None, NOW, at(0)).expect("known by its key");
-    assert!(principal.may(Action::Read).is_err(), "nobody else may read here");
+    assert!(principal.may(Action::Read).is_err(), "no other domain may read here");
     let stranger = key(78).peer();
     assert!(gate.handle_hello(stranger, None, NOW, at(0)).is_err(), "a directory that is not configured");
 }

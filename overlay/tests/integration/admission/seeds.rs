@@ -50,6 +50,6 @@ fn what_travels_is_encoded_as_it_was() {
     for (name, bytes) in seeds() {
         let path = corpus.join(format!("{name}.seed"));
         let kept = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        assert_eq!(kept, bytes, "{name}: the format has changed; if that is meant, write the seed anew");
+        assert_eq!(kept, bytes, "{name}: the format has changed; if that is meant, write the seed again");
     }
 }

@@ -109,7 +109,7 @@ async fn where_nobody_answers_every_address_is_told_with_what_happened() {
     let mut seen = Vec::new();
     let joiner = newcomer.joiner("wn01", Duration::from_secs(30));
     let told =
-        joining::join(&token, &joiner, &mut |tried| seen.push(tried.clone())).await.expect_err("nobody");
+        joining::join(&token, &joiner, &mut |tried| seen.push(tried.clone())).await.expect_err("no proxy");
     let text = told.to_string();
     for part in [
         "issuer of domain UT-ICL was not reached within 30 s".to_owned(),
@@ -119,7 +119,7 @@ async fn where_nobody_answers_every_address_is_told_with_what_happened() {
     ] {
         assert!(text.contains(&part), "{part} in {text}");
     }
-    assert_eq!(seen.len(), 3, "each is told once: {seen:?}");
+    assert_eq!(seen.len(), 3, "each is reported once: {seen:?}");
     assert!(newcomer.membership().is_none());
     // Nothing was used up.
     let token = wire::join::Token { addresses: vec![head.address.into()], ..token };

@@ -140,7 +140,7 @@ impl Daemon {
     }
 
     pub(crate) async fn next_event<T>(&mut self, wanted: impl Fn(Event) -> Option<T>) -> T {
-        let events = self.events.as_mut().expect("nobody else reads them");
+        let events = self.events.as_mut().expect("nothing else reads them");
         let searching = async {
             loop {
                 let event = events.recv().await.expect("runs");
@@ -195,7 +195,7 @@ impl Daemon {
 
     /// Answer every question from now on with `answer`; other events are dropped.
     pub(crate) fn answer_queries(&mut self, answer: impl Fn(&[u8]) -> Answer + Send + 'static) {
-        let mut events = self.events.take().expect("nobody else reads them");
+        let mut events = self.events.take().expect("nothing else reads them");
         tokio::spawn(async move {
             while let Some(event) = events.recv().await {
                 if let Event::Question(question) = event {

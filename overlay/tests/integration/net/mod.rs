@@ -38,7 +38,7 @@ async fn two_that_know_each_other_ask_and_answer() {
     let answer = one.handle.ask(other.key(), Protocol::Query, b"hello", DEADLINE).await;
     assert_eq!(answer, Ok(b"you said hello".to_vec()));
     let answer = one.handle.ask(one.key(), Protocol::Query, b"hello", DEADLINE).await;
-    assert!(matches!(answer, Err(AskError::Open { .. })), "nobody is connected to itself: {answer:?}");
+    assert!(matches!(answer, Err(AskError::Open { .. })), "no peer is connected to itself: {answer:?}");
 }
 
 #[tokio::test]

@@ -89,13 +89,13 @@ async fn two_that_met_through_a_proxy_go_on_without_it_and_what_was_begun_ends_w
     // Longer than an unused circuit is left open.
     for number in 0..70_u32 {
         frames::write(&mut near, &number, 100).await.expect("written");
-        assert_eq!(far.next::<u32>().await.expect("whole"), Some(number), "what was begun goes on");
+        assert_eq!(far.next::<u32>().await.expect("whole"), Some(number), "a started answer goes on");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert_eq!(figures(&outside.handle), [1, 1, 1], "a stream holds the circuit");
     drop(near);
     drop(far);
-    until("the circuit is given up", || figures(&outside.handle)[2] == 0).await;
+    until("the circuit is closed", || figures(&outside.handle)[2] == 0).await;
     until("at the proxy too", || proxy.handle.figures().circuits.get() == 0).await;
     is_answered(&outside, &inside).await;
     assert_eq!(figures(&outside.handle), [1, 1, 0], "the proxy's own is left");
@@ -160,7 +160,7 @@ async fn who_listens_nowhere_takes_no_part_and_is_answered_by_the_circuit() {
     inside.ready(&outside).await;
     inside.answer_queries(|_| Answer::Done(b"yes".to_vec()));
     is_answered(&outside, &inside).await;
-    until("it is asked in vain", || inside.handle.figures().punches_failed_total.get() == 1).await;
+    until("its request fails", || inside.handle.figures().punches_failed_total.get() == 1).await;
     is_answered(&outside, &inside).await;
     assert_eq!(figures(&outside.handle), [1, 0, 1]);
     assert_eq!(outside.handle.figures().punches_failed_total.get(), 0);

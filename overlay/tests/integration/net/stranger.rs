@@ -47,7 +47,7 @@ impl Stranger {
         self.swarm.dial(options).expect("can be dialled");
     }
 
-    #[expect(clippy::wildcard_enum_match_arm, reason = "a swarm tells much that does not matter here")]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most events of a swarm do not matter here")]
     async fn step(&mut self) {
         match self.swarm.select_next_some().await {
             SwarmEvent::ConnectionEstablished { peer_id, connection_id, .. } => {

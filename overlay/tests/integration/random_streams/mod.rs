@@ -187,7 +187,7 @@ async fn whatever_bytes_come_nobody_is_let_in_and_who_asks_rightly_is_answered()
     let asked = ASKED.load(Ordering::Relaxed);
     println!("{said:?}, {} counted as refused, {asked} asked, {grown} bytes more", proxy.refused());
     assert_eq!(PANICS.load(Ordering::Relaxed), 0);
-    assert!(proxy.handle.ready().is_empty(), "somebody is ready");
+    assert!(proxy.handle.ready().is_empty(), "a peer is ready");
     assert!(said.sure > STREAMS / 3, "most were closed before: {said:?}");
     assert!(proxy.refused() >= said.sure, "{} of {said:?} were counted", proxy.refused());
     assert!(grown < GROWTH_MAX_BYTES, "{grown} bytes more");

@@ -118,7 +118,7 @@ pub static TEXTS: [Text<Processes>; 3] = [
     },
     Text {
         name: "command",
-        help: "its arguments, where the kernel told them",
+        help: "its arguments, where the kernel shows them",
         words: &[],
         get: |seen| seen.command.map(Cow::Borrowed),
     },

@@ -216,7 +216,7 @@ mod tests {
     fn a_mount_is_asked_once_an_interval_and_never_twice_at_a_time() {
         let (server, asked, mut mounts) = set_up();
         mounts.reply(Path::new("/hung"), secs(0));
-        let mut names = vec![asked.recv().expect("its thread has begun")];
+        let mut names = vec![asked.recv().expect("its thread has started")];
         for second in 0..25 {
             settled(&mut mounts, "/good", secs(second));
             mounts.reply(Path::new("/hung"), secs(second));

@@ -63,8 +63,8 @@ mod tests {
         let (first, second) = (sweep(), sweep());
         assert!(Arc::ptr_eq(&first.metrics()[0], &second.metrics()[0]));
         let label = |name: &str| first.metrics()[0].labels.iter().find(|(known, _)| known == name).cloned();
-        assert_eq!(label("sysname").expect("told").1, "Linux");
+        assert_eq!(label("sysname").expect("known").1, "Linux");
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("Linux");
-        assert_eq!(label("nodename").expect("told").1, host.trim());
+        assert_eq!(label("nodename").expect("known").1, host.trim());
     }
 }

@@ -73,7 +73,7 @@ fn the_oldest_are_deleted_beyond_the_budget_and_counted_as_missed() {
     let page = reader.read(40, usize::MAX, |_| true).unwrap();
     assert_eq!((page.missed, page.events[0].id.offset), (oldest - 40, oldest * LINE_LEN_BYTES));
     assert_eq!(page.events.len() as u64, 500 - oldest);
-    assert_eq!(writer.journal.state().head.lost, 0, "without a receiver nobody loses");
+    assert_eq!(writer.journal.state().head.lost, 0, "without a receiver there is no loss");
 }
 
 #[test]

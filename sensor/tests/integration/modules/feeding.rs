@@ -104,7 +104,7 @@ fn a_reading_goes_on_where_something_else_always_comes_first() {
         tokio::task::spawn_blocking(|| {}).await.unwrap();
         let (release, held) = sync_channel::<()>(0);
         let busy = tokio::task::spawn_blocking(move || held.recv());
-        assert!(look(&mut feed).await, "what was begun before is taken");
+        assert!(look(&mut feed).await, "what was started before is taken");
         assert_eq!(feed.waiting(), 5);
         drop(release);
         assert!(busy.await.unwrap().is_err());

@@ -37,7 +37,7 @@ async fn events_of_the_wanted_kinds_come_from_the_beginning_of_the_module_on() {
     rig.member.read(2);
     assert!(until(|| entries(&rig).len() >= 2).await, "{:?}", entries(&rig));
     let jobs: Vec<Value> = entries(&rig).iter().map(|entry| entry["event"]["job"].clone()).collect();
-    assert_eq!(jobs, ["3", "4"], "what was before it is not told");
+    assert_eq!(jobs, ["3", "4"], "earlier ones are not sent");
     assert_eq!(entries(&rig)[0]["event"]["kind"], "job_submit");
     let none = rig.script("none.sh", &hello(r#""events":["job_end"]"#), "echo called >> $dir/called");
     rig.load("none", &none, "").await;
@@ -155,7 +155,7 @@ async fn one_whose_subscription_is_stopped_is_told_and_subscribed_anew() {
     let why = status.last_error.unwrap();
     assert!(why.starts_with("its subscription was stopped: ") && why.contains("end the loop"), "{why}");
     let again = |status: &ModuleStatus| status.counts.failures_total == 1 && status.counts.starts_total == 2;
-    rig.status_when("one", "started anew", again).await;
+    rig.status_when("one", "started again", again).await;
     assert!(until(|| subscription(&rig).is_some_and(|id| id != first)).await);
     sweep(&rig, &mut view, 2);
     assert!(

@@ -80,9 +80,9 @@ async fn root_it_runs_as_the_user_that_its_file_names() {
         assert_eq!(seen.last().unwrap(), "/", "where it may be in any case");
     }
     let one = rig.script("none.sh", COLLECTOR, "echo '{}'");
-    rig.load("none", &one, "user = 'nobody of this name'").await;
+    rig.load("none", &one, "user = 'unknown of this name'").await;
     let status = rig.state("none", "quarantined").await;
-    assert!(status.contains("expected a user of this host, found \"nobody of this name\""), "{status}");
+    assert!(status.contains("expected a user of this host, found \"unknown of this name\""), "{status}");
     rig.end().await;
 }
 

@@ -191,7 +191,7 @@ async fn orders_stop_and_start_one_and_leave_the_others() {
             rig.status_when("one", "running", |status| status.pid.is_some()).await.pid.unwrap().to_string();
         rig.order("one", ModuleAct::Stop).await;
         let status = rig.handle.statuses().into_iter().find(|status| status.name == "one").unwrap();
-        assert_eq!((status.state, status.pid), (State::Stopped, None), "told when the order is obeyed");
+        assert_eq!((status.state, status.pid), (State::Stopped, None), "reported when the order is obeyed");
         assert!(!is_alive(&pid), "it has ended when the order is obeyed");
         rig.order("one", ModuleAct::Start).await;
     }

@@ -128,7 +128,7 @@ impl Rig {
             last = self.handle.statuses().into_iter().find(|status| status.name == name);
             last.as_ref().is_some_and(&is_wanted)
         });
-        assert!(found.await, "waited in vain for {name} to be {what}: {last:?}");
+        assert!(found.await, "expected {name} to be {what}: {last:?}");
         last.unwrap()
     }
 
@@ -156,7 +156,7 @@ impl Rig {
     pub async fn until_figure(&self, name: &str, expected: impl Into<Option<f64>>) {
         let expected = expected.into();
         let found = until(|| self.figure(name).map(Number::as_f64) == expected).await;
-        assert!(found, "waited in vain for {name} = {expected:?}, found {:?}", self.figure(name));
+        assert!(found, "expected {name} = {expected:?}, found {:?}", self.figure(name));
     }
 
     /// Sweeps the host with these figures.
@@ -177,7 +177,7 @@ impl Rig {
 
     pub async fn until_lines(&self, name: &str, count: usize) -> Vec<String> {
         let found = until(|| self.lines(name).len() >= count).await;
-        assert!(found, "waited in vain for {count} lines of {name}, found {:?}", self.lines(name));
+        assert!(found, "expected {count} lines of {name}, found {:?}", self.lines(name));
         self.lines(name)
     }
 

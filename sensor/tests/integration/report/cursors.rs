@@ -333,7 +333,7 @@ fn what_the_new_representative_does_not_hold_is_counted() {
     rig.fail_over(Simulated::default(), 5);
     rig.settle();
     follower.read_all(&rig);
-    assert!(follower.missed >= 890, "{} told as missed; 890 are", follower.missed);
+    assert!(follower.missed >= 890, "{} counted as missed; 890 are", follower.missed);
     assert_eq!(follower.seen.len(), 110);
 }
 

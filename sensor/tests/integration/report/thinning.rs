@@ -59,7 +59,7 @@ fn a_slow_reader_gets_fewer_samples_and_all_events_and_knows_how_many_are_missin
     assert!(counts.thinned_total > taken / 4, "{} of {taken} left out", counts.thinned_total);
     assert_eq!(counts.samples_total + counts.thinned_total, taken);
     assert_eq!(host.samples, counts.samples_total, "what was sent came");
-    assert_eq!(host.samples + host.samples_thinned, taken, "what was not sent is told");
+    assert_eq!(host.samples + host.samples_thinned, taken, "what was not sent is counted");
     assert_eq!(rig.faults(), (0, 0));
     assert_eq!(rig.domain.counts().events_total, 100 + 200 * 3);
 }

@@ -46,7 +46,7 @@ async fn whoever_represents_the_domain_holds_every_event_once() {
     for member in &members {
         until("the last acknowledgement", async || member.acknowledged() == Some(member.written())).await;
     }
-    assert!(second.handle.figures().counts.duplicates_total < all, "they are not sent anew each time");
+    assert!(second.handle.figures().counts.duplicates_total < all, "they are not sent again each time");
 }
 
 /// A member waits for durable events from its journal while its report is connected and everything durable is
@@ -56,7 +56,7 @@ async fn a_report_waits_for_what_is_not_durable_yet() {
     let representative = Representative::start().await;
     let mut member = Running::start(0, None);
     member.write(10);
-    assert!(!member.waits(), "there is nobody to send it to");
+    assert!(!member.waits(), "there is no peer to send it to");
     member.go_to(Some(&representative));
     representative.serve(1);
     until("the waiting", async || member.waits()).await;

@@ -22,7 +22,7 @@ pub(crate) fn changed(sensor: Sensor, change: impl FnOnce(&mut Rig)) -> Rig {
     changed_in(Rig::new("log"), sensor, change)
 }
 
-pub(crate) const FIRST: &str = "one, long enough to be told from other beginnings of logs\n\
+pub(crate) const FIRST: &str = "one, long enough to be unlike any other beginning of logs\n\
                      two, of the same kind but with other words in it\n";
 
 pub(crate) fn changed_in(mut rig: Rig, sensor: Sensor, change: impl FnOnce(&mut Rig)) -> Rig {

@@ -110,7 +110,7 @@ fn a_notice_within_an_open_record_is_told_once_across_a_crash() {
         rig.start();
         rig.pass(Duration::from_secs(6));
         let told = rig.notices("oversize").len();
-        assert_eq!(told, if known_events { 1 } else { 2 }, "the control tells it twice");
+        assert_eq!(told, if known_events { 1 } else { 2 }, "the control reports it twice");
         assert_eq!(rig.file("log").oversize, 1);
         assert_eq!(rig.file("log").lines, 2);
     }

@@ -16,7 +16,7 @@ fn slow() -> Rig {
 #[test]
 fn a_filter_that_is_too_slow_is_stopped_and_nothing_else_is() {
     let mut rig = slow();
-    rig.append("log", "never read\nnor told as incompl");
+    rig.append("log", "never read\nnor sent as incompl");
     rig.pass(Duration::from_secs(30));
     assert_eq!(rig.notices("quarantine").len(), 1);
     assert!(rig.file("log").status.to_string().contains("quarantine"), "{:?}", rig.file("log"));
@@ -60,7 +60,7 @@ fn a_named_file_that_is_not_there_is_awaited_with_its_filter() {
     rig.start();
     let file = rig.file("folder/log");
     assert!(file.status == PathStatus::Awaited && !file.is_unhealthy(), "{file:?}");
-    assert_ne!(file.filter, "", "its name tells which");
+    assert_ne!(file.filter, "", "its name shows which");
     assert!(file.status.to_string().contains("as soon as it comes"), "{file:?}");
 
     let mut come = Rig::new("log");

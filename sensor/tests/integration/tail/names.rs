@@ -31,7 +31,7 @@ fn link(rig: &Rig, from: &str, to: &str) {
 fn two_names_of_one_file_are_one_log() {
     every_way(|sensor| {
         let mut rig = Rig::new("*");
-        rig.append("a", "one, which begins the file and is long enough to be told from others\n");
+        rig.append("a", "one, which begins the file and is long enough to be unlike any other\n");
         link(&rig, "a", "b");
         rig.start();
         meanwhile(&mut rig, sensor, |rig| rig.append("b", "two\n"));
@@ -110,7 +110,7 @@ fn rotated_files_that_were_asked_for_by_name_are_handed_on() {
     every_way(|sensor| {
         let mut rig = Rig::new("log");
         rig.config.files.push(Spec::new(rig.path("log.*").to_str().unwrap()));
-        rig.append("log.1", "zero, in the log of yesterday, and long enough to be told from others\n");
+        rig.append("log.1", "zero, in the log of yesterday, and long enough to be unlike any other\n");
         let mut rig = changed_in(rig, sensor, |rig| {
             rig.rename("log.1", "log.2");
             rig.rename("log", "log.1");
@@ -139,7 +139,7 @@ fn a_file_moved_to_another_folder_that_is_meant_is_not_read_twice() {
         for folder in ["new", "old"] {
             std::fs::create_dir(rig.path(folder)).unwrap();
         }
-        let first = "one, which begins the file and is long enough to be told from others\n";
+        let first = "one, which begins the file and is long enough to be unlike any other\n";
         rig.append("new/log", first);
         rig.start();
         meanwhile(&mut rig, sensor, |rig| {
@@ -160,7 +160,7 @@ fn rotations_without_end_that_keep_meant_names_are_each_read_once() {
     rig.start();
     let mut expected = Vec::new();
     for number in 0..40 {
-        let line = format!("line {number} and so much more that its beginning tells it from any other file");
+        let line = format!("line {number} and so much more that its beginning is not like any other file's");
         rig.append("log", format!("{line}\n"));
         rig.look();
         rig.rename("log", &format!("log.x{number}"));

@@ -16,7 +16,7 @@ fn a_partial_last_line_is_held_then_told_as_incomplete_once_and_completed_later(
         rig.kill();
         rig.start();
         rig.pass(Duration::from_secs(60));
-        assert_eq!(rig.notices("incomplete").len(), 1, "told once, restarts included");
+        assert_eq!(rig.notices("incomplete").len(), 1, "reported once, restarts included");
         check(&rig, &[]);
         rig.append("log", "ee\n");
         rig.look();

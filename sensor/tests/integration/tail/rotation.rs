@@ -52,12 +52,12 @@ fn two_rotations_between_two_looks_lose_nothing() {
         let rig = changed(sensor, |rig| {
             rig.append("log", "three\n");
             rig.rename("log", "log.1");
-            rig.append("log", "four, in a file nobody saw under its first name\n");
+            rig.append("log", "four, in a file no one saw under its first name\n");
             rig.rename("log.1", "log.2");
             rig.rename("log", "log.1");
             rig.append("log", "five\n");
         });
-        check(&rig, &["three", "four, in a file nobody saw under its first name", "five"]);
+        check(&rig, &["three", "four, in a file no one saw under its first name", "five"]);
         rig.check_gaps("log", &[]);
     });
 }
@@ -136,7 +136,7 @@ fn without_its_descriptor_a_deleted_file_is_lost() {
 fn a_file_deleted_or_compressed_while_stopped_is_a_gap() {
     for sensor in [Stopped, Killed] {
         let rig = changed(sensor, |rig| {
-            rig.append("log", "three, which nobody will read\n");
+            rig.append("log", "three, which no one will read\n");
             rig.remove("log");
             rig.append("log.1.gz", "as good as compressed");
             rig.append("log", "four\n");

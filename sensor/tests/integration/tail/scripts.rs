@@ -209,11 +209,11 @@ impl Script {
             *told.entry(number(line)).or_insert(0) += 1;
         }
         let twice: Vec<_> = told.iter().filter(|(_, times)| **times > 1).collect();
-        assert!(twice.is_empty(), "seed {seed}: told more than once: {twice:?}");
+        assert!(twice.is_empty(), "seed {seed}: sent more than once: {twice:?}");
         let missing: Vec<_> = self.written.iter().filter(|line| !told.contains_key(line)).collect();
         let silent: Vec<_> = missing.iter().filter(|line| !self.endangered.contains(line)).collect();
         assert!(silent.is_empty(), "seed {seed}: missing without a gap: {silent:?}");
-        assert!(told.len() + missing.len() == self.written.len(), "seed {seed}: told what was never written");
+        assert!(told.len() + missing.len() == self.written.len(), "seed {seed}: sent what was never written");
         assert_eq!(self.rig.notices("gap").len() as u64, self.gaps, "seed {seed}: gaps");
         assert_eq!(self.rig.file("log").gaps, self.gaps, "seed {seed}: totals");
     }

@@ -47,7 +47,7 @@ async fn a_line_is_an_event_within_a_moment_and_is_there_after_a_stop() {
 #[test]
 fn an_orderly_end_leaves_little_to_replay_and_a_crash_no_more_than_a_segment() {
     let mut rig = Rig::new("log");
-    rig.append("log", ("a line that is told as it is ".repeat(10) + "\n").repeat(8000));
+    rig.append("log", ("a line that is sent as it is ".repeat(10) + "\n").repeat(8000));
     rig.start();
     rig.kill();
     let segments = || std::fs::read_dir(rig.state().join("journal")).unwrap().count();

@@ -60,7 +60,7 @@ fn a_drag_goes_on_with_the_same_host_when_another_comes_before_it() {
     };
     window.point(from + vec2(60.0, 0.0));
     window.frames(&mut app, 1);
-    assert_eq!(at(&app, "wn01"), unmoved(&app, "wn01"), "nobody moved it");
+    assert_eq!(at(&app, "wn01"), unmoved(&app, "wn01"), "it was not moved");
     assert!(at(&app, "wn02").x > unmoved(&app, "wn02").x + 30.0);
 }
 

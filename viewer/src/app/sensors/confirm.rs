@@ -33,7 +33,7 @@ pub(super) fn order(order: Order) -> Question {
         ),
         Order::End { .. } | Order::Alter { .. } => (
             "End this channel?".to_owned(),
-            "Its client receives nothing any more, and what waits in it is given up.",
+            "Its client receives nothing any more, and what waits in it is dropped.",
             "End it",
         ),
     };

@@ -59,7 +59,7 @@ fn the_events_of_a_call_are_told_and_its_hosts_graphs_span_its_life() {
     feed.tell(Update::Served { call: "slurm:1".into(), by: Arc::new(by) });
     window.run_steps(3);
     for label in ["the last 2 of 3 events", "job submit", "job end ok"] {
-        assert!(window.query_by_label(label).is_some(), "{label:?} is told");
+        assert!(window.query_by_label(label).is_some(), "{label:?} is shown");
     }
     let before = window.state().model().graphs().choice().clone();
     window.get_all_by_label("Graphs").last().expect("a button").click();

@@ -181,7 +181,7 @@ fn who_goes_back_farther_than_was_seen_is_shown_what_the_sensor_kept() {
     let later = now().plus(Duration::from_secs(20));
     window.state_mut().update(later, 0.0);
     window.state_mut().take(later, Update::grid(grid()));
-    assert_eq!(window.state().model().timeline().time(), ago(60), "nobody is moved on the timeline");
+    assert_eq!(window.state().model().timeline().time(), ago(60), "the timeline does not move");
     window.state_mut().open_tab("flock");
     window.run_steps(2);
     let _ = past_wished(&feed);

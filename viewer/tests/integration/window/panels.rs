@@ -34,7 +34,7 @@ fn a_host_is_chosen_by_a_click_and_told() {
     assert!(window.query_by_label("Close").is_none());
     window.get_by_label("wn02").click();
     window.run_steps(3);
-    assert!(window.query_by_label("not monitored").is_some(), "its state is told");
+    assert!(window.query_by_label("not monitored").is_some(), "its state is shown");
     window.key_press(Key::Escape);
     window.run_steps(3);
     assert!(window.query_by_label("Close").is_none(), "nothing is chosen any more");

@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let host = host.map(|member| member.certificate.host.as_str());
         match args.json {
             true => output.json(&json!({ "host": host, "key": peer.to_string(), "state": "revoked" }))?,
-            false => output.line(&format!("revoked {} {peer}", host.unwrap_or("nobody's")))?,
+            false => output.line(&format!("revoked {} {peer}", host.unwrap_or("unknown host")))?,
         }
     }
     output.flush()?;

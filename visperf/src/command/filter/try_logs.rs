@@ -228,7 +228,7 @@ impl Trial<'_> {
     fn filter(&mut self, shown: &str, file_name: &str, beginning: &[u8]) -> Result<Arc<Filter>, Failure> {
         let registry = &self.sources.registry;
         let (filter, reason) = match &self.forced {
-            Some(filter) => (Arc::clone(filter), "as told"),
+            Some(filter) => (Arc::clone(filter), "as given"),
             None => choice::choose(registry, shown, file_name, beginning).map_err(Failure::NoFilter)?,
         };
         let told = format!("{shown}: filter {} ({}), {reason}", filter.name(), filter.product());

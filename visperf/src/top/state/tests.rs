@@ -205,6 +205,6 @@ fn paused_rows_stand_still_and_a_lost_connection_is_told_since_the_last_answer()
     assert_eq!((pids(&state), &state.link), (vec![1], &Link::Answered(at(12))));
     let scope = Scope { only: None, order: Order::Cpu, is_filtered: false };
     let mut fresh = State::new(scope, String::new(), Duration::from_secs(2), at(5));
-    fresh.handle_update(Update::Lost("nobody".to_owned()), at(8));
-    assert_eq!(fresh.link, Link::Lost(at(5), "nobody".to_owned()));
+    fresh.handle_update(Update::Lost("no peer".to_owned()), at(8));
+    assert_eq!(fresh.link, Link::Lost(at(5), "no peer".to_owned()));
 }
