@@ -25,7 +25,7 @@ pub const DRAIN: Duration = Duration::from_secs(30);
 pub struct Daemon {
     child: Child,
     state: PathBuf,
-    told: PathBuf,
+    output: PathBuf,
 }
 
 impl Daemon {
@@ -48,8 +48,8 @@ impl Daemon {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
             Err(_) | Ok(()) => {}
         }
-        let told = state.with_extension("output");
-        let file = std::fs::File::create(&told)?;
+        let output = state.with_extension("output");
+        let file = std::fs::File::create(&output)?;
         let anywhere: &[&str] =
             if arguments.contains(&OsStr::new("--listen")) { &[] } else { &["--listen", "127.0.0.1:0"] };
         let child = program::command(program)
@@ -62,7 +62,7 @@ impl Daemon {
             .stderr(file)
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;
-        Ok(Daemon { child, state: state.to_owned(), told })
+        Ok(Daemon { child, state: state.to_owned(), output })
     }
 
     /// Start it and wait until it answers.
@@ -82,7 +82,7 @@ impl Daemon {
     pub fn ready(&mut self, limit: Duration) -> Result<SocketAddr> {
         wait::until(limit, "a daemon that answers", || match self.look()? {
             Some(address) => Ok(Seen::Done(address)),
-            None => Ok(Seen::NotYet(format!("it said: {}", self.told()))),
+            None => Ok(Seen::NotYet(format!("it said: {}", self.output()))),
         })
     }
 
@@ -92,7 +92,7 @@ impl Daemon {
     /// If it ended; with its output.
     pub fn look(&mut self) -> Result<Option<SocketAddr>> {
         if let Some(ended) = self.child.try_wait()? {
-            bail!("the daemon ended with {ended}; it said: {}", self.told());
+            bail!("the daemon ended with {ended}; it said: {}", self.output());
         }
         let Ok(text) = std::fs::read_to_string(self.state.join("listen")) else { return Ok(None) };
         let Ok(address) = text.lines().next().unwrap_or_default().trim().parse::<SocketAddr>() else {
@@ -111,8 +111,8 @@ impl Daemon {
 
     /// Its output so far.
     #[must_use]
-    pub fn told(&self) -> String {
-        std::fs::read_to_string(&self.told).unwrap_or_default()
+    pub fn output(&self) -> String {
+        std::fs::read_to_string(&self.output).unwrap_or_default()
     }
 
     /// Kill it with SIGKILL.
@@ -121,7 +121,7 @@ impl Daemon {
     /// If it had already ended by itself, which is a failure of its own.
     pub fn kill(mut self) -> Result<()> {
         if let Some(ended) = self.child.try_wait()? {
-            bail!("expected a daemon to kill, but it had ended with {ended}; it said: {}", self.told());
+            bail!("expected a daemon to kill, but it had ended with {ended}; it said: {}", self.output());
         }
         self.child.kill()?;
         self.child.wait()?;
@@ -139,7 +139,7 @@ impl Daemon {
         wait::until(DRAIN, "the end of a daemon after SIGTERM", || {
             Ok(match self.child.try_wait()? {
                 Some(ended) => Seen::Done(ended),
-                None => Seen::NotYet(format!("it said: {}", self.told())),
+                None => Seen::NotYet(format!("it said: {}", self.output())),
             })
         })
     }

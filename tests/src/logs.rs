@@ -51,9 +51,9 @@ impl Writer {
         let mut log = Log::create(path, growth)?;
         let (stop, written, read) =
             (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let (told, count, seen) = (Arc::clone(&stop), Arc::clone(&written), Arc::clone(&read));
+        let (is_over, count, seen) = (Arc::clone(&stop), Arc::clone(&written), Arc::clone(&read));
         let write = move || {
-            while !told.load(Ordering::Relaxed) {
+            while !is_over.load(Ordering::Relaxed) {
                 if log.number <= seen.load(Ordering::Relaxed) + growth.ahead_max {
                     log.stroke()?;
                 }
@@ -73,7 +73,7 @@ impl Writer {
     }
 
     /// Report to the writer how many lines were received at the other end.
-    pub fn tell_read(&self, lines: usize) {
+    pub fn report_read(&self, lines: usize) {
         self.read.store(lines, Ordering::Relaxed);
     }
 

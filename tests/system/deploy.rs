@@ -15,8 +15,8 @@ fn deployed(ending: &str) -> Vec<PathBuf> {
 /// Whether `visperf` succeeds with these arguments, and its output.
 fn visperf(arguments: &[&str]) -> (bool, String) {
     let output = program::command(program::visperf().unwrap()).args(arguments).output().unwrap();
-    let told = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    (output.status.success(), told.concat())
+    let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    (output.status.success(), text.concat())
 }
 
 fn config_check(path: &Path) -> (bool, String) {
@@ -28,13 +28,13 @@ fn every_example_configuration_is_good() {
     let examples = deployed(".toml");
     assert!(!examples.is_empty(), "there is no example");
     for example in examples {
-        let (good, told) = config_check(&example);
-        assert!(good, "{}: {told}", example.display());
+        let (good, text) = config_check(&example);
+        assert!(good, "{}: {text}", example.display());
     }
 }
 
 #[test]
-fn a_key_that_is_not_known_is_told_with_its_line() {
+fn an_unknown_key_is_reported_with_its_line() {
     let text = std::fs::read_to_string(program::workspace().join("deploy/sensor.toml")).unwrap();
     let broken = text.replace("\nsample_hz", "\nsample_hertz");
     assert_ne!(text, broken);
@@ -42,9 +42,9 @@ fn a_key_that_is_not_known_is_told_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("visperf.toml");
     std::fs::write(&path, broken).unwrap();
-    let (good, told) = config_check(&path);
-    assert!(!good, "{told}");
-    assert!(told.contains("sample_hertz") && told.contains(&format!("visperf.toml:{line}:")), "{told}");
+    let (good, text) = config_check(&path);
+    assert!(!good, "{text}");
+    assert!(text.contains("sample_hertz") && text.contains(&format!("visperf.toml:{line}:")), "{text}");
 }
 
 #[test]

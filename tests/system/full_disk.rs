@@ -91,7 +91,7 @@ fn a_sensor_starts_on_a_full_disk_and_reads_once_there_is_space() {
     let full = wait::until(PATIENCE, "a sensor that says why it is not healthy", || {
         info(address, |info| info["healthy"] == json!(false) && info["health"].to_string().contains("space"))
     });
-    full.unwrap_or_else(|error| panic!("{error:#}; it said: {}", daemon.told()));
+    full.unwrap_or_else(|error| panic!("{error:#}; it said: {}", daemon.output()));
     wait::until(PATIENCE, "a sample", || samples(address)).unwrap();
     assert_eq!(jobs(address).unwrap(), [""; 0], "what cannot be kept is not answered");
 

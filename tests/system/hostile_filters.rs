@@ -23,7 +23,7 @@ const WORK_MAX_SECS: u64 = 60;
 
 /// Report of a trial.
 #[derive(Debug, Serialize, Deserialize)]
-struct Told {
+struct Outcome {
     refused: Option<String>,
     events: usize,
     bytes: usize,
@@ -106,7 +106,7 @@ fn wholes() -> Vec<Case> {
 
 /// Small filters, with lines that make them expensive.
 fn works() -> Vec<Case> {
-    let told = |value: &str| {
+    let filter = |value: &str| {
         format!("[[rule]]\nmatch = '^(?P<x>.*)$'\nevent = \"message\"\nattributes = {{ y = \"{value}\" }}\n")
     };
     let growing = format!("${{x{}}}", "|replace:a,aaaaaaaaaaaaaaaa".repeat(12));
@@ -119,12 +119,12 @@ fn works() -> Vec<Case> {
         case("overlapping alternatives", rule("^(?:a|aa)+$"), back("!"), Bounded),
         case("stars in a row", rule("^.*.*.*.*.*.*.*x$"), back("!"), Bounded),
         case("a counted end", rule("a[^b]{900}$"), back("b"), Bounded),
-        case("a text that grows", told(&growing), "a".repeat(1000), Bounded),
-        case("a list that grows", told(&joined), "ab".repeat(1000), Bounded),
-        case("hosts of hosts", told("${x|hostlist}"), "n[0-9999][0-9999],m[1-99999999]", Bounded),
+        case("a text that grows", filter(&growing), "a".repeat(1000), Bounded),
+        case("a list that grows", filter(&joined), "ab".repeat(1000), Bounded),
+        case("hosts of hosts", filter("${x|hostlist}"), "n[0-9999][0-9999],m[1-99999999]", Bounded),
         case(
             "long names of hosts",
-            told("${x|hostlist}"),
+            filter("${x|hostlist}"),
             [b"[0-65535]".to_vec(), back("")].concat(),
             Bounded,
         ),
@@ -150,16 +150,16 @@ fn cases() -> Vec<Case> {
 fn trial() {
     let Ok(name) = std::env::var(ROLE) else { return };
     let case = cases().into_iter().find(|case| case.name == name).unwrap();
-    let mut told = Told { refused: None, events: 0, bytes: 0, peak_kib: 0 };
+    let mut outcome = Outcome { refused: None, events: 0, bytes: 0, peak_kib: 0 };
     match Filter::parse("hostile.toml", &case.filter) {
-        Err(error) => told.refused = Some(error.to_string()),
-        Ok(filter) => read(filter, &case.line, &mut told),
+        Err(error) => outcome.refused = Some(error.to_string()),
+        Ok(filter) => read(filter, &case.line, &mut outcome),
     }
-    told.peak_kib = peak_kib();
-    println!("\n{}", serde_json::to_string(&told).unwrap());
+    outcome.peak_kib = peak_kib();
+    println!("\n{}", serde_json::to_string(&outcome).unwrap());
 }
 
-fn read(filter: Filter, line: &[u8], told: &mut Told) {
+fn read(filter: Filter, line: &[u8], outcome: &mut Outcome) {
     let source = Source {
         file_name: "hostile.log".into(),
         host: "host".into(),
@@ -170,9 +170,9 @@ fn read(filter: Filter, line: &[u8], told: &mut Told) {
     for number in 0..4_u64 {
         let mut found = Vec::new();
         engine.line(line, number << 32, Time::from_micros(1), &mut found);
-        told.events += found.len();
+        outcome.events += found.len();
         let sizes = found.iter().flat_map(|found| &found.content.attributes);
-        told.bytes += sizes.map(|(_, value)| format!("{value:?}").len()).sum::<usize>();
+        outcome.bytes += sizes.map(|(_, value)| format!("{value:?}").len()).sum::<usize>();
     }
 }
 
@@ -183,7 +183,7 @@ fn peak_kib() -> u64 {
 }
 
 /// Try one filter in a separate process.
-fn try_apart(name: &str) -> Result<Told, String> {
+fn try_apart(name: &str) -> Result<Outcome, String> {
     let limits = format!("ulimit -v {SIZE_MAX_KIB} && ulimit -t {WORK_MAX_SECS} && ulimit -c 0");
     let script = format!("{limits} && exec \"$0\" --exact hostile_filters::trial --nocapture");
     let output = program::command("sh")
@@ -204,27 +204,30 @@ fn try_apart(name: &str) -> Result<Told, String> {
 fn hostile_filters_are_refused_or_bounded() {
     let mut problems = Vec::new();
     for Case { name, expected, .. } in cases() {
-        let told = match try_apart(name) {
-            Ok(told) => told,
+        let outcome = match try_apart(name) {
+            Ok(outcome) => outcome,
             Err(problem) => {
                 problems.push(format!("{name}: {problem}"));
                 continue;
             }
         };
-        println!("{name}: {} KiB, {} events, refused: {:?}", told.peak_kib, told.events, told.refused);
+        println!(
+            "{name}: {} KiB, {} events, refused: {:?}",
+            outcome.peak_kib, outcome.events, outcome.refused
+        );
         let mut complain = |problem: String| problems.push(format!("{name}: {problem}"));
-        if told.peak_kib > PEAK_MAX_KIB {
-            complain(format!("expected at most {PEAK_MAX_KIB} KiB, found {}", told.peak_kib));
+        if outcome.peak_kib > PEAK_MAX_KIB {
+            complain(format!("expected at most {PEAK_MAX_KIB} KiB, found {}", outcome.peak_kib));
         }
-        match (expected, &told.refused) {
+        match (expected, &outcome.refused) {
             (Refused(reason), Some(message)) if message.contains(reason) && is_placed(message) => {}
-            (Accepted, None) if told.events > 0 => {}
+            (Accepted, None) if outcome.events > 0 => {}
             (Bounded, None) => {}
             (Bounded, Some(message)) if is_placed(message) => {}
             (Refused(reason), found) => {
                 complain(format!("expected a refusal with {reason:?}, found {found:?}"))
             }
-            (Accepted | Bounded, found) => complain(format!("found {found:?} and {} events", told.events)),
+            (Accepted | Bounded, found) => complain(format!("found {found:?} and {} events", outcome.events)),
         }
     }
     assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));

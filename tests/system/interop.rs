@@ -142,18 +142,18 @@ struct Numbers {
 impl Numbers {
     fn start() -> Numbers {
         let shutdown = CancellationToken::new();
-        let told = shutdown.clone();
-        let (tell, hear) = sync_channel(1);
+        let stop = shutdown.clone();
+        let (sender, receiver) = sync_channel(1);
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 let listener = rpc::http::server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-                tell.send(listener.local_addr().unwrap()).unwrap();
+                sender.send(listener.local_addr().unwrap()).unwrap();
                 let (limits, counts) = (rpc::limits::Limits::default(), Arc::default());
-                rpc::http::server::serve(listener, registry(), limits, counts, told).await.unwrap();
+                rpc::http::server::serve(listener, registry(), limits, counts, stop).await.unwrap();
             });
         });
-        Numbers { address: hear.recv().unwrap(), shutdown, thread: Some(thread) }
+        Numbers { address: receiver.recv().unwrap(), shutdown, thread: Some(thread) }
     }
 }
 

@@ -32,8 +32,9 @@ impl Client<'_> {
             Ok(curl.args(more).arg("--cacert").arg(&certificate).arg(&url).output()?)
         };
         let output = self.at.run(run).unwrap();
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
-        serde_json::from_str(&told).map_err(|_| format!("{told}{}", String::from_utf8_lossy(&output.stderr)))
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        serde_json::from_str(&printed)
+            .map_err(|_| format!("{printed}{}", String::from_utf8_lossy(&output.stderr)))
     }
 
     /// The header line `Authorization` that curl sent.
@@ -46,9 +47,9 @@ impl Client<'_> {
             Ok(curl.arg("--cacert").arg(&certificate).arg(&url).output()?)
         };
         let output = self.at.run(run).unwrap();
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        let line = told.lines().find_map(|line| line.strip_prefix("> Authorization: "));
-        format!("Authorization: {}", line.unwrap_or_else(|| panic!("no login in {told}")))
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        let line = printed.lines().find_map(|line| line.strip_prefix("> Authorization: "));
+        format!("Authorization: {}", line.unwrap_or_else(|| panic!("no login in {printed}")))
     }
 
     /// The answer to curl without a login of its own.
@@ -106,7 +107,7 @@ fn clients_of_other_languages_log_in() {
         Ok(if is_there(&answer) { Seen::Done(()) } else { Seen::NotYet(format!("{answer:?}")) })
     };
     let found = Stopwatch::start().until(FIRST, "an answer through the proxy", look);
-    found.unwrap_or_else(|error| panic!("{error:#}\n{}\n{}", daemon.told(), sensors[0].told()));
+    found.unwrap_or_else(|error| panic!("{error:#}\n{}\n{}", daemon.output(), sensors[0].output()));
 
     // Counts the logins by hash: in total, and those by MD5.
     let mut before = admitted(&daemon);
@@ -147,7 +148,7 @@ fn clients_of_other_languages_log_in() {
     assert_eq!(wrong.curl("ana", hosts, &[]).unwrap()["error"]["message"], json!("name or secret is wrong"));
     // If MD5 is not offered, Python's requests uses SHA-256; an account marked for MD5 is admitted by SHA-256
     // too.
-    assert!(!daemon.told().contains(&new) && !daemon.told().contains(&old), "a secret is in the log");
+    assert!(!daemon.output().contains(&new) && !daemon.output().contains(&old), "a secret is in the log");
     daemon.kill().unwrap();
     let daemon = site.start_proxy("").unwrap();
     Stopwatch::start().until(FIRST, "the domain behind the new one", look).unwrap();
@@ -160,5 +161,5 @@ fn clients_of_other_languages_log_in() {
     assert!(is_there(&legacy.curl("old", hosts, &[])));
     assert!(legacy.curl("old", "/md5/d/UT-ICL/api/v1/domain.hosts", &[]).is_ok());
     assert_eq!(admitted(&daemon), (before + 5, 0), "MD5 is not offered");
-    assert!(!daemon.told().contains(&new) && !daemon.told().contains(&old), "a secret is in the log");
+    assert!(!daemon.output().contains(&new) && !daemon.output().contains(&old), "a secret is in the log");
 }

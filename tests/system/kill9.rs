@@ -44,7 +44,7 @@ struct Plan {
 }
 
 /// Result of a run.
-struct Told {
+struct Outcome {
     verdict: Verdict,
     written: usize,
     cursors_refused: u32,
@@ -123,7 +123,7 @@ fn configure(folder: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn story(plan: &Plan) -> Result<Told> {
+fn story(plan: &Plan) -> Result<Outcome> {
     let folder = tempfile::tempdir()?;
     let config = configure(folder.path())?;
     let state = folder.path().join("state");
@@ -152,7 +152,7 @@ fn story(plan: &Plan) -> Result<Told> {
     while again.read(address)? > 0 {}
     // After one more start nothing is left for the first reader.
     while reader.read(address)? > 0 {}
-    Ok(Told {
+    Ok(Outcome {
         verdict: reader.ledger.verdict(written),
         written,
         cursors_refused: reader.cursors_refused,
@@ -164,13 +164,13 @@ fn story(plan: &Plan) -> Result<Told> {
 fn read_beyond_rotation(mut daemon: Daemon, reader: &mut Reader, writer: &Writer) -> Result<()> {
     let address = daemon.ready(system_tests::grid::READY)?;
     let first_file = GROWTH.lines_per_sec * usize::try_from(GROWTH.rotate_every.as_secs())?;
-    let begun = wait::now();
+    let start = wait::now();
     while reader.ledger.count() < first_file * 3 / 2 {
-        anyhow::ensure!(wait::now() - begun < CATCH_UP, "{} lines came out", reader.ledger.count());
+        anyhow::ensure!(wait::now() - start < CATCH_UP, "{} lines came out", reader.ledger.count());
         if reader.read(address)? == 0 {
             std::thread::sleep(wait::PAUSE);
         }
-        writer.tell_read(reader.ledger.count());
+        writer.report_read(reader.ledger.count());
     }
     daemon.kill()
 }
@@ -188,7 +188,7 @@ fn live_and_die(mut daemon: Daemon, random: &mut Random, reader: &mut Reader, wr
             Some(address) => _ = reader.read(address)?,
             None => address = daemon.look()?,
         }
-        writer.tell_read(reader.ledger.count());
+        writer.report_read(reader.ledger.count());
         std::thread::sleep(wait::PAUSE);
     }
     daemon.kill()
@@ -200,22 +200,22 @@ fn from_environment(name: &str, otherwise: u64) -> u64 {
 }
 
 #[test]
-fn a_sensor_killed_again_and_again_tells_every_line_once() {
+fn a_sensor_killed_again_and_again_sends_every_line_once() {
     let (kills, seed) = (from_environment("VISPERF_KILLS", KILLS), from_environment("VISPERF_SEED", 1));
-    let told = story(&Plan { kills, seed, forget_before: None }).unwrap();
-    println!("{kills} kills, seed {seed}, {} lines: {}", told.written, told.verdict);
-    assert!(told.written > 0, "nothing was written");
-    assert!(told.verdict.is_clean(), "seed {seed}, {} lines: {}", told.written, told.verdict);
-    assert_eq!(told.cursors_refused, 0, "seed {seed}: a cursor did not survive");
-    if let Some(again) = told.again {
+    let outcome = story(&Plan { kills, seed, forget_before: None }).unwrap();
+    println!("{kills} kills, seed {seed}, {} lines: {}", outcome.written, outcome.verdict);
+    assert!(outcome.written > 0, "nothing was written");
+    assert!(outcome.verdict.is_clean(), "seed {seed}, {} lines: {}", outcome.written, outcome.verdict);
+    assert_eq!(outcome.cursors_refused, 0, "seed {seed}: a cursor did not survive");
+    if let Some(again) = outcome.again {
         assert!(again.is_clean(), "seed {seed}, read again: {again}");
     }
 }
 
 #[test]
 fn a_sensor_that_forgets_its_state_is_found_out() {
-    let told = story(&Plan { kills: 4, seed: 2, forget_before: Some(3) }).unwrap();
-    println!("state deleted, {} lines: {}", told.written, told.verdict);
-    let found = !told.verdict.duplicated.is_empty() || !told.verdict.lost.is_empty();
-    assert!(found, "the story would not see a loss: {}", told.verdict);
+    let outcome = story(&Plan { kills: 4, seed: 2, forget_before: Some(3) }).unwrap();
+    println!("state deleted, {} lines: {}", outcome.written, outcome.verdict);
+    let found = !outcome.verdict.duplicated.is_empty() || !outcome.verdict.lost.is_empty();
+    assert!(found, "the story would not see a loss: {}", outcome.verdict);
 }

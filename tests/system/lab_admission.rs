@@ -18,8 +18,8 @@ fn token(issuer: &Host, more: &[&str]) -> String {
     let state = state(issuer);
     let words: Vec<&str> =
         ["token", "create", "--json", "--state", &state].into_iter().chain(more.iter().copied()).collect();
-    let told: Value = serde_json::from_str(&visperf(issuer, &words).unwrap()).unwrap();
-    told["token"].as_str().unwrap().to_owned()
+    let answer: Value = serde_json::from_str(&visperf(issuer, &words).unwrap()).unwrap();
+    answer["token"].as_str().unwrap().to_owned()
 }
 
 fn join(host: &Host, token: &str) -> anyhow::Result<String> {
@@ -41,9 +41,8 @@ fn fault(daemon: &Daemon, method: &str, params: &Value) -> String {
 }
 
 #[test]
-fn tokens_let_in_whom_they_are_for_and_no_others() {
-    let Some(lab) = lab::enter("lab_admission::tokens_let_in_whom_they_are_for_and_no_others").unwrap()
-    else {
+fn tokens_admit_their_hosts_and_no_others() {
+    let Some(lab) = lab::enter("lab_admission::tokens_admit_their_hosts_and_no_others").unwrap() else {
         return;
     };
     let network = lab.network(4).unwrap();
@@ -53,25 +52,25 @@ fn tokens_let_in_whom_they_are_for_and_no_others() {
 
     let once = token(issuer, &[]);
     join(second, &once).unwrap();
-    let told = refused(third, &once);
-    assert!(told.contains("used"), "{told}");
+    let refusal = refused(third, &once);
+    assert!(refusal.contains("used"), "{refusal}");
     join(second, &once).expect("the same host may ask again");
 
     let stale = token(issuer, &["--ttl", "1s"]);
     std::thread::sleep(Duration::from_millis(1500));
-    let told = refused(third, &stale);
-    assert!(told.contains("expired"), "{told}");
+    let refusal = refused(third, &stale);
+    assert!(refusal.contains("expired"), "{refusal}");
 
     let good = token(issuer, &[]);
     // In the secret, and in the domain's name.
     for at in [good.len() / 2, good.len() - 3] {
         let mut altered = good.clone().into_bytes();
         altered[at] = if altered[at] == b'a' { b'b' } else { b'a' };
-        let told = refused(third, &String::from_utf8(altered).unwrap());
-        println!("altered at {at}: {}", told.lines().last().unwrap_or_default());
+        let refusal = refused(third, &String::from_utf8(altered).unwrap());
+        println!("altered at {at}: {}", refusal.lines().last().unwrap_or_default());
     }
     join(third, &good).expect("the unaltered one is good");
-    assert!(running.told().contains("audit"), "refusals are logged: {}", running.told());
+    assert!(running.output().contains("audit"), "refusals are logged: {}", running.output());
 
     // A token of an unrelated domain: no daemon of that root answers.
     let other = Domain::create("CERN", std::slice::from_ref(fourth)).unwrap();
@@ -85,16 +84,16 @@ fn tokens_let_in_whom_they_are_for_and_no_others() {
         "--address",
         &format!("{}:7318", issuer.ipv4()),
     ];
-    let told: Value = serde_json::from_str(&visperf(fourth, &words).unwrap()).unwrap();
+    let answer: Value = serde_json::from_str(&visperf(fourth, &words).unwrap()).unwrap();
     let astray = network.hosts()[1].folder().join("astray").display().to_string();
-    let error = visperf(second, &["join", told["token"].as_str().unwrap(), "--state", &astray])
+    let error = visperf(second, &["join", answer["token"].as_str().unwrap(), "--state", &astray])
         .expect_err("let in astray");
     assert!(error.to_string().contains("issuer"), "{error}");
 }
 
 #[test]
-fn a_revoked_member_and_a_domain_nobody_admits_learn_nothing() {
-    let name = "lab_admission::a_revoked_member_and_a_domain_nobody_admits_learn_nothing";
+fn a_revoked_member_and_an_unadmitted_domain_learn_nothing() {
+    let name = "lab_admission::a_revoked_member_and_an_unadmitted_domain_learn_nothing";
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let network = lab.network(8).unwrap();
     let hosts = network.hosts();
@@ -123,10 +122,10 @@ fn a_revoked_member_and_a_domain_nobody_admits_learn_nothing() {
     let look = || {
         let domains = server.result("directory.domains", &json!({}))?.to_string();
         assert!(!domains.contains("NOBODY"), "{domains}");
-        let is_told = server.told().contains("NOBODY");
+        let is_logged = server.output().contains("NOBODY");
         let are_there = domains.contains("UT-ICL") && domains.contains("CERN");
-        let seen = format!("{domains}; the refusal is logged: {is_told}");
-        Ok(if is_told && are_there { Seen::Done(()) } else { Seen::NotYet(seen) })
+        let seen = format!("{domains}; the refusal is logged: {is_logged}");
+        Ok(if is_logged && are_there { Seen::Done(()) } else { Seen::NotYet(seen) })
     };
     Stopwatch::start().until(AGREED, "two domains, and a third refused", look).unwrap();
 
@@ -144,8 +143,8 @@ fn a_revoked_member_and_a_domain_nobody_admits_learn_nothing() {
         }
         Answer::Result(found) => Ok(Seen::NotYet(found.to_string())),
     };
-    let (took, told) = Stopwatch::start().until(AGREED, "a closed door", look).unwrap();
-    println!("revoked: {} ms later the directory reports it: {told}", took.as_millis());
+    let (took, answer) = Stopwatch::start().until(AGREED, "a closed door", look).unwrap();
+    println!("revoked: {} ms later the directory reports it: {answer}", took.as_millis());
     is_seen_gone(watching, victim.host().name());
     let look = || {
         let guests = victim.figure("overlay", "guests")?;
@@ -214,8 +213,8 @@ fn is_alone(victim: &Daemon) {
 /// Without directories, and whichever member represents the domain: no member admits the revoked one, and it
 /// finds that it is alone.
 #[test]
-fn a_revoked_host_represents_itself_where_no_directory_tells_of_it() {
-    let name = "lab_admission::a_revoked_host_represents_itself_where_no_directory_tells_of_it";
+fn a_revoked_host_represents_itself_where_no_directory_lists_it() {
+    let name = "lab_admission::a_revoked_host_represents_itself_where_no_directory_lists_it";
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let network = lab.network(3).unwrap();
     let own = Domain::create("UT-ICL", network.hosts()).unwrap();
@@ -228,12 +227,12 @@ fn a_revoked_host_represents_itself_where_no_directory_tells_of_it() {
     // Queries meanwhile are refused with the reason.
     let look = || match victim.ask("domain.summary", &json!({}))? {
         Answer::Fault { message, .. } if message.contains("not let this one in") => Ok(Seen::Done(message)),
-        told @ (Answer::Result(_) | Answer::Fault { .. }) => Ok(Seen::NotYet(format!("{told:?}"))),
+        answer @ (Answer::Result(_) | Answer::Fault { .. }) => Ok(Seen::NotYet(format!("{answer:?}"))),
     };
     let (took, fault) = Stopwatch::start().until(AGREED, "a fault that says why", look).unwrap();
     println!("{} ms after the revocation: {fault}", took.as_millis());
     is_alone(victim);
-    let hellos = || victim.told().matches("what=\"hello\"").count();
+    let hellos = || victim.output().matches("what=\"hello\"").count();
     let before = hellos();
     std::thread::sleep(Duration::from_secs(30));
     println!("{} hellos were let in within 30 s", hellos() - before);

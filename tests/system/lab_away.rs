@@ -60,10 +60,10 @@ fn story(network: &Network, forget: bool) -> Verdict {
     let others: Vec<&str> =
         network.hosts().iter().map(Host::name).filter(|other| *other != host.name()).collect();
     network.partition(&[&[host.name()], &others]).unwrap();
-    let (begun, before) = (Stopwatch::start(), writer.written());
+    let (start, before) = (Stopwatch::start(), writer.written());
     let aim = before + usize::try_from(away().as_secs()).unwrap() * growth.lines_per_sec;
     let look = || {
-        let is_over = begun.elapsed() >= away() && writer.written() >= aim;
+        let is_over = start.elapsed() >= away() && writer.written() >= aim;
         Ok(if is_over {
             Seen::Done(())
         } else {
@@ -83,7 +83,7 @@ fn story(network: &Network, forget: bool) -> Verdict {
     network.heal_all().unwrap();
     let written = writer.stop().unwrap();
     let arrived = arrive(&daemons[0], &host, written, if forget { ARRIVED_IN_VAIN } else { ARRIVED });
-    println!("{written} lines in all; back after {:.1} s: {arrived:?}", begun.elapsed().as_secs_f64());
+    println!("{written} lines in all; back after {:.1} s: {arrived:?}", start.elapsed().as_secs_f64());
     let stored = Account::stored(&daemons[0]).unwrap();
     assert_eq!(stored.missed, 0);
     member.stop().unwrap();
@@ -106,8 +106,8 @@ fn arrive(asked: &lab::Daemon, host: &Host, lines: usize, patience: Duration) ->
 }
 
 #[test]
-fn what_a_host_told_while_it_was_away_is_there_once_when_it_is_back() {
-    let name = "lab_away::what_a_host_told_while_it_was_away_is_there_once_when_it_is_back";
+fn what_a_host_reported_while_it_was_away_is_there_once_when_it_is_back() {
+    let name = "lab_away::what_a_host_reported_while_it_was_away_is_there_once_when_it_is_back";
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let verdict = story(&lab.network(4).unwrap(), false);
     assert!(verdict.is_clean(), "{verdict}");
@@ -116,8 +116,8 @@ fn what_a_host_told_while_it_was_away_is_there_once_when_it_is_back() {
 /// The control: a host that loses its state while it is away has lost what was deleted meanwhile, and the
 /// test detects it.
 #[test]
-fn a_host_that_forgets_what_it_told_is_found_out() {
-    let name = "lab_away::a_host_that_forgets_what_it_told_is_found_out";
+fn a_host_that_forgets_what_it_reported_is_found_out() {
+    let name = "lab_away::a_host_that_forgets_what_it_reported_is_found_out";
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let verdict = story(&lab.network(4).unwrap(), true);
     assert!(!verdict.lost.is_empty(), "{verdict}");

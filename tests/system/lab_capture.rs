@@ -5,7 +5,7 @@
 //! nothing is encrypted, finds each of them.
 //! Not here: which traffic is encrypted how (`docs/decisions/0016-proxy.md`).
 
-use super::lab_door::{IN_LOGS, Site, tell};
+use super::lab_door::{IN_LOGS, Site, report};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
@@ -27,8 +27,8 @@ struct Record {
 impl Record {
     fn start(host: &Host, interface: &str) -> Record {
         let file = host.folder().join(format!("{interface}.pcap"));
-        let said = host.folder().join(format!("{interface}.tcpdump"));
-        let to = std::fs::File::create(&said).unwrap();
+        let messages = host.folder().join(format!("{interface}.tcpdump"));
+        let to = std::fs::File::create(&messages).unwrap();
         let child = host.run(|| {
             let mut tcpdump = program::command("tcpdump");
             // Started as root it would switch to a user that may not write here.
@@ -36,8 +36,8 @@ impl Record {
             Ok(tcpdump.stderr(to).spawn()?)
         });
         let look = || {
-            let told = std::fs::read_to_string(&said)?;
-            Ok(if told.contains("listening on") { Seen::Done(()) } else { Seen::NotYet(told) })
+            let text = std::fs::read_to_string(&messages)?;
+            Ok(if text.contains("listening on") { Seen::Done(()) } else { Seen::NotYet(text) })
         };
         let record = Record { child: child.unwrap(), file };
         wait::until(PATIENCE, "tcpdump", look).unwrap();
@@ -95,8 +95,8 @@ fn a_record_of_a_session_holds_nothing_in_clear() {
     };
     let answers = |expected: &str, paths: &[&str]| {
         let look = || {
-            let said: String = paths.iter().map(|path| ask(path)).collect();
-            Ok(if said.contains(expected) { Seen::Done(()) } else { Seen::NotYet(said) })
+            let found: String = paths.iter().map(|path| ask(path)).collect();
+            Ok(if found.contains(expected) { Seen::Done(()) } else { Seen::NotYet(found) })
         };
         wait::until(PATIENCE, expected, look).unwrap();
     };
@@ -129,5 +129,5 @@ fn a_record_of_a_session_holds_nothing_in_clear() {
         }
     }
     assert!(total > 20_000, "{total} bytes were recorded: too few for a session");
-    tell(&format!("{total} bytes recorded off loopback, none of {} words in clear", sought.len()));
+    report(&format!("{total} bytes recorded off loopback, none of {} words in clear", sought.len()));
 }

@@ -30,10 +30,10 @@ fn subscribe(daemon: &Daemon, host: &str, rate: f64) -> Value {
 
 /// Take entries until there are `least` sweeps; returns the numbers of the sweeps.
 fn take(daemon: &Daemon, host: &str, subscription: &Value, least: usize) -> Vec<u64> {
-    let begun = Stopwatch::start();
+    let start = Stopwatch::start();
     let mut sweeps = Vec::new();
     while sweeps.len() < least {
-        assert!(begun.elapsed() < PATIENCE, "{sweeps:?}");
+        assert!(start.elapsed() < PATIENCE, "{sweeps:?}");
         let params = json!({"host": host, "subscription": subscription, "wait": 5, "limit": 1000});
         let answer = daemon.result("sensor.take", &params).unwrap();
         for entry in answer["entries"].as_array().unwrap() {
@@ -46,8 +46,8 @@ fn take(daemon: &Daemon, host: &str, subscription: &Value, least: usize) -> Vec<
 }
 
 #[test]
-fn whoever_subscribes_anywhere_gets_the_processes_of_a_host_by_one_stream() {
-    let name = "lab_channels::whoever_subscribes_anywhere_gets_the_processes_of_a_host_by_one_stream";
+fn subscribers_anywhere_get_the_processes_of_a_host_by_one_stream() {
+    let name = "lab_channels::subscribers_anywhere_get_the_processes_of_a_host_by_one_stream";
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let network = lab.network(4).unwrap();
     let mut daemons = Domain::create("UT-ICL", network.hosts()).unwrap().start(&[], |_| Vec::new()).unwrap();
@@ -71,32 +71,32 @@ fn whoever_subscribes_anywhere_gets_the_processes_of_a_host_by_one_stream() {
     // Scripts are programs; a daemon does not forward those of others.
     let scripted = json!({"host": host, "script": "true"});
     assert!(daemons[near].result("sensor.subscribe", &scripted).is_err());
-    let nobody = json!({"host": "nobody"});
-    assert!(daemons[near].result("sensor.subscribe", &nobody).is_err());
+    let unknown = json!({"host": "nobody"});
+    assert!(daemons[near].result("sensor.subscribe", &unknown).is_err());
 
     // Another representative: a client that subscribes again there gets all entries again.
     let at = daemons.iter().position(|daemon| daemon.host().name() == representative).unwrap();
     daemons.remove(at).kill().unwrap();
     agreed(&daemons, Some(&representative)).unwrap();
     let near = daemons.iter().find(|daemon| daemon.host().name() != host).unwrap();
-    let begun = Stopwatch::start();
-    let anew = loop {
+    let start = Stopwatch::start();
+    let again = loop {
         // The new representative may not be connected to all members yet.
         match near.result("sensor.subscribe", &json!({"host": host, "rate": RATE, "budget": room()})) {
             Ok(made) => break made["subscription"].clone(),
-            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
+            Err(error) => assert!(start.elapsed() < PATIENCE, "{error}"),
         }
     };
-    take(near, &host, &anew, 32);
+    take(near, &host, &again, 32);
 
     // The dead one is listed by a representative to which it never reported.
     wait::until(PATIENCE, "the previous representative among the hosts", || {
-        let told = near.result("domain.hosts", &json!({}))?;
+        let answer = near.result("domain.hosts", &json!({}))?;
         let is_it = |row: &&Value| row["host"].as_str() == Some(&representative);
-        let found = told["hosts"].as_array().and_then(|rows| rows.iter().find(is_it));
+        let found = answer["hosts"].as_array().and_then(|rows| rows.iter().find(is_it));
         Ok(match found.and_then(|row| row["state"].as_str()) {
             Some("last_seen") => Seen::Done(()),
-            _ => Seen::NotYet(told.to_string()),
+            _ => Seen::NotYet(answer.to_string()),
         })
     })
     .unwrap();
@@ -120,12 +120,12 @@ fn write(host: &Host, jobs: std::ops::Range<usize>) {
 
 /// Take events until there are `count`; returns their jobs. Meanwhile the host may be down.
 fn take_events(daemon: &Daemon, host: &str, subscription: &Value, count: usize) -> Vec<usize> {
-    let begun = Stopwatch::start();
-    let (mut jobs, mut told) = (Vec::new(), String::new());
+    let start = Stopwatch::start();
+    let (mut jobs, mut trouble) = (Vec::new(), String::new());
     while jobs.len() < count {
         assert!(
-            begun.elapsed() < PATIENCE * 2,
-            "{} of {count}, the last {:?}: {told}",
+            start.elapsed() < PATIENCE * 2,
+            "{} of {count}, the last {:?}: {trouble}",
             jobs.len(),
             jobs.last()
         );
@@ -140,7 +140,7 @@ fn take_events(daemon: &Daemon, host: &str, subscription: &Value, count: usize) 
                 );
             }
             Err(error) => {
-                told = error.to_string();
+                trouble = error.to_string();
                 std::thread::sleep(wait::PAUSE);
             }
         }
@@ -149,8 +149,8 @@ fn take_events(daemon: &Daemon, host: &str, subscription: &Value, count: usize) 
 }
 
 #[test]
-fn every_event_of_a_host_comes_once_to_whoever_subscribes_anywhere() {
-    let name = "lab_channels::every_event_of_a_host_comes_once_to_whoever_subscribes_anywhere";
+fn every_event_of_a_host_comes_once_to_each_subscriber() {
+    let name = "lab_channels::every_event_of_a_host_comes_once_to_each_subscriber";
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let network = lab.network(4).unwrap();
     network.hosts().iter().for_each(|host| write(host, 1..11));
@@ -168,10 +168,10 @@ fn every_event_of_a_host_comes_once_to_whoever_subscribes_anywhere() {
     let all = subscribe(&daemons[near], "");
     let few = subscribe(&daemons[far], "job ~ \"[13579]$\"");
     wait::until(PATIENCE, "one stream for both", || {
-        let told = daemons[watched].result("sensor.subscriptions", &json!({}))?;
-        Ok(match told["subscriptions"].as_array().map(Vec::len) {
+        let answer = daemons[watched].result("sensor.subscriptions", &json!({}))?;
+        Ok(match answer["subscriptions"].as_array().map(Vec::len) {
             Some(1) => Seen::Done(()),
-            _ => Seen::NotYet(told.to_string()),
+            _ => Seen::NotYet(answer.to_string()),
         })
     })
     .unwrap();

@@ -83,8 +83,8 @@ fn sees(daemon: &Daemon, host: &str, pid: u32) {
 }
 
 #[test]
-fn an_operator_ends_a_process_of_another_host_and_nobody_else_does() {
-    let name = "lab_control::an_operator_ends_a_process_of_another_host_and_nobody_else_does";
+fn an_operator_ends_a_process_of_another_host_and_no_one_else_does() {
+    let name = "lab_control::an_operator_ends_a_process_of_another_host_and_no_one_else_does";
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let network = lab.network(4).unwrap();
     let hosts = network.hosts();
@@ -115,38 +115,38 @@ fn an_operator_ends_a_process_of_another_host_and_nobody_else_does() {
             "--connect",
             "127.0.0.1:7317",
         ];
-        let begun = Stopwatch::start();
+        let start = Stopwatch::start();
         loop {
             let output = ran(desk, &words);
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
             // The forwarding daemon may still be looking for a representative.
-            if !said.contains("-32011") || !lives(pid) || begun.elapsed() > PATIENCE {
-                return (output.status.code(), said, String::from_utf8(output.stdout).unwrap());
+            if !complaint.contains("-32011") || !lives(pid) || start.elapsed() > PATIENCE {
+                return (output.status.code(), complaint, String::from_utf8(output.stdout).unwrap());
             }
         }
     };
     // A member's certificate is not an operator's; a host that lists no users accepts no commands.
-    let (code, said, _) = kill(target, &state(desk));
-    assert!(code == Some(1) && said.contains("not operator"), "{said}");
-    let (code, said, _) = kill(closed, &folder);
-    assert!(code == Some(4) && said.contains("takes no orders"), "{said}");
+    let (code, complaint, _) = kill(target, &state(desk));
+    assert!(code == Some(1) && complaint.contains("not operator"), "{complaint}");
+    let (code, complaint, _) = kill(closed, &folder);
+    assert!(code == Some(4) && complaint.contains("takes no orders"), "{complaint}");
     assert!(lives(pid));
-    let (code, said, told) = kill(target, &folder);
+    let (code, complaint, printed) = kill(target, &folder);
     if !has_users() {
-        assert!(code == Some(4) && said.contains("root's") && lives(pid), "{said}");
+        assert!(code == Some(4) && complaint.contains("root's") && lives(pid), "{complaint}");
         return;
     }
-    assert_eq!(code, Some(0), "{said}");
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert!(told["ended"].is_boolean(), "{told}");
+    assert_eq!(code, Some(0), "{complaint}");
+    let printed: Value = serde_json::from_str(&printed).unwrap();
+    assert!(printed["ended"].is_boolean(), "{printed}");
     wait::until(PATIENCE, "the end of the process", || {
-        Ok(if lives(pid) { Seen::NotYet(told.to_string()) } else { Seen::Done(()) })
+        Ok(if lives(pid) { Seen::NotYet(printed.to_string()) } else { Seen::Done(()) })
     })
     .unwrap();
     // The whole domain sees the event, at whichever host is queried.
     let event = wait::until(PATIENCE, "the event of the order", || {
         let answer = daemons[0].result("domain.events", &json!({ "kind": "message" }))?;
-        let is_it = |event: &&Value| event["attributes"]["order"] == told["order"];
+        let is_it = |event: &&Value| event["attributes"]["order"] == printed["order"];
         Ok(match answer["events"].as_array().and_then(|events| events.iter().find(is_it)) {
             Some(event) => Seen::Done(event.clone()),
             None => Seen::NotYet(answer.to_string()),

@@ -105,10 +105,10 @@ fn a_starved_host_has_its_part_of_a_core() {
         let starved = busy(&daemon);
         network.feed("h1");
         let fed = busy(&daemon);
-        let told = format!("free {free:.3}, starved to 0.05 {starved:.3}, fed again {fed:.3}");
-        println!("parts of a core: {told}");
+        let shares = format!("free {free:.3}, starved to 0.05 {starved:.3}, fed again {fed:.3}");
+        println!("parts of a core: {shares}");
         let is_noticed = starved > 0.01 && starved < 0.08 && free > starved * 2.0 && fed > starved * 2.0;
-        Ok(if is_noticed { Seen::Done(()) } else { Seen::NotYet(told) })
+        Ok(if is_noticed { Seen::Done(()) } else { Seen::NotYet(shares) })
     };
     Stopwatch::start().until(ANEW_MAX, "a daemon that uses what it is given", look).unwrap();
 }
@@ -150,13 +150,13 @@ fn a_scenario_is_played_and_a_step_that_fails_is_named() {
 }
 
 #[test]
-fn a_daemon_that_cannot_start_is_told_with_its_host() {
-    let Some(lab) = lab::enter("lab_daemons::a_daemon_that_cannot_start_is_told_with_its_host").unwrap()
+fn a_daemon_that_cannot_start_is_reported_with_its_host() {
+    let Some(lab) = lab::enter("lab_daemons::a_daemon_that_cannot_start_is_reported_with_its_host").unwrap()
     else {
         return;
     };
     let network = lab.network(1).unwrap();
     let refused = network.host("h1").daemon(&["up", "--no-such-flag"]).unwrap_err();
-    let told = format!("{refused:#}");
-    assert!(told.contains("on h1") && told.contains("--no-such-flag"), "{told}");
+    let message = format!("{refused:#}");
+    assert!(message.contains("on h1") && message.contains("--no-such-flag"), "{message}");
 }

@@ -51,8 +51,8 @@ fn a_domain_follows_its_representative_through_death() {
         let listed = Stopwatch::start().until(PATIENCE, "the host that died, as last seen", || {
             let hosts = daemons[0].result("domain.hosts", &json!({}))?;
             let mut rows = hosts["hosts"].as_array().into_iter().flatten();
-            let is_told = rows.any(|row| row["host"] == host.name() && row["state"] == "last_seen");
-            Ok(if is_told { Seen::Done(()) } else { Seen::NotYet(hosts.to_string()) })
+            let is_listed = rows.any(|row| row["host"] == host.name() && row["state"] == "last_seen");
+            Ok(if is_listed { Seen::Done(()) } else { Seen::NotYet(hosts.to_string()) })
         });
         println!("{current} is reported as last seen after {} ms more", listed.unwrap().0.as_millis());
         daemons.push(sensor(&host, &[]).unwrap());
@@ -101,7 +101,7 @@ fn a_founder_that_comes_back_alone_claims_a_part_of_the_domain() {
     });
     let (took, ()) = represented.unwrap();
     println!("alone, it represents a part of the domain after {} ms", took.as_millis());
-    let log = founder.told();
+    let log = founder.output();
     let claims: Vec<&str> = log.lines().filter(|line| line.contains("role=\"representative\"")).collect();
     assert!(!claims.is_empty() && claims.iter().all(|claim| claim.contains("partial=true")), "{claims:?}");
 }
@@ -117,7 +117,7 @@ fn answered_by_the_next(daemons: &[&Daemon], lost: &str) -> Duration {
         asking.into_iter().map(|one| one.join().unwrap()).collect()
     });
     let by = |answer: &Answer| match answer {
-        Answer::Result(told) => told["representative"].as_str().map(str::to_owned),
+        Answer::Result(value) => value["representative"].as_str().map(str::to_owned),
         Answer::Fault { .. } => None,
     };
     let is_by_another = |answer: &Answer| by(answer).is_some_and(|by| by != lost);
@@ -186,8 +186,8 @@ fn a_stopped_representative_resigns_and_a_stranger_learns_nothing() {
 
 /// A daemon that is stopped announces that it leaves, whatever its role.
 #[test]
-fn who_stops_is_told_as_left() {
-    let Some(lab) = lab::enter("lab_domain::who_stops_is_told_as_left").unwrap() else { return };
+fn a_host_that_stops_is_listed_as_left() {
+    let Some(lab) = lab::enter("lab_domain::a_host_that_stops_is_listed_as_left").unwrap() else { return };
     let network = lab.network(6).unwrap();
     let mut daemons = domain(&network);
     agreed(&daemons, None).unwrap();
@@ -207,8 +207,8 @@ fn who_stops_is_told_as_left() {
         let look = || {
             let hosts = daemons[0].result("domain.hosts", &json!({}))?;
             let mut rows = hosts["hosts"].as_array().into_iter().flatten();
-            let is_told = rows.any(|row| row["host"] == host.name() && row["state"] == "left");
-            Ok(if is_told { Seen::Done(()) } else { Seen::NotYet(hosts.to_string()) })
+            let is_listed = rows.any(|row| row["host"] == host.name() && row["state"] == "left");
+            Ok(if is_listed { Seen::Done(()) } else { Seen::NotYet(hosts.to_string()) })
         };
         let (took, ()) = Stopwatch::start().until(PATIENCE, "a host that left", look).unwrap();
         println!("the {role} {} is reported as left after {} ms", host.name(), took.as_millis());

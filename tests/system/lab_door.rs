@@ -76,9 +76,9 @@ impl Site {
             });
             Ok(if answer.status == 200 { Seen::Done(()) } else { Seen::NotYet(format!("{answer:?}")) })
         };
-        let told = || [&self.daemon, &self.sensors[0]].map(Daemon::told).join("\n---\n");
+        let output = || [&self.daemon, &self.sensors[0]].map(Daemon::output).join("\n---\n");
         wait::until(FIRST, "an answer through the proxy", look)
-            .unwrap_or_else(|error| panic!("{error:#}\n{}", told()));
+            .unwrap_or_else(|error| panic!("{error:#}\n{}", output()));
     }
 
     /// Restart the proxy, as after a reboot.
@@ -116,7 +116,7 @@ pub(super) fn more_addresses(host: &Host, count: u8) -> Vec<IpAddr> {
 }
 
 #[allow(clippy::print_stdout)] // A test's output is read when it fails.
-pub(super) fn tell(line: &str) {
+pub(super) fn report(line: &str) {
     println!("{line}");
 }
 
@@ -162,11 +162,11 @@ fn question(random: &mut Random, methods: &[String]) -> (String, String) {
 /// What is wrong with an answer to an account that may only see figures of h3.
 fn wrong(path: &str, method: &str, answer: &Answer) -> Option<&'static str> {
     // A process may have a host's name: all processes of this machine are visible, also those of other tests.
-    let told = String::from_utf8_lossy(&answer.body).replace("\"name\":\"h4\"", "");
-    if told.contains(IN_LOGS) || told.contains("\"h4\"") {
+    let text = String::from_utf8_lossy(&answer.body).replace("\"name\":\"h4\"", "");
+    if text.contains(IN_LOGS) || text.contains("\"h4\"") {
         return Some("it shows what was not granted");
     }
-    if answer.status != 200 || told.starts_with("{\"error\"") {
+    if answer.status != 200 || text.starts_with("{\"error\"") {
         return None;
     }
     let place = path.to_lowercase().replace("%68%34", "h4");
@@ -224,7 +224,7 @@ fn a_visitor_that_tries_everything_sees_what_was_granted() {
     assert!(FIGURES.iter().all(|name| known.contains(name)), "{known:?}");
 
     let (answered, found) = at(&site.viewer, try_all(&site.place(), some, &methods, 7));
-    tell(&format!("{} tries, {answered} answered, {} of them wrongly", tries(), found.len()));
+    report(&format!("{} tries, {answered} answered, {} of them wrongly", tries(), found.len()));
     assert!(found.is_empty(), "{found:?}");
     assert!(answered > 0, "nothing was answered, so nothing was shown");
     // The same tries with an account that may see both hosts and their logs: the search finds what it looks
@@ -277,8 +277,8 @@ async fn slow(place: &Place, from: &[IpAddr], count: usize) -> Vec<visitor::Slow
 }
 
 #[test]
-fn thousands_that_are_slow_keep_nobody_out() {
-    let name = "lab_door::thousands_that_are_slow_keep_nobody_out";
+fn thousands_of_slow_clients_keep_no_one_out() {
+    let name = "lab_door::thousands_of_slow_clients_keep_no_one_out";
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let secrets = std::sync::Mutex::new(Vec::new());
     let network = lab.network(5).unwrap();
@@ -316,7 +316,7 @@ fn thousands_that_are_slow_keep_nobody_out() {
             times.add(watch.elapsed());
         }
         let peak = attack.join().unwrap();
-        tell(&format!("{peak} connections at once, most of them slow; good ones meanwhile: {times}"));
+        report(&format!("{peak} connections at once, most of them slow; good ones meanwhile: {times}"));
         assert!(peak > 2_000, "{peak}");
         times
     });

@@ -30,7 +30,7 @@ fn story(name: &str) -> Command {
 }
 
 /// Whether a command succeeds, and its output.
-fn told(command: &mut Command) -> (bool, String) {
+fn output_of(command: &mut Command) -> (bool, String) {
     let output = command.output().unwrap();
     let texts = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     (output.status.success(), texts.concat())
@@ -92,9 +92,9 @@ fn assert_gone(namespaces: &str) {
 fn everything_is_gone_when_a_lab_ends_or_fails() {
     for (then, expected) in [("end", true), ("fail", false)] {
         let folder = tempfile::tempdir().unwrap();
-        let (good, said) = told(&mut watched(folder.path(), then));
-        assert_eq!(good, expected, "{said}");
-        assert_eq!(said.contains("fails on request"), !expected, "{said}");
+        let (good, output) = output_of(&mut watched(folder.path(), then));
+        assert_eq!(good, expected, "{output}");
+        assert_eq!(output.contains("fails on request"), !expected, "{output}");
         assert_gone(&std::fs::read_to_string(folder.path().join("marks")).unwrap());
     }
 }
@@ -134,8 +134,8 @@ fn a_program_that_is_missing_fails_the_story_and_is_named() {
     let refused = format!("{:#}", lab.network(2).unwrap_err());
     assert!(refused.contains("`nft`") && refused.contains("nftables"), "{refused}");
     lab.hide("unshare").unwrap();
-    let (good, said) = told(story(GOOD_STORY).env_remove("VISPERF_LAB"));
-    assert!(!good && said.contains("`unshare`") && said.contains("util-linux"), "{said}");
+    let (good, output) = output_of(story(GOOD_STORY).env_remove("VISPERF_LAB"));
+    assert!(!good && output.contains("`unshare`") && output.contains("util-linux"), "{output}");
 }
 
 #[test]
@@ -146,8 +146,8 @@ fn where_the_kernel_forbids_it_the_story_fails_and_names_the_setting() {
     let exe = std::env::current_exe().unwrap();
     let mut command = program::command("unshare");
     command.args(["--user", "--map-root-user", "sh", "-c", script]).arg(exe);
-    let (good, said) = told(command.args(["--exact", GOOD_STORY, "--nocapture"]));
-    assert!(!good && said.contains("user.max_user_namespaces="), "{said}");
+    let (good, output) = output_of(command.args(["--exact", GOOD_STORY, "--nocapture"]));
+    assert!(!good && output.contains("user.max_user_namespaces="), "{output}");
 }
 
 #[test]
@@ -162,12 +162,12 @@ fn an_ordinary_user_has_a_lab_too() {
     };
     let exe = copy(&std::env::current_exe().unwrap(), "stories");
     let visperf = copy(program::visperf().unwrap(), "visperf");
-    let is_root = told(program::command("id").arg("-u")).1.trim() == "0";
+    let is_root = output_of(program::command("id").arg("-u")).1.trim() == "0";
     let rights: &[&str] =
         if is_root { &["--reuid", "65534", "--regid", "65534", "--clear-groups"] } else { &[] };
     let mut command = program::command("setpriv");
     command.args(rights).arg(exe).args(["--exact", GOOD_STORY, "--nocapture"]);
     command.env("VISPERF_BIN", visperf).env("TMPDIR", "/tmp").env("HOME", folder.path());
-    let (good, said) = told(command.current_dir("/"));
-    assert!(good && said.contains("1 passed"), "{said}");
+    let (good, output) = output_of(command.current_dir("/"));
+    assert!(good && output.contains("1 passed"), "{output}");
 }

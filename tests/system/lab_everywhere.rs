@@ -62,7 +62,7 @@ fn events(daemon: &Daemon, domain: &str) -> Result<(Vec<String>, BTreeMap<String
 
 /// A daemon's answers about a domain.
 #[derive(Debug, PartialEq, Eq)]
-struct Told {
+struct Answers {
     hosts: Vec<String>,
     summary: String,
     calls: Vec<String>,
@@ -71,7 +71,7 @@ struct Told {
     by_host: BTreeMap<String, usize>,
 }
 
-fn told(daemon: &Daemon, domain: &str) -> Result<Told> {
+fn answers(daemon: &Daemon, domain: &str) -> Result<Answers> {
     let hosts = ask(daemon, "domain.hosts", domain, json!({}))?;
     let host = |row: &Value| format!("{} {} {} {}", row["host"], row["state"], row["sensor"], row["events"]);
     let summary = ask(daemon, "domain.summary", domain, json!({}))?;
@@ -81,7 +81,7 @@ fn told(daemon: &Daemon, domain: &str) -> Result<Told> {
     let metrics = ask(daemon, "domain.metrics", domain, json!({ "name": "node_boot_time_seconds" }))?;
     let metric = |row: &Value| format!("{} {}", row["host"], row["name"]);
     let (events, by_host) = events(daemon, domain)?;
-    Ok(Told {
+    Ok(Answers {
         hosts: rows(&hosts, "hosts")?.map(host).collect(),
         summary: counts.join(" "),
         calls: rows(&calls, "calls")?.map(call).collect(),
@@ -98,12 +98,12 @@ pub(super) fn same(daemons: &[&Daemon], domain: &str, members: &[Daemon]) {
     let names = members.iter().map(|daemon| daemon.host().name().to_owned());
     let expected: BTreeMap<String, usize> = names.map(|host| (host.clone(), of(&host).2)).collect();
     let look = || {
-        let first = told(daemons[0], domain)?;
+        let first = answers(daemons[0], domain)?;
         if first.by_host != expected {
             return Ok(Seen::NotYet(format!("events of {:?}, expected {expected:?}", first.by_host)));
         }
         for daemon in &daemons[1..] {
-            let other = told(daemon, domain)?;
+            let other = answers(daemon, domain)?;
             if other != first {
                 let name = daemon.host().name();
                 return Ok(Seen::NotYet(format!("{name} reports {other:?}, another {first:?}")));

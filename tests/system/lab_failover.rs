@@ -142,7 +142,7 @@ impl Stage {
     fn log(&self) -> String {
         let daemons = self.sensors.iter().flatten();
         let lines = daemons.map(|daemon| {
-            let log = daemon.told();
+            let log = daemon.output();
             let lines = log.lines().filter(|line| line.contains("the domain's state changed"));
             format!("{}:\n{}", daemon.host().name(), lines.collect::<Vec<_>>().join("\n"))
         });
@@ -163,7 +163,7 @@ fn false_claims(daemon: &Daemon) -> usize {
             && has("partial=false")
             && has("covered=1")
     };
-    daemon.told().lines().filter(is_false).count()
+    daemon.output().lines().filter(is_false).count()
 }
 
 /// The queries that waited, and the answers that named another representative, in the order of sending.

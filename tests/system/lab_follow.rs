@@ -4,7 +4,7 @@
 //! Not here: slow followers (the tests of `rpc`), ten thousand of them (`benches/viewers.sh`).
 
 use super::lab_door::visitor::Place;
-use super::lab_door::{Site, at, tell};
+use super::lab_door::{Site, at, report};
 use serde_json::{Value, json};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -19,18 +19,18 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a follower receives.
 #[derive(Debug)]
-enum Told {
+enum Received {
     Answer(u64, Value),
     Fault(Value),
     End,
 }
 
 /// Follow at the proxy until the end, and send what is received.
-async fn watch(place: &Place, (name, secret): (&str, &str), told: SyncSender<Told>) {
+async fn watch(place: &Place, (name, secret): (&str, &str), sender: SyncSender<Received>) {
     let mut visitor = place.connect().await.with_account(name, secret);
-    let begun = visitor.get(&format!("{HOSTS}{EVERY}")).await;
-    assert_eq!(begun.status, 200, "{begun:?}");
-    assert_eq!(begun.fields("content-type"), ["text/event-stream"]);
+    let response = visitor.get(&format!("{HOSTS}{EVERY}")).await;
+    assert_eq!(response.status, 200, "{response:?}");
+    assert_eq!(response.fields("content-type"), ["text/event-stream"]);
     let mut text = String::new();
     loop {
         let some = visitor.some(1 << 16).await;
@@ -41,27 +41,27 @@ async fn watch(place: &Place, (name, secret): (&str, &str), told: SyncSender<Tol
             let Some(data) = field("data: ") else { continue };
             let mut data: Value = serde_json::from_str(data).unwrap();
             let one = match data.get("answer") {
-                None => Told::Fault(data["error"].take()),
-                Some(_) => Told::Answer(field("id: ").unwrap().parse().unwrap(), data["answer"].take()),
+                None => Received::Fault(data["error"].take()),
+                Some(_) => Received::Answer(field("id: ").unwrap().parse().unwrap(), data["answer"].take()),
             };
             // The test may have seen enough.
-            if told.send(one).is_err() {
+            if sender.send(one).is_err() {
                 return;
             }
         }
         if some.is_empty() {
-            let _ = told.send(Told::End);
+            let _ = sender.send(Received::End);
             return;
         }
     }
 }
 
-struct Follower(Receiver<Told>);
+struct Follower(Receiver<Received>);
 
 impl Follower {
-    fn next(&self) -> Told {
+    fn next(&self) -> Received {
         match self.0.recv_timeout(PATIENCE) {
-            Ok(told) => told,
+            Ok(received) => received,
             Err(RecvTimeoutError::Timeout) => panic!("nothing came for a minute"),
             Err(RecvTimeoutError::Disconnected) => panic!("the follower is gone"),
         }
@@ -72,9 +72,9 @@ impl Follower {
         let mut faults = 0;
         loop {
             match self.next() {
-                Told::Answer(number, answer) => return (number, answer, faults),
-                Told::Fault(_) => faults += 1,
-                Told::End => panic!("it ended"),
+                Received::Answer(number, answer) => return (number, answer, faults),
+                Received::Fault(_) => faults += 1,
+                Received::End => panic!("it ended"),
             }
         }
     }
@@ -88,13 +88,13 @@ fn is_cut_with_its_account(site: &Site, follower: &Follower) {
     let mut last_words = json!(null);
     loop {
         match follower.next() {
-            Told::Answer(..) => {}
-            Told::Fault(fault) => last_words = fault,
-            Told::End => break,
+            Received::Answer(..) => {}
+            Received::Fault(fault) => last_words = fault,
+            Received::End => break,
         }
     }
     assert_eq!(last_words["code"], -32006, "{last_words}");
-    tell(&format!(
+    report(&format!(
         "who followed is cut off {} ms after its account was removed",
         removed.elapsed().as_millis()
     ));
@@ -121,14 +121,14 @@ fn goes_on_with_another(site: &mut Site, representative: &str, follower: &Follow
         assert!(killed.elapsed() < PATIENCE, "{answer}");
     }
     let took = killed.elapsed().as_millis();
-    tell(&format!(
+    report(&format!(
         "a new representative's answers come after {took} ms and {faults} faults, on the same connection"
     ));
 }
 
 #[test]
-fn who_follows_outlives_a_representative_and_not_its_account() {
-    let name = "lab_follow::who_follows_outlives_a_representative_and_not_its_account";
+fn a_follower_outlives_a_representative_and_not_its_account() {
+    let name = "lab_follow::a_follower_outlives_a_representative_and_not_its_account";
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let network = lab.network(5).unwrap();
     let secrets = Mutex::new(Vec::new());
@@ -143,9 +143,9 @@ fn who_follows_outlives_a_representative_and_not_its_account() {
     let (place, viewer) = (site.place(), site.viewer.clone());
     std::thread::scope(|scope| {
         let follow = |login| {
-            let (told, came) = sync_channel(1_000);
+            let (sender, came) = sync_channel(1_000);
             let (place, viewer): (&Place, &Host) = (&place, &viewer);
-            scope.spawn(move || at(viewer, watch(place, login, told)));
+            scope.spawn(move || at(viewer, watch(place, login, sender)));
             Follower(came)
         };
         let (of_ana, of_bob) = (follow(ana), follow(bob));

@@ -6,7 +6,7 @@
 //! stopped; every line written inside meanwhile is requested outside by the cursor only.
 //! Not here: other NATs (`lab_reach`), events between daemons (`lab_reports`).
 
-use super::lab_ladder::{Running, Site, tell};
+use super::lab_ladder::{Running, Site, report};
 use serde_json::{Value, json};
 use std::time::Duration;
 use system_tests::lab::domains::sensor;
@@ -47,15 +47,15 @@ impl Reader {
     fn read(&mut self, site: &Site) {
         let host = site.inside.name();
         let params = json!({ "domain": "UT-ICL", "host": host, "cursor": self.cursor, "limit": 1000 });
-        let told = match site.ask("", &["call", "sensor.events", &params.to_string()]) {
-            Ok(told) => told,
+        let text = match site.ask("", &["call", "sensor.events", &params.to_string()]) {
+            Ok(text) => text,
             Err(error) => {
                 self.refused = Some(format!("{error:#}"));
                 return;
             }
         };
         self.refused = None;
-        let page: Value = serde_json::from_str(&told).unwrap();
+        let page: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(page["missed"], 0);
         self.cursor = page["cursor"].as_str().unwrap().to_owned();
         for event in page["events"].as_array().unwrap() {
@@ -82,8 +82,8 @@ impl Reader {
                 Seen::NotYet(format!("{count} of {lines}, {:?}", self.refused))
             })
         });
-        let told = || daemons.iter().map(|daemon| daemon.told()).collect::<Vec<_>>().join("\n---\n");
-        found.unwrap_or_else(|error| panic!("{error:#}\n{}", told())).0
+        let output = || daemons.iter().map(|daemon| daemon.output()).collect::<Vec<_>>().join("\n---\n");
+        found.unwrap_or_else(|error| panic!("{error:#}\n{}", output())).0
     }
 }
 
@@ -136,7 +136,7 @@ fn what_is_written_while_the_proxy_is_dead_is_read_on_without_loss() {
     let watch = Stopwatch::start();
     while watch.elapsed() < carried() {
         reader.read(&site);
-        assert_eq!(reader.refused, None, "after {:?}: {}", watch.elapsed(), running.proxy.told());
+        assert_eq!(reader.refused, None, "after {:?}: {}", watch.elapsed(), running.proxy.output());
         let behind = writer.written() - reader.ledger.count();
         assert!(
             behind < BEHIND_MAX,
@@ -145,7 +145,7 @@ fn what_is_written_while_the_proxy_is_dead_is_read_on_without_loss() {
             reader.stands(&site)
         );
     }
-    assert_eq!(figure(&daemon, "disconnected_total"), ended, "{}", daemon.told());
+    assert_eq!(figure(&daemon, "disconnected_total"), ended, "{}", daemon.output());
     // The proxy's host loses power: nothing closes its connections.
     network.link_down(site.proxy.host.name()).unwrap();
     let noticed = registers(&daemon, 0);
@@ -163,7 +163,7 @@ fn what_is_written_while_the_proxy_is_dead_is_read_on_without_loss() {
     let again = reader.until(&site, writer.written(), &[&daemon, &proxy]);
     let written = writer.stop().unwrap();
     reader.until(&site, written, &[&daemon, &proxy]);
-    tell(&format!(
+    report(&format!(
         "behind what forgets after {FORGETS_SECS} s: first events after {} ms; a dead proxy dropped after {} ms, back \
          {} ms after its new start; one that hangs dropped after {} ms, back {} ms after it goes on; {written} lines",
         first.as_millis(),

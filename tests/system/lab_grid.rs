@@ -69,14 +69,14 @@ impl Grid {
             Ok(Seen::Done(all))
         };
         let found = Stopwatch::start().until(AGREED, "one view of the grid", look);
-        let (took, all) = found.unwrap_or_else(|error| panic!("{error:#}\n{}", self.told()));
+        let (took, all) = found.unwrap_or_else(|error| panic!("{error:#}\n{}", self.output()));
         println!("{} daemons agree on {all:?} after {} ms", self.daemons().count(), took.as_millis());
         all
     }
 
-    fn told(&self) -> String {
-        let told = self.daemons().map(|daemon| format!("{}:\n{}", daemon.host().name(), daemon.told()));
-        told.collect::<Vec<_>>().join("\n")
+    fn output(&self) -> String {
+        let output = self.daemons().map(|daemon| format!("{}:\n{}", daemon.host().name(), daemon.output()));
+        output.collect::<Vec<_>>().join("\n")
     }
 
     /// Kill the domain's representative; returns its host.
@@ -130,7 +130,7 @@ fn a_question_enters_anywhere_and_directories_may_die() {
             other => Ok(Seen::NotYet(format!("{other:?}"))),
         };
         let found = Stopwatch::start().until(AGREED, "the next representative, from another domain", look);
-        trials.add(found.unwrap_or_else(|error| panic!("{error:#}\n{}", grid.told())).0);
+        trials.add(found.unwrap_or_else(|error| panic!("{error:#}\n{}", grid.output())).0);
         grid.sensors[at].push(sensor(&host, &lab_everywhere::tails(&host)).unwrap());
         agreed(&grid.sensors[at], None).unwrap();
     }

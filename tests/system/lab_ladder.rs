@@ -102,8 +102,8 @@ impl Site {
             })
         };
         let found = watch.until(FIRST, "events of the inside host", look);
-        let told = || [sensor, &running.proxy, &running.directory].map(Daemon::told).join("\n---\n");
-        let (events, ()) = found.unwrap_or_else(|error| panic!("{error:#}\n{}", told()));
+        let output = || [sensor, &running.proxy, &running.directory].map(Daemon::output).join("\n---\n");
+        let (events, ()) = found.unwrap_or_else(|error| panic!("{error:#}\n{}", output()));
         let call = |method: &str, params: Value| -> anyhow::Result<Value> {
             Ok(serde_json::from_str(&self.ask("", &["call", method, &params.to_string()])?)?)
         };
@@ -143,38 +143,38 @@ pub(super) fn reaches_at_last(from: &Host, to: &Host, port: u16) {
 }
 
 #[allow(clippy::print_stdout)] // A test's output is read when it fails.
-pub(super) fn tell(line: &str) {
+pub(super) fn report(line: &str) {
     println!("{line}");
 }
 
 /// Inspecting program, killed when it is dropped.
 pub(super) struct Middlebox {
     child: std::process::Child,
-    said: std::path::PathBuf,
+    output: std::path::PathBuf,
 }
 
 impl Middlebox {
     pub(super) fn start(host: &Host, kind: &str, target: &Proxy) -> Middlebox {
-        let said = host.folder().join("said");
+        let output = host.folder().join("output");
         let script = program::workspace().join("tests/clients/middlebox.py");
-        let file = std::fs::File::create(&said).unwrap();
+        let file = std::fs::File::create(&output).unwrap();
         let child = host.run(|| {
             let mut command = program::command("python3");
             command.arg(&script).args([&host.ipv4().to_string(), &BOX.to_string(), kind]);
             command.arg(host.folder()).env("TARGET", format!("{}:{WEB}", target.host.ipv4()));
             Ok(command.stdout(file).spawn()?)
         });
-        let middlebox = Middlebox { child: child.unwrap(), said };
+        let middlebox = Middlebox { child: child.unwrap(), output };
         let ready = || {
-            let told = middlebox.said();
-            Ok(if told.contains("ready") { Seen::Done(()) } else { Seen::NotYet(told) })
+            let text = middlebox.output();
+            Ok(if text.contains("ready") { Seen::Done(()) } else { Seen::NotYet(text) })
         };
         system_tests::wait::until(FIRST, "what looks into connections", ready).unwrap();
         middlebox
     }
 
-    pub(super) fn said(&self) -> String {
-        std::fs::read_to_string(&self.said).unwrap()
+    pub(super) fn output(&self) -> String {
+        std::fs::read_to_string(&self.output).unwrap()
     }
 }
 
@@ -204,14 +204,14 @@ fn story(name: &str, kind: Option<&str>, rung: &str) -> Option<String> {
     let sensor = site.start_inside();
     let [events, processes] = site.reach(&running, &sensor);
     let found = site.rung(&sensor);
-    tell(&format!(
+    report(&format!(
         "{name}: carried by {found}; events after {} ms, processes at 64 Hz after {} ms more",
         events.as_millis(),
         processes.as_millis()
     ));
-    let said = middlebox.as_ref().map(Middlebox::said).unwrap_or_default();
-    assert_eq!(found, rung, "{said}\n{}", sensor.told());
-    Some(said)
+    let output = middlebox.as_ref().map(Middlebox::output).unwrap_or_default();
+    assert_eq!(found, rung, "{output}\n{}", sensor.output());
+    Some(output)
 }
 
 #[test]
@@ -222,16 +222,16 @@ fn a_site_that_lets_out_to_443_alone_comes_in_at_the_door() {
 #[test]
 fn a_site_that_lets_out_https_alone_comes_in_by_a_web_socket() {
     let name = "lab_ladder::a_site_that_lets_out_https_alone_comes_in_by_a_web_socket";
-    let Some(said) = story(name, Some("tls"), "websocket") else { return };
-    assert!(said.contains("refused what is no TLS") && said.contains("passed TLS"), "{said}");
+    let Some(output) = story(name, Some("tls"), "websocket") else { return };
+    assert!(output.contains("refused what is no TLS") && output.contains("passed TLS"), "{output}");
 }
 
 #[test]
 fn a_site_that_looks_into_https_and_lets_no_upgrade_through_comes_in_by_polling() {
     let name = "lab_ladder::a_site_that_looks_into_https_and_lets_no_upgrade_through_comes_in_by_polling";
-    let Some(said) = story(name, Some("web"), "polling") else { return };
+    let Some(output) = story(name, Some("web"), "polling") else { return };
     let all = ["refused what is no TLS", "refused an upgrade", "passed GET /tunnel/", "passed POST /tunnel/"];
     for line in all {
-        assert!(said.contains(line), "expected {line:?}: {said}");
+        assert!(output.contains(line), "expected {line:?}: {output}");
     }
 }

@@ -5,7 +5,7 @@
 //! Not here: captured logins with other counts, paths and channels (`proxy::login`), timings (`benches/`).
 
 use super::lab_door::visitor::Place;
-use super::lab_door::{Site, at, more_addresses, tell};
+use super::lab_door::{Site, at, more_addresses, report};
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -59,8 +59,8 @@ async fn guess(place: &Place, from: &[IpAddr], done: &AtomicBool) -> (usize, usi
 }
 
 #[test]
-fn a_flood_of_bad_logins_keeps_out_nobody_who_was_in() {
-    let name = "lab_logins::a_flood_of_bad_logins_keeps_out_nobody_who_was_in";
+fn a_flood_of_bad_logins_cuts_off_no_client() {
+    let name = "lab_logins::a_flood_of_bad_logins_cuts_off_no_client";
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let (network, secrets) = (lab.network(5).unwrap(), Mutex::new(Vec::new()));
     let site = Site::start(&network, |proxy| {
@@ -80,7 +80,7 @@ fn a_flood_of_bad_logins_keeps_out_nobody_who_was_in() {
         let guessing = scope.spawn(|| at(&site.viewer, guess(&place, &from, &done)));
         while watch.elapsed() < flood() && !guessing.is_finished() {
             let asked = Stopwatch::start();
-            assert_eq!(come(home), 200, "{}", site.daemon.told());
+            assert_eq!(come(home), 200, "{}", site.daemon.output());
             times.add(asked.elapsed());
         }
         // The control: from an address where she never logged in, the guesses under her name lock her out.
@@ -91,7 +91,7 @@ fn a_flood_of_bad_logins_keeps_out_nobody_who_was_in() {
     });
     assert!(times.count() > 0, "no visitor was answered");
     let per_sec = answered as f64 / watch.elapsed().as_secs_f64();
-    tell(&format!("{per_sec:.0} bad logins a second, {admitted} let in; good ones meanwhile: {times}"));
+    report(&format!("{per_sec:.0} bad logins a second, {admitted} let in; good ones meanwhile: {times}"));
     assert!(admitted == 0 && answered > 500, "{admitted} of {answered}");
     assert!(site.figure("door", "held_up_total") > 0);
     let back =
@@ -102,7 +102,7 @@ fn a_flood_of_bad_logins_keeps_out_nobody_who_was_in() {
 /// Forwards traffic, and records what clients sent, by connection.
 #[derive(Clone, Default)]
 struct Recorder {
-    said: Arc<Mutex<Vec<Vec<u8>>>>,
+    sent: Arc<Mutex<Vec<Vec<u8>>>>,
     count: Arc<AtomicUsize>,
 }
 
@@ -124,16 +124,16 @@ impl Recorder {
 
     fn hand_on(self, near: TcpStream, far: TcpStream) {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
-        self.said.lock().unwrap().push(Vec::new());
+        self.sent.lock().unwrap().push(Vec::new());
         let back = (far.try_clone().unwrap(), near.try_clone().unwrap());
         std::thread::spawn(move || copy(back.0, back.1, |_| {}));
         std::thread::spawn(move || {
-            copy(near, far, |bytes| self.said.lock().unwrap()[number].extend_from_slice(bytes));
+            copy(near, far, |bytes| self.sent.lock().unwrap()[number].extend_from_slice(bytes));
         });
     }
 
-    fn said(&self) -> Vec<Vec<u8>> {
-        self.said.lock().unwrap().clone()
+    fn sent(&self) -> Vec<Vec<u8>> {
+        self.sent.lock().unwrap().clone()
     }
 }
 
@@ -174,8 +174,8 @@ fn curl(host: &Host, words: &[&str]) -> String {
 }
 
 #[test]
-fn what_was_recorded_of_a_login_by_http_lets_nobody_in() {
-    let name = "lab_logins::what_was_recorded_of_a_login_by_http_lets_nobody_in";
+fn a_recorded_login_by_http_lets_no_one_in() {
+    let name = "lab_logins::a_recorded_login_by_http_lets_no_one_in";
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let (network, secrets) = (lab.network(5).unwrap(), Mutex::new(Vec::new()));
     let site = Site::start(&network, |proxy| {
@@ -194,10 +194,10 @@ fn what_was_recorded_of_a_login_by_http_lets_nobody_in() {
     let to = format!("{name_of_proxy}:8443:{}:8443", between.ipv4());
     let words = ["--digest", "--user", &login, "--cacert", &certificate, "--connect-to", &to, &url];
     assert!(curl(&site.viewer, &words).contains("node_load1"), "the real login");
-    let said = recorder.said();
-    assert!(said.iter().any(|one| one.len() > 500), "nothing was recorded");
+    let sent = recorder.sent();
+    assert!(sent.iter().any(|one| one.len() > 500), "nothing was recorded");
     let before = site.figure("door", "admitted_total");
-    for bytes in said.iter().flat_map(|one| std::iter::repeat_n(one, 20)) {
+    for bytes in sent.iter().flat_map(|one| std::iter::repeat_n(one, 20)) {
         let back = send(between, door, bytes);
         assert!(!String::from_utf8_lossy(&back).contains("node_load1"));
     }
@@ -234,8 +234,8 @@ fn what_was_recorded_of_a_login_by_http_lets_nobody_in() {
 }
 
 #[test]
-fn what_was_recorded_of_a_daemon_or_a_pass_lets_nobody_else_in() {
-    let name = "lab_logins::what_was_recorded_of_a_daemon_or_a_pass_lets_nobody_else_in";
+fn a_recorded_daemon_or_pass_lets_no_one_else_in() {
+    let name = "lab_logins::a_recorded_daemon_or_pass_lets_no_one_else_in";
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let network = lab.network(5).unwrap();
     let mut site = Site::start(&network, |_| {});
@@ -247,27 +247,31 @@ fn what_was_recorded_of_a_daemon_or_a_pass_lets_nobody_else_in() {
     // A daemon that dials the proxy through the recorder: Noise, its certificate, its registration.
     let key = site.proxy.contact.split_once('@').unwrap().0.to_owned();
     site.sensors.pop().unwrap().stop().unwrap();
-    let told = || guests(&site);
-    let before = told();
+    let count_guests = || guests(&site);
+    let before = count_guests();
     let via = ["--via".to_owned(), format!("{key}@{}:9318", between.ipv4())];
     let member = sensor(&worker, &via).unwrap();
     let registered = || {
         let count = site.figure("overlay", "registered");
-        Ok(if count > 0 { Seen::Done(()) } else { Seen::NotYet(site.daemon.told()) })
+        Ok(if count > 0 { Seen::Done(()) } else { Seen::NotYet(site.daemon.output()) })
     };
     wait::until(PATIENCE, "the daemon registered with the proxy", registered).unwrap();
-    assert!(told() > before, "the control: a real one is a guest");
+    assert!(count_guests() > before, "the control: a real one is a guest");
     member.kill().unwrap();
     let gone = || {
-        let count = told();
+        let count = count_guests();
         Ok(if count == before { Seen::Done(()) } else { Seen::NotYet(format!("{count} guests")) })
     };
     wait::until(PATIENCE, "the daemon gone", gone).unwrap();
-    let said = recorder.said();
-    assert!(said.iter().any(|one| one.len() > 500), "nothing was recorded");
-    for bytes in said.iter().flat_map(|one| std::iter::repeat_n(one, 10)) {
+    let sent = recorder.sent();
+    assert!(sent.iter().any(|one| one.len() > 500), "nothing was recorded");
+    for bytes in sent.iter().flat_map(|one| std::iter::repeat_n(one, 10)) {
         let _ = send(between, overlay, bytes);
-        assert!(told() <= before && site.figure("overlay", "registered") == 0, "{}", site.daemon.told());
+        assert!(
+            count_guests() <= before && site.figure("overlay", "registered") == 0,
+            "{}",
+            site.daemon.output()
+        );
     }
 
     // A pass is a bearer token: any holder is admitted, at this proxy, for its domain, until it expires.

@@ -13,8 +13,8 @@ use system_tests::{lab, program};
 const FIRST: Duration = Duration::from_secs(60);
 
 #[test]
-fn a_map_comes_through_a_proxy_to_who_has_an_account() {
-    let name = "lab_map::a_map_comes_through_a_proxy_to_who_has_an_account";
+fn a_map_comes_through_a_proxy_to_an_account() {
+    let name = "lab_map::a_map_comes_through_a_proxy_to_an_account";
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let network = lab.network(4).unwrap();
     let [outside, gate, head, user] = network.hosts() else { panic!("four hosts") };
@@ -26,7 +26,7 @@ fn a_map_comes_through_a_proxy_to_who_has_an_account() {
     let _running = site.start("").unwrap();
     let via = format!("{}/d/UT-ICL", proxy.url());
     // The viewer's output, and its errors.
-    let told = |account: &str| {
+    let map_for = |account: &str| {
         let run = || {
             let mut viewer = program::command(program::viewer().unwrap());
             viewer.args(["--via", &via, "--account", account, "--tell", "--secret"]).arg(&secret);
@@ -37,12 +37,12 @@ fn a_map_comes_through_a_proxy_to_who_has_an_account() {
         (value, String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let found = wait::until(FIRST, "a map with the host behind the proxy", || {
-        let (map, complaint) = told("ana");
+        let (map, complaint) = map_for("ana");
         let is_whole = map["domains"] == json!(["UT-ICL"]) && map["hosts"] == json!(1);
         Ok(if is_whole { Seen::Done(()) } else { Seen::NotYet(format!("{map} {complaint}")) })
     });
     found.unwrap();
-    let (map, complaint) = told("eve");
+    let (map, complaint) = map_for("eve");
     assert!(complaint.contains("name or secret is wrong"), "{complaint}");
     assert!(map["hosts"] != json!(1), "no one of this name has an account: {map} {complaint}");
 }

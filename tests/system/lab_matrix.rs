@@ -69,18 +69,18 @@ impl Stage {
             })
         };
         let known = Stopwatch::start().until(AGREED, "directories that know the representative", look);
-        let (took, host) = known.unwrap_or_else(|error| panic!("{error:#}\n{}", self.told()));
+        let (took, host) = known.unwrap_or_else(|error| panic!("{error:#}\n{}", self.output()));
         (host, took)
     }
 
     /// Changes of the domain's state in the sensors' logs.
-    fn told(&self) -> String {
-        let told = |daemon: &Daemon| {
-            let told = daemon.told();
-            let lines = told.lines().filter(|line| line.contains("the domain's state changed"));
+    fn output(&self) -> String {
+        let output = |daemon: &Daemon| {
+            let output = daemon.output();
+            let lines = output.lines().filter(|line| line.contains("the domain's state changed"));
             format!("{}:\n{}", daemon.host().name(), lines.collect::<Vec<_>>().join("\n"))
         };
-        self.sensors.iter().map(told).collect::<Vec<_>>().join("\n")
+        self.sensors.iter().map(output).collect::<Vec<_>>().join("\n")
     }
 
     /// How often each sensor followed another representative.
@@ -209,7 +209,7 @@ fn r3_a_paused_representative_is_not_believed() {
             named => Ok(Seen::NotYet(format!("it and another name {named:?}"))),
         };
         let followed = resumed.until(AGREED, "the paused one and the others agree", look);
-        let (took, meanwhile) = followed.unwrap_or_else(|error| panic!("{error:#}\n{}", stage.told()));
+        let (took, meanwhile) = followed.unwrap_or_else(|error| panic!("{error:#}\n{}", stage.output()));
         yields.add(took);
         stage.registered(survivor);
         let changes = stage.changes().iter().zip(&before).map(|(now, then)| now - then).max();
@@ -258,17 +258,21 @@ fn r5_two_halves_are_both_visible_and_heal() {
         stage.network.partition(&[one, other]).unwrap();
         let mut split = Stopwatch::start();
         let look = || {
-            let told = stage
+            let records = stage
                 .servers
                 .iter()
                 .map(|server| server.result("directory.resolve", &json!({ "domain": NAME })));
-            let told: Vec<Value> = told.collect::<Result<_, _>>()?;
+            let records: Vec<Value> = records.collect::<Result<_, _>>()?;
             let both = |record: &Value| {
                 record["state"] == "live"
                     && record["coverage"] == "part"
                     && record["partial"].as_array().is_some_and(|it| it.len() == 1)
             };
-            Ok(if told.iter().all(both) { Seen::Done(()) } else { Seen::NotYet(format!("{:?}", told[0])) })
+            Ok(if records.iter().all(both) {
+                Seen::Done(())
+            } else {
+                Seen::NotYet(format!("{:?}", records[0]))
+            })
         };
         let (seen, ()) = split.until(AGREED, "both halves at every directory", look).unwrap();
         wait(Duration::from_secs(*secs).saturating_sub(split.elapsed()));
@@ -282,17 +286,21 @@ fn r5_two_halves_are_both_visible_and_heal() {
         let mut healed = Stopwatch::start();
         let (winner, took) = stage.agreed(None);
         let look = || {
-            let told = stage
+            let records = stage
                 .servers
                 .iter()
                 .map(|server| server.result("directory.resolve", &json!({ "domain": NAME })));
-            let told: Vec<Value> = told.collect::<Result<_, _>>()?;
+            let records: Vec<Value> = records.collect::<Result<_, _>>()?;
             let whole = |record: &Value| {
                 record["host"] == json!(winner)
                     && record["coverage"] == "whole"
                     && record["partial"].as_array().is_some_and(Vec::is_empty)
             };
-            Ok(if told.iter().all(whole) { Seen::Done(()) } else { Seen::NotYet(format!("{:?}", told[0])) })
+            Ok(if records.iter().all(whole) {
+                Seen::Done(())
+            } else {
+                Seen::NotYet(format!("{:?}", records[0]))
+            })
         };
         let (same, ()) = healed.until(AGREED, "directories that say the same", look).unwrap();
         println!(

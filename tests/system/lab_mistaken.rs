@@ -3,7 +3,7 @@
 //!
 //! Not here: permissions of accounts (`lab_visits`, `lab_logins`).
 
-use super::lab_ladder::{Site, WEB, tell};
+use super::lab_ladder::{Site, WEB, report};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -35,13 +35,13 @@ impl Typist<'_> {
     fn check(&self, words: &[&str], secret: &Path, code: i32, expected: &[&str]) {
         let watch = Stopwatch::start();
         let output = self.run(words, secret);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{words:?}: {said}");
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {complaint}");
         for part in expected {
-            assert!(said.contains(part), "{words:?}: expected {part:?}, found: {said}");
+            assert!(complaint.contains(part), "{words:?}: expected {part:?}, found: {complaint}");
         }
-        let said = said.lines().next().unwrap_or_default();
-        tell(&format!("{}: {words:?} after {} ms: {said}", self.story, watch.elapsed().as_millis()));
+        let complaint = complaint.lines().next().unwrap_or_default();
+        report(&format!("{}: {words:?} after {} ms: {complaint}", self.story, watch.elapsed().as_millis()));
     }
 }
 
@@ -53,8 +53,8 @@ fn file(host: &Host, name: &str, text: &str, mode: u32) -> PathBuf {
 }
 
 #[test]
-fn what_is_mistyped_is_told_at_once() {
-    let name = "lab_mistaken::what_is_mistyped_is_told_at_once";
+fn mistyped_input_is_reported_at_once() {
+    let name = "lab_mistaken::mistyped_input_is_reported_at_once";
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let network = lab.network(5).unwrap();
     let site = Site::prepare(network.hosts());
@@ -97,11 +97,11 @@ fn what_is_mistyped_is_told_at_once() {
     ] {
         typist.check(&["hosts", "--via", &right], &file, USAGE, &["--secret", expected]);
     }
-    let told = gateway.told();
-    assert!(!told.contains("a visitor came in"), "{told}");
+    let output = gateway.output();
+    assert!(!output.contains("a visitor came in"), "{output}");
     // The account is admitted, although no host inside answers.
     let output = typist.run(&["hosts", "--via", &right], &secret);
     assert!(!output.status.success());
-    let told = gateway.told();
-    assert!(told.contains("a visitor came in") && told.contains("bea"), "{told}");
+    let output = gateway.output();
+    assert!(output.contains("a visitor came in") && output.contains("bea"), "{output}");
 }

@@ -68,8 +68,8 @@ impl Site {
             })
         };
         let found = Stopwatch::start().until(FIRST, "an answer through the proxy", look);
-        let told = || daemons.iter().map(|it| format!("{}:\n{}\n", it.host().name(), it.told()));
-        found.unwrap_or_else(|error| panic!("{error:#}\n{}", told().collect::<String>())).0
+        let outputs = || daemons.iter().map(|it| format!("{}:\n{}\n", it.host().name(), it.output()));
+        found.unwrap_or_else(|error| panic!("{error:#}\n{}", outputs().collect::<String>())).0
     }
 }
 
@@ -88,7 +88,7 @@ fn figure(daemon: &Daemon, name: &str) -> u64 {
 }
 
 #[allow(clippy::print_stdout)] // A test's output is read when it fails.
-fn tell(line: &str) {
+fn report(line: &str) {
     println!("{line}");
 }
 
@@ -127,7 +127,7 @@ fn a_site_that_takes_nothing_in_is_asked_through_the_proxy() {
     let daemons = [&directory, &proxy, &sensors[0], &sensors[1]];
     let hosts = |answer: &Value| answer["hosts"].as_array().is_some_and(|hosts| hosts.len() == 2);
     let took = site.until("/d/UT-ICL/api/v1/domain.hosts", &daemons, hosts);
-    tell(&format!(
+    report(&format!(
         "both hosts of a site that takes nothing in are seen from outside after {} ms",
         took.as_millis()
     ));
@@ -137,10 +137,10 @@ fn a_site_that_takes_nothing_in_is_asked_through_the_proxy() {
         [(&sensors[0], "registrations"), (&sensors[1], "registrations"), (&proxy, "registered")]
     {
         let look =
-            || Ok(if figure(daemon, name) >= 1 { Seen::Done(()) } else { Seen::NotYet(daemon.told()) });
+            || Ok(if figure(daemon, name) >= 1 { Seen::Done(()) } else { Seen::NotYet(daemon.output()) });
         Stopwatch::start().until(Duration::from_secs(60), name, look).unwrap();
     }
-    assert_eq!(figure(&sensors[0], "registrations"), 1, "{}", sensors[0].told());
+    assert_eq!(figure(&sensors[0], "registrations"), 1, "{}", sensors[0].output());
 
     // The command line uses the same listener.
     let secret = site.viewer.folder().join("secret");
@@ -161,7 +161,7 @@ fn a_site_that_takes_nothing_in_is_asked_through_the_proxy() {
         let words = [&["call", method, &params], &by[..]].concat();
         serde_json::from_str(&visperf(&site.viewer, &words).unwrap()).unwrap()
     });
-    tell(&format!("processes of an inside host come at 64 Hz, the first within {} ms", took.as_millis()));
+    report(&format!("processes of an inside host come at 64 Hz, the first within {} ms", took.as_millis()));
 
     // A daemon elsewhere finds the domain by its name, through the proxy, which sees only encrypted bytes.
     let far = stranger.start(directories, |_| Vec::new()).unwrap();
@@ -171,16 +171,19 @@ fn a_site_that_takes_nothing_in_is_asked_through_the_proxy() {
         Ok(if whole { Seen::Done(()) } else { Seen::NotYet(format!("{answer:?}")) })
     };
     let found = Stopwatch::start().until(FIRST, "an answer from another domain", look);
-    let told = || [&far[0], &proxy, &sensors[0], &directory].map(Daemon::told).join("\n---\n");
-    let (took, ()) = found.unwrap_or_else(|error| panic!("{error:#}\n{}", told()));
-    tell(&format!("another domain's daemon gets an answer through the proxy after {} ms", took.as_millis()));
-    assert!(figure(&proxy, "circuits_total") >= 1, "{}", proxy.told());
+    let output = || [&far[0], &proxy, &sensors[0], &directory].map(Daemon::output).join("\n---\n");
+    let (took, ()) = found.unwrap_or_else(|error| panic!("{error:#}\n{}", output()));
+    report(&format!(
+        "another domain's daemon gets an answer through the proxy after {} ms",
+        took.as_millis()
+    ));
+    assert!(figure(&proxy, "circuits_total") >= 1, "{}", proxy.output());
 
     // The proxy dies: registrations with the new one are restored automatically.
     proxy.kill().unwrap();
     let proxy = site.proxy.start(directories, "").unwrap();
     let took = site.until("/d/UT-ICL/api/v1/domain.hosts", &[&proxy, &sensors[0]], hosts);
-    tell(&format!("after a new start of the proxy the site is seen again after {} ms", took.as_millis()));
+    report(&format!("after a new start of the proxy the site is seen again after {} ms", took.as_millis()));
 }
 
 #[test]
@@ -208,8 +211,8 @@ fn a_private_cluster_is_asked_through_its_head() {
     let at = format!("{}:7318", private.head);
     let roles = ["--role", "viewer", "--role", "publisher"];
     let words = [&["token", "create", "--json", "--address", &at, "--state", &of], &roles[..]].concat();
-    let told: Value = serde_json::from_str(&visperf(head, &words).unwrap()).unwrap();
-    let token = told["token"].as_str().unwrap();
+    let answer: Value = serde_json::from_str(&visperf(head, &words).unwrap()).unwrap();
+    let token = answer["token"].as_str().unwrap();
     let own = state(worker);
     visperf(worker, &["join", token, "--host", "h4", "--state", &own]).unwrap();
     let second = sensor(worker, &[]).unwrap();
@@ -219,7 +222,7 @@ fn a_private_cluster_is_asked_through_its_head() {
     let daemons = [&directory, &proxy, &first, &second];
     let filters = |answer: &Value| answer["filters"].is_array();
     let took = site.until("/d/UT-ICL/h4/api/v1/sensor.filters", &daemons, filters);
-    tell(&format!("a worker behind its head is asked from outside after {} ms", took.as_millis()));
+    report(&format!("a worker behind its head is asked from outside after {} ms", took.as_millis()));
 }
 
 #[test]
@@ -242,7 +245,7 @@ fn a_site_that_lets_out_to_443_alone_is_asked_through_the_proxy() {
     let daemons = [&directory, &proxy, &sensors[0], &sensors[1]];
     let hosts = |answer: &Value| answer["hosts"].as_array().is_some_and(|hosts| hosts.len() == 2);
     let took = site.until("/d/UT-ICL/api/v1/domain.hosts", &daemons, hosts);
-    tell(&format!("a site that lets out to 443 alone is seen from outside after {} ms", took.as_millis()));
+    report(&format!("a site that lets out to 443 alone is seen from outside after {} ms", took.as_millis()));
 }
 
 #[test]
@@ -270,7 +273,7 @@ fn a_host_behind_address_translation_is_asked_through_the_proxy() {
     );
     let hosts = |answer: &Value| answer["hosts"].as_array().is_some_and(|hosts| hosts.len() == 1);
     let took = site.until("/d/UT-ICL/api/v1/domain.hosts", &[&directory, &proxy, &sensors[0]], hosts);
-    tell(&format!("a host behind address translation is seen from outside after {} ms", took.as_millis()));
+    report(&format!("a host behind address translation is seen from outside after {} ms", took.as_millis()));
 }
 
 #[test]
@@ -284,8 +287,8 @@ fn a_site_with_an_http_proxy_alone_is_asked_through_both() {
     let directories = std::slice::from_ref(&site.directory);
     let directory = site.directory.start(&[], &[&site.domain]).unwrap();
     let proxy = site.proxy.start(directories, "").unwrap();
-    let said = corporate.folder().join("said");
-    let _squid = Squid::start(corporate, &said);
+    let log = corporate.folder().join("squid-log");
+    let _squid = Squid::start(corporate, &log);
     let [head, _] = &site.inside;
     let secret = head.folder().join("corporate.secret");
     std::fs::write(&secret, "open sesame\n").unwrap();
@@ -305,9 +308,9 @@ fn a_site_with_an_http_proxy_alone_is_asked_through_both() {
     let daemons = [&directory, &proxy, &first];
     let hosts = |answer: &Value| answer["hosts"].as_array().is_some_and(|hosts| hosts.len() == 1);
     let took = site.until("/d/UT-ICL/api/v1/domain.hosts", &daemons, hosts);
-    let said = std::fs::read_to_string(&said).unwrap();
-    assert!(said.contains("connected"), "nothing went through the site's own proxy: {said}");
-    tell(&format!("a site with an HTTP proxy alone is seen from outside after {} ms", took.as_millis()));
+    let log = std::fs::read_to_string(&log).unwrap();
+    assert!(log.contains("connected"), "nothing went through the site's own proxy: {log}");
+    report(&format!("a site with an HTTP proxy alone is seen from outside after {} ms", took.as_millis()));
 }
 
 /// Port of a site's HTTP proxy.
@@ -317,17 +320,17 @@ pub(super) const SQUID: u16 = 3128;
 pub(super) struct Squid(std::process::Child);
 
 impl Squid {
-    pub(super) fn start(host: &Host, said: &std::path::Path) -> Squid {
+    pub(super) fn start(host: &Host, log: &std::path::Path) -> Squid {
         let script = program::workspace().join("tests/clients/connect_proxy.py");
-        let file = std::fs::File::create(said).unwrap();
+        let file = std::fs::File::create(log).unwrap();
         let child = host.run(|| {
             let mut command = program::command("python3");
             command.arg(&script).args([&host.ipv4().to_string(), &SQUID.to_string(), "site", "open sesame"]);
             Ok(command.stdout(file).spawn()?)
         });
         let ready = || {
-            let told = std::fs::read_to_string(said)?;
-            Ok(if told.contains("ready") { Seen::Done(()) } else { Seen::NotYet(told) })
+            let text = std::fs::read_to_string(log)?;
+            Ok(if text.contains("ready") { Seen::Done(()) } else { Seen::NotYet(text) })
         };
         let squid = Squid(child.unwrap());
         system_tests::wait::until(FIRST, "the site's own proxy", ready).unwrap();

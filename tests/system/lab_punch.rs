@@ -7,7 +7,7 @@
 //! Not here: how a host reaches its proxy (`lab_reach`, `lab_ladder`), the same without NATs
 //! (`overlay/tests/net`).
 
-use super::lab_ladder::{reaches, reaches_at_last, tell};
+use super::lab_ladder::{reaches, reaches_at_last, report};
 use serde_json::{Value, json};
 use std::time::Duration;
 use system_tests::lab::domains::{Directory, Domain, OVERLAY};
@@ -85,8 +85,8 @@ impl Sites {
 }
 
 impl Running {
-    fn told(&self) -> String {
-        [&self.asker, &self.asked, &self.proxy, &self.directory].map(Daemon::told).join("\n---\n")
+    fn output(&self) -> String {
+        [&self.asker, &self.asked, &self.proxy, &self.directory].map(Daemon::output).join("\n---\n")
     }
 
     /// Whether a query of one site about the other is answered.
@@ -100,11 +100,11 @@ impl Running {
     /// Repeat the query until the condition holds, requiring an answer each time; returns the time taken.
     fn until(&self, what: &str, is_so: impl Fn() -> bool) -> Duration {
         let look = || {
-            self.answers().unwrap_or_else(|error| panic!("{what}: {error}\n{}", self.told()));
+            self.answers().unwrap_or_else(|error| panic!("{what}: {error}\n{}", self.output()));
             Ok(if is_so() { Seen::Done(()) } else { Seen::NotYet(self.figures()) })
         };
         let found = Stopwatch::start().until(LAST, what, look);
-        found.unwrap_or_else(|error| panic!("{error:#}\n{}", self.told())).0
+        found.unwrap_or_else(|error| panic!("{error:#}\n{}", self.output())).0
     }
 
     /// Wait for the first answer, from a cold start, and verify that neither host can be reached at an
@@ -112,8 +112,8 @@ impl Running {
     fn begin(&self, sites: &Sites) {
         let look = || Ok(self.answers().map_or_else(Seen::NotYet, Seen::Done));
         let found = Stopwatch::start().until(LAST, "an answer from the other site", look);
-        let (took, ()) = found.unwrap_or_else(|error| panic!("{error:#}\n{}", self.told()));
-        tell(&format!("the first answer comes after {} ms", took.as_millis()));
+        let (took, ()) = found.unwrap_or_else(|error| panic!("{error:#}\n{}", self.output()));
+        report(&format!("the first answer comes after {} ms", took.as_millis()));
         let [(outer, one), (other_outer, other)] = &sites.inside;
         assert!(!reaches(other, outer, OVERLAY) && !reaches(one, other_outer, OVERLAY), "a wall has a hole");
     }
@@ -129,13 +129,13 @@ impl Running {
     fn come_to_speak_directly(self) {
         let both = [&self.asker, &self.asked];
         let took = self.until("a direct connection", || both.iter().all(|it| figure(it, "by_punched") == 1));
-        tell(&format!("both speak directly after {} ms more; {}", took.as_millis(), self.figures()));
+        report(&format!("both speak directly after {} ms more; {}", took.as_millis(), self.figures()));
         let took = self.until("the end of the circuit", || {
             figure(&self.proxy, "circuits") == 0 && both.iter().all(|it| figure(it, "by_circuit") == 0)
         });
-        tell(&format!("the circuit is closed after {} ms more", took.as_millis()));
+        report(&format!("the circuit is closed after {} ms more", took.as_millis()));
         let lost = both.map(|it| figure(it, "silent_total"));
-        assert_eq!(lost, [0, 0], "{}", self.told());
+        assert_eq!(lost, [0, 0], "{}", self.output());
         let Running { directory, proxy, asked, asker } = self;
         proxy.kill().unwrap();
         let is_answered = asker.ask("domain.hosts", &json!({ "domain": "UT-ICL" }));
@@ -189,11 +189,11 @@ fn two_sites_whose_translators_draw_ports_go_on_through_the_proxy() {
     let took =
         running.until("the end of the try", || both.iter().all(|it| figure(it, "punches_failed_total") == 1));
     let figures = running.figures();
-    tell(&format!("the try failed after {} ms more; {figures}", took.as_millis()));
+    report(&format!("the try failed after {} ms more; {figures}", took.as_millis()));
     for daemon in both {
         assert_eq!((figure(daemon, "by_punched"), figure(daemon, "by_circuit")), (0, 1), "{figures}");
     }
-    assert_eq!(figure(&running.proxy, "circuits"), 1, "{}", running.told());
+    assert_eq!(figure(&running.proxy, "circuits"), 1, "{}", running.output());
     running.answers().unwrap();
 }
 

@@ -5,7 +5,7 @@
 //! takes longer than [`FIRST_MAX`], and all are printed.
 //! Not here: tests of each firewall alone (`lab_ladder`, `lab_proxy`).
 
-use super::lab_ladder::{BOX, Middlebox, Running, Site, WEB, reaches, reaches_at_last, tell};
+use super::lab_ladder::{BOX, Middlebox, Running, Site, WEB, reaches, reaches_at_last, report};
 use super::lab_proxy::{SQUID, Squid};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
@@ -63,7 +63,7 @@ fn table(name: &str, translate: impl Fn(&Host, &Host, &Host)) {
     let site = Site::prepare(five);
     let running = site.start_outside();
     let _box = Middlebox::start(&site.between, "web", &site.proxy);
-    let _squid = Squid::start(&site.between, &site.between.folder().join("squid-said"));
+    let _squid = Squid::start(&site.between, &site.between.folder().join("squid-log"));
     translate(outer, inner, &site.inside);
     reaches_at_last(&site.inside, &site.proxy.host, OVERLAY);
     assert!(!reaches(&site.viewer, &site.inside, OVERLAY), "it is reached from outside");
@@ -78,17 +78,20 @@ fn table(name: &str, translate: impl Fn(&Host, &Host, &Host)) {
                 break;
             }
             // The machine may have been suspended: try again from a cold start.
-            tell(&format!("{name} {kind:?}: carried by {found} after {} ms, tried again", took.as_millis()));
+            report(&format!(
+                "{name} {kind:?}: carried by {found} after {} ms, tried again",
+                took.as_millis()
+            ));
             daemon.kill().unwrap();
             (took, found, daemon) = first_answer(&site, &running, kind);
         }
-        tell(&format!(
+        report(&format!(
             "{name} {kind:?}: carried by {found}, first answer after {} ms of {}",
             took.as_millis(),
             FIRST_MAX.as_millis()
         ));
-        assert_eq!(found, kind.rung(), "{}", daemon.told());
-        assert!(took <= FIRST_MAX, "{}", daemon.told());
+        assert_eq!(found, kind.rung(), "{}", daemon.output());
+        assert!(took <= FIRST_MAX, "{}", daemon.output());
         if kind == Kind::Forgets {
             stays(&daemon);
         }
@@ -103,7 +106,7 @@ fn stays(daemon: &Daemon) {
     let (before, watch) = (ended(), Stopwatch::start());
     let most = Duration::from_secs(u64::from(IDLE_SECS) + 10);
     let waited = Stopwatch::start().until(most * 2, "a time without an end", || {
-        assert_eq!(ended(), before, "{}", daemon.told());
+        assert_eq!(ended(), before, "{}", daemon.output());
         Ok(if watch.elapsed() > most { Seen::Done(()) } else { Seen::NotYet("not over".to_owned()) })
     });
     waited.unwrap();
@@ -136,8 +139,8 @@ fn first_answer(site: &Site, running: &Running, kind: Kind) -> (Duration, String
         })
     };
     let found = watch.until(Duration::from_secs(60), "an answer of the inside host", look);
-    let told = || [&daemon, &running.proxy, &running.directory].map(Daemon::told).join("\n---\n");
-    let (took, ()) = found.unwrap_or_else(|error| panic!("{kind:?}: {error:#}\n{}", told()));
+    let output = || [&daemon, &running.proxy, &running.directory].map(Daemon::output).join("\n---\n");
+    let (took, ()) = found.unwrap_or_else(|error| panic!("{kind:?}: {error:#}\n{}", output()));
     let found = site.rung(&daemon);
     (took, found, daemon)
 }

@@ -45,7 +45,7 @@ fn options(host: &Host) -> Vec<String> {
 }
 
 /// Result of a run.
-struct Told {
+struct Outcome {
     written: BTreeMap<String, usize>,
     /// Events stored by the last representative.
     stored: Account,
@@ -90,7 +90,7 @@ impl Story {
             }
             let behind = |(host, aim): (&String, &usize)| {
                 let out = reader.hosts.get(host).map_or(0, Ledger::count);
-                writers[host].tell_read(out);
+                writers[host].report_read(out);
                 (out < *aim).then(|| format!("{host}: {out} of {aim}"))
             };
             let behind: Vec<String> = aims.iter().filter_map(behind).collect();
@@ -98,8 +98,9 @@ impl Story {
         };
         let found = Stopwatch::start().until(ARRIVED, "events of every host", look);
         if let Err(error) = found {
-            let told = daemons.iter().map(|daemon| format!("{}:\n{}", daemon.host().name(), daemon.told()));
-            panic!("{error:#}\n{}", told.collect::<Vec<_>>().join("\n"))
+            let outputs =
+                daemons.iter().map(|daemon| format!("{}:\n{}", daemon.host().name(), daemon.output()));
+            panic!("{error:#}\n{}", outputs.collect::<Vec<_>>().join("\n"))
         }
     }
 
@@ -120,7 +121,7 @@ impl Story {
         self.current = next;
     }
 
-    fn end(mut self, patience: Duration) -> Told {
+    fn end(mut self, patience: Duration) -> Outcome {
         let stop = |(host, writer): (String, Writer)| (host, writer.stop().unwrap());
         let written: BTreeMap<String, usize> = self.writers.into_iter().map(stop).collect();
         let all: usize = written.values().sum();
@@ -129,12 +130,12 @@ impl Story {
             for daemon in daemons {
                 reader.read(daemon, true)?;
             }
-            let is_told = |daemon: &Daemon| {
+            let count_events = |daemon: &Daemon| {
                 // If it does not answer for a moment, it is queried again.
-                let told = daemon.result("domain.summary", &json!({})).unwrap_or_default();
-                usize::try_from(told["events"].as_u64().unwrap_or(0)).unwrap_or(0)
+                let answer = daemon.result("domain.summary", &json!({})).unwrap_or_default();
+                usize::try_from(answer["events"].as_u64().unwrap_or(0)).unwrap_or(0)
             };
-            let events = is_told(&daemons[0]);
+            let events = count_events(&daemons[0]);
             let out = reader.count();
             Ok(match events >= all && out >= all {
                 true => Seen::Done(()),
@@ -151,7 +152,7 @@ impl Story {
             Ok(if is_alike { Seen::Done(answers) } else { Seen::NotYet(format!("{answers:#?}")) })
         };
         let answers = Stopwatch::start().until(ARRIVED, "the same answer everywhere", alike).unwrap().1;
-        Told {
+        Outcome {
             stored: Account::stored(&daemons[0]).unwrap(),
             written,
             answers,
@@ -178,7 +179,7 @@ fn answers_of(daemon: &Daemon) -> String {
     format!("{hosts:?} {counts:?} {} {of:?}", calls["total"])
 }
 
-fn story(network: &Network, forget: bool) -> Told {
+fn story(network: &Network, forget: bool) -> Outcome {
     let mut story = Story::begin(network);
     story.grow(LINES_BETWEEN);
     for number in 0..KILLS {
@@ -193,19 +194,19 @@ fn every_line_arrives_once_however_often_the_representative_is_killed() {
     let name = "lab_reports::every_line_arrives_once_however_often_the_representative_is_killed";
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let network = lab.network(HOSTS).unwrap();
-    let told = story(&network, false);
-    println!("{:?}", told.notes);
-    println!("written: {:?}; a reader saw {} events again", told.written, told.read.again);
-    for (host, verdict) in told.stored.verdicts(&told.written) {
+    let outcome = story(&network, false);
+    println!("{:?}", outcome.notes);
+    println!("written: {:?}; a reader saw {} events again", outcome.written, outcome.read.again);
+    for (host, verdict) in outcome.stored.verdicts(&outcome.written) {
         println!("in the last store, {host}: {verdict}");
         assert!(verdict.is_clean(), "{host}: {verdict}");
     }
-    for (host, verdict) in told.read.verdicts(&told.written) {
+    for (host, verdict) in outcome.read.verdicts(&outcome.written) {
         assert!(verdict.is_clean(), "read on, {host}: {verdict}");
     }
-    assert_eq!(told.stored.hosts.len(), usize::from(HOSTS));
-    assert_eq!((told.stored.missed, told.read.missed), (0, 0));
-    assert!(told.answers.iter().all(|answer| *answer == told.answers[0]), "{:#?}", told.answers);
+    assert_eq!(outcome.stored.hosts.len(), usize::from(HOSTS));
+    assert_eq!((outcome.stored.missed, outcome.read.missed), (0, 0));
+    assert!(outcome.answers.iter().all(|answer| *answer == outcome.answers[0]), "{:#?}", outcome.answers);
 }
 
 /// The control: a representative that comes back without its state has lost events that only it had, and the
@@ -215,13 +216,13 @@ fn a_sensor_that_forgets_is_found_out() {
     let name = "lab_reports::a_sensor_that_forgets_is_found_out";
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let network = lab.network(HOSTS).unwrap();
-    let told = story(&network, true);
-    let verdicts = told.stored.verdicts(&told.written);
+    let outcome = story(&network, true);
+    let verdicts = outcome.stored.verdicts(&outcome.written);
     let faulty: Vec<String> = verdicts
         .iter()
         .filter(|(_, verdict)| !verdict.is_clean())
         .map(|(host, verdict)| format!("{host}: {verdict}"))
         .collect();
-    println!("{:?} {faulty:?}", told.notes);
+    println!("{:?} {faulty:?}", outcome.notes);
     assert_eq!(faulty.len(), 1, "{faulty:?}");
 }

@@ -14,7 +14,7 @@ use system_tests::query::Answer;
 use system_tests::wait::Seen;
 
 /// State of each host according to a member.
-fn said(member: &Daemon) -> anyhow::Result<BTreeMap<String, String>> {
+fn member_states(member: &Daemon) -> anyhow::Result<BTreeMap<String, String>> {
     let hosts = member.result("domain.hosts", &json!({}))?;
     let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
     let rows = hosts["hosts"].as_array().into_iter().flatten();
@@ -23,19 +23,23 @@ fn said(member: &Daemon) -> anyhow::Result<BTreeMap<String, String>> {
 
 /// State of each host in a directory's targets for Prometheus.
 fn states(directory: &Daemon) -> anyhow::Result<BTreeMap<String, String>> {
-    let told = directory.result("directory.targets", &json!({ "domain": "UT-ICL" }))?;
+    let answer = directory.result("directory.targets", &json!({ "domain": "UT-ICL" }))?;
     let text = |labels: &Value, name: &str| labels[name].as_str().unwrap_or_default().to_owned();
-    let rows = told.as_array().into_iter().flatten().map(|row| &row["labels"]);
+    let rows = answer.as_array().into_iter().flatten().map(|row| &row["labels"]);
     Ok(rows.map(|it| (text(it, "__meta_visperf_host"), text(it, "__meta_visperf_state"))).collect())
 }
 
 /// Wait until service discovery returns the same states as a member, and `wanted` accepts them; returns the
 /// time taken.
-fn told(directory: &Daemon, member: &Daemon, wanted: impl Fn(&BTreeMap<String, String>) -> bool) -> Duration {
+fn until_same(
+    directory: &Daemon,
+    member: &Daemon,
+    wanted: impl Fn(&BTreeMap<String, String>) -> bool,
+) -> Duration {
     let look = || {
-        let (states, said) = (states(directory)?, said(member)?);
-        let is_told = states == said && wanted(&states);
-        Ok(if is_told { Seen::Done(()) } else { Seen::NotYet(format!("{states:?}, a member {said:?}")) })
+        let (states, reported) = (states(directory)?, member_states(member)?);
+        let is_same = states == reported && wanted(&states);
+        Ok(if is_same { Seen::Done(()) } else { Seen::NotYet(format!("{states:?}, a member {reported:?}")) })
     };
     Stopwatch::start().until(AGREED, "states of all hosts", look).unwrap().0
 }
@@ -52,8 +56,8 @@ fn take(daemons: &mut Vec<Daemon>, representative: &str) -> Daemon {
 }
 
 #[test]
-fn what_died_is_told_as_it_is() {
-    let Some(lab) = lab::enter("lab_targets::what_died_is_told_as_it_is").unwrap() else { return };
+fn dead_hosts_are_reported_as_they_are() {
+    let Some(lab) = lab::enter("lab_targets::dead_hosts_are_reported_as_they_are").unwrap() else { return };
     let network = lab.network(5).unwrap();
     let (dirs, hosts) = network.hosts().split_at(1);
     let directories = [Directory::new(&dirs[0]).unwrap()];
@@ -62,41 +66,43 @@ fn what_died_is_told_as_it_is() {
     let mut members = domain.start(&directories, |_| Vec::new()).unwrap();
     let (representative, _) = agreed(&members, None).unwrap();
     settled(&members).unwrap();
-    told(&server, &members[0], |states| states.len() == 4 && states.values().all(|state| state == "live"));
+    until_same(&server, &members[0], |states| {
+        states.len() == 4 && states.values().all(|state| state == "live")
+    });
 
     let dead = take(&mut members, &representative);
     let silent = dead.host().name().to_owned();
     dead.kill().unwrap();
-    let took = told(&server, &members[0], |states| states[&silent] == "last_seen");
+    let took = until_same(&server, &members[0], |states| states[&silent] == "last_seen");
     println!("a host that was killed is reported as last seen after {} ms", took.as_millis());
     let gone = take(&mut members, &representative);
     let stopped = gone.host().name().to_owned();
     gone.stop().unwrap();
-    let took = told(&server, &members[0], |states| states[&stopped] != "live");
+    let took = until_same(&server, &members[0], |states| states[&stopped] != "live");
     println!(
         "a host that was stopped is reported so after {} ms: {:?}",
         took.as_millis(),
         states(&server).unwrap()
     );
 
-    let (code, said) = ended(members[0].host(), &["top", "--once", "--host", &silent]);
-    assert_eq!(code, Some(3), "{said}");
-    assert!(said.contains(&format!("{silent} of UT-ICL is silent")), "{said}");
+    let (code, complaint) = ended(members[0].host(), &["top", "--once", "--host", &silent]);
+    assert_eq!(code, Some(3), "{complaint}");
+    assert!(complaint.contains(&format!("{silent} of UT-ICL is silent")), "{complaint}");
     match server.ask("directory.targets", &json!({ "domain": "NIX" })).unwrap() {
         Answer::Fault { message, .. } => assert_eq!(message, "no domain NIX; known are UT-ICL"),
-        Answer::Result(told) => panic!("an unknown domain has {told}"),
+        Answer::Result(value) => panic!("an unknown domain has {value}"),
     }
-    let said = visperf(&dirs[0], &["hosts"]).expect_err("a directory is of no domain").to_string();
-    assert!(said.contains("name one with --domain DOMAIN; `visperf domains` lists them"), "{said}");
-    let (code, said) = ended(&dirs[0], &["hosts", "--domain", "UT-ICL"]);
-    assert_eq!(code, Some(8), "{silent} is dead: {said}");
-    nobody_takes_the_record(server, &members, &representative);
+    let complaint = visperf(&dirs[0], &["hosts"]).expect_err("a directory is of no domain").to_string();
+    assert!(complaint.contains("name one with --domain DOMAIN; `visperf domains` lists them"), "{complaint}");
+    let (code, complaint) = ended(&dirs[0], &["hosts", "--domain", "UT-ICL"]);
+    assert_eq!(code, Some(8), "{silent} is dead: {complaint}");
+    no_directory_takes_the_record(server, &members, &representative);
 }
 
 /// Kill the last directory: the representative reports the problem, and each daemon returns the same about
 /// the domain in both queries.
 #[allow(clippy::print_stdout)] // A test's output is read when it fails.
-fn nobody_takes_the_record(server: Daemon, members: &[Daemon], representative: &str) {
+fn no_directory_takes_the_record(server: Daemon, members: &[Daemon], representative: &str) {
     let first = members.iter().find(|daemon| daemon.host().name() == representative).unwrap();
     let health = || first.result("daemon.info", &json!({})).map(|info| info["health"].to_string());
     assert!(!health().unwrap().contains("no directory has taken"), "one has: {}", health().unwrap());
@@ -104,13 +110,13 @@ fn nobody_takes_the_record(server: Daemon, members: &[Daemon], representative: &
     let look = || {
         let health = health()?;
         // Its log reports it at the registrar's next poll, which may be later than the answer to a query.
-        let is_told = health.contains("no directory has taken this domain's record for")
-            && first.told().contains("no directory has taken this domain's record for");
-        Ok(if is_told { Seen::Done(health) } else { Seen::NotYet(health) })
+        let is_same = health.contains("no directory has taken this domain's record for")
+            && first.output().contains("no directory has taken this domain's record for");
+        Ok(if is_same { Seen::Done(health) } else { Seen::NotYet(health) })
     };
     let (took, health) = Stopwatch::start().until(AGREED, "what is wrong", look).unwrap();
     println!("{} ms after the last directory died its representative says {health}", took.as_millis());
-    assert_eq!(first.told().matches("no directory has taken").count(), 1, "{}", first.told());
+    assert_eq!(first.output().matches("no directory has taken").count(), 1, "{}", first.output());
     for daemon in members {
         let part = |record: &Value| ["domain", "host", "state", "term"].map(|name| record[name].clone());
         let resolved = daemon.result("directory.resolve", &json!({ "domain": "UT-ICL" })).unwrap();

@@ -141,7 +141,8 @@ impl Story {
             Ok(if behind.is_empty() { Seen::Done(()) } else { Seen::NotYet(behind.join(", ")) })
         };
         if let Err(error) = Stopwatch::start().until(ARRIVED, "events of every host", look) {
-            let output = daemons.iter().map(|daemon| format!("{}:\n{}", daemon.host().name(), daemon.told()));
+            let output =
+                daemons.iter().map(|daemon| format!("{}:\n{}", daemon.host().name(), daemon.output()));
             panic!("{error:#}\n{}", output.collect::<Vec<_>>().join("\n"))
         }
     }
@@ -208,7 +209,7 @@ impl Story {
             assert!(verdict.is_clean(), "{host}: {verdict}");
         }
         for daemon in self.daemons {
-            let output = daemon.told();
+            let output = daemon.output();
             assert!(!output.contains("cannot be read") && !output.contains("panicked"), "{output}");
             assert!(daemon.stop().unwrap().success());
         }

@@ -17,8 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(90);
 fn visitor(issuer: &Host, desk: &Host) -> Daemon {
     let state_of_issuer = state(issuer);
     let words = ["token", "create", "--role", "viewer", "--json", "--state", &state_of_issuer];
-    let told: Value = serde_json::from_str(&visperf(issuer, &words).unwrap()).unwrap();
-    let token = told["token"].as_str().unwrap();
+    let answer: Value = serde_json::from_str(&visperf(issuer, &words).unwrap()).unwrap();
+    let token = answer["token"].as_str().unwrap();
     visperf(desk, &["join", token, "--host", desk.name(), "--state", &state(desk)]).unwrap();
     sensor(desk, &[]).unwrap()
 }
@@ -27,9 +27,9 @@ fn visitor(issuer: &Host, desk: &Host) -> Daemon {
 fn hosts(daemon: &Daemon, count: usize) -> Vec<String> {
     wait::until(PATIENCE, "the domain's hosts", || {
         let answer = daemon.ask("domain.hosts", &json!({}))?;
-        let Answer::Result(told) = &answer else { return Ok(Seen::NotYet(format!("{answer:?}"))) };
+        let Answer::Result(value) = &answer else { return Ok(Seen::NotYet(format!("{answer:?}"))) };
         let names =
-            told["hosts"].as_array().unwrap().iter().map(|host| host["host"].as_str().unwrap().to_owned());
+            value["hosts"].as_array().unwrap().iter().map(|host| host["host"].as_str().unwrap().to_owned());
         let names: Vec<String> = names.collect();
         Ok(if names.len() < count { Seen::NotYet(format!("{names:?}")) } else { Seen::Done(names) })
     })
@@ -52,12 +52,12 @@ fn is_answered_and_has_no_part(name: &str, has_directory: bool) {
     agreed(&daemons, None).unwrap();
     settled(&daemons).unwrap();
     let looking = visitor(&members[0], desk);
-    assert_eq!(hosts(&looking, 4).len(), 4, "{}", looking.told());
+    assert_eq!(hosts(&looking, 4).len(), 4, "{}", looking.output());
     // Each of them, whichever the viewer's host is connected to.
     for member in members {
         let look = || match looking.result("sensor.metrics", &json!({ "host": member.name() })) {
-            Ok(told) if !told["metrics"].as_array().unwrap().is_empty() => Ok(Seen::Done(())),
-            told => Ok(Seen::NotYet(format!("{told:?}"))),
+            Ok(answer) if !answer["metrics"].as_array().unwrap().is_empty() => Ok(Seen::Done(())),
+            answer => Ok(Seen::NotYet(format!("{answer:?}"))),
         };
         wait::until(PATIENCE, "a member's figures", look).unwrap();
     }
@@ -68,17 +68,17 @@ fn is_answered_and_has_no_part(name: &str, has_directory: bool) {
     wait::until(PATIENCE, "that there is no such host", look).unwrap();
     assert_eq!(hosts(&daemons[1], 4).len(), 4, "it is none of the domain's hosts");
     for daemon in &daemons {
-        assert!(!daemon.told().contains("outside the domain"), "{}", daemon.told());
+        assert!(!daemon.output().contains("outside the domain"), "{}", daemon.output());
     }
 }
 
 #[test]
-fn who_may_only_look_asks_whichever_member_it_reaches() {
-    is_answered_and_has_no_part("lab_visitor::who_may_only_look_asks_whichever_member_it_reaches", false);
+fn a_reader_asks_whichever_member_it_reaches() {
+    is_answered_and_has_no_part("lab_visitor::a_reader_asks_whichever_member_it_reaches", false);
 }
 
 #[test]
-fn who_may_only_look_asks_the_representative_that_directories_know() {
-    let name = "lab_visitor::who_may_only_look_asks_the_representative_that_directories_know";
+fn a_reader_asks_the_representative_that_directories_know() {
+    let name = "lab_visitor::a_reader_asks_the_representative_that_directories_know";
     is_answered_and_has_no_part(name, true);
 }

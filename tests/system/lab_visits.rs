@@ -6,7 +6,7 @@
 //! Not here: clients over HTTP (`lab_proxy`, `lab_door`), the ladder of transports of hosts inside
 //! (`lab_ladder`).
 
-use super::lab_ladder::{BOX, Middlebox, Site, WEB, reaches, tell};
+use super::lab_ladder::{BOX, Middlebox, Site, WEB, reaches, report};
 use serde_json::{Value, json};
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::net::SocketAddr;
@@ -45,8 +45,8 @@ fn login(proxy: &Proxy, viewer: &Host, name: &str, granted: &[&str]) -> Vec<Stri
 /// Run `visperf WORDS…` on `host`.
 fn type_in(host: &Host, words: &[&str], login: &[String]) -> anyhow::Result<String> {
     let output = host.run(|| Ok(command(host)?.args(words).args(login).output()?))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    anyhow::ensure!(output.status.success(), "visperf {words:?} on {}: {said}", host.name());
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    anyhow::ensure!(output.status.success(), "visperf {words:?} on {}: {complaint}", host.name());
     Ok(String::from_utf8(output.stdout)?)
 }
 
@@ -58,15 +58,20 @@ fn command(host: &Host) -> anyhow::Result<Command> {
 }
 
 /// Wait until this command succeeds; returns its output and the time taken.
-fn answered(host: &Host, words: &[&str], login: &[String], told: impl Fn() -> String) -> (String, Duration) {
+fn answered(
+    host: &Host,
+    words: &[&str],
+    login: &[String],
+    output: impl Fn() -> String,
+) -> (String, Duration) {
     let look = || {
         Ok(match type_in(host, words, login) {
-            Ok(told) => Seen::Done(told),
+            Ok(output) => Seen::Done(output),
             Err(error) => Seen::NotYet(format!("{error:#}")),
         })
     };
     let found = Stopwatch::start().until(PATIENCE, &format!("{words:?}"), look);
-    let (time, text) = found.unwrap_or_else(|error| panic!("{error:#}\n{}", told()));
+    let (time, text) = found.unwrap_or_else(|error| panic!("{error:#}\n{}", output()));
     (text, time)
 }
 
@@ -82,18 +87,18 @@ impl Drop for Running {
 
 /// Start `visperf tunnel` on `host`.
 fn tunnel(host: &Host, login: &[String]) -> Running {
-    let said = std::fs::File::create(host.folder().join("tunnel")).unwrap();
-    let child = host.run(|| Ok(command(host)?.arg("tunnel").args(login).stderr(said).spawn()?));
+    let file = std::fs::File::create(host.folder().join("tunnel")).unwrap();
+    let child = host.run(|| Ok(command(host)?.arg("tunnel").args(login).stderr(file).spawn()?));
     Running(child.unwrap())
 }
 
 /// The tunnel's output so far.
-fn tunnel_said(host: &Host) -> String {
+fn tunnel_output(host: &Host) -> String {
     std::fs::read_to_string(host.folder().join("tunnel")).unwrap()
 }
 
 /// Wait until `method` is answered through the tunnel.
-fn told(host: &Host, method: &str, params: &Value) -> (Value, Duration) {
+fn answer_of(host: &Host, method: &str, params: &Value) -> (Value, Duration) {
     let look = || {
         Ok(match host.ask(TUNNEL, method, params) {
             Ok(Answer::Result(value)) => Seen::Done(value),
@@ -101,7 +106,7 @@ fn told(host: &Host, method: &str, params: &Value) -> (Value, Duration) {
         })
     };
     let found = Stopwatch::start().until(PATIENCE, method, look);
-    let (time, value) = found.unwrap_or_else(|error| panic!("{error:#}\n{}", tunnel_said(host)));
+    let (time, value) = found.unwrap_or_else(|error| panic!("{error:#}\n{}", tunnel_output(host)));
     (value, time)
 }
 
@@ -121,8 +126,8 @@ fn remembers(daemon: &Daemon, needle: &[u8]) -> bool {
 }
 
 #[test]
-fn what_a_visitor_is_told_passes_the_proxy_unread() {
-    let name = "lab_visits::what_a_visitor_is_told_passes_the_proxy_unread";
+fn what_a_visitor_receives_passes_the_proxy_unread() {
+    let name = "lab_visits::what_a_visitor_receives_passes_the_proxy_unread";
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let network = lab.network(5).unwrap();
     let site = Site::prepare(network.hosts());
@@ -134,9 +139,9 @@ fn what_a_visitor_is_told_passes_the_proxy_unread() {
     let hushed = site.inside.folder().join(HUSH);
     std::fs::copy("/bin/sleep", &hushed).unwrap();
     let _hushed = Running(site.inside.run(|| Ok(program::command(&hushed).arg("600").spawn()?)).unwrap());
-    let all = || [&sensor, &running.proxy, &running.directory].map(Daemon::told).join("\n---\n");
+    let all = || [&sensor, &running.proxy, &running.directory].map(Daemon::output).join("\n---\n");
     let (_, time) = answered(&site.viewer, &["hosts"], &ana, all);
-    tell(&format!("{name}: hosts after {} ms from cold", time.as_millis()));
+    report(&format!("{name}: hosts after {} ms from cold", time.as_millis()));
     let host = site.inside.name();
     let params = json!({ "domain": "UT-ICL", "host": host, "limit": 1000 }).to_string();
     let asking = ["call", "sensor.processes", &params];
@@ -175,21 +180,22 @@ fn from_behind(name: &str, kind: Option<&str>, rung: Option<&str>) {
     wall.put_up(&site.viewer).unwrap();
     assert!(!reaches(&site.viewer, &site.proxy.host, OVERLAY), "more than {WEB} gets out");
     let sensor = site.start_inside();
-    let all = || [&sensor, &running.proxy, &running.directory].map(Daemon::told).join("\n---\n");
+    let all = || [&sensor, &running.proxy, &running.directory].map(Daemon::output).join("\n---\n");
     let (_, time) = answered(&site.viewer, &["events"], &bea, all);
     let _tunnel = tunnel(&site.viewer, &bea);
     let host = site.inside.name();
-    told(&site.viewer, "sensor.metrics", &json!({ "host": host }));
+    answer_of(&site.viewer, "sensor.metrics", &json!({ "host": host }));
     let info = running.proxy.result("daemon.info", &json!({})).unwrap();
     let carried: Vec<&str> = info["reach"]
         .as_array()
         .map_or(Vec::new(), |all| all.iter().filter_map(|one| one["rung"].as_str()).collect());
-    tell(&format!("{name}: events after {} ms from cold; carried by {carried:?}", time.as_millis()));
+    report(&format!("{name}: events after {} ms from cold; carried by {carried:?}", time.as_millis()));
     if let Some(rung) = rung {
         assert!(carried.contains(&rung), "{info}");
     }
-    let id = told(&site.viewer, "sensor.subscribe", &json!({ "host": host, "rate": 64 })).0["subscription"]
-        .clone();
+    let id =
+        answer_of(&site.viewer, "sensor.subscribe", &json!({ "host": host, "rate": 64 })).0["subscription"]
+            .clone();
     let look = || {
         let taken = site.viewer.ask(TUNNEL, "sensor.take", &json!({ "host": host, "subscription": id }))?;
         let Answer::Result(taken) = taken else { return Ok(Seen::NotYet(format!("{taken:?}"))) };
@@ -228,34 +234,34 @@ fn a_visitor_sees_what_its_account_says_and_no_longer_than_it_is_there() {
     // The firewall makes the proxy carry these clients, so that it can end that.
     Wall::NoInbound { but: Vec::new() }.put_up(&site.inside).unwrap();
     let sensor = site.start_inside();
-    let all = || [&sensor, &running.proxy, &running.directory].map(Daemon::told).join("\n---\n");
+    let all = || [&sensor, &running.proxy, &running.directory].map(Daemon::output).join("\n---\n");
     answered(&site.viewer, &["hosts"], &figures, all);
     let refused =
         |words: &[&str], login: &[String]| format!("{:#}", type_in(&site.viewer, words, login).unwrap_err());
-    let said = refused(&["events"], &figures);
-    assert!(said.contains("of class logs") && said.contains("--calls"), "{said}");
-    let said = refused(&["call", "sensor.control", "{}"], &figures);
-    assert!(said.contains("fault"), "{said}");
-    let said = refused(&["hosts"], &elsewhere);
-    assert!(said.contains("may not see that domain"), "{said}");
+    let message = refused(&["events"], &figures);
+    assert!(message.contains("of class logs") && message.contains("--calls"), "{message}");
+    let message = refused(&["call", "sensor.control", "{}"], &figures);
+    assert!(message.contains("fault"), "{message}");
+    let message = refused(&["hosts"], &elsewhere);
+    assert!(message.contains("may not see that domain"), "{message}");
     let guessing: Vec<String> =
         figures.iter().map(|word| if word == "fay" { "eve".to_owned() } else { word.clone() }).collect();
-    let said = refused(&["hosts"], &guessing);
-    assert!(said.contains("name or secret is wrong"), "{said}");
-    let nobody: Vec<String> =
+    let message = refused(&["hosts"], &guessing);
+    assert!(message.contains("name or secret is wrong"), "{message}");
+    let unknown: Vec<String> =
         figures.iter().map(|word| if word == "fay" { "nobody".to_owned() } else { word.clone() }).collect();
     assert_eq!(
-        refused(&["hosts"], &nobody),
-        said.replace("\"eve\"", "\"nobody\""),
+        refused(&["hosts"], &unknown),
+        message.replace("\"eve\"", "\"nobody\""),
         "an unknown account gets the same answer"
     );
     let mut rooted = figures.clone();
     rooted.extend(["--root".to_owned(), site.proxy.contact.split_once('@').unwrap().0.to_owned()]);
-    let said = refused(&["hosts"], &rooted);
-    assert!(said.contains("expected the domain UT-ICL of root"), "{said}");
+    let message = refused(&["hosts"], &rooted);
+    assert!(message.contains("expected the domain UT-ICL of root"), "{message}");
 
     let _tunnel = tunnel(&site.viewer, &figures);
-    told(&site.viewer, "domain.hosts", &json!({}));
+    answer_of(&site.viewer, "domain.hosts", &json!({}));
     let own = site.proxy.host.folder().join("proxy").display().to_string();
     visperf(&site.proxy.host, &["account", "remove", "fay", "--state", &own]).unwrap();
     let look = || {
@@ -270,8 +276,8 @@ fn a_visitor_sees_what_its_account_says_and_no_longer_than_it_is_there() {
     let put_out =
         running.proxy.result("daemon.info", &json!({})).unwrap()["statistics"]["door"]["put_out_total"]
             .clone();
-    assert_eq!(put_out, json!(1), "{}", running.proxy.told());
-    tell(&format!("{name}: out {} ms after its account was removed", out.as_millis()));
+    assert_eq!(put_out, json!(1), "{}", running.proxy.output());
+    report(&format!("{name}: out {} ms after its account was removed", out.as_millis()));
 }
 
 #[test]
@@ -290,13 +296,13 @@ fn a_visit_goes_on_when_another_represents_the_domain() {
     let via = |_: &Host| vec!["--via".to_owned(), proxy.contact.clone()];
     let mut daemons = domain.start(directories, via).unwrap();
     let (first, _) = agreed(&daemons, None).unwrap();
-    answered(viewer, &["hosts"], &bea, || gateway.told());
+    answered(viewer, &["hosts"], &bea, || gateway.output());
     let _tunnel = tunnel(viewer, &bea);
-    told(viewer, "domain.hosts", &json!({}));
+    answer_of(viewer, "domain.hosts", &json!({}));
     let at = daemons.iter().position(|daemon| daemon.host().name() == first).unwrap();
     daemons.remove(at).kill().unwrap();
-    let live = |told: &Value| {
-        told["hosts"]
+    let live = |value: &Value| {
+        value["hosts"]
             .as_array()
             .unwrap()
             .iter()
@@ -305,11 +311,11 @@ fn a_visit_goes_on_when_another_represents_the_domain() {
     };
     let look = || {
         Ok(match viewer.ask(TUNNEL, "domain.hosts", &json!({})) {
-            Ok(Answer::Result(told)) if live(&told) => Seen::Done(()),
+            Ok(Answer::Result(value)) if live(&value) => Seen::Done(()),
             other => Seen::NotYet(format!("{other:?}")),
         })
     };
     let found = Stopwatch::start().until(PATIENCE, "the next representative answers", look);
-    let (time, ()) = found.unwrap_or_else(|error| panic!("{error:#}\n{}", tunnel_said(viewer)));
-    tell(&format!("{name}: the next representative answered after {} ms", time.as_millis()));
+    let (time, ()) = found.unwrap_or_else(|error| panic!("{error:#}\n{}", tunnel_output(viewer)));
+    report(&format!("{name}: the next representative answered after {} ms", time.as_millis()));
 }

@@ -5,7 +5,7 @@
 //! directory; every event of the representative arrives once. The commands end when their account is removed.
 //! Not here: following at the HTTPS listener by any program (`lab_follow`), single queries (`lab_visits`).
 
-use super::lab_ladder::{WEB, tell};
+use super::lab_ladder::{WEB, report};
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -58,19 +58,19 @@ impl Watcher {
         let folder = host.folder().join(name);
         std::fs::create_dir_all(&folder).unwrap();
         let file = |name: &str| Stdio::from(std::fs::File::create(folder.join(name)).unwrap());
-        let (told, said) = (file("output"), file("said"));
+        let (output, errors) = (file("output"), file("errors"));
         let child = host.run(|| {
             let mut command = program::command(program::visperf()?);
             command.env("VISPERF_KNOWN_DOMAINS", host.folder().join("known_domains"));
-            Ok(command.args(words).args(login).stdout(told).stderr(said).spawn()?)
+            Ok(command.args(words).args(login).stdout(output).stderr(errors).spawn()?)
         });
         Watcher { name, child: child.unwrap(), folder }
     }
 
     /// The jobs of the events that it printed, in order.
     fn jobs(&self) -> Vec<u32> {
-        let told = std::fs::read_to_string(self.folder.join("output")).unwrap();
-        let whole = told.rfind('\n').map_or("", |end| &told[..end]);
+        let text = std::fs::read_to_string(self.folder.join("output")).unwrap();
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let job = |line: &str| {
             let entry: Value = serde_json::from_str(line).unwrap();
             let event = entry.get("event").unwrap_or(&entry);
@@ -82,8 +82,8 @@ impl Watcher {
     /// Wait until it printed this text this many times.
     fn says(&self, words: &str, times: usize) {
         let look = || {
-            let said = self.said();
-            Ok(if said.matches(words).count() >= times { Seen::Done(()) } else { Seen::NotYet(said) })
+            let errors = self.errors();
+            Ok(if errors.matches(words).count() >= times { Seen::Done(()) } else { Seen::NotYet(errors) })
         };
         Stopwatch::start().until(PATIENCE, words, look).unwrap();
     }
@@ -95,13 +95,13 @@ impl Watcher {
         Stopwatch::start().until(PATIENCE, "it to end", look).unwrap().1
     }
 
-    fn said(&self) -> String {
-        format!("{}:\n{}", self.name, std::fs::read_to_string(self.folder.join("said")).unwrap())
+    fn errors(&self) -> String {
+        format!("{}:\n{}", self.name, std::fs::read_to_string(self.folder.join("errors")).unwrap())
     }
 }
 
 /// Wait until each has printed the events of jobs 1 to `last`, each once and in order.
-fn all_told(watchers: &[Watcher], last: u32, told: impl Fn() -> String) -> Duration {
+fn all_printed(watchers: &[Watcher], last: u32, output: impl Fn() -> String) -> Duration {
     let expected: Vec<u32> = (1..=last).collect();
     let look = || {
         let is_late = |watcher: &&Watcher| watcher.jobs().len() < expected.len();
@@ -111,10 +111,10 @@ fn all_told(watchers: &[Watcher], last: u32, told: impl Fn() -> String) -> Durat
         })
     };
     let found = Stopwatch::start().until(PATIENCE, &format!("the events up to {last}"), look);
-    let all_said = || watchers.iter().map(Watcher::said).collect::<Vec<_>>().join("\n");
-    let (time, ()) = found.unwrap_or_else(|error| panic!("{error:#}\n{}\n{}", all_said(), told()));
+    let all_errors = || watchers.iter().map(Watcher::errors).collect::<Vec<_>>().join("\n");
+    let (time, ()) = found.unwrap_or_else(|error| panic!("{error:#}\n{}\n{}", all_errors(), output()));
     for watcher in watchers {
-        assert_eq!(watcher.jobs(), expected, "{}", watcher.said());
+        assert_eq!(watcher.jobs(), expected, "{}", watcher.errors());
     }
     time
 }
@@ -122,13 +122,13 @@ fn all_told(watchers: &[Watcher], last: u32, told: impl Fn() -> String) -> Durat
 /// Wait until `daemon` has this many subscriptions.
 fn subscribed(daemon: &Daemon, many: usize, watchers: &[Watcher]) -> Duration {
     let look = || {
-        let told = daemon.result("sensor.subscriptions", &json!({}))?;
-        let found = told["subscriptions"].as_array().map_or(0, Vec::len);
+        let answer = daemon.result("sensor.subscriptions", &json!({}))?;
+        let found = answer["subscriptions"].as_array().map_or(0, Vec::len);
         Ok(if found >= many { Seen::Done(()) } else { Seen::NotYet(format!("{found} are")) })
     };
     let found = Stopwatch::start().until(PATIENCE, "all to be subscribed", look);
-    let all_said = || watchers.iter().map(Watcher::said).collect::<Vec<_>>().join("\n");
-    found.unwrap_or_else(|error| panic!("{error:#}\n{}\n{}", all_said(), daemon.told())).0
+    let all_errors = || watchers.iter().map(Watcher::errors).collect::<Vec<_>>().join("\n");
+    found.unwrap_or_else(|error| panic!("{error:#}\n{}\n{}", all_errors(), daemon.output())).0
 }
 
 /// Create the account `ana` at `proxy`, with its secret in a file of `viewer`; returns the options for both
@@ -176,9 +176,9 @@ fn start(sensor: &Daemon, [outside, viewer]: [&Host; 2], [door, overlay]: [&[Str
 /// Wait until `sensor` has journalled the event of this job.
 fn journalled(sensor: &Daemon, job: &str) {
     let look = || {
-        let told = sensor.result("sensor.events", &json!({ "last": true, "limit": 1 }))?;
-        let is_last = told["events"][0]["job"] == job;
-        Ok(if is_last { Seen::Done(()) } else { Seen::NotYet(told.to_string()) })
+        let answer = sensor.result("sensor.events", &json!({ "last": true, "limit": 1 }))?;
+        let is_last = answer["events"][0]["job"] == job;
+        Ok(if is_last { Seen::Done(()) } else { Seen::NotYet(answer.to_string()) })
     };
     Stopwatch::start().until(PATIENCE, "the sensor to have read them", look).unwrap();
 }
@@ -189,9 +189,8 @@ fn remove_account(proxy: &Proxy) {
 }
 
 #[test]
-fn who_watches_goes_on_though_the_proxy_is_started_anew_and_the_representative_dies() {
-    let name =
-        "lab_watching::who_watches_goes_on_though_the_proxy_is_started_anew_and_the_representative_dies";
+fn watchers_go_on_though_the_proxy_restarts_and_the_representative_dies() {
+    let name = "lab_watching::watchers_go_on_though_the_proxy_restarts_and_the_representative_dies";
     let Some(lab) = lab::enter(name).unwrap() else { return };
     let network = lab.network(6).unwrap();
     let [outside, gate, viewer, members @ ..] = network.hosts() else { panic!("hosts") };
@@ -219,7 +218,7 @@ fn who_watches_goes_on_though_the_proxy_is_started_anew_and_the_representative_d
     let mut watchers = start(&daemons[at], [outside, viewer], [&by_door, &by_overlay]);
     let tunnel = Watcher::start("tunnel", viewer, &["tunnel"], &by_overlay);
     submit(daemons[at].host(), 1..=10);
-    all_told(&watchers, 10, || gateway.told());
+    all_printed(&watchers, 10, || gateway.output());
 
     // An answer to a query that waits at the representative while the proxy dies reaches no client.
     tunnel.says("UT-ICL answers this machine", 1);
@@ -228,29 +227,29 @@ fn who_watches_goes_on_though_the_proxy_is_started_anew_and_the_representative_d
     journalled(&daemons[at], "25");
     tunnel.says("UT-ICL cannot be asked now", 1);
     let gateway = proxy.start(directories, "").unwrap();
-    let time = all_told(&watchers, 25, || gateway.told());
+    let time = all_printed(&watchers, 25, || gateway.output());
     tunnel.says("UT-ICL answers again", 1);
-    tell(&format!("{name}: all events {} ms after the proxy was there again", time.as_millis()));
+    report(&format!("{name}: all events {} ms after the proxy was there again", time.as_millis()));
 
     daemons.remove(at).kill().unwrap();
     let (second, _) = agreed(&daemons, Some(&first)).unwrap();
     let at = daemons.iter().position(|daemon| daemon.host().name() == second).unwrap();
     let time = subscribed(&daemons[at], 3, &watchers);
-    tell(&format!("{name}: all watch {} ms after another represented the domain", time.as_millis()));
+    report(&format!("{name}: all watch {} ms after another represented the domain", time.as_millis()));
     submit(daemons[at].host(), 26..=30);
-    all_told(&watchers, 30, || gateway.told());
+    all_printed(&watchers, 30, || gateway.output());
     for watcher in &watchers[..3] {
-        let said = watcher.said();
-        assert!(said.contains("another sensor answers"), "{said}");
+        let errors = watcher.errors();
+        assert!(errors.contains("another sensor answers"), "{errors}");
         // The proxy was away, and the representative; each was reported once.
-        let waited = said.matches("waiting until it answers").count();
-        assert!(waited <= 2, "{said}");
+        let waited = errors.matches("waiting until it answers").count();
+        assert!(waited <= 2, "{errors}");
     }
 
     remove_account(&proxy);
     for which in [0, 1, 3, 4] {
-        assert_eq!(watchers[which].ends().code(), Some(FAULT), "{}", watchers[which].said());
+        assert_eq!(watchers[which].ends().code(), Some(FAULT), "{}", watchers[which].errors());
     }
     tunnel.says("UT-ICL is not answered for any more", 1);
-    assert!(watchers[2].child.try_wait().unwrap().is_none(), "{}", watchers[2].said());
+    assert!(watchers[2].child.try_wait().unwrap().is_none(), "{}", watchers[2].errors());
 }

@@ -78,11 +78,11 @@ fn submissions(address: SocketAddr) -> anyhow::Result<usize> {
 fn a_slow_filter_is_put_into_quarantine_and_other_logs_go_on() {
     let folder = tempfile::tempdir().unwrap();
     let (_daemon, address) = start(folder.path());
-    let told = wait::until(FOUND_OUT, "a quarantine in sensor.files", || {
-        let told = health(address, "slow.log")?;
-        Ok(if told.contains("quarantine") { Seen::Done(told) } else { Seen::NotYet(told) })
+    let health_now = wait::until(FOUND_OUT, "a quarantine in sensor.files", || {
+        let health_now = health(address, "slow.log")?;
+        Ok(if health_now.contains("quarantine") { Seen::Done(health_now) } else { Seen::NotYet(health_now) })
     });
-    assert!(told.unwrap().contains("slow"), "it names the filter");
+    assert!(health_now.unwrap().contains("slow"), "it names the filter");
     let notices = query::result(address, "sensor.events", &json!({ "kind": "message" })).unwrap();
     assert!(notices["events"].to_string().contains("quarantine"), "no event reports it: {notices}");
     let info = query::result(address, "daemon.info", &json!({})).unwrap();

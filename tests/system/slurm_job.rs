@@ -118,9 +118,9 @@ fn a_job_of_a_real_slurm_is_known_by_its_processes() {
     // It must have run for a while: samples from more than a second before the end are requested.
     let computing = computing(folder.path());
     wait::until(PATIENCE, "a worker that has computed for a while", || {
-        let told = ask(address, "sensor.processes", &json!({"pid": computing, "limit": 1}));
-        let used = told["processes"][0]["cpu_seconds"].as_f64().unwrap_or(0.0);
-        Ok(if used > 1.5 { Seen::Done(()) } else { Seen::NotYet(told.to_string()) })
+        let answer = ask(address, "sensor.processes", &json!({"pid": computing, "limit": 1}));
+        let used = answer["processes"][0]["cpu_seconds"].as_f64().unwrap_or(0.0);
+        Ok(if used > 1.5 { Seen::Done(()) } else { Seen::NotYet(answer.to_string()) })
     })
     .unwrap();
     let recorded = fail_and_record(folder.path(), address);

@@ -52,12 +52,12 @@ fn sensor(folder: &Path) -> (Daemon, SocketAddr) {
 /// Standard output of a program.
 fn printed(program: &Path, arguments: &[&str]) -> String {
     let output = program::command(program).args(arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program:?} {arguments:?}: {said}");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program:?} {arguments:?}: {complaint}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn calls<'a>(told: impl Iterator<Item = &'a Value>) -> Calls {
+fn calls<'a>(calls_shown: impl Iterator<Item = &'a Value>) -> Calls {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let call = |call: &Value| {
         let mut hosts: Vec<String> = call["hosts"].as_array().unwrap().iter().map(text).collect();
@@ -65,7 +65,7 @@ fn calls<'a>(told: impl Iterator<Item = &'a Value>) -> Calls {
         let facts = [text(&call["state"]), text(&call["outcome"]), text(&call["user"]), hosts.join(",")];
         (text(&call["id"]), facts)
     };
-    told.map(call).collect()
+    calls_shown.map(call).collect()
 }
 
 /// The calls that `visperf calls` prints.

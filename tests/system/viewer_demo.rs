@@ -146,9 +146,9 @@ fn the_demo_is_seen_as_its_daemon_answers() {
     .unwrap();
 
     // Every call, as the window exports it.
-    let told = rows(&written(&display, &window, folder.path(), "e", "csv"));
-    let ids: BTreeSet<String> = told.iter().map(|row| row["call"].clone()).collect();
-    assert_eq!((ids.len(), ids), (told.len(), all(address, "sensor.calls", "calls", "id")));
+    let exported = rows(&written(&display, &window, folder.path(), "e", "csv"));
+    let ids: BTreeSet<String> = exported.iter().map(|row| row["call"].clone()).collect();
+    assert_eq!((ids.len(), ids), (exported.len(), all(address, "sensor.calls", "calls", "id")));
 
     // A double click on the host that reports: its graphs, and the values from which they are drawn.
     let host = monitored.first().unwrap();
@@ -169,11 +169,11 @@ fn the_demo_is_seen_as_its_daemon_answers() {
     let loads = figures.iter().filter(|row| row["series"] == "load of 1 minute");
     let drawn: Vec<(f64, f64)> =
         loads.map(|row| (row["time"].parse().unwrap(), row["value"].parse().unwrap())).collect();
-    let is_told = |&(time, value): &(f64, f64)| {
+    let is_sampled = |&(time, value): &(f64, f64)| {
         let near = |sample: &&Value| (sample["time"].as_f64().unwrap() - time).abs() < 1e-3;
         samples.iter().find(near).is_some_and(|sample| sample["value"].as_f64() == Some(value))
     };
-    assert!(drawn.len() > 3 && drawn.iter().all(is_told), "{drawn:?}");
+    assert!(drawn.len() > 3 && drawn.iter().all(is_sampled), "{drawn:?}");
     a_past_flock_is_written_without_a_window(&connect, address, daemon.pid(), folder.path());
 }
 

@@ -161,7 +161,7 @@ fn sensor(folder: &Path, uid: u32) -> (Daemon, std::net::SocketAddr) {
 }
 
 #[test]
-fn a_process_of_the_flock_is_ended_by_who_may() {
+fn a_process_of_the_flock_is_ended_by_an_authorized_user() {
     let folder = tempfile::tempdir().unwrap();
     let (mut sleeper, uid) = sleeper();
     let (_sensor, address) = sensor(folder.path(), uid);
@@ -184,10 +184,10 @@ fn a_process_of_the_flock_is_ended_by_who_may() {
     wait::until(PATIENCE, "the order in the trail", || {
         let answer = query::result(address, "sensor.events", &json!({ "kind": "message" }))?;
         let of_it = |event: &Value| {
-            let told = &event["attributes"];
-            told["pid"] == json!(pid.to_string())
-                && told["result"] == json!("obeyed")
-                && told["act"] == json!("TERM")
+            let attributes = &event["attributes"];
+            attributes["pid"] == json!(pid.to_string())
+                && attributes["result"] == json!("obeyed")
+                && attributes["act"] == json!("TERM")
         };
         let obeyed = answer["events"].as_array().is_some_and(|events| events.iter().any(of_it));
         Ok(if obeyed { Seen::Done(()) } else { Seen::NotYet(answer.to_string()) })

@@ -19,7 +19,7 @@ pub(crate) fn real(number: u64) -> f64 {
 }
 
 /// Print what a host of each role in a domain sent and received since its start.
-pub(crate) fn tell_start(inside: &Inside, roles: &[Elected]) {
+pub(crate) fn print_start(inside: &Inside, roles: &[Elected]) {
     for role in roles {
         let hosts = inside.hosts_of(*role);
         let sum = inside.traffic(&hosts);
@@ -37,7 +37,7 @@ pub(crate) fn tell_start(inside: &Inside, roles: &[Elected]) {
 }
 
 /// Print what a host of each role sends and receives over `span` from now on.
-pub(crate) fn tell_inside(inside: &mut Inside, what: &str, roles: &[Elected], span: Duration) {
+pub(crate) fn print_inside(inside: &mut Inside, what: &str, roles: &[Elected], span: Duration) {
     println!("{what}, each host:");
     let before: Vec<Traffic> = (0..inside.domain.world.len()).map(|at| inside.traffic(&[at])).collect();
     inside.run(span);
@@ -60,10 +60,10 @@ pub(crate) fn tell_inside(inside: &mut Inside, what: &str, roles: &[Elected], sp
 }
 
 /// Print messages and bytes of each directory and each role.
-pub(crate) fn tell(world: &World, span: Duration) {
+pub(crate) fn print_flows(world: &World, span: Duration) {
     for (at, machine) in world.machines.iter().enumerate() {
         let busy = machine.busy.as_secs_f64() / span.as_secs_f64() * 100.0;
-        tell_flow(&format!("directory {at}"), &machine.flow, span, 1.0);
+        print_flow(&format!("directory {at}"), &machine.flow, span, 1.0);
         let (messages, bytes) = busiest(&machine.flow);
         println!(
             "    busiest second {messages} messages {:.1} kB; its table took {busy:.2} % of a core",
@@ -78,11 +78,11 @@ pub(crate) fn tell(world: &World, span: Duration) {
                 living.count() as u64
             }
         };
-        tell_flow(&format!("each of {count} {role:?}"), flow, span, real(count));
+        print_flow(&format!("each of {count} {role:?}"), flow, span, real(count));
     }
 }
 
-fn tell_flow(who: &str, flow: &Flow, span: Duration, among: f64) {
+fn print_flow(who: &str, flow: &Flow, span: Duration, among: f64) {
     let (got, sent) = flow.totals();
     println!("  {who:<32} in {}  out {}", rate(got, span, among), rate(sent, span, among));
     let mut kinds: Vec<&str> = flow.got.keys().chain(flow.sent.keys()).copied().collect();
@@ -98,7 +98,7 @@ fn tell_flow(who: &str, flow: &Flow, span: Duration, among: f64) {
 }
 
 /// Print the number of connections at a directory, computed from the lasting connections and the visits.
-pub(crate) fn tell_places(shape: Shape) {
+pub(crate) fn print_places(shape: Shape) {
     let lasting = u64::from(shape.domains) * 3 + shape.directories as u64 - 1;
     let plain = u64::from(shape.domains) * u64::from(shape.hosts.saturating_sub(3));
     let visits = real(plain) / revocation_sync::SELDOM.as_secs_f64() / real(shape.directories as u64);

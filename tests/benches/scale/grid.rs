@@ -127,7 +127,7 @@ impl World {
     }
 
     /// Schedule the changes of a domain, from now on.
-    pub(crate) fn tell_story(&mut self, domain: u32, story: &[Change], offset: Duration) {
+    pub(crate) fn schedule(&mut self, domain: u32, story: &[Change], offset: Duration) {
         for change in story {
             let change = change.clone();
             self.plan(offset + change.at, Event::Change { domain, change });
@@ -220,14 +220,14 @@ impl World {
 
     /// Run until no directory is wrong, for at most `most`; returns the time taken.
     pub(crate) fn run_until_right(&mut self, most: Duration) -> Option<Duration> {
-        let begun = self.now;
+        let start = self.now;
         while self.wrong() > 0 {
-            if self.now - begun >= most {
+            if self.now - start >= most {
                 return None;
             }
             self.run(Duration::from_millis(50));
         }
-        Some(self.now - begun)
+        Some(self.now - start)
     }
 
     fn set_now(&mut self, now: Duration) {

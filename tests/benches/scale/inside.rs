@@ -38,11 +38,11 @@ impl Inside {
 
     /// Run until all hosts see one representative that covers every host; returns the time taken.
     pub(crate) fn run_until_one(&mut self, most: Duration) -> Option<Duration> {
-        let begun = self.domain.world.now();
-        while self.domain.world.now() - begun < most {
+        let start = self.domain.world.now();
+        while self.domain.world.now() - start < most {
             self.run(LOOK);
             if self.domain.agreed_by_all().is_some() {
-                return Some(self.domain.world.now() - begun);
+                return Some(self.domain.world.now() - start);
             }
         }
         None

@@ -85,8 +85,8 @@ impl LookUp {
     ) {
         let reply = match answer {
             Some(Answer::Resolved(Resolved::Known { primary, partial })) => Reply::Known {
-                primary: Box::new(records::heard(primary)),
-                partial: partial.iter().map(records::heard).collect(),
+                primary: Box::new(records::received(primary)),
+                partial: partial.iter().map(records::received).collect(),
             },
             Some(Answer::Resolved(Resolved::Left { number, age })) => {
                 Reply::Left { number: *number, age: *age }

@@ -23,7 +23,7 @@ use std::time::Duration;
 use stories::Domains;
 
 /// Domains that are simulated individually; the others repeat one of them.
-const TOLD: u64 = 3;
+const SIMULATED: u64 = 3;
 
 fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
@@ -37,8 +37,8 @@ fn main() {
     memory(shape);
     inside(shape);
     reports(shape);
-    let told = Domains::tell(hosts as usize, TOLD);
-    between(shape, &told);
+    let domains = Domains::simulate(hosts as usize, SIMULATED);
+    between(shape, &domains);
 }
 
 fn inside(shape: Shape) {
@@ -47,9 +47,9 @@ fn inside(shape: Shape) {
     let mut inside = Inside::start(shape.hosts as usize, 7);
     let took = inside.run_until_one(secs(60)).expect("one representative of all");
     println!("cold start: one representative of all after {took:?}, by then in all");
-    figures::tell_start(&inside, &roles);
+    figures::print_start(&inside, &roles);
     inside.run(secs(15));
-    figures::tell_inside(&mut inside, "steady", &roles, secs(10));
+    figures::print_inside(&mut inside, "steady", &roles, secs(10));
     for (what, is_process) in [("process", true), ("host", false)] {
         let holder = inside.domain.agreed_by_all().expect("it has settled");
         if is_process {
@@ -67,7 +67,7 @@ fn inside(shape: Shape) {
         println!(
             "the representative's {what} dies: the next one serves after {served:?}, heard by all after {took:?}"
         );
-        figures::tell_inside(&mut inside, "the 10 s after", &roles, secs(10));
+        figures::print_inside(&mut inside, "the 10 s after", &roles, secs(10));
         inside.run(secs(20));
     }
     inside.domain.assert_by_the_rules();
@@ -102,9 +102,9 @@ fn reports(shape: Shape) {
 
 /// Memory of the tables; measured first, so that no memory freed earlier is reused.
 fn memory(shape: Shape) {
-    let told = Domains::tell(8, 1);
+    let domains = Domains::simulate(8, 1);
     let before = figures::resident_kib();
-    let world = stories::settled(shape, &told, 2);
+    let world = stories::settled(shape, &domains, 2);
     let after = figures::resident_kib();
     println!(
         "resident: {} MiB for the tables of {} directories and all that is simulated of {} sensors",
@@ -114,42 +114,42 @@ fn memory(shape: Shape) {
     );
 }
 
-fn between(shape: Shape, told: &Domains) {
-    let (mut world, right) = stories::cold_start(shape, told, 1);
+fn between(shape: Shape, domains: &Domains) {
+    let (mut world, right) = stories::cold_start(shape, domains, 1);
     println!("\n== between domains: cold start of all");
     println!("every directory names every representative after {right:?}");
-    figures::tell(&world, world.now);
+    figures::print_flows(&world, world.now);
     let learnt = secs(30);
     world.forget_counts();
     world.run(learnt);
     println!("-- the next 30 s, while representatives and standbys learn every name");
-    figures::tell(&world, learnt);
+    figures::print_flows(&world, learnt);
     drop(world);
 
-    let mut world = stories::settled(shape, told, 2);
+    let mut world = stories::settled(shape, domains, 2);
     println!("\n== between domains: steady, a minute");
     world.run(secs(60));
-    figures::tell(&world, secs(60));
-    figures::tell_places(shape);
+    figures::print_flows(&world, secs(60));
+    figures::print_places(shape);
 
     let tenth = (1..shape.domains).step_by(10).collect();
     for (what, these) in [("one representative dies", vec![0]), ("every tenth representative dies", tenth)] {
         world.forget_counts();
-        let right = stories::representatives_die(&mut world, told, these.into_iter());
+        let right = stories::representatives_die(&mut world, domains, these.into_iter());
         println!("\n== {what}: every directory is right after {right:?}");
         world.run(secs(10).saturating_sub(right));
-        figures::tell(&world, secs(10).max(right));
+        figures::print_flows(&world, secs(10).max(right));
         world.run(secs(30));
     }
 
     world.forget_counts();
     let right = stories::directory_restarts(&mut world, 0, secs(20));
     println!("\n== directory 0 was dead for 20 s: it is right {right:?} after its start");
-    figures::tell(&world, secs(20) + right);
+    figures::print_flows(&world, secs(20) + right);
     world.run(secs(30));
     let right = stories::directory_is_cut_off(&mut world, 0, secs(60));
     println!("\n== directory 0 was cut off for a minute: it is right {right:?} after its return");
-    figures::tell(&world, right);
+    figures::print_flows(&world, right);
     world.run(secs(30));
 
     let each_second = u64::from(shape.domains) * u64::from(shape.hosts) / 60;
@@ -157,5 +157,5 @@ fn between(shape: Shape, told: &Domains) {
     world.look_up_for_clients(each_second);
     world.run(secs(10));
     println!("\n== every host looks a domain up each minute ({each_second}/s): {:?}", world.tally);
-    figures::tell(&world, secs(10));
+    figures::print_flows(&world, secs(10));
 }

@@ -94,9 +94,9 @@ pub(crate) fn time(now: Duration) -> Time {
 }
 
 /// A directory's answer, as if its signatures had been checked.
-pub(crate) fn heard(told: &Told) -> Heard {
-    let record = told.statement.record.unverified().expect("a record");
-    Heard { record, statement: told.statement.clone(), age: told.age, remaining: told.remaining }
+pub(crate) fn received(stored: &Told) -> Heard {
+    let record = stored.statement.record.unverified().expect("a record");
+    Heard { record, statement: stored.statement.clone(), age: stored.age, remaining: stored.remaining }
 }
 
 /// Verifier that accepts everything.

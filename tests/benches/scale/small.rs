@@ -28,9 +28,9 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-fn told() -> &'static Domains {
-    static TOLD: OnceLock<Domains> = OnceLock::new();
-    TOLD.get_or_init(|| Domains::tell(SHAPE.hosts as usize, 2))
+fn simulated() -> &'static Domains {
+    static SIMULATED: OnceLock<Domains> = OnceLock::new();
+    SIMULATED.get_or_init(|| Domains::simulate(SHAPE.hosts as usize, 2))
 }
 
 fn stated(world: &World, at: usize) -> Count {
@@ -39,7 +39,7 @@ fn stated(world: &World, at: usize) -> Count {
 
 /// Statements that a directory receives in a steady minute in a grid of this many domains.
 fn steady(domains: u32) -> (Count, World) {
-    let mut world = stories::settled(Shape { domains, ..SHAPE }, told(), 5);
+    let mut world = stories::settled(Shape { domains, ..SHAPE }, simulated(), 5);
     world.run(secs(60));
     assert_eq!(world.wrong(), 0);
     (stated(&world, 1), world)
@@ -47,7 +47,7 @@ fn steady(domains: u32) -> (Count, World) {
 
 #[test]
 fn all_directories_know_all_domains_soon_after_a_cold_start_of_everything() {
-    let (mut world, right) = stories::cold_start(SHAPE, told(), 3);
+    let (mut world, right) = stories::cold_start(SHAPE, simulated(), 3);
     assert!(right < secs(20), "{right:?}");
     let sums: Vec<usize> = world.machines.iter().map(|machine| machine.handle.domains().len()).collect();
     assert_eq!(sums, [SHAPE.domains as usize; 3]);
@@ -86,16 +86,16 @@ fn a_member_that_holds_no_connection_asks_one_directory_every_ten_minutes_and_no
 
 #[test]
 fn the_next_representative_is_named_everywhere_a_second_after_it_serves() {
-    let mut world = stories::settled(SHAPE, told(), 7);
-    let served = told().falls[0].first().expect("a successor").at;
-    let right = stories::representatives_die(&mut world, told(), 0..1);
+    let mut world = stories::settled(SHAPE, simulated(), 7);
+    let served = simulated().falls[0].first().expect("a successor").at;
+    let right = stories::representatives_die(&mut world, simulated(), 0..1);
     assert!(right < served + secs(1), "{right:?}, it served after {served:?}");
     assert!(right > served, "{right:?} before {served:?}");
 }
 
 #[test]
 fn a_directory_that_was_away_is_right_again_soon_and_the_others_lose_nothing() {
-    let mut world = stories::settled(SHAPE, told(), 9);
+    let mut world = stories::settled(SHAPE, simulated(), 9);
     let right = stories::directory_restarts(&mut world, 2, secs(5));
     assert!(right < secs(2), "the others send it at once: {right:?}");
     world.run(secs(30));
@@ -105,7 +105,7 @@ fn a_directory_that_was_away_is_right_again_soon_and_the_others_lose_nothing() {
 
 #[test]
 fn what_clients_look_up_is_found_live_by_two_directories_that_agree() {
-    let mut world = stories::settled(SHAPE, told(), 11);
+    let mut world = stories::settled(SHAPE, simulated(), 11);
     world.look_up_for_clients(200);
     world.run(secs(5));
     let tally = world.tally;

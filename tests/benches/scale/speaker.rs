@@ -25,11 +25,11 @@ pub(crate) enum Role {
 pub(crate) struct Way {
     pub(crate) is_open: bool,
     /// Whether a statement is in flight.
-    is_telling: bool,
+    is_sending: bool,
     /// Whether the current statement was not sent here yet.
     is_behind: bool,
     /// Whether it queried the admitted domains since it started.
-    pub(crate) has_heard: bool,
+    pub(crate) has_received: bool,
 }
 
 /// A sensor that holds a connection to every directory.
@@ -98,19 +98,19 @@ impl Speaker {
     }
 
     /// Statement to send to directory `to` now: one at a time, and always the current one.
-    pub(crate) fn tell(&mut self, to: usize) -> Option<Statement> {
+    pub(crate) fn send(&mut self, to: usize) -> Option<Statement> {
         let way = &mut self.ways[to];
-        if self.is_dead || !way.is_open || way.is_telling || !way.is_behind {
+        if self.is_dead || !way.is_open || way.is_sending || !way.is_behind {
             return None;
         }
         let current = self.current.clone()?;
-        (way.is_telling, way.is_behind) = (true, false);
+        (way.is_sending, way.is_behind) = (true, false);
         Some(current)
     }
 
     /// The statement was answered, or timed out.
-    pub(crate) fn told(&mut self, to: usize) {
-        self.ways[to].is_telling = false;
+    pub(crate) fn set_answered(&mut self, to: usize) {
+        self.ways[to].is_sending = false;
     }
 
     /// A directory knows a higher number.
@@ -131,7 +131,7 @@ impl Speaker {
             self.ways[to].is_behind = true;
         }
         self.ways[to].is_open = false;
-        self.ways[to].is_telling = false;
+        self.ways[to].is_sending = false;
         self.redial.handle_failed(&Target::Peer(machine::key(to)), Moment(now));
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct Domains {
 impl Domains {
     /// Simulate `count` domains of `hosts` hosts each: a cold start, and then the death of the
     /// representative.
-    pub(crate) fn tell(hosts: usize, count: u64) -> Domains {
+    pub(crate) fn simulate(hosts: usize, count: u64) -> Domains {
         let (starts, standbys, falls, heirs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut domains = Domains { starts, standbys, falls, heirs };
         for seed in 1..=count {
@@ -62,7 +62,7 @@ pub(crate) fn start(shape: Shape, domains: &Domains, seed: u64) -> World {
         let of = domains.of(domain);
         // Spread over the second.
         let offset = Duration::from_secs(1) * domain / shape.domains;
-        world.tell_story(domain, &domains.starts[of], offset);
+        world.schedule(domain, &domains.starts[of], offset);
         for host in &domains.standbys[of] {
             world.add_standby(domain, *host);
         }
@@ -97,7 +97,7 @@ pub(crate) fn representatives_die(
     for domain in these {
         let of = domains.of(domain);
         world.kill_representative(domain);
-        world.tell_story(domain, &domains.falls[of], Duration::ZERO);
+        world.schedule(domain, &domains.falls[of], Duration::ZERO);
         for host in domains.heirs[of].iter().filter(|host| !domains.standbys[of].contains(host)) {
             world.add_standby(domain, *host);
         }

@@ -125,8 +125,8 @@ impl Daemon {
 
     /// Its output so far.
     #[must_use]
-    pub fn told(&self) -> String {
-        self.process.told()
+    pub fn output(&self) -> String {
+        self.process.output()
     }
 
     /// Kill it with SIGKILL.

@@ -35,8 +35,8 @@ pub fn visperf(host: &Host, arguments: &[&str]) -> Result<String> {
 /// As [`visperf`].
 pub fn visperf_by(program: &Path, host: &Host, arguments: &[&str]) -> Result<String> {
     let output = host.run(|| Ok(program::command(program).args(arguments).output()?))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "visperf {arguments:?} on {}: {said}", host.name());
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "visperf {arguments:?} on {}: {complaint}", host.name());
     Ok(String::from_utf8(output.stdout)?)
 }
 
@@ -113,8 +113,8 @@ impl Directory {
 }
 
 fn overlay_section(directories: &[Directory]) -> String {
-    let told: Vec<&str> = directories.iter().map(|directory| directory.contact.as_str()).collect();
-    format!("[overlay]\ndirectories = {told:?}\n")
+    let contacts: Vec<&str> = directories.iter().map(|directory| directory.contact.as_str()).collect();
+    format!("[overlay]\ndirectories = {contacts:?}\n")
 }
 
 /// A domain; its first host is the issuer.
@@ -133,8 +133,8 @@ impl Domain {
     pub fn create(name: &str, hosts: &[Host]) -> Result<Domain> {
         let first = hosts.first().context("a domain has a host")?;
         let words = ["domain", "create", name, "--json", "--host", first.name(), "--state", &state(first)];
-        let told: Value = serde_json::from_str(&visperf(first, &words)?)?;
-        let root = told["root"].as_str().context("the root is printed")?.to_owned();
+        let answer: Value = serde_json::from_str(&visperf(first, &words)?)?;
+        let root = answer["root"].as_str().context("the root is printed")?.to_owned();
         Ok(Domain { name: name.to_owned(), root, hosts: hosts.to_vec() })
     }
 
@@ -156,8 +156,8 @@ impl Domain {
         for directory in directories {
             words.extend(["--directory", &directory.contact]);
         }
-        let told: Value = serde_json::from_str(&visperf(first, &words)?)?;
-        let token = told["token"].as_str().context("the token is printed")?;
+        let answer: Value = serde_json::from_str(&visperf(first, &words)?)?;
+        let token = answer["token"].as_str().context("the token is printed")?;
         for host in &self.hosts[1..] {
             visperf(host, &["join", token, "--host", host.name(), "--state", &state(host)])?;
             daemons.push(sensor(host, &options(host))?);
@@ -214,8 +214,8 @@ pub fn agreed(daemons: &[Daemon], former: Option<&str>) -> Result<(String, Durat
     };
     let found = Stopwatch::start().until(AGREED, "one representative", look);
     let (took, one) = found.map_err(|error| {
-        let told = daemons.iter().map(|daemon| format!("{}:\n{}", daemon.host().name(), daemon.told()));
-        error.context(told.collect::<Vec<_>>().join("\n"))
+        let outputs = daemons.iter().map(|daemon| format!("{}:\n{}", daemon.host().name(), daemon.output()));
+        error.context(outputs.collect::<Vec<_>>().join("\n"))
     })?;
     Ok((one, took))
 }
@@ -235,10 +235,10 @@ pub fn settled(daemons: &[Daemon]) -> Result<()> {
             let rows = hosts["hosts"].as_array().map_or(&[][..], Vec::as_slice);
             // The row of a host that has not reported yet has no sensor.
             let reported = rows.iter().filter(|row| row["sensor"].is_string());
-            let told: BTreeSet<&str> = reported.filter_map(|row| row["host"].as_str()).collect();
-            if guests < 3 || !told.is_superset(&all) {
+            let names: BTreeSet<&str> = reported.filter_map(|row| row["host"].as_str()).collect();
+            if guests < 3 || !names.is_superset(&all) {
                 let name = daemon.host().name();
-                return Ok(Seen::NotYet(format!("{name} has {guests} peers and reports {told:?}")));
+                return Ok(Seen::NotYet(format!("{name} has {guests} peers and reports {names:?}")));
             }
         }
         Ok(Seen::Done(()))

@@ -79,18 +79,18 @@ pub fn enter(story: &str) -> Result<Option<Lab>> {
 fn outside(story: &str) -> Result<()> {
     let way = way_in()?;
     let folder = tempfile::tempdir()?;
-    let (output, told) = std::io::pipe()?;
+    let (output, writer) = std::io::pipe()?;
     let mut command = unshare(&way)?;
     command.arg(std::env::current_exe()?);
     command.args(["--exact", story, "--nocapture", "--test-threads=1"]);
     command.env(FOLDER, folder.path());
     // Found, and built if needed, before the network is gone.
     command.env("VISPERF_BIN", program::visperf()?);
-    let mut child = command.stdin(Stdio::piped()).stdout(told.try_clone()?).stderr(told).spawn()?;
+    let mut child = command.stdin(Stdio::piped()).stdout(writer.try_clone()?).stderr(writer).spawn()?;
     // The command holds the writing end of the pipe; without it the output ends with the last process inside.
     drop(command);
     for line in BufReader::new(output).split(b'\n') {
-        super::tell(&format!("    {}", String::from_utf8_lossy(&line?)));
+        super::report(&format!("    {}", String::from_utf8_lossy(&line?)));
     }
     let ended = child.wait()?;
     ensure!(ended.success(), "the story {story} failed in the lab ({ended}); what it said stands above");
@@ -108,7 +108,7 @@ fn way_in() -> Result<Vec<&'static str>> {
     way.extend(NAMESPACES);
     let probe = unshare(&way)?.arg("true").stdin(Stdio::null()).output()?;
     if !probe.status.success() {
-        bail!(facility::why_no_namespaces(&facility::said(&probe)));
+        bail!(facility::why_no_namespaces(&facility::complaint(&probe)));
     }
     Ok(way)
 }

@@ -100,7 +100,7 @@ pub(super) fn output(name: &str, arguments: &str, input: &str) -> Result<Vec<u8>
             "`{name} {arguments}` failed ({}) on Linux {}: {}; its input: {input:?}",
             output.status,
             kernel.trim(),
-            said(&output)
+            complaint(&output)
         );
     }
     written.with_context(|| format!("`{name} {arguments}` did not read its input"))?;
@@ -108,40 +108,40 @@ pub(super) fn output(name: &str, arguments: &str, input: &str) -> Result<Vec<u8>
 }
 
 /// A program's output, in one line.
-pub(super) fn said(output: &Output) -> String {
+pub(super) fn complaint(output: &Output) -> String {
     let text =
         [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned()).concat();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Why namespaces cannot be created, as far as the machine shows it.
-pub(super) fn why_no_namespaces(told: &str) -> String {
+pub(super) fn why_no_namespaces(message: &str) -> String {
     let setting = |path: &str| std::fs::read_to_string(path).ok();
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let uid = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
-    explain(told, uid.split_whitespace().next() == Some("0"), setting)
+    explain(message, uid.split_whitespace().next() == Some("0"), setting)
 }
 
-fn explain(told: &str, is_root: bool, setting: impl Fn(&str) -> Option<String>) -> String {
+fn explain(message: &str, is_root: bool, setting: impl Fn(&str) -> Option<String>) -> String {
     let mut reasons: Vec<String> = SETTINGS
         .iter()
         .filter(|(path, forbids, _)| setting(path).is_some_and(|value| value.trim() == *forbids))
         .map(|(path, forbids, advice)| format!("{path} is {forbids}: set it with `sysctl -w {advice}`"))
         .collect();
-    if told.contains("uid_map") && is_root {
+    if message.contains("uid_map") && is_root {
         reasons.push(
             "root without its capabilities may not map itself: run as an ordinary user, or keep CAP_SETFCAP"
                 .into(),
         );
     }
-    if told.contains("/proc") && told.contains("mount") {
+    if message.contains("/proc") && message.contains("mount") {
         reasons.push("a container hides parts of /proc, so that none can be mounted: run outside of it, or with /proc unmasked".into());
     }
     if reasons.is_empty() {
         reasons.push("run as root, or allow user namespaces (sysctl user.max_user_namespaces)".into());
     }
     format!(
-        "the lab needs namespaces of user, network, mount and process, found: {told}; {}",
+        "the lab needs namespaces of user, network, mount and process, found: {message}; {}",
         reasons.join("; ")
     )
 }
@@ -165,9 +165,9 @@ mod tests {
     #[test]
     fn what_forbids_namespaces_is_named_with_the_setting() {
         let check = |path: &str, value: &str, expected: &str| {
-            let told =
+            let message =
                 explain("unshare failed", false, |asked| (asked == path).then(|| format!("{value}\n")));
-            assert!(told.contains(expected), "{told}");
+            assert!(message.contains(expected), "{message}");
         };
         for (path, forbids, advice) in SETTINGS {
             check(path, forbids, advice);
@@ -178,8 +178,8 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_missing_is_told_with_its_package() {
-        let told = find("visperf-is-no-such-program").unwrap_err().to_string();
-        assert!(told.contains("install the package"), "{told}");
+    fn a_missing_program_is_reported_with_its_package() {
+        let message = find("visperf-is-no-such-program").unwrap_err().to_string();
+        assert!(message.contains("install the package"), "{message}");
     }
 }

@@ -123,10 +123,10 @@ impl Starver {
     /// Each process may use `percent` of one core.
     pub(super) fn start(processes: Processes, percent: u32) -> Result<Starver> {
         let end = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&end);
+        let is_over = Arc::clone(&end);
         let work = move || {
             let mut quotas = BTreeMap::new();
-            while !told.load(Ordering::Relaxed) {
+            while !is_over.load(Ordering::Relaxed) {
                 starve(&processes, percent, &mut quotas);
                 std::thread::sleep(LOOK);
             }
@@ -143,10 +143,10 @@ fn starve(processes: &Processes, percent: u32, quotas: &mut BTreeMap<i32, Quota>
     for process in alive(processes) {
         let (now, Some(used)) = (wait::now(), process.used()) else { continue };
         let quota = quotas.entry(process.pid.as_raw_pid()).or_insert_with(|| Quota::new(percent, now, used));
-        let told =
+        let done =
             if quota.must_wait(now, used) { process.hold(By::Starver) } else { process.release(By::Starver) };
-        if let Err(error) = told {
-            super::tell(&format!("a process could not be starved: {error:#}"));
+        if let Err(error) = done {
+            super::report(&format!("a process could not be starved: {error:#}"));
         }
     }
 }

@@ -115,8 +115,8 @@ mod tests {
         let mut trials = Trials::default();
         assert_eq!(trials.to_string(), "0 trials");
         [30, 10, 50, 20, 40].map(Duration::from_millis).into_iter().for_each(|time| trials.add(time));
-        let told = "5 trials: min 10.0 ms, p50 30.0 ms, p90 50.0 ms, p99 50.0 ms, max 50.0 ms";
-        assert_eq!(trials.to_string(), told);
+        let expected = "5 trials: min 10.0 ms, p50 30.0 ms, p90 50.0 ms, p99 50.0 ms, max 50.0 ms";
+        assert_eq!(trials.to_string(), expected);
         assert_eq!(trials.percentile(40), Duration::from_millis(20));
     }
 

@@ -40,6 +40,6 @@ pub use scenario::{Condition, Stage, Step, play};
 
 /// Print what happens in a test to its output.
 #[allow(clippy::print_stdout)] // A test's output is read when it fails.
-fn tell(line: &str) {
+fn report(line: &str) {
     println!("{line}");
 }

@@ -56,8 +56,8 @@ impl Proxy {
     pub fn account(&self, name: &str, more: &[&str]) -> Result<String> {
         let own = own_state(&self.host);
         let words = [&["account", "add", name, "--json", "--state", &own], more].concat();
-        let told: Value = serde_json::from_str(&visperf(&self.host, &words)?)?;
-        Ok(told["secret"].as_str().context("the secret is printed")?.to_owned())
+        let answer: Value = serde_json::from_str(&visperf(&self.host, &words)?)?;
+        Ok(answer["secret"].as_str().context("the secret is printed")?.to_owned())
     }
 
     /// Start it next to `directories`, listening for clients from every host, with more lines for the section
@@ -66,10 +66,10 @@ impl Proxy {
     /// # Errors
     /// If it does not start.
     pub fn start(&self, directories: &[Directory], section: &str) -> Result<Daemon> {
-        let told: Vec<&str> = directories.iter().map(|directory| directory.contact.as_str()).collect();
+        let contacts: Vec<&str> = directories.iter().map(|directory| directory.contact.as_str()).collect();
         let names = [self.host.ipv4().to_string()];
         let text = format!(
-            "[overlay]\nlisten = \"0.0.0.0:{}\"\ndirectories = {told:?}\n[proxy]\nnames = {names:?}\n{section}\n",
+            "[overlay]\nlisten = \"0.0.0.0:{}\"\ndirectories = {contacts:?}\n[proxy]\nnames = {names:?}\n{section}\n",
             self.port
         );
         let file = self.host.folder().join("proxy.toml");

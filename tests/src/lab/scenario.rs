@@ -146,11 +146,11 @@ pub fn play(stage: &mut Stage, steps: Vec<Step<'_>>) -> Result<Vec<(String, Dura
     let mut watch = Stopwatch::start();
     for mut step in steps {
         let name = step.to_string();
-        super::tell(&format!("{:9.3} s  {name}", watch.elapsed().as_secs_f64()));
+        super::report(&format!("{:9.3} s  {name}", watch.elapsed().as_secs_f64()));
         take(stage, &mut step).with_context(|| format!("in the step: {name}"))?;
         watch.mark(&name);
     }
-    super::tell(&format!("{:9.3} s  done", watch.elapsed().as_secs_f64()));
+    super::report(&format!("{:9.3} s  done", watch.elapsed().as_secs_f64()));
     Ok(watch.marks().to_vec())
 }
 

@@ -51,15 +51,15 @@ impl Wire {
             End { socket: Socket::open(other)?, line: line(1) },
         ];
         let orders = Arc::new(Orders::default());
-        let told = Arc::clone(&orders);
+        let shared = Arc::clone(&orders);
         let name = format!("wire {one}");
         let work = move || {
-            if let Err(error) = pass(&mut ends, &told) {
-                super::tell(&format!("the late link failed: {error:#}"));
+            if let Err(error) = pass(&mut ends, &shared) {
+                super::report(&format!("the late link failed: {error:#}"));
             }
             let dropped = ends[0].line.dropped() + ends[1].line.dropped();
             if dropped > 0 {
-                super::tell(&format!("the late link was full, and dropped {dropped} frames"));
+                super::report(&format!("the late link was full, and dropped {dropped} frames"));
             }
         };
         let thread = std::thread::Builder::new().name(name).spawn(work)?;

@@ -14,9 +14,9 @@ fn curl_prints_events_as_they_come() {
         .output()
         .expect("curl must be installed");
     assert_eq!(output.status.code(), Some(28), "it goes on until curl has enough: {output:?}");
-    let told = String::from_utf8(output.stdout).unwrap();
-    let data: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
-    assert!(told.starts_with("retry: ") && data.len() >= 5, "{told}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let data: Vec<&str> = printed.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
+    assert!(printed.starts_with("retry: ") && data.len() >= 5, "{printed}");
     let last: Value = serde_json::from_str(data[data.len() - 1]).unwrap();
     assert_eq!((&last["skipped"], &last["answer"]["name"]), (&json!(0), &json!("visperf")), "{last}");
     assert_eq!(last["answer"]["statistics"]["queries"]["followers"], 1, "{last}");

@@ -14,10 +14,10 @@ fn run(interpreter: &str, script: &str) -> serde_json::Value {
         .env("NODE_PATH", node_path())
         .output()
         .unwrap_or_else(|error| panic!("{interpreter} must be installed: {error}"));
-    let (told, complaint) =
+    let (printed, complaint) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{script} ended with {}: {complaint}", output.status);
-    serde_json::from_str(&told).unwrap_or_else(|error| panic!("{script}: {error}: {told}{complaint}"))
+    serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{script}: {error}: {printed}{complaint}"))
 }
 
 /// Folder where `.ci/run` installs Node's package: `VISPERF_NODE_PATH`, else `target/clients`.

@@ -26,15 +26,16 @@ fn shown(text: &str) -> String {
 }
 
 /// The value printed for the last key of this name.
-fn value<'a>(told: &'a str, key: &str) -> &'a str {
+fn value<'a>(printed: &'a str, key: &str) -> &'a str {
     let key = format!("Key:   String: '{key}'");
-    let (_, rest) = told.rsplit_once(&key).unwrap_or_else(|| panic!("xmlrpc-c: expected {key} in {told}"));
+    let (_, rest) =
+        printed.rsplit_once(&key).unwrap_or_else(|| panic!("xmlrpc-c: expected {key} in {printed}"));
     rest.lines().nth(1).unwrap_or_default().trim().trim_start_matches("Value: ")
 }
 
 #[track_caller]
-fn check(told: &str, expected: &str) {
-    assert!(told.contains(expected), "xmlrpc-c: expected {expected:?} in {told}");
+fn check(printed: &str, expected: &str) {
+    assert!(printed.contains(expected), "xmlrpc-c: expected {expected:?} in {printed}");
 }
 
 #[test]

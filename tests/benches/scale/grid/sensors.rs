@@ -40,11 +40,11 @@ impl World {
         self.speakers[of].plans += 1;
         let plan = self.speakers[of].plans;
         self.plan(next, Event::State { of, plan });
-        (0..self.shape.directories).for_each(|to| self.tell(of, to));
+        (0..self.shape.directories).for_each(|to| self.send(of, to));
     }
 
-    fn tell(&mut self, of: usize, to: usize) {
-        if let Some(statement) = self.speakers[of].tell(to) {
+    fn send(&mut self, of: usize, to: usize) {
+        if let Some(statement) = self.speakers[of].send(to) {
             self.ask(Asker::Speaker(of), to, Question::State(Box::new(statement)));
         }
     }
@@ -53,13 +53,13 @@ impl World {
     pub(super) fn answered(&mut self, of: usize, from: usize, answer: Option<Answer>) {
         match answer {
             Some(Answer::Stated(stated)) => {
-                self.speakers[of].told(from);
+                self.speakers[of].set_answered(from);
                 if let Stated::Behind { highest } = stated {
                     self.speakers[of].exceed(highest);
                     self.state(of);
                 }
                 assert!(!matches!(stated, Stated::Refused(_)), "{stated:?}");
-                self.tell(of, from);
+                self.send(of, from);
             }
             Some(Answer::Admitted { domains, more: true }) => {
                 let after = domains.last().map(|(name, _)| name.clone());
@@ -67,8 +67,8 @@ impl World {
             }
             Some(_) => {}
             None => {
-                self.speakers[of].told(from);
-                self.tell(of, from);
+                self.speakers[of].set_answered(from);
+                self.send(of, from);
             }
         }
     }
@@ -109,14 +109,14 @@ impl World {
         }
         let now = self.now;
         self.speakers[of].opened(to, now);
-        if !std::mem::replace(&mut self.speakers[of].ways[to].has_heard, true) {
+        if !std::mem::replace(&mut self.speakers[of].ways[to].has_received, true) {
             self.ask(Asker::Speaker(of), to, Question::Admitted { after: None });
-            let is_first = self.speakers[of].ways.iter().filter(|way| way.has_heard).count() == 1;
+            let is_first = self.speakers[of].ways.iter().filter(|way| way.has_received).count() == 1;
             if self.learns && is_first {
                 self.plan(Duration::from_secs(1), Event::Task { of, task: Task::Learn { from: 0 } });
             }
         }
-        self.tell(of, to);
+        self.send(of, to);
     }
 
     fn ask_all(&mut self, of: usize, question: &Question) {
