@@ -2,10 +2,12 @@
 //!
 //! Rule: a question opens a connection; a connection that was not needed for [`IDLE`], or for [`VISIT`] after
 //! a brief one, is closed, so that a daemon has connections to recent peers only, not to a whole grid. The
-//! table is bounded: the row that is not needed soonest makes room, except that of a dialed daemon.
+//! table is bounded: the row that is not needed soonest makes room, except that of a dialed daemon; if all
+//! daemons in it are dialed, a further one is refused.
 //! Not here: which daemon to ask (`directories`, `resolve`), connections inside the domain (`domain`).
 
 use crate::clock;
+use crate::net::connected_peers::QUESTIONS_MAX;
 use crate::net::handle::{AskError, Handle};
 use crate::net::protocol::Protocol;
 use crate::net::redial::Target;
@@ -39,11 +41,6 @@ pub enum Keep {
 
 /// Most daemons in the table: half of the connections that a daemon may have.
 pub const CONTACTS_MAX: usize = 512;
-
-/// Most questions at a time to one daemon. A proxy forwards the questions of all its guests about a domain,
-/// and some of these calls wait half a minute for an event: this many guests may, each with a stream and some
-/// KiB at both ends. Less than what one peer may have open there.
-pub const ASKED_MAX: usize = 128;
 
 /// Interval of checks for idle connections.
 const TEND_INTERVAL: Duration = Duration::from_secs(1);
@@ -85,7 +82,7 @@ impl Contacts {
     /// Ask `peer`, dialing it at `addresses` if necessary, for at most `deadline`.
     ///
     /// # Errors
-    /// If it does not answer, or if it is not connected and must not be dialed.
+    /// If it does not answer, if it is not connected and must not be dialed, or if the table is full.
     pub async fn ask(
         &self,
         (peer, addresses): (PeerKey, &[Address]),
@@ -101,7 +98,7 @@ impl Contacts {
         };
         let started = clock::now();
         let asking = async {
-            let seats = self.use_row(peer, span);
+            let seats = self.use_row(peer, span)?;
             // The semaphore is never closed.
             let _seat = seats.acquire().await;
             self.dial(peer, addresses).await;
@@ -115,9 +112,15 @@ impl Contacts {
         }
     }
 
-    /// Wait until `peer` is connected, dialing it if necessary.
+    /// Wait until `peer` is connected, dialing it if necessary, as soon as the table has room.
     pub async fn reach(&self, peer: PeerKey, addresses: &[Address]) {
-        self.use_row(peer, IDLE);
+        let mut is_logged = false;
+        while let Err(full) = self.use_row(peer, IDLE) {
+            if !std::mem::replace(&mut is_logged, true) {
+                tracing::warn!(%peer, %full, "a daemon is not dialed yet");
+            }
+            tokio::time::sleep(LOOK_INTERVAL).await;
+        }
         self.dial(peer, addresses).await;
         self.wait_for(peer).await;
     }
@@ -131,7 +134,9 @@ impl Contacts {
     /// Dial `peer` unless it is connected. The connection is held as long as this is called again within
     /// [`IDLE`].
     pub async fn hold(&self, peer: PeerKey, addresses: &[Address]) {
-        self.use_row(peer, IDLE);
+        if let Err(full) = self.use_row(peer, IDLE) {
+            return tracing::warn!(%peer, %full, "a connection is not held");
+        }
         self.lock().entry(peer).and_modify(|row| row.held = Some(clock::now()));
         self.dial(peer, addresses).await;
     }
@@ -195,25 +200,74 @@ impl Contacts {
     }
 
     /// Mark the row of `peer` as needed for `span` from now; returns its semaphore.
-    fn use_row(&self, peer: PeerKey, span: Duration) -> Arc<Semaphore> {
+    ///
+    /// # Errors
+    /// If there is no room for another row; the table is then as before.
+    fn use_row(&self, peer: PeerKey, span: Duration) -> Result<Arc<Semaphore>, AskError> {
         let now = clock::now();
         let mut rows = self.lock();
         if rows.len() >= CONTACTS_MAX && !rows.contains_key(&peer) {
             // A dialed daemon keeps its row until the next check for idle connections.
             let oldest = rows.iter().filter(|(_, row)| !row.dialled).min_by_key(|(_, row)| row.until);
-            if let Some(oldest) = oldest.map(|(peer, _)| *peer) {
-                rows.remove(&oldest);
-            }
+            let oldest = oldest.map(|(peer, _)| *peer).ok_or(AskError::Full { most: CONTACTS_MAX })?;
+            rows.remove(&oldest);
         }
-        let fresh =
-            || Row { asking: Arc::new(Semaphore::new(ASKED_MAX)), dialled: false, until: now, held: None };
+        let fresh = || Row {
+            asking: Arc::new(Semaphore::new(QUESTIONS_MAX)),
+            dialled: false,
+            until: now,
+            held: None,
+        };
         let row = rows.entry(peer).or_insert_with(fresh);
         row.until = row.until.max(now.plus(span));
-        Arc::clone(&row.asking)
+        Ok(Arc::clone(&row.asking))
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PeerKey, Row>> {
         // Each change of a row is a single step.
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::authenticator::Authenticator;
+    use crate::identity::admission::Gate;
+    use crate::identity::key::Key;
+    use crate::identity::revocation_lists::RevocationLists;
+    use crate::identity::trust::Trust;
+    use crate::net::event_loop::{Config, EventLoop};
+    use std::collections::BTreeSet;
+
+    fn key(number: usize) -> PeerKey {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&number.to_le_bytes());
+        PeerKey(key)
+    }
+
+    #[tokio::test]
+    async fn a_table_of_dialed_daemons_refuses_another_until_one_is_idle() {
+        let gate =
+            Gate::new(Trust::of_directory(BTreeMap::new()), RevocationLists::default(), BTreeSet::new());
+        let gate = Arc::new(Authenticator::new(gate, None));
+        let opened = EventLoop::open(Config::new(Vec::new()), &Key::from_seed([1; 32]), gate, 1);
+        let (_event_loop, net, _events) = opened.expect("opens");
+        let contacts = Contacts::new(net, None);
+        for number in 0..CONTACTS_MAX {
+            contacts.use_row(key(number), IDLE).expect("room");
+        }
+        contacts.lock().values_mut().for_each(|row| row.dialled = true);
+        let other = key(CONTACTS_MAX);
+        let full = AskError::Full { most: CONTACTS_MAX };
+        let deadline = Duration::from_millis(1);
+        let asked = contacts.ask((other, &[]), Protocol::Query, b"", Keep::ForMore, deadline).await;
+        assert_eq!((asked, contacts.lock().len()), (Err(full), CONTACTS_MAX));
+        contacts.hold(other, &[]).await;
+        assert_eq!(contacts.lock().len(), CONTACTS_MAX);
+        assert!(contacts.use_row(key(0), IDLE).is_ok(), "it has a row");
+        contacts.lock().entry(key(0)).and_modify(|row| row.dialled = false);
+        assert!(contacts.use_row(other, IDLE).is_ok());
+        assert_eq!(contacts.lock().len(), CONTACTS_MAX);
     }
 }

@@ -17,7 +17,7 @@ use wire::id::DomainName;
 use wire::query::Account;
 
 /// Concurrent calls of one account for one domain. They all wait for the one representative of the domain;
-/// the limit is a sixteenth of the queries that a proxy may have open there (`overlay::contacts::ASKED_MAX`).
+/// the limit is a sixteenth of the queries that a proxy may have open there (`overlay::net::connected_peers::QUESTIONS_MAX`).
 pub const IN_WORK_FOR_DOMAIN_MAX: usize = 8;
 
 /// Concurrent calls of the visitors of one account, who use several connections: a sixteenth of the queries

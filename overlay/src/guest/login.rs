@@ -58,9 +58,11 @@ async fn ask(net: &Handle, spec: &SessionSpec, question: &Question) -> Result<Re
             Error::NoProxy { at: spec.at() }
         }
         AskError::Refused { reason, .. } => Error::Refused(reason),
-        AskError::Open { .. } | AskError::TimedOut { .. } | AskError::Broken { .. } | AskError::Stopping => {
-            Error::Unreached { at: spec.at(), waited: LOGIN_TIMEOUT }
-        }
+        AskError::Open { .. }
+        | AskError::TimedOut { .. }
+        | AskError::Broken { .. }
+        | AskError::Full { .. }
+        | AskError::Stopping => Error::Unreached { at: spec.at(), waited: LOGIN_TIMEOUT },
     })?;
     postcard::from_bytes(&answer).map_err(|_| Error::Unreadable)
 }

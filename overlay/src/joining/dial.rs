@@ -200,7 +200,7 @@ impl Asking<'_> {
             AskError::TimedOut { after, .. } => format!("no answer within {} s", after.as_secs()),
             AskError::Open { source, .. } => source.to_string(),
             AskError::Broken { reason, .. } => reason,
-            AskError::Stopping => error.to_string(),
+            AskError::Full { .. } | AskError::Stopping => error.to_string(),
         })?;
         understood(&answer)
     }

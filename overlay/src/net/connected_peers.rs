@@ -4,7 +4,6 @@
 //! Not here: the decision on admission ([`super::hello::Admission`]).
 
 use crate::clock;
-use crate::contacts::ASKED_MAX;
 use crate::identity::admission::Principal;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,9 +11,14 @@ use std::time::Duration;
 use wire::id::PeerKey;
 use wire::time::Moment;
 
-/// Most streams that one admitted peer may have open to this daemon: its lasting ones and [`ASKED_MAX`]
+/// Most questions at a time to one daemon. A proxy forwards the questions of all its guests about a domain,
+/// and some of these calls wait half a minute for an event: this many guests may, each with a stream and some
+/// KiB at both ends.
+pub const QUESTIONS_MAX: usize = 128;
+
+/// Most streams that one admitted peer may have open to this daemon: its lasting ones and [`QUESTIONS_MAX`]
 /// questions.
-pub const STREAMS_MAX: usize = ASKED_MAX + 8;
+pub const STREAMS_MAX: usize = QUESTIONS_MAX + 8;
 
 /// Most streams of a peer that has not shown a certificate: its hello, a join, and one of each again.
 pub const STRANGER_STREAMS_MAX: usize = 4;

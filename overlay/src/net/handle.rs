@@ -85,6 +85,12 @@ pub enum AskError {
         /// The error, without details of libp2p.
         reason: String,
     },
+    /// The table of daemons that this daemon dials for questions is full.
+    #[error("already {most} daemons are dialed for questions, the most that may be; try again later")]
+    Full {
+        /// The size of the table.
+        most: usize,
+    },
     /// This daemon is stopping.
     #[error("this daemon is stopping")]
     Stopping,
@@ -116,7 +122,7 @@ impl AskError {
             AskError::Refused { reason, .. } => format!("it refused: {reason}"),
             AskError::TimedOut { after, .. } => format!("it did not answer within {} ms", after.as_millis()),
             AskError::Broken { reason, .. } => reason.clone(),
-            AskError::Stopping => self.to_string(),
+            AskError::Full { .. } | AskError::Stopping => self.to_string(),
         }
     }
 }
