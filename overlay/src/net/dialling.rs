@@ -12,7 +12,7 @@
 //! (`punch`).
 
 use super::circuits;
-use super::dial_error;
+use super::dial_error::{self, DialErrorKind};
 use super::event_loop::{Event, EventLoop, peer_id};
 use super::outbound;
 use super::redial::{Dial, Target};
@@ -154,8 +154,7 @@ impl EventLoop {
         };
         let Some(options) = options else {
             self.acceptor.figures.dials_failed_total.add();
-            self.redial.handle_failed(&target, clock::now());
-            return;
+            return self.handle_failed_attempt(&target, Some(DialErrorKind::Nowhere));
         };
         let connection = options.connection_id();
         self.dialling.dials.insert(connection, target);
@@ -179,11 +178,16 @@ impl EventLoop {
         if is_under_way || self.is_connected(&target) {
             return;
         }
+        self.handle_failed_attempt(&target, dial_error::of(error));
+    }
+
+    /// Report a failed attempt to a visitor or a daemon that joins, and schedule the next one.
+    fn handle_failed_attempt(&mut self, target: &Target, why: Option<DialErrorKind>) {
         let is_reported = self.config.is_visitor || self.config.is_joining;
-        if let (true, Some(why)) = (is_reported, dial_error::of(error)) {
+        if let (true, Some(why)) = (is_reported, why) {
             self.untold.push_back(Event::DialFailed(target.clone(), why));
         }
-        self.redial.handle_failed(&target, clock::now());
+        self.redial.handle_failed(target, clock::now());
     }
 }
 
@@ -245,15 +249,18 @@ mod tests {
 
     const DIRECT: &str = "203.0.113.7:7318";
 
-    /// An event loop that starts an attempt at a daemon with a direct address and one through a proxy.
-    async fn attempt() -> (EventLoop, Target) {
-        let [peer, proxy] = [2, 3].map(|number| Key::from_seed([number; 32]).peer());
+    fn open(config: Config) -> EventLoop {
         let key = Key::from_seed([1; 32]);
         let gate =
             Gate::new(Trust::of_directory(BTreeMap::new()), RevocationLists::default(), BTreeSet::new());
         let gate = Arc::new(Authenticator::new(gate, None));
-        let opened = EventLoop::open(Config::new(Vec::new()), &key, gate, 1);
-        let (mut event_loop, _handle, _events) = opened.expect("opens");
+        EventLoop::open(config, &key, gate, 1).expect("opens").0
+    }
+
+    /// An event loop that starts an attempt at a daemon with a direct address and one through a proxy.
+    async fn attempt() -> (EventLoop, Target) {
+        let [peer, proxy] = [2, 3].map(|number| Key::from_seed([number; 32]).peer());
+        let mut event_loop = open(Config::new(Vec::new()));
         let at: Address = DIRECT.parse().expect("an address");
         let through = at.through(proxy).expect("an address");
         let target = Target::Peer(peer);
@@ -309,6 +316,24 @@ mod tests {
         event_loop.handle_dial_error(first[0], &DialError::Aborted);
         assert!(!has_failed(&event_loop) && dials(&event_loop).len() == 1);
         assert_ne!(dials(&event_loop), first);
+    }
+
+    #[tokio::test]
+    async fn a_visitor_and_a_daemon_that_joins_learn_that_a_name_has_no_address() {
+        let check = |config: Config, is_reported: bool| {
+            let (mut event_loop, target) = (open(config), Target::Peer(PeerKey([2; 32])));
+            event_loop.keep(target.clone(), Vec::new());
+            assert!(event_loop.redial.poll_dial(clock::now()).is_some(), "due at once");
+            event_loop.handle_step(Step::Resolved(target.clone(), Vec::new()));
+            let reported = event_loop
+                .untold
+                .iter()
+                .any(|event| matches!(event, Event::DialFailed(of, DialErrorKind::Nowhere) if *of == target));
+            assert_eq!((reported, has_failed(&event_loop)), (is_reported, true));
+        };
+        check(Config::new(Vec::new()), false);
+        check(Config { is_visitor: true, ..Config::new(Vec::new()) }, true);
+        check(Config { is_joining: true, ..Config::new(Vec::new()) }, true);
     }
 
     #[tokio::test]
