@@ -5,8 +5,8 @@
 //! renewal (in every daemon) ──▶ the same: certificate for a newer one, shown to peers from then on
 //! ```
 //!
-//! Rule: an answer is on disk before it is reported or used; when joining, the revocation lists before the
-//! certificate. File operations run on threads where they do not block a daemon's other tasks.
+//! Rule: an answer is on disk before it is reported or used, the revocation lists before the certificate.
+//! File operations run on threads where they do not block a daemon's other tasks.
 //! Not here: which hosts are admitted (`identity`), the connection to the issuer (`dial`).
 
 mod dial;

@@ -214,13 +214,14 @@ impl Renewal {
     async fn keep(&self, mut held: Membership, answer: Admitted) -> Result<(), Error> {
         let before = held.clone();
         let denials = held.take(answer, self.key.peer(), clock::calendar())?;
+        // Before the certificate, so that a crash between the two leaves no new certificate with old lists.
+        // A stored list may be newer; a refusal is in the audit log.
+        let _ = self.denials.take(&self.gate, self.key.peer(), &denials).await;
         let (state, stored, previous) = (self.state.clone(), held.clone(), before.chain.clone());
         off(move || member_files::replace_membership(&state, &before, &stored)).await?;
         let serial = held.certificate()?.serial;
         self.gate.show(held.chain, Some(previous));
         tracing::info!(%serial, "the certificate was renewed");
-        // A stored list may be newer; a refusal is in the audit log.
-        let _ = self.denials.take(&self.gate, self.key.peer(), &denials).await;
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ mod rig;
 use overlay::identity::certificate::LIFE;
 use overlay::identity::issuer_store::RevocationTarget;
 use overlay::identity::join as by_hand;
+use overlay::identity::member_files;
 use overlay::identity::refused::Refused;
 use overlay::identity::token::Spec;
 use overlay::joining::{self, Error};
@@ -195,7 +196,7 @@ fn old_member(head: &Head, name: &str) -> Newcomer {
     let chain = head.files().redeem(&question, newcomer.key(), made).expect("good then");
     let answer = Admitted { chain, directories: vec![], seeds: vec![], denials: vec![] };
     let (membership, _) = by_hand::accept(&token, answer, newcomer.key(), now()).expect("good");
-    overlay::identity::member_files::save_membership(newcomer.state.path(), &membership).expect("kept");
+    member_files::save_membership(newcomer.state.path(), &membership).expect("kept");
     newcomer
 }
 
@@ -220,6 +221,21 @@ async fn a_certificate_is_renewed_whether_the_issuer_is_connected_or_not() {
         assert_eq!(kept.issuer, [head.address.into()], "still known");
     }
     assert_eq!(running.serial(), 1, "the issuer's own is left to its own task");
+}
+
+#[tokio::test]
+async fn the_revocation_lists_of_a_renewal_are_stored_before_its_certificate() {
+    let head = Head::created("UT-ICL", now().minus(LIFE / 3 * 2));
+    let [member, revoked] = ["wn01", "wn02"].map(|name| old_member(&head, name));
+    head.revoke(revoked.key());
+    // As if the daemon ended before the certificate is stored: storing it fails.
+    std::fs::create_dir(member.state.path().join(member_files::PREVIOUS)).expect("created");
+    let before = member.membership();
+    let _running = head.start().await;
+    let mut daemon = Daemon::start(member.state.path()).await;
+    daemon.renew();
+    until("a stored list", || member.state.path().join(member_files::DENIALS).exists()).await;
+    assert_eq!(member.membership(), before);
 }
 
 #[tokio::test]
