@@ -6,6 +6,7 @@
 
 use super::{Heard, Memory, Remembered, Resolver};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use wire::codec;
 use wire::credential::Statement;
@@ -69,23 +70,24 @@ impl Resolver {
     }
 
     /// Restore what was stored, at `now`, which is `calendar` by the calendar; every record counts as last
-    /// seen. Returns the number of entries.
+    /// seen. Returns the number of domains.
     ///
     /// # Errors
     /// If the bytes are damaged or cut; nothing is restored then.
     pub fn take_back(&mut self, bytes: &[u8], now: Moment, calendar: Time) -> Result<usize, Unreadable> {
         let (taken, parts) = read(bytes)?;
         let since = calendar.since(taken);
-        let count = parts.len();
+        let mut domains = BTreeSet::new();
         for part in parts {
             match part {
                 Part::Domain { record, statement, age } => {
                     let age = age.saturating_add(since);
                     let heard =
                         Heard { record: *record, statement: *statement, age, remaining: Duration::ZERO };
-                    self.make_place(&heard.record.domain.clone());
-                    let memory =
-                        self.memory.entry(heard.record.domain.clone()).or_insert_with(|| Memory::new(0));
+                    let domain = heard.record.domain.clone();
+                    self.make_place(&domain);
+                    domains.insert(domain.clone());
+                    let memory = self.memory.entry(domain).or_insert_with(|| Memory::new(0));
                     // A record received since the start takes precedence over a stored one.
                     if memory.primary.is_none() {
                         memory.primary = Some(Remembered { heard, at: now });
@@ -93,13 +95,14 @@ impl Resolver {
                 }
                 Part::Left { domain, number, age } => {
                     self.make_place(&domain);
+                    domains.insert(domain.clone());
                     let memory = self.memory.entry(domain).or_insert_with(|| Memory::new(0));
                     memory.leave(number, now, age.saturating_add(since));
                 }
                 Part::Head { .. } | Part::End { .. } => {}
             }
         }
-        Ok(count)
+        Ok(domains.len())
     }
 }
 

@@ -225,6 +225,22 @@ fn what_is_stored_comes_back_last_seen_and_damage_is_refused() {
 }
 
 #[test]
+fn a_domain_with_a_leave_and_a_later_record_is_restored_as_one_domain() {
+    let (mut before, name) = (resolver(1), domain("a"));
+    let number = heard("a", 1, 3, 5, 0).number();
+    for (reply, now) in
+        [(Reply::Left { number, age: Duration::ZERO }, at(0)), (known(heard("a", 1, 3, 6, 15)), at(9000))]
+    {
+        before.resolve(&name, now);
+        before.handle_reply(key(1), &name, reply, now);
+    }
+    let bytes = before.to_bytes(at(9000), Time::default()).expect("short");
+    let mut after = resolver(1);
+    assert_eq!(after.take_back(&bytes, at(0), Time::default()), Ok(1));
+    assert_eq!(found(after.last_known(&name, at(0))).primary.record.sequence, 6);
+}
+
+#[test]
 fn memory_is_bounded_and_the_unknown_go_first() {
     let mut resolver = resolver(1);
     let mut ask = |name: &str, reply: Reply| {
