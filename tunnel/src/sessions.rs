@@ -65,6 +65,11 @@ impl<S: Ord + Clone, T> Sessions<S, T> {
         self.open.get(&token).map(|(_, kept)| kept).ok_or(Refused::Unknown)
     }
 
+    /// The data stored for each carrier.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.open.values().map(|(_, kept)| kept)
+    }
+
     /// Remove a carrier that ended. Returns its data.
     pub fn close(&mut self, token: Token) -> Option<T> {
         let (source, kept) = self.open.remove(&token)?;

@@ -158,6 +158,11 @@ impl Shared {
         self.lock().carrier.received()
     }
 
+    /// Whether a path carries the stream now.
+    fn is_carried(&self) -> bool {
+        self.lock().carrier.is_carried()
+    }
+
     pub(super) fn end(&self) -> Option<End> {
         self.lock().carrier.end()
     }

@@ -6,9 +6,10 @@
 //! GET /tunnel, Upgrade: websocket       ├─▶ Arrival ─▶ outbound: a connection of the overlay like any other
 //! POST /tunnel, GET|POST /tunnel/TOKEN ─┘
 //! ```
-//! Rules: the limit of the table is checked before a carrier reaches the overlay; peers are not identified
-//! here, so the overlay closes a stream whose peer proves no key or shows no certificate, as for TCP, within
-//! ten seconds each; a carrier leaves the table with its stream.
+//! Rules: the limit of the table is checked before a WebSocket is accepted, and again before a carrier
+//! reaches the overlay; peers are not identified here, so the overlay closes a stream whose peer proves no
+//! key or shows no certificate, as for TCP, within ten seconds each; a carrier leaves the table with its
+//! stream.
 //! Not here: the listener (`proxy`, `rpc`), what is carried (TLS or Noise, above).
 
 use super::{Duplex, HttpsStream, Shared, polling, web_socket};
@@ -107,7 +108,8 @@ impl Tunnels {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let accepting = tokio::time::timeout(OPENING_TIMEOUT, web_socket::accept(stream));
+        let accepting = web_socket::accept(stream, || self.has_room(from));
+        let accepting = tokio::time::timeout(OPENING_TIMEOUT, accepting);
         let (mut socket, opening) = accepting.await??;
         let opened = self.open(opening, from, Rung::WebSocket);
         let answer = match &opened {
@@ -118,6 +120,13 @@ impl Tunnels {
         let (shared, ..) = opened.map_err(io::Error::other)?;
         let epoch = shared.attach(opening.received).map_err(io::Error::other)?;
         web_socket::carry(socket, &shared, epoch).await
+    }
+
+    /// Whether a WebSocket from `from` is accepted: it may open a carrier, or may be the new path of one that
+    /// lost its path; which of the two is known only after the upgrade.
+    fn has_room(&self, from: SocketAddr) -> bool {
+        let mut sessions = self.lock();
+        sessions.iter().any(|shared| !shared.is_carried()) || sessions.check(&source(from.ip())).is_ok()
     }
 
     /// Answer a request for `path`, which starts with `/tunnel`; `query` is the text after `?`.
@@ -216,5 +225,44 @@ impl<S: futures::AsyncWrite + Unpin> futures::AsyncWrite for OwnedStream<S> {
 
     fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_close(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tunnel::sessions::SESSIONS_OF_SOURCE_MAX;
+
+    const FROM: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1);
+
+    /// The answer to an opening by WebSocket, whose socket is then dropped.
+    async fn open(tunnels: &Arc<Tunnels>, token: Option<Token>) -> Result<Opened, String> {
+        let (near, far) = tokio::io::duplex(64 << 10);
+        let dialling = async {
+            let dialled = web_socket::dial(near, "proxy:443", Opening { token, received: 0 }).await;
+            dialled.map(|(_, opened)| opened).map_err(|error| error.to_string())
+        };
+        tokio::join!(dialling, tunnels.take_web_socket(far, FROM)).0
+    }
+
+    #[tokio::test]
+    async fn without_room_no_web_socket_is_accepted_unless_a_carrier_may_resume_on_it() {
+        let tunnels = Arc::new(Tunnels { sessions: Mutex::default(), arrivals: mpsc::channel(1).0 });
+        let token = |number: usize| Token((number as u128).to_be_bytes());
+        let carried = |number| {
+            let shared = Shared::open();
+            let epoch = shared.attach(0).expect("nothing was sent");
+            let opened = tunnels.lock().open(token(number), source(FROM.ip()), Arc::clone(&shared));
+            opened.expect("room");
+            (shared, epoch)
+        };
+        let all: Vec<_> = (0..SESSIONS_OF_SOURCE_MAX).map(carried).collect();
+        let refused = open(&tunnels, None).await.expect_err("full");
+        assert!(refused.contains("503"), "{refused}");
+        assert_eq!(tunnels.counters()[1], ("tunnels_refused_total", 1));
+        let (shared, epoch) = &all[7];
+        shared.detach(*epoch);
+        assert_eq!(open(&tunnels, Some(token(7))).await, Ok(Opened::Here { token: token(7), received: 0 }));
+        assert_eq!(open(&tunnels, None).await, Ok(Opened::Refused(Refused::Full)));
     }
 }

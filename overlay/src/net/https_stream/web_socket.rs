@@ -13,6 +13,9 @@ use futures::{SinkExt as _, Stream, StreamExt as _};
 use std::io;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::server::{Callback, ErrorResponse, Request, Response};
+use tokio_tungstenite::tungstenite::http::StatusCode;
+use tokio_tungstenite::tungstenite::http::header::{HeaderValue, RETRY_AFTER};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
 use tunnel::carrier::frame::{Opened, Opening};
@@ -47,12 +50,29 @@ pub(super) async fn dial<S: AsyncRead + AsyncWrite + Unpin>(
     Ok((socket, Opened::read(&answer).map_err(io::Error::other)?))
 }
 
-/// Accept a WebSocket, and read its opening.
+/// Check for room before an upgrade is accepted.
+struct RoomCheck<F>(F);
+
+impl<F: FnOnce() -> bool> Callback for RoomCheck<F> {
+    fn on_request(self, _: &Request, accepted: Response) -> Result<Response, ErrorResponse> {
+        if (self.0)() {
+            return Ok(accepted);
+        }
+        let mut refused = ErrorResponse::new(None);
+        *refused.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        refused.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        Err(refused)
+    }
+}
+
+/// Accept a WebSocket if there is room, and read its opening. Without room the upgrade is refused with 503.
 pub(super) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
+    has_room: impl FnOnce() -> bool + Unpin,
 ) -> io::Result<(WebSocketStream<S>, Opening)> {
-    let mut socket =
-        tokio_tungstenite::accept_async_with_config(stream, Some(config())).await.map_err(broken)?;
+    let accepting =
+        tokio_tungstenite::accept_hdr_async_with_config(stream, RoomCheck(has_room), Some(config()));
+    let mut socket = accepting.await.map_err(broken)?;
     let said = next_piece(&mut socket).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
     Ok((socket, Opening::read(&said).map_err(io::Error::other)?))
 }
