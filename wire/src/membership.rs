@@ -5,7 +5,7 @@
 //! exchange, in the order in which a sensor takes part in it:
 //!
 //! ```text
-//! any link      Heartbeat  ⇄  Heartbeat      each 500 ms; the first ones carry `about`, until known
+//! any link      Heartbeat  ⇄  Heartbeat      each 400 ms; the first ones carry `about`, until known
 //! to a stray    Redirect   →                 the representative's address
 //! from the rep  Heartbeat{reign}, Members →  its claim; the changes of the member table
 //! suspicion     Question   →  ← Answer       "did you lose it too?"
