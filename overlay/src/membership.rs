@@ -12,13 +12,16 @@
 //!
 //! Not here: when a member becomes suspect (`election`), load (stored with the link that it was received on).
 
-use crate::election::Rank;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::membership::{Held, Member, Members, State, Term};
 use wire::time::Moment;
+
+mod rank;
+
+pub use rank::Rank;
 
 /// Most members of a domain: twice the intended size of a star (500); a larger domain must be divided.
 pub const MEMBERS_MAX: usize = 1024;

@@ -4,8 +4,7 @@
 //! peer says of itself never overrides what its certificate says.
 //! Not here: what follows from a report (`node`).
 
-use super::Rank;
-use crate::membership::Standing;
+use crate::membership::{Rank, Standing};
 use std::collections::VecDeque;
 use std::time::Duration;
 use wire::id::PeerKey;

@@ -3,8 +3,8 @@
 //! Pure. Invariant: key, rank and incarnation do not change while the process runs; a sensor that stops does
 //! not start again.
 
-use super::{Persisted, Rank};
-use crate::membership::Standing;
+use super::Persisted;
+use crate::membership::{Rank, Standing};
 use compact_str::CompactString;
 use wire::id::{DomainName, PeerKey};
 use wire::membership::{ADDRESSES_MAX, Load, Member, State};

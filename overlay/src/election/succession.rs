@@ -5,6 +5,7 @@
 //! since it is rather the one that is cut off.
 //! Not here: when a leader is lost (`leader`), terms (`terms`).
 
+use super::Config;
 use super::dialer::Dialer;
 use super::leader::Leader;
 use super::link::Link;
@@ -12,7 +13,7 @@ use super::links::Links;
 use super::local_sensor::LocalSensor;
 use super::roster::Roster;
 use super::terms::Terms;
-use super::{Config, Rank};
+use crate::membership::Rank;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use wire::id::PeerKey;

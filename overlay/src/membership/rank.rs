@@ -3,7 +3,7 @@
 //! Pure. Every sensor computes the same order from the same members. The hash includes the domain, so that a
 //! host in several domains is not first in all of them; its highest bits are the mark that makes a term its
 //! holder's own.
-//! Not here: which sensors may stand at all (`succession`).
+//! Not here: which sensors may stand at all (`election::succession`).
 
 use sha2::{Digest as _, Sha256};
 use std::cmp::Reverse;
