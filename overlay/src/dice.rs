@@ -1,9 +1,11 @@
 //! Pseudo-random numbers from a seed: jitter of timers, choices of the simulator, generated values.
 //!
-//! Pure. Rule: the same seed gives the same numbers on every machine.
+//! Pure. Rule: the same seed gives the same numbers on every machine, and with every release of every library:
+//! simulated elections and drawn pictures are compared with those of earlier versions.
 //! Not here: secrets (`getrandom`, outside of the pure cores).
 
 use std::time::Duration;
+use wire::backoff;
 use wire::id::PeerKey;
 
 /// A number in which each bit depends on every bit of `number` (the final step of splitmix64, Steele and
@@ -51,8 +53,7 @@ impl Dice {
 
     /// A random duration from `low` to `high`, both included.
     pub fn span(&mut self, low: Duration, high: Duration) -> Duration {
-        let width = u64::try_from(high.saturating_sub(low).as_micros()).unwrap_or(u64::MAX);
-        low + Duration::from_micros(self.below(width.saturating_add(1)))
+        backoff::between(low, high, self.draw())
     }
 
     /// Put `all` in a random order; each order is equally likely.
@@ -65,8 +66,7 @@ impl Dice {
 
     /// `span` plus or minus up to `percent` of it, so that many timers do not fire together.
     pub fn jittered(&mut self, span: Duration, percent: u32) -> Duration {
-        let give = span * percent.min(100) / 100;
-        self.span(span - give, span + give)
+        backoff::jittered(span, percent, self.draw())
     }
 }
 

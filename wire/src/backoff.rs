@@ -1,7 +1,7 @@
-//! Retry schedule: pauses between attempts that double from a first to a longest one.
+//! Retry schedule: pauses between attempts that double from a first to a longest one, and their random jitter.
 //!
-//! Pure. Rule: every retry of the workspace takes its pauses from here; random spread, where many clients retry at the
-//! same time, is added by the caller. Not here: which errors are worth a retry.
+//! Pure. Rule: every retry of the workspace takes its pauses from here; the caller draws the random numbers. Not here:
+//! which errors are worth a retry.
 
 use std::time::Duration;
 
@@ -27,6 +27,20 @@ impl Backoff {
     }
 }
 
+/// Returns a duration from `low` to `high`, both included, to the microsecond; `random` is any number.
+#[must_use]
+pub fn between(low: Duration, high: Duration, random: u64) -> Duration {
+    let width = u64::try_from(high.saturating_sub(low).as_micros()).unwrap_or(u64::MAX);
+    low + Duration::from_micros(random % width.saturating_add(1))
+}
+
+/// Returns `pause` plus or minus up to `percent` of it, so that many timers do not fire together.
+#[must_use]
+pub fn jittered(pause: Duration, percent: u32, random: u64) -> Duration {
+    let most = pause * percent.min(100) / 100;
+    between(pause - most, pause + most, random)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,6 +56,21 @@ mod tests {
         check(4, 4_000);
         check(5, 5_000);
         check(u32::MAX, 5_000);
+    }
+
+    #[test]
+    fn jitter_has_both_bounds_and_nothing_beyond() {
+        let pause = Duration::from_millis(500);
+        let check = |percent, random, micros| {
+            assert_eq!(jittered(pause, percent, random), Duration::from_micros(micros), "{percent} {random}");
+        };
+        check(10, 0, 450_000);
+        check(10, 100_000, 550_000);
+        check(10, 100_001, 450_000);
+        check(0, u64::MAX, 500_000);
+        check(200, 0, 0);
+        assert_eq!(between(pause, pause / 2, 7), pause, "an empty range");
+        let _ = between(Duration::ZERO, Duration::MAX, u64::MAX);
     }
 
     #[test]

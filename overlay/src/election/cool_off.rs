@@ -7,25 +7,31 @@
 
 use super::Config;
 use std::time::Duration;
+use wire::backoff::Backoff;
 use wire::time::Moment;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct CoolOff {
-    span: Duration,
+    /// Losses of the role that followed another before it counted as forgotten.
+    repeats: u32,
     lost: Option<Moment>,
 }
 
 impl CoolOff {
     /// The role was lost.
     pub(super) fn start(&mut self, config: &Config, now: Moment) {
-        let quiet = self.lost.is_none_or(|lost| now.since(lost) >= self.span + config.cool_off_max);
-        self.span = if quiet { config.cool_off } else { (self.span * 2).min(config.cool_off_max) };
+        let quiet = self.lost.is_none_or(|lost| now.since(lost) >= self.span(config) + config.cool_off_max);
+        self.repeats = if quiet { 0 } else { self.repeats.saturating_add(1) };
         self.lost = Some(now);
     }
 
     /// Whether this sensor may stand as any other.
     pub(super) fn is_over(&self, config: &Config, now: Moment) -> bool {
-        !config.mechanisms.cool_off || self.lost.is_none_or(|lost| now.since(lost) >= self.span)
+        !config.mechanisms.cool_off || self.lost.is_none_or(|lost| now.since(lost) >= self.span(config))
+    }
+
+    fn span(&self, config: &Config) -> Duration {
+        Backoff::new(config.cool_off, config.cool_off_max).pause(self.repeats)
     }
 }
 

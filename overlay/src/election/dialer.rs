@@ -9,6 +9,7 @@ use crate::dice::Dice;
 use crate::membership::MEMBERS_MAX;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use wire::backoff::Backoff;
 use wire::id::PeerKey;
 use wire::membership::Member;
 use wire::time::Moment;
@@ -55,10 +56,10 @@ impl Dialer {
     /// A dial failed: the next one waits, doubling.
     pub(super) fn failed(&mut self, peer: PeerKey, config: &Config, dice: &mut Dice, now: Moment) {
         let Some(dial) = self.dials.get_mut(&peer) else { return };
-        let wait = config.redial * (1 << dial.failures.min(6));
+        let wait = Backoff::new(config.redial, config.redial_max).pause(dial.failures);
         dial.failures = dial.failures.saturating_add(1);
         dial.started = None;
-        dial.next = now.plus(dice.jittered(wait.min(config.redial_max), 20));
+        dial.next = now.plus(dice.jittered(wait, 20));
         if self.hinted_leader.as_ref().is_some_and(|member| member.key == peer) {
             self.hinted_leader = None;
         }

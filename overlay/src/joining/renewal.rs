@@ -26,6 +26,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use wire::backoff::Backoff;
 use wire::credential::Certificate;
 use wire::id::PeerKey;
 use wire::join::{Admitted, Question};
@@ -116,8 +117,8 @@ impl Renewal {
         match self.renewed_if_due(waiting).await {
             Ok(()) => waiting.failures = 0,
             Err(error) => {
-                let doubled = self.pace.pause_min.saturating_mul(1 << waiting.failures.min(16));
-                let pause = dice.jittered(doubled.min(self.pace.pause_max), 30);
+                let pauses = Backoff::new(self.pace.pause_min, self.pace.pause_max);
+                let pause = dice.jittered(pauses.pause(waiting.failures), 30);
                 waiting.failures = waiting.failures.saturating_add(1);
                 waiting.not_before = clock::now().plus(pause);
                 tracing::warn!(%error, again_in_secs = pause.as_secs(), "the certificate is not renewed yet");

@@ -10,6 +10,7 @@ use crate::dice::Dice;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::address::Address;
+use wire::backoff::{self, Backoff};
 use wire::id::PeerKey;
 use wire::time::Moment;
 
@@ -23,6 +24,10 @@ pub const PAUSE_MAX: Duration = Duration::from_secs(15);
 /// The longest pause after a refusal: a directory that now admits the domain is connected within a minute,
 /// and a revoked daemon asks no more often than that.
 pub const REFUSED_PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// Before the jitter, the pauses after failures and lost connections, and those after refusals.
+const PAUSES: Backoff = Backoff::new(PAUSE_MIN, PAUSE_MAX);
+const REFUSED_PAUSES: Backoff = Backoff::new(PAUSE_MIN, REFUSED_PAUSE_MAX);
 
 /// Most refusals remembered, of current and of removed targets; beyond them the one that ends soonest is
 /// dropped.
@@ -146,7 +151,7 @@ impl Redial {
         let held_well = matches!(entries.state, State::Connected { since } if now.since(since) >= HELD_WELL);
         entries.failures = if held_well { 0 } else { entries.failures.saturating_add(1) };
         let refused = self.refused.get(target).map_or(now, |refused| refused.until);
-        let until = now.plus(pause(entries.failures, roll)).max(refused);
+        let until = now.plus(jittered(PAUSES.pause(entries.failures), roll)).max(refused);
         entries.state = State::Waiting { until };
     }
 
@@ -165,8 +170,7 @@ impl Redial {
             return;
         }
         refused.times = refused.times.saturating_add(1);
-        let whole = PAUSE_MIN.saturating_mul(2 << refused.times.min(8)).min(REFUSED_PAUSE_MAX);
-        refused.until = now.plus(jittered(whole, roll));
+        refused.until = now.plus(jittered(REFUSED_PAUSES.pause(refused.times.saturating_add(1)), roll));
         if let Some(entries) = self.entries.get_mut(target)
             && let State::Waiting { until } = &mut entries.state
         {
@@ -212,16 +216,9 @@ impl Redial {
     }
 }
 
-/// The pause after this many failures: doubled each time up to [`PAUSE_MAX`], then jittered.
-fn pause(failures: u32, roll: u64) -> Duration {
-    let whole = PAUSE_MIN.saturating_mul(1 << failures.min(6)).min(PAUSE_MAX);
-    jittered(whole, roll)
-}
-
 /// A random time between half of `whole` and the whole of it.
 fn jittered(whole: Duration, roll: u64) -> Duration {
-    let half_millis = u64::try_from(whole.as_millis()).unwrap_or(u64::MAX) / 2;
-    Duration::from_millis(half_millis + roll % half_millis.max(1))
+    backoff::between(whole / 2, whole, roll)
 }
 
 #[cfg(test)]

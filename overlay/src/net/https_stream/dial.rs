@@ -22,13 +22,13 @@ use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error as TlsErro
 use tokio_tungstenite::WebSocketStream;
 use tunnel::carrier::frame::{Opened, Opening, Refused, Token};
 use tunnel::ladder::Rung;
+use wire::backoff::Backoff;
 
 /// Timeout of one attempt at a new path.
 const PATH_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// The pauses between attempts, doubled from the shortest to the longest.
-const PAUSE_MIN: Duration = Duration::from_millis(250);
-const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// The pauses between attempts: the carrier waits for a path for 20 s.
+const PAUSES: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 
 /// An open path.
 enum Path {
@@ -69,7 +69,7 @@ pub(in crate::net) async fn dial(
 impl Dialler {
     /// Make new paths until the stream has ended.
     async fn keep_up(&self, token: Token, shared: &Shared) {
-        let mut pause = PAUSE_MIN;
+        let mut failures = 0;
         while shared.end().is_none() {
             let opening = Opening { token: Some(token), received: shared.received() };
             let opened = tokio::time::timeout(PATH_TIMEOUT, self.open(opening)).await;
@@ -82,13 +82,13 @@ impl Dialler {
                         "another path carries a stream on"
                     );
                     self.carry(path, token, shared, epoch).await;
-                    pause = PAUSE_MIN;
+                    failures = 0;
                 }
                 Ok(Ok((_, Opened::Refused(Refused::Unknown)))) => return shared.give_up(),
                 Ok(Ok((_, Opened::Refused(_))) | Err(_)) | Err(_) => {}
             }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(PAUSE_MAX);
+            tokio::time::sleep(PAUSES.pause(failures)).await;
+            failures = failures.saturating_add(1);
         }
     }
 

@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::time::Duration;
+use wire::backoff::Backoff;
 use wire::id::PeerKey;
 use wire::time::Moment;
 
@@ -28,8 +29,7 @@ pub(super) const PAUSE: Duration = Duration::from_secs(600);
 /// The same for the responder: shorter, so that it refuses no peer whose clock runs ahead.
 pub(super) const ANSWERING_PAUSE: Duration = Duration::from_secs(300);
 
-/// Most times that the pause is doubled.
-const DOUBLED_MAX: u32 = 5;
+const PAUSES: Backoff = Backoff::new(PAUSE, PAUSE.saturating_mul(32));
 
 /// Timeout of the exchange before both dial.
 pub(super) const EXCHANGE_MAX: Duration = Duration::from_secs(10);
@@ -148,7 +148,7 @@ impl Tries {
 
 fn pause(part: Part, failed: u32) -> Duration {
     match part {
-        Part::Begins => PAUSE * (1 << failed.saturating_sub(1).min(DOUBLED_MAX)),
+        Part::Begins => PAUSES.pause(failed.saturating_sub(1)),
         Part::Answers => ANSWERING_PAUSE,
     }
 }
