@@ -31,7 +31,7 @@ const WAITING_MAX: usize = 2200;
 pub enum AuditedAction {
     /// A connection.
     Hello,
-    /// An action of [`super::admission::Action`], or another call, by its name.
+    /// An action of [`super::principal::Action`], or another call, by its name.
     Action(&'static str),
     /// Membership of the domain.
     Join,

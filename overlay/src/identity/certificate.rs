@@ -5,8 +5,8 @@
 //! roles filter-admin and operator; a chain is valid only for the key in it.
 //! Not here: what the holder may do (`admission`).
 
-use super::admission::Principal;
 use super::key::{self, Key};
+use super::principal::Principal;
 use super::refused::Refused;
 use super::revocation_lists::RevocationLists;
 use super::trust::{Affiliation, Trust};

@@ -5,9 +5,9 @@
 //! does not have, and ends when the proxy's certificate expires or is revoked.
 //! Not here: which guests get one (`proxy`), which calls it allows (`proxy::grant`).
 
-use super::admission::{Action, Principal};
 use super::certificate::{self, check_life};
 use super::key::{self, Key};
+use super::principal::{Action, Principal};
 use super::refused::Refused;
 use super::revocation_lists::RevocationLists;
 use super::trust::Trust;

@@ -5,8 +5,8 @@
 //! likewise, except that it names no host. Which peer hands it over does not matter.
 //! Not here: which of two records is used (`directory::registry`).
 
-use super::admission::Principal;
 use super::key::{self, Key};
+use super::principal::Principal;
 use super::refused::Refused;
 use super::revocation_lists::RevocationLists;
 use super::trust::{Affiliation, Trust};

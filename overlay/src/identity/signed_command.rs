@@ -6,8 +6,8 @@
 //! accepted once. Which peer hands it over does not matter.
 //! Not here: whether the command is allowed (`sensor::control`), the files (`command_files`).
 
-use super::admission::{Action, Principal};
 use super::key::{self, Key};
+use super::principal::{Action, Principal};
 use super::record::Opener;
 use super::refused::Refused;
 use super::token_text::{self, Kind};

@@ -4,8 +4,8 @@
 //! by itself (times, revocation lists, trusted roots) is checked every time.
 //! Not here: what makes a chain valid (`certificate`).
 
-use super::admission::Principal;
 use super::certificate;
+use super::principal::Principal;
 use super::refused::Refused;
 use super::revocation_lists::RevocationLists;
 use super::trust::Affiliation;

@@ -12,8 +12,8 @@
 //! Not here: admission (`identity`): the proxy checks the certificate of every peer that connects, and the
 //! two ends of a circuit check each other's.
 
+use super::conversion::{peer_id, peer_key};
 use super::event_loop::EventLoop;
-use super::event_loop::{peer_id, peer_key};
 use super::redial::Target;
 use crate::clock;
 use libp2p::core::ConnectedPoint;
@@ -300,7 +300,7 @@ impl EventLoop {
 mod tests {
     use super::*;
 
-    use crate::net::swarm_events::multiaddr;
+    use crate::net::conversion::multiaddr;
 
     #[test]
     fn the_proxy_of_an_address_is_found() {

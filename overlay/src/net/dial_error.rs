@@ -3,7 +3,7 @@
 //! Pure. Rule: a timeout shows nothing, and yields no reason. Not here: trying again (`redial`), messages for
 //! people (the callers).
 
-use super::event_loop::peer_key;
+use super::conversion::peer_key;
 use libp2p::TransportError;
 use libp2p::swarm::DialError;
 use std::io;
@@ -74,7 +74,7 @@ fn of_attempt(error: &TransportError<io::Error>) -> Option<DialErrorKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::event_loop::peer_id;
+    use crate::net::conversion::peer_id;
     use libp2p::Multiaddr;
 
     #[test]

@@ -12,11 +12,11 @@
 //! (`punch`).
 
 use super::circuits;
+use super::conversion::{multiaddr, peer_id};
 use super::dial_error::{self, DialErrorKind};
-use super::event_loop::{Event, EventLoop, peer_id};
+use super::event_loop::{Event, EventLoop};
 use super::outbound;
 use super::redial::{Dial, Target};
-use super::swarm_events::multiaddr;
 use crate::clock;
 use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol as Part;

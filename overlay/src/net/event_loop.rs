@@ -9,6 +9,7 @@ use super::accept::{Answerer, StreamAcceptor};
 use super::circuits::Circuits;
 use super::connected_peers::{Change, ConnectedPeers};
 use super::connection_transports::ConnectionTransports;
+use super::conversion::peer_id;
 use super::dial_error::DialErrorKind;
 use super::dialling::Dialling;
 use super::figures::Figures;
@@ -32,7 +33,7 @@ use futures::StreamExt as _;
 use libp2p::connection_limits;
 use libp2p::swarm::behaviour::toggle::Toggle;
 use libp2p::swarm::{ConnectionId, NetworkBehaviour, SwarmEvent};
-use libp2p::{Multiaddr, PeerId, Swarm, ping, relay};
+use libp2p::{Multiaddr, Swarm, ping, relay};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -411,17 +412,6 @@ async fn sleep_until(due: Option<Moment>) {
         Some(due) => tokio::time::sleep(due.since(clock::now())).await,
         None => std::future::pending().await,
     }
-}
-
-/// The key in a peer id; `None` if the id is not of an ed25519 key.
-pub(super) fn peer_key(id: &PeerId) -> Option<PeerKey> {
-    PeerKey::from_peer_id(&id.to_bytes())
-}
-
-/// The peer id of a key; `None` if the key is not a point of the curve.
-pub(super) fn peer_id(key: PeerKey) -> Option<PeerId> {
-    let key = libp2p::identity::ed25519::PublicKey::try_from_bytes(&key.0).ok()?;
-    Some(libp2p::identity::PublicKey::from(key).to_peer_id())
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod batch;
 mod circuits;
 pub mod connected_peers;
 mod connection_transports;
+mod conversion;
 pub mod dial_error;
 mod dialling;
 pub mod event_loop;

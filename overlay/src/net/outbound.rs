@@ -15,11 +15,11 @@
 //! Not here: the text of CONNECT (`tunnel::connect`), which transport is delayed (`tunnel::ladder`), the
 //! layers above (`transport`).
 
+use super::conversion::multiaddr;
 use super::half_open::{Decision, HalfOpen, Refusal, Source};
 use super::handshake;
 use super::https_stream::dial as https_dial;
 use super::https_stream::{Duplex, HttpsStream};
-use super::swarm_events::multiaddr;
 use crate::clock;
 use futures::future::BoxFuture;
 use libp2p::core::transport::{DialOpts, ListenerId, TransportError, TransportEvent};

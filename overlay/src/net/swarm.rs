@@ -3,13 +3,13 @@
 //! Not here: the transport itself (`transport`), the task that owns the swarm (`event_loop`).
 
 use super::Error;
+use super::conversion::multiaddr;
 use super::event_loop::{Behaviour, CONNECTIONS_OF_PEER_MAX, Config, SPARE};
 use super::half_open::HalfOpen;
 use super::keepalive::{PING_INTERVAL, PING_TIMEOUT};
 use super::outbound::OutboundTransport;
 use super::security::Security;
 use super::streams::Streams;
-use super::swarm_events::multiaddr;
 use super::{circuits, transport};
 use crate::identity::key::Key;
 use libp2p::connection_limits::{self, ConnectionLimits};

@@ -6,7 +6,8 @@
 
 use super::circuits;
 use super::connected_peers::Change;
-use super::event_loop::{BehaviourEvent, Connected, Event, EventLoop, Greeted, peer_id, peer_key};
+use super::conversion::{peer_id, peer_key, socket_addr};
+use super::event_loop::{BehaviourEvent, Connected, Event, EventLoop, Greeted};
 use super::frames::{self, Reader};
 use super::handle::VERDICT_LEN_MAX_BYTES;
 use super::hello::{Hello, VERSION, Verdict};
@@ -16,10 +17,9 @@ use super::redial::Target;
 use super::stream::Stream;
 use crate::clock;
 use libp2p::core::ConnectedPoint;
-use libp2p::multiaddr::Protocol as Part;
 use libp2p::swarm::{ConnectionId, SwarmEvent};
-use libp2p::{Multiaddr, PeerId, ping};
-use std::net::{IpAddr, SocketAddr};
+use libp2p::{PeerId, ping};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -357,26 +357,4 @@ impl EventLoop {
 async fn say_hello(mut stream: Stream, hello: &Hello) -> Result<Option<Verdict>, frames::Error> {
     frames::write(&mut stream, hello, Protocol::Hello.question_len_max_bytes()).await?;
     Reader::new(stream, VERDICT_LEN_MAX_BYTES).next().await
-}
-
-pub(super) fn multiaddr(address: SocketAddr) -> Multiaddr {
-    let host = match address.ip() {
-        IpAddr::V4(ip) => Part::Ip4(ip),
-        IpAddr::V6(ip) => Part::Ip6(ip),
-    };
-    Multiaddr::empty().with(host).with(Part::Tcp(address.port()))
-}
-
-/// The socket address of `/ip4|ip6/…/tcp/…`; `None` if the address starts with anything else.
-pub(super) fn socket_addr(address: &Multiaddr) -> Option<SocketAddr> {
-    let mut parts = address.iter();
-    let host = parts.next()?;
-    let ip = if let Part::Ip4(ip) = host {
-        IpAddr::V4(ip)
-    } else if let Part::Ip6(ip) = host {
-        IpAddr::V6(ip)
-    } else {
-        return None;
-    };
-    if let Part::Tcp(port) = parts.next()? { Some(SocketAddr::new(ip, port)) } else { None }
 }

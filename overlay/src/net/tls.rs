@@ -8,7 +8,7 @@
 //! Not here: whether TLS is used at all (`security`), which keys are admitted (`accept`).
 
 use super::Error;
-use super::event_loop::peer_id;
+use super::conversion::peer_id;
 use futures::io::BufReader;
 use futures::{AsyncRead, AsyncWrite};
 use libp2p::PeerId;

@@ -20,11 +20,11 @@ mod observed_addresses;
 mod realm;
 mod tries;
 
-use super::event_loop::{EventLoop, peer_id, peer_key};
+use super::conversion::{multiaddr, peer_id, peer_key, socket_addr};
+use super::event_loop::EventLoop;
 use super::protocol::Protocol;
 use super::stream::Stream;
 use super::streams::{Inbound, OpenError, Opened};
-use super::swarm_events::{multiaddr, socket_addr};
 use crate::clock;
 use exchange::Error;
 use libp2p::core::ConnectedPoint;
