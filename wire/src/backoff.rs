@@ -1,7 +1,7 @@
 //! Retry schedule: pauses between attempts that double from a first to a longest one, and their random jitter.
 //!
-//! Pure. Rule: every retry of the workspace takes its pauses from here; the caller draws the random numbers. Not here:
-//! which errors are worth a retry.
+//! Pure. Rule: every retry of the workspace takes its pauses from here; the caller draws the random numbers.
+//! Not here: which errors are worth a retry.
 
 use std::time::Duration;
 

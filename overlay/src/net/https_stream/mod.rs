@@ -10,7 +10,7 @@
 //! Not here: what is carried, and which peer is at the other end (TLS or Noise, above).
 
 pub(super) mod dial;
-pub(super) mod polling;
+pub mod polling;
 pub mod tunnels;
 pub(super) mod web_socket;
 

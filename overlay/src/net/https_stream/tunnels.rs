@@ -10,12 +10,12 @@
 //! reaches the overlay; peers are not identified here, so the overlay closes a stream whose peer proves no
 //! key or shows no certificate, as for TCP, within ten seconds each; a carrier leaves the table with its
 //! stream.
-//! Not here: the listener (`proxy`, `rpc`), what is carried (TLS or Noise, above).
+//! Not here: the requests of polling (`polling`), the listener (`proxy`, `rpc`), what is carried (TLS or
+//! Noise, above).
 
-use super::{Duplex, HttpsStream, Shared, polling, web_socket};
+use super::{Duplex, HttpsStream, Shared, web_socket};
 use crate::net::handle::Handle;
 use crate::net::outbound::{Arrival, limit_silence};
-use data_encoding::HEXLOWER;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
@@ -34,23 +34,12 @@ use wire::source::source;
 /// Timeout for a WebSocket's head and opening, and again for the answer.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Longest time for which a GET waits for bytes: less than the timeouts of middleboxes.
-const ANSWER_AFTER: Duration = Duration::from_secs(8);
-
 /// First byte of a connection of the overlay: the length of the protocol name in multistream-select 1.0. TLS
 /// starts with 22, HTTP with a letter.
 pub const FIRST_BYTE: u8 = 19;
 
 /// First bytes of a WebSocket's request at a proxy's listener.
 pub const UPGRADE_BEGINS: &[u8] = b"GET /tunnel ";
-
-/// Response to a request for a tunnel's path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// The status of HTTP.
-    pub status: u16,
-    pub body: Vec<u8>,
-}
 
 /// Table of the carriers, and the queue of connections to the overlay.
 pub struct Tunnels {
@@ -84,7 +73,7 @@ impl Tunnels {
         vec![("tunnels", sessions.len() as u64), ("tunnels_refused_total", sessions.refused_total())]
     }
 
-    fn lock(&self) -> MutexGuard<'_, Sessions<IpAddr, Arc<Shared>>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Sessions<IpAddr, Arc<Shared>>> {
         // Each change of the table is complete before anything could panic.
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -129,50 +118,8 @@ impl Tunnels {
         sessions.iter().any(|shared| !shared.is_carried()) || sessions.check(&source(from.ip())).is_ok()
     }
 
-    /// Answer a request for `path`, which starts with `/tunnel`; `query` is the text after `?`.
-    pub async fn ask(
-        self: &Arc<Self>,
-        (is_post, path, query): (bool, &str, &str),
-        body: &[u8],
-        from: SocketAddr,
-    ) -> Answer {
-        let name = path.strip_prefix(super::PATH).unwrap_or_default();
-        if name.is_empty() && is_post {
-            return self.ask_to_open(body, from);
-        }
-        let shared = name.strip_prefix('/').and_then(token).and_then(|token| {
-            let sessions = self.lock();
-            sessions.find(token).ok().cloned()
-        });
-        let Some(shared) = shared else { return Answer { status: 404, body: Vec::new() } };
-        if is_post {
-            return match shared.on_chunk(body) {
-                Ok(()) => Answer { status: 200, body: Vec::new() },
-                Err(_) => Answer { status: 400, body: Vec::new() },
-            };
-        }
-        let at = query.split('&').find_map(|part| part.strip_prefix("at=")?.parse().ok());
-        let Some(epoch) = at.and_then(|at| shared.ask(at).ok()) else {
-            return Answer { status: 400, body: Vec::new() };
-        };
-        let saying = shared.next_chunk(epoch, polling::PIECE_LEN_MAX_BYTES);
-        let said = tokio::time::timeout(ANSWER_AFTER, saying).await.ok().flatten();
-        Answer { status: 200, body: said.unwrap_or_default() }
-    }
-
-    fn ask_to_open(self: &Arc<Self>, body: &[u8], from: SocketAddr) -> Answer {
-        let opened = match Opening::read(body) {
-            Err(_) => Err(Refused::Form),
-            Ok(opening) => self.open(opening, from, Rung::Polling).and_then(|(shared, token, received)| {
-                shared.attach(opening.received).map_err(|_| Refused::Unknown)?;
-                Ok(Opened::Here { token, received })
-            }),
-        };
-        Answer { status: 200, body: opened.unwrap_or_else(Opened::Refused).bytes() }
-    }
-
     /// The carrier of an opening, its token, and the number of bytes that it has received.
-    fn open(
+    pub(super) fn open(
         self: &Arc<Self>,
         opening: Opening,
         from: SocketAddr,
@@ -196,10 +143,6 @@ impl Tunnels {
     fn arrive(&self, stream: Box<dyn Duplex>, from: SocketAddr, rung: Rung) -> Result<(), Refused> {
         self.arrivals.try_send(Arrival { stream, from, rung }).map_err(|_| Refused::Full)
     }
-}
-
-fn token(text: &str) -> Option<Token> {
-    HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok().map(Token)
 }
 
 /// A stream that drops `_held` at its end, which notifies the receiver.
