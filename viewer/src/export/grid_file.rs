@@ -2,8 +2,7 @@
 //!
 //! Rule: a file is untrusted: it has at most 256 MiB, is never in memory as a whole, and goes through the
 //! grid's builder, which enforces all other limits (`reading`). A grid that is written and read back is the
-//! same, except for what was refused, and for the counts in the hosts' reports (unread bytes, lost events and
-//! so on), which are not stored.
+//! same, except for what was refused.
 
 mod reading;
 
@@ -81,6 +80,14 @@ fn host(place: &Place) -> Value {
         ("age_secs", report.age_secs),
     ];
     told.extend(figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))));
+    let counts = [
+        ("lag_bytes", report.lag_bytes),
+        ("events_behind", report.events_behind),
+        ("events_lost", report.events_lost),
+        ("events_refused", report.events_refused),
+        ("samples_thinned", report.samples_thinned),
+    ];
+    told.extend(counts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))));
     told.insert("health".into(), report.health.clone().into());
     Value::Object(told)
 }
@@ -135,6 +142,7 @@ fn call(grid: &Grid, call: &Call) -> Value {
 mod tests {
     use super::*;
     use crate::grid::builder::{Builder, CALLS_MAX, CLIENTS_MAX};
+    use crate::grid::place::Report;
     use crate::grid::refused::Reason;
     use crate::invented;
 
@@ -153,6 +161,28 @@ mod tests {
             grid.places.iter().map(|place| (place.name.clone(), place.state)).collect::<Vec<_>>()
         };
         assert_eq!(names(&read), names(&grid));
+    }
+
+    #[test]
+    fn counts_of_reports_are_stored_and_may_be_missing() {
+        let report = Report {
+            lag_bytes: Some(4_096),
+            events_behind: Some(7),
+            events_lost: Some(3),
+            events_refused: Some(2),
+            samples_thinned: Some(11),
+            ..Report::default()
+        };
+        let mut builder = Builder::new(invented::latest());
+        let domain = builder.domain("Slurm").unwrap();
+        builder.host(domain, "wn01", HostState::Live, report);
+        let grid = builder.build();
+        assert_eq!(read(&text(&grid), invented::latest()).unwrap(), grid);
+        let of_old_viewer = r#"{"form": "visperf grid 1", "domains": [{"domain": "Slurm", "hosts": [
+            {"host": "wn01", "state": "live", "role": "member", "cpu_used": 0.5, "health": []}]}]}"#;
+        let old = read(of_old_viewer, invented::latest()).unwrap();
+        let report = old.places[0].report.as_ref().unwrap();
+        assert_eq!((report.cpu_used, report.lag_bytes, report.events_lost), (Some(0.5), None, None));
     }
 
     #[test]
