@@ -88,7 +88,7 @@ pub struct Options {
     /// Start at this time: 2026-11-20T12:30:00, in the zone, or seconds since 1970
     #[arg(long, value_name = "TIME")]
     pub at: Option<String>,
-    /// Write a picture (.png, .svg) instead of opening a window; needs no desktop
+    /// Write a picture (.png) instead of opening a window; needs no desktop
     #[arg(long, value_name = "FILE", value_parser = picture)]
     pub screenshot: Option<PathBuf>,
     /// Size of the picture in pixels
@@ -240,8 +240,8 @@ fn picture(text: &str) -> Result<PathBuf, String> {
     let file = PathBuf::from(text);
     let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     match ending.to_lowercase().as_str() {
-        "png" | "svg" => Ok(file),
-        _ => Err(format!("expected a file that ends in .png or .svg, found {text:?}")),
+        "png" => Ok(file),
+        _ => Err(format!("expected a file that ends in .png, found {text:?}")),
     }
 }
 
@@ -282,9 +282,10 @@ mod tests {
             assert!(told.contains(expected) && told.is_empty() == expected.is_empty(), "{words}: {told}");
         };
         check("map.png --size 1x1 --scale 0.25", "");
-        check("map.SVG --scale 8", "");
-        check("map.jpg", ".png or .svg");
-        check("map", ".png or .svg");
+        check("map.PNG --scale 8", "");
+        check("map.svg", "ends in .png, found \"map.svg\"");
+        check("map.SVG", "ends in .png, found \"map.SVG\"");
+        check("map", "ends in .png, found \"map\"");
         check("map.png --size 0x10", "1 pixel or more");
         check("map.png --size 99999x10", "up to 16384");
         check("map.png --scale 0", "from 0.25 to 8");

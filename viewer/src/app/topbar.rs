@@ -168,7 +168,6 @@ fn look(ui: &mut Ui, commands: &mut Commands) {
 fn export(ui: &mut Ui, commands: &mut Commands) {
     let forms = [
         ("Picture (PNG)", "png"),
-        ("Picture (SVG)", "svg"),
         ("Table of what is chosen, or of the tab (CSV)", "csv"),
         ("Table of what is chosen, or of the tab (JSON)", "json"),
         ("The whole grid, for another viewer", "visperf"),

@@ -90,26 +90,10 @@ impl Headless {
         canvas
     }
 
-    /// The same as SVG.
-    #[must_use]
-    pub fn svg(&mut self, app: &mut App) -> String {
-        let mut shapes = Vec::new();
-        for _ in 0..FRAMES {
-            let output = self.frame(app);
-            self.textures.apply(output.textures_delta);
-            shapes = output.shapes;
-        }
-        super::svg::svg(&shapes, self.points(), self.ctx.global_style().visuals.panel_fill)
-    }
-
     #[allow(clippy::cast_precision_loss)]
-    fn points(&self) -> egui::Vec2 {
-        vec2(self.size.width as f32, self.size.height as f32) / self.size.scale.clamp(SCALE_MIN, SCALE_MAX)
-    }
-
     fn frame(&mut self, app: &mut App) -> egui::FullOutput {
         let scale = self.size.scale.clamp(SCALE_MIN, SCALE_MAX);
-        let points = self.points();
+        let points = vec2(self.size.width as f32, self.size.height as f32) / scale;
         let mut input = RawInput {
             screen_rect: Some(Rect::from_min_size(pos2(0.0, 0.0), points)),
             time: Some(f64::from(self.frame) * FRAME_SECS),

@@ -1,12 +1,11 @@
 //! Pictures without a window, a graphics card or OpenGL: egui's output, rasterized by the CPU and written as
-//! PNG, or written as SVG.
+//! PNG.
 //!
 //! Rule: the same contents give the same picture, bit for bit, on every machine, so that tests can compare
 //! pictures and scripts can make them. Not here: the contents (`app`).
 
 pub mod canvas;
 pub mod headless;
-pub mod svg;
 
 use crate::app::App;
 use canvas::Canvas;
@@ -27,29 +26,16 @@ pub enum Error {
     },
 }
 
-/// Write the window's contents to a file: as SVG if its extension is `svg`, otherwise as PNG.
+/// Write the window's contents to a file, as PNG.
 ///
 /// # Errors
-/// If the file cannot be written; it may be incomplete then.
+/// If the file cannot be written; an existing file is unchanged then.
 pub fn draw(window: &mut Headless, app: &mut App, path: &Path) -> Result<(), Error> {
-    if path.extension().is_none_or(|ending| ending != "svg") {
-        return write(&window.picture(app), path);
-    }
-    let failed =
-        |error: std::io::Error| Error::Write { path: path.display().to_string(), error: error.to_string() };
-    std::fs::write(path, window.svg(app)).map_err(failed)
-}
-
-/// Write a picture as PNG.
-///
-/// # Errors
-/// If the file cannot be written; it may be incomplete then.
-pub fn write(canvas: &Canvas, path: &Path) -> Result<(), Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Write {
         path: path.display().to_string(),
         error: error.to_string(),
     };
-    let bytes = png_of(canvas).map_err(|error| failed(&error))?;
+    let bytes = png_of(&window.picture(app)).map_err(|error| failed(&error))?;
     std::fs::write(path, bytes).map_err(|error| failed(&error))
 }
 

@@ -98,7 +98,7 @@ fn write(file: File) -> Option<String> {
 }
 
 fn contents(app: &mut App, size: Size, now: Time, path: &Path) -> Result<(), String> {
-    match path.extension().is_some_and(|ending| ending == "png" || ending == "svg") {
+    match path.extension().is_some_and(|ending| ending == "png") {
         true => picture::draw(&mut Headless::new(size, now), app, path).map_err(|error| error.to_string()),
         false => export::write(&app.table(), app.model().grid(), path).map_err(|error| error.to_string()),
     }
@@ -133,7 +133,7 @@ mod tests {
         let mut app = app();
         for tab in ["map", "flock"] {
             app.open_tab(tab);
-            for ending in ["svg", "csv", "visperf"] {
+            for ending in ["png", "csv", "visperf"] {
                 let path = folder.path().join(format!("{tab}.{ending}"));
                 let contents = Box::new(app.still());
                 let file =
