@@ -6,6 +6,7 @@
 //! than through a proxy.
 
 pub mod app;
+mod atomic_file;
 mod clock;
 pub mod export;
 pub mod feed;

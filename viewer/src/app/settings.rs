@@ -3,6 +3,7 @@
 //! Rule: a file that cannot be read or has another format is reported once, and replaced by the defaults.
 
 use super::tab::Tab;
+use crate::atomic_file;
 use crate::graphs::kept as of;
 use crate::layout::Moves;
 use serde::{Deserialize, Serialize};
@@ -113,10 +114,7 @@ impl Settings {
         if let Some(folder) = file.parent() {
             std::fs::create_dir_all(folder).map_err(|error| failed(&error))?;
         }
-        let beside = file.with_extension("json.new");
-        std::fs::write(&beside, text)
-            .and_then(|()| std::fs::rename(&beside, file))
-            .map_err(|error| failed(&error))
+        atomic_file::replace(file, text.as_bytes()).map_err(|error| failed(&error))
     }
 }
 

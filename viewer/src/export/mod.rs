@@ -1,11 +1,12 @@
 //! Export: tables as CSV and JSON, and a saved grid that another viewer opens.
 //!
-//! Rule: a file is written under a temporary name and renamed, so that a partial file is never mistaken for a
-//! whole one. Not here: pictures (`picture`).
+//! Rule: a file is replaced as a whole (`atomic_file`), so that a partial file is never mistaken for a whole
+//! one. Not here: pictures (`picture`).
 
 pub mod grid_file;
 pub mod table;
 
+use crate::atomic_file;
 use crate::grid::Grid;
 use std::path::Path;
 use table::Table;
@@ -55,8 +56,6 @@ pub fn write(table: &Table, grid: &Grid, path: &Path) -> Result<(), Error> {
         Some("visperf") => grid_file::text(grid),
         _ => return Err(Error::Ending(path.display().to_string())),
     };
-    let failed = |error| Error::Write { path: path.display().to_string(), error };
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path)).map_err(failed)
+    atomic_file::replace(path, text.as_bytes())
+        .map_err(|error| Error::Write { path: path.display().to_string(), error })
 }

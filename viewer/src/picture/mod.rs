@@ -8,6 +8,7 @@ pub mod canvas;
 pub mod headless;
 
 use crate::app::App;
+use crate::atomic_file;
 use canvas::Canvas;
 use headless::Headless;
 use std::path::Path;
@@ -36,7 +37,7 @@ pub fn draw(window: &mut Headless, app: &mut App, path: &Path) -> Result<(), Err
         error: error.to_string(),
     };
     let bytes = png_of(&window.picture(app)).map_err(|error| failed(&error))?;
-    std::fs::write(path, bytes).map_err(|error| failed(&error))
+    atomic_file::replace(path, &bytes).map_err(|error| failed(&error))
 }
 
 /// Encode as PNG, without an alpha channel, since the picture is opaque.
