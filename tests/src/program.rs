@@ -1,8 +1,8 @@
 //! Programs: the `visperf` under test, and those that a test runs next to it.
 //!
 //! Rule: the program under test is never out of date: if it is missing or older than a source file, it is
-//! built. `VISPERF_BIN` and `VISPERF_VIEWER_BIN` name other programs (such as installed ones); then nothing
-//! is built.
+//! built. `VISPERF_BIN`, `VISPERF_VIEWER_BIN` and `VISPERF_SYNTHETIC_BIN` name other programs (such as
+//! installed ones); then nothing is built.
 //! Not here: running a daemon ([`crate::grid`]).
 
 use crate::crates::made_of;
@@ -22,6 +22,9 @@ struct Program {
 const VISPERF: Program = Program { name: "visperf", package: "visperf", variable: "VISPERF_BIN" };
 
 const VIEWER: Program = Program { name: "visperf-viewer", package: "viewer", variable: "VISPERF_VIEWER_BIN" };
+
+const SYNTHETIC: Program =
+    Program { name: "examples/synthetic-grid", package: "viewer", variable: "VISPERF_SYNTHETIC_BIN" };
 
 /// The root of the workspace.
 #[must_use]
@@ -54,6 +57,14 @@ pub fn viewer() -> Result<&'static Path> {
     static FOUND: OnceLock<std::result::Result<PathBuf, String>> = OnceLock::new();
     let found = FOUND.get_or_init(|| find(&VIEWER).map_err(|error| format!("{error:#}")));
     found.as_deref().map_err(|error| anyhow!("{error}"))
+}
+
+/// The viewer's example `synthetic-grid`.
+///
+/// # Errors
+/// If it is missing and cannot be built.
+pub fn synthetic_grid() -> Result<PathBuf> {
+    find(&SYNTHETIC)
 }
 
 /// The `visperf` of the previous version, named by `VISPERF_PREVIOUS`; `.ci/nightly` builds it.
@@ -89,6 +100,9 @@ fn find(wanted: &Program) -> Result<PathBuf> {
 fn build(profile: &Path, Program { name, package, variable, .. }: &Program) -> Result<()> {
     let mut cargo = command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(workspace()).args(["build", "--quiet", "--package", package]);
+    if let Some(example) = name.strip_prefix("examples/") {
+        cargo.args(["--example", example]);
+    }
     if profile.ends_with("release") {
         cargo.arg("--release");
     }
@@ -142,7 +156,7 @@ mod tests {
 
     #[test]
     fn every_crate_that_is_looked_at_is_there() {
-        for program in [VISPERF, VIEWER] {
+        for program in [VISPERF, VIEWER, SYNTHETIC] {
             let crates = made_of(program.package);
             assert!(crates.contains(&program.package) && crates.contains(&"wire"), "{crates:?}");
             for name in crates {

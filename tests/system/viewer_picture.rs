@@ -3,14 +3,14 @@
 //!
 //! Needs Xvfb, xdotool and Mesa; `.ci/run` installs them and enables the feature `desktop`.
 
-use super::viewer_window::{PATIENCE, screen_with, viewer};
+use super::viewer_window::{PATIENCE, screen_with, window_of};
 use std::ffi::OsStr;
 use std::path::Path;
 use system_tests::program;
 use system_tests::wait::{self, Seen};
 
-/// A moment in the generated hour, in seconds since 1970.
-const AT: &str = "1774701100";
+/// A synthetic grid, its tab, its theme, and a moment in its hour.
+const ARGUMENTS: [&str; 4] = ["1x12", "flock", "dark", "1900"];
 /// Difference of a channel that counts as visible.
 const SEEN: u8 = 64;
 /// Share of pixels that may visibly differ: borders of marks, which are rounded by two different methods.
@@ -82,18 +82,14 @@ pub(super) fn screen_of(folder: &Path) -> Pixels {
 fn a_graphics_card_draws_the_marks_of_the_flock_as_pictures_have_them() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("flock.png");
-    let arguments = ["--invent", "1x12", "--tab", "flock", "--dark", "--at", AT];
-    let drawn = program::command(program::viewer().unwrap())
-        .args(arguments)
-        .args(["--size".as_ref(), "1280x800".as_ref(), "--screenshot".as_ref(), file.as_os_str()])
-        .output()
-        .unwrap();
+    let program = program::synthetic_grid().unwrap();
+    let drawn = program::command(&program).args(ARGUMENTS).arg(&file).output().unwrap();
     assert!(drawn.status.success(), "{}", String::from_utf8_lossy(&drawn.stderr));
     let wanted = picture(&file);
     assert!(wanted.colored() > 10_000, "there are marks: {}", wanted.colored());
     let into: [&OsStr; 2] = ["-fbdir".as_ref(), folder.path().as_os_str()];
     let (_screen, display) = screen_with(&into);
-    let (_viewer, _) = viewer(&display, folder.path(), &arguments);
+    let (_viewer, _) = window_of(&program, &display, folder.path(), &ARGUMENTS);
     wait::until(PATIENCE, "the same on the screen", || {
         let differs = screen_of(folder.path()).differs(&wanted);
         Ok(match differs <= DIFFERS_MAX {

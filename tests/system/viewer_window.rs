@@ -63,7 +63,12 @@ fn replaying(display: &str, home: &Path) -> (Running, String) {
 
 /// Start the viewer; returns its window too.
 pub(super) fn viewer(display: &str, home: &Path, arguments: &[&str]) -> (Running, String) {
-    let child = program::command(program::viewer().unwrap())
+    window_of(program::viewer().unwrap(), display, home, arguments)
+}
+
+/// Start a program with the viewer's window; returns the window too.
+pub(super) fn window_of(program: &Path, display: &str, home: &Path, arguments: &[&str]) -> (Running, String) {
+    let child = program::command(program)
         .args(arguments)
         .env("DISPLAY", display)
         .env_remove("WAYLAND_DISPLAY")

@@ -9,30 +9,31 @@
 
 use std::time::{Duration, Instant};
 use viewer::app::settings::Settings;
-use viewer::app::{App, Command, Source};
+use viewer::app::{App, Command};
 use viewer::feed::{Drawn, Update};
 use viewer::flock::sweep::HostName;
 use viewer::layout::{Moves, layout};
 use viewer::model::{GraphsChange, TimeChange};
 use viewer::picture::headless::{Headless, Size};
-use viewer::{invented, invented_flock};
+use viewer::synthetic;
 
 const FRAMES: usize = 120;
 /// Hosts of the flock, and processes of each; each process has four marks.
 const FLOCK: (u32, u32) = (50, 250);
 
 fn main() {
-    let grid = invented::busy(20, 500, 2_000);
-    let now = invented::latest();
+    let grid = synthetic::busy(20, 500, 2_000);
+    let now = synthetic::latest();
     let begun = clock();
     let places = layout(&grid, &Moves::default()).places.len();
     println!("layout of {places} places: {:.1} ms", ms(begun.elapsed()));
     for (name, zoom) in
         [("whole grid, domains as cards", 1.0), ("one domain of 500 hosts", 5.0), ("a few hosts", 30.0)]
     {
-        let mut app = App::new(Source::Synthetic, None, Settings::default(), jiff::tz::TimeZone::UTC, now);
+        let mut app =
+            App::new(synthetic::window::log(), None, Settings::default(), jiff::tz::TimeZone::UTC, now);
         app.take(now, Update::Grid(std::sync::Arc::new(Drawn::new(grid.clone()))));
-        app.apply(TimeChange::StopAt(invented::time_f(100.2)));
+        app.apply(TimeChange::StopAt(synthetic::time_f(100.2)));
         let mut window = Headless::new(Size { width: 1280, height: 800, scale: 1.0 }, now);
         window.frames(&mut app, 3);
         app.apply(Command::ZoomMap(zoom));
@@ -51,7 +52,7 @@ fn measured(app: &mut App, window: &mut Headless, from: f64) -> (usize, String) 
     let mut times: Vec<Duration> = Vec::with_capacity(FRAMES);
     let mut triangles = 0;
     for frame in 0..FRAMES {
-        app.apply(TimeChange::StopAt(invented::time_f(from + frame as f64 / 200.0)));
+        app.apply(TimeChange::StopAt(synthetic::time_f(from + frame as f64 / 200.0)));
         let begun = cpu_time();
         let primitives = window.frames(app, 1);
         times.push(cpu_time().saturating_sub(begun));
@@ -64,16 +65,18 @@ fn measured(app: &mut App, window: &mut Headless, from: f64) -> (usize, String) 
 
 /// The same grid with the graphs tab in front: small graphs of the maximum number of hosts, for each metric.
 fn graphs(grid: &viewer::grid::Grid, now: wire::time::Time) {
-    let mut app = App::new(Source::Synthetic, None, Settings::default(), jiff::tz::TimeZone::UTC, now);
+    let mut app =
+        App::new(synthetic::window::daemon(), None, Settings::default(), jiff::tz::TimeZone::UTC, now);
     app.take(now, Update::Grid(std::sync::Arc::new(Drawn::new(grid.clone()))));
     let hosts: Vec<HostName> =
         (1..=64).map(|number| HostName::new("UT-ICL", &format!("wn{number:03}"))).collect();
+    synthetic::window::show_figures(&mut app, &hosts, now);
     app.apply(GraphsChange::SetHosts(Some(hosts)));
     app.open_tab("multiples");
     for (size, secs) in [((1280, 800), 300.0), ((3840, 2160), 300.0), ((3840, 2160), 3_600.0)] {
         app.apply(GraphsChange::SetSpan(secs));
         let mut window = Headless::new(Size { width: size.0, height: size.1, scale: 1.0 }, now);
-        app.apply(TimeChange::StopAt(invented::time_f(2_000.0)));
+        app.apply(TimeChange::StopAt(synthetic::time_f(2_000.0)));
         window.frames(&mut app, 3);
         let (triangles, times) = measured(&mut app, &mut window, 2_000.0);
         println!("320 small graphs over {secs} s at {}x{}: {triangles} triangles, {times}", size.0, size.1);
@@ -82,20 +85,20 @@ fn graphs(grid: &viewer::grid::Grid, now: wire::time::Time) {
 
 /// The same grid with its flock in front.
 fn flock(grid: &viewer::grid::Grid, now: wire::time::Time) {
-    let mut app = App::new(Source::Synthetic, None, Settings::default(), jiff::tz::TimeZone::UTC, now);
+    let mut app = App::new(synthetic::window::log(), None, Settings::default(), jiff::tz::TimeZone::UTC, now);
     app.take(now, Update::Grid(std::sync::Arc::new(Drawn::new(grid.clone()))));
     let hosts: Vec<HostName> =
         (1..=FLOCK.0).map(|number| HostName::new("UT-ICL", &format!("wn{number:03}"))).collect();
     let begun = clock();
     let step = Duration::from_millis(500);
-    let flock = invented_flock::flock(&hosts, FLOCK.1, invented::time_f(90.0), 64, step);
+    let flock = synthetic::flock::flock(&hosts, FLOCK.1, synthetic::time_f(90.0), 64, step);
     let took = begun.elapsed();
     let marks = flock.processes() * 4;
     app.show_flock(flock);
     app.open_tab("flock");
     println!("64 sweeps of {marks} marks taken in {:.0} ms", ms(took));
     let mut window = Headless::new(Size { width: 1280, height: 800, scale: 1.0 }, now);
-    app.apply(TimeChange::StopAt(invented::time_f(100.2)));
+    app.apply(TimeChange::StopAt(synthetic::time_f(100.2)));
     window.frames(&mut app, 3);
     for (name, has_trails, is_drawn_by_card) in
         [("flock as meshes", true, false), ("flock", true, true), ("flock without trails", false, true)]

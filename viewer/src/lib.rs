@@ -13,9 +13,6 @@ pub mod feed;
 pub mod flock;
 pub mod graphs;
 pub mod grid;
-pub mod invented;
-pub mod invented_figures;
-pub mod invented_flock;
 pub mod layout;
 pub mod live;
 pub mod model;
@@ -27,6 +24,8 @@ pub mod scene;
 pub mod sensors;
 pub mod series;
 pub mod served;
+#[cfg(feature = "synthetic")]
+pub mod synthetic;
 pub mod timeline;
 pub mod window;
 

@@ -22,8 +22,6 @@ pub const KEPT_ENDING: &str = ".visperf";
 /// Source of the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// A synthetic grid with this number of domains, and of hosts in each.
-    Invented(u32, u32),
     Logs,
     /// A saved grid.
     File(PathBuf),
@@ -47,7 +45,7 @@ pub enum What {
       --screenshot map.png --size 1280x800")]
 pub struct Options {
     /// Domains to show [default: the domain of the daemon]; or a saved file (NAME.visperf)
-    #[arg(value_name = "DOMAIN", conflicts_with_all = ["replay", "invent"])]
+    #[arg(value_name = "DOMAIN", conflicts_with = "replay")]
     pub domains: Vec<String>,
     /// Directory to query, on this machine; shows all its domains if none are named
     #[arg(long, value_name = "ADDR", conflicts_with_all = ["connect", "replay"], value_parser = address)]
@@ -79,9 +77,6 @@ pub struct Options {
     /// Time zone for display, and for timestamps without one [default: that of this machine]
     #[arg(long, value_name = "ZONE", value_parser = zone)]
     pub zone: Option<TimeZone>,
-    /// Show a synthetic grid with this number of domains, and of hosts in each
-    #[arg(long, value_name = "DOMAINSxHOSTS", value_parser = pair, conflicts_with = "replay")]
-    pub invent: Option<(u32, u32)>,
     /// Show only matching calls, as typed into the search field
     #[arg(long, value_name = "WORDS")]
     pub search: Option<String>,
@@ -130,9 +125,6 @@ impl Options {
     /// The source of the data.
     #[must_use]
     pub fn what(&self) -> What {
-        if let Some((domains, hosts)) = self.invent {
-            return What::Invented(domains, hosts);
-        }
         if !self.replay.is_empty() {
             return What::Logs;
         }
@@ -307,19 +299,17 @@ mod tests {
         let parse = |line: &str| Options::try_parse_from(line.split(' ')).is_ok();
         assert!(parse("v UT-ICL K-JIST --directory localhost:7317"));
         assert!(parse("v --via proxy.example/d/UT-ICL --account ana --secret s"));
-        assert!(
-            parse("v") && parse("v --connect localhost:99") && parse("v --invent 20x500 --screenshot a.png")
-        );
+        assert!(parse("v") && parse("v --connect localhost:99") && parse("v --replay a --screenshot a.png"));
         for wrong in [
             "v --connect 10.0.0.1:7317",
             "v --connect here",
             "v --filter slurmctld",
             "v --size 10x10",
-            "v --invent 20",
+            "v --invent 20x500",
             "v --screenshot a.png --size 99999x1",
             "v --replay a --connect 127.0.0.1:1",
             "v --directory 127.0.0.1:1 --connect 127.0.0.1:1",
-            "v UT-ICL --invent 2x2",
+            "v UT-ICL --replay a",
             "v --via proxy.example",
             "v --via proxy.example --account ana",
             "v --via http://proxy.example --account ana --secret s",

@@ -12,15 +12,11 @@ use crate::options::{Options, What};
 use crate::picture::headless::Headless;
 use crate::replay::{self, Plan, Reader};
 use crate::timeline::Mode;
-use crate::{clock, export, invented, live, picture, window};
+use crate::{clock, export, live, picture, window};
 use std::path::Path;
 use std::time::Duration;
 use wire::time::Time;
 
-/// Calls of a synthetic grid, per host.
-const INVENTED_CALLS: u32 = 20;
-/// Maximum number of calls of a synthetic grid.
-const INVENTED_CALLS_MAX: u32 = 40_000;
 /// Timeout for a daemon's answers where a picture or a file is made.
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
 /// How long the data of a daemon is collected before a picture is made, and how often it is processed
@@ -90,11 +86,10 @@ fn followed(options: &Options, settings: Settings) -> Result<App, Error> {
     let now = clock::now();
     let app = |source, inbox| App::new(source, inbox, settings, options.zone(), now);
     Ok(match options.what() {
-        What::Invented(..) | What::File(_) => {
+        What::File(_) => {
             let (source, update, ..) = still(options)?;
             let mut app = app(source, None);
             app.take(now, update);
-            app.generate_flock();
             app
         }
         What::Daemon(plan) => {
@@ -129,9 +124,6 @@ enum Tells {
 fn still(options: &Options) -> Result<(Source, Update, Status, Tells), Error> {
     let now = clock::now();
     Ok(match options.what() {
-        What::Invented(domains, hosts) => {
-            (Source::Synthetic, Update::grid(invent(domains, hosts)), Status::Beginning, Tells::Nobody)
-        }
         What::File(file) => {
             let grid = export::grid_file::open(&file, now)?;
             (Source::File(name_of(&file)), Update::grid(grid), Status::Beginning, Tells::Nobody)
@@ -162,10 +154,9 @@ fn once(options: &Options, at: Option<Time>) -> Result<(), Error> {
     let mut app = App::new(source, None, settings, options.zone(), now);
     app.take(now, update);
     app.take(now, Update::Status(status));
-    app.generate_flock();
     let (now, end) = match options.what() {
         What::Daemon(plan) => see(&mut app, options, &plan.map_err(Error::Usage)?, at)?,
-        What::Invented(..) | What::File(_) | What::Logs => (now, app.model().timeline().span().1),
+        What::File(_) | What::Logs => (now, app.model().timeline().span().1),
     };
     app.apply(TimeChange::StopAt(at.unwrap_or(end)));
     tell_of_time(&app, at, options);
@@ -256,11 +247,6 @@ fn look_on(app: &mut App, watch: fn(&mut App), most: Duration, goes_on: fn(&App)
         watch(app);
         std::thread::sleep(LOOK);
     }
-}
-
-fn invent(domains: u32, hosts: u32) -> crate::grid::Grid {
-    let calls = domains.saturating_mul(hosts).saturating_mul(INVENTED_CALLS).min(INVENTED_CALLS_MAX);
-    invented::grid(domains, hosts, calls, 1)
 }
 
 fn plan(options: &Options) -> Plan {

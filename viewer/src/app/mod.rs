@@ -346,11 +346,6 @@ impl App {
         true
     }
 
-    /// Generate the processes of a synthetic grid.
-    pub fn generate_flock(&mut self) {
-        self.model.generate_flock();
-    }
-
     pub fn show_flock(&mut self, flock: Flock) {
         self.model.show_flock(flock);
     }

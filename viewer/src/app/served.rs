@@ -166,15 +166,15 @@ mod tests {
     use crate::app::App;
     use crate::app::settings::Settings;
     use crate::feed::{Feed, Rested, Update, Wish, feed};
-    use crate::invented;
     use crate::model::{Change, Selection, Source};
+    use crate::synthetic;
     use std::sync::Arc;
     use std::time::Duration;
     use wire::call::State;
 
     /// Whether the processes of the call are requested at so many seconds of the synthetic hour.
     fn is_requested(app: &mut App, feed: &Feed, secs: f64) -> bool {
-        app.update(invented::time_f(secs), 0.0);
+        app.update(synthetic::time_f(secs), 0.0);
         match feed.rest(Duration::ZERO) {
             Rested::Wished(Wish::Served(wanted)) => wanted.call == "slurm:1",
             Rested::Wished(_) | Rested::Whole | Rested::Alone => false,
@@ -184,11 +184,11 @@ mod tests {
     /// A window on a call that ended well at 60 s, selected then.
     fn selected() -> (App, Feed) {
         let source = Source::Daemon("127.0.0.1:7317".into());
-        let now = invented::time_f(60.0);
+        let now = synthetic::time_f(60.0);
         let mut app = App::new(source, None, Settings::default(), jiff::tz::TimeZone::UTC, now);
         let (feed, inbox) = feed();
         app.feed_flock(inbox);
-        app.take(now, Update::grid(invented::one_domain(&[invented::call("slurm:1", "ada", &["wn01"])])));
+        app.take(now, Update::grid(synthetic::one_domain(&[synthetic::call("slurm:1", "ada", &["wn01"])])));
         app.apply(Change::Select(Some(Selection::Call("slurm:1".into()))));
         (app, feed)
     }
@@ -238,7 +238,7 @@ mod tests {
         answer(&feed, ServedBy { processes: vec![process], ..ServedBy::default() });
         assert!(is_requested(&mut app, &feed, 63.0));
         answer(&feed, ServedBy::default());
-        app.update(invented::time_f(64.0), 0.0);
+        app.update(synthetic::time_f(64.0), 0.0);
         let seen = |app: &App| app.model().served().of("slurm:1").map_or(0, |by| by.processes.len());
         assert_eq!(seen(&app), 1);
         app.apply(Change::Select(Some(Selection::Call("slurm:2".into()))));
@@ -248,20 +248,20 @@ mod tests {
 
     #[test]
     fn of_a_log_the_events_are_asked_for_as_often_as_there_are_more() {
-        let now = invented::time_f(60.0);
+        let now = synthetic::time_f(60.0);
         let (feed, inbox) = feed();
         let source = Source::Log("slurmctld.log".into());
         let mut app = App::new(source, Some(inbox), Settings::default(), jiff::tz::TimeZone::UTC, now);
-        let mut call = invented::call("slurm:1", "ada", &["wn01"]);
+        let mut call = synthetic::call("slurm:1", "ada", &["wn01"]);
         (call.ended, call.state) = (None, State::Running);
-        app.take(now, Update::grid(invented::one_domain(std::slice::from_ref(&call))));
+        app.take(now, Update::grid(synthetic::one_domain(std::slice::from_ref(&call))));
         app.apply(Change::Select(Some(Selection::Call("slurm:1".into()))));
         assert!(is_requested(&mut app, &feed, 60.0));
         answer(&feed, ServedBy { events: Some(Vec::new()), ..ServedBy::default() });
         let asked = (61..100).filter(|&secs| is_requested(&mut app, &feed, f64::from(secs))).count();
         assert_eq!(asked, 0, "it runs still, and its log has nothing more");
         call.events += 1;
-        app.take(now, Update::grid(invented::one_domain(&[call])));
+        app.take(now, Update::grid(synthetic::one_domain(&[call])));
         assert!(is_requested(&mut app, &feed, 101.0));
     }
 }

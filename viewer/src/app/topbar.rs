@@ -87,7 +87,6 @@ impl Topbar {
 fn source_name(source: &Source) -> &str {
     match source {
         Source::Log(name) | Source::File(name) | Source::Daemon(name) => name,
-        Source::Synthetic => "an invented grid",
     }
 }
 
@@ -95,7 +94,7 @@ fn source_name(source: &Source) -> &str {
 fn status(model: &Model, ui: &mut Ui, colors: Colors) {
     let age = |at: Option<wire::time::Time>| at.map(|at| model.now().since(at).as_secs_f64());
     let (color, text, hint) = match model.connection().status() {
-        Status::Beginning if matches!(model.source(), Source::Synthetic | Source::File(_)) => return,
+        Status::Beginning if matches!(model.source(), Source::File(_)) => return,
         Status::Beginning => (colors.weak, "beginning".to_owned(), "Nothing came yet.".to_owned()),
         Status::Reading { lines } => {
             let lines = count(u32::try_from(*lines).unwrap_or(u32::MAX), "line");

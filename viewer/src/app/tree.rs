@@ -268,12 +268,12 @@ fn hint(model: &Model, id: PlaceId) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::invented;
+    use crate::synthetic;
 
     #[test]
     fn rows_are_found_again_when_what_they_are_made_of_changes() {
         let grid = |hosts: &[&str]| {
-            Arc::new(Drawn::new(invented::one_domain(&[invented::call("x:1", "ada", hosts)])))
+            Arc::new(Drawn::new(synthetic::one_domain(&[synthetic::call("x:1", "ada", hosts)])))
         };
         let (mut rows, none, first) = (Rows::default(), BTreeSet::new(), grid(&["wn01", "wn02"]));
         let all = rows.of(&first, "", &none);

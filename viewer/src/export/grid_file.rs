@@ -144,7 +144,7 @@ mod tests {
     use crate::grid::builder::{Builder, CALLS_MAX, CLIENTS_MAX};
     use crate::grid::place::Report;
     use crate::grid::refused::Reason;
-    use crate::invented;
+    use crate::synthetic;
 
     fn read(text: &str, now: Time) -> Result<Grid, String> {
         reading::read(text.as_bytes(), now)
@@ -152,8 +152,8 @@ mod tests {
 
     #[test]
     fn a_grid_that_is_written_and_read_is_the_same() {
-        let grid = invented::grid(3, 20, 400, 7);
-        let read = read(&text(&grid), invented::latest()).unwrap();
+        let grid = synthetic::grid(3, 20, 400, 7);
+        let read = read(&text(&grid), synthetic::latest()).unwrap();
         assert_eq!(read.domains, grid.domains);
         assert_eq!(read.calls, grid.calls);
         assert_eq!(read.failures, grid.failures);
@@ -173,42 +173,42 @@ mod tests {
             samples_thinned: Some(11),
             ..Report::default()
         };
-        let mut builder = Builder::new(invented::latest());
+        let mut builder = Builder::new(synthetic::latest());
         let domain = builder.domain("Slurm").unwrap();
         builder.host(domain, "wn01", HostState::Live, report);
         let grid = builder.build();
-        assert_eq!(read(&text(&grid), invented::latest()).unwrap(), grid);
+        assert_eq!(read(&text(&grid), synthetic::latest()).unwrap(), grid);
         let of_old_viewer = r#"{"form": "visperf grid 1", "domains": [{"domain": "Slurm", "hosts": [
             {"host": "wn01", "state": "live", "role": "member", "cpu_used": 0.5, "health": []}]}]}"#;
-        let old = read(of_old_viewer, invented::latest()).unwrap();
+        let old = read(of_old_viewer, synthetic::latest()).unwrap();
         let report = old.places[0].report.as_ref().unwrap();
         assert_eq!((report.cpu_used, report.lag_bytes, report.events_lost), (Some(0.5), None, None));
     }
 
     #[test]
     fn changes_of_hosts_and_hosts_that_only_calls_name_are_kept() {
-        let mut builder = Builder::new(invented::latest());
+        let mut builder = Builder::new(synthetic::latest());
         let domain = builder.domain("Slurm").unwrap();
-        builder.host_change(domain, "wn01", invented::time_f(5.0), HostState::Down);
-        builder.host_change(domain, "wn01", invented::time_f(9.0), HostState::Live);
-        builder.call(domain, &invented::call("slurm:1", "ada", &["wn02"]));
+        builder.host_change(domain, "wn01", synthetic::time_f(5.0), HostState::Down);
+        builder.host_change(domain, "wn01", synthetic::time_f(9.0), HostState::Live);
+        builder.call(domain, &synthetic::call("slurm:1", "ada", &["wn02"]));
         let grid = builder.build();
-        assert_eq!(read(&text(&grid), invented::latest()).unwrap(), grid);
+        assert_eq!(read(&text(&grid), synthetic::latest()).unwrap(), grid);
     }
 
     #[test]
     fn clients_that_share_a_place_share_it_again() {
-        let mut builder = Builder::new(invented::latest());
+        let mut builder = Builder::new(synthetic::latest());
         let domain = builder.domain("Slurm").unwrap();
         for number in 0..CLIENTS_MAX + 5 {
             let id = format!("slurm:{number:05}");
-            let mut call = invented::call(&id, &format!("u{number:05}"), &["wn01"]);
+            let mut call = synthetic::call(&id, &format!("u{number:05}"), &["wn01"]);
             // The clients that share a place are read first, while there is space.
-            call.submitted = Some(invented::time_f(if number < CLIENTS_MAX - 1 { 10.0 } else { 1.0 }));
+            call.submitted = Some(synthetic::time_f(if number < CLIENTS_MAX - 1 { 10.0 } else { 1.0 }));
             builder.call(domain, &call);
         }
         let grid = builder.build();
-        let again = read(&text(&grid), invented::latest()).unwrap();
+        let again = read(&text(&grid), synthetic::latest()).unwrap();
         assert_eq!(again.domains, grid.domains);
         assert_eq!(again.calls, grid.calls);
         assert_eq!(again.places, grid.places);
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn what_is_no_such_file_is_refused() {
-        let refused = |text: &str| read(text, invented::latest()).unwrap_err();
+        let refused = |text: &str| read(text, synthetic::latest()).unwrap_err();
         assert!(refused("{").contains("no JSON"));
         assert!(refused("{\"form\": \"visperf grid 2\"}").contains("instead of"));
         assert!(refused("{}").contains("instead of"));
@@ -229,8 +229,8 @@ mod tests {
         let wrong = refused(r#"{"form": "visperf grid 1", "domains": [{"hosts": []}]}"#);
         assert!(wrong.contains("name"), "{wrong}");
         let odd = r#"{"form": "visperf grid 1", "x": [{}], "domains": [{"domain": "a", "hosts": [7, {"host": "x", "changes": [1, {"time": "x"}]}]}]}"#;
-        assert_eq!(read(odd, invented::latest()).unwrap().hosts(), 1);
-        let missing = open(Path::new("/nonexistent.visperf"), invented::latest()).unwrap_err();
+        assert_eq!(read(odd, synthetic::latest()).unwrap().hosts(), 1);
+        let missing = open(Path::new("/nonexistent.visperf"), synthetic::latest()).unwrap_err();
         assert!(missing.to_string().contains("cannot read"));
     }
 
@@ -240,13 +240,13 @@ mod tests {
         // A host with a million values is refused.
         let large =
             format!("{begin}\"hosts\": [{{\"host\": \"x\", \"y\": [0{}]}}]}}]}}", ",0".repeat(1_000_000));
-        let wrong = read(&large, invented::latest()).unwrap_err();
+        let wrong = read(&large, synthetic::latest()).unwrap_err();
         assert!(wrong.contains("at most 4096 values"), "{wrong}");
         // Of endless calls the first are stored, and the others counted.
         let calls: Vec<String> =
             (0..CALLS_MAX + 7).map(|number| format!("{{\"id\":\"{number}\"}}")).collect();
         let many = format!("{begin}\"calls\": [{}]}}]}}", calls.join(","));
-        let grid = read(&many, invented::latest()).unwrap();
+        let grid = read(&many, synthetic::latest()).unwrap();
         assert_eq!((grid.calls.len(), grid.refused.count(Reason::Calls)), (CALLS_MAX, 7));
     }
 }

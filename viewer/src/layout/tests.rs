@@ -14,7 +14,7 @@ fn grid(domains: usize, hosts: usize, users: usize) -> Grid {
         }
         for user in 0..users {
             let mut call =
-                crate::invented::call(&format!("slurm:{user}"), &format!("user{user}"), &["wn001"]);
+                crate::synthetic::call(&format!("slurm:{user}"), &format!("user{user}"), &["wn001"]);
             call.job = "1".into();
             builder.call(id, &call);
         }

@@ -133,12 +133,12 @@ impl Calls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::invented;
+    use crate::synthetic;
 
     fn call(number: usize) -> Call {
-        let mut call = invented::call(&format!("s:{number:06}"), "u", &[]);
+        let mut call = synthetic::call(&format!("s:{number:06}"), "u", &[]);
         #[allow(clippy::cast_precision_loss)]
-        let time = Some(invented::time_f(number as f64));
+        let time = Some(synthetic::time_f(number as f64));
         (call.submitted, call.started, call.ended) = (time, time, time);
         call
     }
@@ -158,8 +158,8 @@ mod tests {
     fn older_calls_stay_known_when_only_the_newest_are_answered() {
         let mut calls = Calls::default();
         assert_eq!(calls.wanted(false), Wanted::All);
-        assert!(calls.take(told(Wanted::All, 0..25_000, 25_000), invented::latest()));
-        assert!(!calls.take(told(Wanted::Newest, 0..25_000, 10_000), invented::latest()), "nothing is new");
+        assert!(calls.take(told(Wanted::All, 0..25_000, 25_000), synthetic::latest()));
+        assert!(!calls.take(told(Wanted::Newest, 0..25_000, 10_000), synthetic::latest()), "nothing is new");
         assert_eq!(numbers(&calls), (25_000, Some("s:000000"), Some("s:024999")));
         assert_eq!(calls.left_out(), 0);
     }
@@ -167,11 +167,11 @@ mod tests {
     #[test]
     fn a_call_that_is_told_no_more_is_forgotten_where_it_would_have_been() {
         let mut calls = Calls::default();
-        calls.take(told(Wanted::All, 0..100, 100), invented::latest());
+        calls.take(told(Wanted::All, 0..100, 100), synthetic::latest());
         let mut newest = told(Wanted::Newest, 0..100, 10);
         newest.calls.remove(3);
         newest.total -= 1;
-        assert!(calls.take(newest, invented::latest()));
+        assert!(calls.take(newest, synthetic::latest()));
         assert!(!calls.kept.contains_key("s:000096") && calls.kept.contains_key("s:000050"));
         assert_eq!(calls.left_out(), 0);
     }
@@ -179,20 +179,20 @@ mod tests {
     #[test]
     fn what_is_not_known_is_counted_and_a_hole_is_filled() {
         let mut calls = Calls::default();
-        calls.take(told(Wanted::All, 0..70_000, CALLS_MAX), invented::latest());
+        calls.take(told(Wanted::All, 0..70_000, CALLS_MAX), synthetic::latest());
         assert_eq!((calls.kept.len(), calls.left_out()), (CALLS_MAX, 20_000));
         let since = calls.wanted(false);
         assert!(matches!(since, Wanted::Since(_)));
-        calls.take(told(since, 69_990..70_010, 20), invented::latest());
+        calls.take(told(since, 69_990..70_010, 20), synthetic::latest());
         assert_eq!((calls.kept.len(), calls.left_out()), (CALLS_MAX, 20_010));
-        calls.take(told(since, 70_010..90_000, 10_000), invented::latest());
+        calls.take(told(since, 70_010..90_000, 10_000), synthetic::latest());
         assert_eq!(calls.wanted(false), Wanted::All, "between them are some that were not answered");
     }
 
     #[test]
     fn the_oldest_calls_are_forgotten() {
         let mut calls = Calls::default();
-        calls.take(told(Wanted::All, 0..CALLS_MAX + 3, CALLS_MAX + 3), invented::latest());
+        calls.take(told(Wanted::All, 0..CALLS_MAX + 3, CALLS_MAX + 3), synthetic::latest());
         assert_eq!(numbers(&calls).0, CALLS_MAX);
         assert!(!calls.kept.contains_key("s:000002") && calls.kept.contains_key("s:000003"));
     }

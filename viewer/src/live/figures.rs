@@ -240,7 +240,7 @@ fn forget_ended(series: &mut HostSeries, metrics: &[Metric]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::invented;
+    use crate::synthetic;
 
     const SEC: Duration = Duration::from_secs(1);
 
@@ -251,7 +251,7 @@ mod tests {
 
     /// The hosts asked at this time, and how many seconds of history are requested of each.
     fn asked(figures: &mut Figures, now: Duration) -> Vec<(HostName, f64)> {
-        let at = invented::time_f(1_000.0 + now.as_secs_f64());
+        let at = synthetic::time_f(1_000.0 + now.as_secs_f64());
         let question = std::iter::from_fn(|| figures.question(now, at, false));
         let asked = question.map(|question| match question {
             Question::Figures { host, since, .. } => (host, at.since(since).as_secs_f64()),
@@ -275,7 +275,7 @@ mod tests {
         now: Duration,
         times: &[f64],
     ) -> Option<(Arc<HostSeries>, Option<String>)> {
-        let sample = |secs: &f64| rates::Sample { time: invented::time_f(1_000.0 + secs), value: 0.5 };
+        let sample = |secs: &f64| rates::Sample { time: synthetic::time_f(1_000.0 + secs), value: 0.5 };
         let samples = times.iter().map(sample).collect();
         let counter = Counter { name: name.into(), labels: Vec::new(), grows: false, samples };
         take(figures, host, Ok(vec![counter]), now)
@@ -287,7 +287,7 @@ mod tests {
         counters: Result<Vec<Counter>, Error>,
         now: Duration,
     ) -> Option<(Arc<HostSeries>, Option<String>)> {
-        let (metrics, at) = (figures.metrics.clone(), invented::time_f(1_000.0 + now.as_secs_f64()));
+        let (metrics, at) = (figures.metrics.clone(), synthetic::time_f(1_000.0 + now.as_secs_f64()));
         let told = figures.take(host, &metrics, counters, (now, at), Duration::ZERO)?;
         let Update::Series { series, trouble, .. } = told else { panic!("expected figures, found {told:?}") };
         Some((series, trouble))
@@ -357,7 +357,7 @@ mod tests {
         for job in 0..40_u64 {
             let now = u32::try_from(job).unwrap() * 60 * SEC;
             asked(&mut figures, now);
-            let time = invented::time_f(1_000.0 + now.as_secs_f64());
+            let time = synthetic::time_f(1_000.0 + now.as_secs_f64());
             let counters = (0..3).map(|part| Counter {
                 name: "job_cpu".into(),
                 labels: vec![("job".to_owned(), format!("{job}.{part}"))],
@@ -393,7 +393,7 @@ mod tests {
     /// The last second with a sample.
     fn last((series, _): &(Arc<HostSeries>, Option<String>)) -> f64 {
         let newest = series["load of 1 minute"].newest().unwrap().0;
-        newest.since(invented::time_f(1_000.0)).as_secs_f64()
+        newest.since(synthetic::time_f(1_000.0)).as_secs_f64()
     }
 
     #[test]

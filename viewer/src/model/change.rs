@@ -13,16 +13,9 @@ use crate::grid::place::{DomainId, PlaceId};
 use crate::layout::Point;
 use crate::served::ServedBy;
 use crate::timeline::Mode;
-use crate::{invented, invented_flock};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 use wire::time::Time;
-
-/// Synthetic processes of a host, and the part of the synthetic hour that sweeps cover, one a second.
-const SYNTHETIC_PROCESSES: u32 = 48;
-const SYNTHETIC_FROM_SECS: f64 = 1_740.0;
-const SYNTHETIC_SWEEPS: u32 = 240;
 
 /// A change of the model.
 #[derive(Clone, Debug)]
@@ -293,18 +286,6 @@ impl Model {
         self.flock.replace(flock);
     }
 
-    /// Generate the processes of a synthetic grid, of the middle of its hour.
-    pub fn generate_flock(&mut self) {
-        if *self.source() != super::Source::Synthetic {
-            return;
-        }
-        let hosts: Vec<HostName> =
-            self.flock.hosts_of(&self.grid).into_iter().map(|(name, _)| name).collect();
-        let start = invented::time_f(SYNTHETIC_FROM_SECS);
-        let step = Duration::from_secs(1);
-        self.flock.replace(invented_flock::flock(&hosts, SYNTHETIC_PROCESSES, start, SYNTHETIC_SWEEPS, step));
-    }
-
     /// Show the answer of a request for the selected call.
     pub fn show_served(&mut self, by: ServedBy) {
         let now = self.now();
@@ -319,15 +300,16 @@ mod tests {
     use super::*;
     use crate::feed::Update;
     use crate::model::{Saved, Source};
+    use crate::synthetic;
 
     /// A live grid of two hosts at 90 s, with a call on one that ended at 60 s.
     fn model() -> Model {
-        let now = invented::time_f(90.0);
+        let now = synthetic::time_f(90.0);
         let source = Source::Daemon("127.0.0.1:7317".into());
         let mut model = Model::new(source, jiff::tz::TimeZone::UTC, now, Saved::default());
         let calls =
-            [invented::call("slurm:1", "ada", &["wn02"]), invented::call("slurm:2", "bob", &["wn01"])];
-        model.take(now, Update::grid(invented::one_domain(&calls)));
+            [synthetic::call("slurm:1", "ada", &["wn02"]), synthetic::call("slurm:2", "bob", &["wn01"])];
+        model.take(now, Update::grid(synthetic::one_domain(&calls)));
         model.tick(0.0);
         model
     }
@@ -337,7 +319,7 @@ mod tests {
         let mut model = model();
         let before = model.graphs().choice().clone();
         model.visit_graphs_of_call("slurm:1");
-        assert_eq!((model.time(), model.timeline().mode()), (invented::time_f(60.0), Mode::Paused));
+        assert_eq!((model.time(), model.timeline().mode()), (synthetic::time_f(60.0), Mode::Paused));
         assert_eq!(model.graphs().hosts(), [HostName::new("Alpha", "wn02")]);
         assert_ne!(*model.graphs().choice(), before);
         assert_eq!(model.graphs().lasting_choice(), before);
@@ -361,11 +343,11 @@ mod tests {
 
     #[test]
     fn a_name_is_selected_once_the_grid_has_it() {
-        let now = invented::time_f(90.0);
-        let mut model = Model::new(Source::Synthetic, jiff::tz::TimeZone::UTC, now, Saved::default());
+        let now = synthetic::time_f(90.0);
+        let mut model = Model::new(synthetic::window::log(), jiff::tz::TimeZone::UTC, now, Saved::default());
         assert!(model.select_when_known("wn01"));
         assert_eq!(model.take_pending().as_deref(), Some("wn01"));
-        model.take(now, Update::grid(invented::one_domain(&[invented::call("x:1", "ada", &["wn01"])])));
+        model.take(now, Update::grid(synthetic::one_domain(&[synthetic::call("x:1", "ada", &["wn01"])])));
         assert!(!model.select_when_known("wn09"), "the grid is known, and has none");
         assert_eq!(model.take_pending(), None);
     }

@@ -21,7 +21,7 @@ impl Clock {
     pub(super) fn new(source: &Source, now: Time) -> Clock {
         let timeline = match source {
             Source::Daemon(_) => Timeline::live(now),
-            Source::Log(_) | Source::File(_) | Source::Synthetic => Timeline::of_log(now, now),
+            Source::Log(_) | Source::File(_) => Timeline::of_log(now, now),
         };
         Clock { now, opened_at: now, timeline, has_span: source.is_daemon() }
     }

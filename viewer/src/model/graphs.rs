@@ -11,7 +11,6 @@ use crate::graphs::metric::Metric;
 use crate::graphs::span::Span;
 use crate::graphs::{Arrangement, Choice, Scale};
 use crate::grid::place::{HostState, PlaceId};
-use crate::invented_figures;
 use crate::series::HostSeries;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -208,15 +207,6 @@ impl Graphs {
         };
         self.numbers = shown.iter().zip(0..).map(|((id, _), number)| (*id, number)).collect();
         self.hosts = shown.into_iter().map(|(_, name)| name).collect();
-    }
-
-    /// Generate the figures of the hosts that are shown, of a synthetic grid.
-    pub(super) fn generate(&mut self) {
-        self.series.retain(|host, _| self.hosts.contains(host));
-        for host in &self.hosts {
-            let generate = || Arc::new(invented_figures::host(host));
-            self.series.entry(host.clone()).or_insert_with(generate);
-        }
     }
 
     pub(super) fn mark_seen(&mut self, now: Time) {

@@ -285,7 +285,7 @@ impl Model {
         let behind = timeline.span().1.since(timeline.time());
         let is_now = match self.source() {
             Source::Daemon(_) | Source::File(_) => behind.as_secs_f64() < SILENT_AFTER_SECS,
-            Source::Log(_) | Source::Synthetic => true,
+            Source::Log(_) => true,
         };
         place.report.as_ref().filter(|_| is_now)
     }
@@ -308,8 +308,7 @@ impl Model {
     #[must_use]
     pub fn has_graphs(&self, id: PlaceId) -> bool {
         let place = self.grid().place(id);
-        let is_of_grid = matches!(self.source(), Source::Daemon(_) | Source::Synthetic);
-        is_of_grid && place.part == Part::Server && place.state != HostState::Unknown
+        self.source().is_daemon() && place.part == Part::Server && place.state != HostState::Unknown
     }
 
     /// The time at which the flock is drawn.

@@ -26,12 +26,9 @@ impl Model {
         self.flock.mark_channels_seen(self.clock.now());
     }
 
-    /// Find the hosts of the graphs; in a synthetic grid their figures too.
+    /// Find the hosts of the graphs.
     pub(super) fn find_graph_hosts(&mut self) {
         self.graphs.find_hosts(&self.grid);
-        if *self.source() == Source::Synthetic {
-            self.graphs.generate();
-        }
     }
 
     #[must_use]
@@ -62,7 +59,7 @@ impl Model {
     pub fn past_requests(&self) -> Vec<Past> {
         match self.source() {
             Source::Daemon(_) => self.flock.past_requests(self.timeline(), self.flock_time(), self.now()),
-            Source::Log(_) | Source::File(_) | Source::Synthetic => Vec::new(),
+            Source::Log(_) | Source::File(_) => Vec::new(),
         }
     }
 
@@ -90,7 +87,7 @@ impl Model {
     pub fn served_request(&self) -> Option<Served> {
         let is_known = match self.source() {
             Source::Daemon(_) | Source::Log(_) => true,
-            Source::File(_) | Source::Synthetic => false,
+            Source::File(_) => false,
         };
         let call = self.selected_call().filter(|_| is_known)?;
         let is_due = self.served.is_due(call, self.now(), self.has_processes());

@@ -93,7 +93,7 @@ impl SensorsState {
     pub fn addresses(&self, source: &Source) -> Vec<SocketAddr> {
         let own = match source {
             Source::Daemon(address) => address.parse().ok(),
-            Source::Log(_) | Source::File(_) | Source::Synthetic => None,
+            Source::Log(_) | Source::File(_) => None,
         };
         let added = self.addresses.iter().copied().filter(|address| Some(*address) != own);
         own.into_iter().chain(added.take(ADDRESSES_MAX)).collect()

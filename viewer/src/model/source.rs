@@ -1,4 +1,4 @@
-//! Sources of a grid: a log, a daemon, a file, or a synthetic grid.
+//! Sources of a grid: a log, a daemon, or a file.
 //!
 //! Pure. Not here: reading a source (`replay`, `live`, `export::grid_file`).
 
@@ -11,8 +11,6 @@ pub enum Source {
     Daemon(String),
     /// A saved grid, by the name of its file.
     File(String),
-    /// Synthetic data (`--invent`).
-    Synthetic,
 }
 
 impl Source {

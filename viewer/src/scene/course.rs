@@ -81,13 +81,13 @@ fn share(now: i64, from: i64, until: i64) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::invented;
+    use crate::synthetic;
 
     #[test]
     fn a_call_goes_its_course() {
-        let call = invented::drawn(Some(10), Some(20), Some(40));
+        let call = synthetic::drawn(Some(10), Some(20), Some(40));
         let at = |secs: f64| {
-            let time = invented::time_f(secs);
+            let time = synthetic::time_f(secs);
             stand(&call, time, 4_000_000)
         };
         use Leg::{Assign, Return, Submit};
@@ -112,18 +112,18 @@ mod tests {
 
     #[test]
     fn a_flight_ends_with_the_next_step() {
-        let call = invented::drawn(Some(10), Some(11), Some(11));
-        assert_eq!(stand(&call, invented::time_f(10.5), 4_000_000), Stand::Moving(Leg::Submit, 0.5));
-        assert_eq!(stand(&call, invented::time_f(11.0), 4_000_000), Stand::Moving(Leg::Return, 0.0));
-        let cancelled = invented::drawn(Some(10), None, Some(30));
-        assert_eq!(stand(&cancelled, invented::time_f(20.0), 4_000_000), Stand::Waiting);
-        let running = invented::drawn(None, Some(10), None);
-        assert_eq!(stand(&running, invented::time_f(9e6), 4_000_000), Stand::Working);
+        let call = synthetic::drawn(Some(10), Some(11), Some(11));
+        assert_eq!(stand(&call, synthetic::time_f(10.5), 4_000_000), Stand::Moving(Leg::Submit, 0.5));
+        assert_eq!(stand(&call, synthetic::time_f(11.0), 4_000_000), Stand::Moving(Leg::Return, 0.0));
+        let cancelled = synthetic::drawn(Some(10), None, Some(30));
+        assert_eq!(stand(&cancelled, synthetic::time_f(20.0), 4_000_000), Stand::Waiting);
+        let running = synthetic::drawn(None, Some(10), None);
+        assert_eq!(stand(&running, synthetic::time_f(9e6), 4_000_000), Stand::Working);
     }
 
     #[test]
     fn times_at_the_ends_of_the_range_do_not_overflow() {
-        let call = invented::drawn(Some(0), Some(0), Some(0));
+        let call = synthetic::drawn(Some(0), Some(0), Some(0));
         for time in [i64::MIN / 4, -1, 0, i64::MAX / 4] {
             let _ = stand(&call, Time::from_micros(time), i64::MAX / 4);
         }

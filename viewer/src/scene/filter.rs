@@ -163,14 +163,14 @@ impl Word {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::invented;
+    use crate::synthetic;
 
     #[test]
     fn words_are_joined_by_and() {
-        let grid = invented::one_domain(&[
-            invented::call("slurm:1", "ada", &["wn01"]),
-            invented::call("slurm:17", "bob", &["wn01", "wn02"]),
-            invented::call("pbs:1", "ada", &["wn02"]),
+        let grid = synthetic::one_domain(&[
+            synthetic::call("slurm:1", "ada", &["wn01"]),
+            synthetic::call("slurm:17", "bob", &["wn01", "wn02"]),
+            synthetic::call("pbs:1", "ada", &["wn02"]),
         ]);
         let check = |text: &str, expected: &[&str]| {
             let filter = Filter::parse(text);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::grid::place::Part;
-use crate::invented;
+use crate::synthetic;
 use crate::timeline::Timeline;
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ proptest! {
         steps in proptest::collection::vec((0.0_f64..3.0, any::<bool>()), 0..40),
         target in 0.0_f64..1.0,
     ) {
-        let grid = invented::grid(2, 6, 60, seed);
+        let grid = synthetic::grid(2, 6, 60, seed);
         let (first, last) = grid.span().unwrap();
         let mut waited = Timeline::of_log(first, last);
         waited.set_speed(100.0);
@@ -49,7 +49,7 @@ proptest! {
     /// At every time each call is in exactly one place, and the counts agree.
     #[test]
     fn every_call_is_somewhere(seed in 0_u64..50, share in 0.0_f64..1.0) {
-        let grid = invented::grid(2, 6, 60, seed);
+        let grid = synthetic::grid(2, 6, 60, seed);
         let (first, last) = grid.span().unwrap();
         let time = first.plus(std::time::Duration::from_secs_f64(last.since(first).as_secs_f64() * share));
         let scene = scene(&grid, time, 1_000_000, ALL);
@@ -74,8 +74,8 @@ proptest! {
 #[test]
 fn calls_handed_in_together_are_each_seen() {
     let calls: Vec<_> =
-        (0..8).map(|number| invented::call(&format!("slurm:{number}"), "ada", &["wn01"])).collect();
-    let grid = invented::one_domain(&calls);
+        (0..8).map(|number| synthetic::call(&format!("slurm:{number}"), "ada", &["wn01"])).collect();
+    let grid = synthetic::one_domain(&calls);
     let submitted = grid.calls[0].submitted.unwrap();
     let scene = scene(&grid, submitted.plus(std::time::Duration::from_millis(200)), 1_000_000, ALL);
     assert_eq!(scene.marks.len(), 8);
@@ -89,9 +89,9 @@ fn calls_handed_in_together_are_each_seen() {
 #[test]
 fn a_failure_is_seen_before_what_goes_well() {
     let mut calls =
-        vec![invented::call("slurm:1", "ada", &["wn01"]), invented::call("slurm:2", "ada", &["wn01"])];
+        vec![synthetic::call("slurm:1", "ada", &["wn01"]), synthetic::call("slurm:2", "ada", &["wn01"])];
     calls[1].outcome = Some(Outcome::Failed);
-    let grid = invented::one_domain(&calls);
+    let grid = synthetic::one_domain(&calls);
     let ended = grid.calls[0].ended.unwrap();
     let scene = scene(&grid, ended, 1_000_000, ALL);
     let edge = scene.edges.iter().find(|edge| edge.leg == Leg::Return).unwrap();
@@ -102,7 +102,7 @@ fn a_failure_is_seen_before_what_goes_well() {
 
 #[test]
 fn what_does_not_fit_the_filter_is_not_seen() {
-    let grid = invented::grid(1, 4, 30, 7);
+    let grid = synthetic::grid(1, 4, 30, 7);
     let (first, last) = grid.span().unwrap();
     let time = first.plus(last.since(first) / 2);
     let only = scene(&grid, time, 1_000_000, &|call| call == 3);

@@ -109,18 +109,19 @@ mod tests {
     use super::*;
     use crate::app::settings::Look;
     use crate::feed::Update;
-    use crate::invented;
-    use crate::model::{Source, TimeChange};
+    use crate::model::TimeChange;
+    use crate::synthetic;
     use std::sync::mpsc::sync_channel;
 
     const SIZE: Size = Size { width: 900, height: 600, scale: 1.0 };
 
     fn app() -> App {
-        let now = invented::latest();
-        let mut app = App::new(Source::Synthetic, None, Settings::default(), jiff::tz::TimeZone::UTC, now);
-        app.take(now, Update::grid(invented::grid(2, 20, 400, 7)));
-        app.generate_flock();
-        app.apply(TimeChange::StopAt(invented::time_f(1_800.0)));
+        let now = synthetic::latest();
+        let mut app =
+            App::new(synthetic::window::log(), None, Settings::default(), jiff::tz::TimeZone::UTC, now);
+        app.take(now, Update::grid(synthetic::grid(2, 20, 400, 7)));
+        synthetic::window::show_processes(&mut app);
+        app.apply(TimeChange::StopAt(synthetic::time_f(1_800.0)));
         app.update(now, 0.0);
         app
     }
@@ -136,8 +137,12 @@ mod tests {
             for ending in ["png", "csv", "visperf"] {
                 let path = folder.path().join(format!("{tab}.{ending}"));
                 let contents = Box::new(app.still());
-                let file =
-                    File::Contents { app: contents, size: SIZE, now: invented::latest(), path: path.clone() };
+                let file = File::Contents {
+                    app: contents,
+                    size: SIZE,
+                    now: synthetic::latest(),
+                    path: path.clone(),
+                };
                 assert!(files.write(file));
                 wakes.recv().unwrap();
                 assert_eq!(
@@ -152,7 +157,7 @@ mod tests {
     }
 
     fn contents_of(app: &mut App, path: &Path) {
-        contents(app, SIZE, invented::latest(), path).unwrap();
+        contents(app, SIZE, synthetic::latest(), path).unwrap();
     }
 
     #[test]
@@ -161,7 +166,7 @@ mod tests {
         let files = Files::start(|| {}).unwrap();
         let png = folder.path().join("map.png");
         let file =
-            File::Contents { app: Box::new(app()), size: SIZE, now: invented::latest(), path: png.clone() };
+            File::Contents { app: Box::new(app()), size: SIZE, now: synthetic::latest(), path: png.clone() };
         assert!(files.write(file));
         let kept = folder.path().join("visperf/viewer.json");
         let settings = Settings { look: Look::Light, ..Settings::default() };
@@ -176,7 +181,7 @@ mod tests {
     fn what_cannot_be_written_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("none/map.csv");
-        let file = File::Contents { app: Box::new(app()), size: SIZE, now: invented::latest(), path };
+        let file = File::Contents { app: Box::new(app()), size: SIZE, now: synthetic::latest(), path };
         assert!(write(file).unwrap().contains("cannot write"));
     }
 }

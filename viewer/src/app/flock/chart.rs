@@ -163,7 +163,7 @@ fn empty_text(model: &Model) -> &'static str {
         Source::Daemon(_) if model.flock().watched().is_empty() => "No host is live: nothing to sweep.",
         Source::Daemon(_) => "Waiting for the first sweeps …",
         Source::Log(_) => "A log has calls, not processes: connect to a daemon to see their flock.",
-        Source::File(_) | Source::Synthetic => "No processes are known of this time.",
+        Source::File(_) => "No processes are known of this time.",
     }
 }
 

@@ -76,24 +76,25 @@ mod tests {
     use crate::app::settings::Settings;
     use crate::feed::Update;
     use crate::flock::sweep::HostName;
-    use crate::invented;
-    use crate::model::{GraphsChange, Source};
+    use crate::model::GraphsChange;
+    use crate::synthetic;
     use wire::event::Outcome;
 
     #[test]
     fn calls_are_marked_on_the_hosts_where_they_ran() {
-        let mut failed = invented::call("slurm:2", "bob", &["wn02"]);
+        let mut failed = synthetic::call("slurm:2", "bob", &["wn02"]);
         failed.outcome = Some(Outcome::Failed);
-        let calls = [invented::call("slurm:1", "ada", &["wn01", "wn02"]), failed];
-        let now = invented::time_f(90.0);
-        let mut app = App::new(Source::Synthetic, None, Settings::default(), jiff::tz::TimeZone::UTC, now);
-        app.take(now, Update::grid(invented::one_domain(&calls)));
+        let calls = [synthetic::call("slurm:1", "ada", &["wn01", "wn02"]), failed];
+        let now = synthetic::time_f(90.0);
+        let mut app =
+            App::new(synthetic::window::log(), None, Settings::default(), jiff::tz::TimeZone::UTC, now);
+        app.take(now, Update::grid(synthetic::one_domain(&calls)));
         let hosts = ["wn02", "wn01"].map(|name| HostName::new("Alpha", name));
         app.apply(GraphsChange::SetHosts(Some(hosts.into())));
         let marks = |from: f64, to: f64| {
             let of = of_hosts(
                 app.model(),
-                (invented::time_f(from), invented::time_f(to)),
+                (synthetic::time_f(from), synthetic::time_f(to)),
                 Colors::of(&egui::Context::default()),
             );
             of.iter()
@@ -102,7 +103,7 @@ mod tests {
         };
         assert_eq!(marks(0.0, 90.0), [(4, 1), (2, 0)], "two began and ended, one of them badly; one did");
         assert_eq!(marks(0.0, 30.0), [(2, 0), (1, 0)]);
-        let whole = (invented::time_f(0.0), invented::time_f(90.0));
+        let whole = (synthetic::time_f(0.0), synthetic::time_f(90.0));
         assert_eq!(
             together(app.model(), whole, Colors::of(&egui::Context::default())).len(),
             4,

@@ -88,7 +88,7 @@ fn empty_text(model: &Model) -> Option<String> {
             "A log has calls, not load: connect to a daemon to see graphs of hosts."
         }
         (_, true) if graphs.choice().hosts().is_some_and(|hosts| hosts.is_empty()) => "No host is chosen.",
-        (Source::Daemon(_) | Source::Synthetic, true) => "No host is live: nothing to show.",
+        (Source::Daemon(_), true) => "No host is live: nothing to show.",
         _ if graphs.choice().metrics().is_empty() => "No metric is chosen.",
         _ if graphs.has_figures() => return None,
         _ => match &graphs.errors()[..] {

@@ -238,14 +238,11 @@ fn empty_text(model: &Model) -> (String, String) {
         (Source::Log(name) | Source::File(name), Status::Beginning) => {
             (format!("Reading {name} …"), String::new())
         }
-        (Source::Synthetic, Status::Beginning) => {
-            ("Nothing is invented".to_owned(), "Try --invent 3x40.".to_owned())
-        }
         (Source::Log(_), _) => (
             "No call in this log".to_owned(),
             "Either nothing happened, or another filter reads it: name one with --filter.".to_owned(),
         ),
-        (Source::Daemon(_) | Source::File(_) | Source::Synthetic, _) => (
+        (Source::Daemon(_) | Source::File(_), _) => (
             "No host and no call yet".to_owned(),
             "Hosts appear when their sensors report, calls when middleware writes of them.".to_owned(),
         ),

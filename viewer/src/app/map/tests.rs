@@ -6,14 +6,13 @@ use crate::feed::Update;
 use crate::grid::Grid;
 use crate::grid::builder::Builder;
 use crate::grid::place::{HostState, PlaceId, Report};
-use crate::invented;
 use crate::layout::Point;
-use crate::model::Source;
 use crate::picture::headless::{Headless, Size};
+use crate::synthetic;
 use egui::{Event, Modifiers, PointerButton, Pos2, vec2};
 
 fn grid(hosts: &[&str]) -> Grid {
-    let mut builder = Builder::new(invented::latest());
+    let mut builder = Builder::new(synthetic::latest());
     let domain = builder.domain("demo").expect("there is room");
     for host in hosts {
         builder.host(domain, host, HostState::Live, Report::default());
@@ -23,8 +22,8 @@ fn grid(hosts: &[&str]) -> Grid {
 
 /// A window on these hosts, in which the one of this number is pressed and moved a little.
 fn pressed(hosts: &[&str], number: u32) -> (Headless, App, Pos2) {
-    let now = invented::latest();
-    let mut app = App::new(Source::Synthetic, None, Settings::default(), jiff::tz::TimeZone::UTC, now);
+    let now = synthetic::latest();
+    let mut app = App::new(synthetic::window::log(), None, Settings::default(), jiff::tz::TimeZone::UTC, now);
     app.take(now, Update::grid(grid(hosts)));
     let mut window = Headless::new(Size { width: 1280, height: 800, scale: 1.0 }, now);
     window.frames(&mut app, 3);
@@ -53,7 +52,7 @@ fn at(app: &App, name: &str) -> Point {
 #[test]
 fn a_drag_goes_on_with_the_same_host_when_another_comes_before_it() {
     let (mut window, mut app, from) = pressed(&["wn02", "wn03"], 0);
-    app.take(invented::latest(), Update::grid(grid(&["wn01", "wn02", "wn03"])));
+    app.take(synthetic::latest(), Update::grid(grid(&["wn01", "wn02", "wn03"])));
     let unmoved = |app: &App, name: &str| {
         let place = app.model.grid().places.iter().position(|place| place.name == name).expect("it is there");
         app.model.placed().drawn().layout.places[place]
@@ -67,7 +66,7 @@ fn a_drag_goes_on_with_the_same_host_when_another_comes_before_it() {
 #[test]
 fn a_drag_of_what_is_there_no_more_moves_nothing() {
     let (mut window, mut app, from) = pressed(&["wn01", "wn02", "wn03"], 2);
-    app.take(invented::latest(), Update::grid(grid(&["wn01"])));
+    app.take(synthetic::latest(), Update::grid(grid(&["wn01"])));
     let moves = app.model.placed().moves().clone();
     window.point(from + vec2(60.0, 0.0));
     window.frames(&mut app, 2);

@@ -1,7 +1,7 @@
 //! Order of facts, limits, and data of hostile daemons.
 
 use super::*;
-use crate::invented;
+use crate::synthetic;
 use wire::call::State;
 use wire::event::Outcome;
 
@@ -147,7 +147,7 @@ fn times_are_made_to_ascend() {
 
 #[test]
 fn a_host_that_is_named_twice_is_one_host_of_the_call() {
-    let grid = invented::one_domain(&[invented::call(
+    let grid = synthetic::one_domain(&[synthetic::call(
         "pbs:1",
         "ada",
         &["wn02", "wn01", "wn02", "wn01.site.example"],

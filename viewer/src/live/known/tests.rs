@@ -5,8 +5,8 @@ use crate::feed::Figures;
 use crate::flock::sweep::HostName;
 use crate::graphs::metric::Metric;
 use crate::grid::place::{HostState, Report};
-use crate::invented;
 use crate::live::calls::{Told, Wanted};
+use crate::synthetic;
 
 const SEC: Duration = Duration::from_secs(1);
 
@@ -27,12 +27,12 @@ fn asked(known: &mut Known, now: Duration) -> Vec<(Option<String>, Due, Wanted)>
             panic!("no domain is asked: {question:?}")
         }
     };
-    std::iter::from_fn(|| known.question(now, invented::latest())).map(ask).collect()
+    std::iter::from_fn(|| known.question(now, synthetic::latest())).map(ask).collect()
 }
 
 /// Have a domain answer successfully.
 fn answer(known: &mut Known, domain: &str, now: Duration) {
-    let calls = vec![invented::call(&format!("{domain}:1"), "ada", &["wn01"])];
+    let calls = vec![synthetic::call(&format!("{domain}:1"), "ada", &["wn01"])];
     let looked = Looked {
         hosts: Some((domain.to_owned(), vec![host("wn01"), host("wn02")], 0)),
         calls: Some(Told { wanted: Wanted::All, calls, total: 1 }),
@@ -47,7 +47,7 @@ fn fail(known: &mut Known, domain: &str, error: Error, now: Duration) {
 
 fn take(known: &mut Known, domain: &str, looked: Looked, now: Duration) {
     let asked = Some(domain.to_owned()).filter(|domain| !domain.is_empty());
-    known.take(Answer::Domain { asked, due: Due::All, looked }, now, invented::latest(), Duration::ZERO);
+    known.take(Answer::Domain { asked, due: Due::All, looked }, now, synthetic::latest(), Duration::ZERO);
 }
 
 fn address() -> String {
@@ -67,11 +67,11 @@ fn hosts_and_calls_of_several_domains_become_one_grid() {
     let mut known = known(&["demo", "other", "demo"]);
     assert_eq!(names(&mut known, Duration::ZERO).len(), 2);
     answer(&mut known, "demo", Duration::ZERO);
-    let grid = known.grid(Duration::ZERO, invented::latest());
+    let grid = known.grid(Duration::ZERO, synthetic::latest());
     let domains: Vec<&str> = grid.domains.iter().map(|domain| domain.name.as_str()).collect();
     assert_eq!((grid.hosts(), grid.calls.len(), domains), (2, 1, vec!["demo", "other"]));
     known.drop_domain("demo");
-    assert_eq!(known.grid(Duration::ZERO, invented::latest()).domains.len(), 1);
+    assert_eq!(known.grid(Duration::ZERO, synthetic::latest()).domains.len(), 1);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_domain_that_answers_late_keeps_no_other_waiting_and_its_hosts_grow_old() {
             assert_eq!(names(&mut known, (secs + 1) * SEC), ["well"], "the other's answer is waited for");
         }
     }
-    let grid = known.grid(10 * SEC, invented::latest());
+    let grid = known.grid(10 * SEC, synthetic::latest());
     let ages: Vec<_> = grid.places.iter().filter_map(|place| place.report.as_ref()?.age_secs).collect();
     assert_eq!(ages, [10.5, 10.5, 1.5, 1.5]);
 }
@@ -131,7 +131,7 @@ fn a_daemon_that_is_gone_is_tried_by_one_question_later_each_time() {
         let due = known.next_due().unwrap();
         dues.push(due.as_millis());
         assert!(
-            known.is_lost() && known.question(due - Duration::from_millis(1), invented::latest()).is_none()
+            known.is_lost() && known.question(due - Duration::from_millis(1), synthetic::latest()).is_none()
         );
         let tried = names(&mut known, due);
         assert_eq!(tried.len(), 1);
@@ -154,7 +154,7 @@ fn the_newest_calls_are_asked_for_anew_each_minute_and_once() {
         let now = secs * SEC;
         let [(_, _, calls)] = &asked(&mut known, now)[..] else { panic!("it is asked once a second") };
         wanted.push(*calls);
-        let told = Told { wanted: *calls, calls: vec![invented::call("x:1", "ada", &[])], total: 1 };
+        let told = Told { wanted: *calls, calls: vec![synthetic::call("x:1", "ada", &[])], total: 1 };
         take(&mut known, "demo", Looked { calls: Some(told), ..Looked::default() }, now);
     }
     let whole = |from: usize, to: usize| {
@@ -166,7 +166,7 @@ fn the_newest_calls_are_asked_for_anew_each_minute_and_once() {
 #[test]
 fn a_directory_is_asked_each_minute_and_what_was_let_go_stays_away() {
     let mut known = Known::new(&[], true);
-    let at = invented::latest();
+    let at = synthetic::latest();
     let take = |known: &mut Known, names: &[&str], now| {
         assert_eq!(known.question(now, at), Some(Question::Domains));
         let names = names.iter().map(|&name| name.to_owned()).collect();
@@ -188,7 +188,7 @@ fn a_sensor_at_its_address_is_asked_while_the_daemon_is_lost() {
     let wanted = crate::feed::Sensors { sensors: vec![at.clone()], domains: vec!["a".into()] };
     known.sensors.want(wanted);
     let asked = |known: &mut Known, now: Duration| {
-        std::iter::from_fn(|| known.question(now, invented::latest())).collect::<Vec<_>>()
+        std::iter::from_fn(|| known.question(now, synthetic::latest())).collect::<Vec<_>>()
     };
     assert_eq!(asked(&mut known, SEC).len(), 3, "it, the domain and its term");
     known.sensors.answered(&at, true, SEC, Duration::ZERO);
@@ -209,7 +209,7 @@ fn hosts_that_hang_leave_room_for_domains() {
     let hosts = (0..20).map(|number| HostName::new("UT-ICL", &format!("wn{number:02}"))).collect();
     known.figures.want(Figures { hosts, metrics: vec![Metric::Load], is_long: false, rests: false });
     let out = |known: &mut Known, now: Duration| -> Vec<Question> {
-        std::iter::from_fn(|| known.question(now, invented::latest())).collect()
+        std::iter::from_fn(|| known.question(now, synthetic::latest())).collect()
     };
     let mut asked = Vec::new();
     for round in 0..4 {
@@ -220,7 +220,7 @@ fn hosts_that_hang_leave_room_for_domains() {
         for question in asked.drain(..) {
             let Question::Figures { host, metrics, .. } = question else { panic!("a domain: {question:?}") };
             let answer = Answer::Figures { host, metrics, counters: Err(silent()) };
-            known.take(answer, SEC, invented::latest(), 10 * SEC);
+            known.take(answer, SEC, synthetic::latest(), 10 * SEC);
         }
     }
     let later = out(&mut known, 60 * SEC);

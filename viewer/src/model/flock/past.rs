@@ -187,11 +187,11 @@ impl FlockState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::invented;
+    use crate::synthetic;
 
     #[test]
     fn what_reached_to_the_answer_reaches_to_now_as_long_as_its_sensor_can_be_asked() {
-        let (at, host) = (invented::time_f, HostName::new("demo", "wn01"));
+        let (at, host) = (synthetic::time_f, HostName::new("demo", "wn01"));
         let mut state = FlockState::default();
         state.requested.hosts = vec![host.clone()];
         state.past.0.insert(host.clone(), HostPast::default());

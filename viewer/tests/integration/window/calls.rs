@@ -12,14 +12,14 @@ use viewer::model::Change;
 use viewer::served::Event;
 use viewer::served::ServedBy;
 use viewer::timeline::Mode;
-use viewer::{feed, invented};
+use viewer::{feed, synthetic};
 use wire::event::Kind;
 
 const NOW_SECS: f64 = 90.0;
 
 /// A window on a daemon that has sent nothing yet, and the feed of the daemon's data.
 fn app() -> (App, Feed) {
-    let now = invented::time_f(NOW_SECS);
+    let now = synthetic::time_f(NOW_SECS);
     let source = Source::Daemon("127.0.0.1:7317".into());
     let mut app = App::new(source, None, Settings::default(), jiff::tz::TimeZone::UTC, now);
     let (feed, inbox) = feed::feed();
@@ -29,8 +29,8 @@ fn app() -> (App, Feed) {
 
 fn grid() -> Update {
     let calls =
-        [invented::call("slurm:1", "ada", &["wn02", "wn03"]), invented::call("slurm:2", "bob", &["wn01"])];
-    let mut builder = Builder::new(invented::latest());
+        [synthetic::call("slurm:1", "ada", &["wn02", "wn03"]), synthetic::call("slurm:2", "bob", &["wn01"])];
+    let mut builder = Builder::new(synthetic::latest());
     let domain = builder.domain("Alpha").expect("there is room");
     // One host of the first call reports; that of the second is known only from its call.
     builder.host(domain, "wn02", HostState::Live, Report::default());
@@ -41,15 +41,15 @@ fn grid() -> Update {
 fn event(secs: f64, kind: Kind, outcome: &str) -> Event {
     let (from, to, source) = ("ada".to_owned(), "wn02".to_owned(), "head:/var/log/slurmctld.log".to_owned());
     let attributes = vec!["exit: 0".to_owned()];
-    Event { time: invented::time_f(secs), kind, from, to, outcome: outcome.to_owned(), source, attributes }
+    Event { time: synthetic::time_f(secs), kind, from, to, outcome: outcome.to_owned(), source, attributes }
 }
 
 #[test]
 fn the_events_of_a_call_are_told_and_its_hosts_graphs_span_its_life() {
     let (mut made, feed) = app();
-    made.take(invented::time_f(NOW_SECS), grid());
+    made.take(synthetic::time_f(NOW_SECS), grid());
     made.apply(Change::Select(Some(Selection::Call("slurm:1".into()))));
-    let mut window = crate::window::window(made, invented::time_f(NOW_SECS));
+    let mut window = crate::window::window(made, synthetic::time_f(NOW_SECS));
     let Rested::Wished(Wish::Served(wanted)) = feed.rest(std::time::Duration::ZERO) else {
         panic!("it is asked about")
     };
@@ -66,7 +66,7 @@ fn the_events_of_a_call_are_told_and_its_hosts_graphs_span_its_life() {
     window.run_steps(3);
     let (from, to) =
         window.state().model().graphs().choice().span.range(window.state().model().timeline().time());
-    assert_eq!((from, to), (invented::time_f(20.0), invented::time_f(60.0)), "from its begin to its end");
+    assert_eq!((from, to), (synthetic::time_f(20.0), synthetic::time_f(60.0)), "from its begin to its end");
     assert_eq!(window.state().model().timeline().mode(), Mode::Paused, "and stand there");
     window.get_by_label("All chosen").click();
     window.run_steps(3);
@@ -87,10 +87,10 @@ fn the_events_of_a_call_are_told_and_its_hosts_graphs_span_its_life() {
 fn what_is_named_at_the_start_is_chosen_when_it_is_there() {
     let (mut made, _feed) = app();
     assert!(made.select_named("slurm:2"), "nothing is known yet");
-    made.take(invented::time_f(NOW_SECS), Update::grid(invented::one_domain(&[])));
-    made.take(invented::time_f(NOW_SECS), grid());
+    made.take(synthetic::time_f(NOW_SECS), Update::grid(synthetic::one_domain(&[])));
+    made.take(synthetic::time_f(NOW_SECS), grid());
     assert!(!made.select_named("slurm:3"), "now it is known that there is none");
-    let window = crate::window::window(made, invented::time_f(NOW_SECS));
+    let window = crate::window::window(made, synthetic::time_f(NOW_SECS));
     assert!(window.query_by_label("To its begin").is_some());
 }
 
@@ -98,10 +98,10 @@ fn what_is_named_at_the_start_is_chosen_when_it_is_there() {
 fn a_call_that_is_chosen_elsewhere_is_brought_into_view_in_the_table_once() {
     let (mut made, _feed) = app();
     let calls: Vec<_> =
-        (0..200).map(|n| invented::call(&format!("slurm:{n:03}"), "ada", &["wn01"])).collect();
-    made.take(invented::time_f(NOW_SECS), Update::grid(invented::one_domain(&calls)));
+        (0..200).map(|n| synthetic::call(&format!("slurm:{n:03}"), "ada", &["wn01"])).collect();
+    made.take(synthetic::time_f(NOW_SECS), Update::grid(synthetic::one_domain(&calls)));
     made.open_tab("calls");
-    let mut window = crate::window::window(made, invented::time_f(NOW_SECS));
+    let mut window = crate::window::window(made, synthetic::time_f(NOW_SECS));
     let is_seen = |window: &Harness<'_, App>, id: &str| {
         window.query_all_by_label(id).any(|node| node.rect().left() < 600.0 && node.rect().height() < 30.0)
     };

@@ -14,15 +14,15 @@ use viewer::flock::sweep::{HostName, Reported, Sweep};
 use viewer::grid::Grid;
 use viewer::grid::builder::Builder;
 use viewer::grid::place::{HostState, Report};
-use viewer::invented;
 use viewer::model::{Change, TimeChange};
 use viewer::served::{Process, ServedBy};
+use viewer::synthetic;
 use viewer::timeline::Mode;
 use wire::control::Signal;
 use wire::time::Time;
 
 fn now() -> Time {
-    invented::time_f(100.0)
+    synthetic::time_f(100.0)
 }
 
 fn reported(pid: u32, name: &str, cpu_secs: f64) -> Reported {
@@ -32,7 +32,7 @@ fn reported(pid: u32, name: &str, cpu_secs: f64) -> Reported {
 
 /// Two hosts, one of them live.
 fn grid() -> Grid {
-    let mut builder = Builder::new(invented::latest());
+    let mut builder = Builder::new(synthetic::latest());
     let domain = builder.domain("demo").expect("there is room");
     let report =
         || Report { cpus: Some(4.0), memory_bytes: Some(4e9), age_secs: Some(0.1), ..Report::default() };
@@ -254,13 +254,13 @@ fn later() -> Time {
 
 /// A running call on one of two live hosts.
 fn with_call() -> Grid {
-    let mut builder = Builder::new(invented::latest());
+    let mut builder = Builder::new(synthetic::latest());
     let domain = builder.domain("demo").expect("there is room");
     let report =
         || Report { cpus: Some(4.0), memory_bytes: Some(4e9), age_secs: Some(0.1), ..Report::default() };
     builder.host(domain, "wn01", HostState::Live, report());
     builder.host(domain, "wn02", HostState::Live, report());
-    let mut call = invented::call("slurm:1", "ada", &["wn01"]);
+    let mut call = synthetic::call("slurm:1", "ada", &["wn01"]);
     (call.ended, call.state, call.outcome) = (None, wire::call::State::Running, None);
     builder.call(domain, &call);
     builder.build()
@@ -347,11 +347,11 @@ fn a_call_that_is_over_is_followed_at_a_time_when_it_was_at_work() {
     let (mut window, _feed) = window();
     window
         .state_mut()
-        .take(now(), Update::grid(invented::one_domain(&[invented::call("slurm:2", "ada", &["wn01"])])));
+        .take(now(), Update::grid(synthetic::one_domain(&[synthetic::call("slurm:2", "ada", &["wn01"])])));
     assert!(window.state_mut().select_named("slurm:2"), "the flock is in front: it shows the call");
     window.run_steps(3);
     let timeline = window.state().model().timeline();
-    assert_eq!((timeline.time(), timeline.mode()), (invented::time_f(59.0), Mode::Paused));
+    assert_eq!((timeline.time(), timeline.mode()), (synthetic::time_f(59.0), Mode::Paused));
     assert!(window.query_by_label("no process of slurm:2 yet").is_some());
     window.key_press(Key::Escape);
     window.run_steps(3);

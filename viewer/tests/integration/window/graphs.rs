@@ -5,21 +5,22 @@ use egui::{Key, Rect};
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable as _;
 use viewer::app::settings::Settings;
-use viewer::app::{App, Command, Source};
+use viewer::app::{App, Command};
 use viewer::feed::{Figures, Update, Wish};
 use viewer::flock::sweep::HostName;
 use viewer::graphs::Arrangement;
 use viewer::graphs::metric::Metric;
 use viewer::grid::place::PlaceId;
 use viewer::model::{GraphsChange, TimeChange};
-use viewer::{feed, invented};
+use viewer::{feed, synthetic};
 
 const NOW_SECS: f64 = 2_400.0;
 
 fn app(settings: Settings, hosts: u32) -> App {
-    let now = invented::time_f(NOW_SECS);
-    let mut app = App::new(Source::Synthetic, None, settings, jiff::tz::TimeZone::UTC, now);
-    app.take(now, Update::grid(invented::grid(1, hosts, 40, 3)));
+    let now = synthetic::time_f(NOW_SECS);
+    let mut app = App::new(synthetic::window::daemon(), None, settings, jiff::tz::TimeZone::UTC, now);
+    app.take(now, Update::grid(synthetic::grid(1, hosts, 40, 3)));
+    synthetic::window::show_figures(&mut app, &host_names(1..=hosts), now);
     app.apply(TimeChange::StopAt(now));
     app
 }
@@ -34,7 +35,7 @@ fn small_multiples_cover_nothing_and_are_there_again_at_the_next_start() {
     let mut made = app(Settings::default(), 12);
     made.open_tab("graphs");
     made.apply(GraphsChange::SetMetrics(vec![Metric::Cpu]));
-    let mut window = crate::window::window(made, invented::time_f(NOW_SECS));
+    let mut window = crate::window::window(made, synthetic::time_f(NOW_SECS));
     assert!(plots(&window).is_empty(), "together at first");
     window.get_by_label("Small multiples").click();
     window.run_steps(3);
@@ -48,7 +49,7 @@ fn small_multiples_cover_nothing_and_are_there_again_at_the_next_start() {
     let settings: Settings = serde_json::from_str(&kept).expect("and read");
     let mut again = app(settings, 12);
     again.open_tab("graphs");
-    let mut window = crate::window::window(again, invented::time_f(NOW_SECS));
+    let mut window = crate::window::window(again, synthetic::time_f(NOW_SECS));
     assert_eq!(plots(&window).len(), rects.len());
     window.key_press(Key::G);
     window.run_steps(3);
@@ -60,7 +61,7 @@ fn small_multiples_cover_nothing_and_are_there_again_at_the_next_start() {
 fn what_is_done_to_one_plot_is_done_to_all() {
     let mut made = app(Settings::default(), 6);
     made.open_tab("multiples");
-    let mut window = crate::window::window(made, invented::time_f(NOW_SECS));
+    let mut window = crate::window::window(made, synthetic::time_f(NOW_SECS));
     let from = plots(&window)[0].center();
     window.drag_at(from);
     window.run_steps(2);
@@ -84,10 +85,10 @@ fn what_is_done_to_one_plot_is_done_to_all() {
 #[test]
 fn only_while_graphs_are_seen_figures_are_asked_for() {
     let (source, inbox) = feed::feed();
-    let now = invented::time_f(NOW_SECS);
-    let address = Source::Daemon("127.0.0.1:7317".into());
-    let mut app = App::new(address, Some(inbox), Settings::default(), jiff::tz::TimeZone::UTC, now);
-    app.take(now, Update::grid(invented::grid(1, 80, 0, 3)));
+    let now = synthetic::time_f(NOW_SECS);
+    let mut app =
+        App::new(synthetic::window::daemon(), Some(inbox), Settings::default(), jiff::tz::TimeZone::UTC, now);
+    app.take(now, Update::grid(synthetic::grid(1, 80, 0, 3)));
     app.update(now, 0.0);
     let wished = || match source.rest(std::time::Duration::ZERO) {
         feed::Rested::Wished(Wish::Figures(figures)) => Some(figures),
@@ -99,9 +100,9 @@ fn only_while_graphs_are_seen_figures_are_asked_for() {
         panic!("figures are wished")
     };
     assert_eq!((hosts.len(), metrics.len()), (16, 5));
-    app.update(invented::time_f(NOW_SECS + 2.0), 0.0);
+    app.update(synthetic::time_f(NOW_SECS + 2.0), 0.0);
     assert_eq!(wished(), None);
-    app.update(invented::time_f(NOW_SECS + 4.0), 0.0);
+    app.update(synthetic::time_f(NOW_SECS + 4.0), 0.0);
     assert!(wished().is_some_and(|figures| figures.rests && figures.hosts == hosts));
 }
 
@@ -114,7 +115,7 @@ fn sixty_four_small_plots_are_drawn_and_how_long_a_frame_takes_is_told() {
     made.apply(GraphsChange::SetHosts(Some(hosts)));
     made.apply(GraphsChange::SetMetrics(vec![Metric::Cpu]));
     made.open_tab("multiples");
-    let mut window = crate::window::window_of(egui::vec2(3840.0, 2160.0), made, invented::time_f(NOW_SECS));
+    let mut window = crate::window::window_of(egui::vec2(3840.0, 2160.0), made, synthetic::time_f(NOW_SECS));
     assert_eq!(plots(&window).len(), 64);
     let watch = system_tests::lab::Stopwatch::start();
     window.run_steps(20);
@@ -126,7 +127,7 @@ fn who_chooses_no_host_sees_none() {
     let mut made = app(Settings::default(), 3);
     made.open_tab("graphs");
     made.apply(GraphsChange::SetHosts(Some(Vec::new())));
-    let window = crate::window::window(made, invented::time_f(NOW_SECS));
+    let window = crate::window::window(made, synthetic::time_f(NOW_SECS));
     assert!(window.query_by_label("No host is chosen.").is_some());
 }
 
@@ -144,7 +145,7 @@ fn who_looks_at_one_host_is_a_click_away_from_those_chosen() {
     let (id, _) =
         (0..).map(PlaceId).zip(&made.model().grid().places).find(|(_, place)| place.name == "wn005").unwrap();
     made.apply(Command::ShowGraphs(id));
-    let mut window = crate::window::window(made, invented::time_f(NOW_SECS));
+    let mut window = crate::window::window(made, synthetic::time_f(NOW_SECS));
     assert!(window.query_by_label("graph of wn005, CPU").is_some() && plots(&window).len() == 1);
     assert_eq!(*window.state().model().graphs().choice(), chosen, "what was chosen stays chosen");
     window.get_by_label("All chosen").click();
@@ -156,10 +157,10 @@ fn who_looks_at_one_host_is_a_click_away_from_those_chosen() {
 #[test]
 fn why_a_host_has_no_figures_is_told() {
     let (_source, inbox) = feed::feed();
-    let now = invented::time_f(NOW_SECS);
-    let address = Source::Daemon("127.0.0.1:7317".into());
-    let mut made = App::new(address, Some(inbox), Settings::default(), jiff::tz::TimeZone::UTC, now);
-    made.take(now, Update::grid(invented::grid(1, 2, 0, 3)));
+    let now = synthetic::time_f(NOW_SECS);
+    let mut made =
+        App::new(synthetic::window::daemon(), Some(inbox), Settings::default(), jiff::tz::TimeZone::UTC, now);
+    made.take(now, Update::grid(synthetic::grid(1, 2, 0, 3)));
     made.update(now, 0.0);
     made.open_tab("graphs");
     let [first, second] = &host_names(1..=2)[..] else { panic!("two hosts") };
@@ -168,7 +169,7 @@ fn why_a_host_has_no_figures_is_told() {
     made.take(now, Update::Series { host: first.clone(), series, trouble });
     let mut window = crate::window::window(made, now);
     assert!(window.query_by_label_contains("the sensor of wn001 is gone").is_some(), "{window:?}");
-    let series = std::sync::Arc::new(viewer::invented_figures::host(second));
+    let series = std::sync::Arc::new(viewer::synthetic::figures::host(second));
     window.state_mut().take(now, Update::Series { host: second.clone(), series, trouble: None });
     window.run_steps(2);
     assert!(window.query_by_label("1 host in trouble").is_some(), "beside the graphs of the other");
@@ -178,7 +179,7 @@ fn why_a_host_has_no_figures_is_told() {
 fn keys_move_and_widen_the_graphs_that_are_in_front() {
     let mut made = app(Settings::default(), 2);
     made.open_tab("graphs");
-    let mut window = crate::window::window(made, invented::time_f(NOW_SECS));
+    let mut window = crate::window::window(made, synthetic::time_f(NOW_SECS));
     let mut press = |key: Key| {
         window.key_press(key);
         window.run_steps(2);
@@ -198,13 +199,15 @@ fn a_metric_is_typed_into_the_menu_which_stays_and_esc_closes_it_alone() {
     let mut made = app(Settings::default(), 2);
     made.open_tab("graphs");
     made.select_named("wn001");
-    let mut window = crate::window::window(made, invented::time_f(NOW_SECS));
+    let mut window = crate::window::window(made, synthetic::time_f(NOW_SECS));
     window.get_by_label("5 metrics").click();
     window.run_steps(3);
     window.get_by_label("Load").click();
     window.run_steps(3);
     assert_eq!(window.state().model().graphs().choice().metrics().len(), 4);
-    let fields: Vec<Rect> = window.query_all_by_role(Role::TextInput).map(|node| node.rect()).collect();
+    // Without the field below the list of hosts.
+    let fields = window.query_all_by_role(Role::TextInput).map(|node| node.rect());
+    let fields: Vec<Rect> = fields.filter(|rect| rect.left() > 218.0).collect();
     let lowest =
         fields.iter().max_by(|one, other| one.top().total_cmp(&other.top())).expect("the menu's field");
     assert!(fields.len() >= 2, "that and the search: {fields:?}");

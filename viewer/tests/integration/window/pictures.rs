@@ -2,17 +2,18 @@
 //!
 //! Rule: pictures are the same on every machine; a pixel may differ slightly and few may differ by more,
 //! because compilers round differently. A picture that differs is written beside the tests' own files, and
-//! its path is printed. After an intended change, `VISPERF_PICTURES=keep cargo test -p viewer --test window
-//! pictures` stores the new pictures; check them by eye. Not here: operation by pointer and keys (the other
-//! files).
+//! its path is printed. After an intended change, `VISPERF_PICTURES=keep cargo test -p viewer --test
+//! integration pictures` stores the new pictures; check them by eye. Not here: operation by pointer and keys
+//! (the other files).
 
 use std::path::{Path, PathBuf};
 use viewer::app::settings::{Look, Settings};
 use viewer::app::{App, Source};
 use viewer::feed::{Status, Update};
+use viewer::flock::sweep::HostName;
 use viewer::model::{Change, TimeChange};
 use viewer::picture::headless::{Headless, Size};
-use viewer::{invented, picture};
+use viewer::{picture, synthetic};
 
 const SIZE: Size = Size { width: 960, height: 600, scale: 1.0 };
 const AT_SECS: f64 = 1_800.0;
@@ -36,7 +37,7 @@ fn read(path: &Path) -> Option<(u32, Vec<u8>)> {
 
 /// Compare what is drawn with the picture of this name.
 fn check(name: &str, mut app: App) {
-    let mut window = Headless::new(SIZE, invented::time_f(AT_SECS));
+    let mut window = Headless::new(SIZE, synthetic::time_f(AT_SECS));
     let kept = folder().join(format!("{name}.png"));
     let drawn = match std::env::var_os("VISPERF_PICTURES").is_some_and(|word| word == "keep") {
         true => kept.clone(),
@@ -57,13 +58,28 @@ fn check(name: &str, mut app: App) {
     );
 }
 
-/// A synthetic grid with a tab in front.
+/// A synthetic grid with a tab in front, as of a log.
 fn app(tab: &str, look: Look) -> App {
-    let now = invented::time_f(AT_SECS);
+    let mut app = app_of(synthetic::window::log(), Status::Reading { lines: 300 }, tab, look);
+    synthetic::window::show_processes(&mut app);
+    app
+}
+
+/// The same with graphs, as of a daemon.
+fn graphs(tab: &str, look: Look) -> App {
+    let status = Status::Connected { address: String::new(), took_secs: 0.0, troubles: Vec::new() };
+    let mut app = app_of(synthetic::window::daemon(), status, tab, look);
+    let hosts: Vec<HostName> = app.model().placed().server_names().map(|(_, name)| name).collect();
+    synthetic::window::show_figures(&mut app, &hosts, synthetic::time_f(AT_SECS));
+    app
+}
+
+fn app_of(source: Source, status: Status, tab: &str, look: Look) -> App {
+    let now = synthetic::time_f(AT_SECS);
     let settings = Settings { look, ..Settings::default() };
-    let mut app = App::new(Source::Synthetic, None, settings, jiff::tz::TimeZone::UTC, now);
-    app.take(now, Update::grid(invented::grid(2, 12, 300, 5)));
-    app.generate_flock();
+    let mut app = App::new(source, None, settings, jiff::tz::TimeZone::UTC, now);
+    app.take(now, Update::grid(synthetic::grid(2, 12, 300, 5)));
+    app.take(now, Update::Status(status));
     app.apply(TimeChange::StopAt(now));
     app.open_tab(tab);
     app
@@ -89,8 +105,8 @@ fn the_calls() {
 
 #[test]
 fn the_graphs() {
-    check("graphs-dark", app("graphs", Look::Dark));
-    check("multiples-light", app("multiples", Look::Light));
+    check("graphs-dark", graphs("graphs", Look::Dark));
+    check("multiples-light", graphs("multiples", Look::Light));
 }
 
 #[test]
@@ -101,10 +117,9 @@ fn the_flock() {
 #[test]
 fn the_sensors_and_no_connection() {
     check("sensors-light", app("sensors", Look::Light));
-    let now = invented::time_f(AT_SECS);
-    let source = Source::Daemon("127.0.0.1:7317".into());
+    let now = synthetic::time_f(AT_SECS);
     let settings = Settings { look: Look::Dark, ..Settings::default() };
-    let mut lost = App::new(source, None, settings, jiff::tz::TimeZone::UTC, now);
+    let mut lost = App::new(synthetic::window::daemon(), None, settings, jiff::tz::TimeZone::UTC, now);
     lost.take(now, Update::Status(Status::Lost { what: "no daemon answers".into() }));
     check("lost-dark", lost);
 }

@@ -12,10 +12,10 @@ use viewer::feed::{self, Feed, Rested, Update, Wish};
 use viewer::flock::sweep::HostName;
 use viewer::grid::builder::Builder;
 use viewer::grid::place::{HostState, Report};
-use viewer::invented;
 use viewer::model::SensorsChange;
 use viewer::sensors::health::{Channel, Health, Module};
 use viewer::sensors::{At, Order};
+use viewer::synthetic;
 
 const NOW_SECS: f64 = 100.0;
 
@@ -25,12 +25,12 @@ fn address() -> SocketAddr {
 
 /// A grid of two hosts, the second with lost events, and the feeds that receive the window's requests.
 fn app() -> (App, Feed, Feed) {
-    let now = invented::time_f(NOW_SECS);
+    let now = synthetic::time_f(NOW_SECS);
     let ((feed, inbox), (orders, flock)) = (feed::feed(), feed::feed());
     let source = Source::Daemon(address().to_string());
     let mut app = App::new(source, Some(inbox), Settings::default(), jiff::tz::TimeZone::UTC, now);
     app.feed_flock(flock);
-    let mut builder = Builder::new(invented::latest());
+    let mut builder = Builder::new(synthetic::latest());
     let domain = builder.domain("Alpha").expect("there is room");
     for (name, lost) in [("wn01", 0), ("wn02", 7)] {
         let report = Report { age_secs: Some(0.5), events_lost: Some(lost), ..Report::default() };
@@ -53,9 +53,9 @@ fn wishes(feed: &Feed) -> Vec<Wish> {
 #[test]
 fn a_sensor_that_says_nothing_for_three_seconds_is_seen_to_be_silent() {
     let (app, ..) = app();
-    let window = crate::window::window(app, invented::time_f(NOW_SECS + 2.4));
+    let window = crate::window::window(app, synthetic::time_f(NOW_SECS + 2.4));
     assert!(window.query_by_label("wn01 live").is_some());
-    let window = crate::window::window(window.into_state(), invented::time_f(NOW_SECS + 2.6));
+    let window = crate::window::window(window.into_state(), synthetic::time_f(NOW_SECS + 2.6));
     assert!(window.query_by_label("wn01 silent").is_some());
     assert!(window.query_by_label_contains("2 silent or down").is_some());
 }
@@ -63,7 +63,7 @@ fn a_sensor_that_says_nothing_for_three_seconds_is_seen_to_be_silent() {
 #[test]
 fn what_is_in_trouble_is_counted_and_can_be_seen_alone() {
     let (app, feed, _orders) = app();
-    let mut window = crate::window::window(app, invented::time_f(NOW_SECS));
+    let mut window = crate::window::window(app, synthetic::time_f(NOW_SECS));
     assert!(window.query_by_label("1 to be looked at").is_some());
     let Some(Wish::Sensors(wanted)) = wishes(&feed).pop() else { panic!("sensors are asked") };
     let hosts = ["wn01", "wn02"].map(|name| At::Host(HostName::new("Alpha", name)));
@@ -77,7 +77,7 @@ fn what_is_in_trouble_is_counted_and_can_be_seen_alone() {
 #[test]
 fn a_sensor_is_added_by_its_address_and_dropped_after_a_yes() {
     let (app, ..) = app();
-    let mut window = crate::window::window(app, invented::time_f(NOW_SECS));
+    let mut window = crate::window::window(app, synthetic::time_f(NOW_SECS));
     let typed = |window: &mut Harness<'static, App>, text: &str| {
         {
             let mut fields = window.query_all_by_role(egui::accesskit::Role::TextInput);
@@ -117,9 +117,9 @@ fn a_collector_is_stopped_after_a_yes_and_started_at_once() {
     let modules = vec![module("gpu", "running"), module("mail", "stopped")];
     let health = Arc::new(Health { modules, ..Health::default() });
     let at = At::Address(address());
-    app.take(invented::time_f(NOW_SECS), Update::Sensor { at: at.clone(), health: Ok(health) });
+    app.take(synthetic::time_f(NOW_SECS), Update::Sensor { at: at.clone(), health: Ok(health) });
     app.apply(SensorsChange::Select(Some(at)));
-    let mut window = crate::window::window(app, invented::time_f(NOW_SECS));
+    let mut window = crate::window::window(app, synthetic::time_f(NOW_SECS));
     window.get_by_label("Start").click();
     window.run_steps(3);
     let order = |name: &str, starts| Wish::Order(Order::Module { at: address(), name: name.into(), starts });
@@ -143,9 +143,9 @@ fn return_stops_nothing_that_was_not_asked_about_and_leaves_what_is_to_be_left()
     let modules = vec![Module { name: "gpu".into(), state: "running".into(), ..Module::default() }];
     let at = At::Address(address());
     let health = Ok(Arc::new(Health { modules, ..Health::default() }));
-    app.take(invented::time_f(NOW_SECS), Update::Sensor { at: at.clone(), health });
+    app.take(synthetic::time_f(NOW_SECS), Update::Sensor { at: at.clone(), health });
     app.apply(SensorsChange::Select(Some(at)));
-    let mut window = crate::window::window(app, invented::time_f(NOW_SECS));
+    let mut window = crate::window::window(app, synthetic::time_f(NOW_SECS));
     for answer in ["Leave it", "Stop it"] {
         window.get_by_label("Stop").focus();
         window.run_steps(2);
@@ -172,10 +172,10 @@ fn why_a_host_cannot_be_asked_is_told() {
     let (mut app, ..) = app();
     let at = At::Host(HostName::new("Alpha", "wn01"));
     app.apply(SensorsChange::Select(Some(at.clone())));
-    let mut window = crate::window::window(app, invented::time_f(NOW_SECS));
+    let mut window = crate::window::window(app, synthetic::time_f(NOW_SECS));
     assert!(window.query_by_label("Asking it …").is_some());
     let health = Err("wn01 did not answer".to_owned());
-    window.state_mut().take(invented::time_f(NOW_SECS), Update::Sensor { at, health });
+    window.state_mut().take(synthetic::time_f(NOW_SECS), Update::Sensor { at, health });
     window.run_steps(2);
     assert!(window.query_by_label("Asking it …").is_none());
     assert!(window.query_by_label_contains("cannot be asked: wn01 did not answer").is_some());
@@ -194,9 +194,9 @@ fn the_filter_of_a_channel_is_changed_and_what_the_sensor_made_for_itself_is_not
     };
     let of_recorder = Channel { owner: "recorder".into(), kind: "process".into(), ..Channel::default() };
     let health = Arc::new(Health { channels: vec![own, of_recorder], ..Health::default() });
-    app.take(invented::time_f(NOW_SECS), Update::Sensor { at: at.clone(), health: Ok(health) });
+    app.take(synthetic::time_f(NOW_SECS), Update::Sensor { at: at.clone(), health: Ok(health) });
     app.apply(SensorsChange::Select(Some(at.clone())));
-    let mut window = crate::window::window(app, invented::time_f(NOW_SECS));
+    let mut window = crate::window::window(app, synthetic::time_f(NOW_SECS));
     assert_eq!(window.query_all_by_label("Apply").count(), 1);
     window.get_by_label("Apply").click();
     window.run_steps(2);

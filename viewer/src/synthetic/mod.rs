@@ -1,6 +1,10 @@
-//! Synthetic grids: for trying the viewer without a grid (`--invent 20x500`), for tests and measurements.
+//! Synthetic grids: for tests, measurements and the pictures of the documents.
 //!
-//! Pure. Rule: the same parameters give the same grid.
+//! Pure. Rule: the same parameters give the same grid. Not here: windows on them (`window`).
+
+pub mod figures;
+pub mod flock;
+pub mod window;
 
 use crate::grid::Grid;
 use crate::grid::builder::Builder;

@@ -1,4 +1,4 @@
-//! Synthetic processes: for a flock without a grid (`--invent`), for tests and measurements.
+//! Synthetic processes: for tests and measurements of the flock.
 //!
 //! Pure. Rule: the same parameters give the same flock.
 

@@ -1,11 +1,11 @@
-//! Synthetic metrics: for graphs without a grid (`--invent`), for tests and measurements.
+//! Synthetic metrics: for tests and measurements of graphs.
 //!
 //! Pure. Rule: the same host gives the same metrics.
 
 use crate::flock::sweep::HostName;
 use crate::graphs::metric::Metric;
-use crate::invented::time_f;
 use crate::series::HostSeries;
+use crate::synthetic::time_f;
 use overlay::dice::Dice;
 
 /// Length of the series and interval of its samples, in seconds.
