@@ -4,7 +4,7 @@
 //! Rule: the window never blocks; the channels are bounded, and a thread that is faster than the window waits
 //! for it. Layouts are computed by the sending thread.
 
-use crate::flock::past::{Kept, Lack, Span};
+use crate::flock::past::{Lack, Span, StoredSweeps};
 use crate::flock::sweep::{HostName, Sweep};
 use crate::graphs::metric::Metric;
 use crate::grid::Grid;
@@ -23,7 +23,7 @@ use wire::time::Time;
 /// Updates that may be queued for the next frame.
 const WAITING_MAX: usize = 64;
 /// Requests that may be queued for the thread.
-const WISHES_MAX: usize = 16;
+const REQUESTS_MAX: usize = 16;
 
 /// A grid with its layout.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -87,10 +87,10 @@ pub enum Update {
         trouble: Option<String>,
     },
     /// Process history of a host, from its sensor.
-    Kept {
+    StoredSweeps {
         host: HostName,
         /// The history, and the times for which the sensor has sweeps at all; or the error.
-        kept: Result<(Arc<Kept>, Vec<Span>), String>,
+        stored: Result<(Arc<StoredSweeps>, Vec<Span>), String>,
     },
     /// Events and processes of a call.
     Served {
@@ -124,7 +124,7 @@ pub enum Update {
         subscription: String,
     },
     /// A message about the result of a command, for the user.
-    Told(String),
+    Notice(String),
 }
 
 impl Update {
@@ -137,7 +137,7 @@ impl Update {
 
 /// Requests of the window to the thread behind a feed.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Wish {
+pub enum Request {
     /// Replace the set of hosts and metrics that are queried.
     Figures(Figures),
     /// Check for changes now: something happened.
@@ -235,23 +235,23 @@ type Waker = Box<dyn Fn() + Send + Sync>;
 
 /// The thread's end of the channel: sends updates and receives requests.
 pub struct Feed {
-    teller: Teller,
-    wishes: Receiver<Wish>,
+    sender: UpdateSender,
+    requests: Receiver<Request>,
     poker: Poker,
     is_open: Arc<AtomicBool>,
 }
 
 /// Sending end for further threads.
 #[derive(Clone)]
-pub struct Teller {
+pub struct UpdateSender {
     updates: SyncSender<(Time, Update)>,
     waker: Arc<OnceLock<Waker>>,
 }
 
-impl Teller {
+impl UpdateSender {
     /// Send an update to the window. Blocks while the queue is full, so that no update is lost and memory
     /// stays bounded.
-    pub fn tell(&self, update: Update) {
+    pub fn send(&self, update: Update) {
         // A closed window is noticed in [`Feed::rest`].
         let _ = self.updates.send((crate::clock::now(), update));
         if let Some(wake) = self.waker.get() {
@@ -263,7 +263,7 @@ impl Teller {
 /// The window's end of the channel.
 pub struct Inbox {
     updates: Receiver<(Time, Update)>,
-    wishes: SyncSender<Wish>,
+    requests: SyncSender<Request>,
     is_open: Arc<AtomicBool>,
     waker: Arc<OnceLock<Waker>>,
 }
@@ -271,16 +271,16 @@ pub struct Inbox {
 /// Wakes the thread behind a feed from another thread.
 #[derive(Clone)]
 pub struct Poker {
-    wishes: SyncSender<Wish>,
+    requests: SyncSender<Request>,
     is_open: Arc<AtomicBool>,
     /// Whether a wake-up is queued: further ones would only take queue slots from requests.
     is_poked: Arc<AtomicBool>,
 }
 
 impl Poker {
-    /// Wake the thread with [`Wish::Look`].
+    /// Wake the thread with [`Request::Look`].
     pub fn poke(&self) {
-        if !self.is_poked.swap(true, Ordering::AcqRel) && self.wishes.try_send(Wish::Look).is_err() {
+        if !self.is_poked.swap(true, Ordering::AcqRel) && self.requests.try_send(Request::Look).is_err() {
             self.is_poked.store(false, Ordering::Release);
         }
     }
@@ -298,7 +298,7 @@ pub enum Rested {
     /// The time has passed.
     Whole,
     /// The window sent a request.
-    Wished(Wish),
+    Requested(Request),
     /// The window was closed.
     Alone,
 }
@@ -307,41 +307,41 @@ pub enum Rested {
 #[must_use]
 pub fn feed() -> (Feed, Inbox) {
     let (updates_in, updates) = sync_channel(WAITING_MAX);
-    let (wishes, wishes_out) = sync_channel(WISHES_MAX);
+    let (requests, requests_out) = sync_channel(REQUESTS_MAX);
     let (waker, is_open) = (Arc::new(OnceLock::new()), Arc::new(AtomicBool::new(true)));
-    let poker = Poker { wishes: wishes.clone(), is_open: Arc::clone(&is_open), is_poked: Arc::default() };
+    let poker = Poker { requests: requests.clone(), is_open: Arc::clone(&is_open), is_poked: Arc::default() };
     let feed = Feed {
-        teller: Teller { updates: updates_in, waker: Arc::clone(&waker) },
-        wishes: wishes_out,
+        sender: UpdateSender { updates: updates_in, waker: Arc::clone(&waker) },
+        requests: requests_out,
         poker,
         is_open: Arc::clone(&is_open),
     };
-    (feed, Inbox { updates, wishes, is_open, waker })
+    (feed, Inbox { updates, requests, is_open, waker })
 }
 
 impl Feed {
     /// Send an update to the window. Blocks while the queue is full, so that no update is lost and memory
     /// stays bounded.
-    pub fn tell(&self, update: Update) {
-        self.teller.tell(update);
+    pub fn send(&self, update: Update) {
+        self.sender.send(update);
     }
 
     /// A sending end for another thread.
     #[must_use]
-    pub fn teller(&self) -> Teller {
-        self.teller.clone()
+    pub fn sender(&self) -> UpdateSender {
+        self.sender.clone()
     }
 
     /// Wait for `time`, or until the window sends a request or is closed.
     #[must_use]
     pub fn rest(&self, time: Duration) -> Rested {
-        let rested = self.wishes.recv_timeout(time);
-        if rested == Ok(Wish::Look) {
+        let rested = self.requests.recv_timeout(time);
+        if rested == Ok(Request::Look) {
             self.poker.is_poked.store(false, Ordering::Release);
         }
         match rested {
             _ if !self.is_open.load(Ordering::Relaxed) => Rested::Alone,
-            Ok(wish) => Rested::Wished(wish),
+            Ok(request) => Rested::Requested(request),
             Err(RecvTimeoutError::Timeout) => Rested::Whole,
             Err(RecvTimeoutError::Disconnected) => Rested::Alone,
         }
@@ -358,7 +358,7 @@ impl Drop for Inbox {
     fn drop(&mut self) {
         self.is_open.store(false, Ordering::Relaxed);
         // Wakes a thread in [`Feed::rest`]; if the queue is full, the thread wakes in any case.
-        let _ = self.wishes.try_send(Wish::Look);
+        let _ = self.requests.try_send(Request::Look);
     }
 }
 
@@ -374,8 +374,8 @@ impl Inbox {
     }
 
     /// Queue a request. Returns false if the queue is full; the caller may then retry.
-    pub fn wish(&self, wish: Wish) -> bool {
-        self.wishes.try_send(wish).is_ok()
+    pub fn request(&self, request: Request) -> bool {
+        self.requests.try_send(request).is_ok()
     }
 }
 
@@ -384,7 +384,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn updates_arrive_in_order_and_wishes_end_a_rest() {
+    fn updates_arrive_in_order_and_requests_end_a_rest() {
         let (feed, inbox) = feed();
         let woken = Arc::new(std::sync::atomic::AtomicU32::new(0));
         let count = Arc::clone(&woken);
@@ -392,7 +392,7 @@ mod tests {
             count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         });
         for lines in [1, 2] {
-            feed.tell(Update::Status(Status::Reading { lines }));
+            feed.send(Update::Status(Status::Reading { lines }));
         }
         let lines: Vec<u64> = inbox
             .take()
@@ -402,12 +402,12 @@ mod tests {
             })
             .collect();
         assert_eq!((lines, woken.load(std::sync::atomic::Ordering::Relaxed)), (vec![1, 2], 2));
-        let watch = || Wish::Flock(Watch { hosts: vec![HostName::new("demo", "wn01")], rate_hz: 1.0 });
-        assert!(inbox.wish(watch()));
-        assert_eq!(feed.rest(Duration::from_secs(60)), Rested::Wished(watch()));
+        let watch = || Request::Flock(Watch { hosts: vec![HostName::new("demo", "wn01")], rate_hz: 1.0 });
+        assert!(inbox.request(watch()));
+        assert_eq!(feed.rest(Duration::from_secs(60)), Rested::Requested(watch()));
         let poker = feed.poker();
         poker.poke();
-        assert_eq!(feed.rest(Duration::from_secs(60)), Rested::Wished(Wish::Look));
+        assert_eq!(feed.rest(Duration::from_secs(60)), Rested::Requested(Request::Look));
         assert_eq!(feed.rest(Duration::ZERO), Rested::Whole);
         drop(inbox);
         assert_eq!(feed.rest(Duration::from_secs(60)), Rested::Alone);

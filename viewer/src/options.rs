@@ -17,7 +17,7 @@ use wire::time::Time;
 pub const CONNECT_DEFAULT: &str = "127.0.0.1:7317";
 
 /// File name extension of a saved grid.
-pub const KEPT_ENDING: &str = ".visperf";
+pub const SAVED_ENDING: &str = ".visperf";
 
 /// Source of the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,7 +129,7 @@ impl Options {
             return What::Logs;
         }
         if let [only] = &self.domains[..]
-            && only.ends_with(KEPT_ENDING)
+            && only.ends_with(SAVED_ENDING)
         {
             return What::File(only.into());
         }

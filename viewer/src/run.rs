@@ -21,10 +21,10 @@ use wire::time::Time;
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
 /// How long the data of a daemon is collected before a picture is made, and how often it is processed
 /// meanwhile.
-const SEEN_FOR: Duration = Duration::from_secs(4);
+const COLLECT_FOR: Duration = Duration::from_secs(4);
 const LOOK: Duration = Duration::from_millis(50);
 /// Time after which the requests for the history in a picture have been sent.
-const ASKED_FOR: Duration = Duration::from_secs(1);
+const REQUESTS_WAIT: Duration = Duration::from_secs(1);
 
 /// Errors that end the viewer.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +41,7 @@ pub enum Error {
     Picture(#[from] picture::Error),
     /// The output could not be written.
     #[error("cannot write the output: {0}")]
-    Told(std::io::Error),
+    Output(std::io::Error),
     /// A saved file cannot be read or written.
     #[error(transparent)]
     Export(#[from] export::Error),
@@ -106,7 +106,7 @@ fn followed(options: &Options, settings: Settings) -> Result<App, Error> {
             let (feed, inbox) = feed::feed();
             let mut reader = Reader::open(&plan(options), now)?;
             reader.read(false, now)?;
-            feed.tell(Update::grid(reader.grid()));
+            feed.send(Update::grid(reader.grid()));
             replay::follow(reader, feed)?;
             app(log_source(options), Some(inbox))
         }
@@ -114,19 +114,19 @@ fn followed(options: &Options, settings: Settings) -> Result<App, Error> {
 }
 
 /// Source of the details of a call.
-enum Tells {
-    Nobody,
+enum CallDetails {
+    Unavailable,
     Daemon(Where),
     Logs(Box<Reader>),
 }
 
 /// Request the data once, for a picture or a file, with the source of the details of a call.
-fn still(options: &Options) -> Result<(Source, Update, Status, Tells), Error> {
+fn still(options: &Options) -> Result<(Source, Update, Status, CallDetails), Error> {
     let now = clock::now();
     Ok(match options.what() {
         What::File(file) => {
             let grid = export::grid_file::open(&file, now)?;
-            (Source::File(name_of(&file)), Update::grid(grid), Status::Beginning, Tells::Nobody)
+            (Source::File(name_of(&file)), Update::grid(grid), Status::Beginning, CallDetails::Unavailable)
         }
         What::Daemon(plan) => {
             let plan = plan.map_err(Error::Usage)?;
@@ -134,13 +134,13 @@ fn still(options: &Options) -> Result<(Source, Update, Status, Tells), Error> {
             troubles.iter().for_each(|trouble| crate::report(trouble));
             let address = plan.address.to_string();
             let status = Status::Connected { address: address.clone(), took_secs: 0.0, troubles };
-            (Source::Daemon(address), Update::grid(grid), status, Tells::Daemon(plan.address))
+            (Source::Daemon(address), Update::grid(grid), status, CallDetails::Daemon(plan.address))
         }
         What::Logs => {
             let mut reader = Reader::open(&plan(options), now)?;
             reader.read(true, now)?;
             let status = Status::Reading { lines: reader.lines() };
-            (log_source(options), Update::grid(reader.grid()), status, Tells::Logs(Box::new(reader)))
+            (log_source(options), Update::grid(reader.grid()), status, CallDetails::Logs(Box::new(reader)))
         }
     })
 }
@@ -150,7 +150,7 @@ fn once(options: &Options, at: Option<Time>) -> Result<(), Error> {
     let now = clock::now();
     let mut settings = Settings::default();
     set_look(&mut settings, options);
-    let (source, update, status, tells) = still(options)?;
+    let (source, update, status, details) = still(options)?;
     let mut app = App::new(source, None, settings, options.zone(), now);
     app.take(now, update);
     app.take(now, Update::Status(status));
@@ -159,16 +159,16 @@ fn once(options: &Options, at: Option<Time>) -> Result<(), Error> {
         What::File(_) | What::Logs => (now, app.model().timeline().span().1),
     };
     app.apply(TimeChange::StopAt(at.unwrap_or(end)));
-    tell_of_time(&app, at, options);
+    report_time(&app, at, options);
     set_up(&mut app, options, None)?;
     if let Some(question) = app.model().request_for_selected() {
-        match tells {
-            Tells::Logs(reader) => app.show_served(reader.answer(&question.call, now)),
-            Tells::Daemon(address) => {
+        match details {
+            CallDetails::Logs(reader) => app.show_served(reader.answer(&question.call, now)),
+            CallDetails::Daemon(address) => {
                 let mut client = Client::within(address, ANSWER_WAIT);
                 app.show_served(live::served::ask(&mut client, &question));
             }
-            Tells::Nobody => {}
+            CallDetails::Unavailable => {}
         }
     }
     if let Some(file) = &options.screenshot {
@@ -180,13 +180,13 @@ fn once(options: &Options, at: Option<Time>) -> Result<(), Error> {
     }
     if options.tell {
         app.update(now, 0.0);
-        crate::print(&app.to_json().to_string()).map_err(Error::Told)?;
+        crate::print(&app.to_json().to_string()).map_err(Error::Output)?;
     }
     Ok(())
 }
 
 /// Report that another time is shown than the requested one.
-fn tell_of_time(app: &App, at: Option<Time>, options: &Options) {
+fn report_time(app: &App, at: Option<Time>, options: &Options) {
     let Some(at) = at else { return };
     let shown = app.model().timeline().time();
     if shown != at {
@@ -221,13 +221,13 @@ fn see(app: &mut App, options: &Options, plan: &live::Plan, at: Option<Time>) ->
         }
         _ => return Ok((clock::now(), app.model().timeline().span().1)),
     };
-    look_on(app, watch, SEEN_FOR, |_| true);
+    look_on(app, watch, COLLECT_FOR, |_| true);
     let is_flock = !options.shows_graphs() && !options.shows_sensors();
     // A selected call that has ended sets the shown time.
     let of_choice = (app.model().timeline().mode() != Mode::Live).then(|| app.model().timeline().time());
     if let (true, Some(at)) = (is_flock, at.or(of_choice)) {
         app.apply(TimeChange::StopAt(at));
-        look_on(app, watch, ASKED_FOR, |_| true);
+        look_on(app, watch, REQUESTS_WAIT, |_| true);
         look_on(app, watch, ANSWER_WAIT, |app| app.model().flock().awaits_past());
         if let Some(why) = app.why_no_flock() {
             crate::report(&why);

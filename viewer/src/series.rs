@@ -118,12 +118,12 @@ impl Series {
             match &mut column {
                 Some(column) if column.at == at => column.take(sample),
                 _ => {
-                    column.iter().for_each(|column| column.tell(&mut points));
+                    column.iter().for_each(|column| column.append_to(&mut points));
                     column = Some(Column { at, least: sample, greatest: sample });
                 }
             }
         }
-        column.iter().for_each(|column| column.tell(&mut points));
+        column.iter().for_each(|column| column.append_to(&mut points));
         points
     }
 }
@@ -145,7 +145,7 @@ impl Column {
         }
     }
 
-    fn tell(&self, points: &mut Vec<[f64; 2]>) {
+    fn append_to(&self, points: &mut Vec<[f64; 2]>) {
         let (one, other) = match self.least[0] <= self.greatest[0] {
             true => (self.least, self.greatest),
             false => (self.greatest, self.least),

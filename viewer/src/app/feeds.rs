@@ -3,7 +3,7 @@
 //! Rule: sending never waits; a request that has no room is not sent, and may be sent again. Not here:
 //! channels themselves (`feed`), what is requested (`model`).
 
-use crate::feed::{Inbox, Update, Wish};
+use crate::feed::{Inbox, Request, Update};
 use crate::model::{Model, Source};
 use std::sync::Arc;
 use wire::time::Time;
@@ -35,42 +35,46 @@ impl Feeds {
     /// Send the requests of the model that are due.
     pub(super) fn send_requests(&self, model: &mut Model) {
         if let Some(watch) = model.flock_request(self.flock.is_some())
-            && self.send(Wish::Flock(watch.clone()), model.source())
+            && self.send(Request::Flock(watch.clone()), model.source())
         {
             model.flock_requested(watch);
         }
         for past in model.past_requests() {
-            if !self.send(Wish::Past(past.clone()), model.source()) {
+            if !self.send(Request::Past(past.clone()), model.source()) {
                 break;
             }
             model.past_requested(past.lack);
         }
         if let Some(figures) = model.figures_request()
-            && self.send(Wish::Figures(figures.clone()), model.source())
+            && self.send(Request::Figures(figures.clone()), model.source())
         {
             model.figures_requested(figures);
         }
         if let Some(sensors) = model.sensors_request()
-            && self.send(Wish::Sensors(sensors.clone()), model.source())
+            && self.send(Request::Sensors(sensors.clone()), model.source())
         {
             model.sensors_requested(sensors);
         }
         if let Some(served) = model.served_request()
-            && self.send(Wish::Served(served.clone()), model.source())
+            && self.send(Request::Served(served.clone()), model.source())
         {
             model.served_requested(&served);
         }
     }
 
     /// Send a request to the thread that answers it; returns whether it was sent.
-    pub(super) fn send(&self, request: Wish, source: &Source) -> bool {
+    pub(super) fn send(&self, request: Request, source: &Source) -> bool {
         let inbox = match &request {
-            Wish::Figures(_) | Wish::Look | Wish::Add(_) | Wish::Drop(_) | Wish::Sensors(_) => &self.grid,
-            Wish::Flock(_) | Wish::Past(_) | Wish::Order(_) | Wish::Kill(_) => &self.flock,
+            Request::Figures(_)
+            | Request::Look
+            | Request::Add(_)
+            | Request::Drop(_)
+            | Request::Sensors(_) => &self.grid,
+            Request::Flock(_) | Request::Past(_) | Request::Order(_) | Request::Kill(_) => &self.flock,
             // The reader of logs answers for their calls.
-            Wish::Served(_) if matches!(source, Source::Log(_)) => &self.grid,
-            Wish::Served(_) => &self.flock,
+            Request::Served(_) if matches!(source, Source::Log(_)) => &self.grid,
+            Request::Served(_) => &self.flock,
         };
-        inbox.as_ref().is_some_and(|inbox| inbox.wish(request))
+        inbox.as_ref().is_some_and(|inbox| inbox.request(request))
     }
 }

@@ -34,7 +34,7 @@ pub use command::Command;
 pub(crate) use flock::Engine;
 
 use crate::export::table::Table;
-use crate::feed::{Inbox, Update, Wish};
+use crate::feed::{Inbox, Request, Update};
 use crate::flock::Flock;
 use crate::graphs::Arrangement;
 use crate::grid::place::Part;
@@ -248,29 +248,29 @@ impl App {
             Command::CloseQuestion => self.question.close(),
             Command::AddDomain(name) => self.add_domain(name),
             Command::DropDomain(name) => {
-                if !self.send(Wish::Drop(name)) {
+                if !self.send(Request::Drop(name)) {
                     self.notify(TOO_MANY_REQUESTS);
                 }
             }
             Command::Order(order) => self.order(order),
-            Command::Kill(kill) => self.send_order(Wish::Kill(kill)),
+            Command::Kill(kill) => self.send_order(Request::Kill(kill)),
         }
     }
 
     fn add_domain(&mut self, name: String) {
-        let is_sent = self.send(Wish::Add(name.clone()));
+        let is_sent = self.send(Request::Add(name.clone()));
         self.tree.domain_added(&name, is_sent);
         self.tabs.sensors().domain_added(&name, is_sent);
     }
 
     fn order(&mut self, order: Order) {
         match self.feeds.flock {
-            Some(_) => self.send_order(Wish::Order(order)),
+            Some(_) => self.send_order(Request::Order(order)),
             None => self.notify("No daemon can execute it: connect to a daemon."),
         }
     }
 
-    fn send_order(&mut self, order: Wish) {
+    fn send_order(&mut self, order: Request) {
         let is_sent = self.send(order);
         self.notify(if is_sent { "Ordered …" } else { TOO_MANY_REQUESTS });
     }
@@ -279,7 +279,7 @@ impl App {
         self.model.apply(Change::Notify(text.to_owned()));
     }
 
-    fn send(&self, request: Wish) -> bool {
+    fn send(&self, request: Request) -> bool {
         self.feeds.send(request, self.model.source())
     }
 

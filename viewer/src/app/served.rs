@@ -165,7 +165,7 @@ mod tests {
     use super::*;
     use crate::app::App;
     use crate::app::settings::Settings;
-    use crate::feed::{Feed, Rested, Update, Wish, feed};
+    use crate::feed::{Feed, Request, Rested, Update, feed};
     use crate::model::{Change, Selection, Source};
     use crate::synthetic;
     use std::sync::Arc;
@@ -176,8 +176,8 @@ mod tests {
     fn is_requested(app: &mut App, feed: &Feed, secs: f64) -> bool {
         app.update(synthetic::time_f(secs), 0.0);
         match feed.rest(Duration::ZERO) {
-            Rested::Wished(Wish::Served(wanted)) => wanted.call == "slurm:1",
-            Rested::Wished(_) | Rested::Whole | Rested::Alone => false,
+            Rested::Requested(Request::Served(wanted)) => wanted.call == "slurm:1",
+            Rested::Requested(_) | Rested::Whole | Rested::Alone => false,
         }
     }
 
@@ -194,7 +194,7 @@ mod tests {
     }
 
     fn answer(feed: &Feed, by: ServedBy) {
-        feed.tell(Update::Served { call: "slurm:1".into(), by: Arc::new(by) });
+        feed.send(Update::Served { call: "slurm:1".into(), by: Arc::new(by) });
     }
 
     #[test]

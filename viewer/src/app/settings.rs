@@ -4,7 +4,7 @@
 
 use super::tab::Tab;
 use crate::atomic_file;
-use crate::graphs::kept as of;
+use crate::graphs::to_save as of;
 use crate::layout::Moves;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 //! the previous sweep named comes to rest. Invariant: at most one living process has a given PID.
 
 use super::measure::{Capacity, Usage, first_spots, spots};
-use super::motion::Way;
+use super::motion::Trajectory;
 use super::names::{NameId, Names};
 use super::sweep::{HostName, Reported, Sweep};
 use super::{APART_MAX, KEPT};
@@ -28,7 +28,7 @@ pub struct Track {
     /// Its resource use, as of the last sweep that named it.
     pub usage: Usage,
     /// Its motion path.
-    pub way: Way,
+    pub trajectory: Trajectory,
     /// Number of the last sweep that named it.
     named: u64,
 }
@@ -50,7 +50,7 @@ impl Clock {
 
     /// Convert `time` of the host, received at `came`, to the viewer's clock. A clock that is about right is
     /// trusted; otherwise the offset measured first is used for as long as it fits.
-    pub fn seen(&mut self, time: Time, came: Time) -> Time {
+    pub fn observe(&mut self, time: Time, came: Time) -> Time {
         let apart = came.micros().saturating_sub(time.micros());
         let most = i64::try_from(APART_MAX.as_micros()).unwrap_or(i64::MAX);
         let is_right = |apart: i64| apart.saturating_abs() <= most;
@@ -157,7 +157,7 @@ impl Herd {
                     named.push(at);
                 }
                 other => {
-                    other.into_iter().for_each(|at| self.tracks[at].way.end(time));
+                    other.into_iter().for_each(|at| self.tracks[at].trajectory.end(time));
                     if taken.processes.unsigned_abs() >= room.processes {
                         self.living.remove(&reported.pid);
                         taken.refused += 1;
@@ -217,7 +217,7 @@ impl Herd {
     /// Number of keyframes of its processes.
     #[must_use]
     pub fn knots(&self) -> usize {
-        self.tracks.iter().map(|track| track.way.knots()).sum()
+        self.tracks.iter().map(|track| track.trajectory.knots()).sum()
     }
 
     fn is_same(&self, at: usize, reported: &Reported, names: &mut Names) -> bool {
@@ -235,7 +235,7 @@ impl Herd {
             name: names.id(&reported.name),
             threads: reported.threads,
             usage: reported.usage,
-            way: Way::new(time, first_spots(&reported.usage, self.capacity)),
+            trajectory: Trajectory::new(time, first_spots(&reported.usage, self.capacity)),
             named: self.sweeps,
         });
         self.living.insert(reported.pid, at);
@@ -246,17 +246,17 @@ impl Herd {
         let capacity = self.capacity;
         let track = &mut self.tracks[at];
         let secs = time.since(previous).as_secs_f64();
-        let stood = track.way.last();
+        let stood = track.trajectory.last();
         let spots = spots(&track.usage, &reported.usage, secs, capacity, &stood);
         (track.usage, track.threads, track.parent) = (reported.usage, reported.threads, reported.parent);
         track.named = self.sweeps;
-        let mut more = track.way.stood(time, previous, spots);
+        let mut more = track.trajectory.stood(time, previous, spots);
         if is_short {
-            let wanted = track.way.knots().saturating_add_signed(-more.max(0));
-            more -= track.way.shorten(wanted).cast_signed();
+            let wanted = track.trajectory.knots().saturating_add_signed(-more.max(0));
+            more -= track.trajectory.shorten(wanted).cast_signed();
         }
-        if is_short || track.way.is_full() {
-            self.cut = self.cut.max(track.way.first());
+        if is_short || track.trajectory.is_full() {
+            self.cut = self.cut.max(track.trajectory.first());
         }
         more
     }
@@ -277,10 +277,10 @@ impl Herd {
         let mut more = 0;
         for at in std::mem::take(&mut self.named) {
             let track = &mut self.tracks[at];
-            if track.named != now && track.way.ended().is_none() {
-                more += track.way.rested(time);
-                if track.way.is_full() {
-                    self.cut = self.cut.max(track.way.first());
+            if track.named != now && track.trajectory.ended().is_none() {
+                more += track.trajectory.rested(time);
+                if track.trajectory.is_full() {
+                    self.cut = self.cut.max(track.trajectory.first());
                 }
             }
         }
@@ -289,7 +289,7 @@ impl Herd {
 
     fn end(&mut self, pid: u32, time: Time) {
         if let Some(at) = self.living.remove(&pid) {
-            self.tracks[at].way.end(time);
+            self.tracks[at].trajectory.end(time);
         }
     }
 
@@ -310,18 +310,18 @@ impl Herd {
         }
         self.swept = Some(time);
         let long_ago = time.minus(self.kept);
-        let is_gone = |track: &Track| track.way.ended().is_some_and(|ended| ended < long_ago);
+        let is_gone = |track: &Track| track.trajectory.ended().is_some_and(|ended| ended < long_ago);
         if !self.tracks.iter().any(is_gone) {
             return;
         }
         let (processes, knots) = (self.processes(), self.knots());
         let forgotten = self.tracks.iter().filter(|track| is_gone(track));
-        self.cut = self.cut.max(forgotten.filter_map(|track| track.way.ended()).max());
+        self.cut = self.cut.max(forgotten.filter_map(|track| track.trajectory.ended()).max());
         self.tracks.retain(|track| !is_gone(track));
         taken.processes -= processes.cast_signed() - self.processes().cast_signed();
         taken.knots -= knots.cast_signed() - self.knots().cast_signed();
         let (tracks, now) = (&self.tracks, self.sweeps);
-        let living = tracks.iter().enumerate().filter(|(_, track)| track.way.ended().is_none());
+        let living = tracks.iter().enumerate().filter(|(_, track)| track.trajectory.ended().is_none());
         self.living = living.map(|(at, track)| (track.pid, at)).collect();
         self.named = self.living.values().copied().filter(|&at| tracks[at].named == now).collect();
     }

@@ -110,7 +110,7 @@ impl Flock {
     pub fn take(&mut self, sweep: &Sweep, came: Time) {
         let Some(&id) = self.by_name.get(&sweep.host) else { return };
         let herd = &mut self.herds[usize::from(id)];
-        let time = herd.clock.seen(sweep.time, came);
+        let time = herd.clock.observe(sweep.time, came);
         let room = herd::Room {
             processes: PROCESSES_MAX.saturating_sub(self.processes),
             is_short_of_knots: self.knots >= KNOTS_MAX,
@@ -194,11 +194,11 @@ impl Flock {
     }
 
     /// Call a function for each process that exists at `time`, with its positions.
-    pub fn each(&self, time: Time, mut tell: impl FnMut(Member, &herd::Track, &Spots)) {
+    pub fn each(&self, time: Time, mut visit: impl FnMut(Member, &herd::Track, &Spots)) {
         for (host, id) in (0_u16..).zip(0..self.herds.len()) {
             for track in self.herd_at(id, time).tracks() {
-                if let Some(spots) = track.way.at(time) {
-                    tell(Member { host, pid: track.pid, start_ns: track.start_ns }, track, &spots);
+                if let Some(spots) = track.trajectory.at(time) {
+                    visit(Member { host, pid: track.pid, start_ns: track.start_ns }, track, &spots);
                 }
             }
         }

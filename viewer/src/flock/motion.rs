@@ -25,7 +25,7 @@ struct Knot {
 
 /// The motion path of a process.
 #[derive(Clone, Debug, Default)]
-pub struct Way {
+pub struct Trajectory {
     knots: VecDeque<Knot>,
     ended: Option<Time>,
     /// Search hints: the index found last, and the one found last for an earlier time: frames ask for
@@ -34,11 +34,11 @@ pub struct Way {
     found_behind: Cell<usize>,
 }
 
-impl Way {
+impl Trajectory {
     /// The path of a process first seen at this time.
     #[must_use]
-    pub fn new(time: Time, spots: Spots) -> Way {
-        Way { knots: VecDeque::from([Knot { time, spots }]), ..Way::default() }
+    pub fn new(time: Time, spots: Spots) -> Trajectory {
+        Trajectory { knots: VecDeque::from([Knot { time, spots }]), ..Trajectory::default() }
     }
 
     /// Add a keyframe at a sweep; up to the host's sweep before, `previous`, the process rested at its last
@@ -111,14 +111,14 @@ impl Way {
         self.after(self.until(time, &self.found), time)
     }
 
-    /// The same, for callers whose times are somewhat earlier than those passed to [`Way::at`]: each has its
+    /// The same, for callers whose times are somewhat earlier than those passed to [`Trajectory::at`]: each has its
     /// own search hint.
     #[must_use]
     pub fn behind(&self, time: Time) -> Option<Spots> {
         self.after(self.until(time, &self.found_behind), time)
     }
 
-    /// The positions at increasing times, which start near one passed to [`Way::behind`].
+    /// The positions at increasing times, which start near one passed to [`Trajectory::behind`].
     pub fn along(&self, times: impl Iterator<Item = Time>) -> impl Iterator<Item = Spots> {
         let mut until = None;
         times.filter_map(move |time| {
@@ -217,26 +217,26 @@ mod tests {
 
     #[test]
     fn between_two_sweeps_it_is_on_the_straight_way() {
-        let mut way = Way::new(at(10.0), spots(0.0));
-        way.stood(at(12.0), at(10.0), spots(1.0));
-        assert_eq!(way.at(at(9.0)), None);
-        assert_eq!(way.at(at(10.5)).map(|spots| spots[0].x), Some(0.25));
-        assert_eq!(way.at(at(99.0)).map(|spots| spots[0].x), Some(1.0), "nothing newer is known");
-        way.end(at(13.0));
-        assert_eq!((way.at(at(12.5)).is_some(), way.at(at(13.0))), (true, None));
+        let mut trajectory = Trajectory::new(at(10.0), spots(0.0));
+        trajectory.stood(at(12.0), at(10.0), spots(1.0));
+        assert_eq!(trajectory.at(at(9.0)), None);
+        assert_eq!(trajectory.at(at(10.5)).map(|spots| spots[0].x), Some(0.25));
+        assert_eq!(trajectory.at(at(99.0)).map(|spots| spots[0].x), Some(1.0), "nothing newer is known");
+        trajectory.end(at(13.0));
+        assert_eq!((trajectory.at(at(12.5)).is_some(), trajectory.at(at(13.0))), (true, None));
     }
 
     #[test]
     fn who_rests_sets_out_from_the_sweep_before() {
-        let mut way = Way::new(at(0.0), spots(1.0));
+        let mut trajectory = Trajectory::new(at(0.0), spots(1.0));
         for secs in 1..50 {
-            way.rested(at(f64::from(secs)));
+            trajectory.rested(at(f64::from(secs)));
         }
-        assert_eq!(way.knots(), 3, "a rest is its begin and its end");
-        way.stood(at(51.0), at(50.0), spots(1.0));
-        assert_eq!(way.at(at(30.0)).map(|spots| spots[0].x), Some(0.0));
-        assert_eq!(way.at(at(50.0)).map(|spots| spots[0].x), Some(0.0));
-        assert_eq!(way.at(at(50.5)).map(|spots| spots[0].x), Some(0.5));
+        assert_eq!(trajectory.knots(), 3, "a rest is its begin and its end");
+        trajectory.stood(at(51.0), at(50.0), spots(1.0));
+        assert_eq!(trajectory.at(at(30.0)).map(|spots| spots[0].x), Some(0.0));
+        assert_eq!(trajectory.at(at(50.0)).map(|spots| spots[0].x), Some(0.0));
+        assert_eq!(trajectory.at(at(50.5)).map(|spots| spots[0].x), Some(0.5));
     }
 
     proptest! {
@@ -245,38 +245,38 @@ mod tests {
             pauses in prop::collection::vec(1_i64..5_000_000, 1..60),
             asked in 0_i64..300_000_000,
         ) {
-            let mut way = Way::new(Time::from_micros(0), spots(0.0));
+            let mut trajectory = Trajectory::new(Time::from_micros(0), spots(0.0));
             let (mut now, mut times) = (0, vec![0]);
             for (pause, at) in pauses.into_iter().zip(1_i16..) {
                 let before = now;
                 now += if pause % 7 == 0 { pause } else { pause % 1_000 + 1 };
-                way.stood(Time::from_micros(now), Time::from_micros(before), spots(f32::from(at) / 64.0));
+                trajectory.stood(Time::from_micros(now), Time::from_micros(before), spots(f32::from(at) / 64.0));
                 times.push(now);
             }
             for asked in times.iter().flat_map(|time| [time - 1, *time, time + 1]).chain([asked]) {
                 let until = times.iter().filter(|time| **time <= asked).count();
-                prop_assert_eq!(way.until(Time::from_micros(asked), &way.found), until, "{} in {:?}", asked, times);
+                prop_assert_eq!(trajectory.until(Time::from_micros(asked), &trajectory.found), until, "{} in {:?}", asked, times);
             }
             let mut along: Vec<Time> = times.iter().map(|time| Time::from_micros(time + 500)).collect();
             along.push(Time::from_micros(asked));
             along.sort();
-            let alone: Vec<_> = along.iter().filter_map(|time| way.at(*time)).collect();
-            prop_assert_eq!(way.along(along.iter().copied()).collect::<Vec<_>>(), alone.clone());
-            prop_assert_eq!(along.iter().rev().filter_map(|time| way.behind(*time)).count(), alone.len());
+            let alone: Vec<_> = along.iter().filter_map(|time| trajectory.at(*time)).collect();
+            prop_assert_eq!(trajectory.along(along.iter().copied()).collect::<Vec<_>>(), alone.clone());
+            prop_assert_eq!(along.iter().rev().filter_map(|time| trajectory.behind(*time)).count(), alone.len());
         }
     }
 
     #[test]
     fn knots_are_bounded_and_the_newest_stay() {
-        let mut way = Way::new(at(0.0), spots(0.0));
+        let mut trajectory = Trajectory::new(at(0.0), spots(0.0));
         for secs in 1..2_000 {
-            way.stood(at(f64::from(secs)), at(f64::from(secs - 1)), spots((secs % 7) as f32 / 7.0));
+            trajectory.stood(at(f64::from(secs)), at(f64::from(secs - 1)), spots((secs % 7) as f32 / 7.0));
         }
-        assert_eq!(way.knots(), KNOTS_MAX);
-        way.shorten(0);
-        assert_eq!(way.knots(), 2);
-        assert_eq!(way.last(), spots((1_999 % 7) as f32 / 7.0));
-        way.stood(at(5.0), at(4.0), spots(0.0));
-        assert_eq!(way.knots(), 2, "what is older than the last is not taken");
+        assert_eq!(trajectory.knots(), KNOTS_MAX);
+        trajectory.shorten(0);
+        assert_eq!(trajectory.knots(), 2);
+        assert_eq!(trajectory.last(), spots((1_999 % 7) as f32 / 7.0));
+        trajectory.stood(at(5.0), at(4.0), spots(0.0));
+        assert_eq!(trajectory.knots(), 2, "what is older than the last is not taken");
     }
 }

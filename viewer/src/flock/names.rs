@@ -23,11 +23,11 @@ pub struct Names {
 
 impl Names {
     /// The number of a name as reported by a sensor.
-    pub fn id(&mut self, told: &str) -> NameId {
-        if let Some(&id) = self.ids.get(told) {
+    pub fn id(&mut self, name: &str) -> NameId {
+        if let Some(&id) = self.ids.get(name) {
             return id;
         }
-        let mut text = shown(told).text;
+        let mut text = shown(name).text;
         if self.texts.len() >= NAMES_MAX {
             self.refused += 1;
             text = OTHERS.to_owned();

@@ -40,7 +40,7 @@ pub struct Pace {
 
 /// Process history from a sensor, by the host's clock.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Kept {
+pub struct StoredSweeps {
     /// Start of the period.
     pub from: Time,
     /// End of the period.
@@ -102,14 +102,14 @@ pub fn shifted(time: Time, micros: i64) -> Time {
 
 impl Flock {
     /// Store history from a sensor: it extends the stored period, or replaces it.
-    pub fn take_kept(&mut self, host: &HostName, kept: &Kept) {
+    pub fn take_stored(&mut self, host: &HostName, stored: &StoredSweeps) {
         let Some(id) = self.by_name.get(host).map(|id| usize::from(*id)) else { return };
-        if kept.from >= kept.to {
+        if stored.from >= stored.to {
             return;
         }
         let live = &self.herds[id];
         let moved = live.clock.moved();
-        let (from, to) = (shifted(kept.from, moved), shifted(kept.to, moved));
+        let (from, to) = (shifted(stored.from, moved), shifted(stored.to, moved));
         let known = self.past[id].take().filter(|known| known.to == from);
         let mut stretch = known.unwrap_or_else(|| Stretch {
             herd: Herd::of_past(host.clone(), live.capacity, KEPT_OF_PAST),
@@ -122,7 +122,7 @@ impl Flock {
             is_short_of_knots: self.knots + knots >= KNOTS_MAX,
         };
         stretch.to = to;
-        self.refused.processes += stretch.take(&kept.sweeps, moved, room, &mut self.names);
+        self.refused.processes += stretch.take(&stored.sweeps, moved, room, &mut self.names);
         self.refused.names = self.names.refused();
         stretch.from = stretch.herd.cut().map_or(stretch.from, |cut| cut.max(stretch.from));
         self.past[id] = Some(stretch);
@@ -170,8 +170,9 @@ impl Flock {
     /// Number of hosts with a known process at a time.
     #[must_use]
     pub fn hosts_at(&self, time: Time) -> usize {
-        let has =
-            |id: &usize| self.herd_at(*id, time).tracks().iter().any(|track| track.way.at(time).is_some());
+        let has = |id: &usize| {
+            self.herd_at(*id, time).tracks().iter().any(|track| track.trajectory.at(time).is_some())
+        };
         (0..self.herds.len()).filter(has).count()
     }
 

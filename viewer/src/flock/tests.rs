@@ -39,7 +39,7 @@ fn flock(sweeps: &[Sweep]) -> Flock {
     flock
 }
 
-fn seen(flock: &Flock, time: Time) -> Vec<(Member, Spots)> {
+fn drawn(flock: &Flock, time: Time) -> Vec<(Member, Spots)> {
     let mut seen = Vec::new();
     flock.each(time, |member, _, spots| seen.push((member, *spots)));
     seen.sort_by_key(|(member, _)| *member);
@@ -53,7 +53,7 @@ fn lives() -> impl Strategy<Value = Vec<Vec<Option<u8>>>> {
 }
 
 /// The sweeps that a sensor sends for such processes: every tenth is whole, the others contain only changes.
-fn told(lives: &[Vec<Option<u8>>]) -> Vec<Sweep> {
+fn sweeps_of(lives: &[Vec<Option<u8>>]) -> Vec<Sweep> {
     let mut used = vec![0.0; lives.len()];
     let mut starts = vec![0_u64; lives.len()];
     (0..24)
@@ -83,20 +83,20 @@ fn told(lives: &[Vec<Option<u8>>]) -> Vec<Sweep> {
 proptest! {
     #[test]
     fn who_goes_back_sees_what_who_waited_saw(lives in lives(), share in 0.0_f64..1.0) {
-        let sweeps = told(&lives);
+        let sweeps = sweeps_of(&lives);
         let whole = flock(&sweeps);
         for number in 0..23 {
             let time = at(number).plus(STEP.mul_f64(share));
             // The live view knows the sweep before and the one after, and nothing later.
             let waited = flock(&sweeps[..number + 2]);
-            prop_assert_eq!(seen(&whole, time), seen(&waited, time), "sweep {}", number);
+            prop_assert_eq!(drawn(&whole, time), drawn(&waited, time), "sweep {}", number);
         }
     }
 
     #[test]
     fn what_only_changes_tell_is_what_every_sweep_tells(life in proptest::collection::vec(0_u8..3, 24)) {
         let lives: Vec<Vec<Option<u8>>> = vec![life.iter().map(|&more| Some(more)).collect()];
-        let changes = flock(&told(&lives));
+        let changes = flock(&sweeps_of(&lives));
         // With whole sweeps, each position is computed from the sweep and the previous one.
         let mut used = Usage { rss_bytes: 1e8, ..Usage::default() };
         let mut stood = first_spots(&used, HOST);
@@ -106,7 +106,7 @@ proptest! {
             now.user_secs = now.cpu_secs;
             if number > 0 {
                 stood = spots(&used, &now, STEP.as_secs_f64(), HOST, &stood);
-                let found = seen(&changes, at(number));
+                let found = drawn(&changes, at(number));
                 prop_assert!((found[0].1[0].x - stood[0].x).abs() < 1e-5, "sweep {}: {:?}", number, found);
             }
             used = now;
@@ -123,8 +123,8 @@ fn a_number_given_out_again_is_another_process() {
             sweep(0, true, vec![reported(7, "burn", 0.0)], Vec::new()),
             sweep(1, false, vec![other.clone()], gone),
         ]);
-        let at_first = seen(&flock, at(0).plus(STEP / 2));
-        let then = seen(&flock, at(1));
+        let at_first = drawn(&flock, at(0).plus(STEP / 2));
+        let then = drawn(&flock, at(1));
         assert_eq!((at_first.len(), at_first[0].0.start_ns), (1, 1));
         assert_eq!((then.len(), then[0].0.start_ns), (1, 2));
         assert_eq!(flock.track(then[0].0).map(|track| flock.name(track.name)), Some("other"));
@@ -136,7 +136,7 @@ fn who_is_not_in_a_whole_sweep_has_ended() {
     let both = vec![reported(1, "a", 0.0), reported(2, "b", 0.0)];
     let flock =
         flock(&[sweep(0, true, both, Vec::new()), sweep(1, true, vec![reported(1, "a", 0.0)], Vec::new())]);
-    assert_eq!((seen(&flock, at(0)).len(), seen(&flock, at(1)).len()), (2, 1));
+    assert_eq!((drawn(&flock, at(0)).len(), drawn(&flock, at(1)).len()), (2, 1));
 }
 
 #[test]
@@ -205,16 +205,16 @@ fn a_lasso_chooses_and_programs_are_grouped() {
     assert_eq!(groups(&flock, &wanted, &BTreeSet::new(), at(1)).len(), 1);
 }
 
-fn kept(from: Time, to: Time, sweeps: &[Sweep]) -> past::Kept {
+fn stored(from: Time, to: Time, sweeps: &[Sweep]) -> past::StoredSweeps {
     let within = sweeps.iter().filter(|sweep| from <= sweep.time && sweep.time < to);
-    past::Kept { from, to, sweeps: within.cloned().collect() }
+    past::StoredSweeps { from, to, sweeps: within.cloned().collect() }
 }
 
 proptest! {
     /// A later look back at the sensor's history shows what the live view showed.
     #[test]
     fn what_was_kept_looks_as_it_did(lives in lives(), parts in 1_usize..4, apart in 0_i64..2) {
-        let sweeps = told(&lives);
+        let sweeps = sweeps_of(&lives);
         let live = flock(&sweeps);
         // The host's clock is right, or an hour ahead.
         let moved = apart * 3_600_000_000;
@@ -226,11 +226,11 @@ proptest! {
             sweeps.iter().map(|sweep| Sweep { time: by_host(sweep.time), ..sweep.clone() }).collect();
         let len = 24_usize.div_ceil(parts);
         for begin in (0..24).step_by(len) {
-            later.take_kept(&wn01(), &kept(by_host(at(begin)), by_host(at(begin + len)), &told));
+            later.take_stored(&wn01(), &stored(by_host(at(begin)), by_host(at(begin + len)), &told));
         }
         for step in 0..46 {
             let time = at(0).plus(STEP / 2 * step);
-            prop_assert_eq!(seen(&later, time), seen(&live, time), "at {}", step);
+            prop_assert_eq!(drawn(&later, time), drawn(&live, time), "at {}", step);
         }
     }
 }
@@ -252,12 +252,16 @@ fn what_lacks_is_asked_for_once_and_ahead_of_its_end() {
     assert_eq!(stretch(&flock, 890, 1.0), Some((886, 900)), "from there on it was seen live");
     assert_eq!(stretch(&flock, 100, 10.0), Some((96, 300)));
     let one = |time: u64| Sweep { time: secs(time), ..sweep(0, true, vec![reported(2, "b", 0.0)], vec![]) };
-    flock.take_kept(&wn01(), &past::Kept { from: secs(96), to: secs(120), sweeps: vec![one(96), one(119)] });
+    flock.take_stored(
+        &wn01(),
+        &past::StoredSweeps { from: secs(96), to: secs(120), sweeps: vec![one(96), one(119)] },
+    );
     assert_eq!((stretch(&flock, 100, 1.0), stretch(&flock, 113, 1.0)), (None, Some((120, 140))));
     assert_eq!((flock.hosts_at(secs(100)), flock.hosts_at(secs(200)), flock.hosts_at(secs(901))), (1, 0, 1));
-    flock.take_kept(&wn01(), &past::Kept { from: secs(120), to: secs(140), sweeps: vec![one(130)] });
+    flock
+        .take_stored(&wn01(), &past::StoredSweeps { from: secs(120), to: secs(140), sweeps: vec![one(130)] });
     assert_eq!((stretch(&flock, 100, 1.0), stretch(&flock, 125, 1.0)), (None, None), "one stretch");
-    flock.take_kept(&wn01(), &past::Kept { from: secs(300), to: secs(320), sweeps: vec![] });
+    flock.take_stored(&wn01(), &past::StoredSweeps { from: secs(300), to: secs(320), sweeps: vec![] });
     assert_eq!(flock.hosts_at(secs(100)), 0, "another takes its place");
     assert_eq!((stretch(&flock, 305, 1.0), flock.hosts_at(secs(305))), (None, 0), "nothing is kept of it");
 }
@@ -296,7 +300,7 @@ fn what_ended_long_before_is_kept_in_the_past() {
     let gap = |time: u64| Sweep { time: secs(time), ..sweep(0, true, vec![], vec![]) };
     let one = |time: u64| Sweep { processes: vec![reported(1, "a", 0.0)], ..gap(time) };
     let sweeps = vec![one(100), one(101), gap(102), one(220), one(221)];
-    flock.take_kept(&wn01(), &past::Kept { from: secs(96), to: secs(260), sweeps });
+    flock.take_stored(&wn01(), &past::StoredSweeps { from: secs(96), to: secs(260), sweeps });
     assert_eq!(flock.hosts_at(secs(101)), 1, "it ended two minutes before the last sweep");
     assert_eq!(flock.lacks(secs(101), past::Pace { speed: 8.0, every: STEP * 8 }, secs(1_000)), []);
 }
@@ -315,9 +319,9 @@ fn what_was_let_go_is_not_taken_for_known() {
     assert_eq!(flock.lacks(at(20), PACE, now), []);
 
     for _ in 0..3 {
-        flock.take_kept(
+        flock.take_stored(
             &wn01(),
-            &past::Kept {
+            &past::StoredSweeps {
                 from: at(0),
                 to: at(6),
                 sweeps: vec![sweep(0, true, vec![reported(1, "busy", 0.0)], vec![])],

@@ -67,7 +67,7 @@ impl Cells {
 
     /// The plots that are at least partly visible between two heights.
     #[must_use]
-    pub fn seen(&self, top: f32, bottom: f32) -> Range<usize> {
+    pub fn visible(&self, top: f32, bottom: f32) -> Range<usize> {
         let pitch = self.height + GAP;
         let first = to_count(top.max(0.0) / pitch) * self.columns;
         let end = to_count((bottom / pitch).max(0.0).ceil()) * self.columns;
@@ -109,7 +109,7 @@ mod tests {
                 }
             }
             let (top, bottom) = (height * 0.3, height * 1.3);
-            let seen = cells.seen(top, bottom);
+            let seen = cells.visible(top, bottom);
             for (at, area) in areas.iter().enumerate() {
                 let is_seen = area.max.y > top && area.min.y < bottom;
                 prop_assert!(!is_seen || seen.contains(&at), "{at} of {seen:?}");

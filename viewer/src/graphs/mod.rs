@@ -96,11 +96,11 @@ impl Choice {
     /// What to store in the settings: for parts unchanged since the start, the previously stored value.
     pub(crate) fn to_keep(&self, begun: &Choice, before: &Choice) -> Choice {
         Choice {
-            arrangement: kept(&self.arrangement, &begun.arrangement, &before.arrangement),
-            scale: kept(&self.scale, &begun.scale, &before.scale),
-            span: kept(&self.span, &begun.span, &before.span),
-            hosts: kept(&self.hosts, &begun.hosts, &before.hosts),
-            metrics: kept(&self.metrics, &begun.metrics, &before.metrics),
+            arrangement: to_save(&self.arrangement, &begun.arrangement, &before.arrangement),
+            scale: to_save(&self.scale, &begun.scale, &before.scale),
+            span: to_save(&self.span, &begun.span, &before.span),
+            hosts: to_save(&self.hosts, &begun.hosts, &before.hosts),
+            metrics: to_save(&self.metrics, &begun.metrics, &before.metrics),
         }
     }
 
@@ -111,7 +111,7 @@ impl Choice {
 }
 
 /// The stored value, unless the current one differs from that at the start.
-pub(crate) fn kept<T: PartialEq + Clone>(now: &T, begun: &T, before: &T) -> T {
+pub(crate) fn to_save<T: PartialEq + Clone>(now: &T, begun: &T, before: &T) -> T {
     if now == begun { before.clone() } else { now.clone() }
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Clock {
 impl Clock {
     /// Record the newest sample of an answer and its arrival time. Returns whether the clock was set back
     /// since the last answer.
-    pub(super) fn seen(&mut self, newest: Time, came: Time) -> bool {
+    pub(super) fn observe(&mut self, newest: Time, came: Time) -> bool {
         let apart = came.micros().saturating_sub(newest.micros());
         let last = self.last.replace((newest, apart));
         let Some((before, was_apart)) = last else { return false };
@@ -76,7 +76,7 @@ mod tests {
     fn moved(answers: &[(i64, i64)]) -> i64 {
         let mut clock = Clock::default();
         for (newest, came) in answers {
-            clock.seen(Time::from_micros(newest * SEC), Time::from_micros(came * SEC));
+            clock.observe(Time::from_micros(newest * SEC), Time::from_micros(came * SEC));
         }
         clock.moved() / SEC
     }
@@ -110,7 +110,7 @@ mod tests {
     fn a_clock_that_is_set_back_is_told_and_begun_anew() {
         let mut clock = Clock::default();
         let seen = |clock: &mut Clock, newest: i64, came: i64| {
-            clock.seen(Time::from_micros(newest * SEC), Time::from_micros(came * SEC))
+            clock.observe(Time::from_micros(newest * SEC), Time::from_micros(came * SEC))
         };
         assert!(!seen(&mut clock, 9_000, 1_000) && !seen(&mut clock, 9_001, 1_001));
         assert!(

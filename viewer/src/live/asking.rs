@@ -1,11 +1,11 @@
 //! Thread pool for requests: a domain that answers slowly blocks one thread only.
 //!
 //! Rule: each thread has one request at a time and its own connection; it ends when [`Askers`] is dropped.
-//! Not here: which request is sent when (`known`), parsing of answers (`answers`).
+//! Not here: which request is sent when (`cache`), parsing of answers (`answers`).
 
 use super::answers::{self, Host};
 use super::ask::Client;
-use super::calls::{Told, Wanted, latest};
+use super::calls::{CallsRequest, CallsResponse, latest};
 use super::named;
 use super::rates::Counter;
 use super::turn::Due;
@@ -34,7 +34,7 @@ const CALLS_ASKED: usize = 10_000;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Question {
     /// State of a domain; of the daemon's own where none is named.
-    Domain { asked: Option<String>, due: Due, calls: Wanted },
+    Domain { asked: Option<String>, due: Due, calls: CallsRequest },
     /// Domains that the directory knows.
     Domains,
     /// Metrics of a host since a time.
@@ -60,7 +60,7 @@ pub(super) enum Answer {
 pub(super) struct Looked {
     /// Name of the domain, its hosts, and the number of hosts beyond the limit.
     pub(super) hosts: Option<(String, Vec<Host>, u64)>,
-    pub(super) calls: Option<Told>,
+    pub(super) calls: Option<CallsResponse>,
     /// The error that stopped the query, after which the other fields may be empty.
     pub(super) error: Option<Error>,
 }
@@ -156,20 +156,20 @@ fn look(
     client: &mut Client,
     asked: Option<&str>,
     due: Due,
-    wanted: Wanted,
+    request: CallsRequest,
     looked: &mut Looked,
 ) -> Result<(), Error> {
     if due == Due::All {
         looked.hosts = Some(answers::hosts(&client.ask("domain.hosts", &of_domain(asked, json!({})))?));
     }
     let mut params = of_domain(asked, json!({ "limit": CALLS_ASKED, "order": "newest" }));
-    if let Wanted::Since(since) = wanted {
+    if let CallsRequest::Since(since) = request {
         params["since"] = since.secs_f64().into();
     }
     let answer = client.ask("domain.calls", &params)?;
     let mut calls = answers::calls(&answer);
     let total = answer["total"].as_u64().unwrap_or(0).max(calls.len() as u64);
-    if wanted == Wanted::All {
+    if request == CallsRequest::All {
         let mut ids: BTreeSet<_> = calls.iter().map(|call| call.id.clone()).collect();
         while (calls.len() as u64) < total && calls.len() < CALLS_MAX {
             let Some(oldest) = calls.iter().filter_map(latest).min() else { break };
@@ -186,7 +186,7 @@ fn look(
             }
         }
     }
-    looked.calls = Some(Told { wanted, calls, total });
+    looked.calls = Some(CallsResponse { request, calls, total });
     Ok(())
 }
 

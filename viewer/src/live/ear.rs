@@ -2,7 +2,7 @@
 //! is drawn at once.
 //!
 //! One thread per domain, which ends when the domain is no longer shown. Rule: at most [`HEARD_MAX`] threads;
-//! the calls of further domains are polled every second. Not here: what happened (`known` requests it).
+//! the calls of further domains are polled every second. Not here: what happened (`cache` requests it).
 
 use super::answers;
 use super::ask::Client;

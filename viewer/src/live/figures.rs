@@ -54,11 +54,11 @@ struct OfHost {
 
 impl Figures {
     /// Replace the set of hosts and metrics.
-    pub(super) fn want(&mut self, wanted: feed::Figures) {
-        let has_new = wanted.metrics.iter().any(|metric| !self.metrics.contains(metric));
-        let is_longer = wanted.is_long && !self.is_long;
-        (self.rests, self.is_long, self.metrics) = (wanted.rests, wanted.is_long, wanted.metrics.into());
-        self.hosts.retain(|known| wanted.hosts.contains(&known.host));
+    pub(super) fn set_request(&mut self, request: feed::Figures) {
+        let has_new = request.metrics.iter().any(|metric| !self.metrics.contains(metric));
+        let is_longer = request.is_long && !self.is_long;
+        (self.rests, self.is_long, self.metrics) = (request.rests, request.is_long, request.metrics.into());
+        self.hosts.retain(|known| request.hosts.contains(&known.host));
         for known in &mut self.hosts {
             known.series.retain(|line, _| self.metrics.iter().any(|metric| metric.has(line)));
             if has_new || is_longer {
@@ -66,7 +66,7 @@ impl Figures {
                 known.turn.hurry();
             }
         }
-        for host in wanted.hosts {
+        for host in request.hosts {
             if self.hosts.len() < HOSTS_MAX && !self.hosts.iter().any(|known| known.host == host) {
                 self.hosts.push(OfHost::new(host));
             }
@@ -144,7 +144,7 @@ impl Figures {
                 })
             }
         };
-        Some(Update::Series { host: host.clone(), series: Arc::new(known.told()), trouble })
+        Some(Update::Series { host: host.clone(), series: Arc::new(known.to_series()), trouble })
     }
 }
 
@@ -199,7 +199,7 @@ impl OfHost {
         };
         self.empty = 0;
         // The sample may have been in transit for as long as the answer took.
-        if self.clock.seen(newest, newest.clamp(at.minus(took), at)) {
+        if self.clock.observe(newest, newest.clamp(at.minus(took), at)) {
             self.series.clear();
         }
         for (name, samples) in rates::points(asked, &counters) {
@@ -212,7 +212,7 @@ impl OfHost {
     }
 
     /// The series with the viewer's timestamps.
-    fn told(&self) -> HostSeries {
+    fn to_series(&self) -> HostSeries {
         match self.clock.moved() {
             0 => self.series.clone(),
             moved => self.series.iter().map(|(name, series)| (name.clone(), series.moved(moved))).collect(),
@@ -244,9 +244,9 @@ mod tests {
 
     const SEC: Duration = Duration::from_secs(1);
 
-    fn want(figures: &mut Figures, hosts: u32, metrics: &[Metric], rests: bool) {
+    fn request(figures: &mut Figures, hosts: u32, metrics: &[Metric], rests: bool) {
         let hosts = (0..hosts).map(|number| HostName::new("demo", &format!("wn{number:02}"))).collect();
-        figures.want(feed::Figures { hosts, metrics: metrics.to_vec(), is_long: false, rests });
+        figures.set_request(feed::Figures { hosts, metrics: metrics.to_vec(), is_long: false, rests });
     }
 
     /// The hosts asked at this time, and how many seconds of history are requested of each.
@@ -297,7 +297,7 @@ mod tests {
     fn each_host_is_asked_and_the_more_there_are_the_more_seldom() {
         for (hosts, every) in [(1, 1), (16, 1), (17, 2), (64, 4)] {
             let mut figures = Figures::default();
-            want(&mut figures, hosts, &[Metric::Load], false);
+            request(&mut figures, hosts, &[Metric::Load], false);
             let first = asked(&mut figures, SEC);
             assert_eq!(first.len(), hosts as usize);
             assert!(asked(&mut figures, 9 * SEC).is_empty(), "no host is asked twice at a time");
@@ -316,29 +316,29 @@ mod tests {
     #[test]
     fn of_a_new_metric_the_past_is_asked_for_and_what_nobody_wants_is_forgotten() {
         let mut figures = Figures::default();
-        want(&mut figures, 1, &[Metric::Load], false);
+        request(&mut figures, 1, &[Metric::Load], false);
         let host = asked(&mut figures, SEC).remove(0).0;
         answer(&mut figures, &host, "node_load1", SEC);
         let both = [Metric::Load, Metric::Named("node_load5".into())];
-        want(&mut figures, 1, &both, false);
+        request(&mut figures, 1, &both, false);
         assert!(asked(&mut figures, SEC)[0].1 > 800.0);
         assert_eq!(answer(&mut figures, &host, "node_load5", SEC).unwrap().len(), 2);
-        want(&mut figures, 1, &both[1..], false);
+        request(&mut figures, 1, &both[1..], false);
         asked(&mut figures, 3 * SEC);
         assert_eq!(answer(&mut figures, &host, "node_load5", 3 * SEC).unwrap().len(), 1);
-        want(&mut figures, 0, &both, false);
+        request(&mut figures, 0, &both, false);
         assert!(answer(&mut figures, &host, "node_load5", 3 * SEC).is_none());
     }
 
     #[test]
     fn who_looks_at_an_hour_is_given_one() {
         let mut figures = Figures::default();
-        want(&mut figures, 1, &[Metric::Load], false);
+        request(&mut figures, 1, &[Metric::Load], false);
         let host = asked(&mut figures, SEC).remove(0).0;
         answer(&mut figures, &host, "node_load1", SEC);
         let hosts = vec![host.clone()];
         let metrics = vec![Metric::Load];
-        figures.want(feed::Figures { hosts, metrics, is_long: true, rests: false });
+        figures.set_request(feed::Figures { hosts, metrics, is_long: true, rests: false });
         assert!(asked(&mut figures, SEC)[0].1 > 3_500.0);
         let counted = |figures: &mut Figures, now: Duration, times: &[f64]| {
             let (series, _) = answer_of(figures, &host, "node_load1", now, times).unwrap();
@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn of_lines_that_come_and_go_those_that_live_are_kept() {
         let mut figures = Figures::default();
-        want(&mut figures, 1, &[Metric::Named("job_cpu".into())], false);
+        request(&mut figures, 1, &[Metric::Named("job_cpu".into())], false);
         let host = HostName::new("demo", "wn00");
         let mut known = Arc::default();
         for job in 0..40_u64 {
@@ -376,12 +376,12 @@ mod tests {
     #[test]
     fn while_nobody_looks_nothing_is_asked_and_what_is_known_stays() {
         let mut figures = Figures::default();
-        want(&mut figures, 1, &[Metric::Load], false);
+        request(&mut figures, 1, &[Metric::Load], false);
         let host = asked(&mut figures, SEC).remove(0).0;
         answer(&mut figures, &host, "node_load1", SEC);
-        want(&mut figures, 1, &[Metric::Load], true);
+        request(&mut figures, 1, &[Metric::Load], true);
         assert!(asked(&mut figures, 60 * SEC).is_empty() && figures.next_due(false).is_none());
-        want(&mut figures, 1, &[Metric::Load], false);
+        request(&mut figures, 1, &[Metric::Load], false);
         let past = asked(&mut figures, 60 * SEC)[0].1;
         assert!((60.0..80.0).contains(&past), "from where it stopped: {past}");
         let failed = Err(Error::Late { address: "127.0.0.1:1".to_owned(), after: Duration::from_secs(1) });
@@ -399,7 +399,7 @@ mod tests {
     #[test]
     fn what_a_wrong_clock_says_is_drawn_at_the_right_time() {
         let mut figures = Figures::default();
-        want(&mut figures, 1, &[Metric::Load], false);
+        request(&mut figures, 1, &[Metric::Load], false);
         let host = asked(&mut figures, 600 * SEC).remove(0).0;
         let mut told = None;
         // The host's clock is ten minutes behind: the last minutes contain no sample until a whole day is
@@ -421,7 +421,7 @@ mod tests {
     #[test]
     fn a_clock_that_was_set_back_and_times_that_are_absurd_stop_no_graph() {
         let mut figures = Figures::default();
-        want(&mut figures, 1, &[Metric::Load], false);
+        request(&mut figures, 1, &[Metric::Load], false);
         let host = asked(&mut figures, SEC).remove(0).0;
         let told = answer_of(&mut figures, &host, "node_load1", SEC, &[0.0, 1.0, 1e10]).unwrap();
         assert!((last(&told) - 1.0).abs() < 0.1, "the year 2300 is not believed: {}", last(&told));

@@ -12,7 +12,7 @@ use super::served;
 use super::subscribed::Subscribed;
 use super::via::Where;
 use super::{control, orders};
-use crate::feed::{Feed, Kill, Past, Rested, Served, Teller, Update, Watch, Wish};
+use crate::feed::{Feed, Kill, Past, Request, Rested, Served, Update, UpdateSender, Watch};
 use crate::flock::HOSTS_MAX;
 use crate::flock::sweep::HostName;
 use crate::sensors::Order;
@@ -37,47 +37,51 @@ const PAST_WAITING_MAX: usize = 2;
 /// If a thread cannot be started.
 pub fn follow(address: Where, feed: Feed) -> std::io::Result<()> {
     let kill = move |client: &mut Client, kill: Kill| {
-        Update::Told(orders::kill(client, &kill).unwrap_or_else(|why| why))
+        Update::Notice(orders::kill(client, &kill).unwrap_or_else(|why| why))
     };
     let serve = move |client: &mut Client, wanted: Served| {
         let by = served::ask(client, &wanted);
         Update::Served { call: wanted.call, by: Arc::new(by) }
     };
-    let control = move |client: &mut Client, order: Order| Update::Told(control::order(client, &order));
-    let control = begin("viewer-control", address.clone(), feed.teller(), control)?;
-    let kills = begin("viewer-orders", address.clone(), feed.teller(), kill)?;
-    let calls = begin("viewer-served", address.clone(), feed.teller(), serve)?;
+    let control = move |client: &mut Client, order: Order| Update::Notice(control::order(client, &order));
+    let control = begin("viewer-control", address.clone(), feed.sender(), control)?;
+    let kills = begin("viewer-orders", address.clone(), feed.sender(), kill)?;
+    let calls = begin("viewer-served", address.clone(), feed.sender(), serve)?;
     let hear = move || {
-        let mut watching = Watching { address, teller: feed.teller(), hosts: Vec::new(), rate_hz: 0.0 };
+        let mut watching = Watching { address, sender: feed.sender(), hosts: Vec::new(), rate_hz: 0.0 };
         loop {
             match feed.rest(IDLE) {
                 Rested::Whole => {}
-                Rested::Wished(Wish::Flock(watch)) => watching.watch(watch),
-                Rested::Wished(Wish::Past(past)) => watching.ask_past(past),
-                Rested::Wished(Wish::Kill(kill)) => {
+                Rested::Requested(Request::Flock(watch)) => watching.watch(watch),
+                Rested::Requested(Request::Past(past)) => watching.ask_past(past),
+                Rested::Requested(Request::Kill(kill)) => {
                     if let Err(TrySendError::Full(kill) | TrySendError::Disconnected(kill)) =
                         kills.try_send(kill)
                     {
                         let words = "was not ended: orders before it are not answered yet";
-                        feed.tell(Update::Told(format!("{} ({}) {words}", kill.name, kill.pid)));
+                        feed.send(Update::Notice(format!("{} ({}) {words}", kill.name, kill.pid)));
                     }
                 }
-                Rested::Wished(Wish::Order(order)) => {
+                Rested::Requested(Request::Order(order)) => {
                     if control.try_send(order).is_err() {
                         let words = "Not ordered: orders before it are not answered yet";
-                        feed.tell(Update::Told(words.to_owned()));
+                        feed.send(Update::Notice(words.to_owned()));
                     }
                 }
-                Rested::Wished(Wish::Served(wanted)) => {
+                Rested::Requested(Request::Served(wanted)) => {
                     if let Err(TrySendError::Full(wanted) | TrySendError::Disconnected(wanted)) =
                         calls.try_send(wanted)
                     {
                         let by = ServedBy::troubled("questions before it are not answered yet");
-                        feed.tell(Update::Served { call: wanted.call, by: Arc::new(by) });
+                        feed.send(Update::Served { call: wanted.call, by: Arc::new(by) });
                     }
                 }
-                Rested::Wished(
-                    Wish::Figures(_) | Wish::Sensors(_) | Wish::Look | Wish::Add(_) | Wish::Drop(_),
+                Rested::Requested(
+                    Request::Figures(_)
+                    | Request::Sensors(_)
+                    | Request::Look
+                    | Request::Add(_)
+                    | Request::Drop(_),
                 ) => {}
                 Rested::Alone => return,
             }
@@ -91,24 +95,24 @@ pub fn follow(address: Where, feed: Feed) -> std::io::Result<()> {
 fn begin<T: Send + 'static>(
     name: &str,
     address: Where,
-    teller: Teller,
+    sender: UpdateSender,
     act: impl Fn(&mut Client, T) -> Update + Send + 'static,
 ) -> std::io::Result<SyncSender<T>> {
-    let (sender, wanted) = sync_channel(WAITING_MAX);
+    let (requests, waiting) = sync_channel(WAITING_MAX);
     let work = move || {
         let mut client = Client::new(address);
-        while let Ok(one) = wanted.recv() {
-            teller.tell(act(&mut client, one));
+        while let Ok(one) = waiting.recv() {
+            sender.send(act(&mut client, one));
         }
     };
     std::thread::Builder::new().name(name.into()).spawn(work)?;
-    Ok(sender)
+    Ok(requests)
 }
 
 /// The watched hosts.
 struct Watching {
     address: Where,
-    teller: Teller,
+    sender: UpdateSender,
     hosts: Vec<Watched>,
     rate_hz: f64,
 }
@@ -133,11 +137,11 @@ impl Watching {
             }
             let (past, wanted) = sync_channel(PAST_WAITING_MAX);
             let subscribed = Subscribed::new(self.address.clone(), host.clone(), rate_hz);
-            match subscribed.follow(self.teller.clone(), wanted) {
+            match subscribed.follow(self.sender.clone(), wanted) {
                 Ok(()) => self.hosts.push(Watched { host, past }),
                 Err(error) => {
                     let trouble = Some(format!("cannot begin a thread: {error}"));
-                    self.teller.tell(Update::Trouble { host, trouble });
+                    self.sender.send(Update::Trouble { host, trouble });
                 }
             }
         }
@@ -148,8 +152,8 @@ impl Watching {
         let host = past.lack.host.clone();
         let watched = self.hosts.iter().find(|watched| watched.host == host);
         if watched.is_none_or(|watched| watched.past.try_send(past).is_err()) {
-            let kept = Err("questions before it are not answered yet".to_owned());
-            self.teller.tell(Update::Kept { host, kept });
+            let stored = Err("questions before it are not answered yet".to_owned());
+            self.sender.send(Update::StoredSweeps { host, stored });
         }
     }
 }

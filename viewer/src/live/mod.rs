@@ -4,21 +4,21 @@
 //! waits for its events (`ear`). So an event is drawn when it happens, no request is sent without need, and a
 //! slow daemon delays no other. Rule: a daemon that does not answer is reported as lost and retried with a
 //! growing delay, up to [`PAUSE_MAX`]; its last state stays on the map, with its age. Not here: the cached
-//! state (`known`), parsing of answers (`answers`), the flock (`flock`).
+//! state (`cache`), parsing of answers (`answers`), the flock (`flock`).
 
 pub mod answers;
 mod apart;
 pub mod ask;
 mod asking;
+pub mod cache;
 pub mod call_events;
 mod calls;
 mod control;
 mod ear;
 mod figures;
 pub mod flock;
-pub mod kept;
-pub mod known;
 mod orders;
+pub mod past;
 pub mod rates;
 mod sensors;
 pub mod served;
@@ -27,16 +27,16 @@ pub mod sweeps;
 mod turn;
 pub mod via;
 
-pub use known::PAUSE_MAX;
+pub use cache::PAUSE_MAX;
 
-use crate::feed::{Feed, Rested, Update, Wish};
+use crate::feed::{Feed, Request, Rested, Update};
 use crate::flock::sweep::HostName;
 use crate::grid::Grid;
 use asking::Askers;
+use cache::Cache;
 use client::Error;
 use client::typed::About;
 use ear::Listening;
-use known::Known;
 use serde_json::json;
 use std::time::Duration;
 use via::Where;
@@ -73,7 +73,7 @@ pub fn follow(plan: Plan, feed: Feed) -> std::io::Result<()> {
     let askers = Askers::begin(&plan.address, &feed.poker())?;
     let ask = move || {
         let mut following = Following {
-            known: Known::new(&plan.domains, plan.is_directory),
+            cache: Cache::new(&plan.domains, plan.is_directory),
             askers,
             listening: Listening::new(plan.address.clone(), feed.poker()),
             begun: crate::clock::instant(),
@@ -89,7 +89,7 @@ pub fn follow(plan: Plan, feed: Feed) -> std::io::Result<()> {
 
 /// State of the thread that decides.
 struct Following {
-    known: Known,
+    cache: Cache,
     askers: Askers,
     listening: Listening,
     begun: std::time::Instant,
@@ -107,22 +107,22 @@ impl Following {
     fn go_on(&mut self, feed: &Feed) -> bool {
         let (now, at) = (self.begun.elapsed(), crate::clock::now());
         while let Some((answer, took)) = self.askers.answer() {
-            let changed = self.known.take(answer, now, at, took);
+            let changed = self.cache.take(answer, now, at, took);
             self.has_news |= changed.grid;
-            changed.told.into_iter().for_each(|update| feed.tell(update));
-            if self.status.is_none_or(|(_, was_lost)| was_lost != self.known.is_lost()) {
+            changed.update.into_iter().for_each(|update| feed.send(update));
+            if self.status.is_none_or(|(_, was_lost)| was_lost != self.cache.is_lost()) {
                 self.tell_status(feed, now);
             }
         }
         while self.askers.has_room()
-            && let Some(question) = self.known.question(now, at)
+            && let Some(question) = self.cache.question(now, at)
         {
             self.askers.ask(question);
         }
         self.listen();
         if self.has_news && now >= self.not_before {
             self.has_news = false;
-            feed.tell(Update::grid(self.known.grid(now, at)));
+            feed.send(Update::grid(self.cache.grid(now, at)));
             let took = self.begun.elapsed().saturating_sub(now);
             self.not_before = now + took + GRID_PAUSE.max(took * GRID_PAUSE_RATIO);
         }
@@ -133,15 +133,15 @@ impl Following {
     }
 
     fn tell_status(&mut self, feed: &Feed, now: Duration) {
-        self.status = Some((now, self.known.is_lost()));
-        feed.tell(Update::Status(self.known.status(&self.listening.address)));
+        self.status = Some((now, self.cache.is_lost()));
+        feed.send(Update::Status(self.cache.status(&self.listening.address)));
     }
 
     fn listen(&mut self) {
-        if self.known.is_lost() {
+        if self.cache.is_lost() {
             return;
         }
-        for (domain, ear) in self.known.unheard() {
+        for (domain, ear) in self.cache.unheard() {
             if !self.listening.has_room() {
                 return;
             }
@@ -153,25 +153,25 @@ impl Following {
         let status = self.status.map(|(told, _)| told + STATUS_EVERY);
         let grid = self.has_news.then_some(self.not_before);
         // Without an idle asker, the next answer wakes this thread, and then there is one.
-        let question = if self.askers.has_room() { self.known.next_due() } else { None };
+        let question = if self.askers.has_room() { self.cache.next_due() } else { None };
         let next = [status, grid, question].into_iter().flatten().min();
         let time = next.map_or(STATUS_EVERY, |next| next.saturating_sub(self.begun.elapsed()));
         match feed.rest(time) {
             Rested::Whole => {}
-            Rested::Wished(Wish::Figures(wanted)) => self.known.figures.want(wanted),
-            Rested::Wished(Wish::Add(domain)) => self.known.add(&domain),
-            Rested::Wished(Wish::Drop(domain)) => {
-                self.known.drop_domain(&domain);
+            Rested::Requested(Request::Figures(wanted)) => self.cache.figures.set_request(wanted),
+            Rested::Requested(Request::Add(domain)) => self.cache.add(&domain),
+            Rested::Requested(Request::Drop(domain)) => {
+                self.cache.drop_domain(&domain);
                 self.has_news = true;
             }
-            Rested::Wished(Wish::Sensors(wanted)) => self.known.sensors.want(wanted),
-            Rested::Wished(
-                Wish::Look
-                | Wish::Flock(_)
-                | Wish::Past(_)
-                | Wish::Order(_)
-                | Wish::Kill(_)
-                | Wish::Served(_),
+            Rested::Requested(Request::Sensors(wanted)) => self.cache.sensors.set_request(wanted),
+            Rested::Requested(
+                Request::Look
+                | Request::Flock(_)
+                | Request::Past(_)
+                | Request::Order(_)
+                | Request::Kill(_)
+                | Request::Served(_),
             ) => {}
             Rested::Alone => return false,
         }
@@ -204,16 +204,16 @@ pub fn once(plan: &Plan, wait: Duration) -> Result<(Grid, Vec<String>), String> 
 }
 
 fn once_tried(plan: &Plan, client: &mut ask::Client) -> Result<(Grid, Vec<String>), Error> {
-    let mut known = Known::new(&plan.domains, plan.is_directory);
+    let mut cache = Cache::new(&plan.domains, plan.is_directory);
     // At time zero every question is due, and afterwards none.
     let (now, at) = (Duration::ZERO, crate::clock::now());
-    while let Some(question) = known.question(now, at) {
+    while let Some(question) = cache.question(now, at) {
         let answer = asking::ask(client, question);
-        if let Some(error) = known.take(answer, now, at, Duration::ZERO).error {
+        if let Some(error) = cache.take(answer, now, at, Duration::ZERO).error {
             return Err(error);
         }
     }
-    Ok((known.grid(now, at), known.troubles().cloned().collect()))
+    Ok((cache.grid(now, at), cache.troubles().cloned().collect()))
 }
 
 /// Request parameters that name a host.

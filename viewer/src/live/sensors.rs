@@ -24,16 +24,16 @@ pub(super) struct Sensors {
 
 impl Sensors {
     /// Replace the set of sensors and domains.
-    pub(super) fn want(&mut self, wanted: feed::Sensors) {
-        self.sensors.retain(|(at, _)| wanted.sensors.contains(at));
-        self.domains.retain(|(domain, _)| wanted.domains.contains(domain));
-        for at in wanted.sensors.into_iter().take(ADDRESSES_MAX + 1 + HOSTS_MAX) {
+    pub(super) fn set_request(&mut self, request: feed::Sensors) {
+        self.sensors.retain(|(at, _)| request.sensors.contains(at));
+        self.domains.retain(|(domain, _)| request.domains.contains(domain));
+        for at in request.sensors.into_iter().take(ADDRESSES_MAX + 1 + HOSTS_MAX) {
             if !self.sensors.iter().any(|(known, _)| *known == at) {
                 let every = if is_itself(&at) { EVERY } else { SELDOM };
                 self.sensors.push((at, Turn::every(every)));
             }
         }
-        for domain in wanted.domains.into_iter().take(DOMAINS_MAX) {
+        for domain in request.domains.into_iter().take(DOMAINS_MAX) {
             if !self.domains.iter().any(|(known, _)| *known == domain) {
                 self.domains.push((domain, Turn::every(SELDOM)));
             }
@@ -126,7 +126,7 @@ mod tests {
         let mut sensors = Sensors::default();
         let wanted =
             feed::Sensors { sensors: vec![address.clone(), host.clone()], domains: vec!["demo".into()] };
-        sensors.want(wanted.clone());
+        sensors.set_request(wanted.clone());
         assert_eq!(asked(&mut sensors, SEC).len(), 3);
         assert!(asked(&mut sensors, 9 * SEC).is_empty(), "no host is asked twice at a time");
         sensors.answered(&address, true, SEC, Duration::ZERO);
@@ -137,7 +137,7 @@ mod tests {
         assert!(asked(&mut sensors, 3 * SEC).is_empty(), "later each time");
         let later = asked(&mut sensors, 6 * SEC);
         assert_eq!(later, [Question::Sensor(address), Question::Sensor(host), Question::Term("demo".into())]);
-        sensors.want(feed::Sensors::default());
+        sensors.set_request(feed::Sensors::default());
         assert!(asked(&mut sensors, 60 * SEC).is_empty());
     }
 }

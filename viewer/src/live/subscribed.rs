@@ -8,8 +8,8 @@ use super::ask::Client;
 use super::flock::TAKE_EVERY;
 use super::sweeps::{Stream, Taken};
 use super::via::Where;
-use super::{about, kept};
-use crate::feed::{Altered, Past, Teller, Update};
+use super::{about, past};
+use crate::feed::{Altered, Past, Update, UpdateSender};
 use crate::flock::sweep::HostName;
 use client::Error;
 use client::typed::About;
@@ -76,7 +76,7 @@ impl Subscribed {
     ///
     /// # Errors
     /// If the thread cannot be started.
-    pub(super) fn follow(mut self, teller: Teller, wanted: Receiver<Past>) -> std::io::Result<()> {
+    pub(super) fn follow(mut self, sender: UpdateSender, wanted: Receiver<Past>) -> std::io::Result<()> {
         let take = move || {
             loop {
                 let taken = self.take();
@@ -85,7 +85,7 @@ impl Subscribed {
                 if past == Err(TryRecvError::Disconnected) {
                     break;
                 }
-                let pause = self.tell(taken, &teller);
+                let pause = self.send_taken(taken, &sender);
                 if past == Err(TryRecvError::Empty) {
                     past = match wanted.recv_timeout(pause) {
                         Ok(past) => Ok(past),
@@ -94,29 +94,30 @@ impl Subscribed {
                     };
                 }
                 if let Ok(past) = past {
-                    self.tell_past(&past, &teller);
+                    self.send_past(&past, &sender);
                 }
             }
-            self.id_ends(&teller);
+            self.id_ends(&sender);
             self.end();
         };
         std::thread::Builder::new().name("viewer-herd".into()).spawn(take).map(drop)
     }
 
     /// Request a period of history, and publish it.
-    fn tell_past(&mut self, past: &Past, teller: &Teller) {
-        let kept = kept::ask(&mut self.client, &past.lack, past.every);
-        let kept = kept.map(|(kept, spans)| (Arc::new(kept), spans)).map_err(|error| error.to_string());
-        teller.tell(Update::Kept { host: self.host.clone(), kept });
+    fn send_past(&mut self, past: &Past, sender: &UpdateSender) {
+        let stored = past::ask(&mut self.client, &past.lack, past.every);
+        let stored =
+            stored.map(|(stored, spans)| (Arc::new(stored), spans)).map_err(|error| error.to_string());
+        sender.send(Update::StoredSweeps { host: self.host.clone(), stored });
     }
 
     /// Publish the result of a request; returns the delay until the next one.
-    fn tell(&mut self, taken: Result<Taken, Error>, teller: &Teller) -> Duration {
+    fn send_taken(&mut self, taken: Result<Taken, Error>, sender: &UpdateSender) -> Duration {
         let (trouble, pause) = match taken {
             Ok(taken) => {
                 self.failures = 0;
                 if !taken.sweeps.is_empty() {
-                    teller.tell(Update::Sweeps(taken.sweeps));
+                    sender.send(Update::Sweeps(taken.sweeps));
                 }
                 (taken.stopped, TAKE_EVERY)
             }
@@ -126,16 +127,16 @@ impl Subscribed {
                 (Some(error.to_string()), pause)
             }
         };
-        self.tell_id(teller);
+        self.send_id(sender);
         if trouble != self.trouble {
             self.trouble.clone_from(&trouble);
-            teller.tell(Update::Trouble { host: self.host.clone(), trouble });
+            sender.send(Update::Trouble { host: self.host.clone(), trouble });
         }
         pause
     }
 
     /// Publish the id and the changes of the subscription, if they differ from those last published.
-    fn tell_id(&mut self, teller: &Teller) {
+    fn send_id(&mut self, sender: &UpdateSender) {
         let now = self.id.clone().map(|id| (id, self.altered.clone()));
         if self.told_id == now {
             return;
@@ -143,17 +144,17 @@ impl Subscribed {
         match &now {
             Some((id, altered)) => {
                 let (host, subscription, altered) = (self.host.clone(), id.clone(), altered.clone());
-                teller.tell(Update::Channel { host, subscription, altered });
+                sender.send(Update::Channel { host, subscription, altered });
             }
-            None => self.id_ends(teller),
+            None => self.id_ends(sender),
         }
         self.told_id = now;
     }
 
     /// Publish that the subscription has ended.
-    fn id_ends(&mut self, teller: &Teller) {
+    fn id_ends(&mut self, sender: &UpdateSender) {
         if let Some((subscription, _)) = self.told_id.take() {
-            teller.tell(Update::ChannelEnded { host: self.host.clone(), subscription });
+            sender.send(Update::ChannelEnded { host: self.host.clone(), subscription });
         }
     }
 

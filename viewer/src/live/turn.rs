@@ -2,7 +2,7 @@
 //!
 //! Pure: times are spans since polling started. Rule: a target has at most one request in flight; one that
 //! fails is retried later each time, up to [`TROUBLED_MAX`], and one that answers slowly is polled less
-//! often. Not here: which request is sent (`known`).
+//! often. Not here: which request is sent (`cache`).
 
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use crate::flock::sweep::HostName;
 use crate::grid::Grid;
 use crate::grid::place::{DomainId, Part, Place, PlaceId};
 use crate::layout::{Layout, Moves, Point, layout};
-use crate::live::known::THIS_MACHINE;
+use crate::live::cache::THIS_MACHINE;
 use std::sync::Arc;
 use wire::time::Time;
 

@@ -112,8 +112,8 @@ impl Model {
             Update::Served { call, by } => self.served.take(&call, by),
             Update::Sensor { at: sensor, health } => self.sensors.take(at, sensor, health),
             Update::Term { domain, term } => self.sensors.set_term(domain, term),
-            Update::Kept { host, kept } => {
-                self.flock.take_past(&host, kept, at);
+            Update::StoredSweeps { host, stored } => {
+                self.flock.take_past(&host, stored, at);
                 self.extend_timeline();
             }
             Update::Channel { host, subscription, altered } => {
@@ -125,7 +125,7 @@ impl Model {
                     self.flock.set_altered(&host, None);
                 }
             }
-            Update::Told(text) => self.notify(at, text),
+            Update::Notice(text) => self.notify(at, text),
         }
     }
 

@@ -5,7 +5,7 @@
 
 use super::Model;
 use crate::grid::place::{HostState, PlaceId};
-use crate::live::known::THIS_MACHINE;
+use crate::live::cache::THIS_MACHINE;
 use crate::sensors::{At, Row, SILENT_AFTER_SECS};
 use std::net::SocketAddr;
 

@@ -4,7 +4,7 @@
 //! Pure: bytes and the time of reading go in. Bounded: the joiner stores at most [`CALLS_MAX`] calls, a line
 //! at most [`LINE_LEN_MAX_BYTES`]. Not here: files (`replay`).
 
-use super::told::Wanted;
+use super::call_events::Collector;
 use crate::grid::Grid;
 use crate::grid::builder::{AHEAD, Builder, CALLS_MAX};
 use crate::grid::place::HostState;
@@ -38,7 +38,7 @@ pub struct Logs {
     domain: String,
     seen: Time,
     /// Collects the events of a call, if requested.
-    wanted: Option<Wanted>,
+    collector: Option<Collector>,
 }
 
 /// State of one log.
@@ -68,7 +68,7 @@ impl Logs {
             changes_left_out: 0,
             domain: String::new(),
             seen,
-            wanted: None,
+            collector: None,
         }
     }
 
@@ -140,13 +140,13 @@ impl Logs {
     }
 
     /// Collect the events of a call from what is read from now on.
-    pub(super) fn want(&mut self, wanted: Wanted) {
-        self.wanted = Some(wanted);
+    pub(super) fn collect_into(&mut self, collector: Collector) {
+        self.collector = Some(collector);
     }
 
     /// The collected events.
-    pub(super) fn wanted(self) -> Option<Wanted> {
-        self.wanted
+    pub(super) fn into_collector(self) -> Option<Collector> {
+        self.collector
     }
 
     /// Every id under which events of this call are known.
@@ -159,8 +159,8 @@ impl Logs {
             let id =
                 Id { sensor: SensorKey(0), generation: *generation, offset: one.offset, number: one.number };
             let call = self.joiner.join(&one, id);
-            if let Some(wanted) = &mut self.wanted {
-                wanted.joined(&call, &one, name);
+            if let Some(collector) = &mut self.collector {
+                collector.joined(&call, &one, name);
             }
             let Some(state) = state_told(one.content.kind) else { continue };
             for host in hosts_named(&one.content) {

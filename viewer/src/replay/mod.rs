@@ -4,10 +4,10 @@
 //! file that shrank or was replaced (rotated) is read from the start, after the rest of the previous one, and
 //! the user is notified; earlier data stays. Not here: parsing of lines (`log`).
 
+mod call_events;
 pub mod log;
-mod told;
 
-use crate::feed::{Feed, Rested, Status, Update, Wish};
+use crate::feed::{Feed, Request, Rested, Status, Update};
 use jiff::tz::TimeZone;
 use log::Logs;
 use log_filters::engine::Source;
@@ -199,32 +199,32 @@ pub fn follow(mut reader: Reader, feed: Feed) -> std::io::Result<()> {
                     let has_news = read > 0 || told.is_none() || !renewed.is_empty();
                     for path in renewed {
                         let words = "is another file now: read from its beginning, after what was shown";
-                        feed.tell(Update::Told(format!("{} {words}", path.display())));
+                        feed.send(Update::Notice(format!("{} {words}", path.display())));
                     }
                     if has_news {
                         if told != Some(reader.lines()) {
-                            feed.tell(Update::grid(reader.grid()));
+                            feed.send(Update::grid(reader.grid()));
                             told = Some(reader.lines());
                         }
-                        feed.tell(Update::Status(Status::Reading { lines: reader.lines() }));
+                        feed.send(Update::Status(Status::Reading { lines: reader.lines() }));
                     }
                 }
                 Err(error) => {
-                    feed.tell(Update::Status(Status::Lost { what: error.to_string() }));
+                    feed.send(Update::Status(Status::Lost { what: error.to_string() }));
                     told = None;
                 }
             }
             match feed.rest(LOOK_EVERY) {
                 Rested::Alone => return,
-                Rested::Wished(Wish::Served(mut wanted)) => {
+                Rested::Requested(Request::Served(mut wanted)) => {
                     // Only the latest of several queued requests is answered.
-                    while let Rested::Wished(Wish::Served(newer)) = feed.rest(Duration::ZERO) {
+                    while let Rested::Requested(Request::Served(newer)) = feed.rest(Duration::ZERO) {
                         wanted = newer;
                     }
                     let by = Arc::new(reader.answer(&wanted.call, now));
-                    feed.tell(Update::Served { call: wanted.call, by });
+                    feed.send(Update::Served { call: wanted.call, by });
                 }
-                Rested::Whole | Rested::Wished(_) => {}
+                Rested::Whole | Rested::Requested(_) => {}
             }
         }
     };

@@ -19,7 +19,7 @@ impl Curve {
     /// The curve from `from` to `to` on this leg: outbound legs leave and arrive horizontally, the return leg
     /// bends below.
     #[must_use]
-    pub fn way(from: Point, to: Point, leg: Leg) -> Curve {
+    pub fn route(from: Point, to: Point, leg: Leg) -> Curve {
         let (dx, dy) = (to.x - from.x, to.y - from.y);
         let handles = match leg {
             Leg::Submit | Leg::Offer | Leg::Assign => {
@@ -80,25 +80,25 @@ mod tests {
     fn a_way_begins_and_ends_at_its_places() {
         let (one, other) = (Point::new(1.0, 2.0), Point::new(301.0, 52.0));
         for leg in [Leg::Submit, Leg::Offer, Leg::Assign, Leg::Return] {
-            let way = Curve::way(one, other, leg);
-            assert_eq!((way.at(0.0), way.at(1.0)), (one, other));
+            let route = Curve::route(one, other, leg);
+            assert_eq!((route.at(0.0), route.at(1.0)), (one, other));
             for lane in [-99, -1, 0, 1, 3] {
-                assert!((way.in_lane(0.0, lane).x - one.x).abs() < 0.01, "{leg:?} {lane}");
+                assert!((route.in_lane(0.0, lane).x - one.x).abs() < 0.01, "{leg:?} {lane}");
             }
         }
     }
 
     #[test]
     fn lanes_are_apart_in_the_middle() {
-        let way = Curve::way(Point::new(0.0, 0.0), Point::new(200.0, 0.0), Leg::Assign);
-        assert!((way.in_lane(0.5, 1).y - way.in_lane(0.5, -1).y).abs() > 1.9 * LANE_WIDTH);
-        assert_eq!(way.in_lane(0.5, 0), way.at(0.5));
+        let route = Curve::route(Point::new(0.0, 0.0), Point::new(200.0, 0.0), Leg::Assign);
+        assert!((route.in_lane(0.5, 1).y - route.in_lane(0.5, -1).y).abs() > 1.9 * LANE_WIDTH);
+        assert_eq!(route.in_lane(0.5, 0), route.at(0.5));
     }
 
     #[test]
     fn the_way_back_goes_below_the_way_forth() {
         let (client, host) = (Point::new(0.0, 0.0), Point::new(300.0, 0.0));
-        let back = Curve::way(host, client, Leg::Return).at(0.5);
-        assert!(back.y > Curve::way(client, host, Leg::Assign).at(0.5).y + 20.0);
+        let back = Curve::route(host, client, Leg::Return).at(0.5);
+        assert!(back.y > Curve::route(client, host, Leg::Assign).at(0.5).y + 20.0);
     }
 }

@@ -77,7 +77,7 @@ pub struct Edge {
 
 /// Calls and marks at a place.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Standing {
+pub struct PlaceStatus {
     /// Waiting calls, wherever their marks are.
     pub waiting: u32,
     /// Running calls, wherever their marks are.
@@ -111,7 +111,7 @@ pub struct Scene {
     pub marks: Vec<Mark>,
     pub edges: Vec<Edge>,
     /// Calls and marks at each place, by its number.
-    pub places: Vec<Standing>,
+    pub places: Vec<PlaceStatus>,
     /// Totals.
     pub counts: Counts,
     /// Totals of each domain, by its number.
@@ -124,7 +124,7 @@ pub struct Scene {
 /// true.
 #[must_use]
 pub fn scene(grid: &Grid, time: Time, flight_micros: i64, fits: &dyn Fn(u32) -> bool) -> Scene {
-    let places = vec![Standing::default(); grid.places.len()];
+    let places = vec![PlaceStatus::default(); grid.places.len()];
     let domains = vec![Counts::default(); grid.domains.len()];
     let mut scene = Scene { places, domains, ..Scene::default() };
     for (number, call) in (0..).zip(&grid.calls) {
@@ -229,8 +229,8 @@ impl Scene {
         }
     }
 
-    fn mark(&mut self, number: u32, call: &Call, leg: Leg, way: (PlaceId, PlaceId), share: f32) {
-        let (from, to) = way;
+    fn mark(&mut self, number: u32, call: &Call, leg: Leg, route: (PlaceId, PlaceId), share: f32) {
+        let (from, to) = route;
         let tone = Tone::of(call, leg);
         self.edge(from, to, leg, tone, if leg == Leg::Offer { 1.0 - share } else { 1.0 });
         if self.marks.len() >= MARKS_MAX {

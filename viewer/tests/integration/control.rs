@@ -12,7 +12,7 @@ use std::time::Duration;
 use system_tests::grid::Daemon;
 use system_tests::query;
 use system_tests::wait::{self, Seen};
-use viewer::feed::{self, Altered, Inbox, Past, Sensors, Update, Watch, Wish};
+use viewer::feed::{self, Altered, Inbox, Past, Request, Sensors, Update, Watch};
 use viewer::flock::past::Lack;
 use viewer::flock::sweep::HostName;
 use viewer::live::{self, Plan};
@@ -56,9 +56,9 @@ fn told<T>(inbox: &Inbox, what: &str, is_it: impl Fn(Update) -> Option<T>) -> T 
 
 /// Send a command; returns the message about its result.
 fn ordered(inbox: &Inbox, order: Order) -> String {
-    assert!(inbox.wish(Wish::Order(order)));
+    assert!(inbox.request(Request::Order(order)));
     told(inbox, "what came of an order", |update| {
-        let Update::Told(words) = update else { return None };
+        let Update::Notice(words) = update else { return None };
         Some(words)
     })
 }
@@ -81,7 +81,7 @@ fn channels_are_altered_and_collectors_stopped_at_a_real_sensor() {
     live::follow(plan, feed).expect("a thread begins");
     live::flock::follow(address.into(), orders_feed).expect("a thread begins");
     let at = At::Address(address);
-    assert!(inbox.wish(Wish::Sensors(Sensors { sensors: vec![at.clone()], domains: Vec::new() })));
+    assert!(inbox.request(Request::Sensors(Sensors { sensors: vec![at.clone()], domains: Vec::new() })));
     let known = told(&inbox, "a sensor whose collector runs", |update| {
         health(update)?.ok().filter(|health| health.modules.iter().any(|module| module.state == "running"))
     });
@@ -123,7 +123,7 @@ fn the_past_of_a_real_sensor_is_shown_and_a_channel_goes_on_as_it_was_altered() 
     live::flock::follow(address.into(), feed).expect("a thread begins");
     let name = asked(address, "daemon.info")["host"].as_str().expect("it has a name").to_owned();
     let host = HostName::new("", &name);
-    assert!(inbox.wish(Wish::Flock(Watch { hosts: vec![host.clone()], rate_hz: 10.0 })));
+    assert!(inbox.request(Request::Flock(Watch { hosts: vec![host.clone()], rate_hz: 10.0 })));
     let channel = |wanted: fn(&Option<Altered>) -> bool, other: String| {
         told(&inbox, "a channel", move |update| {
             let Update::Channel { subscription: id, altered, .. } = update else { return None };
@@ -139,19 +139,19 @@ fn the_past_of_a_real_sensor_is_shown_and_a_channel_goes_on_as_it_was_altered() 
     });
     let lack = Lack { host, from: swept.minus(Duration::from_secs(20)), to: swept };
     let past = Past { lack: lack.clone(), every: Duration::ZERO };
-    let (kept, spans) = wait::until(PATIENCE, "the past", || {
-        assert!(inbox.wish(Wish::Past(past.clone())));
-        let kept = told(&inbox, "an answer", |update| {
-            let Update::Kept { kept, .. } = update else { return None };
-            Some(kept.expect("the sensor keeps something"))
+    let (stored, spans) = wait::until(PATIENCE, "the past", || {
+        assert!(inbox.request(Request::Past(past.clone())));
+        let stored = told(&inbox, "an answer", |update| {
+            let Update::StoredSweeps { stored, .. } = update else { return None };
+            Some(stored.expect("the sensor keeps something"))
         });
         // A single sweep has no span yet.
-        let is_there = kept.0.sweeps.len() > 1 && !kept.1.is_empty();
-        Ok(if is_there { Seen::Done(kept) } else { Seen::NotYet("no sweeps".to_owned()) })
+        let is_there = stored.0.sweeps.len() > 1 && !stored.1.is_empty();
+        Ok(if is_there { Seen::Done(stored) } else { Seen::NotYet("no sweeps".to_owned()) })
     })
     .expect("it comes");
-    assert_eq!((kept.from, kept.to), (lack.from, lack.to));
-    let first = kept.sweeps.iter().find(|sweep| !sweep.processes.is_empty()).expect("a process runs");
+    assert_eq!((stored.from, stored.to), (lack.from, lack.to));
+    let first = stored.sweeps.iter().find(|sweep| !sweep.processes.is_empty()).expect("a process runs");
     assert!(first.is_whole && first.processes.iter().any(|process| process.pid == std::process::id()));
     assert!(spans.iter().any(|(from, to)| *from < lack.to && *to > lack.from), "{spans:?}");
     for (params, told) in [

@@ -277,7 +277,7 @@ fn trails(model: &Model, ui: &Ui, colors: Colors, axes: Axes, time: Time) {
         if drawn >= TRAILS_MAX || !is_selected {
             return;
         }
-        let then = track.way.behind(start).or_else(|| track.way.behind(start.plus(TRAIL / 2)));
+        let then = track.trajectory.behind(start).or_else(|| track.trajectory.behind(start.plus(TRAIL / 2)));
         let Some(then) = then else { return };
         let has_moved = |measure: Measure| has_moved(&then, now, measure);
         let moved =
@@ -290,7 +290,7 @@ fn trails(model: &Model, ui: &Ui, colors: Colors, axes: Axes, time: Time) {
         for measure in moved {
             drawn += 1;
             let times = (0..=TRAIL_POINTS).map(|point| start.plus(TRAIL * point / TRAIL_POINTS));
-            let way = way.get_or_insert_with(|| track.way.along(times).collect());
+            let way = way.get_or_insert_with(|| track.trajectory.along(times).collect());
             let on_screen = |spots: &Spots| axes.on_screen(spread(member, measure, spots[measure.at()]));
             let points: Vec<Pos2> = way.iter().map(on_screen).collect();
             trail(&mut ink, &points, color);
@@ -324,7 +324,7 @@ fn explain(model: &Model, ui: &mut Ui, colors: Colors, member: Member, measure: 
     if let Some(host) = flock.host_of(member) {
         weak(ui, host.host.to_string());
     }
-    if let Some(spots) = track.way.at(time) {
+    if let Some(spots) = track.trajectory.at(time) {
         let spot = spots[measure.at()];
         let much = share(spot.x);
         let much = if much > 0.0 && much < 0.01 { format!("{:.2} %", much * 100.0) } else { percent(much) };

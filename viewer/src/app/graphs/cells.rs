@@ -51,7 +51,7 @@ pub(super) fn show(graphs: &mut Drawing<'_>, ui: &mut Ui) {
         ScrollArea::vertical().auto_shrink(false).show_viewport(ui, |ui, seen| {
             ui.set_min_size(vec2(room.x, cells.whole_height()));
             let origin = ui.min_rect().min;
-            for at in cells.seen(seen.top(), seen.bottom()) {
+            for at in cells.visible(seen.top(), seen.bottom()) {
                 let area = cells.area(at);
                 let cell = Rect::from_min_max(pos2(area.min.x, area.min.y), pos2(area.max.x, area.max.y));
                 one(graphs, ui, &common, at, cell.translate(origin.to_vec2()));

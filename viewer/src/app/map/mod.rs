@@ -165,7 +165,7 @@ impl MapPanel {
             let mut nearest: Option<(f32, u32)> = None;
             for mark in &model.scene().marks {
                 let (from, to) = (layout.places[mark.from.at()], layout.places[mark.to.at()]);
-                let at = Curve::way(from, to, mark.leg).in_lane(eased(mark.share), mark.lane);
+                let at = Curve::route(from, to, mark.leg).in_lane(eased(mark.share), mark.lane);
                 let distance = self.camera.on_screen(at).distance(pos);
                 if distance < nearest.map_or(NEAR * 0.8, |(known, _)| known) {
                     nearest = Some((distance, mark.call));

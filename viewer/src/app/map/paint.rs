@@ -11,7 +11,7 @@ use crate::layout::{Point, ROW_PITCH};
 use crate::model::Selection;
 use crate::scene::course::Leg;
 use crate::scene::curve::{Curve, eased};
-use crate::scene::{Edge, Scene, Standing, Tone};
+use crate::scene::{Edge, PlaceStatus, Scene, Tone};
 use egui::{Color32, CornerRadius, Pos2, Rect, Stroke, StrokeKind, Ui};
 
 /// Radius of a server, in points at zoom 1.
@@ -41,10 +41,10 @@ pub(super) fn paint(map: MapView<'_>, ui: &Ui, view: Rect, target: Option<Target
     #[allow(clippy::cast_precision_loss)]
     let strength = (80.0 / scene.edges.len().max(1) as f32).sqrt().clamp(0.4, 1.0);
     for edge in &scene.edges {
-        way(map, &mut ink, colors, edge, strength);
+        route(map, &mut ink, colors, edge, strength);
     }
-    for (id, standing) in (0..).map(PlaceId).zip(&scene.places) {
-        place(map, &mut ink, colors, id, standing);
+    for (id, status) in (0..).map(PlaceId).zip(&scene.places) {
+        place(map, &mut ink, colors, id, status);
     }
     marks(map, &mut ink, colors, scene);
     painter.add(ink.shape());
@@ -75,9 +75,9 @@ fn corner(radius: f32) -> u8 {
 
 /// An edge; its width grows with the number of calls.
 #[allow(clippy::cast_precision_loss)]
-fn way(map: MapView<'_>, ink: &mut Ink, colors: Colors, edge: &Edge, strength: f32) {
+fn route(map: MapView<'_>, ink: &mut Ink, colors: Colors, edge: &Edge, strength: f32) {
     let (from, to) = (map.model.layout().places[edge.from.at()], map.model.layout().places[edge.to.at()]);
-    let curve = Curve::way(from, to, edge.leg);
+    let curve = Curve::route(from, to, edge.leg);
     let bounds = around(curve.0.map(|point| map.camera.on_screen(point)));
     let scale = map.camera.zoom().sqrt().clamp(0.35, 1.6);
     let width = (0.9 + 0.8 * (edge.calls as f32).log2()) * scale;
@@ -90,7 +90,7 @@ fn way(map: MapView<'_>, ink: &mut Ink, colors: Colors, edge: &Edge, strength: f
     ink.curve(|share| map.camera.on_screen(curve.at(share)), bounds, width, color);
 }
 
-fn place(map: MapView<'_>, ink: &mut Ink, colors: Colors, id: PlaceId, standing: &Standing) {
+fn place(map: MapView<'_>, ink: &mut Ink, colors: Colors, id: PlaceId, status: &PlaceStatus) {
     let place = map.model.grid().place(id);
     let at = map.camera.on_screen(map.model.layout().places[id.at()]);
     let zoom = map.camera.zoom();
@@ -103,22 +103,22 @@ fn place(map: MapView<'_>, ink: &mut Ink, colors: Colors, id: PlaceId, standing:
             ink.dot(at, SCHEDULER * zoom, colors.accent.gamma_multiply(0.22));
             ink.ring(at, SCHEDULER * zoom, 1.4 * zoom.max(0.6), colors.accent);
             ink.dot(at, 4.0 * zoom, colors.accent);
-            queue(map, ink, colors, map.model.layout().places[id.at()], standing.queued);
+            queue(map, ink, colors, map.model.layout().places[id.at()], status.queued);
         }
-        Part::Server => server(map, ink, colors, place, at, standing),
+        Part::Server => server(map, ink, colors, place, at, status),
     }
 }
 
-fn server(map: MapView<'_>, ink: &mut Ink, colors: Colors, place: &Place, at: Pos2, standing: &Standing) {
+fn server(map: MapView<'_>, ink: &mut Ink, colors: Colors, place: &Place, at: Pos2, status: &PlaceStatus) {
     let zoom = map.camera.zoom();
     let radius = SERVER * zoom;
-    if let Some((outcome, fresh)) = standing.over {
+    if let Some((outcome, fresh)) = status.over {
         let tone = colors.tone(Tone::Over(outcome));
         // A call that ends is a ring that widens and fades.
         ink.ring(at, radius + (1.0 - fresh) * 11.0 * zoom, 1.6 * zoom, tone.gamma_multiply(fresh));
     }
     let state = map.model.state_of(place);
-    let fill = server_fill(colors, map.model.report_of(place), state, standing);
+    let fill = server_fill(colors, map.model.report_of(place), state, status);
     match state {
         HostState::Down => {
             ink.dot(at, radius, colors.state(state));
@@ -130,8 +130,8 @@ fn server(map: MapView<'_>, ink: &mut Ink, colors: Colors, place: &Place, at: Po
         }
         HostState::Unknown | HostState::Live | HostState::Left => ink.dot(at, radius, fill),
     }
-    if standing.circling > 0 && zoom > 0.3 {
-        orbit(map, ink, colors.tone(Tone::Working), at, standing.circling);
+    if status.circling > 0 && zoom > 0.3 {
+        orbit(map, ink, colors.tone(Tone::Working), at, status.circling);
     }
 }
 
@@ -140,7 +140,7 @@ pub(super) fn server_fill(
     colors: Colors,
     report: Option<&Report>,
     state: HostState,
-    standing: &Standing,
+    status: &PlaceStatus,
 ) -> Color32 {
     if state == HostState::Left {
         return colors.line;
@@ -148,7 +148,7 @@ pub(super) fn server_fill(
     let load = report.and_then(|report| report.cpu_used);
     match load {
         Some(load) => colors.load(load),
-        None if standing.circling > 0 => colors.tone(Tone::Working).gamma_multiply(0.55),
+        None if status.circling > 0 => colors.tone(Tone::Working).gamma_multiply(0.55),
         None => colors.load[0],
     }
 }
@@ -187,7 +187,7 @@ fn marks(map: MapView<'_>, ink: &mut Ink, colors: Colors, scene: &Scene) {
     let scale = map.camera.zoom().clamp(0.3, 2.2);
     for mark in &scene.marks {
         let (from, to) = (map.model.layout().places[mark.from.at()], map.model.layout().places[mark.to.at()]);
-        let curve = Curve::way(from, to, mark.leg);
+        let curve = Curve::route(from, to, mark.leg);
         let color = colors.tone(mark.tone);
         let at = |behind: f32| {
             let share = eased((mark.share - behind).clamp(0.0, 1.0));

@@ -11,7 +11,7 @@ fn secs(secs: i64) -> Time {
     Time::from_micros(NOW.micros() - 3_600_000_000 + secs * 1_000_000)
 }
 
-fn told(id: &str, user: &str, hosts: &[&str]) -> wire::call::Call {
+fn reported(id: &str, user: &str, hosts: &[&str]) -> wire::call::Call {
     wire::call::Call {
         id: id.into(),
         job: "1".into(),
@@ -40,7 +40,7 @@ fn the_order_of_facts_does_not_matter() {
     let facts: [fn(&mut Builder); 4] = [
         |grid| {
             let domain = grid.domain("UT-ICL").unwrap();
-            grid.call(domain, &told("slurm:1", "ada", &["wn10", "wn9.example"]));
+            grid.call(domain, &reported("slurm:1", "ada", &["wn10", "wn9.example"]));
         },
         |grid| {
             let domain = grid.domain("UT-ICL").unwrap();
@@ -48,7 +48,7 @@ fn the_order_of_facts_does_not_matter() {
         },
         |grid| {
             let domain = grid.domain("Alpha").unwrap();
-            grid.call(domain, &told("pbs:7", "bob", &["n1"]));
+            grid.call(domain, &reported("pbs:7", "bob", &["n1"]));
         },
         |grid| {
             let domain = grid.domain("UT-ICL").unwrap();
@@ -79,13 +79,13 @@ fn a_hostile_daemon_is_bounded_and_told() {
     for number in 0..HOSTS_MAX + 1_000 {
         grid.host(domain, &format!("h{number}"), HostState::Live, report.clone());
     }
-    let mut call = told("x:1", &"u".repeat(10_000), &[]);
+    let mut call = reported("x:1", &"u".repeat(10_000), &[]);
     call.hosts = (0..1_000).map(|number| format!("h{number}").into()).collect();
     call.ended = Some(Time::from_micros(253_402_300_799_000_000));
     call.submitted = Some(Time::from_micros(i64::MIN));
     grid.call(domain, &call);
     for number in 0..CLIENTS_MAX + 10 {
-        grid.call(domain, &told(&format!("y:{number}"), &format!("user{number}"), &[]));
+        grid.call(domain, &reported(&format!("y:{number}"), &format!("user{number}"), &[]));
     }
     let grid = grid.build();
     assert_eq!(grid.hosts() as usize, HOSTS_MAX);
@@ -105,7 +105,7 @@ fn the_oldest_calls_go() {
     let mut grid = Builder::new(NOW);
     let domain = grid.domain("d").unwrap();
     for number in 0..CALLS_MAX as i64 + 5 {
-        let mut call = told(&format!("s:{number}"), "u", &[]);
+        let mut call = reported(&format!("s:{number}"), "u", &[]);
         call.ended = Some(Time::from_micros(secs(10).micros() + number));
         grid.call(domain, &call);
     }
@@ -121,7 +121,7 @@ fn a_client_is_named_as_well_as_is_known() {
     let parties =
         [("ada", ""), ("1001", ""), ("", "sub01"), ("bob", "sub01"), ("lee", "lee@anaka"), ("", "")];
     for (number, (user, from)) in parties.into_iter().enumerate() {
-        let mut call = told(&format!("s:{number}"), user, &[]);
+        let mut call = reported(&format!("s:{number}"), user, &[]);
         call.from = from.into();
         grid.call(domain, &call);
     }
@@ -135,7 +135,7 @@ fn a_client_is_named_as_well_as_is_known() {
 fn times_are_made_to_ascend() {
     let mut grid = Builder::new(NOW);
     let domain = grid.domain("d").unwrap();
-    let mut call = told("s:1", "u", &["h"]);
+    let mut call = reported("s:1", "u", &["h"]);
     (call.submitted, call.started, call.ended) = (Some(secs(9)), Some(secs(5)), Some(secs(7)));
     grid.call(domain, &call);
     let grid = grid.build();

@@ -5,7 +5,7 @@
 
 use super::FlockState;
 use crate::feed;
-use crate::flock::past::{Kept, Lack, Pace, Span, shifted};
+use crate::flock::past::{Lack, Pace, Span, StoredSweeps, shifted};
 use crate::flock::sweep::HostName;
 use crate::timeline::{Mode, Timeline};
 use std::collections::BTreeMap;
@@ -68,7 +68,7 @@ impl FlockState {
     pub(in crate::model) fn take_past(
         &mut self,
         host: &HostName,
-        past: Result<(Arc<Kept>, Vec<Span>), String>,
+        past: Result<(Arc<StoredSweeps>, Vec<Span>), String>,
         now: Time,
     ) {
         let moved = self.flock.moved(host);
@@ -80,7 +80,7 @@ impl FlockState {
                 known.spans =
                     spans.into_iter().map(|(from, to)| (shifted(from, moved), shifted(to, moved))).collect();
                 known.error = None;
-                self.flock.take_kept(host, &past);
+                self.flock.take_stored(host, &past);
                 self.revision += 1;
             }
             Err(error) => known.error = Some(error),

@@ -5,7 +5,7 @@ use egui_kittest::kittest::Queryable as _;
 use std::sync::Arc;
 use viewer::app::settings::Settings;
 use viewer::app::{App, Selection, Source};
-use viewer::feed::{Feed, Rested, Update, Wish};
+use viewer::feed::{Feed, Request, Rested, Update};
 use viewer::grid::builder::Builder;
 use viewer::grid::place::{HostState, Report};
 use viewer::model::Change;
@@ -50,13 +50,13 @@ fn the_events_of_a_call_are_told_and_its_hosts_graphs_span_its_life() {
     made.take(synthetic::time_f(NOW_SECS), grid());
     made.apply(Change::Select(Some(Selection::Call("slurm:1".into()))));
     let mut window = crate::window::window(made, synthetic::time_f(NOW_SECS));
-    let Rested::Wished(Wish::Served(wanted)) = feed.rest(std::time::Duration::ZERO) else {
+    let Rested::Requested(Request::Served(wanted)) = feed.rest(std::time::Duration::ZERO) else {
         panic!("it is asked about")
     };
     assert_eq!((wanted.call.as_str(), wanted.domain.as_str(), wanted.hosts.len()), ("slurm:1", "Alpha", 2));
     let events = vec![event(10.0, Kind::JobSubmit, ""), event(60.0, Kind::JobEnd, "ok")];
     let by = ServedBy { events: Some(events), ..ServedBy::default() };
-    feed.tell(Update::Served { call: "slurm:1".into(), by: Arc::new(by) });
+    feed.send(Update::Served { call: "slurm:1".into(), by: Arc::new(by) });
     window.run_steps(3);
     for label in ["the last 2 of 3 events", "job submit", "job end ok"] {
         assert!(window.query_by_label(label).is_some(), "{label:?} is shown");

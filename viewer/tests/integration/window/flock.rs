@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use viewer::app::settings::Settings;
 use viewer::app::{App, Selection, Source};
-use viewer::feed::{Altered, Feed, Kill, Past, Rested, Update, Wish, feed};
+use viewer::feed::{Altered, Feed, Kill, Past, Request, Rested, Update, feed};
 use viewer::flock::measure::Usage;
-use viewer::flock::past::Kept;
+use viewer::flock::past::StoredSweeps;
 use viewer::flock::sweep::{HostName, Reported, Sweep};
 use viewer::grid::Grid;
 use viewer::grid::builder::Builder;
@@ -65,9 +65,9 @@ fn window() -> (Harness<'static, App>, Feed) {
     (harness, feed)
 }
 
-fn wished(feed: &Feed) -> Option<Wish> {
+fn requested(feed: &Feed) -> Option<Request> {
     match feed.rest(Duration::ZERO) {
-        Rested::Wished(wish) => Some(wish),
+        Rested::Requested(request) => Some(request),
         Rested::Whole | Rested::Alone => None,
     }
 }
@@ -75,7 +75,7 @@ fn wished(feed: &Feed) -> Option<Wish> {
 #[test]
 fn live_hosts_are_swept_as_soon_as_the_flock_is_seen_and_their_programs_listed() {
     let (mut window, feed) = window();
-    let Some(Wish::Flock(watch)) = wished(&feed) else { panic!("nothing is asked for") };
+    let Some(Request::Flock(watch)) = requested(&feed) else { panic!("nothing is asked for") };
     assert_eq!((watch.hosts, watch.rate_hz), (vec![HostName::new("demo", "wn01")], 10.0));
     assert!(window.query_by_label("burn").is_some() && window.query_by_label("rest").is_some());
     assert!(window.query_by_label("process 7").is_none());
@@ -106,7 +106,7 @@ fn programs_that_use_most_are_listed_first_and_by_name_at_a_click() {
 #[test]
 fn a_process_is_ended_only_after_a_yes_and_it_is_the_one_that_was_shown() {
     let (mut window, feed) = window();
-    while wished(&feed).is_some() {}
+    while requested(&feed).is_some() {}
     window.key_press(Key::K);
     window.run_steps(3);
     assert!(window.query_by_label("End this process?").is_none(), "it is not said which");
@@ -117,21 +117,22 @@ fn a_process_is_ended_only_after_a_yes_and_it_is_the_one_that_was_shown() {
     assert!(window.query_by_label_contains("burn (7)").is_some(), "it says which");
     window.get_by_label("Leave it").click();
     window.run_steps(3);
-    assert_eq!(wished(&feed), None);
+    assert_eq!(requested(&feed), None);
     window.key_press(Key::K);
     window.run_steps(2);
     window.key_press(Key::Enter);
     window.run_steps(3);
     let (host, name) = (HostName::new("demo", "wn01"), "burn".to_owned());
     let kill = Kill { host, pid: 7, start_ns: 9, name, signal: Signal::Term };
-    assert_eq!(wished(&feed), Some(Wish::Kill(kill)));
+    assert_eq!(requested(&feed), Some(Request::Kill(kill)));
     assert!(window.query_by_label("End this process?").is_none());
 }
 
 /// The history requested by the window, except requests for the available spans.
 fn past_wished(feed: &Feed) -> Vec<Past> {
-    let wished = std::iter::from_fn(|| wished(feed));
-    let past = wished.filter_map(|wish| if let Wish::Past(past) = wish { Some(past) } else { None });
+    let requested = std::iter::from_fn(|| requested(feed));
+    let past =
+        requested.filter_map(|request| if let Request::Past(past) = request { Some(past) } else { None });
     past.filter(|past| past.lack.from < past.lack.to).collect()
 }
 
@@ -141,9 +142,12 @@ fn who_goes_back_farther_than_was_seen_is_shown_what_the_sensor_kept() {
     let ago = |secs: u64| now().minus(Duration::from_secs(secs));
     let host = HostName::new("demo", "wn01");
     let spans = || vec![(ago(80), ago(40))];
-    let answered = |kept: Kept| Update::Kept { host: host.clone(), kept: Ok((Arc::new(kept), spans())) };
+    let answered = |stored: StoredSweeps| Update::StoredSweeps {
+        host: host.clone(),
+        stored: Ok((Arc::new(stored), spans())),
+    };
     assert_eq!(past_wished(&feed), [], "live, nothing is missing");
-    window.state_mut().take(ago(1), answered(Kept { from: now(), to: now(), sweeps: Vec::new() }));
+    window.state_mut().take(ago(1), answered(StoredSweeps { from: now(), to: now(), sweeps: Vec::new() }));
     window.run_steps(1);
     assert_eq!(window.state().model().timeline().span().0, ago(80), "the timeline reaches to what is kept");
     window.state_mut().apply(TimeChange::StopAt(ago(60)));
@@ -160,17 +164,18 @@ fn who_goes_back_farther_than_was_seen_is_shown_what_the_sensor_kept() {
         gone: Vec::new(),
         left_out: 0,
     };
-    let kept = Kept { from: past.lack.from, to: past.lack.to, sweeps: vec![sweep(63, 1.0), sweep(59, 2.0)] };
-    window.state_mut().take(ago(1), answered(kept));
+    let stored =
+        StoredSweeps { from: past.lack.from, to: past.lack.to, sweeps: vec![sweep(63, 1.0), sweep(59, 2.0)] };
+    window.state_mut().take(ago(1), answered(stored));
     window.run_steps(3);
     assert!(window.query_by_label("older").is_some(), "that is what ran then");
     // The available spans are requested repeatedly; what is shown stays, even while another tab is in front.
-    window.state_mut().take(ago(1), answered(Kept { from: now(), to: now(), sweeps: Vec::new() }));
+    window.state_mut().take(ago(1), answered(StoredSweeps { from: now(), to: now(), sweeps: Vec::new() }));
     window.run_steps(2);
     assert!(window.query_by_label("older").is_some(), "and it is what is seen still");
-    let less = Kept { from: now(), to: now(), sweeps: Vec::new() };
+    let less = StoredSweeps { from: now(), to: now(), sweeps: Vec::new() };
     let moved_on = Ok((Arc::new(less), vec![(ago(50), ago(30))]));
-    window.state_mut().take(ago(1), Update::Kept { host: host.clone(), kept: moved_on });
+    window.state_mut().take(ago(1), Update::StoredSweeps { host: host.clone(), stored: moved_on });
     window.run_steps(1);
     assert_eq!(
         window.state().model().timeline().time(),
@@ -189,8 +194,8 @@ fn who_goes_back_farther_than_was_seen_is_shown_what_the_sensor_kept() {
     window.run_steps(2);
     let [past] = &past_wished(&feed)[..] else { panic!("another stretch") };
     let gap = Sweep { processes: Vec::new(), ..sweep(24, 0.0) };
-    let kept = Kept { from: past.lack.from, to: past.lack.to, sweeps: vec![gap] };
-    window.state_mut().take(ago(1), answered(kept));
+    let stored = StoredSweeps { from: past.lack.from, to: past.lack.to, sweeps: vec![gap] };
+    window.state_mut().take(ago(1), answered(stored));
     window.run_steps(3);
     assert!(window.query_by_label("older").is_none());
     window.get_by_label_contains("Go to").click();
@@ -240,8 +245,9 @@ fn what_a_host_with_a_wrong_clock_keeps_stands_where_it_was() {
     window.run_steps(1);
     let _ = past_wished(&feed);
     let by_host = |secs: u64| now().plus(ahead).minus(Duration::from_secs(secs));
-    let kept = Kept { from: by_host(0), to: by_host(0), sweeps: Vec::new() };
-    let update = Update::Kept { host, kept: Ok((Arc::new(kept), vec![(by_host(80), by_host(40))])) };
+    let stored = StoredSweeps { from: by_host(0), to: by_host(0), sweeps: Vec::new() };
+    let update =
+        Update::StoredSweeps { host, stored: Ok((Arc::new(stored), vec![(by_host(80), by_host(40))])) };
     window.state_mut().take(now(), update);
     window.run_steps(1);
     assert_eq!(window.state().model().timeline().span().0, now().minus(Duration::from_secs(80)));
@@ -284,12 +290,12 @@ fn served(pids: &[u64]) -> Update {
 
 /// The hosts whose sweeps are requested, if there is a new request.
 fn watched(feed: &Feed) -> Option<Vec<String>> {
-    let wishes = std::iter::from_fn(|| wished(feed));
-    let flock = |wish| {
-        let Wish::Flock(watch) = wish else { return None };
+    let requests = std::iter::from_fn(|| requested(feed));
+    let flock = |request| {
+        let Request::Flock(watch) = request else { return None };
         Some(watch.hosts.iter().map(|host| host.host.to_string()).collect())
     };
-    wishes.filter_map(flock).last()
+    requests.filter_map(flock).last()
 }
 
 #[test]

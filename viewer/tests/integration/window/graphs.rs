@@ -6,7 +6,7 @@ use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable as _;
 use viewer::app::settings::Settings;
 use viewer::app::{App, Command};
-use viewer::feed::{Figures, Update, Wish};
+use viewer::feed::{Figures, Request, Update};
 use viewer::flock::sweep::HostName;
 use viewer::graphs::Arrangement;
 use viewer::graphs::metric::Metric;
@@ -90,20 +90,20 @@ fn only_while_graphs_are_seen_figures_are_asked_for() {
         App::new(synthetic::window::daemon(), Some(inbox), Settings::default(), jiff::tz::TimeZone::UTC, now);
     app.take(now, Update::grid(synthetic::grid(1, 80, 0, 3)));
     app.update(now, 0.0);
-    let wished = || match source.rest(std::time::Duration::ZERO) {
-        feed::Rested::Wished(Wish::Figures(figures)) => Some(figures),
-        feed::Rested::Wished(_) | feed::Rested::Whole | feed::Rested::Alone => None,
+    let requested = || match source.rest(std::time::Duration::ZERO) {
+        feed::Rested::Requested(Request::Figures(figures)) => Some(figures),
+        feed::Rested::Requested(_) | feed::Rested::Whole | feed::Rested::Alone => None,
     };
-    assert_eq!(wished(), None);
+    assert_eq!(requested(), None);
     app.watch_graphs();
-    let Some(Figures { hosts, metrics, rests: false, is_long: false }) = wished() else {
-        panic!("figures are wished")
+    let Some(Figures { hosts, metrics, rests: false, is_long: false }) = requested() else {
+        panic!("figures are requested")
     };
     assert_eq!((hosts.len(), metrics.len()), (16, 5));
     app.update(synthetic::time_f(NOW_SECS + 2.0), 0.0);
-    assert_eq!(wished(), None);
+    assert_eq!(requested(), None);
     app.update(synthetic::time_f(NOW_SECS + 4.0), 0.0);
-    assert!(wished().is_some_and(|figures| figures.rests && figures.hosts == hosts));
+    assert!(requested().is_some_and(|figures| figures.rests && figures.hosts == hosts));
 }
 
 #[test]

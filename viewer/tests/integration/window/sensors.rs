@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use viewer::app::settings::Settings;
 use viewer::app::{App, Source};
-use viewer::feed::{self, Feed, Rested, Update, Wish};
+use viewer::feed::{self, Feed, Request, Rested, Update};
 use viewer::flock::sweep::HostName;
 use viewer::grid::builder::Builder;
 use viewer::grid::place::{HostState, Report};
@@ -42,12 +42,14 @@ fn app() -> (App, Feed, Feed) {
 }
 
 /// Requests of the window, other than those for the flock and the grid.
-fn wishes(feed: &Feed) -> Vec<Wish> {
-    let wished = std::iter::from_fn(|| match feed.rest(Duration::ZERO) {
-        Rested::Wished(wish) => Some(wish),
+fn requests(feed: &Feed) -> Vec<Request> {
+    let requested = std::iter::from_fn(|| match feed.rest(Duration::ZERO) {
+        Rested::Requested(request) => Some(request),
         Rested::Whole | Rested::Alone => None,
     });
-    wished.filter(|wish| matches!(wish, Wish::Sensors(_) | Wish::Order(_) | Wish::Drop(_))).collect()
+    requested
+        .filter(|request| matches!(request, Request::Sensors(_) | Request::Order(_) | Request::Drop(_)))
+        .collect()
 }
 
 #[test]
@@ -65,7 +67,7 @@ fn what_is_in_trouble_is_counted_and_can_be_seen_alone() {
     let (app, feed, _orders) = app();
     let mut window = crate::window::window(app, synthetic::time_f(NOW_SECS));
     assert!(window.query_by_label("1 to be looked at").is_some());
-    let Some(Wish::Sensors(wanted)) = wishes(&feed).pop() else { panic!("sensors are asked") };
+    let Some(Request::Sensors(wanted)) = requests(&feed).pop() else { panic!("sensors are asked") };
     let hosts = ["wn01", "wn02"].map(|name| At::Host(HostName::new("Alpha", name)));
     let all: Vec<At> = std::iter::once(At::Address(address())).chain(hosts).collect();
     assert_eq!((wanted.sensors, wanted.domains), (all, vec!["Alpha".to_owned()]));
@@ -122,19 +124,20 @@ fn a_collector_is_stopped_after_a_yes_and_started_at_once() {
     let mut window = crate::window::window(app, synthetic::time_f(NOW_SECS));
     window.get_by_label("Start").click();
     window.run_steps(3);
-    let order = |name: &str, starts| Wish::Order(Order::Module { at: address(), name: name.into(), starts });
-    assert_eq!(wishes(&orders), [order("mail", true)]);
+    let order =
+        |name: &str, starts| Request::Order(Order::Module { at: address(), name: name.into(), starts });
+    assert_eq!(requests(&orders), [order("mail", true)]);
     window.get_by_label("Stop").click();
     window.run_steps(3);
-    assert!(wishes(&orders).is_empty() && window.query_by_label("Stop gpu?").is_some());
+    assert!(requests(&orders).is_empty() && window.query_by_label("Stop gpu?").is_some());
     window.key_press(Key::Escape);
     window.run_steps(3);
-    assert!(window.query_by_label("Stop gpu?").is_none() && wishes(&orders).is_empty());
+    assert!(window.query_by_label("Stop gpu?").is_none() && requests(&orders).is_empty());
     window.get_by_label("Stop").click();
     window.run_steps(3);
     window.get_by_label("Stop it").click();
     window.run_steps(3);
-    assert_eq!(wishes(&orders), [order("gpu", false)]);
+    assert_eq!(requests(&orders), [order("gpu", false)]);
 }
 
 #[test]
@@ -152,7 +155,7 @@ fn return_stops_nothing_that_was_not_asked_about_and_leaves_what_is_to_be_left()
         window.key_press(Key::Enter);
         window.run_steps(3);
         assert!(
-            window.query_by_label("Stop gpu?").is_some() && wishes(&orders).is_empty(),
+            window.query_by_label("Stop gpu?").is_some() && requests(&orders).is_empty(),
             "it is asked first"
         );
         window.key_press(Key::Num1);
@@ -163,7 +166,7 @@ fn return_stops_nothing_that_was_not_asked_about_and_leaves_what_is_to_be_left()
         window.key_press(Key::Enter);
         window.run_steps(3);
         assert!(window.query_by_label("Stop gpu?").is_none());
-        assert_eq!(wishes(&orders).len(), usize::from(answer == "Stop it"), "{answer}");
+        assert_eq!(requests(&orders).len(), usize::from(answer == "Stop it"), "{answer}");
     }
 }
 
@@ -200,7 +203,7 @@ fn the_filter_of_a_channel_is_changed_and_what_the_sensor_made_for_itself_is_not
     assert_eq!(window.query_all_by_label("Apply").count(), 1);
     window.get_by_label("Apply").click();
     window.run_steps(2);
-    assert!(wishes(&orders).is_empty(), "nothing is other than it was");
+    assert!(requests(&orders).is_empty(), "nothing is other than it was");
     let has_filter =
         |field: &egui_kittest::Node<'_>| field.accesskit_node().value().as_deref() == Some("cpu > 0.5");
     let mut fields = window.query_all_by_role(egui::accesskit::Role::TextInput);
@@ -214,13 +217,13 @@ fn the_filter_of_a_channel_is_changed_and_what_the_sensor_made_for_itself_is_not
     window.run_steps(2);
     let of = vec![(at.clone(), "s1".to_owned())];
     assert_eq!(
-        wishes(&orders),
-        [Wish::Order(Order::Alter { of, rate_hz: 10.0, filter: "cpu > 0.51".into() })]
+        requests(&orders),
+        [Request::Order(Order::Alter { of, rate_hz: 10.0, filter: "cpu > 0.51".into() })]
     );
     window.get_by_label("End").click();
     window.run_steps(3);
-    assert!(wishes(&orders).is_empty());
+    assert!(requests(&orders).is_empty());
     window.key_press(Key::Enter);
     window.run_steps(3);
-    assert_eq!(wishes(&orders), [Wish::Order(Order::End { at, subscription: "s1".into() })]);
+    assert_eq!(requests(&orders), [Request::Order(Order::End { at, subscription: "s1".into() })]);
 }

@@ -16,13 +16,13 @@ use wire::event::Value;
 use wire::time::Time;
 
 /// Collector of the second pass.
-pub(super) struct Wanted {
+pub(super) struct Collector {
     /// Every id under which the call is known.
     ids: BTreeSet<CompactString>,
     events: VecDeque<Event>,
 }
 
-impl Wanted {
+impl Collector {
     /// Store an event from `source` that joined to the call of this id.
     pub(super) fn joined(&mut self, id: &CompactString, found: &Found, source: &str) {
         if self.ids.contains(id) {
@@ -49,9 +49,9 @@ impl Reader {
     /// # Errors
     /// If one can no longer be read.
     pub fn events_of(&self, call: &str, now: Time) -> Result<Vec<Event>, Error> {
-        let wanted = Wanted { ids: self.logs.ids(call).into_iter().collect(), events: VecDeque::new() };
+        let collector = Collector { ids: self.logs.ids(call).into_iter().collect(), events: VecDeque::new() };
         let mut again = Logs::new(now);
-        again.want(wanted);
+        again.collect_into(collector);
         let mut piece = vec![0; PIECE_LEN_BYTES];
         for opened in &self.files {
             let log = again.add(opened.filter.clone(), &opened.source);
@@ -68,7 +68,8 @@ impl Reader {
             }
             again.pause(log, self.is_whole, now);
         }
-        let mut events: Vec<Event> = again.wanted().map(|wanted| wanted.events.into()).unwrap_or_default();
+        let mut events: Vec<Event> =
+            again.into_collector().map(|collector| collector.events.into()).unwrap_or_default();
         by_time(&mut events);
         Ok(events)
     }

@@ -7,7 +7,7 @@
 use super::about;
 use super::ask::Client;
 use super::sweeps;
-use crate::flock::past::{Kept, Lack, Span};
+use crate::flock::past::{Lack, Span, StoredSweeps};
 use crate::flock::sweep::{HostName, Sweep};
 use client::Error;
 use std::time::Duration;
@@ -29,8 +29,12 @@ const SPANS_MAX: usize = 1_001;
 ///
 /// # Errors
 /// See [`Error`]; also if the sensor stores no history.
-pub(super) fn ask(client: &mut Client, lack: &Lack, every: Duration) -> Result<(Kept, Vec<Span>), Error> {
-    let mut kept = Kept { from: lack.from, to: lack.to, sweeps: Vec::new() };
+pub(super) fn ask(
+    client: &mut Client,
+    lack: &Lack,
+    every: Duration,
+) -> Result<(StoredSweeps, Vec<Span>), Error> {
+    let mut stored = StoredSweeps { from: lack.from, to: lack.to, sweeps: Vec::new() };
     let mut spans = Vec::new();
     let mut from = lack.from;
     for _ in 0..PARTS_MAX {
@@ -45,24 +49,24 @@ pub(super) fn ask(client: &mut Client, lack: &Lack, every: Duration) -> Result<(
         }
         let answer = client.call(&params, &about(&lack.host))?;
         spans = read_spans(&answer);
-        match take(&mut kept, lack, from, &answer) {
+        match take(&mut stored, lack, from, &answer) {
             Some(next) => from = next,
             None => break,
         }
     }
-    Ok((kept, spans))
+    Ok((stored, spans))
 }
 
 /// Add a page that starts at `from`. Returns where the next page starts, if there is one.
-fn take(kept: &mut Kept, lack: &Lack, from: Time, answer: &PastProcesses) -> Option<Time> {
-    let mut named: usize = kept.sweeps.iter().map(|sweep| sweep.processes.len()).sum();
+fn take(stored: &mut StoredSweeps, lack: &Lack, from: Time, answer: &PastProcesses) -> Option<Time> {
+    let mut named: usize = stored.sweeps.iter().map(|sweep| sweep.processes.len()).sum();
     let sweeps = read_sweeps(&lack.host, answer).take_while(|sweep| {
         named += sweep.processes.len();
         named <= NAMED_MAX
     });
-    kept.sweeps.extend(sweeps);
+    stored.sweeps.extend(sweeps);
     let next = answer.next.map(|next| next.0).filter(|next| *next > from && *next < lack.to);
-    kept.to = next.unwrap_or(lack.to);
+    stored.to = next.unwrap_or(lack.to);
     next
 }
 
@@ -97,10 +101,10 @@ mod tests {
     fn what_is_kept_ends_where_the_last_part_does() {
         let secs = Time::from_secs_f64;
         let lack = Lack { host: HostName::new("demo", "wn01"), from: secs(10.0), to: secs(20.0) };
-        let mut kept = Kept::default();
+        let mut stored = StoredSweeps::default();
         let mut part = |from: f64, next: Value| {
-            let next = take(&mut kept, &lack, secs(from), &read(json!({ "entries": [], "next": next })));
-            (next.map(Time::secs_f64), kept.to.secs_f64())
+            let next = take(&mut stored, &lack, secs(from), &read(json!({ "entries": [], "next": next })));
+            (next.map(Time::secs_f64), stored.to.secs_f64())
         };
         assert_eq!(part(10.0, json!(13.5)), (Some(13.5), 13.5));
         assert_eq!(part(13.5, json!(17.0)), (Some(17.0), 17.0));

@@ -41,7 +41,7 @@ pub(crate) const THIS_MACHINE: &str = "this machine";
 
 /// Cached state of all domains, and the schedule of all questions.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct Cache {
     domains: Vec<OfDomain>,
     /// Index of the domain that was queried last; the next one is tried first.
     last_asked: usize,
@@ -97,16 +97,16 @@ pub(super) struct Changed {
     /// Whether the grid changed.
     pub(super) grid: bool,
     /// Another update to publish: metrics of a host, the health of a sensor, a term.
-    pub(super) told: Option<Update>,
+    pub(super) update: Option<Update>,
     /// The error, for a caller that asks each question once.
     pub(super) error: Option<Error>,
 }
 
-impl Known {
+impl Cache {
     /// State with nothing received yet of these domains. Where none is named: of all domains that the
     /// directory knows, or, if the daemon is no directory, of its own domain.
-    pub(super) fn new(domains: &[String], is_directory: bool) -> Known {
-        let mut known = Known::default();
+    pub(super) fn new(domains: &[String], is_directory: bool) -> Cache {
+        let mut known = Cache::default();
         domains.iter().for_each(|domain| known.add(domain));
         if domains.is_empty() {
             known.all = is_directory.then(|| Turn::every(DOMAINS_EVERY));
@@ -186,7 +186,7 @@ impl Known {
         domain.turn.ask();
         domain.ear.iter().for_each(Ear::heed);
         domain.rounds += u32::from(due == Due::All);
-        let calls = domain.calls.wanted(domain.rounds > WHOLE_EVERY);
+        let calls = domain.calls.request(domain.rounds > WHOLE_EVERY);
         Some(Question::Domain { asked: domain.asked.clone(), due, calls })
     }
 
@@ -239,17 +239,17 @@ impl Known {
             }
             Answer::Domains(names) => self.take_domains(names, now, took),
             Answer::Figures { host, metrics, counters } => {
-                let told = self.figures.take(&host, &metrics, counters, (now, at), took);
-                Changed { told, ..Changed::default() }
+                let update = self.figures.take(&host, &metrics, counters, (now, at), took);
+                Changed { update, ..Changed::default() }
             }
             Answer::Sensor { at, health } => {
                 self.sensors.answered(&at, health.is_ok(), now, took);
                 let health = health.map(Arc::new).map_err(|error| error.to_string());
-                Changed { told: Some(Update::Sensor { at, health }), ..Changed::default() }
+                Changed { update: Some(Update::Sensor { at, health }), ..Changed::default() }
             }
             Answer::Term { domain, term } => {
                 self.sensors.resolved(&domain, term.is_some(), now, took);
-                Changed { told: Some(Update::Term { domain, term }), ..Changed::default() }
+                Changed { update: Some(Update::Term { domain, term }), ..Changed::default() }
             }
         }
     }
@@ -278,7 +278,7 @@ impl Known {
         let failures = self.lost.as_ref().map_or(0, |lost| lost.failures.saturating_add(1));
         self.lost = Some(Lost { what: error.to_string(), failures, again: now + BACKOFF.pause(failures) });
         for domain in &mut self.domains {
-            domain.calls.begin_anew();
+            domain.calls.request_all();
             domain.turn.hurry();
         }
         self.all.iter_mut().for_each(Turn::hurry);
@@ -307,23 +307,23 @@ impl Known {
 
     /// Domains whose hosts were received and that have no event listener yet: each may be given one.
     pub(super) fn unheard(&mut self) -> impl Iterator<Item = (Option<&str>, &mut Option<Ear>)> {
-        let told = self.domains.iter_mut().filter(|domain| domain.ear.is_none() && domain.rounds > 0);
-        told.map(|domain| (domain.asked.as_deref(), &mut domain.ear))
+        let silent = self.domains.iter_mut().filter(|domain| domain.ear.is_none() && domain.rounds > 0);
+        silent.map(|domain| (domain.asked.as_deref(), &mut domain.ear))
     }
 
     /// Drop the oldest calls beyond the limit of a map, in the order in which a map would omit them.
     fn forget_oldest(&mut self) {
-        let sum: usize = self.domains.iter().map(|domain| domain.calls.known().len()).sum();
+        let sum: usize = self.domains.iter().map(|domain| domain.calls.iter().len()).sum();
         // Only once the limit is exceeded twofold, since each pass costs as much as all calls.
         if sum <= 2 * CALLS_MAX {
             return;
         }
-        let calls = self.domains.iter().flat_map(|domain| domain.calls.known());
+        let calls = self.domains.iter().flat_map(|domain| domain.calls.iter());
         let mut times: Vec<_> = calls.map(super::calls::latest).collect();
         times.sort_unstable();
         let oldest = times[sum - CALLS_MAX];
         for domain in &mut self.domains {
-            let kept = domain.calls.known().filter(|call| super::calls::latest(call) >= oldest).count();
+            let kept = domain.calls.iter().filter(|call| super::calls::latest(call) >= oldest).count();
             domain.calls.forget(kept);
         }
     }
@@ -341,7 +341,7 @@ impl Known {
                 report.age_secs = report.age_secs.map(|age| age + ago);
                 builder.host(domain, &host.name, host.state, report);
             }
-            known.calls.known().for_each(|call| builder.call(domain, call));
+            known.calls.iter().for_each(|call| builder.call(domain, call));
         }
         let mut grid = builder.build();
         grid.refused.add_many(Reason::Domains, self.refused_domains);
@@ -382,11 +382,11 @@ impl OfDomain {
             }
             (self.hosts, self.hosts_left_out, self.hosts_at) = (hosts, left_out, now);
         }
-        if let Some(told) = looked.calls {
-            if !matches!(told.wanted, super::calls::Wanted::Since(_)) {
+        if let Some(answer) = looked.calls {
+            if !matches!(answer.request, super::calls::CallsRequest::Since(_)) {
                 self.rounds = 1;
             }
-            changed |= self.calls.take(told, at);
+            changed |= self.calls.take(answer, at);
         }
         match looked.error {
             None => {

@@ -1,0 +1,230 @@
+//! Poll schedule, with daemons that answer well, late, or not at all.
+
+use super::*;
+use crate::feed::Figures;
+use crate::flock::sweep::HostName;
+use crate::graphs::metric::Metric;
+use crate::grid::place::{HostState, Report};
+use crate::live::calls::{CallsRequest, CallsResponse};
+use crate::synthetic;
+
+const SEC: Duration = Duration::from_secs(1);
+
+fn cache(domains: &[&str]) -> Cache {
+    Cache::new(&domains.iter().map(|&domain| domain.to_owned()).collect::<Vec<_>>(), false)
+}
+
+fn host(name: &str) -> Host {
+    let report = Report { age_secs: Some(0.5), ..Report::default() };
+    Host { name: name.into(), state: HostState::Live, is_reported: true, report }
+}
+
+/// The domains that are asked now, until nothing is due.
+fn asked(cache: &mut Cache, now: Duration) -> Vec<(Option<String>, Due, CallsRequest)> {
+    let ask = |question| match question {
+        Question::Domain { asked, due, calls } => (asked, due, calls),
+        Question::Domains | Question::Figures { .. } | Question::Sensor(_) | Question::Term(_) => {
+            panic!("no domain is asked: {question:?}")
+        }
+    };
+    std::iter::from_fn(|| cache.question(now, synthetic::latest())).map(ask).collect()
+}
+
+/// Have a domain answer successfully.
+fn answer(cache: &mut Cache, domain: &str, now: Duration) {
+    let calls = vec![synthetic::call(&format!("{domain}:1"), "ada", &["wn01"])];
+    let looked = Looked {
+        hosts: Some((domain.to_owned(), vec![host("wn01"), host("wn02")], 0)),
+        calls: Some(CallsResponse { request: CallsRequest::All, calls, total: 1 }),
+        error: None,
+    };
+    take(cache, domain, looked, now);
+}
+
+fn fail(cache: &mut Cache, domain: &str, error: Error, now: Duration) {
+    take(cache, domain, Looked { error: Some(error), ..Looked::default() }, now);
+}
+
+fn take(cache: &mut Cache, domain: &str, looked: Looked, now: Duration) {
+    let asked = Some(domain.to_owned()).filter(|domain| !domain.is_empty());
+    cache.take(Answer::Domain { asked, due: Due::All, looked }, now, synthetic::latest(), Duration::ZERO);
+}
+
+fn address() -> String {
+    "127.0.0.1:7317".to_owned()
+}
+
+fn silent() -> Error {
+    Error::Late { address: address(), after: Duration::from_secs(10) }
+}
+
+fn names(cache: &mut Cache, now: Duration) -> Vec<String> {
+    asked(cache, now).into_iter().filter_map(|(asked, ..)| asked).collect()
+}
+
+#[test]
+fn hosts_and_calls_of_several_domains_become_one_grid() {
+    let mut cache = cache(&["demo", "other", "demo"]);
+    assert_eq!(names(&mut cache, Duration::ZERO).len(), 2);
+    answer(&mut cache, "demo", Duration::ZERO);
+    let grid = cache.grid(Duration::ZERO, synthetic::latest());
+    let domains: Vec<&str> = grid.domains.iter().map(|domain| domain.name.as_str()).collect();
+    assert_eq!((grid.hosts(), grid.calls.len(), domains), (2, 1, vec!["demo", "other"]));
+    cache.drop_domain("demo");
+    assert_eq!(cache.grid(Duration::ZERO, synthetic::latest()).domains.len(), 1);
+}
+
+#[test]
+fn a_domain_that_answers_late_keeps_no_other_waiting_and_its_hosts_grow_old() {
+    let mut cache = cache(&["late", "well"]);
+    names(&mut cache, Duration::ZERO);
+    for secs in 0..10 {
+        answer(&mut cache, "well", secs * SEC);
+        if secs == 0 {
+            answer(&mut cache, "late", Duration::ZERO);
+            assert_eq!(names(&mut cache, SEC).len(), 2);
+        } else {
+            assert_eq!(names(&mut cache, (secs + 1) * SEC), ["well"], "the other's answer is waited for");
+        }
+    }
+    let grid = cache.grid(10 * SEC, synthetic::latest());
+    let ages: Vec<_> = grid.places.iter().filter_map(|place| place.report.as_ref()?.age_secs).collect();
+    assert_eq!(ages, [10.5, 10.5, 1.5, 1.5]);
+}
+
+#[test]
+fn domains_in_trouble_are_asked_a_few_at_a_time_and_later_each_time() {
+    let silent_ones = ["a", "b", "c", "d", "e"];
+    let mut cache = cache(&[&silent_ones[..], &["well"]].concat());
+    assert_eq!(names(&mut cache, Duration::ZERO).len(), 6);
+    answer(&mut cache, "well", Duration::ZERO);
+    silent_ones.iter().for_each(|domain| fail(&mut cache, domain, silent(), Duration::ZERO));
+    assert!(!cache.is_lost());
+    let Status::Connected { troubles, .. } =
+        cache.status(&Where::Here(std::net::SocketAddr::from(([127, 0, 0, 1], 7317))))
+    else {
+        panic!("it is connected")
+    };
+    assert!(
+        troubles.len() == 5 && troubles[0].contains("a: ") && troubles[0].contains("10 s"),
+        "{troubles:?}"
+    );
+    assert_eq!(names(&mut cache, SEC), ["well"]);
+    answer(&mut cache, "well", SEC);
+    let mut asked = names(&mut cache, 2 * SEC);
+    asked.sort();
+    assert_eq!(asked.len(), 4, "three of those in trouble, and the one that is not: {asked:?}");
+    assert!(cache.next_due().is_none(), "what is left waits for an answer");
+    fail(&mut cache, &asked[0], silent(), 3 * SEC);
+    assert_eq!(names(&mut cache, 3 * SEC).len(), 1);
+}
+
+#[test]
+fn a_daemon_that_is_gone_is_tried_by_one_question_later_each_time() {
+    let mut cache = cache(&["a", "b"]);
+    let refused = || Error::Unreachable(format!("no daemon answers at {}", address()));
+    names(&mut cache, Duration::ZERO);
+    fail(&mut cache, "a", refused(), Duration::ZERO);
+    fail(&mut cache, "b", refused(), Duration::ZERO);
+    let mut dues = Vec::new();
+    for _ in 0..5 {
+        let due = cache.next_due().unwrap();
+        dues.push(due.as_millis());
+        assert!(
+            cache.is_lost() && cache.question(due - Duration::from_millis(1), synthetic::latest()).is_none()
+        );
+        let tried = names(&mut cache, due);
+        assert_eq!(tried.len(), 1);
+        fail(&mut cache, &tried[0], refused(), due);
+    }
+    assert_eq!(dues, [1_000, 3_000, 7_000, 15_000, 23_000], "eight seconds at most");
+    let due = cache.next_due().unwrap();
+    let tried = names(&mut cache, due).remove(0);
+    answer(&mut cache, &tried, due);
+    assert!(!cache.is_lost());
+    let other = asked(&mut cache, due);
+    assert!(other.len() == 1 && other[0].2 == CallsRequest::All, "it may be another daemon: {other:?}");
+}
+
+#[test]
+fn the_newest_calls_are_asked_for_anew_each_minute_and_once() {
+    let mut cache = cache(&["demo"]);
+    let mut wanted = Vec::new();
+    for secs in 0..125 {
+        let now = secs * SEC;
+        let [(_, _, calls)] = &asked(&mut cache, now)[..] else { panic!("it is asked once a second") };
+        wanted.push(*calls);
+        let answer =
+            CallsResponse { request: *calls, calls: vec![synthetic::call("x:1", "ada", &[])], total: 1 };
+        take(&mut cache, "demo", Looked { calls: Some(answer), ..Looked::default() }, now);
+    }
+    let whole = |from: usize, to: usize| {
+        wanted[from..to].iter().filter(|one| !matches!(one, CallsRequest::Since(_))).count()
+    };
+    assert_eq!((wanted[0], whole(1, 125)), (CallsRequest::All, 2), "{wanted:?}");
+}
+
+#[test]
+fn a_directory_is_asked_each_minute_and_what_was_let_go_stays_away() {
+    let mut cache = Cache::new(&[], true);
+    let at = synthetic::latest();
+    let take = |cache: &mut Cache, names: &[&str], now| {
+        assert_eq!(cache.question(now, at), Some(Question::Domains));
+        let names = names.iter().map(|&name| name.to_owned()).collect();
+        cache.take(Answer::Domains(Ok(names)), now, at, Duration::ZERO);
+    };
+    take(&mut cache, &["a", "b"], Duration::ZERO);
+    assert_eq!(names(&mut cache, Duration::ZERO).len(), 2);
+    cache.drop_domain("a");
+    take(&mut cache, &["a", "b", "c"], 60 * SEC);
+    assert_eq!(names(&mut cache, 60 * SEC), ["c"], "b's answer is waited for");
+    cache.add("a");
+    assert_eq!(names(&mut cache, 60 * SEC), ["a"]);
+}
+
+#[test]
+fn a_sensor_at_its_address_is_asked_while_the_daemon_is_lost() {
+    let mut cache = cache(&["a"]);
+    let at = crate::sensors::At::Address(std::net::SocketAddr::from(([127, 0, 0, 1], 7327)));
+    let wanted = crate::feed::Sensors { sensors: vec![at.clone()], domains: vec!["a".into()] };
+    cache.sensors.set_request(wanted);
+    let asked = |cache: &mut Cache, now: Duration| {
+        std::iter::from_fn(|| cache.question(now, synthetic::latest())).collect::<Vec<_>>()
+    };
+    assert_eq!(asked(&mut cache, SEC).len(), 3, "it, the domain and its term");
+    cache.sensors.answered(&at, true, SEC, Duration::ZERO);
+    cache.sensors.resolved("a", false, SEC, Duration::ZERO);
+    fail(&mut cache, "a", Error::Answer { address: address(), found: "a teapot".into() }, SEC);
+    assert!(cache.is_lost());
+    assert_eq!(cache.next_due(), Some(SEC + BACKOFF.pause(0)));
+    cache.sensors.answered(&at, true, SEC, Duration::ZERO);
+    let again = asked(&mut cache, 2 * SEC);
+    assert!(again.contains(&Question::Sensor(at)), "{again:?}");
+}
+
+#[test]
+fn hosts_that_hang_leave_room_for_domains() {
+    let mut cache = cache(&["UT-ICL"]);
+    assert_eq!(names(&mut cache, SEC), ["UT-ICL"]);
+    answer(&mut cache, "UT-ICL", SEC);
+    let hosts = (0..20).map(|number| HostName::new("UT-ICL", &format!("wn{number:02}"))).collect();
+    cache.figures.set_request(Figures { hosts, metrics: vec![Metric::Load], is_long: false, rests: false });
+    let out = |cache: &mut Cache, now: Duration| -> Vec<Question> {
+        std::iter::from_fn(|| cache.question(now, synthetic::latest())).collect()
+    };
+    let mut asked = Vec::new();
+    for round in 0..4 {
+        let of_hosts = out(&mut cache, SEC);
+        assert_eq!(of_hosts.len(), ASIDE_AT_A_TIME, "round {round}");
+        assert_eq!(cache.next_due(), Some(2 * SEC), "nothing but the domain");
+        asked.extend(of_hosts);
+        for question in asked.drain(..) {
+            let Question::Figures { host, metrics, .. } = question else { panic!("a domain: {question:?}") };
+            let answer = Answer::Figures { host, metrics, counters: Err(silent()) };
+            cache.take(answer, SEC, synthetic::latest(), 10 * SEC);
+        }
+    }
+    let later = out(&mut cache, 60 * SEC);
+    let domains = later.iter().filter(|question| matches!(question, Question::Domain { .. })).count();
+    assert_eq!((domains, later.len()), (1, 1 + TROUBLED_AT_A_TIME), "{later:?}");
+}
