@@ -3,10 +3,10 @@
 //! Rule: each thread has one request at a time and its own connection; it ends when [`Askers`] is dropped.
 //! Not here: which request is sent when (`cache`), parsing of answers (`answers`).
 
+use super::about;
 use super::answers::{self, Host};
 use super::ask::Client;
 use super::calls::{CallsRequest, CallsResponse, latest};
-use super::named;
 use super::rates::Counter;
 use super::turn::Due;
 use super::via::Where;
@@ -17,11 +17,19 @@ use crate::grid::builder::{CALLS_MAX, DOMAINS_MAX};
 use crate::sensors::At;
 use crate::sensors::health::Health;
 use client::Error;
+use client::typed::About;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
+use wire::api::UnixTime;
+use wire::api::channels::SubscriptionsParams;
+use wire::api::daemon::InfoParams;
+use wire::api::directory::{DomainsParams, ResolveParams};
+use wire::api::metrics::{DomainMetricsParams, MetricsParams};
+use wire::api::modules::ModulesParams;
+use wire::api::processes::ProcessesParams;
 use wire::time::Time;
 
 /// Threads that send requests, each with a connection.
@@ -138,16 +146,16 @@ pub(super) fn ask(client: &mut Client, question: Question) -> Answer {
         }
         Question::Sensor(at) => {
             let health = match &at {
-                At::Host(host) => health(client, &named(host), false),
+                At::Host(host) => health(client, &about(host), false),
                 At::Address(address) => {
-                    health(&mut super::asking::client((*address).into()), &json!({}), true)
+                    health(&mut super::asking::client((*address).into()), &About::default(), true)
                 }
             };
             Answer::Sensor { at, health }
         }
         Question::Term(domain) => {
-            let answer = client.ask("directory.resolve", &json!({ "domain": domain }));
-            Answer::Term { domain, term: answer.ok().and_then(|answer| answer["term"].as_u64()) }
+            let answer = client.call(&ResolveParams { domain: domain.clone() }, &About::default());
+            Answer::Term { domain, term: answer.ok().map(|answer| answer.term) }
         }
     }
 }
@@ -201,11 +209,10 @@ fn of_domain(asked: Option<&str>, mut params: Value) -> Value {
 fn domains(client: &mut Client) -> Result<Vec<String>, Error> {
     let mut all: Vec<String> = Vec::new();
     loop {
-        let after = all.last().cloned().unwrap_or_default();
-        let answer = client.ask("directory.domains", &json!({ "after": after }))?;
-        let names = answers::domains(&answer);
-        let has_more = answer["more"] == json!(true) && !names.is_empty();
-        all.extend(names);
+        let params = DomainsParams { after: all.last().cloned(), ..DomainsParams::default() };
+        let answer = client.call(&params, &About::default())?;
+        let has_more = answer.more && !answer.domains.is_empty();
+        all.extend(answer.domains.into_iter().map(|domain| domain.domain));
         // One more than the limit, so that the excess is noticed.
         if !has_more || all.len() > DOMAINS_MAX {
             return Ok(all);
@@ -222,46 +229,46 @@ fn figures(
     let mut counters = Vec::new();
     let names: BTreeSet<&str> = metrics.iter().flat_map(Metric::asked).collect();
     for name in names {
-        let mut params = named(host);
-        (params["name"], params["since"]) = (name.into(), since.secs_f64().into());
-        params["history"] = true.into();
-        counters.extend(answers::metrics(&client.ask("domain.metrics", &params)?));
+        let metrics = MetricsParams {
+            name: Some(name.to_owned()),
+            since: Some(UnixTime(since)),
+            history: true,
+            ..MetricsParams::default()
+        };
+        let answer = client.call(&DomainMetricsParams { metrics, host: None }, &about(host))?;
+        counters.extend(answers::metrics(answer));
     }
     Ok(counters)
 }
 
-/// Reads one answer of a sensor into its health.
-type Take = fn(&mut Health, &Value);
-
 /// Health of a sensor; one that is asked at its own address also reports its state as a daemon. What it
 /// refuses, because it is a directory or the account lacks the permission, is omitted; if it refuses
 /// everything, that is an error.
-fn health(client: &mut Client, params: &Value, is_itself: bool) -> Result<Health, Error> {
+fn health(client: &mut Client, about: &About, is_itself: bool) -> Result<Health, Error> {
     let mut health = Health::default();
     let mut refused = None;
-    let mut is_told = is_itself;
+    let mut has_answered = is_itself;
     if is_itself {
-        health.take_info(&client.ask("daemon.info", params)?);
+        health.take_info(&client.call(&InfoParams {}, about)?);
     }
-    let mut one = params.clone();
-    one["limit"] = 1.into();
-    let parts: [(&str, &Value, Take); 3] = [
-        ("sensor.processes", &one, Health::take_sweeps),
-        ("sensor.subscriptions", params, Health::take_channels),
-        ("sensor.modules", params, Health::take_modules),
-    ];
-    for (method, params, take) in parts {
-        match client.ask(method, params) {
-            Ok(told) => {
-                take(&mut health, &told);
-                is_told = true;
-            }
-            Err(fault @ Error::Fault { .. }) => refused = refused.or(Some(fault)),
-            Err(error) => return Err(error),
+    let mut allow_refusal = |answered: Result<(), Error>| match answered {
+        Ok(()) => {
+            has_answered = true;
+            Ok(())
         }
-    }
+        Err(fault @ Error::Fault { .. }) => {
+            refused.get_or_insert(fault);
+            Ok(())
+        }
+        Err(error) => Err(error),
+    };
+    let one = ProcessesParams { limit: 1, ..ProcessesParams::default() };
+    allow_refusal(client.call(&one, about).map(|answer| health.take_sweeps(&answer)))?;
+    let channels = client.call(&SubscriptionsParams {}, about);
+    allow_refusal(channels.map(|answer| health.take_channels(&answer)))?;
+    allow_refusal(client.call(&ModulesParams {}, about).map(|answer| health.take_modules(&answer)))?;
     match refused {
-        Some(fault) if !is_told => Err(fault),
+        Some(fault) if !has_answered => Err(fault),
         Some(_) | None => Ok(health),
     }
 }

@@ -1,11 +1,13 @@
 //! Health of a sensor, as it reports it: sweeps, channels, and the external collectors and handlers that it
 //! runs.
 //!
-//! Pure. Rule: answers are untrusted: what is missing or of another kind is skipped, texts and lists are
-//! bounded.
+//! Pure. Rule: answers are untrusted: texts and lists are bounded, and figures below zero are left out.
 
 use crate::grid::text::shown;
-use serde_json::Value;
+use wire::api::channels::{ChannelKind, Subscription, Subscriptions};
+use wire::api::daemon::Info;
+use wire::api::modules::{self as api, ModuleKind, Modules};
+use wire::api::processes::Processes;
 
 /// Maximum number of channels and of modules; a sensor has at most so many channels.
 const LISTED_MAX: usize = 256;
@@ -89,77 +91,75 @@ impl Module {
 }
 
 impl Health {
-    /// Read an answer of `daemon.info`.
-    pub fn take_info(&mut self, info: &Value) {
-        self.host = text(info, "host");
-        self.domain = text(info, "domain");
-        self.kind = text(info, "kind");
-        self.version = text(info, "version");
-        // A daemon of the previous version uses the old name.
-        self.uptime_secs = figure(info, "uptime_secs").or_else(|| figure(info, "uptime"));
-        let troubles = info["health"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let troubles = troubles.iter().filter_map(Value::as_str).take(TROUBLES_MAX);
-        self.troubles = troubles.map(|trouble| shown(trouble).text).collect();
-        let statistics = &info["statistics"];
-        self.lag_bytes = statistics["sensor"]["lag_bytes"].as_u64();
-        self.events_lost = statistics["sensor"]["events_lost_total"].as_u64();
-        self.thinned = statistics["reporting"]["samples_thinned_total"].as_u64();
+    /// Take over an answer of `daemon.info`.
+    pub fn take_info(&mut self, info: &Info) {
+        self.host = shown(&info.host).text;
+        self.domain = optional(info.domain.as_deref());
+        self.kind = shown(&info.kind).text;
+        self.version = shown(&info.version).text;
+        self.uptime_secs = sound(info.uptime_secs);
+        self.troubles = info.health.iter().take(TROUBLES_MAX).map(|trouble| shown(trouble).text).collect();
+        self.lag_bytes = info.figure("sensor", "lag_bytes");
+        self.events_lost = info.figure("sensor", "events_lost_total");
+        self.thinned = info.figure("reporting", "samples_thinned_total");
     }
 
-    /// Read the sweep statistics in an answer of `sensor.processes`.
-    pub fn take_sweeps(&mut self, answer: &Value) {
-        self.slipped = answer["slipped"].as_u64();
-        self.lost = answer["lost"].as_u64();
-        self.source = text(answer, "source");
-        // A sensor of the previous version uses the old name.
-        self.interval_secs = figure(answer, "interval_secs").or_else(|| figure(answer, "interval"));
+    /// Take over the sweep statistics in an answer of `sensor.processes`.
+    pub fn take_sweeps(&mut self, answer: &Processes) {
+        self.slipped = Some(answer.slipped);
+        self.lost = Some(answer.lost);
+        self.source = shown(&answer.source).text;
+        self.interval_secs = sound(answer.interval_secs);
     }
 
-    /// Read an answer of `sensor.subscriptions`.
-    pub fn take_channels(&mut self, answer: &Value) {
-        let channel = |told: &Value| Channel {
-            subscription: told["subscription"].as_str().map(|id| shown(id).text),
-            owner: text(told, "owner"),
-            kind: text(told, "kind"),
-            rate_hz: figure(told, "rate").unwrap_or(0.0),
-            filter: text(told, "filter"),
-            missed: told["missed"].as_u64().unwrap_or(0),
-            cpu_secs: figure(told, "cpu_seconds").unwrap_or(0.0),
-            stopped: told["quarantined"].as_str().map(|why| shown(why).text),
+    /// Take over an answer of `sensor.subscriptions`.
+    pub fn take_channels(&mut self, answer: &Subscriptions) {
+        let channel = |one: &Subscription| Channel {
+            subscription: one.subscription.as_deref().map(|id| shown(id).text),
+            owner: optional(one.owner.as_deref()),
+            kind: kind_text(one.kind).to_owned(),
+            rate_hz: sound(one.rate_hz).unwrap_or(0.0),
+            filter: optional(one.filter.as_deref()),
+            missed: one.missed,
+            cpu_secs: sound(one.cpu_seconds).unwrap_or(0.0),
+            stopped: one.quarantined.as_deref().map(|why| shown(why).text),
         };
-        self.channels = items(answer, "subscriptions").map(channel).collect();
+        self.channels = answer.subscriptions.iter().take(LISTED_MAX).map(channel).collect();
     }
 
-    /// Read an answer of `sensor.modules`.
-    pub fn take_modules(&mut self, answer: &Value) {
-        let module = |told: &Value| Module {
-            name: text(told, "name"),
-            state: text(told, "state"),
-            kind: text(told, "kind"),
-            rate_hz: figure(told, "rate_hz").or_else(|| figure(told, "rate")),
-            failures: told["failures"].as_u64().unwrap_or(0),
-            last_error: text(told, "last_error"),
+    /// Take over an answer of `sensor.modules`.
+    pub fn take_modules(&mut self, answer: &Modules) {
+        let module = |one: &api::Module| Module {
+            name: shown(&one.name).text,
+            state: one.state.as_str().to_owned(),
+            kind: one.kind.map_or("", ModuleKind::as_str).to_owned(),
+            rate_hz: one.rate_hz.and_then(sound),
+            failures: one.failures,
+            last_error: optional(one.last_error.as_deref()),
         };
-        self.modules =
-            items(answer, "modules").map(module).filter(|module| !module.name.is_empty()).collect();
-        self.runs_modules = answer["on"] == true;
-        let trouble = text(answer, "trouble");
-        if !trouble.is_empty() {
-            self.troubles.push(trouble);
-        }
+        let modules = answer.modules.iter().take(LISTED_MAX).map(module);
+        self.modules = modules.filter(|module| !module.name.is_empty()).collect();
+        self.runs_modules = answer.on;
+        self.troubles.extend(answer.trouble.as_deref().map(|trouble| shown(trouble).text));
     }
 }
 
-fn items<'a>(answer: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
-    answer[name].as_array().map(Vec::as_slice).unwrap_or_default().iter().take(LISTED_MAX)
+fn optional(text: Option<&str>) -> String {
+    shown(text.unwrap_or_default()).text
 }
 
-fn text(told: &Value, name: &str) -> String {
-    shown(told[name].as_str().unwrap_or_default()).text
+fn sound(figure: f64) -> Option<f64> {
+    Some(figure).filter(|figure| figure.is_finite() && *figure >= 0.0)
 }
 
-fn figure(told: &Value, name: &str) -> Option<f64> {
-    told[name].as_f64().filter(|figure| figure.is_finite() && *figure >= 0.0)
+fn kind_text(kind: ChannelKind) -> &'static str {
+    match kind {
+        ChannelKind::Process => "process",
+        ChannelKind::Host => "host",
+        ChannelKind::Event => "event",
+        ChannelKind::Call => "call",
+        ChannelKind::Unknown => "",
+    }
 }
 
 #[cfg(test)]
@@ -167,49 +167,49 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn read<T: serde::de::DeserializeOwned>(answer: serde_json::Value) -> T {
+        serde_json::from_value(answer).expect("an answer")
+    }
+
     #[test]
     fn answers_become_what_is_shown() {
         let mut health = Health::default();
-        health.take_info(&json!({"host": "wn01", "domain": "demo", "kind": "up", "health": ["disk full", 7],
-            "statistics": {"sensor": {"lag_bytes": 12}, "reporting": {"samples_thinned_total": 220}}}));
-        health.take_sweeps(&json!({"slipped": 3, "lost": 0, "source": "procfs", "interval_secs": 0.1}));
-        health.take_channels(&json!({"subscriptions": [
-            {"subscription": "s1", "kind": "process", "rate": 10.0, "filter": "cpu > 0.5", "missed": 4},
-            {"owner": "recorder", "kind": "process", "rate": 1.0, "quarantined": "too much CPU"},
-        ]}));
-        health.take_modules(&json!({"on": true, "modules": [
+        health.take_info(&read(
+            json!({"host": "wn01", "domain": "demo", "kind": "up", "health": ["disk full"],
+            "statistics": {"sensor": {"lag_bytes": 12}, "reporting": {"samples_thinned_total": 220}}}),
+        ));
+        health.take_sweeps(&read(json!({"slipped": 3, "lost": 0, "source": "procfs", "interval_secs": 0.1})));
+        health.take_channels(&read(json!({"subscriptions": [
+            {"subscription": "s1", "kind": "process", "rate_hz": 10.0, "filter": "cpu > 0.5", "missed": 4},
+            {"owner": "recorder", "kind": "process", "rate_hz": 1.0, "quarantined": "too much CPU"},
+        ]})));
+        health.take_modules(&read(json!({"on": true, "trouble": "no folder", "modules": [
             {"name": "gpu", "state": "running", "kind": "collector", "rate_hz": 0.1},
             {"name": "mail", "state": "stopped", "failures": 2}, {"state": "off"},
-        ]}));
+        ]})));
         assert_eq!((health.lag_bytes, health.thinned, health.slipped), (Some(12), Some(220), Some(3)));
-        assert_eq!(health.troubles, ["disk full"]);
+        assert_eq!(health.troubles, ["disk full", "no folder"]);
         let channels: Vec<_> = health
             .channels
             .iter()
-            .map(|one| (one.subscription.as_deref(), one.rate_hz, one.missed))
+            .map(|one| (one.subscription.as_deref(), one.kind.as_str(), one.rate_hz, one.missed))
             .collect();
-        assert_eq!(channels, [(Some("s1"), 10.0, 4), (None, 1.0, 0)]);
+        assert_eq!(channels, [(Some("s1"), "process", 10.0, 4), (None, "process", 1.0, 0)]);
         let modules: Vec<_> = health.modules.iter().map(|one| (one.name.as_str(), one.is_on())).collect();
         assert_eq!(modules, [("gpu", true), ("mail", false)]);
     }
 
     #[test]
-    fn nonsense_is_nothing_and_what_is_too_much_is_left_out() {
-        for answer in
-            [json!(null), json!([]), json!({"health": {}, "subscriptions": 1, "modules": "x", "rate": []})]
-        {
-            let mut health = Health::default();
-            health.take_info(&answer);
-            health.take_sweeps(&answer);
-            health.take_channels(&answer);
-            health.take_modules(&answer);
-            assert_eq!(health, Health::default());
-        }
+    fn what_is_too_much_is_left_out() {
         let mut health = Health::default();
-        let many = vec![json!({"name": "a\u{202e}b", "kind": "x".repeat(4_000), "rate": -1.0}); 9_999];
-        health.take_modules(&json!({ "modules": many }));
+        health.take_info(&read(
+            json!({"host": "x".repeat(4_000), "uptime_secs": -1.0, "health": vec!["x"; 99]}),
+        ));
+        assert_eq!((health.host.chars().count() <= 256, health.uptime_secs), (true, None));
+        assert_eq!(health.troubles.len(), TROUBLES_MAX);
+        let many = vec![json!({"name": "a\u{202e}b", "rate_hz": -1.0}); 9_999];
+        health.take_modules(&read(json!({ "modules": many })));
         assert_eq!(health.modules.len(), LISTED_MAX);
         assert_eq!((health.modules[0].name.as_str(), health.modules[0].rate_hz), ("a\u{fffd}b", None));
-        assert!(health.modules[0].kind.chars().count() <= 256);
     }
 }
