@@ -1,4 +1,4 @@
-//! Reads from `/proc` which job each process serves, on a thread that can be abandoned.
+//! Reads from `/proc` which job each process serves, on threads that can be abandoned.
 //!
 //! Shell. Rules: a limited number of processes is read a second; the others serve what their parents serve. A
 //! process that named no job is read once more a little later, since a program starts as a copy of its
@@ -8,6 +8,7 @@
 
 use super::job_table::NewProcess;
 use super::read::{self, ReadOutcome, RefusedFile};
+use super::reader_threads::ReaderThreads;
 use super::watch::{News, Shared, WAITING_MAX};
 use crate::process::boot_time::boot_ns;
 use crate::sample::ticker::{locked, running};
@@ -22,10 +23,6 @@ const READS_PER_SECOND_MAX: u64 = 400;
 const READS_BURST_MAX: u64 = WAITING_MAX as u64;
 /// Delay before a process is read a second time.
 const AGAIN_AFTER_NS: u64 = 1_000_000_000;
-/// Time after which a read counts as stuck: files of `/proc` can take long on a host in trouble.
-const STUCK_AFTER: Duration = Duration::from_secs(3);
-/// Most threads that are stuck at a time. After the last one no thread is started any more.
-pub(super) const THREADS_MAX: u64 = 16;
 /// Enough for some files of 128 KiB, which are on the heap.
 const STACK_LEN_BYTES: usize = 256 << 10;
 /// Pid of the kernel's thread that starts its other threads.
@@ -50,12 +47,9 @@ struct Work {
     /// Tokens of the rate limiter, and the time of its last refill.
     left: u64,
     since_ns: u64,
-    /// Start of the current read, and the user of the process as far as it is known.
-    asking: Option<(Duration, Option<u32>)>,
-    /// Users whose processes block a thread.
-    held_up_by: Vec<u32>,
-    /// Number of the active thread: those before it are stuck.
-    turn: u64,
+    threads: ReaderThreads,
+    /// Whether the last thread could not be started.
+    start_failed: bool,
     stop: bool,
 }
 
@@ -74,14 +68,13 @@ impl JobReader {
             again: VecDeque::new(),
             left: READS_BURST_MAX,
             since_ns: boot_ns(),
-            asking: None,
-            held_up_by: Vec::new(),
-            turn: 0,
+            threads: ReaderThreads::default(),
+            start_failed: false,
             stop: false,
         };
         let (work, changed) = (Mutex::new(work), Condvar::new());
         let reader = JobReader(Arc::new(Inner { proc, file_systems, shared, work, changed }));
-        reader.spawn(0);
+        reader.check_threads();
         reader
     }
 
@@ -92,55 +85,45 @@ impl JobReader {
 
     /// Adds the news of a sweep.
     pub(super) fn put(&self, mut batch: Vec<News>) {
-        // Parents before their children.
+        // Parents before their children, and ends before both.
         batch.sort_by_key(|news| match news {
-            News::Gone(..) => 0,
+            News::Gone(..) | News::Living(..) => 0,
             News::Came(process) | News::Lived(process, _) => process.key.start_ns,
         });
         locked(&self.0.work).news.extend(batch);
         self.0.changed.notify_all();
     }
 
-    /// Starts another thread if the current read is stuck.
-    pub(super) fn replace_if_stuck(&self) {
+    /// Starts a thread if one is due: at first, and when the current read is stuck.
+    pub(super) fn check_threads(&self) {
         let mut work = locked(&self.0.work);
-        let Some((_, user)) =
-            work.asking.filter(|(since, _)| running().saturating_sub(*since) >= STUCK_AFTER)
-        else {
-            return;
-        };
-        let mut counts = locked(&self.0.shared.counts);
-        if counts.stuck >= THREADS_MAX {
-            return;
+        if work.threads.check(running()) {
+            let mut counts = locked(&self.0.shared.counts);
+            counts.stuck = work.threads.stuck_count();
+            counts.stuck_total += 1;
         }
-        counts.stuck += 1;
-        counts.stuck_total += 1;
-        work.turn += 1;
-        work.asking = None;
-        work.held_up_by.extend(user);
-        let (turn, is_last) = (work.turn, counts.stuck == THREADS_MAX);
-        drop((work, counts));
-        if !is_last {
-            self.spawn(turn);
-        }
-    }
-
-    fn spawn(&self, turn: u64) {
+        let Some(thread) = work.threads.due() else { return };
         let inner = Arc::clone(&self.0);
-        let thread = std::thread::Builder::new().name("jobs".to_owned()).stack_size(STACK_LEN_BYTES);
-        if let Err(error) = thread.spawn(move || inner.run(turn)) {
-            tracing::warn!(%error, "no thread to ask processes for their jobs");
+        let builder = std::thread::Builder::new().name("jobs".to_owned()).stack_size(STACK_LEN_BYTES);
+        let failure = builder.spawn(move || inner.run(thread)).err();
+        let is_news = failure.is_some() && !work.start_failed;
+        work.start_failed = failure.is_some();
+        if let Some(error) = failure {
+            work.threads.start_failed();
+            if is_news {
+                tracing::warn!(%error, "could not start a thread to read the jobs of processes; retrying");
+            }
         }
     }
 }
 
 impl Inner {
-    fn run(&self, turn: u64) {
-        while let Some((process, is_first)) = self.next(turn) {
+    fn run(&self, thread: u64) {
+        while let Some((process, is_first)) = self.next(thread) {
             let user = read::real_user(&self.proc, process.key.pid);
-            let is_held_up = self.holds_up(turn, user);
+            let is_held_up = locked(&self.work).threads.set_user(thread, user);
             let answer = (!is_held_up).then(|| read::ask(&self.proc, process.key, user, &self.file_systems));
-            if !self.is_back(turn, user) {
+            if !self.is_back(thread) {
                 return;
             }
             match answer {
@@ -152,16 +135,18 @@ impl Inner {
 
     /// Waits for the next process to read; returns it and whether it is read for the first time. `None` if
     /// this thread is no longer active.
-    fn next(&self, turn: u64) -> Option<(NewProcess, bool)> {
+    fn next(&self, thread: u64) -> Option<(NewProcess, bool)> {
         let mut work = locked(&self.work);
         let mut has_changed = false;
         loop {
-            if work.stop || work.turn != turn {
+            if work.stop || !work.threads.is_active(thread) {
                 return None;
             }
             let now_ns = boot_ns();
             let again = work.again.pop_front_if(|(due_ns, _)| *due_ns <= now_ns);
             let due = match again {
+                // It has ended; it must not be added again.
+                Some((_, process)) if !locked(&self.shared.table).is_live(process.key) => continue,
                 Some((_, process)) => Some((process, false)),
                 None => match work.news.pop_front() {
                     None => None,
@@ -176,7 +161,7 @@ impl Inner {
             };
             match due {
                 Some(due) if work.may_ask(now_ns) => {
-                    work.asking = Some((running(), None));
+                    work.threads.read_started(running());
                     return Some(due);
                 }
                 Some((process, _)) => self.pass_over(process),
@@ -202,6 +187,7 @@ impl Inner {
                 return (!is_of_kernel).then_some(process);
             }
             News::Gone(key, end_ns) => table.process_ended(key, end_ns),
+            News::Living(keys, end_ns) => table.others_ended(&keys, end_ns),
             News::Lived(process, end_ns) => {
                 table.process_started(process, None);
                 table.process_ended(process.key, end_ns);
@@ -210,29 +196,12 @@ impl Inner {
         None
     }
 
-    /// Records the user of the current process, and returns whether a process of that user blocks a thread.
-    fn holds_up(&self, turn: u64, user: Option<u32>) -> bool {
-        let mut work = locked(&self.work);
-        if work.turn == turn
-            && let Some((_, whose)) = &mut work.asking
-        {
-            *whose = user;
-        }
-        user.is_some_and(|user| work.held_up_by.contains(&user))
-    }
-
     /// Records that a read has ended; returns whether this thread is still active.
-    fn is_back(&self, turn: u64, user: Option<u32>) -> bool {
+    fn is_back(&self, thread: u64) -> bool {
         let mut work = locked(&self.work);
-        if work.turn == turn {
-            work.asking = None;
-            return true;
-        }
-        if let Some(at) = work.held_up_by.iter().position(|held| Some(*held) == user) {
-            work.held_up_by.swap_remove(at);
-        }
-        locked(&self.shared.counts).stuck -= 1;
-        false
+        let is_active = work.threads.read_ended(thread);
+        locked(&self.shared.counts).stuck = work.threads.stuck_count();
+        is_active
     }
 
     fn pass_over(&self, process: NewProcess) {
@@ -312,6 +281,11 @@ mod tests {
         News::Came(NewProcess { key: ProcessKey { pid, start_ns }, parent: 1 })
     }
 
+    fn key(news: &News) -> ProcessKey {
+        let News::Came(process) = news else { panic!("{news:?}") };
+        process.key
+    }
+
     fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         let since = running();
         while !is_so() {
@@ -329,7 +303,7 @@ mod tests {
         let reader = JobReader::start(proc.path().to_owned(), Vec::new(), Arc::clone(&shared));
         reader.put(vec![stuck, own, other]);
         until("another thread", || {
-            reader.replace_if_stuck();
+            reader.check_threads();
             locked(&shared.counts).stuck == 1
         });
         let jobs = || locked(&shared.table).all().map(|(key, _)| key.pid).collect::<Vec<u32>>();
@@ -341,5 +315,28 @@ mod tests {
         reader.put(vec![process(proc.path(), 45, 1000, Some(3))]);
         until("the user to be asked again", || jobs() == [44, 45]);
         assert_eq!(locked(&shared.counts).stuck_total, 1);
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_not_read_again() {
+        let proc = tempfile::tempdir().unwrap();
+        let shared = Arc::<Shared>::default();
+        let [ended, other] = [42, 43].map(|pid| process(proc.path(), pid, 1000, Some(0)));
+        // They name no job yet: each is a copy of its parent.
+        let write = |pid: u32, text: &str| {
+            std::fs::write(proc.path().join(pid.to_string()).join("environ"), text).unwrap();
+        };
+        write(42, "A=1\0");
+        write(43, "A=1\0");
+        let gone = key(&ended);
+        let reader = JobReader::start(proc.path().to_owned(), Vec::new(), Arc::clone(&shared));
+        reader.put(vec![ended, other]);
+        until("the first reads", || locked(&shared.counts).asked_total == 2);
+        reader.put(vec![News::Gone(gone, gone.start_ns + 1)]);
+        write(42, "SLURM_JOB_ID=42\0");
+        write(43, "SLURM_JOB_ID=43\0");
+        let serves = |pid: u32| locked(&shared.table).all().any(|(key, _)| key.pid == pid);
+        until("the second read", || serves(43));
+        assert!(!serves(42), "its files are there until its parent has reaped it");
     }
 }

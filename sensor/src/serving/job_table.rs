@@ -7,7 +7,7 @@
 //! Not here: reading (`read`), calls (`query`).
 
 use super::job_names::Jobs;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use wire::process::ProcessKey;
 use wire::process::delta::PROCESSES_MAX;
 
@@ -92,7 +92,7 @@ impl JobTable {
 
     /// Records that a process has ended, with the time in nanoseconds since boot.
     pub fn process_ended(&mut self, key: ProcessKey, end_ns: u64) {
-        if self.live.get(&key.pid) == Some(&key) {
+        if self.is_live(key) {
             self.live.remove(&key.pid);
         }
         let Some(serves) = self.serving.get_mut(&key).filter(|serves| serves.end_ns.is_none()) else {
@@ -105,6 +105,21 @@ impl JobTable {
         {
             self.serving.remove(&oldest);
         }
+    }
+
+    /// Records that all processes but these have ended, with the time in nanoseconds since boot.
+    pub fn others_ended(&mut self, living: &BTreeSet<ProcessKey>, end_ns: u64) {
+        self.live.retain(|_, key| living.contains(key));
+        let ended =
+            |(key, serves): &(&ProcessKey, &ServedJob)| serves.end_ns.is_none() && !living.contains(*key);
+        let ended: Vec<ProcessKey> = self.serving.iter().filter(ended).map(|(key, _)| *key).collect();
+        ended.into_iter().for_each(|key| self.process_ended(key, end_ns));
+    }
+
+    /// Returns whether a process is known and has not ended.
+    #[must_use]
+    pub fn is_live(&self, key: ProcessKey) -> bool {
+        self.live.get(&key.pid) == Some(&key)
     }
 
     /// Returns what a process serves.

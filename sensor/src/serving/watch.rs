@@ -1,16 +1,19 @@
 //! Detection of new processes on the sampling thread, and the table of the jobs that they serve.
 //!
 //! Shell. Rule: the sampling thread reads no file for this. A process is read when it is first seen and when
-//! it has become another program.
+//! it has become another program. The queue of news is bounded; after it was full, the living processes are
+//! sent, so that no end of a process is lost.
 //! Not here: reading (`job_reader`), parsing (`job_names`), what follows (`job_table`).
 
-use super::job_reader::{JobReader, THREADS_MAX};
+use super::job_reader::JobReader;
 use super::job_table::{JobTable, NewProcess, ServedJob};
 use super::read::RefusedFile;
+use super::reader_threads::THREADS_MAX;
 use crate::process::source::View;
 use crate::process::tap::Tap;
 use crate::sample::ticker::{locked, running};
 use compact_str::CompactString;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -29,12 +32,15 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const REFUSED_SHOWN: Duration = Duration::from_secs(600);
 
 /// News of a sweep.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum News {
     /// A process is new, or has become another program.
     Came(NewProcess),
     /// A process has ended, with the time in nanoseconds since boot.
     Gone(ProcessKey, u64),
+    /// The living processes, after news was dropped: all others have ended, at this time in nanoseconds since
+    /// boot at the latest.
+    Living(BTreeSet<ProcessKey>, u64),
     /// A process started and ended between two sweeps; with the time of its end.
     Lived(NewProcess, u64),
 }
@@ -47,6 +53,8 @@ pub struct ProcessDetector {
     lives_next: Option<u64>,
     news: mpsc::Sender<Vec<News>>,
     waiting: Vec<News>,
+    /// Whether news was dropped, and the living processes have not been sent since.
+    is_cut: bool,
     shared: Arc<Shared>,
 }
 
@@ -102,6 +110,7 @@ pub fn over(proc: PathBuf, file_systems: Vec<String>) -> (ProcessDetector, Watch
         lives_next: None,
         news: sender,
         waiting: Vec::new(),
+        is_cut: false,
         shared: Arc::clone(&shared),
     };
     (detector, Watch { proc, file_systems, news, shared: Arc::clone(&shared) }, Handle(shared))
@@ -134,7 +143,11 @@ impl Handle {
             health.push(format!(
                 "{} processes do not let themselves be asked for their jobs and hold up a thread each; {}",
                 counts.stuck,
-                if counts.stuck < THREADS_MAX { "others are asked" } else { "no process is asked any more" }
+                if counts.stuck < THREADS_MAX {
+                    "others are asked"
+                } else {
+                    "no process is asked until one of them answers"
+                }
             ));
         }
         let refused = locked(&self.0.refused);
@@ -196,22 +209,30 @@ impl Tap for ProcessDetector {
             }
         }
         self.number = table.sweep().number;
-        self.send();
+        self.send(begin_ns);
     }
 }
 
 impl ProcessDetector {
-    fn send(&mut self) {
-        if self.waiting.is_empty() {
+    fn send(&mut self, now_ns: u64) {
+        if self.waiting.is_empty() && !self.is_cut {
             return;
         }
         match self.news.try_reserve() {
-            Ok(place) => place.send(std::mem::take(&mut self.waiting)),
+            Ok(place) => {
+                if std::mem::take(&mut self.is_cut) {
+                    let living = self.rows.iter().flatten().map(|(key, _)| *key).collect();
+                    self.waiting.push(News::Living(living, now_ns));
+                }
+                place.send(std::mem::take(&mut self.waiting));
+            }
             // They wait for the next sweep; beyond the limit they are not read.
             Err(_) if self.waiting.len() <= WAITING_MAX => {}
             Err(_) => {
-                locked(&self.shared.counts).passed_over_total += self.waiting.len() as u64;
+                let ends = self.waiting.iter().filter(|news| matches!(news, News::Gone(..))).count();
+                locked(&self.shared.counts).passed_over_total += (self.waiting.len() - ends) as u64;
                 self.waiting.clear();
+                self.is_cut = true;
             }
         }
     }
@@ -230,8 +251,62 @@ impl Watch {
                     Some(batch) => reader.put(batch),
                     None => return,
                 },
-                _ = read.tick() => reader.replace_if_stuck(),
+                _ = read.tick() => reader.check_threads(),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::table::Coverage;
+    use wire::process::Process;
+
+    /// Sweeps processes with these pids.
+    fn sweep(detector: &mut ProcessDetector, view: &mut View, pids: &[u32]) {
+        let number = view.table.sweep().number + 1;
+        view.table.begin(number, number, Coverage::All);
+        for pid in pids {
+            view.table.set(Process { key: key(*pid), ..Process::default() });
+        }
+        view.table.end(1);
+        detector.swept(view, Duration::ZERO);
+    }
+
+    fn key(pid: u32) -> ProcessKey {
+        ProcessKey { pid, start_ns: pid.into() }
+    }
+
+    /// Applies the news in the queue.
+    fn apply(watch: &mut Watch, table: &mut JobTable) {
+        for news in std::iter::from_fn(|| watch.news.try_recv().ok()).flatten() {
+            match news {
+                News::Came(process) => table.process_started(process, None),
+                News::Gone(key, end_ns) => table.process_ended(key, end_ns),
+                News::Living(keys, end_ns) => table.others_ended(&keys, end_ns),
+                News::Lived(..) => panic!("no process lives between two sweeps here"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_ends_of_processes_are_not_lost_in_a_full_queue() {
+        let (mut detector, mut watch, handle) = over(PathBuf::new(), Vec::new());
+        let (mut view, mut table) = (View::default(), JobTable::default());
+        let mut pid = 2;
+        // One process is replaced in each sweep, and nothing is received.
+        while handle.counts().passed_over_total == 0 {
+            sweep(&mut detector, &mut view, &[1, pid]);
+            assert!(detector.waiting.len() <= WAITING_MAX, "it is bounded");
+            pid += 1;
+        }
+        apply(&mut watch, &mut table);
+        sweep(&mut detector, &mut view, &[1, pid]);
+        apply(&mut watch, &mut table);
+        let live: Vec<u32> = (1..=pid).filter(|pid| table.is_live(key(*pid))).collect();
+        assert_eq!(live, [1, pid]);
+        let dropped = WAITING_MAX as u64 / 2 + 1;
+        assert_eq!(handle.counts().passed_over_total, dropped, "an end needs no read");
     }
 }
