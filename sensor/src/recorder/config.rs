@@ -86,7 +86,7 @@ pub struct RawTrigger {
     pub before_s: Option<f64>,
     /// Seconds recorded after the event.
     pub after_s: Option<f64>,
-    /// Seconds without another recording after it has fired.
+    /// Seconds without another recording after it has fired, or after another trigger has recorded its event.
     pub cool_down_s: Option<f64>,
 }
 

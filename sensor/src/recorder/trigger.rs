@@ -1,9 +1,10 @@
 //! Triggers of recordings: a line of a log, the start or end of a call, or a condition that becomes true.
 //!
-//! Pure: events and the time in, windows out. Rules: a trigger that has fired is quiet for its cool-down, so
-//! that a storm of lines makes few recordings, and the suppressed events are counted; an event from before
-//! the reach of the ring (an old log that is read late) fires nothing and is counted; an event that could not
-//! be recorded is counted, and its trigger is soon ready again.
+//! Pure: events and the time in, windows out. Rules: a trigger is quiet for its cool-down after it has fired, and
+//! after another trigger has recorded an event that it matches, so that a storm of lines makes few recordings;
+//! the suppressed events are counted. An event from before the reach of the ring (an old log that is read late)
+//! fires nothing and is counted. An event that could not be recorded is counted, and all triggers that match it
+//! are soon ready again.
 //! Not here: orders of operators, and what is done in a window (`worker`), watching conditions
 //! (`conditions`).
 
@@ -118,7 +119,7 @@ pub struct Trigger {
     pub before: Duration,
     /// How long after the event is recorded.
     pub after: Duration,
-    /// How long it is quiet after it has fired.
+    /// How long it is quiet after its event was recorded.
     pub cool_down: Duration,
 }
 
@@ -191,14 +192,29 @@ pub struct Triggers {
 struct TriggerState {
     trigger: Trigger,
     quiet_until_ns: u64,
+    /// Number of the trigger whose recording made it quiet.
+    recorded_by: Option<usize>,
     count: Count,
+}
+
+impl TriggerState {
+    fn is_quiet(&self, now_ns: u64) -> bool {
+        now_ns < self.quiet_until_ns
+    }
+
+    /// Trigger `number` records an event that this one matches.
+    fn recorded(&mut self, number: usize, now_ns: u64) {
+        self.recorded_by = Some(number);
+        self.quiet_until_ns = now_ns.saturating_add(nanos(self.trigger.cool_down));
+    }
 }
 
 impl Triggers {
     /// Creates the triggers for a ring that reaches back so far.
     #[must_use]
     pub fn new(triggers: Vec<Trigger>, reach: Duration) -> Triggers {
-        let state = |trigger| TriggerState { trigger, quiet_until_ns: 0, count: Count::default() };
+        let state =
+            |trigger| TriggerState { trigger, quiet_until_ns: 0, recorded_by: None, count: Count::default() };
         Triggers { states: triggers.into_iter().map(state).collect(), reach }
     }
 
@@ -208,24 +224,35 @@ impl Triggers {
     }
 
     /// Checks an event; returns the window of the first trigger that fires. For the other triggers that
-    /// match, the event counts as suppressed: it is recorded only once.
+    /// match, the event counts as suppressed, and they become quiet: it is recorded only once.
     pub fn event(&mut self, event: &Event, now: Now) -> Option<WindowRequest> {
-        let mut first = None;
+        let mut first: Option<WindowRequest> = None;
         let seen_ns = now.moment_ns(event.seen).min(now.boot_ns);
         let at_ns = now.moment_ns(event.content.time).min(seen_ns);
         let is_late = now.boot_ns.saturating_sub(at_ns) > nanos(self.reach);
-        for (number, TriggerState { trigger, quiet_until_ns, count }) in self.states.iter_mut().enumerate() {
+        for (number, state) in self.states.iter_mut().enumerate() {
+            let trigger = &state.trigger;
             if !trigger.on.fits(event.content.kind) || !trigger.pattern.fits(event) {
                 continue;
             }
             if is_late {
-                count.late_total += 1;
-            } else if first.is_some() || now.boot_ns < *quiet_until_ns {
-                count.suppressed_total += 1;
-            } else {
-                count.fired_total += 1;
-                *quiet_until_ns = now.boot_ns.saturating_add(nanos(trigger.cool_down));
-                first = Some(trigger.window(number, describe(event), at_ns));
+                state.count.late_total += 1;
+                continue;
+            }
+            if state.is_quiet(now.boot_ns) {
+                state.count.suppressed_total += 1;
+                continue;
+            }
+            match &first {
+                Some(first) => {
+                    state.count.suppressed_total += 1;
+                    state.recorded(first.number, now.boot_ns);
+                }
+                None => {
+                    state.count.fired_total += 1;
+                    first = Some(state.trigger.window(number, describe(event), at_ns));
+                    state.recorded(number, now.boot_ns);
+                }
             }
         }
         first
@@ -234,26 +261,27 @@ impl Triggers {
     /// The condition of trigger `number` became true at `at_ns` with this value; returns the window, unless
     /// the trigger is quiet.
     pub fn signal(&mut self, number: usize, at_ns: u64, value: f64) -> Option<WindowRequest> {
-        let TriggerState { trigger, quiet_until_ns, count } = self.states.get_mut(number)?;
-        if at_ns < *quiet_until_ns {
-            count.suppressed_total += 1;
+        let state = self.states.get_mut(number)?;
+        if state.is_quiet(at_ns) {
+            state.count.suppressed_total += 1;
             return None;
         }
-        count.fired_total += 1;
-        *quiet_until_ns = at_ns.saturating_add(nanos(trigger.cool_down));
-        let condition = trigger.condition.as_ref()?.condition.as_ref()?;
-        Some(trigger.window(number, format_compact!("{condition}, at {value}"), at_ns))
+        state.count.fired_total += 1;
+        state.recorded(number, at_ns);
+        let condition = state.trigger.condition.as_ref()?.condition.as_ref()?;
+        Some(state.trigger.window(number, format_compact!("{condition}, at {value}"), at_ns))
     }
 
-    /// The recording of this trigger could not be started: the event counts as refused, and the trigger is
-    /// soon ready again.
+    /// The recording of this trigger could not be started: the event counts as refused, and the triggers that
+    /// match it are soon ready again.
     pub fn refuse(&mut self, number: usize, now_ns: u64) {
-        let Some(TriggerState { trigger, quiet_until_ns, count }) = self.states.get_mut(number) else {
-            return;
-        };
+        let Some(TriggerState { count, .. }) = self.states.get_mut(number) else { return };
         count.fired_total = count.fired_total.saturating_sub(1);
         count.refused_total += 1;
-        *quiet_until_ns = now_ns.saturating_add(nanos(trigger.cool_down.min(AFTER_REFUSAL)));
+        for state in self.states.iter_mut().filter(|state| state.recorded_by == Some(number)) {
+            let wait = state.trigger.cool_down.min(AFTER_REFUSAL);
+            state.quiet_until_ns = now_ns.saturating_add(nanos(wait));
+        }
     }
 
     /// Each trigger with its counters.
@@ -309,6 +337,10 @@ mod tests {
     }
 
     fn trigger(set: impl FnOnce(&mut Trigger)) -> Triggers {
+        Triggers::new(vec![one(set)], Duration::from_secs(60))
+    }
+
+    fn one(set: impl FnOnce(&mut Trigger)) -> Trigger {
         let mut trigger = Trigger {
             name: "failed".into(),
             on: On::Line,
@@ -319,7 +351,7 @@ mod tests {
             cool_down: Duration::from_secs(60),
         };
         set(&mut trigger);
-        Triggers::new(vec![trigger], Duration::from_secs(60))
+        trigger
     }
 
     fn expression(text: &str) -> Option<Regex> {
@@ -376,6 +408,37 @@ mod tests {
         }
         let (_, count) = triggers.counts().next().expect("one");
         assert_eq!((fired, count.fired_total, count.suppressed_total), (3, 3, 1797));
+    }
+
+    #[test]
+    fn a_storm_that_several_triggers_match_makes_one_recording() {
+        let all = [one(|_| {}), one(|_| {}), one(|trigger| trigger.pattern.outcome = expression("^ok$"))];
+        let mut triggers = Triggers::new(all.to_vec(), Duration::from_secs(60));
+        let mut fire = |outcome, secs: u32| {
+            let event = job_end("17", outcome, secs.into(), secs.into());
+            triggers.event(&event, now(secs.into())).map(|window| window.number)
+        };
+        assert_eq!(fire(Outcome::Failed, 1000), Some(0));
+        assert_eq!(fire(Outcome::Failed, 1001), None, "the recording of the first trigger shows as much");
+        assert_eq!(fire(Outcome::Ok, 1002), Some(2), "it did not match what was recorded");
+        assert_eq!(fire(Outcome::Failed, 1060), Some(0));
+        let counts: Vec<_> =
+            triggers.counts().map(|(_, count)| (count.fired_total, count.suppressed_total)).collect();
+        assert_eq!(counts, [(2, 2), (0, 4), (1, 0)]);
+    }
+
+    #[test]
+    fn all_triggers_that_match_are_soon_ready_again_after_a_refusal() {
+        let all = [one(|trigger| trigger.cool_down = Duration::ZERO), one(|_| {})];
+        let mut triggers = Triggers::new(all.to_vec(), Duration::from_secs(60));
+        let event = |job: &str| job_end(job, Outcome::Failed, 1000, 1000);
+        let window = triggers.event(&event("17"), now(1000)).expect("it fits");
+        triggers.refuse(window.number, 1000 * SECOND);
+        let quiet = |triggers: &Triggers, secs: u64| {
+            triggers.states.iter().map(|state| state.is_quiet(secs * SECOND)).collect::<Vec<_>>()
+        };
+        assert_eq!(quiet(&triggers, 1000), [false, true]);
+        assert_eq!(quiet(&triggers, 1001), [false, false]);
     }
 
     #[test]
