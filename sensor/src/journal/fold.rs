@@ -3,11 +3,13 @@
 //! Pure. Recovery folds what a crash left; the fuzz target folds arbitrary bytes.
 //! Not here: whether frames are whole and follow each other ([`crate::segments::recovery`]).
 
-use super::frame::{Body, Record};
+use super::frame::{Birth, Body, PathBytes, Record};
 use super::state::State;
 use crate::segments::recovery::{self, Damage};
 use crate::segments::unreadable::{Content, Mark};
+use compact_str::CompactString;
 use log_filters::found::Change;
+use std::collections::BTreeMap;
 use wire::event::Id;
 use wire::version::{Format, JOURNAL};
 
@@ -28,6 +30,8 @@ pub struct Fold {
     is_whole: bool,
     calls: Vec<u8>,
     memory: Vec<(Vec<u8>, String, Vec<Change>)>,
+    /// The filter that reads a path, with all its generations: that of the youngest one.
+    filters: BTreeMap<PathBytes, CompactString>,
 }
 
 impl<R: Replay> recovery::Fold<R> for Fold {
@@ -88,12 +92,16 @@ impl Fold {
         match body {
             Body::File(file) => state.add_file(file),
             Body::Memory(path, filter, changes) => self.memory.push((path, filter.into(), changes)),
-            Body::Generation(checkpoint) => state.add_generation(checkpoint),
+            Body::Generation(checkpoint) => {
+                note_filter(&mut self.filters, &checkpoint.birth);
+                state.add_generation(checkpoint);
+            }
             Body::Calls(part) => self.calls.extend_from_slice(&part),
             Body::HeadEnd => {
                 replay.calls(&std::mem::take(&mut self.calls));
                 for (path, filter, changes) in self.memory.drain(..) {
                     replay.memory(&path, &filter, changes);
+                    self.filters.insert(path, filter.into());
                 }
                 self.is_whole = true;
             }
@@ -107,14 +115,18 @@ impl Fold {
     fn follow(&mut self, body: Body, replay: &mut impl Replay) -> Result<(), Damage> {
         let state = self.state.as_mut().expect("a complete head has a state");
         match body {
-            Body::Born(birth) => state.apply_birth(birth).map_err(contradiction)?,
+            Body::Born(birth) => {
+                note_filter(&mut self.filters, &birth);
+                state.apply_birth(birth).map_err(contradiction)?;
+            }
             Body::Batch(mut batch) => {
-                let birth = state.generations.get(&batch.generation).map(|checkpoint| &checkpoint.birth);
-                let of = birth.map(|birth| (birth.path.clone(), birth.filter.clone()));
+                let known = state.generations.get(&batch.generation);
+                let path = known.map(|checkpoint| checkpoint.birth.path.clone());
                 state.apply_batch(&batch).map_err(contradiction)?;
-                let (path, filter) = of.expect("a batch is applied only to a known generation");
+                let path = path.expect("a batch is applied only to a known generation");
                 if !batch.changes.is_empty() {
-                    replay.memory(&path, &filter, std::mem::take(&mut batch.changes));
+                    let filter = self.filters.get(&path).map_or("", CompactString::as_str);
+                    replay.memory(&path, filter, std::mem::take(&mut batch.changes));
                 }
                 for record in &batch.records {
                     let id = state.id(batch.generation, record.found.offset, record.found.number);
@@ -135,6 +147,13 @@ impl Fold {
             | Body::HeadEnd => return Err(Damage::Order),
         }
         Ok(())
+    }
+}
+
+fn note_filter(filters: &mut BTreeMap<PathBytes, CompactString>, birth: &Birth) {
+    // A generation may start while its filter does not exist.
+    if !birth.filter.is_empty() {
+        filters.insert(birth.path.clone(), birth.filter.clone());
     }
 }
 

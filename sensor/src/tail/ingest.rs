@@ -36,7 +36,7 @@ pub struct Ingest {
     /// For the chunks that are read, one at a time.
     buffer: Vec<u8>,
     tracks: BTreeMap<PathBuf, Track>,
-    /// What filters remember of paths that are not followed now.
+    /// What filters remember of paths that are not followed now, or whose filter does not exist now.
     unused: BTreeMap<PathBytes, Memory>,
     /// Paths with more to read.
     busy: BTreeSet<PathBuf>,

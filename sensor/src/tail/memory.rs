@@ -1,6 +1,7 @@
 //! What filters remember and which calls are open, carried from one run and one segment to the next.
 //!
-//! The memory of a path that is not followed now is retained: the path may be configured again.
+//! The memory of a path that is not followed now is retained: the path may be configured again. So is that of
+//! a filter that does not exist now, until another filter reads its path.
 
 use super::Config;
 use super::interpret::{Filters, Interpret, Join};
@@ -19,6 +20,13 @@ use wire::event::Id;
 pub(super) enum Memory {
     Engine(CompactString, Box<dyn Interpret>),
     Changes(CompactString, Vec<Change>),
+}
+
+impl Memory {
+    fn filter(&self) -> &str {
+        let (Memory::Engine(filter, _) | Memory::Changes(filter, _)) = self;
+        filter
+    }
 }
 
 /// Recovers memories and calls from the journal at the start.
@@ -63,7 +71,8 @@ impl Replay for Recovery<'_> {
     }
 
     fn memory(&mut self, path: &[u8], filter: &str, changes: Vec<Change>) {
-        if !self.memories.contains_key(path) {
+        // The memory of one filter means nothing to another, which has replaced it.
+        if self.memories.get(path).is_none_or(|memory| memory.filter() != filter) {
             let memory = self.new_memory(path, filter);
             self.memories.insert(path.to_owned(), memory);
         }
@@ -82,7 +91,7 @@ impl Replay for Recovery<'_> {
 pub(super) struct SegmentMemories<'a> {
     join: &'a dyn Join,
     tracks: &'a BTreeMap<PathBuf, Track>,
-    /// Of paths that are not followed now.
+    /// Of paths that no filter reads now.
     unused: &'a BTreeMap<PathBytes, Memory>,
 }
 
@@ -103,7 +112,9 @@ impl Memories for SegmentMemories<'_> {
 
     fn memories(&self) -> Vec<(Vec<u8>, String, Vec<Change>)> {
         let tracked = self.tracks.values().filter_map(Track::memory);
-        let unused = self.unused.iter().map(|(name, memory)| match memory {
+        let is_replaced = |name: &PathBytes| self.tracks.get(&path_of(name)).is_some_and(Track::has_filter);
+        let unused = self.unused.iter().filter(|(name, _)| !is_replaced(name));
+        let unused = unused.map(|(name, memory)| match memory {
             Memory::Engine(filter, engine) => (name.clone(), filter.to_string(), engine.snapshot()),
             Memory::Changes(filter, changes) => (name.clone(), filter.to_string(), changes.clone()),
         });

@@ -78,6 +78,10 @@ impl Track {
         self.filter = Some(ActiveFilter::new(name, engine));
     }
 
+    pub(super) fn has_filter(&self) -> bool {
+        self.filter.is_some()
+    }
+
     /// After a start: continue with a generation that the journal knows. Its file is found by
     /// [`Track::reconcile`].
     pub(super) fn resume(&mut self, core: &Core, checkpoint: &Checkpoint, now: &Now) {

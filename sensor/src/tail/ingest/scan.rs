@@ -105,8 +105,13 @@ impl Ingest {
             return;
         }
         let mut track = Track::new(path.to_owned(), spec);
-        if let Some(Memory::Engine(filter, engine)) = self.unused.remove(&name_of(path)) {
-            track.set_filter(filter, engine);
+        match self.unused.remove_entry(&name_of(path)) {
+            Some((_, Memory::Engine(filter, engine))) => track.set_filter(filter, engine),
+            // There is no such filter now: it may come back.
+            Some((name, changes @ Memory::Changes(..))) => {
+                self.unused.insert(name, changes);
+            }
+            None => {}
         }
         self.tracks.insert(path.to_owned(), track);
     }

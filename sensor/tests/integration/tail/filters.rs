@@ -1,7 +1,11 @@
-//! Filters that are too slow, or missing.
+//! Filters that are too slow, missing, or replaced.
 
-use crate::tail::rig::Rig;
+use crate::tail::rig::{EachLineFilter, Rig, text};
+use compact_str::CompactString;
+use sensor::tail::interpret::{Filters, Interpret};
 use sensor::tail::path_status::PathStatus;
+use std::io::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 /// Creates a log whose filter was quarantined after a thousand lines.
@@ -69,4 +73,96 @@ fn a_named_file_that_is_not_there_is_awaited_with_its_filter() {
     come.append("log", "one\n");
     come.look();
     assert_eq!(come.file("log").status, PathStatus::Following);
+}
+
+/// One filter for every log but `busy`, which has the filter of the rig.
+struct Named(Option<&'static str>);
+
+impl Named {
+    fn exists(&self, filter: &str, path: &Path) -> bool {
+        if path.ends_with("busy") { filter == "each-line" } else { Some(filter) == self.0 }
+    }
+}
+
+impl Filters for Named {
+    fn choose(&self, _: Option<&str>, path: &Path, _: &[u8]) -> Option<CompactString> {
+        ["each-line", "other-line"].into_iter().find(|filter| self.exists(filter, path)).map(Into::into)
+    }
+
+    fn interpreter(&self, filter: &str, path: &Path, cluster: &str) -> Option<Box<dyn Interpret>> {
+        self.exists(filter, path).then(|| EachLineFilter::boxed().interpreter("each-line", path, cluster))?
+    }
+}
+
+fn no_filter() -> Box<dyn Filters> {
+    Box::new(Named(None))
+}
+
+fn other_filter() -> Box<dyn Filters> {
+    Box::new(Named(Some("other-line")))
+}
+
+/// Creates a rig with two lines of `log` read, stopped.
+fn stopped() -> Rig {
+    let mut rig = Rig::new("*");
+    rig.config.journal.segment_len_bytes = 5000;
+    rig.append("log", "one\ntwo\n");
+    rig.start();
+    rig.stop();
+    rig
+}
+
+/// Has the journal start new segments.
+fn fill(rig: &mut Rig) {
+    let segments = |rig: &Rig| std::fs::read_dir(rig.state().join("journal")).unwrap().count();
+    let before = segments(rig);
+    for _ in 0..3 {
+        rig.append("busy", "x\n".repeat(100));
+        rig.look();
+    }
+    assert!(segments(rig) >= before + 2);
+}
+
+#[test]
+fn what_a_filter_remembers_outlives_its_absence() {
+    let mut rig = stopped();
+    rig.filters = Some(no_filter);
+    rig.start();
+    assert!(rig.file("log").status.to_string().contains("there is no filter each-line any more"));
+    fill(&mut rig);
+    rig.kill();
+    rig.filters = None;
+    rig.append("log", "three\n");
+    rig.start();
+    assert!(rig.lines().contains(&"three".to_owned()), "with the number of lines before it");
+}
+
+/// Returns the lines of `log` since the filter was replaced, each with the number of lines before it.
+fn numbered(rig: &Rig) -> Vec<String> {
+    let events = rig.events();
+    let of_log = events.iter().filter(|event| event.source.file.ends_with("/log"));
+    let lines = of_log.filter(|event| !text(event, "line").is_empty());
+    lines.skip(2).map(|event| format!("{} {}", text(event, "n"), text(event, "line"))).collect()
+}
+
+#[test]
+fn a_filter_that_replaces_another_keeps_what_it_remembers_itself() {
+    for is_filled in [false, true] {
+        let mut rig = stopped();
+        rig.filters = Some(other_filter);
+        rig.start();
+        let mut late = rig.open("log");
+        rig.rename("log", "log.1");
+        rig.append("log", "three\n");
+        rig.look();
+        late.write_all(b"four, late\n").unwrap();
+        rig.look();
+        if is_filled {
+            fill(&mut rig);
+        }
+        rig.kill();
+        rig.append("log", "five\n");
+        rig.start();
+        assert_eq!(numbered(&rig), ["0 three", "1 four, late", "2 five"], "{is_filled}");
+    }
 }
