@@ -144,10 +144,17 @@ impl Source {
         Ok(())
     }
 
-    /// What is read from now on is a copy of the file; with a gap at its end if the file was cut after the
-    /// copy.
-    pub(super) fn replaced_by_copy(&mut self, gap_at_end: Option<Reason>) {
+    /// Continue in this copy of the file; with a gap at its end if the file was cut after the copy. After an
+    /// error, nothing has changed.
+    pub(super) fn attach_copy(
+        &mut self,
+        copy: File,
+        stat: &Stat,
+        gap_at_end: Option<Reason>,
+    ) -> io::Result<()> {
+        self.attach(copy, stat)?;
         self.gap_at_end = gap_at_end;
+        Ok(())
     }
 
     /// The path names another file now, or none.

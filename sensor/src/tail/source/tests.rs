@@ -107,3 +107,16 @@ fn the_journalled_position_never_goes_back() {
     commit(&mut source, None);
     commit(&mut source, Some(0));
 }
+
+#[test]
+fn a_copy_that_cannot_be_read_leaves_no_gap() {
+    let (copy, _) = source(b"one\ntwo\n");
+    let (_file, mut source) = source(b"one\n");
+    read(&mut source);
+    let stat = probe::stat(copy.path()).unwrap();
+    let unreadable = File::options().write(true).open(copy.path()).unwrap();
+    let attached = source.attach_copy(unreadable, &stat, Some(Reason::Truncated));
+    assert!(attached.is_err() && source.gap_at_end().is_none() && !source.is_file(&stat.identity));
+    source.attach_copy(File::open(copy.path()).unwrap(), &stat, Some(Reason::Truncated)).unwrap();
+    assert_eq!((source.gap_at_end(), source.lag_bytes()), (Some(Reason::Truncated), 4));
+}

@@ -187,10 +187,9 @@ impl Track {
         else {
             return false;
         };
-        if source.attach(file, &stat).is_err() {
+        if source.attach_copy(file, &stat, Some(reason)).is_err() {
             return false;
         }
-        source.replaced_by_copy(Some(reason));
         source.rotated();
         self.needs_reconcile = true;
         true

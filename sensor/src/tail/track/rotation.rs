@@ -10,7 +10,7 @@ use crate::tail::core::{Core, Now};
 use crate::tail::follow::{self, AtPath, Candidate, Fate, Recognition, same_file};
 use crate::tail::notice::Reason;
 use crate::tail::path_status::PathStatus;
-use crate::tail::probe::{self, Stat};
+use crate::tail::probe;
 use crate::tail::search::Siblings;
 use std::fs::File;
 
@@ -135,7 +135,10 @@ impl Track {
         let candidate =
             Candidate { identity: stat.identity, size: stat.size, content_fits, is_named_so: false };
         let reason = match follow::recognise(&known, &candidate, core.config().means) {
-            Recognition::Itself => return Err(self.attach(index, file, &stat)),
+            Recognition::Itself => {
+                let attached = self.sources[index].attach(file, &stat);
+                return Err(self.settle(attached));
+            }
             Recognition::Shrunk => Reason::Truncated,
             Recognition::Regrown => Reason::Regrown,
             Recognition::Copy | Recognition::Stranger => return Ok(missing),
@@ -163,12 +166,13 @@ impl Track {
         let (file, stat) = siblings.copy(&self.path, &known, &taken, roots, core.config().means)?;
         // A file that was moved is whole; one that was cut may have lost what was written after the copy.
         let gap = (lost.reason != Reason::Missing).then_some(lost.reason);
-        self.sources[index].replaced_by_copy(gap);
-        let found = self.attach(index, file, &stat);
-        if let Some(cut) = lost.cut.take() {
+        let attached = self.sources[index].attach_copy(file, &stat, gap);
+        if attached.is_ok()
+            && let Some(cut) = lost.cut.take()
+        {
             self.start_over(core, now, cut, index + 1);
         }
-        Some(found)
+        Some(self.settle(attached))
     }
 
     /// Show what keeps the path from being read.
@@ -180,8 +184,8 @@ impl Track {
         }
     }
 
-    fn attach(&mut self, index: usize, file: File, stat: &Stat) -> Search {
-        match self.sources[index].attach(file, stat) {
+    fn settle(&mut self, attached: std::io::Result<()>) -> Search {
+        match attached {
             Ok(()) => Search::Found,
             Err(error) => {
                 self.status = PathStatus::unreadable(&error);
