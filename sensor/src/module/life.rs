@@ -7,26 +7,24 @@
 
 use std::time::Duration;
 use wire::api::modules::ModuleState;
+use wire::backoff::Backoff;
 
-/// Backoff parameters.
+/// When a module that failed is started again, and when it is quarantined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Backoff {
-    /// Wait after the first failure.
-    pub first: Duration,
-    /// Longest wait.
-    pub longest: Duration,
+pub struct RestartPolicy {
+    /// Waits after failures in a row.
+    pub backoff: Backoff,
     /// Failures in a row that end in quarantine.
     pub failures_max: u32,
     /// Time without a failure after which earlier ones are forgotten.
     pub forgiven_after: Duration,
 }
 
-impl Default for Backoff {
+impl Default for RestartPolicy {
     /// A module that fails at once is tried for 15 seconds.
-    fn default() -> Backoff {
-        Backoff {
-            first: Duration::from_secs(1),
-            longest: Duration::from_secs(30),
+    fn default() -> RestartPolicy {
+        RestartPolicy {
+            backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(30)),
             failures_max: 5,
             forgiven_after: Duration::from_secs(60),
         }
@@ -80,7 +78,7 @@ pub struct Counts {
 /// State of a module with its counters and its last failure.
 #[derive(Clone, Debug)]
 pub struct Life {
-    backoff: Backoff,
+    policy: RestartPolicy,
     state: State,
     in_a_row: u32,
     failed_at: Duration,
@@ -90,9 +88,9 @@ pub struct Life {
 
 impl Life {
     #[must_use]
-    pub fn new(backoff: Backoff, is_on: bool) -> Life {
+    pub fn new(policy: RestartPolicy, is_on: bool) -> Life {
         Life {
-            backoff,
+            policy,
             state: if is_on { State::Due } else { State::Off },
             in_a_row: 0,
             failed_at: Duration::ZERO,
@@ -148,18 +146,16 @@ impl Life {
 
     /// Records a failure; sets the backoff or the quarantine.
     pub fn failed(&mut self, why: String, now: Duration) {
-        if now.saturating_sub(self.failed_at) >= self.backoff.forgiven_after {
+        if now.saturating_sub(self.failed_at) >= self.policy.forgiven_after {
             self.in_a_row = 0;
         }
         self.counts.failures_total += 1;
         self.in_a_row += 1;
         self.last_error = Some(why);
-        self.state = if self.in_a_row >= self.backoff.failures_max {
+        self.state = if self.in_a_row >= self.policy.failures_max {
             State::Quarantined
         } else {
-            let doublings = (self.in_a_row - 1).min(16);
-            let wait = self.backoff.first.saturating_mul(1 << doublings).min(self.backoff.longest);
-            State::Waiting { until: now + wait }
+            State::Waiting { until: now + self.policy.backoff.pause(self.in_a_row - 1) }
         };
         // Counted from the end of the wait, so that a long wait is not a quiet time.
         self.failed_at = match self.state {
@@ -187,13 +183,14 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn backoff() -> Backoff {
-        Backoff { first: SECOND, longest: 4 * SECOND, failures_max: 5, forgiven_after: 60 * SECOND }
+    fn policy() -> RestartPolicy {
+        let backoff = Backoff::new(SECOND, 4 * SECOND);
+        RestartPolicy { backoff, failures_max: 5, forgiven_after: 60 * SECOND }
     }
 
     #[test]
     fn waits_double_and_end_in_quarantine() {
-        let (mut life, mut now, mut waits) = (Life::new(backoff(), true), 10 * SECOND, Vec::new());
+        let (mut life, mut now, mut waits) = (Life::new(policy(), true), 10 * SECOND, Vec::new());
         while life.is_due(now) {
             life.started();
             life.failed("it crashed".to_owned(), now);
@@ -213,9 +210,9 @@ mod tests {
 
     #[test]
     fn rare_failures_are_forgiven_and_a_long_wait_is_no_quiet_time() {
-        let slow = Backoff { longest: 100 * SECOND, first: 100 * SECOND, ..backoff() };
-        for (backoff, pause, expected) in [(backoff(), 70, false), (backoff(), 50, true), (slow, 0, true)] {
-            let (mut life, mut now) = (Life::new(backoff, true), SECOND);
+        let slow = RestartPolicy { backoff: Backoff::new(100 * SECOND, 100 * SECOND), ..policy() };
+        for (policy, pause, expected) in [(policy(), 70, false), (policy(), 50, true), (slow, 0, true)] {
+            let (mut life, mut now) = (Life::new(policy, true), SECOND);
             for _ in 0..20 {
                 if !life.is_due(now) {
                     break;
@@ -231,7 +228,7 @@ mod tests {
 
     #[test]
     fn one_that_is_stopped_or_off_waits_for_an_order() {
-        let mut life = Life::new(backoff(), false);
+        let mut life = Life::new(policy(), false);
         assert!(!life.is_due(SECOND) && life.wait(SECOND).is_none() && life.state() == State::Off);
         life.start(true);
         life.started();

@@ -7,7 +7,7 @@
 
 use super::feed::{Feed, Sources};
 use super::figure_cache::FigureCache;
-use super::life::{Backoff, Life, State};
+use super::life::{Life, RestartPolicy, State};
 use super::protocol::{self, Hello, ModuleRequest};
 use super::runner::Runner;
 use super::spec::Spec;
@@ -54,7 +54,7 @@ pub(super) struct Parts {
     pub(super) orders: mpsc::Receiver<Order>,
     /// Cancelled when the module is to end.
     pub(super) ending: CancellationToken,
-    pub(super) backoff: Backoff,
+    pub(super) policy: RestartPolicy,
 }
 
 pub(super) struct Task {
@@ -92,7 +92,7 @@ enum Next {
 
 impl Task {
     pub(super) fn new(parts: Parts) -> Task {
-        let life = Life::new(parts.backoff, parts.spec.is_on);
+        let life = Life::new(parts.policy, parts.spec.is_on);
         let tail = Tail::default();
         Task { parts, life, tail, active: None, feed: None, sweep: 0, cpu_before: Duration::ZERO }
     }

@@ -12,7 +12,7 @@ use super::feed::Sources;
 use super::figure_cache::FigureCache;
 use super::folder::{self, FileError, Found, Identities};
 use super::key::{self, Key};
-use super::life::{Backoff, Counts, State};
+use super::life::{Counts, RestartPolicy, State};
 use super::protocol::Hello;
 use super::spec::{Runs, Spec};
 use super::stderr::Tail;
@@ -210,7 +210,7 @@ pub struct Worker {
     orders: mpsc::Receiver<Command>,
     state: PathBuf,
     names: SensorNames,
-    backoff: Backoff,
+    policy: RestartPolicy,
     slots: BTreeMap<String, Slot>,
     /// Doubt about an error of the folder.
     debounce: Debounce,
@@ -247,7 +247,7 @@ impl Worker {
         folder: PathBuf,
         state: &Path,
         (domain, host): (&DomainName, &HostName),
-        backoff: Backoff,
+        policy: RestartPolicy,
     ) -> (Worker, Handle) {
         let (sender, orders) = mpsc::channel(ORDERS_MAX);
         let handle = Handle {
@@ -263,7 +263,7 @@ impl Worker {
             orders,
             state: state.join("modules"),
             names: SensorNames { host: host.to_string(), domain: domain.to_string() },
-            backoff,
+            policy,
             slots: BTreeMap::new(),
             debounce: Debounce::default(),
             tasks: JoinSet::new(),
@@ -418,7 +418,7 @@ impl Worker {
             shared: Arc::clone(&self.handle.shared),
             orders: received,
             ending: ending.clone(),
-            backoff: self.backoff,
+            policy: self.policy,
         });
         let id = self.tasks.spawn(task.run()).id();
         self.running.insert(id, name);

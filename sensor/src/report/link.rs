@@ -19,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use wire::backoff::Backoff;
 use wire::report::marks::MarkList;
 use wire::report::{Events, HostState, Mark, Marks};
 
@@ -28,10 +29,8 @@ const STATE_EVERY: Duration = Duration::from_secs(5);
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 /// Timeout for sending the leave message.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Shortest and longest delay before reconnecting; it doubles after each stream that failed within
-/// `WELL_AFTER`.
-const PAUSE_LEAST: Duration = Duration::from_millis(100);
-const PAUSE_MOST: Duration = Duration::from_secs(10);
+/// Delays before reconnecting, after streams in a row that failed within `WELL_AFTER`.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
 /// Bytes read at a time: answers are short.
 const INBOUND_LEN_BYTES: usize = 4 << 10;
 /// A stream that lasted this long resets the delay before reconnecting.
@@ -153,7 +152,7 @@ impl Link {
 
     /// Reports through `route` until `shutdown`; then sends a leave message.
     pub async fn run(mut self, mut route: impl Route, shutdown: CancellationToken) {
-        let mut pause = PAUSE_LEAST;
+        let mut failures = 0_u32;
         loop {
             let Some(stream) = self.open_stream(&mut route, &shutdown).await else { return };
             self.status.lock().streams_total += 1;
@@ -165,7 +164,7 @@ impl Link {
             let trouble = match ended {
                 Ended::Farewell => return,
                 Ended::Moved => {
-                    pause = PAUSE_LEAST;
+                    failures = 0;
                     None
                 }
                 Ended::Broken(reason) => {
@@ -180,10 +179,10 @@ impl Link {
             self.status.lock().trouble = trouble;
             let was_well = MachineClock.monotonic().saturating_sub(began) >= WELL_AFTER;
             if was_well {
-                pause = PAUSE_LEAST;
+                failures = 0;
             }
-            let pausing = tokio::time::sleep(jittered(pause));
-            pause = (pause * 2).min(PAUSE_MOST);
+            let pausing = tokio::time::sleep(jittered(BACKOFF.pause(failures)));
+            failures = failures.saturating_add(1);
             if self.wait_offline(pausing, &shutdown).await.is_none() {
                 return;
             }

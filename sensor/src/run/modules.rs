@@ -6,7 +6,7 @@ use crate::channel::hub::Hub;
 use crate::config::Config;
 use crate::journal::reader::Reader;
 use crate::module::feed::Sources;
-use crate::module::life::Backoff;
+use crate::module::life::RestartPolicy;
 use crate::module::worker::{Handle, Worker};
 use crate::sample::collector::{Collector, Collectors};
 use crate::sample::host::{PROC, collectors};
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 /// Creates the modules' worker and its handle; `None` if no folder is named.
 pub(super) fn open(config: &Config, state: &Path) -> Option<(Worker, Handle)> {
     let folder = config.modules.folder.clone()?;
-    Some(Worker::new(folder, state, (&config.domain, &config.host), Backoff::default()))
+    Some(Worker::new(folder, state, (&config.domain, &config.host), RestartPolicy::default()))
 }
 
 /// Creates the sampler of the host, with the metrics that modules report.

@@ -5,7 +5,7 @@ use crate::report::rig::Member;
 use sensor::channel::hub::Hub;
 use sensor::journal;
 use sensor::module::feed::Sources;
-use sensor::module::life::Backoff;
+use sensor::module::life::RestartPolicy;
 use sensor::module::worker::{Handle, ModuleStatus, Worker};
 use sensor::sample::collector::{Collectors, Now};
 use sensor::sample::table::{Rows, Table, metric};
@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use wire::api::modules::{ModuleAct, ModuleState};
+use wire::backoff::Backoff;
 use wire::sample::{Number, Semantics};
 use wire::time::Time;
 
@@ -27,9 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub const COLLECTOR: &str = r#"{"protocol":1,"name":"test","kind":"collector","rate":10}"#;
 
 /// Restarts with short delays, so that a test need not wait; three failures are too many.
-pub const HASTY: Backoff = Backoff {
-    first: Duration::from_millis(20),
-    longest: Duration::from_millis(40),
+pub const HASTY: RestartPolicy = RestartPolicy {
+    backoff: Backoff::new(Duration::from_millis(20), Duration::from_millis(40)),
     failures_max: 3,
     forgiven_after: Duration::from_secs(600),
 };
@@ -50,7 +50,7 @@ impl Rig {
         Rig::with(HASTY)
     }
 
-    pub fn with(backoff: Backoff) -> Rig {
+    pub fn with(policy: RestartPolicy) -> Rig {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("modules")).unwrap();
         mode(&folder.path().join("modules"), 0o755);
@@ -59,7 +59,7 @@ impl Rig {
             folder.path().join("modules"),
             &folder.path().join("state"),
             (&names.0, &names.1),
-            backoff,
+            policy,
         );
         let (member, hub) = (Member::new(0, journal::Config::default()), Hub::default());
         let sweeps = watch::Sender::new(None);
