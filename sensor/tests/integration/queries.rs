@@ -131,6 +131,19 @@ fn text<'a>(event: &'a Value, name: &str) -> &'a str {
     }
 }
 
+#[tokio::test]
+async fn the_declared_methods_are_those_that_a_sensor_serves() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config::new(RawConfig::default(), "head", jiff::tz::TimeZone::UTC).unwrap();
+    let sensor = Sensor::open(config, &folder.path().join("state")).unwrap();
+    let registry = sensor.methods().unwrap();
+    let served = registry.names().filter(|name| !name.starts_with("system."));
+    let mut declared: Vec<_> =
+        sensor::query::declared::all().iter().map(rpc::dispatch::method::Declaration::name).collect();
+    declared.sort_unstable();
+    assert_eq!(declared, served.collect::<Vec<_>>());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn events_are_found_by_job_user_and_host() {
     let running = Running::start().await;
