@@ -37,7 +37,7 @@ pub enum Error {
 /// The lock; dropping it releases it.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -74,7 +74,16 @@ impl Lock {
         if let Err(error) = written {
             tracing::warn!(%error, path = %path.display(), "the lock is held, but its text could not be written");
         }
-        Ok(Lock { _file: file })
+        Ok(Lock { file })
+    }
+}
+
+impl Drop for Lock {
+    /// Release it by name: closing the file alone would leave it to a child process between its fork and its
+    /// exec, which has the file too (flock(2)).
+    fn drop(&mut self) {
+        // An error means that the kernel releases it with the last descriptor.
+        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 
@@ -126,5 +135,15 @@ mod tests {
         assert!(refused(micros(1)).contains("held by another process;"), "{}", refused(micros(1)));
         drop(first);
         Lock::take(directory.path(), Time::default()).unwrap();
+    }
+
+    #[test]
+    fn a_released_lock_is_free_though_a_child_still_has_its_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let lock = Lock::take(directory.path(), Time::default()).unwrap();
+        let inherited = lock.file.try_clone().unwrap();
+        drop(lock);
+        Lock::take(directory.path(), Time::default()).unwrap();
+        drop(inherited);
     }
 }
