@@ -4,8 +4,9 @@
 //! without looking up a name in a table larger than the rule.
 
 use crate::fields::{Field, Record};
-use crate::operation::{Operation, VALUE_LEN_MAX_BYTES, Value, number};
+use crate::operation::Operation;
 use crate::relation::Relation;
+use crate::value::{VALUE_LEN_MAX_BYTES, Value, number};
 use compact_str::CompactString;
 use std::borrow::Cow;
 use wire::event::{Content, Value as Attribute};

@@ -2,7 +2,7 @@
 //! the request to cancel a job but not its end.
 //!
 //! Pure. Rule: an implied time has the lowest priority: it is used only while no log reports the call's start
-//! or end itself, and is never mixed with reported times. Not here: which filter implies what (`tell`), the
+//! or end itself, and is never mixed with reported times. Not here: which filter implies what (`engine`), the
 //! rest of a call (`progress`).
 
 use serde::{Deserialize, Serialize};

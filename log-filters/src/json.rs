@@ -4,7 +4,7 @@
 //! [`DEPTH_MAX`], gives nothing. Text after the object is ignored. Numbers are returned as printed.
 //! Not here: the position of the object in the line (the rule's `match` captures it).
 
-use crate::operation::Value;
+use crate::value::Value;
 use std::borrow::Cow;
 
 /// Deepest nesting of objects and arrays: each level is a call.

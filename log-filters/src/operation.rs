@@ -5,19 +5,8 @@
 
 use crate::json;
 use crate::span::seconds;
+use crate::value::{VALUE_LEN_MAX_BYTES, Value, items, number, one, owned};
 use std::borrow::Cow;
-
-/// A value during the evaluation of an expression.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Value<'a> {
-    Nothing,
-    Text(Cow<'a, [u8]>),
-    List(Vec<Cow<'a, [u8]>>),
-}
-
-/// Longest value in an event, in bytes; a longer one is truncated. Names, paths and reasons are far shorter;
-/// an operation that lengthens text must not grow it without bound.
-pub(crate) const VALUE_LEN_MAX_BYTES: usize = 64 << 10;
 
 /// Most bytes of the names that a bracket list may expand to.
 const HOSTS_LEN_MAX_BYTES: usize = 2 << 20;
@@ -223,15 +212,6 @@ fn member<'a>(value: Value<'a>, path: &json::Path) -> Value<'a> {
     }
 }
 
-fn owned<'a>(value: Value<'_>) -> Value<'a> {
-    let own = |text: Cow<'_, [u8]>| Cow::Owned(text.into_owned());
-    match value {
-        Value::Nothing => Value::Nothing,
-        Value::Text(text) => Value::Text(own(text)),
-        Value::List(list) => Value::List(list.into_iter().map(own).collect()),
-    }
-}
-
 fn slice(text: Cow<'_, [u8]>, start: usize, end: usize) -> Cow<'_, [u8]> {
     match text {
         Cow::Borrowed(text) => Cow::Borrowed(&text[start..end]),
@@ -241,26 +221,6 @@ fn slice(text: Cow<'_, [u8]>, start: usize, end: usize) -> Cow<'_, [u8]> {
             Cow::Owned(text)
         }
     }
-}
-
-fn one(text: Option<Cow<'_, [u8]>>) -> Value<'_> {
-    text.map_or(Value::Nothing, Value::Text)
-}
-
-fn items(value: Value<'_>) -> Vec<Cow<'_, [u8]>> {
-    match value {
-        Value::Nothing => Vec::new(),
-        Value::Text(text) => vec![text],
-        Value::List(list) => list,
-    }
-}
-
-/// A whole number without sign, as logs print ids and codes.
-pub(crate) fn number(text: &[u8]) -> Option<i64> {
-    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    text.iter().try_fold(0i64, |number, b| number.checked_mul(10)?.checked_add(i64::from(b - b'0')))
 }
 
 fn arithmetic(text: &[u8], apply: impl Fn(i64) -> Option<i64>) -> Option<Cow<'static, [u8]>> {

@@ -3,8 +3,9 @@
 //! Pure. Rule: the operation equals that of the same name with the other value as its argument, so its limits
 //! are the same. Not here: the values of references (`expression`).
 
-use crate::operation::{Operation, Value};
+use crate::operation::Operation;
 use crate::span;
+use crate::value::Value;
 
 /// An operation whose argument comes from the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

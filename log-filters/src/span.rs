@@ -2,7 +2,7 @@
 //!
 //! Pure. Not here: time stamps (`timestamp`).
 
-use crate::operation::number;
+use crate::value::number;
 
 /// Parse a duration to whole seconds, without a fraction; `None` if it is invalid.
 pub(crate) fn seconds(text: &[u8]) -> Option<i64> {

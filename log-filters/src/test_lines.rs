@@ -1,31 +1,16 @@
 //! Embedded tests of filters: lines, and the events that they must give.
 //!
-//! Pure. Not here: tests of the engine.
+//! Pure. Not here: their compilation (`filter`), tests of the engine.
 
-use crate::calendar::zone;
-use crate::definition;
 use crate::engine::{Engine, Source};
-use crate::error::Error;
 use crate::filter::Filter;
+use crate::filter::embedded_test::Test;
 use crate::found::Found;
-use jiff::tz::TimeZone;
 use std::fmt::Write as _;
-use std::ops::Range;
 use std::sync::Arc;
-use toml::{Spanned, Value as Toml};
+use toml::Value as Toml;
 use wire::event::{Outcome, Value};
 use wire::time::Time;
-
-/// One embedded test.
-#[derive(Clone, Debug)]
-pub struct Test {
-    name: String,
-    file: String,
-    zone: TimeZone,
-    lines: String,
-    events: Vec<toml::Table>,
-    unknown: u64,
-}
 
 /// Failure of an embedded test.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,33 +19,6 @@ pub struct Failure {
     pub test: String,
     /// Expected and found events, as text.
     pub message: String,
-}
-
-/// Check the tests of a definition; `error` makes an error at a position.
-pub(crate) fn compile(
-    error: &dyn Fn(Range<usize>, String) -> Error,
-    raw: &[Spanned<definition::Test>],
-) -> Result<Vec<Test>, Error> {
-    raw.iter()
-        .map(|spanned| {
-            let test = spanned.get_ref();
-            let fail = |message| error(spanned.span(), message);
-            for event in &test.events {
-                if !matches!(event.get("kind"), Some(Toml::String(_))) {
-                    return Err(fail(format!("test `{}`: an event has no `kind`", test.name)));
-                }
-            }
-            let zone = zone(test.zone.as_deref().unwrap_or("UTC")).map_err(fail)?;
-            Ok(Test {
-                name: test.name.clone(),
-                file: test.file.clone().unwrap_or_default(),
-                zone,
-                lines: test.lines.clone(),
-                events: test.events.clone(),
-                unknown: test.unknown,
-            })
-        })
-        .collect()
 }
 
 /// Run the tests of a filter.

@@ -5,6 +5,8 @@
 //! what the other would have found; so the sensor can stop anywhere.
 //! Not here: splitting bytes into lines (`sensor::tail`), joining events to calls ([`crate::join`]).
 
+mod tell;
+
 use crate::across::{AcrossLogs, Log};
 use crate::calendar::Clock;
 use crate::captures::Scratch;
@@ -12,7 +14,6 @@ use crate::fields;
 use crate::filter::{Filter, Until};
 use crate::found::{Change, Found};
 use crate::memory::Memory;
-use crate::tell;
 use crate::timestamp::Stamp;
 use compact_str::CompactString;
 use jiff::tz::TimeZone;

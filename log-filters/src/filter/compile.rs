@@ -2,16 +2,16 @@
 //!
 //! Pure. Rule: an error names the position of the mistake, and no part of a refused filter is used.
 
+use super::compile_rules::{call_keys, check_unless, compile_rule, rule_set};
+use super::embedded_test::{self, Test};
+use super::{Calls, FILE_LEN_MAX_BYTES, Filter, Program, RULES_MAX, Record, Until};
 use crate::calendar::zone;
 use crate::captures::ONE_PASS_ALL_LEN_MAX_BYTES;
-use crate::compile_rules::{call_keys, check_unless, compile_rule, rule_set};
 use crate::definition::{self as raw, Definition};
 use crate::error::Error;
 use crate::fields::Cutting;
-use crate::filter::{Calls, FILE_LEN_MAX_BYTES, Filter, Program, RULES_MAX, Record, Until};
 use crate::pattern::{self, Set};
 use crate::references::Known;
-use crate::test_lines::Test;
 use crate::timestamp::Format;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use jiff::tz::TimeZone;
@@ -118,7 +118,7 @@ pub(crate) fn first_lines(file: &str, text: &str) -> Result<Option<Set>, Error> 
 /// Compile a filter's tests.
 pub(crate) fn tests(file: &str, text: &str) -> Result<Vec<Test>, Error> {
     let place = Place { file, text };
-    crate::test_lines::compile(&place_error(&place), &definition(&place)?.test)
+    embedded_test::compile(&place_error(&place), &definition(&place)?.test)
 }
 
 /// Compile a filter except its rules, its patterns of first lines, and its tests.

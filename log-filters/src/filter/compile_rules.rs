@@ -2,12 +2,12 @@
 //!
 //! Pure. Rule: an error names the position of the mistake. Not here: the rest of a filter (`compile`).
 
+use super::compile::Place;
+use super::{ALSO_MAX, CallChoice, Calls, Implies, RECALL_KEYS_MAX, Remember, Rule, Telling};
 use crate::captures::Captures;
-use crate::compile::Place;
 use crate::definition::{self as raw, Definition};
 use crate::error::Error;
 use crate::expression::{self, Expression, Key, Piece};
-use crate::filter::{ALSO_MAX, CallChoice, Calls, Implies, RECALL_KEYS_MAX, Remember, Rule, Telling};
 use crate::pattern::{self, Set};
 use crate::references::{Known, Slots};
 use std::ops::Range;

@@ -2,14 +2,14 @@
 //!
 //! Pure. The first matching rule is used.
 
+use super::{Engine, Last};
 use crate::calendar::Clock;
-use crate::engine::{Engine, Last};
 use crate::expression::{Context, Expression, compact};
 use crate::fields::Record;
 use crate::filter::{ALSO_MAX, CallChoice, Calls, Filter, Rule, Telling};
 use crate::found::{Change, Found};
 use crate::memory::Entry;
-use crate::operation;
+use crate::value;
 use compact_str::CompactString;
 use std::sync::Arc;
 use wire::call::Keys;
@@ -315,8 +315,8 @@ fn keys(
     };
     for expression in &calls.names {
         match expression.value(&own) {
-            operation::Value::List(list) => list.iter().for_each(|name| add(compact(name))),
-            operation::Value::Nothing | operation::Value::Text(_) => add(expression.text(&own)),
+            value::Value::List(list) => list.iter().for_each(|name| add(compact(name))),
+            value::Value::Nothing | value::Value::Text(_) => add(expression.text(&own)),
         }
     }
     if names.is_empty() {

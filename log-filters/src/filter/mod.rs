@@ -1,15 +1,19 @@
 //! Filter, checked and compiled: valid by construction.
 //!
-//! Pure. Not here: parsing the file's text (`definition`), compiling it (`compile`), running it (`engine`).
+//! Pure. Not here: parsing the file's text (`definition`), running it (`engine`).
+
+mod compile;
+mod compile_rules;
+pub(crate) mod embedded_test;
 
 use crate::captures::Captures;
 use crate::error::Error;
 use crate::expression::Expression;
 use crate::fields::Cutting;
 use crate::pattern::Set;
-use crate::test_lines::Test;
 use crate::timestamp::Format;
 use compact_str::CompactString;
+use embedded_test::Test;
 use globset::GlobSet;
 use jiff::tz::TimeZone;
 use regex::bytes::Regex;
@@ -162,29 +166,29 @@ impl Filter {
     /// # Errors
     /// The first error, with line and column.
     pub fn parse(file: &str, text: &str) -> Result<Filter, Error> {
-        crate::compile::filter(file, text)
+        compile::filter(file, text)
     }
 
     /// As [`Filter::parse`], for a shipped filter: its rules are compiled when the first log needs them,
     /// because most hosts have logs of only one product.
     pub(crate) fn parse_shipped(file: &str, text: &str) -> Result<Filter, Error> {
-        crate::compile::without_program(file, text)
+        compile::without_program(file, text)
     }
 
     /// The compiled rules.
     pub(crate) fn program(&self) -> &Program {
-        self.program.get_or_init(|| crate::compile::program(&self.file, &self.text).expect(READ_BEFORE))
+        self.program.get_or_init(|| compile::program(&self.file, &self.text).expect(READ_BEFORE))
     }
 
     /// Patterns of first lines, compiled when a file first needs them: usually the file name decides.
     pub(crate) fn first_lines(&self) -> Option<&Set> {
-        let compiled = || crate::compile::first_lines(&self.file, &self.text).expect(READ_BEFORE);
+        let compiled = || compile::first_lines(&self.file, &self.text).expect(READ_BEFORE);
         self.first_lines.get_or_init(compiled).as_ref()
     }
 
     /// The tests, parsed when needed: only test runs use them.
     pub(crate) fn test_lines(&self) -> Vec<Test> {
-        crate::compile::tests(&self.file, &self.text).expect(READ_BEFORE)
+        compile::tests(&self.file, &self.text).expect(READ_BEFORE)
     }
 
     /// Name of the filter.
