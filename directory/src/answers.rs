@@ -6,9 +6,10 @@
 
 use crate::handle::{Found, Handle, Lookup};
 use crate::opened::{Opened, OpenedDenial, OpenedItem, OpenedLeave};
-use crate::outcome::Accepted;
 use crate::registry::State;
-use crate::{outcome, replicate};
+use crate::registry::outcome;
+use crate::registry::outcome::Accepted;
+use crate::replicate;
 use std::fmt;
 use wire::credential::{Denial, Statement};
 use wire::id::{DomainName, PeerKey};

@@ -2,7 +2,7 @@
 //!
 //! Pure. Two tables with the same numbers have the same sums, in whatever order the numbers arrived. Each
 //! change updates one sum, so a digest costs the same for any size of table.
-//! Not here: what a domain adds to its sum (`entry`), what happens where two digests differ (`replicate`).
+//! Not here: what a domain adds to its sum (`registry::entry`), what happens where two digests differ (`replicate`).
 
 use std::collections::BTreeSet;
 use wire::id::DomainName;

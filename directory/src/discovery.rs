@@ -9,8 +9,8 @@
 //! Rule: the representative decides the state of a host, but a host is live only if the record of its
 //! representative is live.
 
+use crate::faults;
 use crate::handle::{Found, Handle, Lookup};
-use crate::methods;
 use crate::registry::State;
 use rpc::dispatch::method::Registry;
 use rpc::dispatch::typed;
@@ -165,8 +165,8 @@ fn of_one(handle: &Handle, domain: &DomainName) -> Result<Vec<Found>, Fault> {
     match handle.look_up(domain) {
         Lookup::Found(found) => Ok(vec![*found]),
         Lookup::Left(..) => Ok(Vec::new()),
-        Lookup::Nothing => Err(methods::unknown(handle, domain)),
-        Lookup::NothingYet => Err(methods::not_yet(domain)),
+        Lookup::Nothing => Err(faults::unknown(handle, domain)),
+        Lookup::NothingYet => Err(faults::not_yet(domain)),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::admission::List;
 use crate::opened::{Opened, OpenedDenial, OpenedItem, OpenedLeave};
-use crate::outcome::{Accepted, Refused};
+use crate::registry::outcome::{Accepted, Refused};
 use crate::registry::{Answer, Counts, Registry, State};
 use crate::replicate::{self, Output, Replicas};
 use crate::snapshot::Snapshot;

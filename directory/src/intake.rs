@@ -5,7 +5,7 @@
 //! Not here: what other directories bring (`replicate`), the table (`registry`).
 
 use crate::opened::{Opened, OpenedDenial, OpenedLeave};
-use crate::outcome::Accepted;
+use crate::registry::outcome::Accepted;
 use crate::replicate::{HINT_DELAY, Refused, Replicas, TICK_INTERVAL};
 use std::time::Duration;
 use wire::id::{DomainName, PeerKey};

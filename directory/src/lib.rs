@@ -3,7 +3,7 @@
 //! The state is soft: a representative states its record periodically, and a record that is not renewed
 //! changes from *live* to *last seen*. One to seven directories replicate the same state.
 //!
-//! [`registry`], [`outcome`], [`entry`] and [`sanity_check`] decide what is stored, [`replicate`] what a directory
+//! [`registry`] and [`sanity_check`] decide what is stored, [`replicate`] what a directory
 //! exchanges with its peers, [`admission`] which domains are accepted (all pure). [`stored_domain`] and [`snapshot`]
 //! save the table across a restart, [`handle`] shares the table between tasks, [`methods`] answers queries,
 //! [`discovery`] lists the hosts for Prometheus, [`run`] is the task that expires and saves.
@@ -14,13 +14,11 @@ pub mod answers;
 mod buckets;
 pub mod config;
 pub mod discovery;
-pub mod entry;
-mod expiry_index;
+pub mod faults;
 pub mod handle;
 mod intake;
 pub mod methods;
 pub mod opened;
-pub mod outcome;
 mod peer;
 pub mod registry;
 mod replica_view;

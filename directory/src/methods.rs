@@ -4,6 +4,7 @@
 //! Not here: the transport of a call (`rpc`); registration (in process by [`crate::handle`]).
 
 use crate::discovery::Hosts;
+use crate::faults::{left, not_yet, unknown};
 use crate::handle::{Found, Handle, Lookup};
 use crate::registry::{Answer, State};
 use rpc::dispatch::method::Registry;
@@ -14,9 +15,6 @@ use std::time::Duration;
 use wire::api::directory::{self as api, Domain, Domains, DomainsParams, ResolveParams};
 use wire::id::DomainName;
 use wire::registration::{Coverage, Reach};
-
-/// Most domains listed in the error for an unknown domain.
-const KNOWN_TOLD_MAX: usize = 10;
 
 /// Register the directory's methods, answered from `handle`.
 ///
@@ -51,56 +49,12 @@ pub fn named(name: &str) -> Result<DomainName, Fault> {
     DomainName::try_from(name).map_err(|error| Fault::invalid_params(format!("domain {name:?}: {error}")))
 }
 
-/// Fault for a domain that left `age` ago.
-#[must_use]
-pub fn left(domain: &DomainName, age: Duration) -> Fault {
-    let secs = age.as_secs();
-    Fault::not_found(format!("no domain {domain} any more; its representative said so {secs} s ago"))
-}
-
 fn resolve(handle: &Handle, domain: &DomainName) -> Result<Domain, Fault> {
     match handle.look_up(domain) {
         Lookup::Found(found) => Ok(record(&found)),
         Lookup::Nothing => Err(unknown(handle, domain)),
         Lookup::Left(_, age) => Err(left(domain, age)),
         Lookup::NothingYet => Err(not_yet(domain)),
-    }
-}
-
-/// Fault for a domain that a directory may still learn, because it has just started.
-#[must_use]
-pub fn not_yet(domain: &DomainName) -> Fault {
-    Fault::new(
-        wire::fault::UNAVAILABLE,
-        format!(
-            "domain {domain} is not known yet: this directory has just started; ask again in some seconds"
-        ),
-    )
-}
-
-/// Fault for a domain that this directory does not know.
-#[must_use]
-pub fn unknown(handle: &Handle, domain: &DomainName) -> Fault {
-    match known_words(handle.names(KNOWN_TOLD_MAX + 1)) {
-        Some(known) => Fault::not_found(format!("no domain {domain}; {known}")),
-        None => Fault::not_found(format!(
-            "no domain {domain}; no domain is known yet; its representative has to register first"
-        )),
-    }
-}
-
-/// Text that lists the known domains, for a client that named another: `known are A, B and more; …`. `None`
-/// without domains.
-pub fn known_words(names: impl IntoIterator<Item = DomainName>) -> Option<String> {
-    let mut known: Vec<String> =
-        names.into_iter().take(KNOWN_TOLD_MAX + 1).map(|name| name.to_string()).collect();
-    match known.len() {
-        0 => None,
-        _ if known.len() > KNOWN_TOLD_MAX => {
-            known.truncate(KNOWN_TOLD_MAX);
-            Some(format!("known are {} and more; ask directory.domains for all", known.join(", ")))
-        }
-        _ => Some(format!("known are {}", known.join(", "))),
     }
 }
 

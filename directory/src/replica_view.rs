@@ -5,7 +5,7 @@
 //! Not here: when directories exchange items (`replicate`).
 
 use crate::opened::{Opened, OpenedDenial, OpenedItem};
-use crate::outcome::Refused;
+use crate::registry::outcome::Refused;
 use crate::registry::{Registry, Source};
 use std::time::Duration;
 use wire::id::DomainName;

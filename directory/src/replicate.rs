@@ -15,9 +15,9 @@
 
 use crate::admission::{self, Admission};
 use crate::opened::OpenedItem;
-use crate::outcome;
 use crate::peer::{Ask, Peer};
 use crate::registry::Registry;
+use crate::registry::outcome;
 use crate::replica_view::BUCKETS_U16;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;

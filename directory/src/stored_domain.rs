@@ -5,10 +5,10 @@
 //! are restored, too.
 //! Not here: the file (`snapshot`).
 
-use crate::entry::Left;
 use crate::opened::{Opened, OpenedDenial, OpenedLeave};
-use crate::outcome::Refused;
 use crate::registry::Registry;
+use crate::registry::entry::Left;
+use crate::registry::outcome::Refused;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -142,7 +142,7 @@ fn open_denial(denial: Denial) -> Option<OpenedDenial> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::Accepted;
+    use crate::registry::outcome::Accepted;
     use crate::registry::{LEAVE_KEPT, State};
     use crate::testing::{denial, domain, leave, part, statement, whole};
 

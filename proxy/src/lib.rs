@@ -21,13 +21,9 @@ pub mod certificate;
 pub mod config;
 pub mod figures;
 pub mod grant;
-pub mod guests;
 pub mod htdigest;
 pub mod login;
 pub mod nonces;
-pub mod permissions;
 pub mod request_path;
 pub mod upgrade;
 pub mod watch;
-
-mod stream_permissions;

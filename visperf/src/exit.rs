@@ -4,7 +4,7 @@
 //! printed, line by line. Text of other daemons is cleaned. The codes are part of the command line's contract
 //! (`docs/command-line.md`).
 
-use crate::output::clean_lines;
+use crate::harmless::clean_lines;
 use std::fmt::Display;
 
 /// Something failed: a file, the system, an answer that cannot be read.

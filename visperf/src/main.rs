@@ -4,12 +4,15 @@
 //! is a file of `command/`.
 
 mod allocator;
-mod cli;
 mod client;
 mod command;
 mod demo;
 mod exit;
 mod filter_sources;
+mod harmless;
+mod hop;
+mod host_name;
+mod options;
 mod output;
 mod port_owner;
 mod refusal;
@@ -26,11 +29,12 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
-    let cli =
-        match cli::Cli::try_parse_from(command::control::kill::with_signals(std::env::args_os().collect())) {
-            Ok(cli) => cli,
-            Err(error) => return mistaken(&wrong_word::explained(error, &arguments), &arguments),
-        };
+    let cli = match command::Cli::try_parse_from(command::control::kill::with_signals(
+        std::env::args_os().collect(),
+    )) {
+        Ok(cli) => cli,
+        Err(error) => return mistaken(&wrong_word::explained(error, &arguments), &arguments),
+    };
     match command::run(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -3,7 +3,7 @@
 //! Shell: it reads `/proc`. Rule: a message is only extended; if no owner is found, it stays unchanged.
 //! Not here: listening, and what fails there (`rpc::http::server`, `overlay::net`).
 
-use crate::output::clean;
+use crate::harmless::clean;
 use std::fs;
 use std::path::Path;
 

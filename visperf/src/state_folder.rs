@@ -6,8 +6,10 @@
 
 use daemon::state_file;
 use overlay::identity::state_folder;
+use rpc::http::config::PORT_DEFAULT;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -25,6 +27,9 @@ pub(crate) const SOCKET_MARK: &str = "unix:";
 /// File with the addresses at which other daemons reach the daemon of the folder, if they were configured;
 /// one a line.
 pub(crate) const REACHED_FILE: &str = "reached-at";
+
+/// Default address for queries.
+pub(crate) const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT_DEFAULT);
 
 /// The default state folder.
 pub(crate) fn usual() -> PathBuf {

@@ -161,7 +161,7 @@ fn chosen(command: &str, word: &str, digits: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::Cli;
+    use crate::command::Cli;
     use clap::{CommandFactory as _, Parser as _};
 
     fn told(line: &str) -> String {

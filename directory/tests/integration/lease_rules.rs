@@ -2,7 +2,7 @@
 //! back.
 
 use directory::opened::Opened;
-use directory::outcome::{Accepted, Refused};
+use directory::registry::outcome::{Accepted, Refused};
 use directory::registry::{LEASE, Registry, State};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

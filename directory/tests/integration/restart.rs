@@ -2,8 +2,8 @@
 
 use directory::config::Config;
 use directory::handle::Clock;
-use directory::outcome::Accepted;
 use directory::registry::State;
+use directory::registry::outcome::Accepted;
 use directory::run::Directory;
 use directory::snapshot;
 use std::path::Path;

@@ -3,6 +3,7 @@
 //! Pure: they are made from the fault and the kind of daemon alone.
 
 use super::via::Via;
+use crate::hop::NO_DOMAIN;
 use ::client::Error;
 use wire::fault;
 
@@ -22,9 +23,6 @@ pub(super) fn of_another_daemon(method: &str, kind: &str) -> Option<String> {
         _ => None,
     }
 }
-
-/// Prefix of the fault of a daemon that needs the name of the queried domain (`serve::forward`).
-pub(crate) const NO_DOMAIN: &str = "this daemon is of no domain that could be meant";
 
 /// Hint for a daemon's fault message.
 pub(super) fn of_words(message: &str) -> Option<&'static str> {

@@ -9,8 +9,8 @@
 //! Not here: connecting and logging in (`overlay::guest`), the options (`via`), HTTP (`::client`, `rpc`).
 
 use crate::client::{hint, way};
+use crate::hop::{self, Hop};
 use crate::output::note;
-use crate::serve::forward::{self, Hop};
 use ::client::Error;
 use daemon::shutdown::Signals;
 use overlay::guest::{Error as SessionError, GuestSession, SessionSpec};
@@ -239,17 +239,17 @@ impl Asking {
             }
         }
         let question = |left| {
-            let question = forward::question(self.method, params.clone(), left, HOPS);
+            let question = hop::question(self.method, params.clone(), left, HOPS);
             Question { form, viewer: Viewer::Anonymous, ..question }.to_bytes()
         };
         let unreached = |error: SessionError| match error.is_final() {
             true => Fault::new(fault::FORBIDDEN, error.to_string()),
-            false => forward::unavailable(error.to_string()),
+            false => hop::unavailable(error.to_string()),
         };
         let (peer, answered) =
             self.session.ask(question, CALL_TIME.saturating_sub(MARGIN)).await.map_err(unreached)?;
         let hop = Hop { peer, host: None, part: "representative", domain: Some(self.domain) };
-        forward::answer_for(&hop, form, answered)
+        hop::answer_for(&hop, form, answered)
     }
 }
 

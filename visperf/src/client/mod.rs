@@ -2,8 +2,8 @@
 //!
 //! Not here: connections, HTTP, login, what follows from an error (`::client`).
 
+pub(crate) mod command_sender;
 mod hint;
-pub(crate) use hint::NO_DOMAIN;
 mod inside;
 mod known_domains;
 pub(crate) mod target;
@@ -46,6 +46,11 @@ impl From<Error> for Failure {
             Error::Answer { .. } => Failure::Failed(error.to_string()),
         }
     }
+}
+
+/// Items of a list in an answer.
+pub(crate) fn items(answer: &Value, name: &str) -> Vec<Value> {
+    answer.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
 /// Client for one daemon.

@@ -2,8 +2,7 @@
 //! state folder; or a service of this machine, by its socket; or the default port.
 
 use crate::client::via::Via;
-use crate::serve::grid::LISTEN_DEFAULT;
-use crate::state_folder::{self, SOCKET_MARK};
+use crate::state_folder::{self, LISTEN_DEFAULT, SOCKET_MARK};
 use crate::wrong_word;
 use ::client::Error;
 use ::client::connect::{self, Connect, Connected, Connecting};

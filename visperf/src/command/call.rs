@@ -7,7 +7,8 @@ use super::call_follow;
 use crate::client::target::Target;
 use crate::client::{Client, xml};
 use crate::exit::Failure;
-use crate::output::{Output, clean};
+use crate::harmless::clean;
+use crate::output::Output;
 use serde_json::{Map, Value};
 
 /// Call any method of a daemon by XML-RPC and print its answer as JSON (a text unchanged)

@@ -2,9 +2,9 @@
 //!
 //! Not here: how similarity is computed (`wire::near_names`).
 
-use crate::cli::{OfDomain, Query};
 use crate::command::query::{LIMIT_MAX, request};
 use crate::exit::Failure;
+use crate::options::{OfDomain, Query};
 use wire::api::calls::{Call, CallsParams, DomainCallsParams, SensorCallsParams};
 use wire::near_names;
 

@@ -2,12 +2,13 @@
 //!
 //! Not here: the joining (the sensor does it).
 
-use crate::cli::{Between, OfDomain, Query, chosen, user, whole, words};
+use crate::client::items;
 use crate::client::target::Target;
 use crate::client::{Client, PATIENCE};
 use crate::command::call_names;
-use crate::command::query::{self, LIMIT_MAX, items, note_missing, print_typed};
+use crate::command::query::{self, LIMIT_MAX, note_missing, print_typed};
 use crate::exit::Failure;
+use crate::options::{Between, OfDomain, Query, chosen, user, whole, words};
 use crate::output::call_table::{call_table, print_rows};
 use crate::output::{note, times};
 use crate::wrong_word;

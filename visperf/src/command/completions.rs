@@ -1,8 +1,8 @@
 //! `visperf completions`: completion scripts for shells.
 //!
-//! Not here: the command line they complete (`cli`).
+//! Not here: the command line they complete (`super::Cli`).
 
-use crate::cli::Cli;
+use crate::command::Cli;
 use crate::exit::Failure;
 use crate::output::Output;
 use clap::CommandFactory as _;

@@ -3,10 +3,12 @@
 
 use crate::allocator;
 use crate::exit::Failure;
-use crate::output::{clean, colors_on_stderr};
+use crate::harmless::clean;
+use crate::host_name;
+use crate::output::colors_on_stderr;
 use crate::refusal;
-use crate::serve::grid::{Grid, LISTEN_DEFAULT, Plan};
-use crate::state_folder;
+use crate::serve::grid::{Grid, Plan};
+use crate::state_folder::{self, LISTEN_DEFAULT};
 use daemon::config_file::{self, ConfigError};
 use daemon::shutdown::GRACE;
 use daemon::telemetry::{self, Form};
@@ -117,7 +119,7 @@ impl File {
             mistakes.push(ConfigError::at_key(path, &text, &keys, &error.to_string(), hint));
         };
         let sensor = raw.sensor.and_then(|raw| {
-            let config = sensor::config::Config::new(raw, &host_name(), TimeZone::system());
+            let config = sensor::config::Config::new(raw, &host_name::own(), TimeZone::system());
             config
                 .map_err(|errors| errors.iter().for_each(|error| note("sensor", &words(&error.keys), error)))
                 .ok()
@@ -157,12 +159,6 @@ pub(crate) fn read_file(path: Option<&Path>) -> Result<File, Failure> {
         true => Ok(file),
         false => Err(Failure::Refused(refusal::configuration(mistakes, colors_on_stderr()))),
     }
-}
-
-/// This host's name, as the system reports it.
-pub(crate) fn host_name() -> String {
-    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    if name.is_empty() { "localhost".to_owned() } else { name }
 }
 
 /// Run daemons, or other asynchronous work, to completion in a new runtime.

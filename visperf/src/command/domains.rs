@@ -2,9 +2,10 @@
 //!
 //! Not here: how records are registered and expire (`directory`).
 
-use crate::cli::Query;
+use crate::client::items;
 use crate::command::query;
 use crate::exit::Failure;
+use crate::options::Query;
 use crate::output::Color;
 use crate::output::Output;
 use crate::output::table::{Cell, Table};
@@ -29,7 +30,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let params = DomainsParams { state: args.live.then_some(DomainState::Live), ..DomainsParams::default() };
     let answer = query::request(&args.query, &params, &About::default())?;
-    let raw = query::items(&answer.raw, "domains");
+    let raw = items(&answer.raw, "domains");
     query::print_typed(&args.query, &raw, &answer.typed.domains, "no directory knows a domain", table)
 }
 

@@ -2,12 +2,14 @@
 //!
 //! Not here: how they are read (`sensor::tail`).
 
-use crate::cli::{Place, Query};
+use crate::client::items;
 use crate::command::query;
 use crate::exit::Failure;
+use crate::harmless::clean;
+use crate::options::{Place, Query};
 use crate::output::figures::whole_bytes;
 use crate::output::table::{Cell, Table};
-use crate::output::{Color, Output, clean, times};
+use crate::output::{Color, Output, times};
 use jiff::tz::TimeZone;
 use wire::api::files::{FileState, FilesParams, LogFile};
 
@@ -26,7 +28,7 @@ pub(crate) struct Args {
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let answer = query::request(&args.query, &FilesParams {}, &args.place.about())?;
-    let raw = query::items(&answer.raw, "files");
+    let raw = items(&answer.raw, "files");
     query::print_typed(&args.query, &raw, &answer.typed.files, "the sensor reads no log", table)
 }
 

@@ -2,9 +2,10 @@
 //!
 //! Not here: filters without a daemon (`command::filter`).
 
-use crate::cli::{Place, Query};
+use crate::client::items;
 use crate::command::query;
 use crate::exit::Failure;
+use crate::options::{Place, Query};
 use crate::output::table::{Cell, Table};
 use crate::output::{Color, Output};
 use wire::api::files::{FiltersParams, LogFilter};
@@ -28,7 +29,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let request = FiltersParams { name: args.name.clone() };
     let answer = query::request(&args.query, &request, &args.place.about())?;
-    let raw = query::items(&answer.raw, "filters");
+    let raw = items(&answer.raw, "filters");
     let nothing = "the sensor has no such filter";
     query::print_typed(&args.query, &raw, &answer.typed.filters, nothing, |filters, output| match filters {
         [LogFilter { text: Some(text), .. }] => output.line(text.trim_end_matches('\n')),

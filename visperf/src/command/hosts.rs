@@ -2,13 +2,15 @@
 //!
 //! Not here: computing the figures (the representative does).
 
-use crate::cli::{OfDomain, Query};
+use crate::client::items;
 use crate::command::query;
 use crate::exit::{Failure, Kind};
+use crate::harmless::clean;
+use crate::options::{OfDomain, Query};
 use crate::output::figures::{share, whole_bytes};
 use crate::output::table::{Cell, Table};
 use crate::output::times::age;
-use crate::output::{Color, Output, clean};
+use crate::output::{Color, Output};
 use wire::api::domain::{Host, HostState, HostsParams};
 
 /// Print the hosts of the domain: state, load, CPU, memory, running calls
@@ -29,7 +31,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let answer = query::request(&args.query, &HostsParams {}, &args.whose.about())?;
     let hosts = &answer.typed.hosts;
-    let raw = query::items(&answer.raw, "hosts");
+    let raw = items(&answer.raw, "hosts");
     query::print_typed(&args.query, &raw, hosts, "the domain has no host yet", table)?;
     let is_away = hosts.iter().any(|host| host.state == HostState::LastSeen);
     if is_away { Err(Failure::Told(Kind::HostAway)) } else { Ok(()) }

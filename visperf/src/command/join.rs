@@ -6,7 +6,8 @@
 use crate::command::daemons;
 use crate::command::membership::{self, State, role_words};
 use crate::exit::Failure;
-use crate::output::{Output, clean, note, times};
+use crate::harmless::clean;
+use crate::output::{Output, note, times};
 use overlay::identity::{join, token, token_text};
 use overlay::joining::{self, Error, Joined, Joiner, Tried};
 use serde_json::json;

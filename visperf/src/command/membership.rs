@@ -4,8 +4,8 @@
 //! Rule: a suggested command is exact: it names the state folder if one was named.
 //! Not here: the files in the folder (`overlay::identity`).
 
-use crate::command::daemons;
 use crate::exit::Failure;
+use crate::host_name;
 use crate::output::note;
 use crate::output::times::to_second;
 use crate::{state_folder, state_owner};
@@ -127,7 +127,7 @@ pub(crate) fn failure(error: domain_files::Error) -> Failure {
 
 /// This host's name as a member: from `--host`, or as the system reports it.
 pub(crate) fn host(given: Option<&str>) -> Result<HostName, Failure> {
-    let name = given.map_or_else(daemons::host_name, str::to_owned);
+    let name = given.map_or_else(host_name::own, str::to_owned);
     let host = HostName::try_from(name.as_str()).map_err(|error| {
         Failure::Usage(format!("{name:?}: {error}; give the host's name with --host NAME"))
     })?;

@@ -2,9 +2,10 @@
 //!
 //! Not here: sampling (`sensor::sample`).
 
-use crate::cli::{Between, OfDomain, Query};
+use crate::client::items;
 use crate::command::query::{self, LIMIT_MAX};
 use crate::exit::Failure;
+use crate::options::{Between, OfDomain, Query};
 use crate::output::figures::{bytes, metric_value};
 use crate::output::table::{Cell, Table};
 use crate::output::times::{in_table, offset_now, shown};
@@ -77,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let (true, Some(name)) = (metrics.is_empty(), &args.name) {
         check_name(args, name)?;
     }
-    let raw = query::items(&raw, "metrics");
+    let raw = items(&raw, "metrics");
     query::print_typed(&args.query, &raw, &metrics, "no metric fits", |metrics, output| {
         table(metrics, is_of_history, output)
     })

@@ -1,6 +1,6 @@
 //! The subcommands, one file each.
 //!
-//! Each has an `Args` (its options) and a `run`; the order here is the order of `--help`.
+//! [`Cli`] is the whole command line. Each has an `Args` (its options) and a `run`; the order here is the order of `--help`.
 
 mod account;
 mod call;
@@ -41,8 +41,31 @@ mod tunnel;
 mod up;
 mod watch;
 
-use crate::exit::Failure;
-use clap::Subcommand;
+use crate::exit::{self, Failure};
+use clap::{Parser, Subcommand};
+
+const ABOUT: &str = "See what a grid is doing: events from the logs of unmodified middleware, and host load";
+
+const LONG_ABOUT: &str = "\
+visperf reads the logs of grid middleware (Slurm, HTCondor, Grid Engine, Torque, GridFTP ...) as they are \
+written, turns their lines into events (job submitted, started, ended ...), joins the events of each job or \
+transfer to a call, samples the load of the host, and answers questions about all of it.
+
+To look around:
+  visperf filter try /var/log/slurm/slurmctld.log   what is in a log, without any daemon
+  visperf up                                        watch this machine, no configuration needed
+  visperf events --follow                           the events as they come";
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(name = "visperf", version, about = ABOUT, long_about = LONG_ABOUT, after_long_help = exit::HELP)]
+#[command(after_help = "More: visperf help COMMAND, visperf COMMAND --help", disable_help_subcommand = false)]
+#[command(arg_required_else_help = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
 
 /// What the program can do.
 #[derive(Debug, Subcommand)]
@@ -120,5 +143,28 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Call(args) => call::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Completions(args) => completions::run(&args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn examples_stay_whole_on_a_narrow_terminal() {
+        fn check(command: &clap::Command) -> usize {
+            let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+            for line in help.lines() {
+                assert!(line.chars().count() <= 80, "{}: {line}", command.get_name());
+            }
+            usize::from(!help.is_empty()) + command.get_subcommands().map(check).sum::<usize>()
+        }
+        assert!(check(&Cli::command()) > 10);
     }
 }

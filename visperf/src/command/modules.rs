@@ -5,14 +5,16 @@
 //! programs run.
 //! Not here: running the modules (the sensor does).
 
-use crate::cli::{Place, Query};
+use crate::client::command_sender;
+use crate::client::items;
 use crate::client::{Client, PATIENCE};
-use crate::command::control::giver;
-use crate::command::query::{items, print_typed, request};
+use crate::command::query::{print_typed, request};
 use crate::exit::Failure;
+use crate::harmless::clean;
+use crate::options::{Place, Query};
 use crate::output::figures::number;
 use crate::output::table::{Cell, Table};
-use crate::output::{Color, Output, clean, note};
+use crate::output::{Color, Output, note};
 use crate::state_folder::SOCKET_MARK;
 use ::client::typed::{About, Answered};
 use clap::Subcommand;
@@ -112,7 +114,7 @@ fn order(query: &Query, name: Option<&str>, act: ModuleAct) -> Result<(), Failur
 fn key(query: &Query) -> Option<String> {
     let mut client = Client::new(&query.target);
     let info = client.request(&InfoParams {}, &About::default(), PATIENCE).ok()?.typed;
-    if !giver::is_here(&client.address()) || query.target.door_domain().is_some() {
+    if !command_sender::is_here(&client.address()) || query.target.door_domain().is_some() {
         return None;
     }
     let folder = PathBuf::from(info.state_directory);

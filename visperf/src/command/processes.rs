@@ -4,13 +4,15 @@
 
 mod of_call;
 
-use crate::cli::{Place, Query, chosen, user, whole};
+use crate::client::items;
 use crate::command::query::{self, LIMIT_MAX};
 use crate::exit::Failure;
+use crate::harmless::clean;
+use crate::options::{Place, Query, chosen, user, whole};
 use crate::output::figures::{clock, share, whole_bytes};
 use crate::output::table::{Cell, Table};
 use crate::output::times::{in_table, offset_now};
-use crate::output::{Color, Output, clean, note};
+use crate::output::{Color, Output, note};
 use jiff::tz::TimeZone;
 use wire::api::processes::{PID_MAX, Process, ProcessOrder, Processes, ProcessesParams};
 
@@ -88,7 +90,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         limit: args.limit,
     };
     let answer = query::request(&args.query, &wanted, &args.place.about())?;
-    let raw = query::items(&answer.raw, "processes");
+    let raw = items(&answer.raw, "processes");
     query::print_typed(&args.query, &raw, &answer.typed.processes, "no process fits", table)?;
     query::note_left_out(raw.len(), answer.typed.total, "processes");
     if let Some(source) = read_by(&answer.typed).filter(|_| !args.query.json) {

@@ -2,9 +2,9 @@
 //!
 //! Not here: the connection (`client`), the columns of each list (the commands).
 
-use crate::cli::Query;
 use crate::client::{Client, PATIENCE};
 use crate::exit::Failure;
+use crate::options::Query;
 use crate::output::{Output, note};
 use ::client::typed::{About, Answered};
 use serde_json::Value;
@@ -21,11 +21,6 @@ pub(crate) fn request<R: Request>(
 ) -> Result<Answered<R::Answer>, Failure> {
     let mut client = Client::new(&query.target);
     client.request(request, about, PATIENCE).map_err(|error| client.explain(R::METHOD, error))
-}
-
-/// Items of a list in an answer.
-pub(crate) fn items(answer: &Value, name: &str) -> Vec<Value> {
-    answer.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
 /// Most calls or processes in one answer.

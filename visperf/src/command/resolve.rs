@@ -2,10 +2,10 @@
 //!
 //! Not here: leases and terms (`directory`).
 
-use crate::cli::Query;
 use crate::command::domains;
 use crate::command::query;
 use crate::exit::Failure;
+use crate::options::Query;
 use ::client::typed::About;
 use wire::api::directory::ResolveParams;
 

@@ -5,6 +5,7 @@
 use super::daemons::{self, Places};
 use crate::exit::Failure;
 use crate::filter_sources::{self, FilterFolders};
+use crate::host_name;
 use crate::output::note;
 use crate::serve::grid::Plan;
 use crate::serve::start_check::{self, RefusedFilter};
@@ -89,7 +90,7 @@ fn proxies(given: &[String]) -> Result<Vec<wire::join::Directory>, Failure> {
 
 /// Configuration of a sensor without a configuration file.
 pub(crate) fn plain() -> Result<Config, Failure> {
-    Config::new(RawConfig::default(), &daemons::host_name(), TimeZone::system()).map_err(|errors| {
+    Config::new(RawConfig::default(), &host_name::own(), TimeZone::system()).map_err(|errors| {
         let told = errors
             .iter()
             .map(|error| format!("{error}; set [sensor] {} in a configuration file", error.keys.join(".")));

@@ -2,11 +2,12 @@
 //!
 //! Not here: how a daemon fills it (`serve::info`).
 
-use crate::cli::Query;
 use crate::command::query;
 use crate::exit::Failure;
+use crate::harmless::clean;
+use crate::options::Query;
 use crate::output::times::{age, brief, now};
-use crate::output::{Color, Output, clean};
+use crate::output::{Color, Output};
 use ::client::typed::About;
 use jiff::tz::TimeZone;
 use wire::api::daemon::{Info, InfoParams};

@@ -2,13 +2,14 @@
 //!
 //! Not here: the aggregation (`sensor::representative`).
 
-use crate::cli::{OfDomain, Query};
 use crate::command::query;
 use crate::exit::Failure;
+use crate::harmless::clean;
+use crate::options::{OfDomain, Query};
 use crate::output::figures::{bytes, number, share, user};
 use crate::output::table::{Cell, Table};
 use crate::output::times::{age, brief, now};
-use crate::output::{Color, Output, clean, note};
+use crate::output::{Color, Output, note};
 use jiff::tz::TimeZone;
 use wire::api::domain::{CallCounts, MetricSummary, Summary, SummaryParams};
 use wire::time::Time;

@@ -2,9 +2,9 @@
 //!
 //! Not here: the screen (`crate::top`).
 
-use crate::cli::{Width, chosen, whole, words};
 use crate::client::target::Target;
 use crate::exit::Failure;
+use crate::options::{Width, chosen, whole, words};
 use crate::output::figures::{bytes, share};
 use crate::output::table::{Cell, Table};
 use crate::output::{Color, Output, note};

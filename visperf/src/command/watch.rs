@@ -6,10 +6,10 @@
 //! Not here: keeping the subscription alive (`kept`), printing (`printing`), the meaning of filters and
 //! conditions (`wire::channel`), their evaluation (`sensor::channel`).
 
-use crate::cli::{Place, Query, chosen, whole, words};
 use crate::command::interrupt::Interrupt;
 use crate::exit::Failure;
-use crate::output::clean;
+use crate::harmless::clean;
+use crate::options::{Place, Query, chosen, whole, words};
 use kept::{Kept, WAIT_SECS, Wish};
 use printing::Printing;
 use std::path::PathBuf;

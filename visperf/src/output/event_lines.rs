@@ -5,10 +5,11 @@
 //! never within one; only names and lists of hosts are shortened, as in every table. There the heads of the
 //! columns precede the first line, with the offset of the times from UTC; elsewhere each time has its own.
 
+use crate::harmless::clean;
 use crate::output::figures::user;
 use crate::output::table::{Cell, Columns};
 use crate::output::times::{below, offset_now, shown};
-use crate::output::{Color, Output, clean, shortened_within};
+use crate::output::{Color, Output, shortened_within};
 use jiff::tz::TimeZone;
 use wire::api::UnixTime;
 use wire::api::events::{Attribute, Event};

@@ -1,22 +1,20 @@
 //! Output of the program: results on standard output, notes on standard error.
 //!
 //! Rule: a closed pipe ends the program quietly ([`Failure::Closed`]); colours only where a terminal shows
-//! them; text from logs or daemons never reaches a terminal with control characters in it ([`harmless`]):
+//! them; text from logs or daemons never reaches a terminal with control characters in it ([`crate::harmless`]):
 //! callers clean what they quote, and each line and note is escaped here once more.
 
 pub(crate) mod call_table;
 pub(crate) mod event_lines;
 pub(crate) mod figures;
-mod harmless;
 #[cfg(test)]
 pub(crate) mod kept;
 pub(crate) mod seen;
 pub(crate) mod table;
 pub(crate) mod times;
 
-pub(crate) use harmless::{clean, clean_lines, guarded};
-
 use crate::exit::Failure;
+use crate::harmless::{clean, clean_json, clean_lines, guarded};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -94,7 +92,7 @@ impl Output {
     /// # Errors
     /// As [`Output::line`].
     pub(crate) fn json(&mut self, value: &serde_json::Value) -> Result<(), Failure> {
-        self.line(&harmless::clean_json(&value.to_string()))
+        self.line(&clean_json(&value.to_string()))
     }
 
     /// Print a value as JSON over several lines.
@@ -102,7 +100,7 @@ impl Output {
     /// # Errors
     /// As [`Output::line`].
     pub(crate) fn json_lines(&mut self, value: &serde_json::Value) -> Result<(), Failure> {
-        self.line(&harmless::clean_json(&format!("{value:#}")))
+        self.line(&clean_json(&format!("{value:#}")))
     }
 
     /// Flush the buffer.

@@ -4,7 +4,8 @@
 //! only grow ([`Columns`]). The last column is never padded.
 
 use crate::exit::Failure;
-use crate::output::{Color, Output, clean, note, shortened_to_end, shortened_within};
+use crate::harmless::clean;
+use crate::output::{Color, Output, note, shortened_to_end, shortened_within};
 
 /// Maximum width to which a streamed column grows: one long name must not shift all later rows.
 const STREAMED_WIDTH_MAX: usize = 24;

@@ -2,9 +2,9 @@
 //! subscriptions.
 //!
 //! Pure. Rule: accounts of another daemon's proxy differ from the own ones, whatever both are named.
-//! Not here: the name of an account (`proxy::permissions`), what belongs to it (`sensor::channel::hub`).
+//! Not here: the name of an account (`proxy::authorizer::permissions`), what belongs to it (`sensor::channel::hub`).
 
-use proxy::permissions;
+use proxy::authorizer::permissions;
 use rpc::dispatch::forward::Caller;
 use wire::query::{Account, Asker, Viewer};
 

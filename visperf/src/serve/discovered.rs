@@ -5,8 +5,8 @@
 //! and after [`BELIEVED_FOR`] without an answer none of its hosts is live.
 //! Not here: the answer's form (`directory::discovery`).
 
-use super::forward;
 use super::remote_domains::RemoteDomains;
+use crate::hop;
 use directory::discovery::{HostState, Hosts, Listed};
 use overlay::clock;
 use rpc::codec::value::Value;
@@ -95,7 +95,7 @@ async fn refresh(others: &RemoteDomains, kept: &Kept, domains: &[DomainName]) {
         asking.spawn(async move {
             // The semaphore is never closed.
             let _seat = seats.acquire().await;
-            let question = forward::question("domain.hosts", Vec::new(), ASKED_FOR, 1);
+            let question = hop::question("domain.hosts", Vec::new(), ASKED_FOR, 1);
             match others.ask(&domain, question, ASKED_FOR).await {
                 Ok(answer) => {
                     let row = Row { asked: clock::now(), silent: None, hosts: states(&answer) };

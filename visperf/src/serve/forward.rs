@@ -12,14 +12,12 @@
 use super::accounts;
 use super::admission_status::AdmissionStatus;
 use super::remote_domains::RemoteDomains;
-use crate::client::NO_DOMAIN;
-use bytes::Bytes;
+use crate::hop::{Hop, NO_DOMAIN, answer_for, question, unavailable};
 use overlay::domain::{DomainHandle, View};
 use overlay::identity::admission::Principal;
-use overlay::net::handle::{AskError, Handle};
+use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use rpc::codec::value::{Name, Value};
-use rpc::codec::value_codec;
 use rpc::dispatch::encoded_answer::Answered;
 use rpc::dispatch::forward::{Caller, Forward, Forwarding, forwarded};
 use rpc::dispatch::method::Answer as Pending;
@@ -29,9 +27,8 @@ use sensor::query::channels::relays::{self, Relays};
 use std::fmt;
 use std::time::Duration;
 use wire::credential::Role;
-use wire::fault;
 use wire::id::{DomainName, HostName, PeerKey};
-use wire::query::{Answer, Form, Question, Viewer};
+use wire::query::{Form, Question, Viewer};
 
 /// Time subtracted from the deadline at each hop, so that a fault arrives before the asker's timeout.
 const HOP_MARGIN: Duration = Duration::from_millis(200);
@@ -65,25 +62,6 @@ pub(crate) enum Belonging {
     Sensor,
     /// It may not publish: it asks the representative, which directories know, or else any connected member.
     Visitor { has_directories: bool },
-}
-
-/// Next daemon on the route of a question, and its role.
-pub(crate) struct Hop {
-    pub(crate) peer: PeerKey,
-    pub(crate) host: Option<HostName>,
-    pub(crate) part: &'static str,
-    /// `None` for a directory.
-    pub(crate) domain: Option<DomainName>,
-}
-
-impl fmt::Display for Hop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.host {
-            Some(host) => write!(f, "{host}, {}", self.part)?,
-            None => write!(f, "{}, {}", self.peer, self.part)?,
-        }
-        self.domain.as_ref().map_or(Ok(()), |domain| write!(f, " of {domain}"))
-    }
 }
 
 /// Route of a question.
@@ -350,27 +328,6 @@ impl Forward for Alone {
     }
 }
 
-/// A call that this daemon makes for itself, to read the answer.
-pub(crate) fn question(
-    method: &'static str,
-    params: Vec<(Name, Value)>,
-    time_left: Duration,
-    hops_left: u8,
-) -> Question {
-    let mut packed_params = Vec::new();
-    value_codec::write(&Value::Struct(params), &mut packed_params);
-    let time_left_ms = millis(time_left);
-    Question {
-        method: method.into(),
-        params: packed_params,
-        time_left_ms,
-        hops_left,
-        form: None,
-        account: None,
-        viewer: Viewer::Trusted,
-    }
-}
-
 pub(super) async fn ask_hop(
     net: &Handle,
     hop: &Hop,
@@ -379,55 +336,4 @@ pub(super) async fn ask_hop(
 ) -> Result<Answered, Fault> {
     let bytes = question.to_bytes();
     answer_for(hop, question.form, net.ask(hop.peer, Protocol::Query, &bytes, time_left).await)
-}
-
-/// The value that `hop` answered.
-pub(crate) fn answer(hop: &Hop, answered: Result<Vec<u8>, AskError>) -> Result<Value, Fault> {
-    answer_for(hop, None, answered)?.value()
-}
-
-/// The answer of `hop`: a document if `form` is named, else a value.
-pub(crate) fn answer_for(
-    hop: &Hop,
-    form: Option<Form>,
-    answered: Result<Vec<u8>, AskError>,
-) -> Result<Answered, Fault> {
-    match answered {
-        Ok(bytes) => read_for(hop, form, bytes.into()),
-        Err(AskError::TimedOut { after, .. }) => {
-            let millis = after.as_millis();
-            Err(Fault::new(fault::TIMEOUT, format!("{hop} did not answer within {millis} ms")))
-        }
-        Err(error) => Err(unavailable(format!("{hop} cannot be asked: {}", error.reason()))),
-    }
-}
-
-/// The value in the bytes of `hop`.
-pub(crate) fn read(hop: &Hop, bytes: &[u8]) -> Result<Value, Fault> {
-    read_for(hop, None, Bytes::copy_from_slice(bytes))?.value()
-}
-
-/// The answer in the bytes of `hop`: a document only where a form was requested, else a value, from which a
-/// document can be written.
-fn read_for(hop: &Hop, form: Option<Form>, bytes: Bytes) -> Result<Answered, Fault> {
-    let unreadable = |error: &dyn fmt::Display| {
-        unavailable(format!("the answer of {hop} cannot be read: {error}; is it of another version?"))
-    };
-    match postcard::from_bytes(&bytes).map_err(|error| unreadable(&error))? {
-        Answer::Done(packed) => {
-            value_codec::read(packed).map(Answered::Value).map_err(|error| unreadable(&error))
-        }
-        Answer::Written(document) if form.is_some() => Ok(Answered::Written(bytes.slice_ref(document))),
-        Answer::Written(_) => Err(unreadable(&"a document came where a value was asked for")),
-        Answer::Fault { code, message } => Err(Fault::new(code, message.to_owned())),
-    }
-}
-
-pub(crate) fn unavailable(message: String) -> Fault {
-    Fault::new(fault::UNAVAILABLE, message)
-}
-
-/// A time limit as it is sent in a question.
-pub(crate) fn millis(time: Duration) -> u32 {
-    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }

@@ -11,6 +11,7 @@ use super::proxy::{Proxy, Told};
 use super::replica::{self, Replica};
 use super::state_watch::StateWatch;
 use super::{control, registration, state_dir};
+use crate::state_folder::LISTEN_DEFAULT;
 use anyhow::{Context as _, bail};
 use daemon::shutdown::{GRACE, Signals, Tasks};
 use daemon::state_folder;
@@ -31,10 +32,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-
-/// Default address for queries.
-pub(crate) const LISTEN_DEFAULT: SocketAddr =
-    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), PORT_DEFAULT);
 
 /// Daemons to start, and their configuration.
 pub(crate) struct Plan {
@@ -197,7 +194,7 @@ impl Grid {
         let config = self.sensor.as_ref().map(Sensor::config);
         let identity = Identity {
             kind,
-            host: config.map_or_else(crate::command::daemons::host_name, |config| config.host.to_string()),
+            host: config.map_or_else(crate::host_name::own, |config| config.host.to_string()),
             domain: config.map(|config| config.domain.to_string()),
             listen: self.address.to_string(),
             state: self.state.clone(),

@@ -7,8 +7,8 @@
 //! Not here: the directory's own answers (`directory::methods`).
 
 use super::admission_status::AdmissionStatus;
-use super::forward::{self, Hop};
 use super::remote_domains;
+use crate::hop::{self, Hop};
 use directory::handle::Found;
 use directory::registry::State;
 use directory::{discovery, methods};
@@ -104,7 +104,7 @@ impl Lookups {
         };
         let hop = Hop { peer, host: None, part: "representative", domain: None };
         let answered = self.net.ask(peer, Protocol::Query, &bytes, DEADLINE / 2).await;
-        Some(forward::answer(&hop, answered).and_then(typed::answer_of::<R>))
+        Some(hop::answer(&hop, answered).and_then(typed::answer_of::<R>))
     }
 
     /// The answer of the first directory that answers; an error if none does.
@@ -120,7 +120,7 @@ impl Lookups {
             match self.directories.query(peer, &bytes, DEADLINE / 2).await {
                 Ok(bytes) => {
                     let hop = Hop { peer, host: None, part: "directory", domain: None };
-                    return Ok(forward::read(&hop, &bytes).and_then(typed::answer_of::<R>));
+                    return Ok(hop::read(&hop, &bytes).and_then(typed::answer_of::<R>));
                 }
                 Err(error) => tried.push(error.to_string()),
             }
@@ -130,7 +130,7 @@ impl Lookups {
         }
         tried.extend(self.welcome.health());
         let tried = tried.join("; ");
-        Err(forward::unavailable(format!("no directory answered: {tried}")))
+        Err(hop::unavailable(format!("no directory answered: {tried}")))
     }
 
     /// `directory.domains`: the answer of a directory, or, if none answers, the caches of this daemon and of
@@ -197,7 +197,7 @@ fn number(domain: &Domain) -> (u64, u64) {
 }
 
 fn question<R: Request>(request: &R) -> Result<Vec<u8>, Fault> {
-    Ok(forward::question(R::METHOD, typed::params_of(request)?, DEADLINE, 1).to_bytes())
+    Ok(hop::question(R::METHOD, typed::params_of(request)?, DEADLINE, 1).to_bytes())
 }
 
 /// A resolved record, in the form of a directory's answer.

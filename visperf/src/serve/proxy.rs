@@ -349,7 +349,7 @@ async fn open_door(
         }
         Tls::Own { names } => {
             let mut names = names.clone();
-            let host = crate::command::daemons::host_name();
+            let host = crate::host_name::own();
             let at = config.listen.address().ip();
             let told = (!at.is_unspecified()).then(|| at.to_string());
             names.extend([host, "localhost".to_owned()].into_iter().chain(told));

@@ -10,9 +10,9 @@ use overlay::identity::admission::{Action, Principal};
 use overlay::identity::guest_certificate::Guest;
 use overlay::net::accept::{Answerer, Answering};
 use overlay::net::handle::Answer as Reply;
+use proxy::authorizer::guests;
+use proxy::authorizer::permissions::{AccountPermissions, IN_WORK_OF_VISITORS_MAX, InWork};
 use proxy::figures::Figures;
-use proxy::guests;
-use proxy::permissions::{AccountPermissions, IN_WORK_OF_VISITORS_MAX, InWork};
 use rpc::codec::value::Value;
 use rpc::codec::value_codec;
 use rpc::dispatch::Dispatcher;
@@ -204,7 +204,7 @@ fn bytes_of(answer: &Answer<'_>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::forward;
+    use crate::hop;
     use overlay::identity::trust::Affiliation;
     use rpc::codec::value::Name;
     use rpc::dispatch::method::Registry;
@@ -261,7 +261,7 @@ mod tests {
     ) -> Result<(), i32> {
         let scope = Visiting::default().scope(VISITOR, Some(&Arc::new(guest(classes))));
         let params = params.iter().map(|(name, value)| (Name::Borrowed(*name), value.clone())).collect();
-        let question = forward::question(method, params, Duration::from_secs(9), 1);
+        let question = hop::question(method, params, Duration::from_secs(9), 1);
         let answer = run(&dispatcher(), (VISITOR, Vouching::None), &scope, &question.to_bytes()).await;
         let bytes = answer.map_err(|fault| fault.code)?;
         let Answer::Done(packed) = postcard::from_bytes(&bytes).unwrap() else { panic!("{bytes:?}") };
@@ -343,7 +343,7 @@ mod tests {
         let (dispatcher, scope) =
             (dispatcher(), Visiting::default().scope(VISITOR, Some(&Arc::new(guest(&["figures"])))));
         let here = vec![(Name::Borrowed("domain"), Value::from("UT-ICL"))];
-        let forbidden = forward::question("sensor.events", here, Duration::from_secs(9), 1).to_bytes();
+        let forbidden = hop::question("sensor.events", here, Duration::from_secs(9), 1).to_bytes();
         let mut state = 0x5eed_2026_u64;
         // xorshift64, started from the seed above.
         let mut below = |end: usize| {

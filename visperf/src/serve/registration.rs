@@ -36,7 +36,7 @@ pub(crate) async fn keep(
     directory: Handle,
     first: Record,
     shutdown: CancellationToken,
-) -> Result<(), directory::outcome::Refused> {
+) -> Result<(), directory::registry::outcome::Refused> {
     let mut record = first;
     let mut renewal = tokio::time::interval(RENEWAL_INTERVAL);
     loop {
@@ -48,7 +48,9 @@ pub(crate) async fn keep(
         match directory.register(record.clone()) {
             Ok(_) => {}
             // The state directory was lost or copied: continue above the term that the directory remembers.
-            Err(directory::outcome::Refused::Behind { held_term, .. }) => record.term = held_term + 1,
+            Err(directory::registry::outcome::Refused::Behind { held_term, .. }) => {
+                record.term = held_term + 1
+            }
             Err(refused) => return Err(refused),
         }
         record.sequence += 1;

@@ -6,7 +6,7 @@
 //! (`forward`).
 
 use super::admission_status::AdmissionStatus;
-use super::forward::{self, Hop};
+use crate::hop::{self, Hop};
 use directory::handle::{Handle as Table, Lookup as InTable};
 use overlay::clock;
 use overlay::contacts::{Contacts, Keep};
@@ -106,7 +106,7 @@ impl RemoteDomains {
                 Err(_) => Err(None),
                 Ok(()) => {
                     let time = left();
-                    question.time_left_ms = forward::millis(time);
+                    question.time_left_ms = hop::millis(time);
                     let bytes = question.to_bytes();
                     self.contacts.ask(whom, Protocol::Query, &bytes, Keep::ForMore, time).await.map_err(Some)
                 }
@@ -121,8 +121,8 @@ impl RemoteDomains {
                     place = self.find(domain, left().min(LOOK_UP_MAX), CachePolicy::Bypass).await?;
                 }
                 Err(None) => return Err(unreached(&hop, &place, None)),
-                Err(Some(error)) => return forward::answer_for(&hop, question.form, Err(error)),
-                Ok(bytes) => return forward::answer_for(&hop, question.form, Ok(bytes)),
+                Err(Some(error)) => return hop::answer_for(&hop, question.form, Err(error)),
+                Ok(bytes) => return hop::answer_for(&hop, question.form, Ok(bytes)),
             }
         }
     }
@@ -154,13 +154,13 @@ impl RemoteDomains {
             },
             Lookup::Table(table) => match table.look_up(domain) {
                 InTable::Found(found) => (found.record, found.lease_remaining.is_zero().then_some(found.age)),
-                InTable::Left(_, age) => return Err(directory::methods::left(domain, age)),
-                InTable::Nothing => return Err(directory::methods::unknown(table, domain)),
-                InTable::NothingYet => return Err(directory::methods::not_yet(domain)),
+                InTable::Left(_, age) => return Err(directory::faults::left(domain, age)),
+                InTable::Nothing => return Err(directory::faults::unknown(table, domain)),
+                InTable::NothingYet => return Err(directory::faults::not_yet(domain)),
             },
         };
         let reach = record.reach.clone().ok_or_else(|| {
-            forward::unavailable(format!("{domain} is known to this process alone: it is not in the overlay"))
+            hop::unavailable(format!("{domain} is known to this process alone: it is not in the overlay"))
         })?;
         Ok(Place { record, reach, last_seen })
     }
@@ -184,7 +184,7 @@ fn unreached(hop: &Hop, place: &Place, error: Option<AskError>) -> Fault {
         Some(age) => format!("; it was last seen {} s ago", age.as_secs()),
         None => String::new(),
     };
-    forward::unavailable(format!("{hop} cannot be asked: {why}{seen}"))
+    hop::unavailable(format!("{hop} cannot be asked: {why}{seen}"))
 }
 
 /// The fault for a domain without a representative to ask. `known` returns the domains in the cache.
@@ -195,7 +195,7 @@ pub(crate) fn absent(
     known: impl FnOnce() -> Vec<DomainName>,
 ) -> Fault {
     match outcome {
-        Outcome::Left(age) => directory::methods::left(domain, *age),
+        Outcome::Left(age) => directory::faults::left(domain, *age),
         Outcome::Unreachable => {
             let refusals = welcome.health();
             let why = match refusals.as_slice() {
@@ -205,12 +205,12 @@ pub(crate) fn absent(
                 }
                 refusals => refusals.join("; "),
             };
-            forward::unavailable(format!(
+            hop::unavailable(format!(
                 "no directory could be asked for {domain}, and it was never known here; {why}"
             ))
         }
         Outcome::Unknown | Outcome::Found(_) => {
-            Fault::not_found(match directory::methods::known_words(known()) {
+            Fault::not_found(match directory::faults::known_words(known()) {
                 Some(known) => format!("no domain {domain} is known to the directories; here {known}"),
                 None => format!(
                     "no domain {domain} is known to the directories; see `visperf domains` for those that are"
@@ -259,7 +259,7 @@ mod tests {
         let hop = Hop { peer: PeerKey([1; 32]), host: None, part: "representative", domain: None };
         let form = Some(Form { syntax: Syntax::Json, integers: Integers::Number });
         let bytes = |answer: &Answer<'_>| postcard::to_stdvec(answer).unwrap();
-        let answered = |form, bytes: &[u8]| forward::answer_for(&hop, form, Ok(bytes.to_vec()));
+        let answered = |form, bytes: &[u8]| hop::answer_for(&hop, form, Ok(bytes.to_vec()));
         let written = bytes(&Answer::Written(b"{"));
         assert_eq!(answered(form, &written), Ok(Answered::Written("{".into())), "it is not read");
         let packed = bytes(&Answer::Done(&[0]));
@@ -283,7 +283,7 @@ mod tests {
         let hop = Hop { peer, host, part: "representative", domain: Some(domain) };
         let broken = AskError::Broken { peer, reason: "the connection broke".to_owned() };
         assert!(is_gone(Some(&broken)) && !is_gone(Some(&AskError::Stopping)));
-        let fault = forward::answer(&hop, Err(broken)).unwrap_err();
+        let fault = hop::answer(&hop, Err(broken)).unwrap_err();
         assert_eq!(fault.code, wire::fault::UNAVAILABLE);
         assert_eq!(fault.message, "a1, representative of ALPHA cannot be asked: the connection broke");
     }

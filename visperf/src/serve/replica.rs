@@ -85,7 +85,7 @@ impl Replica {
             RevocationLists::default(),
             keys.clone().collect(),
         );
-        let host = crate::command::daemons::host_name();
+        let host = crate::host_name::own();
         let connections = directory_connections(daemon::descriptors::raise());
         let mut overlay = Overlay::open(key, gate, None, overlay_config, (&host, connections, Part::End))?;
         let replica_peers = ReplicaPeers { peers: keys.collect(), seed: overlay.seed };

@@ -10,7 +10,8 @@
 //! Not here: whether a question is for the representative at all (`forward`), the election
 //! (`overlay::domain`).
 
-use super::forward::{Hop, Own, answer_for, millis, unavailable};
+use super::forward::Own;
+use crate::hop::{Hop, answer_for, millis, unavailable};
 use overlay::clock;
 use overlay::domain::View;
 use overlay::net::handle::{AskError, Handle};

@@ -8,9 +8,9 @@
 use super::rows::{Id, Place, Process};
 use super::state::{Host, Round, Scope, Update};
 use crate::client::Client;
+use crate::client::command_sender::CommandSender;
+use crate::client::items;
 use crate::client::target::Target;
-use crate::command::control::giver::Giver;
-use crate::command::query::items;
 use crate::exit::Failure;
 use ::client::Error;
 use ::client::Patience;
@@ -207,8 +207,8 @@ impl Asker {
             let text = failure.message().unwrap_or_default();
             text.strip_prefix("error: ").map_or_else(|| text.clone(), str::to_owned)
         };
-        let mut giver = Giver::new(&self.target, Some(&place.domain), &place.host).map_err(told)?;
-        let done = giver.give(*key, Act::Signal(signal)).map_err(told)?.typed;
+        let mut sender = CommandSender::new(&self.target, Some(&place.domain), &place.host).map_err(told)?;
+        let done = sender.send(*key, Act::Signal(signal)).map_err(told)?.typed;
         let ended = match done.ended {
             Some(true) => "; it has ended",
             Some(false) => "; it is there still",

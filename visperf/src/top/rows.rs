@@ -2,7 +2,7 @@
 //!
 //! Pure.
 
-use crate::output::clean;
+use crate::harmless::clean;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -3,9 +3,10 @@
 //! Pure.
 
 use crate::exit::Failure;
+use crate::harmless::clean;
 use crate::output::figures::count;
 use crate::output::table::{Cell, Table};
-use crate::output::{Color, Output, clean, shortened};
+use crate::output::{Color, Output, shortened};
 use crate::trial::log::Log;
 use log_filters::filter::Filter;
 use log_filters::join::Joiner;

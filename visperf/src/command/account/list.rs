@@ -2,9 +2,9 @@
 //!
 //! Not here: secrets; no hash is ever printed.
 
-use crate::cli::Width;
 use crate::command::membership::State;
 use crate::exit::Failure;
+use crate::options::Width;
 use crate::output::Color;
 use crate::output::table::{Cell, Table};
 use proxy::account::Account;

@@ -8,11 +8,11 @@ mod range;
 mod report;
 mod subjects;
 
-use crate::cli::{OfDomain, chosen};
 use crate::client::Client;
 use crate::client::target::Target;
 use crate::command::query::LIMIT_MAX;
 use crate::exit::{Failure, Level};
+use crate::options::{OfDomain, chosen};
 use crate::output::{Output, times};
 use ::client::Error;
 use ::client::Patience;

@@ -9,7 +9,7 @@
 
 use super::range::Range;
 use crate::exit::Level;
-use crate::output::clean;
+use crate::harmless::clean;
 
 /// Most names listed in the text; the others are counted.
 const LISTED_MAX: usize = 5;

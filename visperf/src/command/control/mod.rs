@@ -4,16 +4,16 @@
 //! before the user confirmed, or passed `--yes`.
 //! Not here: whether a command is executed (`sensor::control`).
 
-pub(crate) mod giver;
 pub(crate) mod kill;
 pub(crate) mod renice;
 
-use crate::cli::{chosen, whole};
+use crate::client::command_sender::CommandSender;
 use crate::client::target::Target;
 use crate::exit::Failure;
+use crate::harmless::{clean, guarded};
+use crate::options::{chosen, whole};
 use crate::output::times::{brief, now};
-use crate::output::{Output, clean, colors_on_stderr, guarded, note};
-use giver::Giver;
+use crate::output::{Output, colors_on_stderr, note};
 use jiff::tz::TimeZone;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use wire::api::control::ControlAnswer;
@@ -60,10 +60,10 @@ fn run(common: &Common, act: Act) -> Result<(), Failure> {
     if common.start_ns.is_some() && common.pids.len() > 1 {
         return Err(Failure::Usage("--start-ns is of one process; give one PID".to_owned()));
     }
-    let mut giver = Giver::new(&common.target, common.domain.as_deref(), &common.host)?;
+    let mut sender = CommandSender::new(&common.target, common.domain.as_deref(), &common.host)?;
     let (mut meant, mut failed) = (Vec::new(), None);
     for pid in &common.pids {
-        match find(&mut giver, common, *pid) {
+        match find(&mut sender, common, *pid) {
             Ok(process) => meant.push(process),
             Err(failure) if common.pids.len() == 1 => return Err(failure),
             Err(failure) => {
@@ -73,11 +73,11 @@ fn run(common: &Common, act: Act) -> Result<(), Failure> {
         }
     }
     if !common.yes && !meant.is_empty() {
-        confirm(&meant, act, &giver.place())?;
+        confirm(&meant, act, &sender.place())?;
     }
     let mut output = Output::stdout();
     for process in &meant {
-        match giver.give(process.key, act) {
+        match sender.send(process.key, act) {
             Ok(done) if common.json => output.json(&done.raw)?,
             Ok(done) => output.line(&told(&done.typed, &process.shown))?,
             Err(failure) if common.pids.len() == 1 => return Err(failure),
@@ -91,9 +91,9 @@ fn run(common: &Common, act: Act) -> Result<(), Failure> {
     failed.map_or(Ok(()), Err)
 }
 
-fn find(giver: &mut Giver, common: &Common, pid: u64) -> Result<Meant, Failure> {
+fn find(sender: &mut CommandSender, common: &Common, pid: u64) -> Result<Meant, Failure> {
     let pid = u32::try_from(pid).map_err(|_| Failure::Usage(format!("{pid} is no process number")))?;
-    let process = giver.find(pid)?;
+    let process = sender.find(pid)?;
     let key = process.key();
     if key.start_ns == 0 {
         return Err(Failure::Failed(

@@ -2,9 +2,9 @@
 //!
 //! Not here: which of them are running (`command::hosts`).
 
-use crate::cli::Width;
 use crate::command::membership::{self, State, role_words};
 use crate::exit::Failure;
+use crate::options::Width;
 use crate::output::table::{Cell, Table};
 use crate::output::times::{self, brief};
 use crate::output::{Color, Output};

@@ -5,11 +5,12 @@
 
 mod interrupt;
 
-use crate::cli::{Between, OfDomain, Query, chosen, user, whole, words};
+use crate::client::items;
 use crate::client::{Client, PATIENCE};
 use crate::command::call_names;
-use crate::command::query::{items, note_missing};
+use crate::command::query::note_missing;
 use crate::exit::Failure;
+use crate::options::{Between, OfDomain, Query, chosen, user, whole, words};
 use crate::output::event_lines::EventLines;
 use crate::output::figures::count;
 use crate::output::seen::Seen;

@@ -2,9 +2,9 @@
 //!
 //! Not here: where filters are searched (`filter_sources`).
 
-use crate::cli::Width;
 use crate::exit::Failure;
 use crate::filter_sources::{FilterFolders, FilterSources};
+use crate::options::Width;
 use crate::output::table::{Cell, Table};
 use crate::output::{Color, Output};
 use serde_json::json;

@@ -4,8 +4,9 @@
 
 use crate::exit::{Failure, Kind};
 use crate::filter_sources::{FilterFolders, FilterSources, read_filter};
+use crate::harmless::clean;
 use crate::output::figures::count;
-use crate::output::{Color, Output, clean, report};
+use crate::output::{Color, Output, report};
 use log_filters::filter::Filter;
 use log_filters::test_lines;
 use serde::Deserialize;

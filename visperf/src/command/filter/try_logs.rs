@@ -2,10 +2,10 @@
 //!
 //! Not here: reading the logs and printing the results (`trial`).
 
-use crate::cli::Width;
-use crate::command::daemons::host_name;
 use crate::exit::{Failure, Kind};
 use crate::filter_sources::{FilterFolders, FilterSources};
+use crate::host_name;
+use crate::options::Width;
 use crate::output::call_table::{call_table, print_rows};
 use crate::output::event_lines::EventLines;
 use crate::output::figures::count;
@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
         forced,
         lines: EventLines::new(shown_in.clone(), &output),
         shown_in,
-        host: args.host.clone().unwrap_or_else(host_name),
+        host: args.host.clone().unwrap_or_else(host_name::own),
         seen: times::now(),
         output,
         joiner: Joiner::new(CALLS_MAX),

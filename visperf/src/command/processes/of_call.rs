@@ -3,10 +3,11 @@
 //! Not here: how processes are assigned to calls (`sensor::serving`).
 
 use super::{Args, cpu_time};
-use crate::cli::OfDomain;
+use crate::client::items;
 use crate::command::call_names;
 use crate::command::query::{self, LIMIT_MAX};
 use crate::exit::Failure;
+use crate::options::OfDomain;
 use crate::output::figures::{share, whole_bytes};
 use crate::output::table::{Cell, Table};
 use crate::output::times::{in_table, offset_now};
@@ -35,7 +36,7 @@ struct Row {
 pub(super) fn print(args: &Args, call: &str) -> Result<(), Failure> {
     let answer = ask(args, call, SampleChoice { limit: 0, ..SampleChoice::default() })?;
     let samples = newest_samples(args, call, answer.typed.total)?;
-    let raw = query::items(&answer.raw, "processes");
+    let raw = items(&answer.raw, "processes");
     let all = rows(answer.typed, samples).into_iter().zip(raw);
     let is_wanted = |row: &Row| {
         args.pid.is_none_or(|pid| u64::from(row.process.pid) == pid)

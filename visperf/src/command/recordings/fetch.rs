@@ -3,9 +3,9 @@
 //! Rule: the file gets its name only after it was written completely.
 
 use super::file;
-use crate::cli::{Place, Query};
 use crate::client::{Client, PATIENCE};
 use crate::exit::Failure;
+use crate::options::{Place, Query};
 use crate::output::figures::whole_bytes;
 use crate::output::note;
 use std::path::PathBuf;

@@ -2,9 +2,10 @@
 //!
 //! Not here: the samples in them (`export`).
 
-use crate::cli::{Place, Query};
-use crate::command::query::{items, print_typed, request};
+use crate::client::items;
+use crate::command::query::{print_typed, request};
 use crate::exit::Failure;
+use crate::options::{Place, Query};
 use crate::output::figures::whole_bytes;
 use crate::output::table::{Cell, Table};
 use crate::output::times::{in_table, offset_now};

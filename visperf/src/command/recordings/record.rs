@@ -2,9 +2,9 @@
 //!
 //! Not here: triggers (the sensor's configuration has them).
 
-use crate::cli::Query;
 use crate::command::query::request;
 use crate::exit::Failure;
+use crate::options::Query;
 use crate::output::{note, times};
 use ::client::typed::About;
 use std::time::Duration;

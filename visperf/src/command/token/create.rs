@@ -2,10 +2,10 @@
 //!
 //! Not here: using a token (`command::join`).
 
-use crate::command::daemons;
 use crate::command::membership::{self, State, role_words};
 use crate::command::own_addresses;
 use crate::exit::Failure;
+use crate::host_name;
 use crate::output::{Output, note, times};
 use crate::state_folder;
 use overlay::config::{self, PORT, RawConfig};
@@ -166,7 +166,7 @@ fn addresses(args: &Args) -> Result<Vec<Address>, Failure> {
     }
     if args.address.is_empty() {
         let told = state_folder::reached_at(&args.state.open()?);
-        return if told.is_empty() { own_addresses::find(&daemons::host_name(), PORT) } else { Ok(told) };
+        return if told.is_empty() { own_addresses::find(&host_name::own(), PORT) } else { Ok(told) };
     }
     Ok(args.address.clone())
 }

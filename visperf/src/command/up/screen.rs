@@ -4,8 +4,9 @@
 
 use super::ended::Ended;
 use crate::exit::Failure;
+use crate::harmless::guarded;
+use crate::output::Output;
 use crate::output::event_lines::EventLines;
-use crate::output::{Output, guarded};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use jiff::tz::TimeZone;
 use std::io::IsTerminal as _;

@@ -3,10 +3,11 @@
 //! Not here: when they are printed (`live`), and where they appear (`screen`).
 
 use crate::demo::player::Player;
+use crate::harmless::clean;
 use crate::output::event_lines::outcome_color;
 use crate::output::figures::{count, user};
 use crate::output::times::between;
-use crate::output::{Color, Output, clean};
+use crate::output::{Color, Output};
 use crate::serve::grid::Grid;
 use std::fmt::Write as _;
 use wire::call::Call;
@@ -45,7 +46,7 @@ pub(super) fn header(grid: &Grid, player: Option<&Player>, beside: &[String]) ->
 
 /// `--connect ADDRESS` for commands; empty if they find this daemon by default.
 pub(super) fn connect(address: std::net::SocketAddr) -> String {
-    match address == crate::serve::grid::LISTEN_DEFAULT {
+    match address == crate::state_folder::LISTEN_DEFAULT {
         true => String::new(),
         false => format!(" --connect {address}"),
     }
@@ -54,7 +55,7 @@ pub(super) fn connect(address: std::net::SocketAddr) -> String {
 /// Note that another program uses the default port, so that this daemon listens on another one: commands
 /// query that program, unless they find this daemon by its state folder.
 pub(super) fn beside(is_found: bool, address: std::net::SocketAddr) -> Vec<String> {
-    let usual = crate::serve::grid::LISTEN_DEFAULT;
+    let usual = crate::state_folder::LISTEN_DEFAULT;
     if is_found || address == usual {
         return Vec::new();
     }
@@ -161,7 +162,7 @@ mod tests {
     }
     #[test]
     fn another_daemon_on_the_usual_port_is_said_where_none_was_asked_for() {
-        let usual = crate::serve::grid::LISTEN_DEFAULT;
+        let usual = crate::state_folder::LISTEN_DEFAULT;
         let other = "127.0.0.1:40123".parse().unwrap();
         assert_eq!(beside(false, usual), [""; 0]);
         assert_eq!(beside(true, other), [""; 0]);

@@ -6,9 +6,9 @@
 //! cursor as long as the same sensor answers, so that none is lost and none comes twice.
 //! Not here: how it is printed (`printing`), Ctrl-C (`watch`).
 
+use crate::client::items;
 use crate::client::target::Target;
 use crate::client::{Client, PATIENCE};
-use crate::command::query::items;
 use crate::exit::Failure;
 use crate::output::note;
 use ::client::Error;

@@ -5,10 +5,11 @@
 use super::Args;
 use super::kept::Came;
 use crate::exit::Failure;
+use crate::harmless::clean;
 use crate::output::event_lines::EventLines;
 use crate::output::figures::{number, share, whole_bytes};
 use crate::output::times::{below, offset_now};
-use crate::output::{Color, Output, clean};
+use crate::output::{Color, Output};
 use jiff::tz::TimeZone;
 use std::fmt::Write as _;
 use wire::api::calls::Call;

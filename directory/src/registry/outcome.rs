@@ -64,7 +64,7 @@ pub enum Refused {
     /// The table already stores the maximum number of representatives, all with higher numbers.
     #[error(
         "{domain} already has {} representatives with higher terms; expected one, or two where it is split",
-        crate::entry::SLOTS_MAX
+        super::entry::SLOTS_MAX
     )]
     Crowded {
         /// Domain with too many representatives.

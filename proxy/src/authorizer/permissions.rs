@@ -4,7 +4,7 @@
 //! one domain are limited, so that one script cannot block the others.
 //! Not here: authentication (`login`), the rules of a grant (`grant`).
 
-use crate::authorizer::lock;
+use super::lock;
 use crate::figures::Figures;
 use crate::grant::{Class, Grant, Rights};
 use rpc::dispatch::permissions::{CallTarget, Permissions, Permit};

@@ -4,9 +4,9 @@
 //! hash by which the client logged in. Secrets are never logged.
 //! Not here: authentication (`authorizer`, `login`), the check of one call (`permissions`, `grant`).
 
-use crate::authorizer::{TicketVerifier, lock};
+use super::permissions::AccountPermissions;
+use super::{TicketVerifier, lock};
 use crate::login::Login;
-use crate::permissions::AccountPermissions;
 use overlay::clock;
 use rpc::dispatch::permissions::{CallTarget, Permissions, Permit};
 use rpc::fault::Fault;

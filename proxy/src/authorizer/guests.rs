@@ -4,7 +4,7 @@
 //! visitor whose account is removed or changed is disconnected within a second.
 //! Not here: the check of a login (`login::raw`), connections and visas (the daemon).
 
-use crate::authorizer::{ProxyAuthorizer, lock};
+use super::{ProxyAuthorizer, lock};
 use crate::grant::{Chosen, Class, Grant, Rights};
 use crate::login::raw::{Ends, Entered, Refused};
 use overlay::clock;

@@ -2,7 +2,7 @@
 //! a daemon.
 //!
 //! Rule: a command is signed at the moment it is sent, with a number that was never used.
-//! Not here: who signs and how (`overlay::identity::operator`), the confirmation by the user (`super`).
+//! Not here: who signs and how (`overlay::identity::operator`), the confirmation by the user (`command::control`).
 
 use crate::client::target::Target;
 use crate::client::{Client, PATIENCE};
@@ -22,20 +22,20 @@ use wire::id::{DomainName, HostName};
 use wire::process::ProcessKey;
 
 /// Sends commands to one host.
-pub(crate) struct Giver {
+pub(crate) struct CommandSender {
     client: Client,
     domain: DomainName,
     host: HostName,
     operator: Operator,
 }
 
-impl Giver {
+impl CommandSender {
     /// A sender for `host` of `domain`. `localhost` is the host of the queried daemon, and its domain is the
     /// default.
     ///
     /// # Errors
     /// If no daemon is reached, or no operator certificate of the domain is found.
-    pub(crate) fn new(target: &Target, domain: Option<&str>, host: &str) -> Result<Giver, Failure> {
+    pub(crate) fn new(target: &Target, domain: Option<&str>, host: &str) -> Result<CommandSender, Failure> {
         let mut client = Client::new(target);
         // A proxy shows its own info only to operators of that class, and it names no domain.
         let of_door = target.door_domain();
@@ -60,7 +60,7 @@ impl Giver {
         }
         let operator =
             Operator::find(&folders, &domain).map_err(|error| Failure::Failed(error.to_string()))?;
-        Ok(Giver { client, domain, host, operator })
+        Ok(CommandSender { client, domain, host, operator })
     }
 
     /// Host and domain, for messages.
@@ -88,7 +88,7 @@ impl Giver {
     ///
     /// # Errors
     /// If the command cannot be signed, or the sensor refuses it.
-    pub(crate) fn give(&mut self, process: ProcessKey, act: Act) -> Result<Answered<ControlAnswer>, Failure> {
+    pub(crate) fn send(&mut self, process: ProcessKey, act: Act) -> Result<Answered<ControlAnswer>, Failure> {
         let order = self
             .operator
             .order(&self.host, process, act, times::now())

@@ -8,12 +8,16 @@
 //! Not here: the rules within one domain (`entry`), the expiry indexes (`expiry_index`), the exchange with other
 //! directories (`replica_view`), persistence (`snapshot`), admission (`admission`).
 
+pub mod entry;
+mod expiry_index;
+pub mod outcome;
+
 use crate::buckets::Buckets;
-use crate::entry::{Entry, Left, Slot, Validity};
-use crate::expiry_index::ExpiryIndex;
 use crate::opened::{Opened, OpenedLeave};
-use crate::outcome::{Accepted, Refused};
 use crate::sanity_check;
+use entry::{Entry, Left, Slot, Validity};
+use expiry_index::ExpiryIndex;
+use outcome::{Accepted, Refused};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::api::directory::DomainState;

@@ -5,9 +5,9 @@
 //! highest in all, and nothing at or below a leave. A statement below the highest is stored until its own
 //! lease ends; then only its number stays as a mark, so that it is not accepted again.
 
+use super::outcome::{Accepted, Refused};
+use super::{Answer, State};
 use crate::opened::{Opened, OpenedDenial, OpenedLeave};
-use crate::outcome::{Accepted, Refused};
-use crate::registry::{Answer, State};
 use std::time::Duration;
 use wire::id::{DomainName, PeerKey};
 use wire::replication::{Detail, Number};
@@ -179,7 +179,7 @@ impl Entry {
                 && until <= now
             {
                 slot.validity = Validity::Gone(State::Expired);
-                self.gone_since = self.gone_since.max(crate::registry::millis(until.0));
+                self.gone_since = self.gone_since.max(super::millis(until.0));
                 first_ended |= at == 0;
             }
         }

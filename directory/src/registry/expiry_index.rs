@@ -5,8 +5,8 @@
 //! from the indexes before and inserts it again after.
 //! Not here: the entries, and what happens at an expiry (`registry`).
 
-use crate::entry::{Entry, Validity};
-use crate::registry::LEAVE_KEPT;
+use super::LEAVE_KEPT;
+use super::entry::{Entry, Validity};
 use std::collections::BTreeSet;
 use wire::id::{DomainName, PeerKey};
 use wire::time::Moment;

@@ -6,22 +6,26 @@
 //! are never logged.
 //! Not here: HTTP (`rpc`), the decisions (`login`, `request_path`, `grant`).
 
+pub mod guests;
+pub mod permissions;
+mod stream_permissions;
+
 use crate::account::Accounts;
 use crate::figures::Figures;
 use crate::grant::{Chosen, Class, Grant, Rights};
-use crate::guests::Guests;
 use crate::login::{self, By, Login, Offer, Verdict, Visitor};
 use crate::nonces::RANDOM_LEN_BYTES;
-use crate::permissions::{AccountPermissions, IN_WORK_FOR_DOMAIN_MAX, InWork, InWorkPermit};
 use crate::request_path::{self, RequestPath};
-use crate::stream_permissions::{Credential, StreamPermissions, Ticket};
+use guests::Guests;
 use overlay::clock;
+use permissions::{AccountPermissions, IN_WORK_FOR_DOMAIN_MAX, InWork, InWorkPermit};
 use rpc::dispatch::permissions::{Permissions, Scope};
 use rpc::fault::Fault;
 use rpc::http::authorizer::{Admitted, Authorizer, Credentials, Decision, Rejected};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use stream_permissions::{Credential, StreamPermissions, Ticket};
 use tunnel::digest::header::of_scheme;
 use tunnel::hash::Algorithm;
 use wire::fault;
