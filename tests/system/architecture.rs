@@ -1,11 +1,12 @@
 //! Architecture rules, enforced: which crate may depend on which, how long a file is, what its head comment
-//! must have.
+//! must have, which modules may import one another.
 //!
 //! Rule: every rule is a function from texts to problems, so that each is also tested on a text that violates
 //! it; the test over the source tree first asserts that it found the tree.
 //! Not here: what the compiler and clippy enforce (`Cargo.toml`, `clippy.toml`).
 
 mod code;
+mod cycles;
 mod dependencies;
 mod links;
 mod manifests;

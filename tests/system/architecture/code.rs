@@ -3,12 +3,12 @@
 //! Pure. Rule: line numbers are preserved, so that a position in the code is the position in the file.
 //! Not here: any rule about the code (`sources`, `purity`).
 
-/// The file up to its tests, which are at its end.
+/// The file up to its tests, which are at its end; `mod tests;` before them ends nothing.
 pub(super) fn without_tests(text: &str) -> &str {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         let next = text[at + line.len()..].lines().next().unwrap_or("");
-        if line.trim_end() == "#[cfg(test)]" && next.starts_with("mod ") {
+        if line.trim_end() == "#[cfg(test)]" && next.starts_with("mod ") && next.ends_with('{') {
             return &text[..at];
         }
         at += line.len();
@@ -122,7 +122,8 @@ fn strings_are_found_with_their_lines() {
 fn tests_at_the_end_are_cut_off() {
     let file = "fn a() {}\n#[cfg(test)]\nuse b;\n\n#[cfg(test)]\nmod tests {\n}\n";
     assert_eq!(without_tests(file), "fn a() {}\n#[cfg(test)]\nuse b;\n\n");
-    assert_eq!(without_tests("fn a() {}\n"), "fn a() {}\n");
+    let before = "#[cfg(test)]\nmod tests;\nfn a() {}\n";
+    assert_eq!(without_tests(before), before);
 }
 
 #[test]
