@@ -84,6 +84,9 @@ impl Authority for Orders {
         };
         let (order, operator) =
             self.gate.open_order(&signed, &self.here).map_err(|refused| refuse(refused.to_string()))?;
+        let Some(from) = operator.host else {
+            return Err(refuse("its signer's certificate names no host".to_owned()));
+        };
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         // Changed on a copy: an order that cannot be stored counts as not received.
         let mut next = seen.clone();
@@ -94,9 +97,6 @@ impl Authority for Orders {
             refuse(format!("the order cannot be kept in mind, so it is not obeyed: {error}"))
         })?;
         *seen = next;
-        let Some(from) = operator.host else {
-            return Err(refuse("its signer's certificate names no host".to_owned()));
-        };
         Ok(VerifiedCommand { order, operator: operator.peer, from })
     }
 }
