@@ -36,22 +36,29 @@ async fn answer(service: &Handle, params: DomainMetricsParams) -> Result<DomainM
         };
         let (all, completeness) = service.ask(question).await.map_err(absent)?;
         let all = all.iter().flat_map(|host| host.series.iter().map(|series| (&host.host, series)));
-        let shown = all
-            .map(|(host, series)| of_host(host, wanted.with_history(&series.metric, &series.points)))
-            .take(wanted.limit)
-            .collect();
-        (shown, None, completeness == Completeness::Whole)
+        let shown =
+            all.map(|(host, series)| of_host(host, wanted.with_history(&series.metric, &series.points)));
+        let (shown, is_whole) = first(shown.take(wanted.limit.saturating_add(1)).collect(), wanted.limit);
+        (shown, None, is_whole && completeness == Completeness::Whole)
     } else {
-        let question =
-            move |domain: &Domain, _| domain.newest(is_host, |metric| asked.fits(metric), asked.limit);
-        let all = service.ask(question).await.map_err(absent)?;
+        let question = move |domain: &Domain, _| {
+            domain.newest(is_host, |metric| asked.fits(metric), asked.limit.saturating_add(1))
+        };
+        let (all, is_whole) = first(service.ask(question).await.map_err(absent)?, wanted.limit);
         let shown = all.iter().map(|one| of_host(&one.host, with_newest(&one.metric, one.value, one.time)));
-        (shown.collect::<Vec<_>>(), all.iter().map(|one| one.time).max(), all.len() < wanted.limit)
+        (shown.collect::<Vec<_>>(), all.iter().map(|one| one.time).max(), is_whole)
     };
     if let (true, Some(host)) = (metrics.is_empty(), params.host) {
         check_host(service, &host).await?;
     }
     Ok(DomainMetrics { metrics, complete, time: time.map(UnixTime) })
+}
+
+/// The first `limit` of `found`, and whether these are all.
+fn first<T>(mut found: Vec<T>, limit: usize) -> (Vec<T>, bool) {
+    let is_whole = found.len() <= limit;
+    found.truncate(limit);
+    (found, is_whole)
 }
 
 fn of_host(host: &HostName, metric: Metric) -> Metric {
@@ -70,4 +77,16 @@ async fn check_host(service: &Handle, wanted: &str) -> Result<(), Fault> {
         return Ok(());
     }
     Err(Fault::not_found(format!("no host {wanted:?} reports; ask domain.hosts for those that do")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_complete_unless_something_was_left_out() {
+        assert_eq!(first(vec![1], 2), (vec![1], true));
+        assert_eq!(first(vec![1, 2], 2), (vec![1, 2], true), "the limit is reached, nothing is left out");
+        assert_eq!(first(vec![1, 2, 3], 2), (vec![1, 2], false));
+    }
 }

@@ -111,7 +111,7 @@ pub struct SensorMetrics {
 pub struct DomainMetrics {
     /// Matching metrics.
     pub metrics: Vec<Metric>,
-    /// Whether the answer is complete. False if the newest values reach `limit`, or if a history exceeds
+    /// Whether the answer is complete. False if more metrics match than `limit`, or if a history exceeds
     /// 100000 samples.
     pub complete: bool,
     /// Time of the newest sample. Absent for a history, and if no metric matches.
