@@ -5,6 +5,7 @@
 //! Not here: joining (`overlay::joining`), reports (`reporting`), other domains (`inter_domain`).
 
 use super::admission_status::AdmissionStatus;
+use super::credentials::Credentials;
 use super::forward::{Belonging, Members, Own, Router};
 use super::inter_domain::InterDomain;
 use super::issuing::Issuing;
@@ -20,12 +21,10 @@ use overlay::clock;
 use overlay::config::Config;
 use overlay::domain::{self, Domain, DomainHandle};
 use overlay::election::{self, Me};
-use overlay::identity::admission::Gate;
 use overlay::identity::domain_files::DomainFiles;
 use overlay::identity::join::Membership;
-use overlay::identity::{key_file, member_files};
+use overlay::identity::member_files;
 use overlay::joining::renewal::{Pace, Renewal};
-use overlay::joining::revocation_file::RevocationFile;
 use overlay::membership::Standing;
 use overlay::net::event_loop::CONNECTIONS_MAX;
 use overlay::net::handle::Handle;
@@ -43,7 +42,6 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use wire::address::Address;
 use wire::credential::{Certificate, Role};
-use wire::join::Directory;
 
 /// Timeout for the last message to the receiver of the report, after the election's last messages.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -107,24 +105,18 @@ impl Member {
         sensor: &mut Sensor,
         files: &LateFiles,
     ) -> anyhow::Result<Member> {
-        let certificate = membership.certificate()?;
-        let key = key_file::load_or_create(state)?;
-        let trust = membership.trust(config.readers.clone())?;
-        let (denial_file, denials) = RevocationFile::open(state, &trust)?;
-        let directories: Vec<Directory> =
-            membership.directories.iter().chain(&config.directories).cloned().collect();
-        let gate = Gate::new(trust, denials, directories.iter().map(|directory| directory.key).collect());
-        let chain = Some(membership.chain.clone());
-        let mut overlay =
-            Overlay::open(key, gate, chain, config, (certificate.host.as_str(), CONNECTIONS_MAX, Part::End))?;
-        overlay.gate.show(membership.chain.clone(), member_files::load_previous(state, membership)?);
+        let Credentials { certificate, key, chain, previous, gate, denials, directories } =
+            Credentials::read(state, membership, config)?;
+        let place = (certificate.host.as_str(), CONNECTIONS_MAX, Part::End);
+        let mut overlay = Overlay::open(key, gate, Some(chain.clone()), config, place)?;
+        overlay.gate.show(chain, previous);
         let is_usual = config.listen.is_none() && config.advertise.is_empty();
         state_dir::write_reached(state, if is_usual { &[] } else { &overlay.advertised }, files)?;
         let renewal = Renewal {
             state: state.to_owned(),
             key: overlay.key.clone(),
             gate: Arc::clone(&overlay.gate),
-            denials: Arc::clone(&denial_file),
+            denials: Arc::clone(&denials),
             net: overlay.net.clone(),
             pace: Pace::default(),
         };
@@ -133,19 +125,18 @@ impl Member {
         let has_others = files.exist() && files.has_others(clock::calendar()).unwrap_or(false);
         let issuer = files
             .exist()
-            .then(|| Issuing::new(files, directories.clone(), &mut overlay, Arc::clone(&denial_file)));
+            .then(|| Issuing::new(files, directories.clone(), &mut overlay, Arc::clone(&denials)));
         let (domain, view) =
             open_domain(state, membership, (config, has_others), &certificate, &mut overlay)?;
         let denying = RevocationGossip {
             domain: certificate.domain.clone(),
             gate: Arc::clone(&overlay.gate),
-            denials: Arc::clone(&denial_file),
+            denials: Arc::clone(&denials),
             net: overlay.net.clone(),
             members: view.clone(),
             questions: overlay.hub.questions(Protocol::Directory),
         };
-        let between =
-            InterDomain::open(state, &overlay, &certificate, &view, denial_file, directories, address)?;
+        let between = InterDomain::open(state, &overlay, &certificate, &view, denials, directories, address)?;
         let takes_part = certificate.roles.has(Role::Publisher);
         let reporting =
             takes_part.then(|| Reporting::open(sensor, &mut overlay, &certificate, &view)).flatten();

@@ -7,6 +7,7 @@
 mod accounts;
 pub(crate) mod admission_status;
 pub(crate) mod control;
+mod credentials;
 pub(crate) mod discovered;
 pub(crate) mod forward;
 pub(crate) mod grid;

@@ -7,6 +7,7 @@
 //! Not here: logins and permissions of visitors (`proxy`), reaching a domain (`remote_domains`).
 
 use super::admission_status::AdmissionStatus;
+use super::credentials::Credentials;
 use super::forward::Router;
 use super::guest_login::GuestLogin;
 use super::late_files::LateFiles;
@@ -20,11 +21,9 @@ use overlay::authenticator::Authenticator;
 use overlay::config::Config;
 use overlay::contacts::Contacts;
 use overlay::directories::Directories;
-use overlay::identity::admission::Gate;
 use overlay::identity::join::Membership;
-use overlay::identity::{key_file, member_files, proxy_ticket};
+use overlay::identity::proxy_ticket;
 use overlay::joining::renewal::{Pace, Renewal};
-use overlay::joining::revocation_file::RevocationFile;
 use overlay::net::event_loop::CONNECTIONS_MAX;
 use overlay::net::handle::Handle;
 use overlay::net::https_stream::tunnels::Tunnels;
@@ -51,7 +50,6 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use wire::address::Address;
 use wire::id::PeerKey;
-use wire::join::Directory;
 
 /// Interval of the requests to hold the connections to the directories; shorter than the timeout after which
 /// they would be closed.
@@ -153,17 +151,12 @@ impl Proxy {
         files: &LateFiles,
     ) -> anyhow::Result<Proxy> {
         let membership = membership.ok_or_else(|| not_joined(state))?;
-        let certificate = membership.certificate()?;
-        let key = key_file::load_or_create(state)?;
-        let trust = membership.trust(overlay_config.readers.clone())?;
-        let (denials, denied) = RevocationFile::open(state, &trust)?;
-        let known: Vec<Directory> =
-            membership.directories.iter().chain(&overlay_config.directories).cloned().collect();
-        let gate = Gate::new(trust, denied, known.iter().map(|directory| directory.key).collect());
-        let chain = Some(membership.chain.clone());
+        let Credentials { certificate, key, chain, previous, gate, denials, directories: known } =
+            Credentials::read(state, membership, overlay_config)?;
+        let listener_files = ListenerFiles::read(state, config)?;
         let place = (certificate.host.as_str(), CONNECTIONS_MAX, Part::Proxy);
-        let overlay = Overlay::open(key, gate, chain, overlay_config, place)?;
-        overlay.gate.show(membership.chain.clone(), member_files::load_previous(state, membership)?);
+        let overlay = Overlay::open(key, gate, Some(chain.clone()), overlay_config, place)?;
+        overlay.gate.show(chain, previous);
         state_dir::write_reached(state, &overlay.advertised, files)?;
         let contacts = Arc::new(Contacts::new(overlay.net.clone(), None));
         let me = overlay.key.peer();
@@ -191,7 +184,7 @@ impl Proxy {
             contacts,
             welcome: overlay.welcome.clone(),
         };
-        let opened = open_door(state, config, Arc::new(Members { me, gate: gate() })).await?;
+        let opened = open_listener(listener_files, config, Arc::new(Members { me, gate: gate() })).await?;
         let told = Told {
             address: opened.address,
             certificate: opened.certificate.as_ref().map(|it| (it.fingerprint(), it.origin().certificate())),
@@ -332,31 +325,43 @@ struct Opened {
     accounts: usize,
 }
 
-/// Read accounts and certificate, and bind.
-async fn open_door(
-    state: &Path,
+/// Accounts and certificate of the listener.
+struct ListenerFiles {
+    accounts: Accounts,
+    /// `None` without encryption.
+    certificate: Option<Arc<Certificate>>,
+}
+
+impl ListenerFiles {
+    fn read(state: &Path, config: &proxy::config::Config) -> anyhow::Result<ListenerFiles> {
+        let accounts = match account_file::read(state)? {
+            Some(accounts) => accounts,
+            None => Accounts::new(REALM_DEFAULT)?,
+        };
+        let origin = match &config.tls {
+            Tls::Plain => None,
+            Tls::Given { certificate, key } => {
+                Some(Origin::Given { certificate: certificate.clone(), key: key.clone() })
+            }
+            Tls::Own { names } => {
+                let mut names = names.clone();
+                let host = crate::host_name::own();
+                let at = config.listen.address().ip();
+                let told = (!at.is_unspecified()).then(|| at.to_string());
+                names.extend([host, "localhost".to_owned()].into_iter().chain(told));
+                Some(Origin::Own { folder: state.join(account_file::FOLDER), names })
+            }
+        };
+        Ok(ListenerFiles { accounts, certificate: origin.map(Certificate::open).transpose()? })
+    }
+}
+
+async fn open_listener(
+    files: ListenerFiles,
     config: &proxy::config::Config,
     passes: Arc<dyn TicketVerifier>,
 ) -> anyhow::Result<Opened> {
-    let accounts = match account_file::read(state)? {
-        Some(accounts) => accounts,
-        None => Accounts::new(REALM_DEFAULT)?,
-    };
-    let origin = match &config.tls {
-        Tls::Plain => None,
-        Tls::Given { certificate, key } => {
-            Some(Origin::Given { certificate: certificate.clone(), key: key.clone() })
-        }
-        Tls::Own { names } => {
-            let mut names = names.clone();
-            let host = crate::host_name::own();
-            let at = config.listen.address().ip();
-            let told = (!at.is_unspecified()).then(|| at.to_string());
-            names.extend([host, "localhost".to_owned()].into_iter().chain(told));
-            Some(Origin::Own { folder: state.join(account_file::FOLDER), names })
-        }
-    };
-    let certificate = origin.map(Certificate::open).transpose()?;
+    let ListenerFiles { accounts, certificate } = files;
     let listener = rpc::http::server::bind(config.listen).await?;
     let address = listener.local_addr().context("the address of the listener is not known")?;
     let scheme = if certificate.is_some() { "https" } else { "http" };
