@@ -18,7 +18,7 @@ STATE=$WORK/directory.state
 printf '[overlay]\nlisten = "127.0.0.1:%s"\n' "$PORT" >"$WORK/directory.toml"
 start directory "$VISPERF" directory --config "$WORK/directory.toml" --state "$STATE" --listen 127.0.0.1:0
 DIRECTORY_PID=$PID
-await 30 test -s "$STATE/listen" || die "the directory told no address: $(tail -n 5 "$WORK/directory.out")"
+await 30 test -s "$STATE/listen" || die "the directory wrote no address: $(tail -n 5 "$WORK/directory.out")"
 ADDRESS=$(sensor_address "$STATE")
 CONTACT=$(awk '{ print $3 }' "$STATE/key")@127.0.0.1:$PORT
 

@@ -19,7 +19,7 @@ start_daemon() {
     "$@" "$VISPERF" sensor --config "$WORK/$name.toml" --state "$STATES/$name" --listen 127.0.0.1:0 >"$WORK/$name.out" 2>&1 </dev/null &
     PID=$!
     STARTED+=("$PID")
-    await 30 test -s "$STATES/$name/listen" || die "$name told no address: $(tail -n 5 "$WORK/$name.out")"
+    await 30 test -s "$STATES/$name/listen" || die "$name wrote no address: $(tail -n 5 "$WORK/$name.out")"
 }
 
 # start_head [COMMAND...]: create the domain and start its first daemon; HEAD answers queries, HEAD_PORT is its

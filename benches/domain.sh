@@ -17,7 +17,7 @@ require_visperf
 METRICS=200 DOMAIN_MEMBERS=500
 PART=${1:-members} ROUNDS=${2:-3} SPAN=${3:-10}
 
-# start_members COUNT PHASES: made-up members of the head's domain, all of whom report; MEMBERS_PID is their process.
+# start_members COUNT PHASES: made-up members of the head's domain, which all report; MEMBERS_PID is their process.
 start_members() {
     taskset -c "$OTHER_CORE" "$MEMBERS" "$STATES/head" "127.0.0.1:$HEAD_PORT" "$1" "$2" >"$WORK/members.out" 2>&1 </dev/null &
     MEMBERS_PID=$!

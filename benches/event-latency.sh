@@ -36,7 +36,7 @@ def ask(cursor, wait):
     return json.loads(connection.getresponse().read())
 def quantile(times, share):
     return sorted(times)[min(len(times) - 1, int(len(times) * share))] * 1e3
-def told(times):
+def format_times(times):
     return f"p50 {quantile(times, 0.5):.2f} ms  p90 {quantile(times, 0.9):.2f}  p99 {quantile(times, 0.99):.2f}  max {quantile(times, 1):.2f}"
 cursor = ask("end", 0)["cursor"]
 files = [os.open(f"{work}/m{nth}.log", os.O_WRONLY | os.O_APPEND) for nth in range(members)]
@@ -61,7 +61,7 @@ def measure(first):
         time.sleep(every_ms / 1e3)
     follower.join()
     times = [seen[job] - written[job] for job in seen]
-    print(f"{events} events, one each {every_ms} ms, {len(written) - len(seen)} not seen:  {told(times)}", flush=True)
+    print(f"{events} events, one each {every_ms} ms, {len(written) - len(seen)} not seen:  {format_times(times)}", flush=True)
     return quantile(times, 0.5), quantile(times, 0.99)
 p50, p99 = (statistics.median(figure) for figure in zip(*(measure(100_000 + nth * events) for nth in range(rounds))))
 verdict = "met" if p50 <= 5 and p99 <= 20 else "MISSED"
@@ -73,6 +73,6 @@ for _ in range(200):
     os.fdatasync(disk)
     syncs.append(time.perf_counter() - began)
     time.sleep(0.005)
-print(f"one sync of this disk:  {told(syncs)}")
+print(f"one sync of this disk:  {format_times(syncs)}")
 PYTHON
 echo "load $(machine_load) at the end"

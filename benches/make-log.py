@@ -41,16 +41,16 @@ def main():
     lines = [(seconds, pieces(rest)) for seconds, rest in lines]
     numbers = 1 + max(part for _, parts in lines for part in parts if isinstance(part, int))
     span = 60 * (1 + (lines[-1][0] - lines[0][0]) // 60)
-    written, repeat, told = 0, 0, {}
+    written, repeat, shown = 0, 0, {}
     with open(output, "w", encoding="utf-8", buffering=1 << 20) as out:
         while written < wanted:
             shift, later = repeat * numbers, repeat * span
-            told.clear()
+            shown.clear()
             for seconds, parts in lines[: wanted - written]:
-                when = told.get(seconds)
+                when = shown.get(seconds)
                 if when is None:
                     moment = datetime.datetime.fromtimestamp(seconds + later, datetime.timezone.utc)
-                    when = told[seconds] = "[" + moment.strftime("%Y-%m-%dT%H:%M:%S")
+                    when = shown[seconds] = "[" + moment.strftime("%Y-%m-%dT%H:%M:%S")
                 body = "".join(part if isinstance(part, str) else str(part + shift) for part in parts)
                 out.write(when + body + "\n")
             written += min(len(lines), wanted - written)

@@ -98,7 +98,7 @@ median() {
     sort -n | awk '{ v[NR] = $1 } END { if (NR) print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
 
-# The address that a sensor told of itself in its state folder.
+# The address that a sensor wrote in its state folder.
 sensor_address() {
     head -n 1 "$1/listen" 2>/dev/null
 }
@@ -109,7 +109,7 @@ start_sensor() {
     start "$1" "$VISPERF" sensor --config "$2" --state "$state" --listen 127.0.0.1:0
     if ! await 30 test -s "$state/listen"; then
         cat "$WORK/$1.out" >&2
-        die "the sensor told no address within 30 s"
+        die "the sensor wrote no address within 30 s"
     fi
     ADDRESS=$(sensor_address "$state")
     await 30 curl -sf -o /dev/null "http://$ADDRESS/api/v1/daemon.info" || die "the sensor does not answer at $ADDRESS"

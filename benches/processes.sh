@@ -4,7 +4,7 @@
 #
 # processes.sh [SECONDS]   (10)
 #
-# First the bench of the sensor's ways, of opening every file anew and of the sysinfo crate, each at 64 sweeps a second.
+# First the bench of the sensor's ways, of opening every file again and of the sysinfo crate, each at 64 sweeps a second.
 # Then psutil at 64 a second, and atop, pidstat, netdata's apps.plugin and Performance Co-Pilot's pmdaproc at one a second, which
 # is the most most of them do: their time for a sweep times 64 is what they would take, were they able to. What they read differs:
 # atop and apps.plugin read more of each process, pidstat prints each, psutil was asked for CPU time, memory and threads,
@@ -43,13 +43,13 @@ use_psutil() {
     PYTHONPATH=$found taskset -c "$MEASURED_CORE" python3 - "$SPAN" >"$WORK/psutil" <<'PYTHON'
 import psutil, sys, time
 span, sweeps = float(sys.argv[1]), 0
-begun, used = time.monotonic(), time.process_time()
-while time.monotonic() - begun < span:
+start, used = time.monotonic(), time.process_time()
+while time.monotonic() - start < span:
     for process in psutil.process_iter(["cpu_times", "memory_info", "num_threads"]):
         process.info
     sweeps += 1
-    time.sleep(max(0.0, begun + sweeps / 64 - time.monotonic()))
-print(sweeps, (time.process_time() - used) * 1000, time.monotonic() - begun)
+    time.sleep(max(0.0, start + sweeps / 64 - time.monotonic()))
+print(sweeps, (time.process_time() - used) * 1000, time.monotonic() - start)
 PYTHON
     read -r sweeps cpu secs <"$WORK/psutil"
     row "psutil ($(awk "BEGIN { printf \"%.0f\", $sweeps / $secs }") sweeps a second)" "$sweeps" "$cpu" "$secs"

@@ -51,7 +51,7 @@ start_site() {
         "$RECORDED" "$(free_port)" "$key" "$directory" "$(cat "$WORK/proxy.key")" "$overlay" >"$WORK/head.toml"
     run head "$VISPERF" sensor --config "$WORK/head.toml" --state "$WORK/head" --listen 127.0.0.1:0
     HEAD=$PID
-    await 30 test -s "$WORK/head/listen" || die "the sensor told no address: $(cat "$WORK/head.err")"
+    await 30 test -s "$WORK/head/listen" || die "the sensor wrote no address: $(cat "$WORK/head.err")"
     TO=$(sensor_address "$WORK/head")
     await 30 held || die 'the sensor holds no events'
     await 60 seen || die "the proxy does not reach the sensor: $(cat "$WORK/proxy.err" "$WORK/head.err")"

@@ -8,7 +8,7 @@
 # First bytes alone, by each rung on which a daemon inside holds its connection to a proxy, and through a proxy to another
 # daemon; then questions of HTTP to an ordinary sensor: itself, at the door of an ordinary proxy, through the other
 # programs. rathole is not in Debian: `cargo install rathole --no-default-features --features server,client,noise`;
-# RATHOLE says where it is. What is missing is left out, and told.
+# RATHOLE says where it is. What is missing is left out, and named.
 set -euo pipefail
 source "$(dirname "$0")/measure.sh"
 source "$(dirname "$0")/site.sh"

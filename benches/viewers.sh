@@ -32,7 +32,7 @@ watch() {
     local left=$1 count slow stalled number=0
     WATCHING=()
     # Those before count where they were until the proxy has seen them go.
-    await 60 nobody || die 'viewers that are gone still follow'
+    await 60 no_follower || die 'viewers that are gone still follow'
     rm -f "$WORK"/seen.* "$WORK/go"
     while [ "$left" -gt 0 ]; do
         count=$((left < EACH ? left : EACH)) left=$((left - EACH)) number=$((number + 1))
@@ -49,7 +49,7 @@ watch() {
     done
 }
 
-nobody() {
+no_follower() {
     curl -sf --noproxy '*' "http://$(cat "$WORK/proxy/listen")/api/v1/daemon.info" | grep -Eq '"followers": ?0[,}]'
 }
 
@@ -103,7 +103,7 @@ done
 if [ "$WAY" = follow ]; then
     printf '\n'
     curl -sf --noproxy '*' "http://$(cat "$WORK/proxy/listen")/api/v1/daemon.info" |
-        python3 -c 'import json, sys; told = json.load(sys.stdin)["statistics"]["queries"]; print(", ".join(f"{name} {told[name]}" for name in told if "follow" in name or "update" in name or name == "calls_total"))'
+        python3 -c 'import json, sys; counts = json.load(sys.stdin)["statistics"]["queries"]; print(", ".join(f"{name} {counts[name]}" for name in counts if "follow" in name or "update" in name or name == "calls_total"))'
 fi
 
 printf '\nthe representative is killed while %s viewers %s, load %s:\n' "$count" "$WAY" "$(machine_load)"
@@ -116,4 +116,4 @@ run head "$VISPERF" sensor --config "$WORK/head.toml" --state "$WORK/head" --lis
 HEAD=$PID
 watched
 grep -hv '^ready' "$WORK"/seen.* | awk '{ if ($5 > most) most = $5; ended += $9; faults += $2 } END {
-    printf "99 in a hundred had an answer again within %.1f s; %d faults were told, %d connections ended\n", most / 1000, faults, ended }'
+    printf "99 in a hundred had an answer again within %.1f s; %d faults were reported, %d connections ended\n", most / 1000, faults, ended }'

@@ -4,7 +4,7 @@
 made-up-hosts.py HTTP_PORT XML_PORT HOSTS COUNTS
 
 Each host has the metrics of sensor/benches/made_up: a third stands still, a third grows, a third is noisy.
-GET /metrics/N is host N; whoever connects to XML_PORT is sent all hosts. How often both were asked is
+GET /metrics/N is host N; a client of XML_PORT receives all hosts. How often both were asked is
 written to the file COUNTS each second.
 """
 
