@@ -97,7 +97,6 @@ fn apply(engine: &mut Engine, filter: &Filter, number: usize, place: Place<'_>, 
 
 /// The values under the keys that the rule recalls. If several keys have a name, the first one is used; so
 /// for offset and time.
-/// time.
 fn recall(engine: &Engine, rule: &Rule, context: &Context<'_, '_>) -> Option<Entry> {
     let mut found = rule.recall.iter().filter_map(|key| engine.memory.get(&key.text(context)));
     let mut all = found.next()?.clone();

@@ -1,4 +1,4 @@
-//! The subcommands, one file each.
+//! The subcommands, one file or folder each.
 //!
 //! [`Cli`] is the whole command line. Each has an `Args` (its options) and a `run`; the order here is the order of `--help`.
 
