@@ -9,9 +9,9 @@
 //! Not here: which sensor represents (`domain`), revocation lists (`revocation_sync`), the directories' side
 //! (`directory`).
 
+pub mod acceptance;
 mod numbers;
-pub mod stating;
-pub mod taken;
+pub mod schedule;
 
 use crate::authenticator::Authenticator;
 use crate::clock;
@@ -22,10 +22,10 @@ use crate::election::Role;
 use crate::identity::key::Key;
 use crate::identity::record;
 use crate::resolve::asker::Asker;
-use stating::{CHANGE_INTERVAL, Content, Due, RENEWAL_INTERVAL, Stating, coverage};
+use acceptance::{Acceptance, Change};
+use schedule::{CHANGE_INTERVAL, Content, Due, RENEWAL_INTERVAL, Schedule, coverage};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use taken::{Taken, Tell};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -55,30 +55,30 @@ pub struct Place {
 
 /// Status of the registration, for the daemon's health; cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Reception(Arc<Mutex<Taken>>);
+pub struct Reception(Arc<Mutex<Acceptance>>);
 
 impl Reception {
     /// Messages about what is wrong.
     #[must_use]
     pub fn health(&self) -> Vec<String> {
-        self.lock().untaken(clock::now()).map(untaken).into_iter().collect()
+        self.lock().unaccepted(clock::now()).map(unaccepted).into_iter().collect()
     }
 
-    fn tell(tell: Option<Tell>) {
-        match tell {
-            Some(Tell::Untaken(span)) => tracing::warn!("{}", untaken(span)),
-            Some(Tell::Again) => tracing::info!("a directory takes this domain's record again"),
+    fn log(change: Option<Change>) {
+        match change {
+            Some(Change::Unaccepted(span)) => tracing::warn!("{}", unaccepted(span)),
+            Some(Change::Again) => tracing::info!("a directory takes this domain's record again"),
             None => {}
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, Acceptance> {
         // The value is consistent between its methods, and none of them panics half way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn untaken(span: Duration) -> String {
+fn unaccepted(span: Duration) -> String {
     format!(
         "no directory has taken this domain's record for {} s, so other domains may not find it; are the directories \
          of [overlay] running, and reached from here?",
@@ -114,48 +114,54 @@ impl Registrar {
     pub async fn run(self, shutdown: CancellationToken) {
         let mut view = self.members.view();
         let (current, _) = watch::channel(None);
-        let (outcomes, mut told) = mpsc::channel(DIRECTORIES_MAX);
+        let (outcomes, mut received) = mpsc::channel(DIRECTORIES_MAX);
         let mut workers = JoinSet::new();
         for directory in self.directories.keys() {
             let (directories, members) = (Arc::clone(&self.directories), self.members.clone());
-            workers.spawn(tell(directory, directories, members, current.subscribe(), outcomes.clone()));
+            workers.spawn(send_records(
+                directory,
+                directories,
+                members,
+                current.subscribe(),
+                outcomes.clone(),
+            ));
         }
-        let mut stating = Stating::default();
+        let mut schedule = Schedule::default();
         loop {
             let known = view.borrow_and_update().clone();
             if matches!(known.state.role, Role::Representative | Role::Standby) {
                 self.directories.hold().await;
             }
-            let due = self.state(&known, &mut stating, &current);
+            let due = self.state(&known, &mut schedule, &current);
             tokio::select! {
                 () = shutdown.cancelled() => return,
                 changed = view.changed() => if changed.is_err() { return },
-                Some(outcome) = told.recv() => self.handle_outcome(&mut stating, outcome),
+                Some(outcome) = received.recv() => self.handle_outcome(&mut schedule, outcome),
                 () = tokio::time::sleep(due) => {}
             }
         }
     }
 
     /// Sign and publish the record if it is due. Returns how long until the next check.
-    fn state(&self, known: &View, stating: &mut Stating, current: &watch::Sender<Current>) -> Duration {
+    fn state(&self, known: &View, schedule: &mut Schedule, current: &watch::Sender<Current>) -> Duration {
         let may_serve = known.state.role == Role::Representative && self.members.may_serve();
         let Some(chain) = self.gate.chain().filter(|_| may_serve) else {
             current.send_if_modified(|current| current.take().is_some());
-            stating.rest();
+            schedule.rest();
             self.reception.lock().rest();
             return CHANGE_INTERVAL;
         };
         let members = known.members.iter().map(|seen| &seen.member);
         let coverage = coverage(&known.state, members);
         let content = Content { elected: known.state.term, coverage, chain };
-        let (term, sequence) = match stating.due(&content, clock::now()) {
+        let (term, sequence) = match schedule.due(&content, clock::now()) {
             Due::In(span) => return span,
             Due::Now { term, sequence } => (term, sequence),
         };
         if !self.directories.keys().is_empty() {
-            let mut taken = self.reception.lock();
-            taken.stated(clock::now());
-            Reception::tell(taken.look(clock::now()));
+            let mut acceptance = self.reception.lock();
+            acceptance.published(clock::now());
+            Reception::log(acceptance.look(clock::now()));
         }
         match self.sign(&content, term, sequence) {
             Ok(statement) => drop(current.send_replace(Some(Arc::new(statement)))),
@@ -187,9 +193,9 @@ impl Registrar {
         Ok(statement)
     }
 
-    fn handle_outcome(&self, stating: &mut Stating, (directory, stated): Outcome) {
+    fn handle_outcome(&self, schedule: &mut Schedule, (directory, stated): Outcome) {
         if matches!(stated, Stated::Primary | Stated::Taken | Stated::Partial { .. }) {
-            Reception::tell(self.reception.lock().taken(clock::now()));
+            Reception::log(self.reception.lock().accepted(clock::now()));
         }
         match stated {
             Stated::Primary | Stated::Taken => {}
@@ -198,7 +204,7 @@ impl Registrar {
             }
             Stated::Behind { highest } => {
                 tracing::warn!(%directory, term = highest.term, "the directory knows higher numbers; going on above them");
-                stating.exceed(self.key.peer(), highest);
+                schedule.exceed(self.key.peer(), highest);
             }
             Stated::Refused(reason) => tracing::warn!(%directory, reason, "the record was refused"),
         }
@@ -206,7 +212,7 @@ impl Registrar {
 }
 
 /// Send the current record to one directory, as soon as it is connected.
-async fn tell(
+async fn send_records(
     directory: PeerKey,
     directories: Arc<Directories>,
     members: DomainHandle,

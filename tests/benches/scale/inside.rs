@@ -4,7 +4,7 @@
 
 use crate::grid::Change;
 use overlay::election::Role;
-use overlay::registrar::stating::coverage;
+use overlay::registrar::schedule::coverage;
 use overlay::simulator::{Domain, Traffic};
 use std::time::Duration;
 

@@ -15,7 +15,7 @@ use grid::World;
 use inside::Inside;
 use machine::Shape;
 use overlay::election::Role as Elected;
-use overlay::registrar::stating::RENEWAL_INTERVAL;
+use overlay::registrar::schedule::RENEWAL_INTERVAL;
 use overlay::revocation_sync;
 use speaker::Role;
 use std::sync::OnceLock;

@@ -1,10 +1,10 @@
-//! Representative or standby of the simulated grid: when it states which record, by the real `Stating`, and
+//! Representative or standby of the simulated grid: when it states which record, by the real `Schedule`, and
 //! to which directories it is connected, by the real `Redial`.
 
 use crate::machine;
 use crate::records::{self, Numbered};
 use overlay::net::redial::{Redial, Target};
-use overlay::registrar::stating::{Content, Due, Stating};
+use overlay::registrar::schedule::{Content, Due, Schedule};
 use std::time::Duration;
 use wire::credential::{Chain, Statement};
 use wire::id::PeerKey;
@@ -42,7 +42,7 @@ pub(crate) struct Speaker {
     pub(crate) redial: Redial,
     /// Number of the current schedule for statements; events of older schedules are ignored.
     pub(crate) plans: u32,
-    stating: Stating,
+    schedule: Schedule,
     reign: Option<(Term, Coverage)>,
     chain: Chain,
     current: Option<Statement>,
@@ -64,7 +64,7 @@ impl Speaker {
             ways: vec![Way::default(); directories],
             redial,
             plans: 0,
-            stating: Stating::default(),
+            schedule: Schedule::default(),
             reign: None,
             chain: records::chain(domain, host),
             current: None,
@@ -85,14 +85,14 @@ impl Speaker {
     pub(crate) fn state(&mut self, now: Duration) -> Option<Duration> {
         let (elected, coverage) = self.reign.clone().filter(|_| !self.is_dead)?;
         let content = Content { elected, coverage: coverage.clone(), chain: self.chain.clone() };
-        match self.stating.due(&content, Moment(now)) {
+        match self.schedule.due(&content, Moment(now)) {
             Due::In(span) => Some(span),
             Due::Now { term, sequence } => {
                 let numbered = Numbered { term, sequence };
                 let whose = (self.domain, self.host);
                 self.current = Some(records::statement(whose, numbered, coverage, self.chain.clone(), now));
                 self.ways.iter_mut().for_each(|way| way.is_behind = true);
-                Some(overlay::registrar::stating::RENEWAL_INTERVAL)
+                Some(overlay::registrar::schedule::RENEWAL_INTERVAL)
             }
         }
     }
@@ -116,7 +116,7 @@ impl Speaker {
     /// A directory knows a higher number.
     pub(crate) fn exceed(&mut self, highest: wire::replication::Number) {
         let me = self.key();
-        self.stating.exceed(me, highest);
+        self.schedule.exceed(me, highest);
     }
 
     pub(crate) fn opened(&mut self, to: usize, now: Duration) {

@@ -47,14 +47,14 @@ pub enum Due {
 
 /// The last record, and the numbers of the next.
 #[derive(Debug, Default)]
-pub struct Stating {
+pub struct Schedule {
     numbers: Numbers,
     last: Option<(Content, Moment)>,
     /// A directory knows higher numbers: a record is due again.
     again: bool,
 }
 
-impl Stating {
+impl Schedule {
     /// This sensor does not represent its domain. When it does again, a record is due at once.
     pub fn rest(&mut self) {
         self.last = None;
@@ -130,21 +130,21 @@ mod tests {
 
     #[test]
     fn what_does_not_change_is_renewed_and_what_does_is_told_soon() {
-        let mut stating = Stating::default();
-        assert_eq!(stating.due(&content(3, 9), at(0)), Due::Now { term: 3, sequence: 1 });
-        assert_eq!(stating.due(&content(3, 9), at(1000)), Due::In(Duration::from_secs(4)));
-        assert_eq!(stating.due(&content(3, 8), at(400)), Due::In(Duration::from_millis(100)));
-        assert_eq!(stating.due(&content(3, 8), at(1000)), Due::Now { term: 3, sequence: 2 });
-        assert_eq!(stating.due(&content(3, 8), at(6000)), Due::Now { term: 3, sequence: 3 });
+        let mut schedule = Schedule::default();
+        assert_eq!(schedule.due(&content(3, 9), at(0)), Due::Now { term: 3, sequence: 1 });
+        assert_eq!(schedule.due(&content(3, 9), at(1000)), Due::In(Duration::from_secs(4)));
+        assert_eq!(schedule.due(&content(3, 8), at(400)), Due::In(Duration::from_millis(100)));
+        assert_eq!(schedule.due(&content(3, 8), at(1000)), Due::Now { term: 3, sequence: 2 });
+        assert_eq!(schedule.due(&content(3, 8), at(6000)), Due::Now { term: 3, sequence: 3 });
     }
 
     #[test]
     fn a_higher_number_of_a_directory_is_followed_at_once_and_a_new_reign_waits_for_nothing() {
-        let mut stating = Stating::default();
-        stating.due(&content(3, 9), at(0));
-        stating.exceed(ME, Number { term: 7, peer: PeerKey([1; 32]), sequence: 2 });
-        assert_eq!(stating.due(&content(3, 9), at(600)), Due::Now { term: 8, sequence: 1 });
-        stating.rest();
-        assert_eq!(stating.due(&content(9, 9), at(601)), Due::Now { term: 9, sequence: 1 });
+        let mut schedule = Schedule::default();
+        schedule.due(&content(3, 9), at(0));
+        schedule.exceed(ME, Number { term: 7, peer: PeerKey([1; 32]), sequence: 2 });
+        assert_eq!(schedule.due(&content(3, 9), at(600)), Due::Now { term: 8, sequence: 1 });
+        schedule.rest();
+        assert_eq!(schedule.due(&content(9, 9), at(601)), Due::Now { term: 9, sequence: 1 });
     }
 }
