@@ -31,7 +31,7 @@ const VERSION_MAX: u64 = 1 << 48;
 
 /// What a peer may do in the domain, by its certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct Profile {
     /// The host in its certificate.
     pub host: HostName,
     /// Whether it may represent the domain.

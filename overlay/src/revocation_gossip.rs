@@ -52,7 +52,7 @@ pub struct RevocationGossip {
 }
 
 /// The answer of a member: its lists, or nothing useful.
-type Told = (PeerKey, Vec<Denial>);
+type MemberLists = (PeerKey, Vec<Denial>);
 
 /// What was done last.
 struct Done {
@@ -67,7 +67,7 @@ impl RevocationGossip {
     pub async fn run(mut self, shutdown: CancellationToken) {
         let mut done = Done { spread: self.numbers(), asked: None };
         let mut look = tokio::time::interval(LOOK_INTERVAL);
-        let mut asking: JoinSet<Option<Told>> = JoinSet::new();
+        let mut asking: JoinSet<Option<MemberLists>> = JoinSet::new();
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => return,
@@ -75,8 +75,8 @@ impl RevocationGossip {
                     Some(question) => self.answer(question).await,
                     None => return,
                 },
-                Some(told) = asking.join_next() => {
-                    if let Ok(Some((peer, lists))) = told {
+                Some(answered) = asking.join_next() => {
+                    if let Ok(Some((peer, lists))) = answered {
                         // A refusal is in the audit log.
                         let _ = self.denials.take(&self.gate, peer, &lists).await;
                     }
@@ -86,7 +86,7 @@ impl RevocationGossip {
         }
     }
 
-    fn look(&self, done: &mut Done, asking: &mut JoinSet<Option<Told>>) {
+    fn look(&self, done: &mut Done, asking: &mut JoinSet<Option<MemberLists>>) {
         let numbers = self.numbers();
         if done.spread != numbers {
             done.spread = numbers;
@@ -137,14 +137,14 @@ impl RevocationGossip {
     }
 }
 
-async fn push(net: Handle, member: PeerKey, lists: Vec<Denial>) -> Option<Told> {
+async fn push(net: Handle, member: PeerKey, lists: Vec<Denial>) -> Option<MemberLists> {
     for list in lists {
         exchange(&net, member, &Question::Deny(Box::new(list))).await?;
     }
     None
 }
 
-async fn ask(net: Handle, member: PeerKey, domain: DomainName) -> Option<Told> {
+async fn ask(net: Handle, member: PeerKey, domain: DomainName) -> Option<MemberLists> {
     let answer = exchange(&net, member, &Question::DenyLists(domain)).await?;
     if let Answer::DenyLists(lists) = answer { Some((member, lists)) } else { None }
 }

@@ -57,27 +57,27 @@ impl RevocationSync {
     /// Synchronize until `shutdown`.
     pub async fn run(self, shutdown: CancellationToken) {
         let mut dice = Dice::of(self.net.me());
-        let mut told = None;
+        let mut synced = None;
         let mut waited = SELDOM;
         loop {
             let numbers = self.gate.decide(|gate| gate.denials().numbers(&self.domain));
             let role = self.members.as_ref().map(|members| members.view().borrow().state.role);
             let often = matches!(role, None | Some(Role::Representative | Role::Standby));
-            if told != Some(numbers) || waited >= if often { OFTEN } else { SELDOM } {
+            if synced != Some(numbers) || waited >= if often { OFTEN } else { SELDOM } {
                 let mut directories = self.directories.keys();
                 // At its start, a daemon may have missed a list, but has no new one to send; a list received
                 // since then must be sent.
-                let has_news = told.is_some_and(|told| told != numbers);
-                let wanted = if often || has_news { Wanted::All } else { Wanted::One };
+                let has_news = synced.is_some_and(|synced| synced != numbers);
+                let quorum = if often || has_news { Quorum::All } else { Quorum::One };
                 dice.shuffle(&mut directories);
                 tokio::select! {
                     () = shutdown.cancelled() => return,
-                    exchanged = self.exchange(&directories, wanted) => told = exchanged.or(told),
+                    exchanged = self.exchange(&directories, quorum) => synced = exchanged.or(synced),
                 }
                 waited = Duration::ZERO;
             }
             // A directory that is out of reach is not asked again at once.
-            let pause = if told == Some(numbers) { LOOK_INTERVAL } else { OFTEN };
+            let pause = if synced == Some(numbers) { LOOK_INTERVAL } else { OFTEN };
             tokio::select! {
                 () = shutdown.cancelled() => return,
                 () = tokio::time::sleep(pause) => waited += pause,
@@ -86,34 +86,34 @@ impl RevocationSync {
     }
 
     /// Exchange lists with `directories`. Returns the numbers of the own lists that every directory in
-    /// `wanted` has now; none if one of these did not answer.
-    async fn exchange(&self, directories: &[PeerKey], wanted: Wanted) -> Option<Numbers> {
+    /// `quorum` has now; none if one of these did not answer.
+    async fn exchange(&self, directories: &[PeerKey], quorum: Quorum) -> Option<Numbers> {
         let mut domains = BTreeSet::from([self.domain.clone()]);
         domains.extend(self.net.ready().iter().filter_map(|peer| peer.domain.clone()).take(OTHERS_MAX));
-        let mut told: Option<Numbers> = None;
+        let mut synced: Option<Numbers> = None;
         let mut have_all = true;
         for &directory in directories {
             let exchanged = self.exchange_all(directory, &domains).await;
             have_all &= exchanged.is_some();
-            told = told.or(exchanged);
-            if wanted == Wanted::One && told.is_some() {
+            synced = synced.or(exchanged);
+            if quorum == Quorum::One && synced.is_some() {
                 break;
             }
         }
-        told.filter(|_| have_all || wanted == Wanted::One)
+        synced.filter(|_| have_all || quorum == Quorum::One)
     }
 
     /// Exchange the lists of all domains with one directory. Returns the numbers of the own lists that it has
     /// now.
     async fn exchange_all(&self, directory: PeerKey, domains: &BTreeSet<DomainName>) -> Option<Numbers> {
-        let mut told = None;
+        let mut synced = None;
         for domain in domains {
             let numbers = self.exchange_with(directory, domain).await?;
             if *domain == self.domain {
-                told = Some(numbers);
+                synced = Some(numbers);
             }
         }
-        told
+        synced
     }
 
     /// Exchange the lists of one domain; only lists of the own domain are sent. Returns the numbers of the
@@ -149,7 +149,7 @@ impl RevocationSync {
 
 /// Which directories must answer an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
+enum Quorum {
     All,
     /// The first that answers.
     One,

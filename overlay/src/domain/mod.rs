@@ -13,7 +13,7 @@ use crate::clock;
 use crate::election::{self, Figures, Input, Me, Node, Output, Persisted, Role, State};
 use crate::hub::{PeerEvent, Session};
 use crate::identity::admission::{Action, Principal};
-use crate::membership::Standing;
+use crate::membership::Profile;
 use crate::net::handle::Handle;
 use crate::net::redial::Target;
 use links::{LinkEvent, Links};
@@ -344,7 +344,7 @@ impl Domain {
     /// The host of a member, if it is known.
     fn host(&self, peer: PeerKey) -> Option<HostName> {
         if peer == self.config.me.key {
-            return Some(self.config.me.standing.host.clone());
+            return Some(self.config.me.profile.host.clone());
         }
         let told = self.node.table().get(&peer).map(|row| row.member.host.clone());
         told.or_else(|| self.net.principal(peer).and_then(|principal| principal.host.clone()))
@@ -353,7 +353,7 @@ impl Domain {
     /// Open links to all connected members of the domain, whichever side dialled, and however long ago.
     fn welcome_all(&mut self) {
         for principal in self.net.ready() {
-            if self.standing(&principal).is_some() {
+            if self.profile(&principal).is_some() {
                 self.links.welcome(principal.peer);
             }
         }
@@ -407,7 +407,7 @@ impl Domain {
 
     fn handle_session(&mut self, session: Session) {
         // Only a sensor of this domain takes part in it.
-        if self.standing(&session.principal).is_none() {
+        if self.profile(&session.principal).is_none() {
             tracing::warn!(target: "audit", peer = %session.peer, "a control stream from outside the domain");
             return;
         }
@@ -420,20 +420,20 @@ impl Domain {
     fn handle_up(&mut self, peer: PeerKey) {
         tracing::debug!(me = %self.config.me.key, %peer, "a link is up");
         let Some(principal) = self.net.principal(peer) else { return };
-        if let Some(standing) = self.standing(&principal) {
-            self.node.handle(Input::Connected(peer, standing), clock::now());
+        if let Some(profile) = self.profile(&principal) {
+            self.node.handle(Input::Connected(peer, profile), clock::now());
         }
     }
 
-    /// The standing of a principal in this domain; `None` if it is of another.
-    fn standing(&self, principal: &Principal) -> Option<Standing> {
-        standing(principal, &self.config.election.domain, &self.gate)
+    /// The profile of a principal in this domain; `None` if it is of another.
+    fn profile(&self, principal: &Principal) -> Option<Profile> {
+        profile(principal, &self.config.election.domain, &self.gate)
     }
 
     fn handle_peer(&mut self, event: &PeerEvent) {
         match event {
             // A peer that a seed led to, or that dialled this sensor: if it is of the domain, open a link.
-            PeerEvent::Ready(principal, _) if self.standing(principal).is_some() => {
+            PeerEvent::Ready(principal, _) if self.profile(principal).is_some() => {
                 self.links.welcome(principal.peer);
             }
             PeerEvent::Ready(..) | PeerEvent::Unwelcome(..) => {}
@@ -446,15 +446,15 @@ impl Domain {
     }
 }
 
-/// The standing of a certificate's holder in `domain`: a sensor that publishes, and perhaps may represent.
+/// The profile of a certificate's holder in `domain`: a sensor that publishes, and perhaps may represent.
 #[must_use]
-pub fn standing(principal: &Principal, domain: &DomainName, gate: &Authenticator) -> Option<Standing> {
+pub fn profile(principal: &Principal, domain: &DomainName, gate: &Authenticator) -> Option<Profile> {
     let host = principal.host.clone()?;
     if principal.domain.as_ref() != Some(domain) || !principal.roles.has(credential::Role::Publisher) {
         return None;
     }
     let may_represent = gate.check(principal, Action::Represent).is_ok();
-    Some(Standing { host, may_represent, priority: principal.priority })
+    Some(Profile { host, may_represent, priority: principal.priority })
 }
 
 fn view_of(node: &Node, links: &Links, now: Moment) -> View {

@@ -2,7 +2,7 @@
 //!
 //! Pure. Outputs are to be carried out in order, and at once except for disk and network.
 
-use crate::membership::Standing;
+use crate::membership::Profile;
 use compact_str::CompactString;
 use wire::id::PeerKey;
 use wire::membership::{Load, Message, Term};
@@ -11,7 +11,7 @@ use wire::membership::{Load, Message, Term};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
     /// A link to the peer is up and its certificate was checked. Once per peer, whichever side dialled.
-    Connected(PeerKey, Standing),
+    Connected(PeerKey, Profile),
     /// The link to the peer is closed, or a dial failed.
     Disconnected(PeerKey),
     /// A message came over the link to the peer.

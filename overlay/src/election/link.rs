@@ -4,7 +4,7 @@
 //! peer says of itself never overrides what its certificate says.
 //! Not here: what follows from a report (`node`).
 
-use crate::membership::{Rank, Standing};
+use crate::membership::{Profile, Rank};
 use std::collections::VecDeque;
 use std::time::Duration;
 use wire::id::PeerKey;
@@ -53,7 +53,7 @@ pub(super) struct LastAnswer {
 
 #[derive(Clone, Debug)]
 pub(super) struct Link {
-    standing: Standing,
+    profile: Profile,
     rank: Rank,
     since: Moment,
     /// When the peer sent the last heartbeat that arrived, as far as that is known.
@@ -78,9 +78,9 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(standing: Standing, rank: Rank, now: Moment) -> Link {
+    pub(super) fn new(profile: Profile, rank: Rank, now: Moment) -> Link {
         Link {
-            standing,
+            profile,
             rank,
             since: now,
             last_heard: None,
@@ -110,11 +110,11 @@ impl Link {
 
     /// Whether its certificate lets it represent the domain.
     pub(super) fn may_represent(&self) -> bool {
-        self.standing.may_represent
+        self.profile.may_represent
     }
 
     pub(super) fn priority(&self) -> u8 {
-        self.standing.priority
+        self.profile.priority
     }
 
     pub(super) fn rank(&self) -> Rank {
@@ -246,7 +246,7 @@ impl Link {
         if !about.is_bounded() || about.key != from {
             return false;
         }
-        let Standing { host, may_represent, priority } = self.standing.clone();
+        let Profile { host, may_represent, priority } = self.profile.clone();
         self.member = Some(Member { host, may_represent, priority, ..about });
         true
     }

@@ -4,7 +4,7 @@
 //! not start again.
 
 use super::Persisted;
-use crate::membership::{Rank, Standing};
+use crate::membership::{Profile, Rank};
 use compact_str::CompactString;
 use wire::id::{DomainName, PeerKey};
 use wire::membership::{ADDRESSES_MAX, Load, Member, State};
@@ -15,7 +15,7 @@ pub struct Me {
     /// Its public key.
     pub key: PeerKey,
     /// Its permissions, by its certificate.
-    pub standing: Standing,
+    pub profile: Profile,
     /// Addresses at which others can dial it, the best first; those beyond [`ADDRESSES_MAX`] are cut.
     pub addresses: Vec<CompactString>,
 }
@@ -34,7 +34,7 @@ impl LocalSensor {
     pub(super) fn new(mut me: Me, domain: &DomainName, persisted: Persisted) -> LocalSensor {
         me.addresses.truncate(ADDRESSES_MAX);
         LocalSensor {
-            rank: Rank::of(domain, me.key, me.standing.priority),
+            rank: Rank::of(domain, me.key, me.profile.priority),
             incarnation: persisted.incarnation.saturating_add(1),
             load: Load::default(),
             is_stopping: false,
@@ -47,11 +47,11 @@ impl LocalSensor {
     }
 
     pub(super) fn may_represent(&self) -> bool {
-        self.me.standing.may_represent
+        self.me.profile.may_represent
     }
 
     pub(super) fn priority(&self) -> u8 {
-        self.me.standing.priority
+        self.me.profile.priority
     }
 
     pub(super) fn rank(&self) -> Rank {
@@ -84,9 +84,9 @@ impl LocalSensor {
             key: self.me.key,
             incarnation: self.incarnation,
             state: State::Alive,
-            host: self.me.standing.host.clone(),
-            may_represent: self.me.standing.may_represent,
-            priority: self.me.standing.priority,
+            host: self.me.profile.host.clone(),
+            may_represent: self.me.profile.may_represent,
+            priority: self.me.profile.priority,
             addresses: self.me.addresses.clone(),
         }
     }

@@ -83,7 +83,7 @@
 //!   if others may stand, and after ten seconds of silence if no other may: a crash is never waited out.
 //!
 //! Every number is in [`Config`]. Not here: the table of members (`membership`), certificates (the shell
-//! passes each peer's [`crate::membership::Standing`]), sockets and disks.
+//! passes each peer's [`crate::membership::Profile`]), sockets and disks.
 
 mod candidacy;
 mod config;

@@ -78,7 +78,7 @@ impl Gate {
         };
         match &known {
             Ok(principal) => {
-                let what = match principal.standing {
+                let what = match principal.affiliation {
                     Affiliation::Directory => "directory".to_owned(),
                     Affiliation::Member | Affiliation::Reader | Affiliation::Visitor => {
                         principal.roles.to_string()
@@ -187,7 +187,7 @@ impl Gate {
                 Err(Refused::NoCertificate { peer })
             };
         };
-        self.trust.standing(domain, root)?;
+        self.trust.affiliation(domain, root)?;
         certificate::check_times("certificate", principal.issued, principal.expires, now)?;
         principal.check_denials(&self.deny)
     }
@@ -355,7 +355,7 @@ impl Gate {
         let Ok(opened) = certificate::open(chain) else { return };
         let starts = opened.starts();
         if let Ok(member) = certificate::verify(chain, peer, starts, &self.deny, &self.trust)
-            && member.standing == Affiliation::Member
+            && member.affiliation == Affiliation::Member
         {
             self.clocks.note(peer, opened.certificate.host, time, at);
         }

@@ -63,17 +63,17 @@ pub fn verify(
     // Cheap checks of the claimed values come before the signatures. They are not repeated, because the same
     // bytes are opened afterwards.
     let claimed = chain.certificate.unverified()?;
-    let standing = trust.standing(&claimed.domain, claimed.root)?;
-    verify_as(chain, peer, now, deny, standing, claimed.root)
+    let affiliation = trust.affiliation(&claimed.domain, claimed.root)?;
+    verify_as(chain, peer, now, deny, affiliation, claimed.root)
 }
 
-/// As [`verify`], for a caller that has already found the root to believe and the standing of its domain.
+/// As [`verify`], for a caller that has already found the root to believe and the affiliation of its domain.
 pub(super) fn verify_as(
     chain: &Chain,
     peer: PeerKey,
     now: Time,
     deny: &RevocationLists,
-    standing: Affiliation,
+    affiliation: Affiliation,
     root: PeerKey,
 ) -> Result<Principal, Refused> {
     let opened = open(chain)?;
@@ -89,7 +89,7 @@ pub(super) fn verify_as(
         check_times(Delegation::LABEL, delegation.issued, delegation.expires, now)?;
     }
     check_times(Certificate::LABEL, opened.certificate.issued, opened.certificate.expires, now)?;
-    let principal = Principal::of(opened, standing);
+    let principal = Principal::of(opened, affiliation);
     principal.check_denials(deny)?;
     Ok(principal)
 }

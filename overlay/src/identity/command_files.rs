@@ -78,7 +78,7 @@ pub struct Operator {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredOperator {
     seed: [u8; 32],
     chain: Chain,
 }
@@ -110,7 +110,11 @@ pub fn create_operator(
     };
     let sealed = root.seal(&certificate).map_err(|refused: Refused| content(&path, &refused))?;
     let chain = Chain { certificate: sealed, delegation: None };
-    safe_file::replace_framed(&path, version::OPERATOR, &Kept { seed: key.seed(), chain: chain.clone() })?;
+    safe_file::replace_framed(
+        &path,
+        version::OPERATOR,
+        &StoredOperator { seed: key.seed(), chain: chain.clone() },
+    )?;
     Ok(Operator { key, chain, root: root.peer() })
 }
 
@@ -120,7 +124,7 @@ pub fn create_operator(
 /// If the file belongs to another user, is open to others, or is damaged.
 pub fn load_operator(state: &Path) -> Result<Option<Operator>, Error> {
     let path = path_of_operator(state);
-    let Some(Kept { seed, chain }) = safe_file::read_framed(&path, version::OPERATOR)? else {
+    let Some(StoredOperator { seed, chain }) = safe_file::read_framed(&path, version::OPERATOR)? else {
         return Ok(None);
     };
     let certificate = chain.certificate.unverified().map_err(|error| content(&path, &error))?;

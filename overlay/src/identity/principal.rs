@@ -94,7 +94,7 @@ impl Action<'_> {
 pub struct Principal {
     pub peer: PeerKey,
     /// How it belongs to this daemon's domain.
-    pub standing: Affiliation,
+    pub affiliation: Affiliation,
     /// Whether it is a configured directory; it may also be a member, because one daemon may be both.
     pub directory: bool,
     /// Its domain; none for a directory or a guest.
@@ -120,13 +120,13 @@ pub struct Principal {
 }
 
 impl Principal {
-    pub(super) fn of(opened: Opened, standing: Affiliation) -> Principal {
+    pub(super) fn of(opened: Opened, affiliation: Affiliation) -> Principal {
         let Opened { certificate, delegation } = opened;
         let expires =
             delegation.as_ref().map_or(certificate.expires, |it| it.expires.min(certificate.expires));
         Principal {
             peer: certificate.peer,
-            standing,
+            affiliation,
             directory: false,
             domain: Some(certificate.domain),
             root: Some(certificate.root),
@@ -144,7 +144,7 @@ impl Principal {
     pub(super) fn of_directory(peer: PeerKey, may_read: bool) -> Principal {
         Principal {
             peer,
-            standing: Affiliation::Directory,
+            affiliation: Affiliation::Directory,
             directory: true,
             domain: None,
             root: None,
@@ -166,7 +166,7 @@ impl Principal {
         let nobody = Principal::of_directory(peer, false);
         let issued = guest.visa.issued;
         Principal {
-            standing: Affiliation::Visitor,
+            affiliation: Affiliation::Visitor,
             directory: false,
             roles,
             issued,
@@ -188,12 +188,12 @@ impl Principal {
         if action == Action::Replicate {
             return if self.directory { Ok(()) } else { Err(missing()) };
         }
-        let allowed = match (action, self.standing) {
+        let allowed = match (action, self.affiliation) {
             (action, Affiliation::Directory | Affiliation::Visitor) if action != Action::Read => false,
             (Action::Issue, Affiliation::Member) => is_issuer,
             _ => roles.iter().any(|&role| self.roles.has(role)),
         };
-        if let (Affiliation::Reader, Some(domain)) = (self.standing, &self.domain)
+        if let (Affiliation::Reader, Some(domain)) = (self.affiliation, &self.domain)
             && action != Action::Read
         {
             let domain = domain.clone();

@@ -98,8 +98,8 @@ impl Opener<'_> {
     ) -> Result<Principal, Refused> {
         let root = self.trust.root_of(domain)?;
         // A domain's record of itself is accepted even if the domain may not read here.
-        let standing = self.trust.standing(domain, root).unwrap_or(Affiliation::Reader);
-        let principal = self.verified.principal(chain, signer, self.now, self.deny, standing, root)?;
+        let affiliation = self.trust.affiliation(domain, root).unwrap_or(Affiliation::Reader);
+        let principal = self.verified.principal(chain, signer, self.now, self.deny, affiliation, root)?;
         if !principal.roles.has(Role::Representative) {
             let needed = "representative";
             return Err(Refused::Role { action, peer: principal.peer, needed, found: principal.roles });

@@ -83,8 +83,9 @@ impl Opener<'_> {
             return Err(Refused::Root { domain, found: claimed.root, expected: root });
         }
         let signer = signed.order.signer();
-        let standing = Affiliation::Member;
-        let operator = self.verified.principal(&signed.chain, signer, self.now, self.deny, standing, root)?;
+        let affiliation = Affiliation::Member;
+        let operator =
+            self.verified.principal(&signed.chain, signer, self.now, self.deny, affiliation, root)?;
         if operator.domain.as_ref() != Some(&here.domain) {
             let own = operator.domain.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
             return Err(Refused::OrderElsewhere {

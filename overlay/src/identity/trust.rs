@@ -110,11 +110,11 @@ impl Trust {
         self.readers == Readers::Admitted
     }
 
-    /// The standing here of a peer with a certificate of `domain` under `root`.
+    /// The affiliation here of a peer with a certificate of `domain` under `root`.
     ///
     /// # Errors
     /// If the domain is not known, has another root, or may not read here.
-    pub fn standing(&self, domain: &DomainName, root: PeerKey) -> Result<Affiliation, Refused> {
+    pub fn affiliation(&self, domain: &DomainName, root: PeerKey) -> Result<Affiliation, Refused> {
         let expected = self.root_of(domain)?;
         if root != expected {
             return Err(Refused::Root { domain: domain.clone(), found: root, expected });

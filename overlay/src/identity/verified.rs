@@ -33,7 +33,7 @@ impl Verified {
         peer: PeerKey,
         now: Time,
         deny: &RevocationLists,
-        standing: Affiliation,
+        affiliation: Affiliation,
         root: PeerKey,
     ) -> Result<Principal, Refused> {
         if let Some(known) = self.known(chain, peer).filter(|known| known.root == Some(root)) {
@@ -41,11 +41,11 @@ impl Verified {
             let issued = known.issued.max(delegated);
             if certificate::check_times("certificate", issued, known.expires, now).is_ok() {
                 known.check_denials(deny)?;
-                return Ok(Principal { standing, ..known });
+                return Ok(Principal { affiliation, ..known });
             }
             // The full verification returns the reason.
         }
-        let principal = certificate::verify_as(chain, peer, now, deny, standing, root)?;
+        let principal = certificate::verify_as(chain, peer, now, deny, affiliation, root)?;
         self.keep(peer, chain.clone(), principal.clone());
         Ok(principal)
     }

@@ -147,7 +147,7 @@ impl StreamAcceptor {
     /// The peer's principal, if it may still open streams of `protocol`.
     pub(super) fn principal(&self, peer: PeerKey, protocol: Protocol) -> Result<Arc<Principal>, String> {
         let principal = self.connected_peers.principal(peer).ok_or("show a certificate first")?;
-        if principal.standing == Affiliation::Visitor && !protocol.is_for_visitors() {
+        if principal.affiliation == Affiliation::Visitor && !protocol.is_for_visitors() {
             return Err(format!("a visitor asks questions, and opens no stream of {protocol}"));
         }
         self.admission.review(&principal)?;

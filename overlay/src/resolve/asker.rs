@@ -13,7 +13,7 @@
 //! Not here: which answer counts (`resolve`), connections (`directories`).
 
 use super::stored::{FILE_NAME, LEN_MAX_BYTES};
-use super::{Heard, Outcome, Output, Reply, Resolver, Resolving};
+use super::{Outcome, Output, Reply, Resolver, Resolving, VerifiedRecord};
 use crate::authenticator::Authenticator;
 use crate::clock;
 use crate::contacts::Keep;
@@ -131,7 +131,7 @@ impl Asker {
     /// Store this daemon's own record, which it published as the representative of its domain; valid for
     /// `lease`.
     pub fn take_own(&self, record: Record, statement: Statement, lease: Duration) {
-        let own = Heard { record, statement, age: Duration::ZERO, remaining: lease };
+        let own = VerifiedRecord { record, statement, age: Duration::ZERO, remaining: lease };
         self.lock().resolver.handle_own(own, clock::now());
     }
 
@@ -355,9 +355,14 @@ impl Parts {
         }
     }
 
-    fn open(&self, directory: PeerKey, told: &Told) -> Result<Heard, Refused> {
+    fn open(&self, directory: PeerKey, told: &Told) -> Result<VerifiedRecord, Refused> {
         let (record, _) = self.gate.open_statement(directory, &told.statement)?;
-        Ok(Heard { record, statement: told.statement.clone(), age: told.age, remaining: told.remaining })
+        Ok(VerifiedRecord {
+            record,
+            statement: told.statement.clone(),
+            age: told.age,
+            remaining: told.remaining,
+        })
     }
 
     /// Request the list of a connected directory, if it is due. Returns the domains to look up.

@@ -10,7 +10,7 @@ use wire::time::Moment;
 
 /// Summary of an answer, for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum Summary {
     Number(Number),
     Unknown,
 }
@@ -21,7 +21,7 @@ pub(super) struct Lookup {
     to_ask: std::collections::VecDeque<PeerKey>,
     /// Directories that have not answered yet, and when each was asked.
     open: Vec<(PeerKey, Moment)>,
-    said: Vec<Said>,
+    said: Vec<Summary>,
     wanted: usize,
     /// How many additional directories are asked, because others are slow.
     extra: usize,
@@ -57,7 +57,7 @@ impl Lookup {
     }
 
     /// `None`: the directory did not answer, or not usefully.
-    pub(super) fn answered(&mut self, directory: PeerKey, said: Option<Said>) {
+    pub(super) fn answered(&mut self, directory: PeerKey, said: Option<Summary>) {
         self.open.retain(|(open, _)| *open != directory);
         self.said.extend(said);
     }

@@ -48,7 +48,7 @@ pub const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A representative's record from a directory, verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct VerifiedRecord {
     pub record: Record,
     /// The signed record, to be passed on.
     pub statement: Statement,
@@ -58,7 +58,7 @@ pub struct Heard {
     pub remaining: Duration,
 }
 
-impl Heard {
+impl VerifiedRecord {
     /// Number of the record among those of its domain.
     #[must_use]
     pub fn number(&self) -> Number {
@@ -73,9 +73,9 @@ pub enum Reply {
     /// The domain has, or had, a representative.
     Known {
         /// The record with the highest number.
-        primary: Box<Heard>,
+        primary: Box<VerifiedRecord>,
         /// Live representatives of hosts that the primary does not cover.
-        partial: Vec<Heard>,
+        partial: Vec<VerifiedRecord>,
     },
     /// The domain left, at that number.
     Left {
@@ -105,9 +105,9 @@ pub enum Source {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The record with the highest number; its age and lease as of now.
-    pub primary: Heard,
+    pub primary: VerifiedRecord,
     /// Live representatives of hosts that the primary does not cover, the highest number first.
-    pub partial: Vec<Heard>,
+    pub partial: Vec<VerifiedRecord>,
     pub source: Source,
     /// Whether all directories that answered agree; if not, one of them is behind or hides something.
     pub agreed: bool,
@@ -163,12 +163,12 @@ struct Memory {
 
 #[derive(Clone, Debug)]
 struct Remembered {
-    heard: Heard,
+    heard: VerifiedRecord,
     at: Moment,
 }
 
 impl Remembered {
-    fn now(&self, now: Moment) -> Heard {
+    fn now(&self, now: Moment) -> VerifiedRecord {
         let passed = now.since(self.at);
         let mut heard = self.heard.clone();
         heard.age = heard.age.saturating_add(passed);
@@ -231,7 +231,7 @@ impl Resolver {
 
     /// Store this daemon's own record, which it published as the representative of its domain. Directories
     /// are asked all the same: there may be other representatives.
-    pub fn handle_own(&mut self, own: Heard, now: Moment) {
+    pub fn handle_own(&mut self, own: VerifiedRecord, now: Moment) {
         let domain = own.record.domain.clone();
         self.make_place(&domain);
         let uses = self.uses;
@@ -333,7 +333,7 @@ impl Resolver {
     }
 
     /// Cache the answer if it is higher than what is cached. Returns its summary, `None` if there is none.
-    fn remember(&mut self, domain: &DomainName, reply: Reply, at: Moment) -> Option<lookup::Said> {
+    fn remember(&mut self, domain: &DomainName, reply: Reply, at: Moment) -> Option<lookup::Summary> {
         if matches!(reply, Reply::Nothing) {
             return None;
         }
@@ -350,16 +350,16 @@ impl Resolver {
                 partial.into_iter().for_each(|heard| memory.take(heard, at));
                 memory.heard = Some(at);
                 memory.unknown_until = None;
-                lookup::Said::Number(number)
+                lookup::Summary::Number(number)
             }
             Reply::Left { number, age } => {
                 memory.leave(number, at, age);
                 memory.heard = Some(at);
-                lookup::Said::Number(number)
+                lookup::Summary::Number(number)
             }
             Reply::Unknown => {
                 memory.unknown_until = Some(at.plus(UNKNOWN_FOR));
-                lookup::Said::Unknown
+                lookup::Summary::Unknown
             }
         };
         if memory.number() != before {
@@ -390,7 +390,7 @@ impl Memory {
     }
 
     /// Take a record, unless a higher one of the same representative or a later leave is cached.
-    fn take(&mut self, heard: Heard, at: Moment) {
+    fn take(&mut self, heard: VerifiedRecord, at: Moment) {
         let number = heard.number();
         if self.left.is_some_and(|(left, ..)| left >= number) {
             return;

@@ -4,7 +4,7 @@
 //! damaged, cut or of another version are refused as a whole, for the caller to move the file aside.
 //! Not here: the file, and whether records are still valid (`identity`; certificates may have expired since).
 
-use super::{Heard, Memory, Remembered, Resolver};
+use super::{Memory, Remembered, Resolver, VerifiedRecord};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -59,7 +59,7 @@ impl Resolver {
                 parts += 1;
             }
             if let Some(primary) = &memory.primary {
-                let Heard { record, statement, age, .. } = primary.now(now);
+                let VerifiedRecord { record, statement, age, .. } = primary.now(now);
                 let (record, statement) = (Box::new(record), Box::new(statement));
                 codec::encode(&Part::Domain { record, statement, age }, &mut out)?;
                 parts += 1;
@@ -82,8 +82,12 @@ impl Resolver {
             match part {
                 Part::Domain { record, statement, age } => {
                     let age = age.saturating_add(since);
-                    let heard =
-                        Heard { record: *record, statement: *statement, age, remaining: Duration::ZERO };
+                    let heard = VerifiedRecord {
+                        record: *record,
+                        statement: *statement,
+                        age,
+                        remaining: Duration::ZERO,
+                    };
                     let domain = heard.record.domain.clone();
                     self.make_place(&domain);
                     domains.insert(domain.clone());

@@ -21,7 +21,7 @@ fn at(millis: u64) -> Moment {
     Moment(Duration::from_millis(millis))
 }
 
-fn heard(name: &str, peer: u8, term: u64, sequence: u64, remaining_secs: u64) -> Heard {
+fn heard(name: &str, peer: u8, term: u64, sequence: u64, remaining_secs: u64) -> VerifiedRecord {
     let host = HostName::try_from("n1").expect("a name");
     let (root, peer) = (key(200), key(peer));
     let record = Record {
@@ -51,10 +51,10 @@ fn heard(name: &str, peer: u8, term: u64, sequence: u64, remaining_secs: u64) ->
     let sealed = Sealed::new(&record, peer, |_| [0; 64]).expect("short");
     let remaining = Duration::from_secs(remaining_secs);
     let age = Duration::from_secs(15).saturating_sub(remaining);
-    Heard { record, statement: Statement { record: sealed, chain }, age, remaining }
+    VerifiedRecord { record, statement: Statement { record: sealed, chain }, age, remaining }
 }
 
-fn known(heard: Heard) -> Reply {
+fn known(heard: VerifiedRecord) -> Reply {
     Reply::Known { primary: Box::new(heard), partial: vec![] }
 }
 

@@ -12,7 +12,7 @@
 use super::host::{Core, Effect};
 use super::world::World;
 use crate::election::{Config, Input, Me, Node, Output, Persisted, Role, State};
-use crate::membership::Standing;
+use crate::membership::Profile;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use wire::time::Moment;
 pub struct Sensor {
     /// The state machine.
     pub node: Node,
-    standings: Arc<BTreeMap<PeerKey, Standing>>,
+    profiles: Arc<BTreeMap<PeerKey, Profile>>,
 }
 
 impl Core for Sensor {
@@ -33,8 +33,8 @@ impl Core for Sensor {
     type Disk = Persisted;
 
     fn connected(&mut self, peer: PeerKey, now: Moment) {
-        let standing = self.standings[&peer].clone();
-        self.node.handle(Input::Connected(peer, standing), now);
+        let profile = self.profiles[&peer].clone();
+        self.node.handle(Input::Connected(peer, profile), now);
     }
 
     fn disconnected(&mut self, peer: PeerKey, now: Moment) {
@@ -130,20 +130,20 @@ impl Domain {
         config.has_seeds = hosts > 1;
         adjust(&mut config);
         let keys: Vec<_> = (0..hosts).map(|host| key(seed, host)).collect();
-        let standing = |host: usize| Standing {
+        let profile = |host: usize| Profile {
             host: HostName::try_from(format!("wn{host:04}.site.example").as_str()).expect("a name"),
             may_represent: true,
             priority: priorities[host],
         };
-        let standings: Arc<BTreeMap<_, _>> =
-            Arc::new((0..hosts).map(|host| (keys[host], standing(host))).collect());
+        let profiles: Arc<BTreeMap<_, _>> =
+            Arc::new((0..hosts).map(|host| (keys[host], profile(host))).collect());
         let known = keys.clone();
         let mut world = World::new(&keys, seed, move |host, disk: Option<Persisted>, seed, now| {
-            let standing = standings[&known[host]].clone();
-            let addresses = vec![format!("/dns/{}/tcp/7946", standing.host).into()];
-            let me = Me { key: known[host], standing, addresses };
+            let profile = profiles[&known[host]].clone();
+            let addresses = vec![format!("/dns/{}/tcp/7946", profile.host).into()];
+            let me = Me { key: known[host], profile, addresses };
             let node = Node::new(config.clone(), me, disk.unwrap_or_default(), seed, now);
-            Sensor { node, standings: Arc::clone(&standings) }
+            Sensor { node, profiles: Arc::clone(&profiles) }
         });
         for host in 0..hosts {
             world.set_seeds(host, (0..hosts.min(2)).collect());

@@ -4,7 +4,7 @@
 
 use overlay::dice::Dice;
 use overlay::election::{Config, Input, Me, Node, Output, Persisted, Role};
-use overlay::membership::Standing;
+use overlay::membership::Profile;
 use std::time::Duration;
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::membership::{Answer, Claim, Heartbeat, Held, Load, Member, Members, Message};
@@ -19,14 +19,14 @@ fn key(number: u8) -> PeerKey {
     PeerKey([number; 32])
 }
 
-fn standing(number: u8, may_represent: bool) -> Standing {
+fn profile(number: u8, may_represent: bool) -> Profile {
     let host = HostName::try_from(format!("wn{number}").as_str()).unwrap();
-    Standing { host, may_represent, priority: 0 }
+    Profile { host, may_represent, priority: 0 }
 }
 
 fn node(persisted: Persisted) -> Node {
     let config = Config::new(DomainName::try_from("d").unwrap());
-    let me = Me { key: key(1), standing: standing(1, true), addresses: vec!["/dns/wn1/tcp/7946".into()] };
+    let me = Me { key: key(1), profile: profile(1, true), addresses: vec!["/dns/wn1/tcp/7946".into()] };
     let mut node = Node::new(config, me, persisted, 7, at(0));
     drain(&mut node);
     node
@@ -69,7 +69,7 @@ fn about(number: u8) -> Member {
         key: key(number),
         incarnation: 1,
         state: State::Alive,
-        host: standing(number, true).host,
+        host: profile(number, true).host,
         may_represent: true,
         priority: 0,
         addresses: vec![format!("/dns/wn{number}/tcp/7946").into()],
@@ -120,7 +120,7 @@ fn a_representative_says_partial_until_its_members_obey() {
     let others = [key(2), key(3)];
     let lost = View { lost: true, ..View::default() };
     for (number, peer) in (2..).zip(others) {
-        node.handle(Input::Connected(peer, standing(number, true)), at(0));
+        node.handle(Input::Connected(peer, profile(number, true)), at(0));
     }
     let mut now = 0;
     let say = |node: &mut Node, sequence, view, now| {
@@ -161,11 +161,11 @@ fn a_representative_says_partial_until_its_members_obey() {
 fn a_claim_needs_the_right_to_make_it() {
     let mut node = node(Persisted::default());
     let term = Term(0).next_for(3);
-    node.handle(Input::Connected(key(2), standing(2, false)), at(10));
+    node.handle(Input::Connected(key(2), profile(2, false)), at(10));
     node.handle(Input::Received(key(2), Message::Heartbeat(beat(1, Some(reign(term))))), at(20));
     assert_eq!(node.accepted(), None);
     assert_eq!(node.figures(at(20)).refused_total, 1);
-    node.handle(Input::Connected(key(3), standing(3, true)), at(30));
+    node.handle(Input::Connected(key(3), profile(3, true)), at(30));
     node.handle(Input::Received(key(3), Message::Heartbeat(beat(1, Some(reign(term))))), at(40));
     assert_eq!(node.accepted(), Some(Claim { term, holder: key(3) }));
 }
@@ -173,7 +173,7 @@ fn a_claim_needs_the_right_to_make_it() {
 #[test]
 fn an_older_term_than_the_disk_holds_is_not_obeyed() {
     let mut node = node(Persisted { term: Term(0).next_for(3).next_for(3), incarnation: 1 });
-    node.handle(Input::Connected(key(3), standing(3, true)), at(30));
+    node.handle(Input::Connected(key(3), profile(3, true)), at(30));
     let old = Term(0).next_for(3);
     node.handle(Input::Received(key(3), Message::Heartbeat(beat(1, Some(reign(old))))), at(40));
     assert_eq!(node.accepted(), None);
@@ -182,7 +182,7 @@ fn an_older_term_than_the_disk_holds_is_not_obeyed() {
 #[test]
 fn a_term_beyond_all_bounds_is_refused_and_not_remembered() {
     let mut node = node(Persisted::default());
-    node.handle(Input::Connected(key(3), standing(3, true)), at(30));
+    node.handle(Input::Connected(key(3), profile(3, true)), at(30));
     node.handle(Input::Received(key(3), Message::Heartbeat(beat(1, Some(reign(Term(u64::MAX)))))), at(40));
     let view = View { floor: Term(u64::MAX), ..View::default() };
     node.handle(Input::Received(key(3), Message::Heartbeat(Heartbeat { view, ..beat(2, None) })), at(50));
@@ -196,7 +196,7 @@ fn a_term_beyond_all_bounds_is_refused_and_not_remembered() {
 #[test]
 fn a_sensor_without_the_table_knows_the_representative_it_lost() {
     let mut node = node(Persisted::default());
-    node.handle(Input::Connected(key(3), standing(3, true)), at(10));
+    node.handle(Input::Connected(key(3), profile(3, true)), at(10));
     let said = Heartbeat { about: Some(Box::new(about(3))), ..beat(1, Some(reign(Term(0).next_for(3)))) };
     node.handle(Input::Received(key(3), Message::Heartbeat(said)), at(20));
     assert_eq!((node.table().len(), node.accepted().map(|claim| claim.holder)), (0, Some(key(3))));
@@ -215,7 +215,7 @@ fn a_sensor_without_the_table_knows_the_representative_it_lost() {
 fn linked_with_two(term: Term) -> Node {
     let mut node = node(Persisted::default());
     for (number, reign) in [(3, Some(reign(term))), (4, None)] {
-        node.handle(Input::Connected(key(number), standing(number, true)), at(10));
+        node.handle(Input::Connected(key(number), profile(number, true)), at(10));
         let said = Heartbeat { about: Some(Box::new(about(number))), ..beat(1, reign) };
         node.handle(Input::Received(key(number), Message::Heartbeat(said)), at(20));
     }
@@ -234,7 +234,7 @@ fn a_representative_that_died_before_it_sent_the_table_is_not_forgotten() {
 
     // A peer that comes and goes between two rounds of a representative is known too, and whether it left.
     for (number, leave) in [(5, false), (6, true)] {
-        node.handle(Input::Connected(key(number), standing(number, true)), at(20_001));
+        node.handle(Input::Connected(key(number), profile(number, true)), at(20_001));
         let said = Heartbeat { about: Some(Box::new(about(number))), ..beat(1, None) };
         node.handle(Input::Received(key(number), Message::Heartbeat(said)), at(20_002));
         if leave {
@@ -267,7 +267,7 @@ fn a_recently_linked_member_that_was_reported_since_is_not_added_again() {
 #[test]
 fn the_next_representative_reports_that_the_previous_one_left() {
     let mut node = node(Persisted::default());
-    node.handle(Input::Connected(key(3), standing(3, true)), at(10));
+    node.handle(Input::Connected(key(3), profile(3, true)), at(10));
     let term = Term(0).next_for(3);
     node.handle(Input::Received(key(3), Message::Heartbeat(beat(1, Some(reign(term))))), at(20));
     let all = vec![(1, about(3)), (1, about(4))];
@@ -288,7 +288,7 @@ fn the_next_representative_reports_that_the_previous_one_left() {
 fn a_peer_that_has_found_another_is_no_longer_an_expected_ack() {
     let mut node = node(Persisted::default());
     for number in [2, 3] {
-        node.handle(Input::Connected(key(number), standing(number, false)), at(10));
+        node.handle(Input::Connected(key(number), profile(number, false)), at(10));
     }
     let view = |lost| View { lost, ..View::default() };
     let mut outputs = Vec::new();
@@ -432,7 +432,7 @@ fn hostile_messages_break_nothing() {
             now += dice.below(400);
             let peer = key(u8::try_from(2 + dice.below(4)).unwrap());
             match dice.below(12) {
-                0 => node.handle(Input::Connected(peer, standing(2, dice.happens(700))), at(now)),
+                0 => node.handle(Input::Connected(peer, profile(2, dice.happens(700))), at(now)),
                 1 => node.handle(Input::Disconnected(peer), at(now)),
                 2 | 3 => node.handle(Input::Timeout, at(now)),
                 _ => node.handle(Input::Received(peer, some_message(&mut dice)), at(now)),

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use overlay::election::{Config, Input, Me, Node, Output, Persisted, Phase};
-use overlay::membership::Standing;
+use overlay::membership::Profile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wire::id::{DomainName, HostName, PeerKey};
@@ -39,9 +39,9 @@ fn term(rounds: u32) -> Term {
     (0..rounds).fold(Term(0), |term, _| term.next_for(3))
 }
 
-fn standing(peer: PeerKey) -> Standing {
+fn profile(peer: PeerKey) -> Profile {
     let host = HostName::try_from(format!("wn{}", peer.0[0]).as_str()).unwrap();
-    Standing { host, may_represent: true, priority: 0 }
+    Profile { host, may_represent: true, priority: 0 }
 }
 
 fn member(peer: PeerKey) -> Member {
@@ -49,7 +49,7 @@ fn member(peer: PeerKey) -> Member {
         key: peer,
         incarnation: 1,
         state: State::Alive,
-        host: standing(peer).host,
+        host: profile(peer).host,
         may_represent: true,
         priority: 0,
         addresses: vec![format!("/dns/wn{}/tcp/7946", peer.0[0]).into()],
@@ -60,7 +60,7 @@ impl Rig {
     fn new() -> Rig {
         let mut config = Config::new(DomainName::try_from("d").unwrap());
         config.has_seeds = true;
-        let me = Me { key: US, standing: standing(US), addresses: member(US).addresses };
+        let me = Me { key: US, profile: profile(US), addresses: member(US).addresses };
         let node = Node::new(config, me, Persisted::default(), 7, Moment(Duration::from_secs(100)));
         Rig { node, millis: 0, sequence: 0, question: 0, written: Persisted::default() }
     }
@@ -151,7 +151,7 @@ impl Rig {
     fn in_phase(phase: Phase) -> Rig {
         let mut rig = Rig::new();
         for peer in [LEADER, MEMBER] {
-            rig.handle(Input::Connected(peer, standing(peer)));
+            rig.handle(Input::Connected(peer, profile(peer)));
         }
         rig.claim(LEADER, term(2), 3);
         let rows = [US, LEADER, MEMBER].map(|peer| (1, member(peer)));
@@ -190,7 +190,7 @@ impl Rig {
     fn apply(&mut self, input: &str) -> Vec<Output> {
         self.millis += 10;
         match input {
-            "Connected" => self.handle(Input::Connected(STRANGER, standing(STRANGER))),
+            "Connected" => self.handle(Input::Connected(STRANGER, profile(STRANGER))),
             "Disconnected: leader" => self.handle(Input::Disconnected(LEADER)),
             "Disconnected: member" => self.handle(Input::Disconnected(MEMBER)),
             "Timeout" => {

@@ -4,7 +4,7 @@
 
 use directory::answers::Open;
 use directory::opened::{Opened, OpenedDenial, OpenedLeave};
-use overlay::resolve::Heard;
+use overlay::resolve::VerifiedRecord;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::credential::{Certificate, Chain, Delegation, Denial, Roles, Serial, Statement};
@@ -94,9 +94,14 @@ pub(crate) fn time(now: Duration) -> Time {
 }
 
 /// A directory's answer, as if its signatures had been checked.
-pub(crate) fn received(stored: &Told) -> Heard {
+pub(crate) fn received(stored: &Told) -> VerifiedRecord {
     let record = stored.statement.record.unverified().expect("a record");
-    Heard { record, statement: stored.statement.clone(), age: stored.age, remaining: stored.remaining }
+    VerifiedRecord {
+        record,
+        statement: stored.statement.clone(),
+        age: stored.age,
+        remaining: stored.remaining,
+    }
 }
 
 /// Verifier that accepts everything.

@@ -17,7 +17,7 @@ use overlay::domain::DomainHandle;
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use overlay::resolve::asker::Asker;
-use overlay::resolve::{self, Heard, Outcome, Source};
+use overlay::resolve::{self, Outcome, Source, VerifiedRecord};
 use rpc::dispatch::method::Registry;
 use rpc::dispatch::typed;
 use rpc::fault::Fault;
@@ -207,8 +207,8 @@ fn told(found: resolve::Found) -> Found {
     told
 }
 
-fn one(heard: Heard) -> Found {
-    let Heard { record, statement, age, remaining } = heard;
+fn one(heard: VerifiedRecord) -> Found {
+    let VerifiedRecord { record, statement, age, remaining } = heard;
     let state = if remaining.is_zero() { State::Expired } else { State::Live };
     Found {
         record,

@@ -25,7 +25,7 @@ use overlay::identity::domain_files::DomainFiles;
 use overlay::identity::join::Membership;
 use overlay::identity::member_files;
 use overlay::joining::renewal::{Pace, Renewal};
-use overlay::membership::Standing;
+use overlay::membership::Profile;
 use overlay::net::event_loop::CONNECTIONS_MAX;
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
@@ -267,7 +267,7 @@ fn open_domain(
     election.has_seeds = !seeds.is_empty() || has_others;
     let me = Me {
         key: overlay.key.peer(),
-        standing: Standing {
+        profile: Profile {
             host: certificate.host.clone(),
             may_represent: certificate.roles.has(Role::Representative),
             priority: certificate.priority,

@@ -229,7 +229,7 @@ mod tests {
         };
         let proxy = Principal {
             peer: PeerKey([2; 32]),
-            standing: Affiliation::Member,
+            affiliation: Affiliation::Member,
             directory: false,
             domain: Some(domain),
             root: Some(PeerKey([3; 32])),

@@ -29,7 +29,7 @@ use super::terms::Terms;
 use super::timers::{Timer, Timers};
 use super::{Config, Input, Me, Output, Persisted};
 use crate::dice::Dice;
-use crate::membership::{Rank, Standing};
+use crate::membership::{Profile, Rank};
 use std::time::Duration;
 use wire::id::PeerKey;
 use wire::membership::{Message, Term};
@@ -89,7 +89,7 @@ impl Node {
     pub fn handle(&mut self, input: Input, now: Moment) {
         self.note_input(now);
         match input {
-            Input::Connected(peer, standing) => self.on_connected(peer, standing, now),
+            Input::Connected(peer, profile) => self.on_connected(peer, profile, now),
             Input::Disconnected(peer) => self.on_disconnected(peer, now),
             Input::Received(from, message) => self.on_message(from, message, now),
             Input::Timeout => self.on_timeout(now),
@@ -101,10 +101,10 @@ impl Node {
         self.set_deadline(now);
     }
 
-    fn on_connected(&mut self, peer: PeerKey, standing: Standing, now: Moment) {
-        let rank = Rank::of(&self.config.domain, peer, standing.priority);
+    fn on_connected(&mut self, peer: PeerKey, profile: Profile, now: Moment) {
+        let rank = Rank::of(&self.config.domain, peer, profile.priority);
         let is_refused = peer == self.local.key() || self.local.is_stopping();
-        if is_refused || !self.links.insert(peer, Link::new(standing, rank, now)) {
+        if is_refused || !self.links.insert(peer, Link::new(profile, rank, now)) {
             self.refuse();
             self.outbox.push(Output::Disconnect(peer));
             return;

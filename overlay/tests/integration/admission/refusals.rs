@@ -55,7 +55,7 @@ fn a_good_chain_is_believed_and_tells_everything() {
     assert_eq!(principal.domain, Some(domain("alpha")));
     assert_eq!((principal.roles, principal.priority), (Roles::SENSOR, 7));
     assert_eq!(principal.expires, parts.certificate.expires);
-    assert_eq!(principal.standing, Affiliation::Member);
+    assert_eq!(principal.affiliation, Affiliation::Member);
     assert_eq!(principal.delegated.map(|(issuer, _)| issuer), Some(parts.issuer.peer()));
 }
 
@@ -68,7 +68,7 @@ fn without_a_certificate_nobody_is_let_in_but_a_configured_directory() {
     assert_eq!(gate.handle_hello(peer, None, NOW, at(0)), Err(Refused::NoCertificate { peer }));
     gate.handle_hello(peer, Some(&parts.chain()), NOW, at(0)).expect("with one it is");
     let principal = gate.handle_hello(directory, None, NOW, at(0)).expect("known by its key");
-    assert_eq!(principal.standing, Affiliation::Directory);
+    assert_eq!(principal.affiliation, Affiliation::Directory);
     assert_eq!(gate.review(&principal, NOW), Ok(()));
     assert_eq!(principal.may(Action::Replicate), Ok(()));
     assert_eq!(principal.may(Action::Read), Ok(()), "a domain that it admits may read here");
@@ -95,7 +95,7 @@ fn a_daemon_that_is_a_directory_too_may_do_what_both_may() {
     // With an expired certificate it is only a directory.
     let late = parts.certificate.expires.plus(DAY);
     let alone = seen(BTreeSet::from([peer]), late).expect("a directory");
-    assert_eq!((alone.standing, alone.may(Action::Replicate)), (Affiliation::Directory, Ok(())));
+    assert_eq!((alone.affiliation, alone.may(Action::Replicate)), (Affiliation::Directory, Ok(())));
     assert!(alone.may(Action::Represent).is_err());
 }
 
@@ -329,7 +329,7 @@ fn a_domain_that_nobody_vouches_for_is_refused_and_an_admitted_one_may_read_only
     assert_eq!(seen(&trust), Err(Refused::UnknownDomain { domain: beta() }));
     trust.hear_only(one, [(beta(), foreign.root.peer())].into()).expect("room");
     let principal = seen(&trust).expect("a directory admits it");
-    assert_eq!(principal.standing, Affiliation::Reader);
+    assert_eq!(principal.affiliation, Affiliation::Reader);
     assert_eq!(principal.may(Action::Read), Ok(()));
     for action in [
         Action::Publish { host: &foreign.certificate.host },
@@ -362,7 +362,7 @@ fn readers_are_the_domains_own_decision() {
         verify(&own.chain(), own.peer(), NOW, &RevocationLists::default(), &trust)
             .expect("its own may always");
         verify(&foreign.chain(), foreign.peer(), NOW, &RevocationLists::default(), &trust)
-            .map(|it| it.standing)
+            .map(|it| it.affiliation)
     };
     let not_reader = Err(Refused::NotReader { domain: domain("beta") });
     assert_eq!(seen(Readers::Nobody), not_reader);

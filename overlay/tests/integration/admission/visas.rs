@@ -49,7 +49,7 @@ fn opened(parts: &Parts, shown: &ShownVisa, now: Time) -> Result<Principal, Refu
 fn a_visitor_reads_and_does_nothing_else() {
     let parts = Parts::good();
     let principal = opened(&parts, &shown(&parts), NOW.plus(MINUTE)).expect("good");
-    assert_eq!((principal.standing, principal.peer), (Affiliation::Visitor, visitor().peer()));
+    assert_eq!((principal.affiliation, principal.peer), (Affiliation::Visitor, visitor().peer()));
     assert_eq!((&principal.domain, &principal.host), (&None, &None), "it is a member of no domain");
     let guest = principal.guest.clone().expect("by a visa");
     assert_eq!((guest.visa.account.as_str(), guest.proxy.peer), ("ana", parts.peer()));

@@ -8,7 +8,7 @@ use overlay::identity::admission::Gate;
 use overlay::identity::key::Key;
 use overlay::identity::revocation_lists::RevocationLists;
 use overlay::identity::trust::{Readers, Trust};
-use overlay::membership::Standing;
+use overlay::membership::Profile;
 use overlay::net::event_loop::{self, EventLoop};
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
@@ -137,7 +137,7 @@ impl Stopped {
             election,
             me: Me {
                 key: self.key.peer(),
-                standing: Standing { host: self.host.clone(), may_represent: true, priority: 0 },
+                profile: Profile { host: self.host.clone(), may_represent: true, priority: 0 },
                 addresses: vec![address.to_string().into()],
             },
             seeds,

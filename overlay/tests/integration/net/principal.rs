@@ -13,7 +13,7 @@ use wire::time::Time;
 pub(crate) fn principal(peer: PeerKey) -> Principal {
     Principal {
         peer,
-        standing: Affiliation::Member,
+        affiliation: Affiliation::Member,
         domain: Some(DomainName::try_from("test").expect("a name")),
         root: Some(PeerKey([9; 32])),
         host: Some(HostName::try_from("h").expect("a name")),

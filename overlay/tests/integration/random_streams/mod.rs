@@ -88,10 +88,10 @@ async fn refuse(mut events: mpsc::Receiver<Event>) {
         match event {
             Event::Question(question) => {
                 ASKED.fetch_add(1, Ordering::Relaxed);
-                let standing = question.principal.as_ref().map(|principal| principal.standing);
+                let affiliation = question.principal.as_ref().map(|principal| principal.affiliation);
                 match question.protocol {
                     Protocol::Query => {
-                        assert_eq!(standing, Some(Affiliation::Visitor), "a question of a stranger")
+                        assert_eq!(affiliation, Some(Affiliation::Visitor), "a question of a stranger")
                     }
                     Protocol::Enter | Protocol::Join => {}
                     Protocol::Hello
