@@ -14,7 +14,8 @@ use std::fmt;
 use wire::credential::{Denial, Statement};
 use wire::id::{DomainName, PeerKey};
 use wire::replication::{
-    ADMITTED_TOLD_MAX, Answer, Farewell, Item, Number, Question, ReplicaAnswer, Resolved, Stated, Told,
+    ADMITTED_TOLD_MAX, Answer, Farewell, Item, Number, Question, ReplicaAnswer, Resolved, ResolvedStatement,
+    Stated,
 };
 
 /// Longest reason of a refusal, in bytes: a sentence with a name and a key or two.
@@ -133,9 +134,9 @@ impl Handle {
             Lookup::Left(number, age) => Resolved::Left { number, age },
             Lookup::Nothing => Resolved::Unknown,
             Lookup::NothingYet => Resolved::NotYet,
-            Lookup::Found(found) => match told(&found) {
+            Lookup::Found(found) => match statement_of(&found) {
                 Some(primary) => {
-                    let partial = found.partial.iter().filter_map(told).collect();
+                    let partial = found.partial.iter().filter_map(statement_of).collect();
                     Resolved::Known { primary: Box::new(primary), partial }
                 }
                 // A record of a representative in this process has no signature that another host could
@@ -146,10 +147,14 @@ impl Handle {
     }
 }
 
-fn told(found: &Found) -> Option<Told> {
+fn statement_of(found: &Found) -> Option<ResolvedStatement> {
     let remaining =
         if found.state == State::Live { found.lease_remaining } else { std::time::Duration::ZERO };
-    Some(Told { statement: Statement::clone(found.statement.as_ref()?), age: found.age, remaining })
+    Some(ResolvedStatement {
+        statement: Statement::clone(found.statement.as_ref()?),
+        age: found.age,
+        remaining,
+    })
 }
 
 fn to_wire(answer: ReplicaAnswer<OpenedItem>) -> ReplicaAnswer<Item> {

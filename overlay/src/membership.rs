@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::id::{DomainName, HostName, PeerKey};
-use wire::membership::{Held, Member, Members, State, Term};
+use wire::membership::{Member, Members, State, TableVersion, Term};
 use wire::time::Moment;
 
 mod rank;
@@ -74,9 +74,9 @@ pub struct Table {
     domain: DomainName,
     rows: BTreeMap<PeerKey, Row>,
     /// Term of the numbers, and the last number.
-    held: Held,
+    held: TableVersion,
     /// Term and last number under the previous representative, which copies may still hold.
-    before: Held,
+    before: TableVersion,
     /// The cached hash; none after a change.
     digest: Option<u64>,
     /// Members rejected because the table was full.
@@ -90,8 +90,8 @@ impl Table {
         Table {
             domain,
             rows: BTreeMap::new(),
-            held: Held::default(),
-            before: Held::default(),
+            held: TableVersion::default(),
+            before: TableVersion::default(),
             digest: None,
             refused_total: 0,
         }
@@ -119,7 +119,7 @@ impl Table {
 
     /// Term and number of the last change in this copy.
     #[must_use]
-    pub fn held(&self) -> Held {
+    pub fn held(&self) -> TableVersion {
         self.held
     }
 
@@ -229,7 +229,7 @@ impl Table {
 
     /// The changes that a copy at `held` lacks; the whole table if its number is not of this sequence.
     #[must_use]
-    pub fn changes_since(&self, held: Held, now: Moment) -> Members {
+    pub fn changes_since(&self, held: TableVersion, now: Moment) -> Members {
         let own = held.term == self.held.term && held.version <= self.held.version;
         let before = held.term == self.before.term && held.version <= self.before.version;
         let known = held.term != Term::NONE && (own || before);
@@ -275,15 +275,15 @@ impl Table {
                 self.rows.insert(member.key, Row { member, rank, changed, since, heard });
             }
         }
-        self.held = Held { term: members.term, version: members.version };
-        self.before = Held::default();
+        self.held = TableVersion { term: members.term, version: members.version };
+        self.before = TableVersion::default();
         self.digest = None;
         true
     }
 
     /// Invalidate the number of this copy, because its content is wrong: the whole table is requested next.
     pub fn doubt(&mut self) {
-        self.held = Held { term: Term::NONE, version: self.held.version };
+        self.held = TableVersion { term: Term::NONE, version: self.held.version };
     }
 
     /// A hash of the whole table, the same on every machine. Without `since`, ranks and numbers.
@@ -372,7 +372,7 @@ mod tests {
         let mut table = owned(2);
         table.mark(&member(1, State::Alive).key, State::Dead, at(10));
         let heard = |table: &Table| table.get(&member(1, State::Alive).key).unwrap().heard;
-        let sent = |table: &Table, now| table.changes_since(Held::default(), at(now));
+        let sent = |table: &Table, now| table.changes_since(TableVersion::default(), at(now));
         let mut standby = Table::new(DomainName::try_from("d").unwrap());
         assert!(standby.apply(sent(&table, 3_600), at(3_600)));
         assert_eq!(heard(&standby), at(0));

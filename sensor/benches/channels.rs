@@ -17,7 +17,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use wire::channel::stream::Body;
-use wire::channel::{Budget, Wanted, expression};
+use wire::channel::{Budget, ChannelRequest, expression};
 
 const RATES_HZ: [f64; 5] = [64.0, 32.0, 16.0, 8.0, 1.0];
 const FILTERS: [&str; 6] = [
@@ -99,11 +99,11 @@ async fn measure(is_subscribed: bool, span: Duration) {
 
 /// Creates the subscriptions; returns those that take, with their rates.
 fn subscribe(hub: &Hub, is_subscribed: bool) -> Vec<(Id, f64)> {
-    let wanted = |hz: f64, filter: &str| Wanted {
+    let wanted = |hz: f64, filter: &str| ChannelRequest {
         rate: hz.try_into().expect("allowed"),
         filter: expression::filter(filter).expect("understood"),
         budget: Budget { cpu_ms: 100, ..Budget::default() },
-        ..Wanted::default()
+        ..ChannelRequest::default()
     };
     if !is_subscribed {
         return Vec::new();
@@ -111,7 +111,7 @@ fn subscribe(hub: &Hub, is_subscribed: bool) -> Vec<(Id, f64)> {
     for _ in 0..10 {
         hub.subscribe(wanted(64.0, "")).expect("there is room");
     }
-    let endless = Wanted { script: Some("loop {}".to_owned()), ..wanted(64.0, "") };
+    let endless = ChannelRequest { script: Some("loop {}".to_owned()), ..wanted(64.0, "") };
     hub.subscribe(endless).expect("there is room");
     let one = |number: usize| {
         let hz = RATES_HZ[number % RATES_HZ.len()];

@@ -27,7 +27,7 @@ use std::hint::black_box;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use wire::channel::{Budget, CPU_MAX_MS, Wanted};
+use wire::channel::{Budget, CPU_MAX_MS, ChannelRequest};
 use wire::process::delta::Encoder;
 
 /// Sweeps of changes between two whole ones on the wire.
@@ -232,7 +232,7 @@ fn pipe(kind: Kind, hz: f64, secs: u64, source: &mut dyn Source) {
         let rate = hz.try_into().expect("allowed");
         // The cost is measured, not limited.
         let budget = Budget { cpu_ms: CPU_MAX_MS, bytes: wire::channel::BYTES_MAX, ..Budget::default() };
-        let wanted = Wanted { rate, changes, budget, ..Wanted::default() };
+        let wanted = ChannelRequest { rate, changes, budget, ..ChannelRequest::default() };
         let id = hub.subscribe(wanted).expect("there is room");
         let taking = {
             let hub = hub.clone();

@@ -218,7 +218,7 @@ impl Budget {
 
 /// Complete request of a subscription.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct ChannelRequest {
     /// Kind of data.
     pub kind: Kind,
     /// Selected items.

@@ -146,7 +146,7 @@ pub struct Load {
 
 /// Version of the representative's table that a member has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Held {
+pub struct TableVersion {
     /// Term under which it was sent; [`Term::NONE`] without a table.
     pub term: Term,
     /// Number of the last change in it.
@@ -165,7 +165,7 @@ pub struct View {
     /// How many sensors that representative reported to cover.
     pub covered: u16,
     /// Version of its member table.
-    pub held: Held,
+    pub held: TableVersion,
 }
 
 /// Status of a representative, sent by itself.
@@ -218,7 +218,7 @@ pub struct Members {
     /// Fencing term of the representative.
     pub term: Term,
     /// Version to which these changes apply; `None`: these are the whole table.
-    pub since: Option<Held>,
+    pub since: Option<TableVersion>,
     /// Number of the last change.
     pub version: u64,
     /// Members, each with the number of its last change.
@@ -315,7 +315,7 @@ mod tests {
         #[derive(Debug, PartialEq, Serialize, Deserialize)]
         struct Former {
             term: Term,
-            since: Option<Held>,
+            since: Option<TableVersion>,
             version: u64,
             members: Vec<(u64, Member)>,
         }

@@ -154,9 +154,9 @@ pub enum Resolved {
     /// The domain has, or had, a representative.
     Known {
         /// The statement with the highest number.
-        primary: Box<Told>,
+        primary: Box<ResolvedStatement>,
         /// Statements of representatives that cover hosts which the primary does not.
-        partial: Vec<Told>,
+        partial: Vec<ResolvedStatement>,
     },
     /// The domain has left.
     Left {
@@ -173,7 +173,7 @@ pub enum Resolved {
 
 /// A statement in an answer of a directory; the receiver verifies the signatures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct ResolvedStatement {
     /// The signed statement.
     pub statement: Statement,
     /// Time since it was stated to a directory.

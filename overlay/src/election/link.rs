@@ -8,7 +8,7 @@ use crate::membership::{Profile, Rank};
 use std::collections::VecDeque;
 use std::time::Duration;
 use wire::id::PeerKey;
-use wire::membership::{Answer, Claim, Heartbeat, Held, Load, Member, View};
+use wire::membership::{Answer, Claim, Heartbeat, Load, Member, TableVersion, View};
 use wire::time::Moment;
 
 /// Most heartbeats counted as missed at once: five minutes; a link does not live so long in silence.
@@ -279,7 +279,7 @@ impl Link {
     }
 
     /// Whether the table at `held` must be sent to this peer; then that is noted.
-    pub(super) fn needs_table(&mut self, claim: Claim, held: Held, now: Moment) -> bool {
+    pub(super) fn needs_table(&mut self, claim: Claim, held: TableVersion, now: Moment) -> bool {
         let is_behind = self.obeys(claim) && self.report.view.held != held;
         let is_sent = self
             .table_sent

@@ -8,7 +8,7 @@ use crate::membership::MEMBERS_MAX;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::id::PeerKey;
-use wire::membership::{Claim, Held, Load};
+use wire::membership::{Claim, Load, TableVersion};
 use wire::time::Moment;
 
 /// Most links: every member, and as many again that come and go.
@@ -63,7 +63,12 @@ impl Links {
     }
 
     /// The followers under `claim` that lack changes of the table at `held`, each with what it holds.
-    pub(super) fn needing_table(&mut self, claim: Claim, held: Held, now: Moment) -> Vec<(PeerKey, Held)> {
+    pub(super) fn needing_table(
+        &mut self,
+        claim: Claim,
+        held: TableVersion,
+        now: Moment,
+    ) -> Vec<(PeerKey, TableVersion)> {
         let behind = self.links.iter_mut().filter_map(|(key, link)| {
             let needs = link.needs_table(claim, held, now);
             needs.then(|| (*key, link.view().held))

@@ -11,7 +11,7 @@ use crate::membership::{MEMBERS_MAX, Table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wire::id::{DomainName, PeerKey};
-use wire::membership::{Held, Member, Members, Reign, State, Term};
+use wire::membership::{Member, Members, Reign, State, TableVersion, Term};
 use wire::time::Moment;
 
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ impl Roster {
     /// Compare the copy with what the leader reports; returns false, and requests the whole table, if it
     /// differs.
     pub(super) fn verify(&mut self, reign: &Reign) -> bool {
-        let is_same_version = self.table.held() == Held { term: reign.term, version: reign.version };
+        let is_same_version = self.table.held() == TableVersion { term: reign.term, version: reign.version };
         let is_equal = !is_same_version || self.table.digest() == reign.digest;
         if !is_equal {
             self.table.doubt();

@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 use wire::credential::Statement;
 use wire::id::{DomainName, PeerKey};
 use wire::registration::Record;
-use wire::replication::{Answer, Question, Resolved, Told};
+use wire::replication::{Answer, Question, Resolved, ResolvedStatement};
 use wire::time::Moment;
 
 /// Most callers that wait at a time; more are answered from memory.
@@ -99,7 +99,7 @@ impl std::fmt::Debug for Asker {
 impl Asker {
     /// Look up `domain`'s representative. After `deadline`, returns what is known.
     pub async fn resolve(&self, domain: &DomainName, deadline: Duration) -> Outcome {
-        let told = {
+        let answer = {
             let mut state = self.lock();
             let now = clock::now();
             match state.resolver.resolve(domain, now) {
@@ -109,13 +109,13 @@ impl Asker {
                 }
                 Resolving::Asked => {}
             }
-            let (tell, told) = oneshot::channel();
+            let (waiter, answer) = oneshot::channel();
             state.waiting_total += 1;
-            state.waiting.entry(domain.clone()).or_default().push(tell);
-            told
+            state.waiting.entry(domain.clone()).or_default().push(waiter);
+            answer
         };
         self.0.woken.notify_one();
-        match tokio::time::timeout(deadline, told).await {
+        match tokio::time::timeout(deadline, answer).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) | Err(_) => self.last_known(domain),
         }
@@ -165,9 +165,9 @@ impl Asker {
                 Output::Found(domain, outcome) => {
                     let waiting = state.waiting.remove(&domain).unwrap_or_default();
                     state.waiting_total -= waiting.len();
-                    for tell in waiting {
+                    for waiter in waiting {
                         // The caller's deadline may have passed.
-                        let _ = tell.send(outcome.clone());
+                        let _ = waiter.send(outcome.clone());
                     }
                 }
             }
@@ -258,11 +258,11 @@ impl Asking {
                 Some(Ok((directory, domain, reply))) = asking.join_next() => {
                     self.asker.lock().resolver.handle_reply(directory, &domain, reply, clock::now());
                 }
-                Some(told) = heard.join_next() => {
+                Some(listed) = heard.join_next() => {
                     // A task that failed has received no list.
-                    let told: Vec<DomainName> = told.ok().and_then(Result::ok).unwrap_or_default();
+                    let domains: Vec<DomainName> = listed.ok().and_then(Result::ok).unwrap_or_default();
                     let state = self.asker.lock();
-                    unlearned.extend(told.into_iter().filter(|domain| !state.resolver.knows(domain)));
+                    unlearned.extend(domains.into_iter().filter(|domain| !state.resolver.knows(domain)));
                     unlearned.truncate(DOMAINS_HEARD_MAX);
                 }
                 _ = hearing.tick(), if heard.is_empty() => {
@@ -328,7 +328,12 @@ impl Parts {
         }
     }
 
-    async fn known(&self, directory: PeerKey, primary: Told, partial: Vec<Told>) -> Reply {
+    async fn known(
+        &self,
+        directory: PeerKey,
+        primary: ResolvedStatement,
+        partial: Vec<ResolvedStatement>,
+    ) -> Reply {
         let mut opened = self.open(directory, &primary);
         // The domain may have been admitted, or its root changed, since the list was received.
         let is_old = |refused: &Refused| {
@@ -344,7 +349,7 @@ impl Parts {
         }
         match opened {
             Ok(primary) => {
-                let partial = partial.iter().filter_map(|told| self.open(directory, told).ok()).collect();
+                let partial = partial.iter().filter_map(|stated| self.open(directory, stated).ok()).collect();
                 Reply::Known { primary: Box::new(primary), partial }
             }
             Err(refused) => {
@@ -355,13 +360,13 @@ impl Parts {
         }
     }
 
-    fn open(&self, directory: PeerKey, told: &Told) -> Result<VerifiedRecord, Refused> {
-        let (record, _) = self.gate.open_statement(directory, &told.statement)?;
+    fn open(&self, directory: PeerKey, stated: &ResolvedStatement) -> Result<VerifiedRecord, Refused> {
+        let (record, _) = self.gate.open_statement(directory, &stated.statement)?;
         Ok(VerifiedRecord {
             record,
-            statement: told.statement.clone(),
-            age: told.age,
-            remaining: told.remaining,
+            statement: stated.statement.clone(),
+            age: stated.age,
+            remaining: stated.remaining,
         })
     }
 
@@ -369,8 +374,8 @@ impl Parts {
     async fn hear_in_passing(&self, directory: PeerKey) -> Result<Vec<DomainName>, ()> {
         let is_held = self.directories.is_held(directory);
         let fresh = if is_held { self.hears_each } else { ASKED_FOR };
-        let told = self.hear(directory, fresh, Keep::AsItIs).await?;
-        Ok(if is_held || told.len() <= LEARNED_BY_ALL_MAX { told } else { Vec::new() })
+        let domains = self.hear(directory, fresh, Keep::AsItIs).await?;
+        Ok(if is_held || domains.len() <= LEARNED_BY_ALL_MAX { domains } else { Vec::new() })
     }
 
     /// Request the list of domains that `directory` admits, unless the last one is newer than `fresh`;
@@ -398,13 +403,13 @@ impl Parts {
             }
             after = last;
         }
-        let told = all.keys().cloned().collect();
+        let names = all.keys().cloned().collect();
         if let Err(refused) = self.gate.decide(|gate| gate.trust().hear_only(directory, all)) {
             tracing::error!(%directory, %refused, "rejected the directory's list of admitted domains");
             return Err(());
         }
         *heard = Some(clock::now());
-        Ok(told)
+        Ok(names)
     }
 }
 

@@ -7,7 +7,7 @@ use overlay::election::{Config, Input, Me, Node, Output, Persisted, Role};
 use overlay::membership::Profile;
 use std::time::Duration;
 use wire::id::{DomainName, HostName, PeerKey};
-use wire::membership::{Answer, Claim, Heartbeat, Held, Load, Member, Members, Message};
+use wire::membership::{Answer, Claim, Heartbeat, Load, Member, Members, Message, TableVersion};
 use wire::membership::{Question, Reign, State, Term, View};
 use wire::time::Moment;
 
@@ -370,7 +370,7 @@ fn some_view(dice: &mut Dice) -> View {
         lost: dice.happens(500),
         floor: Term(number(dice)),
         covered: u16::try_from(dice.below(65_536)).unwrap(),
-        held: Held { term: Term(number(dice)), version: number(dice) },
+        held: TableVersion { term: Term(number(dice)), version: number(dice) },
     }
 }
 
@@ -400,7 +400,9 @@ fn some_message(dice: &mut Dice) -> Message {
         }
         3 => Message::Members(Members {
             term: Term(number(dice)),
-            since: dice.happens(500).then(|| Held { term: Term(number(dice)), version: number(dice) }),
+            since: dice
+                .happens(500)
+                .then(|| TableVersion { term: Term(number(dice)), version: number(dice) }),
             version: number(dice),
             members: (0..dice.below(5)).map(|_| (number(dice), some_member(dice))).collect(),
             silent: (0..dice.below(5)).map(|_| (some_key(dice), u32::MAX)).collect(),

@@ -8,7 +8,7 @@ use overlay::membership::Profile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wire::id::{DomainName, HostName, PeerKey};
-use wire::membership::{Answer, Claim, Heartbeat, Held, Load, Member, Members, Message};
+use wire::membership::{Answer, Claim, Heartbeat, Load, Member, Members, Message, TableVersion};
 use wire::membership::{Question, Reign, State, Term, View};
 use wire::time::Moment;
 
@@ -230,7 +230,7 @@ impl Rig {
             "Heartbeat: leader without claim" => self.heartbeat(LEADER, View::default(), None),
             "Members" => {
                 let version = self.node.table().held().version;
-                let since = Some(Held { term: term(2), version });
+                let since = Some(TableVersion { term: term(2), version });
                 let (members, silent) = (Vec::new(), Vec::new());
                 let members = Members { term: term(2), since, version: version + 1, members, silent };
                 self.receive(LEADER, Message::Members(members))

@@ -14,7 +14,7 @@ use crate::sample::schedule::{Rate, Schedule};
 use std::sync::Arc;
 use std::time::Duration;
 use wire::channel::stream::Body;
-use wire::channel::{self, Wanted};
+use wire::channel::{self, ChannelRequest};
 
 /// Counters since the subscription was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct Counts {
 /// Account of a subscription.
 #[derive(Debug)]
 pub struct Account {
-    pub wanted: Arc<Wanted>,
+    pub wanted: Arc<ChannelRequest>,
     /// How often it was altered.
     pub revision: u64,
     pub counts: Counts,
@@ -53,7 +53,7 @@ pub struct Account {
 impl Account {
     /// Creates an account whose first sample is due at the next sweep.
     #[must_use]
-    pub fn new(wanted: Wanted, now: Duration) -> Account {
+    pub fn new(wanted: ChannelRequest, now: Duration) -> Account {
         let budget = wanted.budget;
         Account {
             wanted: Arc::new(wanted),
@@ -71,7 +71,7 @@ impl Account {
     }
 
     /// Changes the request from the next sweep on. A stopped subscription continues.
-    pub fn alter(&mut self, new: Wanted, now: Duration) {
+    pub fn alter(&mut self, new: ChannelRequest, now: Duration) {
         let is_stopped = self.quarantined.take().is_some();
         if let Some(schedule) = self.schedule.as_mut().filter(|_| self.wanted.rate != new.rate) {
             // The new rate counts from the last sweep.

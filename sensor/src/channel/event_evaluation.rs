@@ -12,7 +12,7 @@ use super::outcome::Outcome;
 use super::parts::Parts;
 use std::time::Duration;
 use wire::channel::stream::{Body, Change, Occurrence};
-use wire::channel::{Selection, Wanted};
+use wire::channel::{ChannelRequest, Selection};
 
 /// Most records that wait for a script: when there are so many, it runs before it is due.
 const SCRIPTED_AT_ONCE_MAX: usize = 1000;
@@ -50,7 +50,13 @@ impl<S: EventSubject> Evaluation<S> {
     }
 
     /// Takes over the memory of `before`, which this evaluation replaces.
-    pub fn go_on(&mut self, mut before: Evaluation<S>, was: &Wanted, is: &Wanted, is_stopped: bool) {
+    pub fn go_on(
+        &mut self,
+        mut before: Evaluation<S>,
+        was: &ChannelRequest,
+        is: &ChannelRequest,
+        is_stopped: bool,
+    ) {
         self.parts.go_on(&mut before.parts, was, is, is_stopped);
         self.waiting = before.waiting;
         if was.condition == is.condition {
@@ -130,9 +136,9 @@ mod tests {
         Occurrence { number, event, name: "".into(), user: "ada".into() }
     }
 
-    fn wanted(filter: &str, change: impl FnOnce(&mut Wanted)) -> CompiledRequest {
+    fn wanted(filter: &str, change: impl FnOnce(&mut ChannelRequest)) -> CompiledRequest {
         let filter = expression::filter(filter).expect("understood");
-        let mut wanted = Wanted { kind: Kind::Event, filter, ..Wanted::default() };
+        let mut wanted = ChannelRequest { kind: Kind::Event, filter, ..ChannelRequest::default() };
         change(&mut wanted);
         CompiledRequest::new(wanted, || Duration::ZERO).expect("it can be used")
     }
@@ -145,7 +151,7 @@ mod tests {
         subscription.take(usize::MAX).entries().map(|entry| entry.body).collect()
     }
 
-    fn conditioned(wanted: &mut Wanted) {
+    fn conditioned(wanted: &mut ChannelRequest) {
         wanted.condition = Some(expression::condition("count > 2 until 0").expect("understood"));
         wanted.only_signals = true;
     }
@@ -170,14 +176,14 @@ mod tests {
 
     #[test]
     fn a_script_runs_over_what_came_since_it_ran() {
-        let script = |wanted: &mut Wanted| wanted.script = Some("#{ events: records.len() }".into());
+        let script = |wanted: &mut ChannelRequest| wanted.script = Some("#{ events: records.len() }".into());
         let mut subscription = Subscription::new(wanted("", script), Duration::ZERO);
         (0..SCRIPTED_AT_ONCE_MAX as u64 + 5)
             .for_each(|number| hear(&mut subscription, number, Duration::ZERO));
         subscription.check_due(1, Duration::from_secs(1));
         let figures = |count: f64| Body::Figures(vec![("events".into(), count)]);
         assert_eq!(bodies(&mut subscription), [figures(SCRIPTED_AT_ONCE_MAX as f64), figures(5.0)]);
-        let only = |wanted: &mut Wanted| wanted.script = Some("[records[1]]".into());
+        let only = |wanted: &mut ChannelRequest| wanted.script = Some("[records[1]]".into());
         subscription.alter(wanted("", only), Duration::from_secs(2));
         [7, 8, 9].into_iter().for_each(|number| hear(&mut subscription, number, Duration::from_secs(2)));
         subscription.check_due(1, Duration::from_secs(3));
@@ -195,7 +201,7 @@ mod tests {
                 1 => number.is_multiple_of(2),
                 _ => !number.to_string().contains('7'),
             };
-            let budget = |wanted: &mut Wanted| wanted.budget = Budget { queue_bytes: 4096, ..Budget::default() };
+            let budget = |wanted: &mut ChannelRequest| wanted.budget = Budget { queue_bytes: 4096, ..Budget::default() };
             let mut subscription = Subscription::new(wanted("", budget), Duration::ZERO);
             let (mut filter, mut number, mut passed, mut covered) = (0, 0_u64, Vec::new(), 0_u64);
             let mut told = 0;

@@ -244,7 +244,7 @@ impl Mirror {
 mod tests {
     use super::*;
     use crate::process::table::Table;
-    use wire::channel::Wanted;
+    use wire::channel::ChannelRequest;
 
     fn process(pid: u32, start_ns: u64, rss_kib: u64) -> Process {
         Process { key: ProcessKey { pid, start_ns }, rss_kib, ..Process::default() }
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn the_mirror_is_the_table_whenever_it_is_taken() {
         let hub = Hub::default();
-        hub.subscribe(Wanted::default()).unwrap();
+        hub.subscribe(ChannelRequest::default()).unwrap();
         let (mut giving, taking) = pair(&hub, Lane::Plain);
         let (mut view, mut mirror, mut changes) = (View::default(), Mirror::default(), Changes::default());
         let mut dice = 7_u64;
@@ -306,7 +306,7 @@ mod tests {
         view.table.end(1);
         giving.swept(&view, Duration::from_secs(1));
         assert!(locked(&giving.shared.changes).last.is_none());
-        let id = hub.subscribe(Wanted::default()).unwrap();
+        let id = hub.subscribe(ChannelRequest::default()).unwrap();
         giving.swept(&view, Duration::from_secs(2));
         assert!(locked(&giving.shared.changes).last.is_some());
         hub.unsubscribe(id).unwrap();

@@ -13,7 +13,7 @@ use crate::sample::table::{self, Table};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::channel::Wanted;
+use wire::channel::ChannelRequest;
 use wire::channel::stream::{Body, RECORDS_MAX, Reading};
 use wire::sample::{Metric, Number};
 
@@ -49,7 +49,13 @@ impl Evaluation {
     }
 
     /// Takes over the memory of `before`, which this evaluation replaces.
-    pub fn go_on(&mut self, mut before: Evaluation, was: &Wanted, is: &Wanted, is_stopped: bool) {
+    pub fn go_on(
+        &mut self,
+        mut before: Evaluation,
+        was: &ChannelRequest,
+        is: &ChannelRequest,
+        is_stopped: bool,
+    ) {
         let is_same = self.parts.go_on(&mut before.parts, was, is, is_stopped);
         if is_same && was.selection == is.selection {
             (self.shape, self.selected, self.past) = (before.shape, before.selected, before.past);
@@ -165,12 +171,12 @@ mod tests {
 
     impl Story {
         fn new(name: Option<&str>, filter: &str, condition: Option<&str>) -> Story {
-            let wanted = Wanted {
+            let wanted = ChannelRequest {
                 kind: Kind::Host,
                 selection: Selection { metric: name.map(Into::into), ..Selection::default() },
                 filter: expression::filter(filter).expect("understood"),
                 condition: condition.map(|text| expression::condition(text).expect("understood")),
-                ..Wanted::default()
+                ..ChannelRequest::default()
             };
             let compiled = CompiledRequest::new(wanted, || Duration::ZERO).expect("it can be used");
             let subscription = Subscription::new(compiled, Duration::ZERO);

@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::sync::Notify;
 use wire::channel::stream::Entry;
-use wire::channel::{Kind, Wanted};
+use wire::channel::{ChannelRequest, Kind};
 use wire::query::{Principal, Viewer};
 
 /// Most subscriptions of a sensor.
@@ -146,7 +146,7 @@ impl Hub {
     ///
     /// # Errors
     /// If the request is invalid or there are too many subscriptions; none is made then.
-    pub fn subscribe(&self, wanted: Wanted) -> Result<Id, Error> {
+    pub fn subscribe(&self, wanted: ChannelRequest) -> Result<Id, Error> {
         self.subscribe_for(Principal::OWN, wanted)
     }
 
@@ -154,7 +154,7 @@ impl Hub {
     ///
     /// # Errors
     /// As for [`subscribe`](Self::subscribe).
-    pub fn subscribe_for(&self, owner: Principal, wanted: Wanted) -> Result<Id, Error> {
+    pub fn subscribe_for(&self, owner: Principal, wanted: ChannelRequest) -> Result<Id, Error> {
         self.subscribe_from(owner, wanted, None)
     }
 
@@ -163,7 +163,12 @@ impl Hub {
     ///
     /// # Errors
     /// As for [`subscribe`](Self::subscribe).
-    pub fn subscribe_from(&self, owner: Principal, wanted: Wanted, place: Option<u64>) -> Result<Id, Error> {
+    pub fn subscribe_from(
+        &self,
+        owner: Principal,
+        wanted: ChannelRequest,
+        place: Option<u64>,
+    ) -> Result<Id, Error> {
         let viewer = (!self.0.is_relaying).then_some(owner.viewer);
         self.make((Owner::of(owner), viewer), wanted, place)
     }
@@ -172,14 +177,14 @@ impl Hub {
     ///
     /// # Errors
     /// As for [`subscribe`](Self::subscribe).
-    pub fn subscribe_own(&self, part: Part, wanted: Wanted) -> Result<Id, Error> {
+    pub fn subscribe_own(&self, part: Part, wanted: ChannelRequest) -> Result<Id, Error> {
         self.make((Owner::Own(part), None), wanted, None)
     }
 
     fn make(
         &self,
         (owner, viewer): (Owner, Option<Viewer>),
-        wanted: Wanted,
+        wanted: ChannelRequest,
         place: Option<u64>,
     ) -> Result<Id, Error> {
         let compiled = self.compiled(wanted)?;
@@ -205,7 +210,7 @@ impl Hub {
     pub fn alter<E: From<Error>>(
         &self,
         id: Id,
-        change: impl Fn(Wanted) -> Result<Wanted, E>,
+        change: impl Fn(ChannelRequest) -> Result<ChannelRequest, E>,
     ) -> Result<Status, E> {
         loop {
             let before = self.status(id)?;
@@ -298,7 +303,7 @@ impl Hub {
     /// # Errors
     /// If there is no such subscription, the other hub is full, or the request is invalid: the subscription
     /// then stays where it was.
-    pub fn hand_over(&self, id: Id, to: &Hub, wanted: Wanted) -> Result<(), Error> {
+    pub fn hand_over(&self, id: Id, to: &Hub, wanted: ChannelRequest) -> Result<(), Error> {
         let compiled = to.compiled(wanted.clone())?;
         let (mut here, mut there) = (locked(&self.0.slots), locked(&to.0.slots));
         let owner = found(&here, id)?.owner;
@@ -382,7 +387,7 @@ impl Hub {
         all
     }
 
-    fn compiled(&self, wanted: Wanted) -> Result<CompiledRequest, Error> {
+    fn compiled(&self, wanted: ChannelRequest) -> Result<CompiledRequest, Error> {
         let mut compiled = CompiledRequest::new(wanted, thread_time)?;
         let wanted = compiled.wanted();
         let (job, call) = (wanted.selection.job.as_deref(), wanted.selection.call.as_deref());
@@ -414,7 +419,7 @@ fn make_sure_of_room(
     slots: &BTreeMap<Id, Arc<Slot>>,
     owner: Owner,
     id: Option<Id>,
-    wanted: &Wanted,
+    wanted: &ChannelRequest,
 ) -> Result<(), Error> {
     let (mut places, mut bytes) = (Usage::of(SUBSCRIPTIONS_MAX as u64), Usage::of(QUEUES_MAX_BYTES));
     for (_, slot) in slots.iter().filter(|(other, _)| Some(**other) != id) {

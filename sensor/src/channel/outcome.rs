@@ -6,13 +6,13 @@
 
 use crate::process::visibility::Visibility;
 use std::sync::Arc;
-use wire::channel::Wanted;
+use wire::channel::ChannelRequest;
 use wire::channel::stream::Body;
 
 /// Outcome of one evaluation; the first fields are the state of the subscription when the evaluation started.
 #[derive(Debug)]
 pub struct Outcome {
-    pub wanted: Arc<Wanted>,
+    pub wanted: Arc<ChannelRequest>,
     /// How often it had been altered.
     pub revision: u64,
     /// Entries that had been left out.

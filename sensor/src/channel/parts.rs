@@ -11,7 +11,7 @@ use super::script::{self, Script};
 use super::subscription::Error;
 use compact_str::CompactString;
 use std::time::Duration;
-use wire::channel::Wanted;
+use wire::channel::ChannelRequest;
 use wire::channel::stream::{Body, RECORDS_MAX};
 
 /// Filter, condition and script over one kind of record.
@@ -30,7 +30,7 @@ impl<S: Subject> Parts<S> {
     ///
     /// # Errors
     /// If a part is invalid.
-    pub fn new(wanted: &Wanted, thread_time: fn() -> Duration) -> Result<Parts<S>, Error> {
+    pub fn new(wanted: &ChannelRequest, thread_time: fn() -> Duration) -> Result<Parts<S>, Error> {
         let filter = CompiledFilter::new(&wanted.filter)?;
         let condition = wanted.condition.clone().map(State::new).transpose()?;
         let script = wanted.script.as_ref().map(|text| Script::new(text, thread_time)).transpose()?;
@@ -39,7 +39,13 @@ impl<S: Subject> Parts<S> {
 
     /// Takes over from `before` the parts that are the same, except the script of a subscription that was
     /// stopped. Returns whether the filter is the same.
-    pub fn go_on(&mut self, before: &mut Parts<S>, was: &Wanted, is: &Wanted, is_stopped: bool) -> bool {
+    pub fn go_on(
+        &mut self,
+        before: &mut Parts<S>,
+        was: &ChannelRequest,
+        is: &ChannelRequest,
+        is_stopped: bool,
+    ) -> bool {
         let is_same = was.filter == is.filter;
         if is_same {
             std::mem::swap(&mut self.filter, &mut before.filter);

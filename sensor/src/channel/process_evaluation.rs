@@ -14,7 +14,7 @@ use crate::process::visibility::Visibility;
 use crate::serving::roster::ServingProcesses;
 use compact_str::CompactString;
 use std::time::Duration;
-use wire::channel::Wanted;
+use wire::channel::ChannelRequest;
 use wire::channel::stream::{Body, RECORDS_MAX, Record};
 
 /// The compiled parts and their memory.
@@ -39,7 +39,13 @@ impl Evaluation {
     }
 
     /// Takes over the memory of `before`, which this evaluation replaces.
-    pub fn go_on(&mut self, mut before: Evaluation, was: &Wanted, is: &Wanted, is_stopped: bool) {
+    pub fn go_on(
+        &mut self,
+        mut before: Evaluation,
+        was: &ChannelRequest,
+        is: &ChannelRequest,
+        is_stopped: bool,
+    ) {
         let is_same = self.parts.go_on(&mut before.parts, was, is, is_stopped);
         (self.memory, self.sent) = (before.memory, before.sent);
         if !is_same {

@@ -18,7 +18,7 @@ use crate::process::tap::Tap;
 use crate::sample::ticker::locked;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::channel::{Kind, Wanted};
+use wire::channel::{ChannelRequest, Kind};
 
 /// Assumed interval between sweeps over the host, for the limit on a round.
 const HOST_INTERVAL: Duration = Duration::from_millis(50);
@@ -45,7 +45,7 @@ impl Lane {
     pub const ALL: [Lane; 2] = [Lane::Plain, Lane::Scripted];
 
     /// The lane of a subscription with this request.
-    pub(super) fn of(wanted: &Wanted) -> Lane {
+    pub(super) fn of(wanted: &ChannelRequest) -> Lane {
         if wanted.script.is_some() { Lane::Scripted } else { Lane::Plain }
     }
 }

@@ -27,7 +27,7 @@ use crate::serving::roster::ServingProcesses;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wire::call::Call;
-use wire::channel::{self, Kind, Wanted};
+use wire::channel::{self, ChannelRequest, Kind};
 use wire::query::Viewer;
 
 pub use super::account::sweep_rate;
@@ -66,7 +66,7 @@ pub enum Error {
 /// A compiled request: the part of making a subscription that takes time.
 #[derive(Debug)]
 pub struct CompiledRequest {
-    wanted: Wanted,
+    wanted: ChannelRequest,
     evaluation: Evaluation,
 }
 
@@ -83,7 +83,7 @@ impl CompiledRequest {
     ///
     /// # Errors
     /// If the request is invalid.
-    pub fn new(wanted: Wanted, thread_time: fn() -> Duration) -> Result<CompiledRequest, Error> {
+    pub fn new(wanted: ChannelRequest, thread_time: fn() -> Duration) -> Result<CompiledRequest, Error> {
         wanted.budget.checked()?;
         selection::check(wanted.kind, &wanted.selection)?;
         if wanted.changes && wanted.script.is_some() {
@@ -121,7 +121,7 @@ impl CompiledRequest {
     }
 
     #[must_use]
-    pub fn wanted(&self) -> &Wanted {
+    pub fn wanted(&self) -> &ChannelRequest {
         &self.wanted
     }
 
@@ -138,7 +138,7 @@ impl CompiledRequest {
 /// Status of a subscription.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Status {
-    pub wanted: Wanted,
+    pub wanted: ChannelRequest,
     /// How often it was altered.
     pub revision: u64,
     pub counts: Counts,
@@ -186,7 +186,7 @@ struct Front {
 
 #[derive(Debug)]
 struct Alteration {
-    wanted: Arc<Wanted>,
+    wanted: Arc<ChannelRequest>,
     evaluation: Evaluation,
     was_stopped: bool,
 }
@@ -195,7 +195,7 @@ struct Alteration {
 #[derive(Debug)]
 struct Back {
     /// The request that it was compiled for.
-    wanted: Arc<Wanted>,
+    wanted: Arc<ChannelRequest>,
     evaluation: Evaluation,
     /// State of the calls it has seen.
     states: CallStates,
@@ -278,7 +278,7 @@ impl Subscription {
     }
 
     #[must_use]
-    pub fn wanted(&self) -> Arc<Wanted> {
+    pub fn wanted(&self) -> Arc<ChannelRequest> {
         Arc::clone(&locked(&self.front).account.wanted)
     }
 
@@ -444,7 +444,7 @@ impl Front {
         let Account { wanted, revision, counts, queue, cpu, bytes, quarantined, throttled_total, .. } =
             &self.account;
         Status {
-            wanted: Wanted::clone(wanted),
+            wanted: ChannelRequest::clone(wanted),
             revision: *revision,
             counts: *counts,
             next: queue.next(),

@@ -25,7 +25,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Sleep;
 use wire::api::metrics::{Metric, Value};
 use wire::api::{self, UnixTime};
-use wire::channel::Wanted;
+use wire::channel::ChannelRequest;
 use wire::event::{Event, Kind};
 use wire::query::{Form, Integers, Syntax};
 use wire::time::Time;
@@ -214,7 +214,7 @@ enum Delivery {
     Again(Result<Id, hub::Error>),
 }
 
-async fn take_entries(hub: &Hub, subscribed: Option<Id>, wanted: Option<&Wanted>) -> Delivery {
+async fn take_entries(hub: &Hub, subscribed: Option<Id>, wanted: Option<&ChannelRequest>) -> Delivery {
     let (Some(id), Some(wanted)) = (subscribed, wanted) else { return std::future::pending().await };
     loop {
         match hub.take(id, ENTRIES_AT_A_TIME, WAIT).await {

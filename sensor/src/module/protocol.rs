@@ -21,7 +21,7 @@ use compact_str::CompactString;
 use serde::Deserialize;
 use serde_json::{Number as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::channel::{self, Wanted, expression};
+use wire::channel::{self, ChannelRequest, expression};
 use wire::event::Kind;
 use wire::harmless::is_harmless;
 use wire::sample::{Number, Semantics};
@@ -98,7 +98,7 @@ pub enum ModuleRequest {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Flow {
     /// Subscription to processes.
-    pub processes: Option<Wanted>,
+    pub processes: Option<ChannelRequest>,
     /// Events of these kinds; all kinds if the list is empty.
     pub events: Option<Vec<Kind>>,
     /// Metrics of the host with these names; `*` matches any characters.
@@ -334,17 +334,17 @@ fn flow(raw: &RawHello) -> Result<Flow, Error> {
     Ok(Flow { processes, events, metrics })
 }
 
-fn processes(raw: &RawProcesses) -> Result<Wanted, Error> {
+fn processes(raw: &RawProcesses) -> Result<ChannelRequest, Error> {
     let within = |what: &str, message: String| Error::Part(format!("processes.{what}: {}", plain(&message)));
     let rate = raw.rate.map_or(Ok(channel::Rate::default()), channel::Rate::try_from);
     let condition = raw.condition.as_deref().map(expression::condition).transpose();
-    Ok(Wanted {
+    Ok(ChannelRequest {
         rate: rate.map_err(|error| within("rate", error.to_string()))?,
         filter: expression::filter(&raw.filter).map_err(|error| within("filter", error.to_string()))?,
         condition: condition.map_err(|error| within("condition", error.to_string()))?,
         only_signals: raw.only_signals,
         changes: raw.changes,
-        ..Wanted::default()
+        ..ChannelRequest::default()
     })
 }
 

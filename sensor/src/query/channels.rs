@@ -32,8 +32,8 @@ use wire::api::channels::{
     AlterParams, Bounds, Channel, Channels as Kinds, ChannelsParams, Field, FieldKind, Settings,
     SubscribeParams, Subscription, Subscriptions, SubscriptionsParams, UnsubscribeParams,
 };
-use wire::api::entries::{TakeParams, Taken};
-use wire::channel::{Kind, RATE_MAX_HZ, RATE_MIN_HZ, Wanted};
+use wire::api::entries::{TakeAnswer, TakeParams};
+use wire::channel::{ChannelRequest, Kind, RATE_MAX_HZ, RATE_MIN_HZ};
 use wire::fault;
 use wire::time::Time;
 
@@ -89,7 +89,8 @@ impl Channels {
         let SubscribeParams { kind, settings, cursor } = params;
         of_peer(caller, settings)?;
         let uid = uid(*kind, settings, names).await?;
-        let wanted = request::changed(Wanted { kind: *kind, ..Wanted::default() }, settings, uid)?;
+        let wanted =
+            request::changed(ChannelRequest { kind: *kind, ..ChannelRequest::default() }, settings, uid)?;
         let place = self.place(*kind, cursor.as_deref())?;
         let id = self.hub.subscribe_from(caller.principal(), wanted, place)?;
         Ok(self.standing(id, &self.hub.status(id)?))
@@ -181,7 +182,7 @@ impl Channels {
         Subscriptions { subscriptions: all.iter().map(shown).collect(), rate_hz: fastest.unwrap_or_default() }
     }
 
-    async fn take(&self, caller: &Caller, params: &TakeParams, booted: Time) -> Result<Taken, Fault> {
+    async fn take(&self, caller: &Caller, params: &TakeParams, booted: Time) -> Result<TakeAnswer, Fault> {
         let (id, (limit, wait)) =
             (self.id(caller, &params.subscription)?, patience(params, caller.time_left));
         let answer = tokio::select! {
@@ -189,7 +190,7 @@ impl Channels {
             () = self.ending.cancelled() => return Err(Fault::unavailable("the sensor ends; subscribe again when it is back")),
         };
         let cursor = self.place_after(&answer).map(|place| place.to_string());
-        Ok(Taken { cursor, ..take_answer::take_answer(answer, booted, params.packed) })
+        Ok(TakeAnswer { cursor, ..take_answer::take_answer(answer, booted, params.packed) })
     }
 }
 

@@ -12,7 +12,7 @@ use compact_str::CompactString;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use wire::channel::Wanted;
+use wire::channel::ChannelRequest;
 use wire::channel::stream::Body;
 
 /// Most signals that wait for the recorder.
@@ -76,7 +76,7 @@ impl Conditions {
 /// Watcher of one condition.
 struct ConditionWatcher {
     hub: Hub,
-    wanted: Wanted,
+    wanted: ChannelRequest,
     name: CompactString,
     number: usize,
     sender: mpsc::Sender<ConditionReport>,

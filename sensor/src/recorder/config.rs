@@ -11,7 +11,7 @@ use crate::sample::schedule::Rate;
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use std::time::Duration;
-use wire::channel::{self, Budget, Wanted, expression};
+use wire::channel::{self, Budget, ChannelRequest, expression};
 
 /// Default for `seconds`: how far the recorder reaches back.
 pub const SECONDS_DEFAULT: f64 = 60.0;
@@ -205,7 +205,7 @@ fn trigger(raw: &RawTrigger, reach: Duration, mut note: impl FnMut(&str, String)
 
 /// The subscription of a trigger with a condition. Keys for events are an error beside a condition, and keys
 /// of conditions without one.
-fn condition(raw: &RawTrigger, note: &mut impl FnMut(&str, String)) -> Option<Box<Wanted>> {
+fn condition(raw: &RawTrigger, note: &mut impl FnMut(&str, String)) -> Option<Box<ChannelRequest>> {
     let Some(text) = &raw.condition else {
         let others = [
             ("filter", raw.filter.is_some()),
@@ -241,7 +241,8 @@ fn condition(raw: &RawTrigger, note: &mut impl FnMut(&str, String)) -> Option<Bo
     let rate = rate.unwrap_or_default();
     let budget = Budget { cpu_ms: raw.cpu_ms.unwrap_or(CONDITION_CPU_MS_DEFAULT), ..Budget::default() };
     let budget = budget.checked().map_err(|error| note("cpu_ms", error.to_string())).unwrap_or_default();
-    let requested = Wanted { filter, condition, rate, budget, only_signals: true, ..Wanted::default() };
+    let requested =
+        ChannelRequest { filter, condition, rate, budget, only_signals: true, ..ChannelRequest::default() };
     // The evaluator knows which fields there are.
     if let Err(error) = CompiledRequest::new(requested.clone(), || Duration::ZERO)
         && requested.condition.is_some()

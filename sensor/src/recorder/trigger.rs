@@ -12,7 +12,7 @@ use compact_str::{CompactString, format_compact};
 use regex::Regex;
 use serde::Deserialize;
 use std::time::Duration;
-use wire::channel::Wanted;
+use wire::channel::ChannelRequest;
 use wire::event::{Event, Kind, Value};
 use wire::time::Time;
 
@@ -114,7 +114,7 @@ pub struct Trigger {
     pub on: On,
     pub pattern: Pattern,
     /// Subscription, if it is a condition.
-    pub condition: Option<Box<Wanted>>,
+    pub condition: Option<Box<ChannelRequest>>,
     /// How long before the event is recorded.
     pub before: Duration,
     /// How long after the event is recorded.
@@ -444,7 +444,7 @@ mod tests {
     #[test]
     fn a_condition_fires_and_is_quiet_for_its_cool_down() {
         let condition = wire::channel::expression::condition("count > 2").expect("understood");
-        let wanted = Wanted { condition: Some(condition), ..Wanted::default() };
+        let wanted = ChannelRequest { condition: Some(condition), ..ChannelRequest::default() };
         let mut triggers = trigger(|trigger| {
             trigger.on = On::Condition;
             trigger.condition = Some(Box::new(wanted.clone()));

@@ -23,7 +23,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 use wire::channel::stream::Body;
-use wire::channel::{Kind, Wanted};
+use wire::channel::{ChannelRequest, Kind};
 use wire::process::{Process, ProcessKey};
 
 /// A simulated host of ten processes, where number N uses a tenth of N cores, and the methods of its sensor.
@@ -165,7 +165,8 @@ async fn what_is_subscribed_to_is_taken_altered_and_ended() {
 async fn what_the_sensor_subscribed_to_for_itself_is_left_alone() {
     let mut host = Host::start();
     let condition = wire::channel::expression::condition("count > 2").unwrap();
-    let wanted = Wanted { condition: Some(condition), only_signals: true, ..Wanted::default() };
+    let wanted =
+        ChannelRequest { condition: Some(condition), only_signals: true, ..ChannelRequest::default() };
     for part in [Part::Recorder, Part::Module] {
         let own = host.hub.subscribe_own(part, wanted.clone()).unwrap();
         let all = host.get("sensor.subscriptions").await.1;

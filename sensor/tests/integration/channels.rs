@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use wire::channel::stream::{Body, Entry};
-use wire::channel::{Budget, Wanted, expression};
+use wire::channel::{Budget, ChannelRequest, expression};
 use wire::process::{Process, ProcessKey};
 
 /// Processes of the simulated host.
@@ -29,15 +29,15 @@ fn sweep(view: &mut View, number: u64, at: Duration) {
     view.table.end(0);
 }
 
-fn wanted(rate: f64, filter: &str) -> Wanted {
+fn wanted(rate: f64, filter: &str) -> ChannelRequest {
     // The cost of the evaluation without optimization is not tested here.
     let budget = Budget { cpu_ms: 500, ..Budget::default() };
     let filter = expression::filter(filter).unwrap();
-    Wanted { rate: rate.try_into().unwrap(), filter, budget, ..Wanted::default() }
+    ChannelRequest { rate: rate.try_into().unwrap(), filter, budget, ..ChannelRequest::default() }
 }
 
-fn scripted(script: &str) -> Wanted {
-    Wanted { script: Some(script.to_owned()), ..wanted(64.0, "") }
+fn scripted(script: &str) -> ChannelRequest {
+    ChannelRequest { script: Some(script.to_owned()), ..wanted(64.0, "") }
 }
 
 /// Subscriber: its request, and the entries it received.
@@ -114,7 +114,10 @@ async fn stalled_and_endless_subscribers_cost_the_others_nothing() {
             Taker { id, every, pids, got: Vec::new() }
         })
         .collect();
-    let small = |wanted: Wanted| Wanted { budget: Budget { queue_bytes: 8192, ..wanted.budget }, ..wanted };
+    let small = |wanted: ChannelRequest| ChannelRequest {
+        budget: Budget { queue_bytes: 8192, ..wanted.budget },
+        ..wanted
+    };
     let stalled: Vec<Id> = (0..10).map(|_| hub.subscribe(small(wanted(64.0, ""))).unwrap()).collect();
     let endless = hub.subscribe(scripted("loop {}")).unwrap();
     assert_eq!(hub.statuses().len(), 100);
@@ -211,12 +214,18 @@ async fn rates_and_filters_altered_a_thousand_times_lose_nothing() {
 async fn who_does_not_take_is_ended_and_there_are_not_too_many() {
     let hub = Hub::default();
     let mut tap = hub.tap();
-    let small = Wanted { budget: Budget { queue_bytes: 4096, ..Budget::default() }, ..Wanted::default() };
+    let small = ChannelRequest {
+        budget: Budget { queue_bytes: 4096, ..Budget::default() },
+        ..ChannelRequest::default()
+    };
     let ids: Vec<Id> = (0..SUBSCRIPTIONS_MAX).map(|_| hub.subscribe(small.clone()).unwrap()).collect();
     assert!(matches!(hub.subscribe(small.clone()), Err(Error::Full)));
     hub.unsubscribe(ids[0]).unwrap();
     assert!(matches!(hub.unsubscribe(ids[0]), Err(Error::Unknown(_))));
-    let large = Wanted { budget: Budget { queue_bytes: 8 << 20, ..Budget::default() }, ..Wanted::default() };
+    let large = ChannelRequest {
+        budget: Budget { queue_bytes: 8 << 20, ..Budget::default() },
+        ..ChannelRequest::default()
+    };
     let refused = (0..8).find_map(|number| match number {
         // The large subscriptions take the places of small ones.
         _ if hub.unsubscribe(ids[number + 1]).is_err() => None,
@@ -279,13 +288,15 @@ async fn the_sensor_sweeps_as_often_as_the_fastest_wants_and_wakes_who_waits() {
             numbers.extend(answer.entries.iter().map(|entry| entry.number));
         }
         assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
-        hub.alter::<Error>(id, |now| Ok(Wanted { rate: 5.0.try_into().unwrap(), ..now })).unwrap();
+        hub.alter::<Error>(id, |now| Ok(ChannelRequest { rate: 5.0.try_into().unwrap(), ..now })).unwrap();
         assert_eq!(handle.rate().hz(), 10.0);
         hub.unsubscribe(slow).unwrap();
         assert_eq!(handle.rate().hz(), 5.0);
         // A waiting client is notified when the subscription ends.
-        hub.alter::<Error>(id, |now| Ok(Wanted { filter: expression::filter("pid > 1000").unwrap(), ..now }))
-            .unwrap();
+        hub.alter::<Error>(id, |now| {
+            Ok(ChannelRequest { filter: expression::filter("pid > 1000").unwrap(), ..now })
+        })
+        .unwrap();
         hub.take(id, 1000, Duration::ZERO).await.unwrap();
         let ending = async {
             tokio::task::yield_now().await;
@@ -304,12 +315,12 @@ async fn the_sensor_sweeps_as_often_as_the_fastest_wants_and_wakes_who_waits() {
 fn of_two_who_alter_at_once_neither_is_lost() {
     const TIMES: u32 = 200;
     let hub = Hub::default();
-    let begun = Wanted { budget: Budget::default(), ..wanted(1.0, "") };
+    let begun = ChannelRequest { budget: Budget::default(), ..wanted(1.0, "") };
     let before = begun.budget;
     let id = hub.subscribe(begun).unwrap();
-    let alter = |change: fn(&mut Wanted)| {
+    let alter = |change: fn(&mut ChannelRequest)| {
         for _ in 0..TIMES {
-            let changed = |mut wanted: Wanted| {
+            let changed = |mut wanted: ChannelRequest| {
                 change(&mut wanted);
                 // Lets the other task run in between.
                 std::thread::yield_now();

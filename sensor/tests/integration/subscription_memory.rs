@@ -5,7 +5,7 @@
 use allocation_counter::measure;
 use sensor::channel::subscription::CompiledRequest;
 use std::time::Duration;
-use wire::channel::{Kind, Wanted, expression};
+use wire::channel::{ChannelRequest, Kind, expression};
 
 /// As many as a sensor has at a time.
 const SUBSCRIPTIONS: usize = 256;
@@ -23,7 +23,8 @@ fn subscription(nth: usize) -> CompiledRequest {
         Kind::Event | Kind::Call => "job ~ \"^[0-9]+$\"",
     };
     let filter = expression::filter(filter).unwrap();
-    let wanted = Wanted { kind, filter, script: Some(script.to_owned()), ..Wanted::default() };
+    let wanted =
+        ChannelRequest { kind, filter, script: Some(script.to_owned()), ..ChannelRequest::default() };
     CompiledRequest::new(wanted, || Duration::ZERO).unwrap()
 }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use wire::channel::stream::Body;
-use wire::channel::{Budget, Wanted, expression};
+use wire::channel::{Budget, ChannelRequest, expression};
 use wire::fault;
 use wire::process::{Io, Process, ProcessKey};
 use wire::query::{Principal, Viewer};
@@ -38,16 +38,17 @@ fn sweep(view: &mut View, number: u64, at: Duration) {
     view.table.end(0);
 }
 
-fn wanted(filter: &str, change: impl FnOnce(&mut Wanted)) -> Wanted {
+fn wanted(filter: &str, change: impl FnOnce(&mut ChannelRequest)) -> ChannelRequest {
     let budget = Budget { cpu_ms: 500, ..Budget::default() };
     let filter = expression::filter(filter).unwrap();
-    let mut wanted = Wanted { rate: 10.0.try_into().unwrap(), filter, budget, ..Wanted::default() };
+    let mut wanted =
+        ChannelRequest { rate: 10.0.try_into().unwrap(), filter, budget, ..ChannelRequest::default() };
     change(&mut wanted);
     wanted
 }
 
 /// Process ids of the last sample, each with whether its I/O is visible.
-async fn sampled(viewer: Viewer, wanted: Wanted) -> Vec<(u32, bool)> {
+async fn sampled(viewer: Viewer, wanted: ChannelRequest) -> Vec<(u32, bool)> {
     let hub = Hub::default();
     let (mut tap, mut view) = (hub.tap(), View::default());
     let id = hub.subscribe_for(client(viewer), wanted).unwrap();
@@ -82,7 +83,7 @@ async fn the_io_of_others_is_absent_and_passes_no_filter() {
         {
             assert_eq!(sampled(viewer, wanted(filter, |_| ())).await, own, "{viewer:?} {filter}");
         }
-        let scripted = |wanted: &mut Wanted| {
+        let scripted = |wanted: &mut ChannelRequest| {
             wanted.script = Some(
                 "let own = []; for one in records { if one.read_bytes != () { own.push(one); } } own"
                     .to_owned(),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use wire::credential::{Certificate, Chain, Delegation, Denial, Roles, Serial, Statement};
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::registration::{Coverage, Reach, Record, SensorType};
-use wire::replication::{Farewell, Told};
+use wire::replication::{Farewell, ResolvedStatement};
 use wire::sealed::Sealed;
 use wire::time::Time;
 
@@ -94,7 +94,7 @@ pub(crate) fn time(now: Duration) -> Time {
 }
 
 /// A directory's answer, as if its signatures had been checked.
-pub(crate) fn received(stored: &Told) -> VerifiedRecord {
+pub(crate) fn received(stored: &ResolvedStatement) -> VerifiedRecord {
     let record = stored.statement.record.unverified().expect("a record");
     VerifiedRecord {
         record,

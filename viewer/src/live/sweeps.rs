@@ -6,7 +6,7 @@
 
 use crate::flock::measure::Usage;
 use crate::flock::sweep::{HostName, Reported, Sweep};
-use wire::api::entries::{Entry, EntryKind, Taken as Answer};
+use wire::api::entries::{Entry, EntryKind, TakeAnswer as Answer};
 use wire::api::processes::Process;
 use wire::time::Time;
 

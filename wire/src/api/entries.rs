@@ -57,13 +57,13 @@ impl Request for TakeParams {
     const METHOD: &'static str = "sensor.take";
     const EFFECT: Effect = Effect::KeepsForClient;
     const SUBJECT: Subject = Subject::Host;
-    type Answer = Taken;
+    type Answer = TakeAnswer;
 }
 
 /// Entries taken from a subscription.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Taken {
+pub struct TakeAnswer {
     /// Entries, oldest first; empty if they are in `packed`.
     #[serde(deserialize_with = "entries_at_most")]
     pub entries: Vec<Entry>,
@@ -120,7 +120,7 @@ fn entries_at_most<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Ent
     deserializer.deserialize_seq(Reading)
 }
 
-impl Taken {
+impl TakeAnswer {
     /// Decode the entries of `packed`; `None` if the answer is not packed.
     ///
     /// # Errors
@@ -132,8 +132,8 @@ impl Taken {
     /// The same answer, with packed entries decoded into `entries`.
     ///
     /// # Errors
-    /// As [`Taken::packed_entries`].
-    pub fn unpacked(mut self) -> Result<Taken, postcard::Error> {
+    /// As [`TakeAnswer::packed_entries`].
+    pub fn unpacked(mut self) -> Result<TakeAnswer, postcard::Error> {
         if let Some(entries) = self.packed_entries().transpose()? {
             let booted = self.booted.take().unwrap_or_default().0;
             self.entries = entries.into_iter().map(|entry| Entry::of(entry, booted)).collect();

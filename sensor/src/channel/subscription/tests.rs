@@ -40,10 +40,13 @@ impl Sweeps {
     }
 }
 
-fn compiled(rate: f64, filter: &str, change: impl FnOnce(&mut Wanted)) -> CompiledRequest {
+fn compiled(rate: f64, filter: &str, change: impl FnOnce(&mut ChannelRequest)) -> CompiledRequest {
     let rate = rate.try_into().expect("allowed");
-    let mut wanted =
-        Wanted { rate, filter: expression::filter(filter).expect("understood"), ..Wanted::default() };
+    let mut wanted = ChannelRequest {
+        rate,
+        filter: expression::filter(filter).expect("understood"),
+        ..ChannelRequest::default()
+    };
     change(&mut wanted);
     CompiledRequest::new(wanted, || Duration::ZERO).expect("it can be used")
 }
@@ -160,7 +163,7 @@ fn a_filter_holds_from_the_sample_after_it_was_altered() {
 #[test]
 fn a_condition_signals_in_the_stream() {
     let mut sweeps = Sweeps::new(&[0.5]);
-    let wanted = |wanted: &mut Wanted| {
+    let wanted = |wanted: &mut ChannelRequest| {
         wanted.condition = Some(expression::condition("sum cpu > 1.5 until 1").expect("understood"));
     };
     let mut subscription = Subscription::new(compiled(1.0, "top 1 by cpu", wanted), sweeps.now);
@@ -219,7 +222,7 @@ fn bytes_beyond_the_budget_are_missed_and_told_in_the_stream() {
 #[test]
 fn what_costs_too_much_is_stopped_told_and_goes_on_when_altered() {
     let mut sweeps = Sweeps::new(&[0.5]);
-    let endless = |wanted: &mut Wanted| wanted.script = Some("loop {}".to_owned());
+    let endless = |wanted: &mut ChannelRequest| wanted.script = Some("loop {}".to_owned());
     let mut subscription = Subscription::new(compiled(10.0, "", endless), sweeps.now);
     let mut run = |subscription: &mut Subscription, cpu: Duration| {
         for _ in 0..20 {
@@ -365,6 +368,7 @@ fn after_a_miss_comes_a_whole_sample() {
 
 #[test]
 fn a_script_says_itself_what_is_told() {
-    let wanted = Wanted { changes: true, script: Some("true".to_owned()), ..Wanted::default() };
+    let wanted =
+        ChannelRequest { changes: true, script: Some("true".to_owned()), ..ChannelRequest::default() };
     assert!(matches!(CompiledRequest::new(wanted, || Duration::ZERO), Err(Error::ChangesOfScript)));
 }

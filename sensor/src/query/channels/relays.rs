@@ -33,9 +33,9 @@ use wire::api::Request;
 use wire::api::channels::{
     AlterParams, Selection, Settings, SubscribeParams, Subscription, UnsubscribeParams,
 };
-use wire::api::entries::{TakeParams, Taken as Entries};
+use wire::api::entries::{TakeAnswer as Entries, TakeParams};
 use wire::channel::filter::Filter;
-use wire::channel::{Kind, Wanted};
+use wire::channel::{ChannelRequest, Kind};
 use wire::fault;
 use wire::query::{Form, Viewer};
 use wire::time::Time;
@@ -183,7 +183,7 @@ impl Relays {
                 "cursor: expected none in a subscription that is shared with others; ask the sensor of that host itself",
             ));
         }
-        let wanted = changed(Wanted { kind: *kind, ..Wanted::default() }, settings)?;
+        let wanted = changed(ChannelRequest { kind: *kind, ..ChannelRequest::default() }, settings)?;
         let selection = settings.selection.clone().filter(|_| !kind.happens());
         let (of_source, rest) = split(&wanted)?;
         let mut inner = locked(&self.0.inner);
@@ -196,7 +196,9 @@ impl Relays {
         let stream = self.stream(&mut inner, owner, key)?;
         // Under the lock: otherwise the stream could end with this consumer in it, if its last one goes
         // meanwhile.
-        let id = stream.hub.subscribe_for(caller.principal(), Wanted { filter: rest, ..wanted.clone() })?;
+        let id = stream
+            .hub
+            .subscribe_for(caller.principal(), ChannelRequest { filter: rest, ..wanted.clone() })?;
         let queue_bytes = wanted.budget.queue_bytes.into();
         let consumer = Consumer { stream, owner, filter: wanted.filter, queue_bytes };
         inner.consumers.insert(id, consumer.clone());
@@ -211,7 +213,7 @@ impl Relays {
         let id = subscription.parse()?;
         let mut inner = locked(&self.0.inner);
         let Consumer { stream: before, owner, filter, queue_bytes } = inner.of(id, caller)?;
-        let wanted = changed(Wanted { filter, ..before.hub.status(id)?.wanted }, settings)?;
+        let wanted = changed(ChannelRequest { filter, ..before.hub.status(id)?.wanted }, settings)?;
         let (of_source, rest) = split(&wanted)?;
         if u64::from(wanted.budget.queue_bytes) > queue_bytes {
             inner.make_sure_of_room(owner, Some(id), &wanted)?;
@@ -220,7 +222,7 @@ impl Relays {
         let selection = selection.or_else(|| before.key.selection.clone());
         let key = Key { selection, filter: of_source.to_string(), ..before.key.clone() };
         let stream = self.stream(&mut inner, owner, key)?;
-        let altered = Wanted { filter: rest, ..wanted.clone() };
+        let altered = ChannelRequest { filter: rest, ..wanted.clone() };
         if Arc::ptr_eq(&stream, &before) {
             stream.hub.alter(id, |_| Ok::<_, Error>(altered.clone()))?;
         } else {
@@ -316,7 +318,12 @@ impl Inner {
     }
 
     /// Checks that there is room for what is requested, beside all consumers except the one that it replaces.
-    fn make_sure_of_room(&self, owner: Owner, instead: Option<Id>, wanted: &Wanted) -> Result<(), Fault> {
+    fn make_sure_of_room(
+        &self,
+        owner: Owner,
+        instead: Option<Id>,
+        wanted: &ChannelRequest,
+    ) -> Result<(), Fault> {
         let (mut many, mut bytes) = (Usage::of(CONSUMERS_MAX as u64), Usage::of(QUEUES_MAX_BYTES));
         for (_, consumer) in self.consumers.iter().filter(|(id, _)| Some(**id) != instead) {
             many.add(consumer.owner == owner, 1);
@@ -373,7 +380,7 @@ fn now<R: Request>(
 
 /// Returns `wanted` with the settings of the call. For kinds that are sampled, the host applies the
 /// selection, because it resolves the user names.
-fn changed(wanted: Wanted, settings: &Settings) -> Result<Wanted, Fault> {
+fn changed(wanted: ChannelRequest, settings: &Settings) -> Result<ChannelRequest, Fault> {
     match wanted.kind.happens() {
         true => request::changed(wanted, settings, None),
         false => request::changed_but_selection(wanted, settings),
@@ -381,9 +388,10 @@ fn changed(wanted: Wanted, settings: &Settings) -> Result<Wanted, Fault> {
 }
 
 /// Splits a filter into the part for the host and the rest; an invalid filter is rejected before.
-fn split(wanted: &Wanted) -> Result<(Filter, Filter), Fault> {
+fn split(wanted: &ChannelRequest) -> Result<(Filter, Filter), Fault> {
     // The users of the selection are not known here.
-    let filter = Wanted { kind: wanted.kind, filter: wanted.filter.clone(), ..Wanted::default() };
+    let filter =
+        ChannelRequest { kind: wanted.kind, filter: wanted.filter.clone(), ..ChannelRequest::default() };
     CompiledRequest::new(filter, || Duration::ZERO)
         .map_err(|error| Fault::invalid_params(error.to_string()))?;
     Ok(relay::split(wanted.kind, &wanted.filter))

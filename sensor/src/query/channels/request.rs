@@ -8,7 +8,7 @@ use rpc::codec::value::Value;
 use rpc::fault::Fault;
 use std::fmt::Display;
 use wire::api::channels::{Selection, Settings};
-use wire::channel::{Kind, Rate, Wanted, expression};
+use wire::channel::{ChannelRequest, Kind, Rate, expression};
 use wire::near_names;
 
 /// Returns the user whose processes a call selects: a name, or a uid as text.
@@ -24,7 +24,11 @@ pub(super) fn uid(user: &str) -> Result<u32, Fault> {
 }
 
 /// Returns `wanted` with the settings of the call; `uid` is that of [`user_of_processes`].
-pub(super) fn changed(mut wanted: Wanted, settings: &Settings, uid: Option<u32>) -> Result<Wanted, Fault> {
+pub(super) fn changed(
+    mut wanted: ChannelRequest,
+    settings: &Settings,
+    uid: Option<u32>,
+) -> Result<ChannelRequest, Fault> {
     if let Some(selection) = of_kind(wanted.kind, settings)? {
         wanted.selection = selection.of_kind(wanted.kind, uid);
     }
@@ -32,7 +36,10 @@ pub(super) fn changed(mut wanted: Wanted, settings: &Settings, uid: Option<u32>)
 }
 
 /// As [`changed`], but without the selection, which another host applies because it resolves the user names.
-pub(super) fn changed_but_selection(mut wanted: Wanted, settings: &Settings) -> Result<Wanted, Fault> {
+pub(super) fn changed_but_selection(
+    mut wanted: ChannelRequest,
+    settings: &Settings,
+) -> Result<ChannelRequest, Fault> {
     of_kind(wanted.kind, settings)?;
     if let Some(hz) = settings.rate_hz {
         wanted.rate = Rate::try_from(hz).map_err(|error| within("rate_hz", &error))?;

@@ -3,7 +3,7 @@
 //! Pure. Not here: entries in the query interface (`wire::api`).
 
 use crate::channel::hub::Answer;
-use wire::api::entries::{Entry as Shown, Taken};
+use wire::api::entries::{Entry as Shown, TakeAnswer};
 use wire::api::{Bytes, UnixTime};
 use wire::channel::stream::{Body, Entry};
 use wire::time::Time;
@@ -28,21 +28,21 @@ pub(super) fn place_after(entries: &[Entry], waiting: usize, looked_at: u64) -> 
 }
 
 /// Builds the answer of `sensor.take`, for a host with this time of boot.
-pub(super) fn take_answer(answer: Answer, booted: Time, is_packed: bool) -> Taken {
+pub(super) fn take_answer(answer: Answer, booted: Time, is_packed: bool) -> TakeAnswer {
     let Answer { entries, status: standing } = answer;
     let missed = |entry: &Entry| if let Body::Missed(count) = entry.body { count } else { 0 };
-    let taken = Taken {
+    let taken = TakeAnswer {
         next: entries.last().map_or(standing.next, |last| last.number + missed(last).max(1)),
         missed: entries.iter().map(missed).sum(),
         waiting: standing.waiting.0 as u64,
         revision: standing.revision,
         condition: standing.is_true,
         quarantined: standing.quarantined,
-        ..Taken::default()
+        ..TakeAnswer::default()
     };
     if is_packed {
         let bytes = postcard::to_stdvec(&entries).expect("a value of plain types is written into memory");
-        return Taken { packed: Some(Bytes(bytes)), booted: Some(UnixTime(booted)), ..taken };
+        return TakeAnswer { packed: Some(Bytes(bytes)), booted: Some(UnixTime(booted)), ..taken };
     }
-    Taken { entries: entries.into_iter().map(|entry| Shown::of(entry, booted)).collect(), ..taken }
+    TakeAnswer { entries: entries.into_iter().map(|entry| Shown::of(entry, booted)).collect(), ..taken }
 }

@@ -14,7 +14,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
-use wire::channel::{Rate, Wanted};
+use wire::channel::{ChannelRequest, Rate};
 use wire::process::{Process, ProcessKey};
 
 fn sources(member: &Member) -> Sources {
@@ -27,7 +27,7 @@ fn sources(member: &Member) -> Sources {
 
 fn processes() -> Flow {
     Flow {
-        processes: Some(Wanted { rate: Rate::try_from(10.0).unwrap(), ..Wanted::default() }),
+        processes: Some(ChannelRequest { rate: Rate::try_from(10.0).unwrap(), ..ChannelRequest::default() }),
         ..Flow::default()
     }
 }
@@ -64,7 +64,9 @@ async fn what_waits_in_a_subscription_that_is_stopped_is_told() {
     let mut feed = Feed::new(&sources, processes()).unwrap();
     sweep(&sources.hub, &mut view, 1..=100);
     let id = sources.hub.statuses()[0].0;
-    let endless = |wanted: Wanted| Ok::<_, Error>(Wanted { script: Some("loop {}".to_owned()), ..wanted });
+    let endless = |wanted: ChannelRequest| {
+        Ok::<_, Error>(ChannelRequest { script: Some("loop {}".to_owned()), ..wanted })
+    };
     sources.hub.alter(id, endless).unwrap();
     sweep(&sources.hub, &mut view, 101..=101);
     let told = told(&mut feed).await;
@@ -78,7 +80,7 @@ async fn a_subscription_that_ended_is_had_again_with_the_same_wish_and_with_anot
     let member = Member::new(0, journal::Config::default());
     let sources = sources(&member);
     let mut feed = Feed::new(&sources, processes()).unwrap();
-    let slower = Wanted { rate: Rate::try_from(1.0).unwrap(), ..Wanted::default() };
+    let slower = ChannelRequest { rate: Rate::try_from(1.0).unwrap(), ..ChannelRequest::default() };
     let other = Flow { processes: Some(slower), ..Flow::default() };
     for flow in [processes(), other] {
         sources.hub.drop_idle(Duration::MAX);

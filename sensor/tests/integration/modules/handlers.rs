@@ -8,7 +8,7 @@ use sensor::process::table::Coverage;
 use serde_json::Value;
 use std::time::Duration;
 use wire::api::modules::ModuleAct;
-use wire::channel::Wanted;
+use wire::channel::ChannelRequest;
 use wire::process::{Process, ProcessKey};
 
 fn hello(wants: &str) -> String {
@@ -147,8 +147,9 @@ async fn one_whose_subscription_is_stopped_is_told_and_subscribed_anew() {
     rig.load("one", &one, "").await;
     rig.state("one", "running").await;
     let first = subscription(&rig).unwrap();
-    let endless =
-        |wanted: Wanted| Ok::<_, hub::Error>(Wanted { script: Some("loop {}".to_owned()), ..wanted });
+    let endless = |wanted: ChannelRequest| {
+        Ok::<_, hub::Error>(ChannelRequest { script: Some("loop {}".to_owned()), ..wanted })
+    };
     rig.hub.alter(first, endless).unwrap();
     sweep(&rig, &mut view, 1);
     let status = rig.status_when("one", "in trouble", |status| status.last_error.is_some()).await;

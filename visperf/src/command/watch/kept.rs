@@ -20,7 +20,7 @@ use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wire::api::channels::{SubscribeParams, Subscription as Standing, UnsubscribeParams};
-use wire::api::entries::{Entry, TakeParams, Taken};
+use wire::api::entries::{Entry, TakeAnswer, TakeParams};
 use wire::api::{Request as _, Span};
 use wire::fault::INVALID_PARAMS;
 use wire::time::Moment;
@@ -50,7 +50,7 @@ pub(super) struct Wish {
 
 /// A received answer.
 pub(super) struct Came {
-    pub(super) taken: Taken,
+    pub(super) taken: TakeAnswer,
     /// The entries as they were received, if requested.
     pub(super) raw: Vec<Value>,
 }
@@ -157,7 +157,7 @@ impl Kept {
             Err(_) => {
                 note("the daemon is of another version: one answer is lost, going on in JSON");
                 self.is_packed = false;
-                Taken { next: self.line.next, ..Taken::default() }
+                TakeAnswer { next: self.line.next, ..TakeAnswer::default() }
             }
         };
         Ok(Came { taken, raw: Vec::new() })
@@ -301,7 +301,7 @@ impl Line {
         self.go_on_from(made.cursor.as_ref());
     }
 
-    fn take(&mut self, answer: &Taken) -> Order {
+    fn take(&mut self, answer: &TakeAnswer) -> Order {
         self.is_told_away = false;
         let first = answer.entries.first().map(|entry| entry.number);
         let behind = |entry: &Entry| entry.number.saturating_add(entry.count.unwrap_or(1));
@@ -355,9 +355,9 @@ impl Subscription {
 mod tests {
     use super::*;
 
-    fn answer(numbers: std::ops::Range<u64>, cursor: Option<&str>) -> Taken {
+    fn answer(numbers: std::ops::Range<u64>, cursor: Option<&str>) -> TakeAnswer {
         let entries = numbers.clone().map(|number| Entry { number, ..Entry::default() }).collect();
-        Taken { entries, next: numbers.end, cursor: cursor.map(str::to_owned), ..Taken::default() }
+        TakeAnswer { entries, next: numbers.end, cursor: cursor.map(str::to_owned), ..TakeAnswer::default() }
     }
 
     fn made(cursor: Option<&str>) -> Standing {
@@ -368,11 +368,11 @@ mod tests {
     fn without_its_number_the_next_answer_is_known_by_the_entries() {
         let mut line = Line::new(false);
         line.begin(&made(None));
-        let without = |numbers| Taken { next: 0, ..answer(numbers, None) };
+        let without = |numbers| TakeAnswer { next: 0, ..answer(numbers, None) };
         assert_eq!(line.take(&without(0..3)), Order::GoesOn);
         assert_eq!(line.take(&without(0..0)), Order::GoesOn, "nothing came");
         let missed = Entry { number: 3, count: Some(4), ..Entry::default() };
-        assert_eq!(line.take(&Taken { entries: vec![missed], ..Taken::default() }), Order::GoesOn);
+        assert_eq!(line.take(&TakeAnswer { entries: vec![missed], ..TakeAnswer::default() }), Order::GoesOn);
         assert_eq!(line.take(&without(8..9)), Order::Lost(1));
     }
 

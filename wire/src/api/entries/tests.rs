@@ -153,23 +153,25 @@ fn packed_entries_have_the_form_that_they_always_had() {
     let packed = data_encoding::HEXLOWER.decode(PACKED.as_bytes()).expect("hexadecimal");
     assert_eq!(postcard::to_stdvec(&entries).expect("written"), packed);
     let booted = UnixTime(Time::from_micros(1));
-    let taken = Taken { packed: Some(Bytes(packed)), booted: Some(booted), next: 12, ..Taken::default() };
+    let taken =
+        TakeAnswer { packed: Some(Bytes(packed)), booted: Some(booted), next: 12, ..TakeAnswer::default() };
     assert_eq!(taken.packed_entries(), Some(Ok(entries.clone())));
     let shown: Vec<Entry> = entries.into_iter().map(|entry| Entry::of(entry, booted.0)).collect();
-    let unpacked = Taken { entries: shown, next: 12, ..Taken::default() };
+    let unpacked = TakeAnswer { entries: shown, next: 12, ..TakeAnswer::default() };
     assert_eq!(taken.unpacked(), Ok(unpacked.clone()));
     assert_eq!(unpacked.clone().unpacked(), Ok(unpacked), "as a representative gives them");
-    let other = Taken { packed: Some(Bytes(vec![1, 2])), ..Taken::default() };
+    let other = TakeAnswer { packed: Some(Bytes(vec![1, 2])), ..TakeAnswer::default() };
     assert!(other.unpacked().is_err());
 }
 
 #[test]
 fn an_answer_of_one_that_packs_its_entries_is_read() {
-    let taken: Taken = serde_json::from_value(json!({"packed": "AAE=", "booted": 5.5})).expect("it is read");
+    let taken: TakeAnswer =
+        serde_json::from_value(json!({"packed": "AAE=", "booted": 5.5})).expect("it is read");
     assert_eq!(taken.packed, Some(Bytes(vec![0, 1])));
     assert_eq!(taken.booted, Some(UnixTime(Time::from_micros(5_500_000))));
     let many = json!({"entries": vec![json!({}); LIMIT_MAX + 1]});
-    let refused = serde_json::from_value::<Taken>(many).map_err(|error| error.to_string());
+    let refused = serde_json::from_value::<TakeAnswer>(many).map_err(|error| error.to_string());
     assert!(refused.as_ref().is_err_and(|error| error.contains("at most 1000 entries")), "{refused:?}");
     let odd: Entry = serde_json::from_value(json!({"figures": {"a": "NaN", "b": 2.5}})).expect("it is read");
     let figures: Vec<f64> =

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use wire::api::channels::{AlterParams, Settings, SubscribeParams, UnsubscribeParams};
-use wire::api::entries::{TakeParams, Taken};
+use wire::api::entries::{TakeAnswer, TakeParams};
 use wire::api::{Request, Span};
 use wire::channel::stream::{Body, Entry, RECORDS_MAX};
 use wire::channel::{Budget, CPU_MAX_MS, Kind, QUEUE_MAX_BYTES};
@@ -264,7 +264,7 @@ impl Feeder {
         let _ended = self.ask(&UnsubscribeParams { subscription }, PATIENCE).await;
     }
 
-    fn feed(&mut self, answer: &Taken) -> Result<(), FeedError> {
+    fn feed(&mut self, answer: &TakeAnswer) -> Result<(), FeedError> {
         let packed = answer.packed.as_ref().ok_or_else(|| unreadable("it has no entries"))?;
         let entries: Vec<Entry> =
             postcard::from_bytes(&packed.0).map_err(|error| unreadable(&error.to_string()))?;
