@@ -31,7 +31,7 @@ pub const REMEMBERED_MAX: usize = 256;
 
 /// Transport of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Rung {
+pub enum TransportKind {
     /// Direct TCP.
     Direct,
     /// TCP by simultaneous open through NATs and firewalls at both ends, coordinated over an existing
@@ -47,40 +47,50 @@ pub enum Rung {
     Polling,
 }
 
-impl Rung {
+impl TransportKind {
     /// All transports, in the order of the ladder.
-    pub const ALL: [Rung; 6] =
-        [Rung::Direct, Rung::Punched, Rung::Circuit, Rung::WebSocket, Rung::Connect, Rung::Polling];
+    pub const ALL: [TransportKind; 6] = [
+        TransportKind::Direct,
+        TransportKind::Punched,
+        TransportKind::Circuit,
+        TransportKind::WebSocket,
+        TransportKind::Connect,
+        TransportKind::Polling,
+    ];
 
     /// The transports to a proxy itself.
-    pub const TO_PROXY: [Rung; 3] = [Rung::Direct, Rung::WebSocket, Rung::Polling];
+    pub const TO_PROXY: [TransportKind; 3] =
+        [TransportKind::Direct, TransportKind::WebSocket, TransportKind::Polling];
 
     /// Name in outputs and counters.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Rung::Direct => "direct",
-            Rung::Punched => "punched",
-            Rung::Circuit => "circuit",
-            Rung::WebSocket => "websocket",
-            Rung::Connect => "connect",
-            Rung::Polling => "polling",
+            TransportKind::Direct => "direct",
+            TransportKind::Punched => "punched",
+            TransportKind::Circuit => "circuit",
+            TransportKind::WebSocket => "websocket",
+            TransportKind::Connect => "connect",
+            TransportKind::Polling => "polling",
         }
     }
 
     /// Delay if nothing is known about the destination.
     const fn usual(self) -> Duration {
         match self {
-            Rung::Direct | Rung::Punched | Rung::Circuit | Rung::Connect => Duration::ZERO,
-            Rung::WebSocket => STEP,
-            Rung::Polling => BEFORE_POLLING,
+            TransportKind::Direct
+            | TransportKind::Punched
+            | TransportKind::Circuit
+            | TransportKind::Connect => Duration::ZERO,
+            TransportKind::WebSocket => STEP,
+            TransportKind::Polling => BEFORE_POLLING,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Worked {
-    rung: Rung,
+    transport: TransportKind,
     at: Moment,
 }
 
@@ -91,31 +101,37 @@ pub struct Ladder {
 }
 
 impl Ladder {
-    /// Delay before `rung` is tried to `place`.
+    /// Delay before `transport` is tried to `place`.
     #[must_use]
-    pub fn delay(&self, place: &str, rung: Rung, now: Moment) -> Duration {
+    pub fn delay(&self, place: &str, transport: TransportKind, now: Moment) -> Duration {
         match self.best(place, now) {
-            None | Some(Rung::Direct | Rung::Punched | Rung::Circuit | Rung::Connect) => rung.usual(),
-            Some(best) if best == rung => Duration::ZERO,
-            Some(_) => rung.usual() + STEP,
+            None
+            | Some(
+                TransportKind::Direct
+                | TransportKind::Punched
+                | TransportKind::Circuit
+                | TransportKind::Connect,
+            ) => transport.usual(),
+            Some(best) if best == transport => Duration::ZERO,
+            Some(_) => transport.usual() + STEP,
         }
     }
 
     /// The transport that worked last to `place`, unless it has expired.
     #[must_use]
-    pub fn best(&self, place: &str, now: Moment) -> Option<Rung> {
+    pub fn best(&self, place: &str, now: Moment) -> Option<TransportKind> {
         let worked = self.worked.get(place)?;
-        (now.since(worked.at) < REMEMBERED_FOR).then_some(worked.rung)
+        (now.since(worked.at) < REMEMBERED_FOR).then_some(worked.transport)
     }
 
-    /// Record a connection to `place` by `rung`.
-    pub fn handle_standing(&mut self, place: &str, rung: Rung, now: Moment) {
+    /// Record a connection to `place` by `transport`.
+    pub fn handle_connected(&mut self, place: &str, transport: TransportKind, now: Moment) {
         if !self.worked.contains_key(place) && self.worked.len() >= REMEMBERED_MAX {
             let oldest =
                 self.worked.iter().min_by_key(|(_, worked)| worked.at).map(|(place, _)| place.clone());
             oldest.map(|place| self.worked.remove(&place));
         }
-        self.worked.insert(place.to_owned(), Worked { rung, at: now });
+        self.worked.insert(place.to_owned(), Worked { transport, at: now });
     }
 }
 
@@ -128,20 +144,20 @@ mod tests {
     }
 
     /// The transports to a proxy in the order in which they are started.
-    fn order(ladder: &Ladder, now: Moment) -> Vec<Rung> {
-        let mut all = Rung::TO_PROXY.to_vec();
-        all.sort_by_key(|rung| ladder.delay("p:443", *rung, now));
+    fn order(ladder: &Ladder, now: Moment) -> Vec<TransportKind> {
+        let mut all = TransportKind::TO_PROXY.to_vec();
+        all.sort_by_key(|transport| ladder.delay("p:443", *transport, now));
         all
     }
 
     #[test]
-    fn rungs_are_tried_in_their_order_and_in_time() {
+    fn transports_are_tried_in_their_order_and_in_time() {
         let mut ladder = Ladder::default();
-        assert_eq!(order(&ladder, at(0)), Rung::TO_PROXY);
-        assert_eq!(ladder.delay("p:443", Rung::Direct, at(0)), Duration::ZERO);
-        for best in Rung::ALL {
-            ladder.handle_standing("p:443", best, at(0));
-            let delays = Rung::TO_PROXY.map(|rung| ladder.delay("p:443", rung, at(1)));
+        assert_eq!(order(&ladder, at(0)), TransportKind::TO_PROXY);
+        assert_eq!(ladder.delay("p:443", TransportKind::Direct, at(0)), Duration::ZERO);
+        for best in TransportKind::ALL {
+            ladder.handle_connected("p:443", best, at(0));
+            let delays = TransportKind::TO_PROXY.map(|transport| ladder.delay("p:443", transport, at(1)));
             assert!(delays.iter().all(|delay| *delay <= SPREAD_MAX), "{best:?}: {delays:?}");
             assert!(delays.contains(&Duration::ZERO), "{best:?}: something begins at once");
         }
@@ -150,13 +166,16 @@ mod tests {
     #[test]
     fn what_worked_goes_first_until_it_is_forgotten() {
         let mut ladder = Ladder::default();
-        ladder.handle_standing("p:443", Rung::Polling, at(10));
-        assert_eq!(order(&ladder, at(11)), [Rung::Polling, Rung::Direct, Rung::WebSocket]);
-        assert_eq!(ladder.delay("other:443", Rung::Polling, at(11)), BEFORE_POLLING);
+        ladder.handle_connected("p:443", TransportKind::Polling, at(10));
+        assert_eq!(
+            order(&ladder, at(11)),
+            [TransportKind::Polling, TransportKind::Direct, TransportKind::WebSocket]
+        );
+        assert_eq!(ladder.delay("other:443", TransportKind::Polling, at(11)), BEFORE_POLLING);
         let forgotten = at(10).plus(REMEMBERED_FOR);
         assert_eq!(
             (ladder.best("p:443", forgotten), order(&ladder, forgotten)),
-            (None, Rung::TO_PROXY.to_vec())
+            (None, TransportKind::TO_PROXY.to_vec())
         );
     }
 
@@ -164,11 +183,11 @@ mod tests {
     fn no_more_is_remembered_than_may_be() {
         let mut ladder = Ladder::default();
         for number in 0..2 * REMEMBERED_MAX as u64 {
-            ladder.handle_standing(&format!("p{number}:443"), Rung::WebSocket, at(number));
+            ladder.handle_connected(&format!("p{number}:443"), TransportKind::WebSocket, at(number));
         }
         assert_eq!(ladder.worked.len(), REMEMBERED_MAX);
         let now = at(2 * REMEMBERED_MAX as u64);
-        assert_eq!(ladder.best("p511:443", now), Some(Rung::WebSocket));
+        assert_eq!(ladder.best("p511:443", now), Some(TransportKind::WebSocket));
         assert_eq!(ladder.best("p0:443", now), None, "the oldest goes first");
     }
 }

@@ -109,8 +109,9 @@ impl EventLoop {
         let is_proxy = matches!(&target, Target::Peer(peer) if self.circuits.is_via(*peer));
         if is_proxy {
             // A firewall on the path may let only web traffic through.
-            let rungs = addresses.iter().flat_map(outbound::all_rungs).take(ADDRESSES_MAX).collect();
-            return self.dial_at(target, rungs, PeerCondition::DisconnectedAndNotDialing);
+            let transports =
+                addresses.iter().flat_map(outbound::all_transports).take(ADDRESSES_MAX).collect();
+            return self.dial_at(target, transports, PeerCondition::DisconnectedAndNotDialing);
         }
         let (circuits, direct): (Vec<_>, Vec<_>) = addresses.into_iter().partition(circuits::is_circuit);
         let first = match (direct.is_empty(), circuits.is_empty()) {

@@ -4,7 +4,7 @@
 
 use super::connection_transports::ConnectionTransports;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tunnel::ladder::Rung;
+use tunnel::ladder::TransportKind;
 
 macro_rules! figures {
     ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {
@@ -91,8 +91,8 @@ impl Figures {
             &self.by_connect,
             &self.by_polling,
         ];
-        for (rung, gauge) in Rung::ALL.into_iter().zip(gauges) {
-            gauge.set(transports.count(rung));
+        for (transport, gauge) in TransportKind::ALL.into_iter().zip(gauges) {
+            gauge.set(transports.count(transport));
         }
     }
 }

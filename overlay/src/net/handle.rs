@@ -22,7 +22,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
-use tunnel::ladder::Rung;
+use tunnel::ladder::TransportKind;
 use wire::address::Address;
 use wire::bytes::Borrowed;
 use wire::id::PeerKey;
@@ -156,7 +156,7 @@ impl Handle {
 
     /// At most `most` connections that are not direct, newest first: the peer, and the transport.
     #[must_use]
-    pub fn indirect(&self, most: usize) -> Vec<(PeerKey, Rung)> {
+    pub fn indirect(&self, most: usize) -> Vec<(PeerKey, TransportKind)> {
         self.transports.indirect(most)
     }
 

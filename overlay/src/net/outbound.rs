@@ -37,7 +37,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tunnel::connect::{Connect, HEAD_LEN_MAX_BYTES, Next, REQUESTS_MAX};
 use tunnel::digest::client::Login;
-use tunnel::ladder::{Ladder, Rung};
+use tunnel::ladder::{Ladder, TransportKind};
 use wire::address::Address;
 
 /// Time for which an address is dialled directly before the site's proxy is used; connections within a site
@@ -69,7 +69,7 @@ pub(super) struct Arrival {
     pub(super) stream: Box<dyn Duplex>,
     pub(super) from: SocketAddr,
     /// Its transport.
-    pub(super) rung: Rung,
+    pub(super) transport: TransportKind,
 }
 
 /// Byte stream under the encryption.
@@ -118,21 +118,22 @@ impl OutboundRoutes {
         Ok(stream)
     }
 
-    fn delay(&self, place: &str, rung: Rung) -> Duration {
-        self.ladder.lock().unwrap_or_else(PoisonError::into_inner).delay(place, rung, clock::now())
+    fn delay(&self, place: &str, transport: TransportKind) -> Duration {
+        self.ladder.lock().unwrap_or_else(PoisonError::into_inner).delay(place, transport, clock::now())
     }
 
     /// The transport of the established connection that was dialled at `at`; it is preferred from now on.
-    pub(super) fn handle_standing(&self, at: &Multiaddr) -> Rung {
-        let Some((place, rung)) = target(at) else { return Rung::Direct };
+    pub(super) fn handle_connected(&self, at: &Multiaddr) -> TransportKind {
+        let Some((place, transport)) = target(at) else { return TransportKind::Direct };
         let now = clock::now();
         let mut ladder = self.ladder.lock().unwrap_or_else(PoisonError::into_inner);
         // Most peers are reached directly; those take no place in the memory.
-        if rung != Rung::Direct || ladder.best(&place, now).is_some() {
-            ladder.handle_standing(&place, rung, now);
+        if transport != TransportKind::Direct || ladder.best(&place, now).is_some() {
+            ladder.handle_connected(&place, transport, now);
         }
-        let is_asked = rung == Rung::Direct && self.through.as_ref().is_some_and(|it| it.is_needed(&place));
-        if is_asked { Rung::Connect } else { rung }
+        let is_asked = transport == TransportKind::Direct
+            && self.through.as_ref().is_some_and(|it| it.is_needed(&place));
+        if is_asked { TransportKind::Connect } else { transport }
     }
 }
 
@@ -152,7 +153,7 @@ impl OutboundTransport {
         from: &Multiaddr,
         wire: impl Future<Output = io::Result<Wire>> + Send + 'static,
     ) -> BoxFuture<'static, io::Result<Wire>> {
-        let most = handshake::most(rung_of(from) != Rung::Direct);
+        let most = handshake::most(transport_of(from) != TransportKind::Direct);
         match self.half_open.enter(Source::of(from), clock::now()) {
             Some(place) => {
                 self.half_open.hand_up(Decision::Handshake(place, most));
@@ -182,15 +183,15 @@ impl Transport for OutboundTransport {
     }
 
     fn dial(&mut self, at: Multiaddr, options: DialOpts) -> Result<Self::Dial, TransportError<Self::Error>> {
-        let Some((place, rung)) = target(&at) else {
+        let Some((place, transport)) = target(&at) else {
             return Err(TransportError::MultiaddrNotSupported(at));
         };
-        let delay = self.routes.delay(&place, rung);
+        let delay = self.routes.delay(&place, transport);
         let routes = Arc::clone(&self.routes);
-        if rung != Rung::Direct {
+        if transport != TransportKind::Direct {
             return Ok(Box::pin(async move {
                 tokio::time::sleep(delay).await;
-                https_dial::dial(routes, place, rung).await.map(Wire::Https)
+                https_dial::dial(routes, place, transport).await.map(Wire::Https)
             }));
         }
         if self.routes.through.is_some() {
@@ -231,8 +232,8 @@ impl Transport for OutboundTransport {
             }));
         }
         match self.arrivals.poll_recv(context) {
-            Poll::Ready(Some(Arrival { stream, from, rung })) => {
-                let from = on_rung(multiaddr(from), rung);
+            Poll::Ready(Some(Arrival { stream, from, transport })) => {
+                let from = on_transport(multiaddr(from), transport);
                 Poll::Ready(TransportEvent::Incoming {
                     listener_id: self.arrivals_listener,
                     upgrade: self.accept(&from, std::future::ready(Ok(Wire::Arrived(stream)))),
@@ -246,23 +247,25 @@ impl Transport for OutboundTransport {
 }
 
 /// The same address by another transport.
-pub(super) fn on_rung(at: Multiaddr, rung: Rung) -> Multiaddr {
-    match rung {
-        Rung::WebSocket => at.with(Part::Wss("/".into())),
-        Rung::Polling => at.with(Part::Https),
-        Rung::Direct | Rung::Punched | Rung::Circuit | Rung::Connect => at,
+pub(super) fn on_transport(at: Multiaddr, transport: TransportKind) -> Multiaddr {
+    match transport {
+        TransportKind::WebSocket => at.with(Part::Wss("/".into())),
+        TransportKind::Polling => at.with(Part::Https),
+        TransportKind::Direct | TransportKind::Punched | TransportKind::Circuit | TransportKind::Connect => {
+            at
+        }
     }
 }
 
 /// The transport by which a peer connected from `at`.
-pub(super) fn rung_of(at: &Multiaddr) -> Rung {
-    target(at).map_or(Rung::Direct, |(_, rung)| rung)
+pub(super) fn transport_of(at: &Multiaddr) -> TransportKind {
+    target(at).map_or(TransportKind::Direct, |(_, transport)| transport)
 }
 
 /// The address `at` of a proxy by every transport that leads to one, in the order of the ladder.
-pub(super) fn all_rungs(at: &Multiaddr) -> impl Iterator<Item = Multiaddr> {
+pub(super) fn all_transports(at: &Multiaddr) -> impl Iterator<Item = Multiaddr> {
     let plain: Multiaddr = at.iter().take(2).collect();
-    Rung::TO_PROXY.into_iter().map(move |rung| on_rung(plain.clone(), rung))
+    TransportKind::TO_PROXY.into_iter().map(move |transport| on_transport(plain.clone(), transport))
 }
 
 /// Let the kernel detect a peer that no longer acknowledges.
@@ -376,7 +379,7 @@ async fn head(stream: &mut TcpStream) -> io::Result<String> {
 }
 
 /// `HOST:PORT` and transport of an address that can be dialled.
-fn target(at: &Multiaddr) -> Option<(String, Rung)> {
+fn target(at: &Multiaddr) -> Option<(String, TransportKind)> {
     let mut parts = at.iter();
     let first = parts.next()?;
     let host = if let Part::Ip4(ip) = first {
@@ -390,13 +393,13 @@ fn target(at: &Multiaddr) -> Option<(String, Rung)> {
     };
     let Part::Tcp(port) = parts.next()? else { return None };
     let mut rest = parts.filter(|part| !matches!(part, Part::P2p(_)));
-    let rung = match (rest.next(), rest.next()) {
-        (None, _) => Rung::Direct,
-        (Some(Part::Wss(_)), None) => Rung::WebSocket,
-        (Some(Part::Https), None) => Rung::Polling,
+    let transport = match (rest.next(), rest.next()) {
+        (None, _) => TransportKind::Direct,
+        (Some(Part::Wss(_)), None) => TransportKind::WebSocket,
+        (Some(Part::Https), None) => TransportKind::Polling,
         (Some(_), _) => return None,
     };
-    Some((format!("{host}:{port}"), rung))
+    Some((format!("{host}:{port}"), transport))
 }
 
 #[cfg(test)]
@@ -405,19 +408,22 @@ mod tests {
 
     #[test]
     fn what_can_be_asked_for_is_a_host_and_a_port() {
-        let check = |text: &str, expected: Option<(&str, Rung)>| {
+        let check = |text: &str, expected: Option<(&str, TransportKind)>| {
             let at: Multiaddr = text.parse().expect("an address");
-            let expected = expected.map(|(place, rung)| (place.to_owned(), rung));
+            let expected = expected.map(|(place, transport)| (place.to_owned(), transport));
             assert_eq!(target(&at), expected, "{text}");
         };
         let key = "12D3KooWD3eckifWpRn9wQpMG9R9hX3sD158z7EqHWmweQAJU5SA";
-        check("/ip4/10.0.0.1/tcp/443", Some(("10.0.0.1:443", Rung::Direct)));
-        check("/ip6/2001:db8::1/tcp/443", Some(("[2001:db8::1]:443", Rung::Direct)));
-        check(&format!("/dns/proxy.example/tcp/443/p2p/{key}"), Some(("proxy.example:443", Rung::Direct)));
-        check("/ip4/10.0.0.1/tcp/443/wss", Some(("10.0.0.1:443", Rung::WebSocket)));
+        check("/ip4/10.0.0.1/tcp/443", Some(("10.0.0.1:443", TransportKind::Direct)));
+        check("/ip6/2001:db8::1/tcp/443", Some(("[2001:db8::1]:443", TransportKind::Direct)));
+        check(
+            &format!("/dns/proxy.example/tcp/443/p2p/{key}"),
+            Some(("proxy.example:443", TransportKind::Direct)),
+        );
+        check("/ip4/10.0.0.1/tcp/443/wss", Some(("10.0.0.1:443", TransportKind::WebSocket)));
         check(
             &format!("/dns/proxy.example/tcp/443/https/p2p/{key}"),
-            Some(("proxy.example:443", Rung::Polling)),
+            Some(("proxy.example:443", TransportKind::Polling)),
         );
         check("/ip4/10.0.0.1/tcp/443/wss/https", None);
         check(&format!("/ip4/10.0.0.1/tcp/443/p2p/{key}/p2p-circuit"), None);
@@ -425,24 +431,31 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_is_dialled_by_every_rung_and_each_is_known_again() {
+    fn a_proxy_is_dialled_by_every_transport_and_each_is_known_again() {
         let at: Multiaddr = "/ip4/10.0.0.1/tcp/443".parse().expect("an address");
-        let transports: Vec<Rung> = all_rungs(&on_rung(at, Rung::Polling)).map(|at| rung_of(&at)).collect();
-        assert_eq!(transports, Rung::TO_PROXY);
+        let transports: Vec<TransportKind> =
+            all_transports(&on_transport(at, TransportKind::Polling)).map(|at| transport_of(&at)).collect();
+        assert_eq!(transports, TransportKind::TO_PROXY);
     }
 
     #[test]
     fn only_a_way_that_needed_more_than_tcp_is_remembered() {
         let routes = OutboundRoutes::new(None);
         let at: Multiaddr = "/ip4/10.0.0.1/tcp/443".parse().expect("an address");
-        assert_eq!(routes.handle_standing(&at), Rung::Direct);
+        assert_eq!(routes.handle_connected(&at), TransportKind::Direct);
         let best = || routes.ladder.lock().expect("whole").best("10.0.0.1:443", clock::now());
         assert_eq!(best(), None);
-        assert_eq!(routes.handle_standing(&on_rung(at.clone(), Rung::Polling)), Rung::Polling);
-        assert_eq!(best(), Some(Rung::Polling));
-        assert!(routes.delay("10.0.0.1:443", Rung::Polling) < routes.delay("10.0.0.1:443", Rung::Direct));
-        routes.handle_standing(&at);
-        assert_eq!(best(), Some(Rung::Direct), "what is better is taken again");
+        assert_eq!(
+            routes.handle_connected(&on_transport(at.clone(), TransportKind::Polling)),
+            TransportKind::Polling
+        );
+        assert_eq!(best(), Some(TransportKind::Polling));
+        assert!(
+            routes.delay("10.0.0.1:443", TransportKind::Polling)
+                < routes.delay("10.0.0.1:443", TransportKind::Direct)
+        );
+        routes.handle_connected(&at);
+        assert_eq!(best(), Some(TransportKind::Direct), "what is better is taken again");
     }
 
     #[tokio::test]

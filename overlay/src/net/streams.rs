@@ -5,7 +5,7 @@
 //! Not here: the messages on a stream, and whether the peer may open it (`event_loop`, `accept`).
 
 use super::circuits::is_circuit;
-use super::outbound::all_rungs;
+use super::outbound::all_transports;
 use super::protocol::Protocol;
 use super::stream::Raw;
 use crate::clock;
@@ -180,7 +180,7 @@ impl NetworkBehaviour for Streams {
         addresses: &[Multiaddr],
         _: Endpoint,
     ) -> Result<Vec<Multiaddr>, ConnectionDenied> {
-        Ok(addresses.iter().filter(|at| !is_circuit(at)).flat_map(|at| all_rungs(at).skip(1)).collect())
+        Ok(addresses.iter().filter(|at| !is_circuit(at)).flat_map(|at| all_transports(at).skip(1)).collect())
     }
 
     fn handle_established_inbound_connection(

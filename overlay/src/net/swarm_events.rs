@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tracing::Instrument as _;
-use tunnel::ladder::Rung;
+use tunnel::ladder::TransportKind;
 use wire::at_end::AtEnd;
 use wire::id::{HostName, PeerKey};
 use wire::time::Moment;
@@ -101,9 +101,9 @@ impl EventLoop {
         // A circuit's address is the proxy's, and this peer cannot be reached there.
         let address = socket_addr(point.get_remote_address()).filter(|_| !point.is_relayed());
         self.circuits.handle_established(connection, point);
-        let rung = self.handle_punched(connection, peer, point, self.rung(point));
-        tracing::debug!(%peer, rung = rung.name(), "connected");
-        self.transports.handle_established(connection, peer, rung);
+        let transport = self.handle_punched(connection, peer, point, self.transport(point));
+        tracing::debug!(%peer, transport = transport.name(), "connected");
+        self.transports.handle_established(connection, peer, transport);
         self.acceptor.figures.set_transports(&self.transports);
         let place = (!point.is_relayed()).then(|| point.get_remote_address().iter().take(2).collect());
         // A further connection does not restart the timeout for the certificate.
@@ -121,11 +121,11 @@ impl EventLoop {
     }
 
     /// The transport of a connection.
-    fn rung(&self, point: &ConnectedPoint) -> Rung {
+    fn transport(&self, point: &ConnectedPoint) -> TransportKind {
         match point {
-            _ if point.is_relayed() => Rung::Circuit,
-            ConnectedPoint::Dialer { address, .. } => self.routes.handle_standing(address),
-            ConnectedPoint::Listener { send_back_addr, .. } => outbound::rung_of(send_back_addr),
+            _ if point.is_relayed() => TransportKind::Circuit,
+            ConnectedPoint::Dialer { address, .. } => self.routes.handle_connected(address),
+            ConnectedPoint::Listener { send_back_addr, .. } => outbound::transport_of(send_back_addr),
         }
     }
 

@@ -11,24 +11,31 @@ use overlay::net::protocol::Protocol;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tunnel::carrier::frame::{Opened, Opening, Refused};
-use tunnel::ladder::Rung;
+use tunnel::ladder::TransportKind;
 use tunnel::sessions::SESSIONS_OF_SOURCE_MAX;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A daemon inside that knows only the listener's address reaches the proxy by the transport `rung`, is
+/// A daemon inside that knows only the listener's address reaches the proxy by `transport`, is
 /// registered there, and both query each other.
-async fn check(wall: Wall, rung: Rung) {
+async fn check(wall: Wall, transport: TransportKind) {
     let mut gate = Gate::open(1, wall).await;
     gate.end.answer_queries();
     let mut inside = End::inside(2, gate.key(), gate.door);
     inside.ready(gate.key()).await;
     let by = |name: &str| inside.figure(name);
     let gauges = ["by_direct", "by_websocket", "by_polling"].map(by);
-    let expected = [Rung::Direct, Rung::WebSocket, Rung::Polling].map(|known| u64::from(known == rung));
-    assert_eq!(gauges, expected, "{rung:?}");
+    let expected = [TransportKind::Direct, TransportKind::WebSocket, TransportKind::Polling]
+        .map(|known| u64::from(known == transport));
+    assert_eq!(gauges, expected, "{transport:?}");
     let told = inside.handle.indirect(8);
-    assert_eq!(told, [(gate.key(), rung)].into_iter().filter(|_| rung != Rung::Direct).collect::<Vec<_>>());
+    assert_eq!(
+        told,
+        [(gate.key(), transport)]
+            .into_iter()
+            .filter(|_| transport != TransportKind::Direct)
+            .collect::<Vec<_>>()
+    );
     until("a registration", || inside.figure("registrations") == 1).await;
 
     let page = vec![7; 900_000];
@@ -41,27 +48,27 @@ async fn check(wall: Wall, rung: Rung) {
 
 #[tokio::test]
 async fn a_door_that_lets_everything_in_is_reached_directly() {
-    check(Wall::default(), Rung::Direct).await;
+    check(Wall::default(), TransportKind::Direct).await;
 }
 
 #[tokio::test]
 async fn a_wall_that_passes_https_alone_is_passed_by_a_web_socket() {
-    check(Wall { stops_plain: true, ..Wall::default() }, Rung::WebSocket).await;
+    check(Wall { stops_plain: true, ..Wall::default() }, TransportKind::WebSocket).await;
 }
 
 #[tokio::test]
 async fn a_wall_that_passes_no_upgrade_is_passed_by_polling() {
-    check(Wall { stops_plain: true, stops_upgrade: true }, Rung::Polling).await;
+    check(Wall { stops_plain: true, stops_upgrade: true }, TransportKind::Polling).await;
 }
 
 /// Cut every connection during queries: the connection above them never ends.
-async fn check_cut(wall: Wall, rung: Rung) {
+async fn check_cut(wall: Wall, transport: TransportKind) {
     let mut gate = Gate::open(3, wall).await;
     gate.end.answer_queries();
     let between = ends::Between::open(gate.door).await;
     let mut inside = End::inside(4, gate.key(), between.address);
     inside.ready(gate.key()).await;
-    assert_eq!(inside.handle.indirect(8), [(gate.key(), rung)]);
+    assert_eq!(inside.handle.indirect(8), [(gate.key(), transport)]);
     for number in 0..3_u8 {
         let page = vec![number; 300_000];
         let asking = inside.handle.ask(gate.key(), Protocol::Query, &page, DEADLINE);
@@ -79,12 +86,12 @@ async fn check_cut(wall: Wall, rung: Rung) {
 
 #[tokio::test]
 async fn a_web_socket_that_is_cut_is_carried_on_by_another() {
-    check_cut(Wall { stops_plain: true, ..Wall::default() }, Rung::WebSocket).await;
+    check_cut(Wall { stops_plain: true, ..Wall::default() }, TransportKind::WebSocket).await;
 }
 
 #[tokio::test]
 async fn polling_that_is_cut_is_carried_on() {
-    check_cut(Wall { stops_plain: true, stops_upgrade: true }, Rung::Polling).await;
+    check_cut(Wall { stops_plain: true, stops_upgrade: true }, TransportKind::Polling).await;
 }
 
 #[tokio::test]
@@ -92,7 +99,7 @@ async fn the_proxy_tells_who_comes_by_what() {
     let mut gate = Gate::open(5, Wall { stops_plain: true, ..Wall::default() }).await;
     let inside = End::inside(6, gate.key(), gate.door);
     gate.end.ready(inside.key()).await;
-    assert_eq!(gate.end.handle.indirect(8), [(inside.key(), Rung::WebSocket)]);
+    assert_eq!(gate.end.handle.indirect(8), [(inside.key(), TransportKind::WebSocket)]);
     assert_eq!(gate.told("tunnels"), 1);
     inside.stop().await;
     until("an empty table", || gate.told("tunnels") == 0).await;

@@ -7,7 +7,7 @@ use rpc::dispatch::statistics::Statistics;
 use rpc::dispatch::typed;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tunnel::ladder::Rung;
+use tunnel::ladder::TransportKind;
 use wire::api::Named;
 use wire::api::daemon::{Figures, Info, InfoParams, Reached};
 use wire::id::PeerKey;
@@ -32,7 +32,7 @@ pub(crate) struct Sources {
 }
 
 /// See [`Sources::reach`].
-pub(crate) type Reach = Box<dyn Fn() -> Vec<(PeerKey, Rung)> + Send + Sync>;
+pub(crate) type Reach = Box<dyn Fn() -> Vec<(PeerKey, TransportKind)> + Send + Sync>;
 
 type Statistic = (&'static str, Box<dyn Fn() -> Vec<(&'static str, u64)> + Send + Sync>);
 
@@ -46,7 +46,7 @@ fn answer(identity: &Identity, sources: &Sources, http: &Statistics) -> Info {
     let reach = sources.reach.as_ref().map(|ask| ask()).unwrap_or_default();
     let reach = reach
         .into_iter()
-        .map(|(peer, rung)| Reached { peer: peer.to_string(), rung: rung.name().to_owned() });
+        .map(|(peer, transport)| Reached { peer: peer.to_string(), rung: transport.name().to_owned() });
     Info {
         name: "visperf".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -21,7 +21,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error as TlsError, SignatureScheme};
 use tokio_tungstenite::WebSocketStream;
 use tunnel::carrier::frame::{Opened, Opening, Refused, Token};
-use tunnel::ladder::Rung;
+use tunnel::ladder::TransportKind;
 use wire::backoff::Backoff;
 
 /// Timeout of one attempt at a new path.
@@ -41,16 +41,16 @@ enum Path {
 struct Dialler {
     routes: Arc<OutboundRoutes>,
     place: String,
-    rung: Rung,
+    transport: TransportKind,
 }
 
 /// Open a stream to the proxy that listens at `place`, `HOST:PORT`, by WebSocket or by polling.
 pub(in crate::net) async fn dial(
     routes: Arc<OutboundRoutes>,
     place: String,
-    rung: Rung,
+    transport: TransportKind,
 ) -> io::Result<HttpsStream> {
-    let dialler = Dialler { routes, place, rung };
+    let dialler = Dialler { routes, place, transport };
     let shared = Shared::open();
     let (path, opened) = dialler.open(Opening { token: None, received: 0 }).await?;
     let (token, received) = match opened {
@@ -78,7 +78,7 @@ impl Dialler {
                     let Ok(epoch) = shared.attach(received) else { return shared.give_up() };
                     tracing::debug!(
                         place = self.place,
-                        rung = self.rung.name(),
+                        transport = self.transport.name(),
                         "another path carries a stream on"
                     );
                     self.carry(path, token, shared, epoch).await;
@@ -93,14 +93,18 @@ impl Dialler {
     }
 
     async fn open(&self, opening: Opening) -> io::Result<(Path, Opened)> {
-        match self.rung {
-            Rung::Polling => {
+        match self.transport {
+            TransportKind::Polling => {
                 let mut up = Asker::new(self.connect().await?, &self.place).await?;
                 let opened = up.open(opening).await?;
                 let down = Asker::new(self.connect().await?, &self.place).await?;
                 Ok((Path::Polling(Box::new([up, down])), opened))
             }
-            Rung::Direct | Rung::Punched | Rung::Circuit | Rung::Connect | Rung::WebSocket => {
+            TransportKind::Direct
+            | TransportKind::Punched
+            | TransportKind::Circuit
+            | TransportKind::Connect
+            | TransportKind::WebSocket => {
                 let (socket, opened) = web_socket::dial(self.connect().await?, &self.place, opening).await?;
                 Ok((Path::WebSocket(Box::new(socket)), opened))
             }
@@ -122,7 +126,7 @@ impl Dialler {
             Path::Polling(askers) => polling::carry(*askers, token, shared, epoch).await,
         };
         if let Err(error) = carried {
-            tracing::debug!(place = self.place, rung = self.rung.name(), %error, "a path ended");
+            tracing::debug!(place = self.place, transport = self.transport.name(), %error, "a path ended");
         }
     }
 }

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tunnel::carrier::frame::{Opened, Opening, Refused, Token};
-use tunnel::ladder::Rung;
+use tunnel::ladder::TransportKind;
 
 /// Most bytes of one request or response; a middlebox may buffer all of them.
 const PIECE_LEN_MAX_BYTES: usize = 512 << 10;
@@ -168,10 +168,12 @@ impl Tunnels {
     fn ask_to_open(self: &Arc<Self>, body: &[u8], from: SocketAddr) -> Answer {
         let opened = match Opening::read(body) {
             Err(_) => Err(Refused::Form),
-            Ok(opening) => self.open(opening, from, Rung::Polling).and_then(|(shared, token, received)| {
-                shared.attach(opening.received).map_err(|_| Refused::Unknown)?;
-                Ok(Opened::Here { token, received })
-            }),
+            Ok(opening) => {
+                self.open(opening, from, TransportKind::Polling).and_then(|(shared, token, received)| {
+                    shared.attach(opening.received).map_err(|_| Refused::Unknown)?;
+                    Ok(Opened::Here { token, received })
+                })
+            }
         };
         Answer { status: 200, body: opened.unwrap_or_else(Opened::Refused).bytes() }
     }

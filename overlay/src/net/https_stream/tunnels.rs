@@ -27,7 +27,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::compat::TokioAsyncReadCompatExt as _;
 use tunnel::carrier::frame::{Opened, Opening, Refused, Token};
-use tunnel::ladder::Rung;
+use tunnel::ladder::TransportKind;
 use tunnel::sessions::Sessions;
 use wire::source::source;
 
@@ -83,7 +83,7 @@ impl Tunnels {
         limit_silence(&stream);
         let (held, released) = oneshot::channel::<()>();
         let stream = Box::new(OwnedStream { stream: stream.compat(), _held: held });
-        if self.arrive(stream, from, Rung::Direct).is_ok() {
+        if self.arrive(stream, from, TransportKind::Direct).is_ok() {
             // The sender is only dropped.
             let _ = released.await;
         }
@@ -100,7 +100,7 @@ impl Tunnels {
         let accepting = web_socket::accept(stream, || self.has_room(from));
         let accepting = tokio::time::timeout(OPENING_TIMEOUT, accepting);
         let (mut socket, opening) = accepting.await??;
-        let opened = self.open(opening, from, Rung::WebSocket);
+        let opened = self.open(opening, from, TransportKind::WebSocket);
         let answer = match &opened {
             Ok((_, token, received)) => Opened::Here { token: *token, received: *received },
             Err(refused) => Opened::Refused(*refused),
@@ -123,7 +123,7 @@ impl Tunnels {
         self: &Arc<Self>,
         opening: Opening,
         from: SocketAddr,
-        rung: Rung,
+        transport: TransportKind,
     ) -> Result<(Arc<Shared>, Token, u64), Refused> {
         if let Some(token) = opening.token {
             let shared = self.lock().find(token).cloned()?;
@@ -136,12 +136,17 @@ impl Tunnels {
         self.lock().open(token, source(from.ip()), Arc::clone(&shared))?;
         let permit = TableEntry { tunnels: Arc::clone(self), token };
         let carried = HttpsStream::new(Arc::clone(&shared), None, Box::new(permit));
-        self.arrive(Box::new(carried), from, rung)?;
+        self.arrive(Box::new(carried), from, transport)?;
         Ok((shared, token, 0))
     }
 
-    fn arrive(&self, stream: Box<dyn Duplex>, from: SocketAddr, rung: Rung) -> Result<(), Refused> {
-        self.arrivals.try_send(Arrival { stream, from, rung }).map_err(|_| Refused::Full)
+    fn arrive(
+        &self,
+        stream: Box<dyn Duplex>,
+        from: SocketAddr,
+        transport: TransportKind,
+    ) -> Result<(), Refused> {
+        self.arrivals.try_send(Arrival { stream, from, transport }).map_err(|_| Refused::Full)
     }
 }
 

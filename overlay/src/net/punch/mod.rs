@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tries::{EXCHANGE_MAX, Part, Tries, UNDER_WAY_MAX};
-use tunnel::ladder::Rung;
+use tunnel::ladder::TransportKind;
 use wire::id::PeerKey;
 use wire::time::Moment;
 
@@ -251,16 +251,16 @@ impl EventLoop {
         self.swarm.dial(options).map_err(|error| error.to_string())
     }
 
-    /// A connection with `peer` is established by `rung`; returns the transport under which to count it.
+    /// A connection with `peer` is established by `transport`; returns the transport under which to count it.
     pub(super) fn handle_punched(
         &mut self,
         connection: ConnectionId,
         peer: PeerKey,
         point: &ConnectedPoint,
-        rung: Rung,
-    ) -> Rung {
-        if rung != Rung::Direct {
-            return rung;
+        transport: TransportKind,
+    ) -> TransportKind {
+        if transport != TransportKind::Direct {
+            return transport;
         }
         if let ConnectedPoint::Listener { send_back_addr, .. } = point
             && self.config.is_proxy
@@ -269,10 +269,10 @@ impl EventLoop {
             self.punch.observed.handle_established(connection, peer, from);
         }
         if !self.punch.tries.handle_stands(peer) {
-            return rung;
+            return transport;
         }
         self.acceptor.figures.punched_total.add();
-        Rung::Punched
+        TransportKind::Punched
     }
 }
 

@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
-use tunnel::ladder::Rung;
+use tunnel::ladder::TransportKind;
 use wire::address::Address;
 use wire::join::Directory;
 
@@ -80,7 +80,7 @@ async fn two_that_met_through_a_proxy_go_on_without_it_and_what_was_begun_ends_w
         until("both dial", || figures(&one.handle)[1] == 1).await;
         assert_eq!(one.handle.figures().punched_total.get(), 1);
         assert!(
-            one.handle.indirect(8).contains(&(other.key(), Rung::Punched)),
+            one.handle.indirect(8).contains(&(other.key(), TransportKind::Punched)),
             "{:?}",
             one.handle.indirect(8)
         );
