@@ -3,7 +3,7 @@
 //! Pure. Rule: a start reported together with the end is preferred to one reported when it happened.
 //! Not here: whether a start belongs to this run (`progress`), starts implied by other events (`implied`).
 
-use crate::told::{Told, set_time};
+use crate::reported_value::{ReportedValue, set_time};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use wire::call::Authority;
@@ -12,7 +12,7 @@ use wire::time::Time;
 /// Start of a call, as far as it is known.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Beginning {
-    at: Option<Told<Time>>,
+    at: Option<ReportedValue<Time>>,
     /// Authority of the log that reported it together with the end.
     by_end: Option<Authority>,
 }
@@ -25,7 +25,7 @@ impl Beginning {
     /// Set an inferred start, unless one is known.
     pub(crate) fn suppose(&mut self, at: Option<Time>) {
         if self.at.is_none() {
-            self.at = at.map(Told::supposed);
+            self.at = at.map(ReportedValue::supposed);
         }
     }
 
@@ -59,7 +59,7 @@ impl Beginning {
             Ordering::Greater => self.clone_from(other),
             Ordering::Less => {}
             Ordering::Equal => {
-                if let Some(Told { value, by: Some(by) }) = other.at {
+                if let Some(ReportedValue { value, by: Some(by) }) = other.at {
                     set_time(&mut self.at, value, by);
                 }
             }
@@ -78,7 +78,7 @@ mod tests {
 
     /// Starts at 10 s and 11 s, the second reported together with the end; read and merged in either order.
     fn check(when_it_was: Authority, at_the_end: Authority, expected: i64) {
-        let told = |order: [bool; 2]| {
+        let start_after = |order: [bool; 2]| {
             let mut beginning = Beginning::default();
             for by_end in order {
                 if by_end {
@@ -89,8 +89,8 @@ mod tests {
             }
             beginning.at()
         };
-        assert_eq!(told([false, true]), Some(secs(expected)));
-        assert_eq!(told([true, false]), Some(secs(expected)));
+        assert_eq!(start_after([false, true]), Some(secs(expected)));
+        assert_eq!(start_after([true, false]), Some(secs(expected)));
         let (mut first, mut second) = (Beginning::default(), Beginning::default());
         first.tell(secs(10), when_it_was);
         second.tell_by_end(secs(11), at_the_end);

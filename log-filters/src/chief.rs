@@ -27,10 +27,10 @@ impl Chief {
         usize::from(self.at) < names.len()
     }
 
-    /// Process an event with the names `told`, and keep the better primary name; `names` are all names of the
-    /// call.
-    pub(crate) fn hear(&mut self, names: &[CompactString], told: &[CompactString]) {
-        self.prefer(names, &told[0], u8::try_from(told.len()).unwrap_or(u8::MAX));
+    /// Process an event with the names `reported`, and keep the better primary name; `names` are all names of
+    /// the call.
+    pub(crate) fn hear(&mut self, names: &[CompactString], reported: &[CompactString]) {
+        self.prefer(names, &reported[0], u8::try_from(reported.len()).unwrap_or(u8::MAX));
     }
 
     /// Merge the primary name of another call with the names `theirs`, which is the same call.
@@ -70,10 +70,10 @@ mod tests {
         let of = |events: &[&[&str]]| {
             let (mut chief, mut known) = (Chief::default(), Vec::<CompactString>::new());
             for event in events {
-                let told = names(event);
-                let new: Vec<_> = told.iter().filter(|name| !known.contains(name)).cloned().collect();
+                let reported = names(event);
+                let new: Vec<_> = reported.iter().filter(|name| !known.contains(name)).cloned().collect();
                 known.extend(new);
-                chief.hear(&known, &told);
+                chief.hear(&known, &reported);
             }
             chief.name(&known).clone()
         };

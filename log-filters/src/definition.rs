@@ -132,7 +132,7 @@ pub(crate) struct Rule {
     pub(crate) forget: Option<Spanned<Expression>>,
     pub(crate) origin: Option<OriginWord>,
     #[serde(default)]
-    pub(crate) also: Vec<Telling>,
+    pub(crate) also: Vec<EventSpec>,
     pub(crate) event: Option<Spanned<Expression>>,
     pub(crate) job: Option<Spanned<Expression>>,
     pub(crate) user: Option<Spanned<Expression>>,
@@ -152,7 +152,7 @@ pub(crate) struct Rule {
 /// repeats them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Telling {
+pub(crate) struct EventSpec {
     pub(crate) event: Option<Spanned<Expression>>,
     pub(crate) job: Option<Spanned<Expression>>,
     pub(crate) user: Option<Spanned<Expression>>,
@@ -168,8 +168,8 @@ pub(crate) struct Telling {
     pub(crate) call: Option<Spanned<CallKeys>>,
 }
 
-/// The keys of [`Telling`], borrowed from either type.
-pub(crate) struct TellingRef<'a> {
+/// The keys of [`EventSpec`], borrowed from either type.
+pub(crate) struct EventSpecRef<'a> {
     pub(crate) event: Option<&'a Spanned<Expression>>,
     pub(crate) job: Option<&'a Spanned<Expression>>,
     pub(crate) user: Option<&'a Spanned<Expression>>,
@@ -184,11 +184,11 @@ pub(crate) struct TellingRef<'a> {
     pub(crate) call: Option<&'a Spanned<CallKeys>>,
 }
 
-macro_rules! telling_of {
+macro_rules! event_spec_of {
     ($type:ident) => {
-        impl<'a> From<&'a $type> for TellingRef<'a> {
-            fn from(raw: &'a $type) -> TellingRef<'a> {
-                TellingRef {
+        impl<'a> From<&'a $type> for EventSpecRef<'a> {
+            fn from(raw: &'a $type) -> EventSpecRef<'a> {
+                EventSpecRef {
                     event: raw.event.as_ref(),
                     job: raw.job.as_ref(),
                     user: raw.user.as_ref(),
@@ -206,8 +206,8 @@ macro_rules! telling_of {
         }
     };
 }
-telling_of!(Rule);
-telling_of!(Telling);
+event_spec_of!(Rule);
+event_spec_of!(EventSpec);
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]

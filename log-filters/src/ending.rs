@@ -4,7 +4,7 @@
 //! one from the better authority is used, then the more specific one. Not here: whether the end belongs to
 //! this run (`progress`), ends implied by other events (`implied`).
 
-use crate::told::{Told, set_time};
+use crate::reported_value::{ReportedValue, set_time};
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
 use wire::call::{Authority, Call};
@@ -17,8 +17,8 @@ const ASKED_LATE_MICROS: i64 = 1_000_000;
 /// End of a call, as far as it is known.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Ending {
-    at: Option<Told<Time>>,
-    outcome: Option<Told<Outcome>>,
+    at: Option<ReportedValue<Time>>,
+    outcome: Option<ReportedValue<Outcome>>,
     /// The log only inferred the outcome: an outcome from another log replaces it.
     is_presumed: bool,
     code: CompactString,
@@ -64,14 +64,14 @@ impl Ending {
 
     /// Set an inferred end.
     pub(crate) fn suppose(&mut self, at: Time, outcome: Outcome) {
-        self.at = Some(Told::supposed(at));
-        self.outcome = Some(Told::supposed(outcome));
+        self.at = Some(ReportedValue::supposed(at));
+        self.outcome = Some(ReportedValue::supposed(outcome));
     }
 
     /// Set an inferred outcome, unless one is known.
     pub(crate) fn suppose_outcome(&mut self, outcome: Option<Outcome>) {
         if self.outcome.is_none() {
-            self.outcome = outcome.map(Told::supposed);
+            self.outcome = outcome.map(ReportedValue::supposed);
         }
     }
 
@@ -98,7 +98,7 @@ impl Ending {
         match (&mut self.at, part.ended) {
             (Some(at), Some(ended)) => at.value = at.value.max(ended),
             (Some(_), None) => {}
-            (None, ended) => self.at = ended.map(Told::supposed),
+            (None, ended) => self.at = ended.map(ReportedValue::supposed),
         }
         self.suppose_outcome(part.outcome);
     }
@@ -106,10 +106,10 @@ impl Ending {
     /// Merge the end of another call that is the same.
     pub(crate) fn absorb(&mut self, other: &Ending) {
         self.is_final |= other.is_final;
-        if let Some(Told { value, by: Some(by) }) = other.at {
+        if let Some(ReportedValue { value, by: Some(by) }) = other.at {
             set_time(&mut self.at, value, by);
         }
-        if let Some(Told { value, by: Some(by) }) = other.outcome {
+        if let Some(ReportedValue { value, by: Some(by) }) = other.outcome {
             self.tell_outcome((value, other.is_presumed), &other.code, &other.signal, by);
         }
     }
@@ -122,7 +122,7 @@ impl Ending {
         let known = self.outcome.as_ref().map(|known| worth((known.value, self.is_presumed), known.by));
         let replaces = known.is_none_or(|known| worth(new, Some(by)) > known);
         if replaces {
-            self.outcome = Some(Told { value: new.0, by: Some(by) });
+            self.outcome = Some(ReportedValue { value: new.0, by: Some(by) });
             self.is_presumed = new.1;
         }
         for (own, their) in [(&mut self.code, code), (&mut self.signal, signal)] {

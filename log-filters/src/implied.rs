@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     /// Events of these kinds and seconds; `true` if the event's time is also the call's start or end.
-    fn told(events: &[(Kind, i64, bool)], by: Authority) -> Implied {
+    fn after(events: &[(Kind, i64, bool)], by: Authority) -> Implied {
         let mut implied = Implied::default();
         for &(kind, at, implies) in events {
             let mut content = Content::new(kind, secs(at));
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_choice_is_a_start_only_where_the_log_means_so() {
         for implies in [false, true] {
-            let implied = told(&[(Kind::JobSelect, 5, implies)], Authority::Scheduler);
+            let implied = after(&[(Kind::JobSelect, 5, implies)], Authority::Scheduler);
             assert_eq!(implied.started(Some(secs(5))).is_some(), implies);
         }
     }
@@ -124,22 +124,22 @@ mod tests {
     #[test]
     fn a_wish_to_cancel_is_an_end_unless_the_call_goes_on() {
         let both = [(Kind::JobSelect, 5, true), (Kind::JobCancel, 9, true)];
-        let implied = told(&both, Authority::Scheduler);
+        let implied = after(&both, Authority::Scheduler);
         assert_eq!(implied.ended(None), Some((secs(9), Outcome::Cancelled)));
         for kind in [Kind::JobSelect, Kind::JobStart, Kind::StepStart] {
-            let went_on = told(&[both[0], both[1], (kind, 12, false)], Authority::Scheduler);
+            let went_on = after(&[both[0], both[1], (kind, 12, false)], Authority::Scheduler);
             assert_eq!(went_on.ended(None), None, "{kind:?}");
         }
-        let refused = told(&[both[0], (Kind::JobCancel, 9, false)], Authority::Scheduler);
+        let refused = after(&[both[0], (Kind::JobCancel, 9, false)], Authority::Scheduler);
         assert_eq!(refused.ended(None), None);
     }
 
     #[test]
     fn a_host_that_is_done_with_a_job_that_was_put_back_does_not_end_it() {
-        let host = told(&[(Kind::JobStart, 2, true), (Kind::StepEnd, 8, true)], Authority::Message);
+        let host = after(&[(Kind::JobStart, 2, true), (Kind::StepEnd, 8, true)], Authority::Message);
         assert_eq!(host.ended(None), Some((secs(8), Outcome::Finished)));
         assert_eq!(host.ended(Some(secs(7))), None);
-        let cancelled = told(&[(Kind::JobCancel, 9, true)], Authority::Scheduler);
+        let cancelled = after(&[(Kind::JobCancel, 9, true)], Authority::Scheduler);
         assert_eq!(
             cancelled.ended(Some(secs(7))),
             Some((secs(9), Outcome::Cancelled)),
@@ -149,8 +149,8 @@ mod tests {
 
     #[test]
     fn the_controllers_end_holds_against_a_hosts_in_either_order() {
-        let controller = told(&[(Kind::JobCancel, 9, true)], Authority::Scheduler);
-        let host = told(&[(Kind::StepEnd, 8, true)], Authority::Message);
+        let controller = after(&[(Kind::JobCancel, 9, true)], Authority::Scheduler);
+        let host = after(&[(Kind::StepEnd, 8, true)], Authority::Message);
         assert_eq!(host.ended(None), Some((secs(8), Outcome::Finished)));
         for (one, other) in [(&controller, &host), (&host, &controller)] {
             let mut both = one.clone();

@@ -9,7 +9,7 @@
 use crate::chief::{self, Chief};
 use crate::found::Found;
 use crate::lives::Lives;
-use crate::namesakes::{Shared, Standing, Told, tell};
+use crate::namesakes::{IndexKey, KindsByFile, Shared, add_kind};
 use crate::progress::Progress;
 use compact_str::{CompactString, format_compact};
 use serde::{Deserialize, Serialize};
@@ -52,10 +52,10 @@ struct Entry {
     is_part: bool,
     progress: Progress,
     /// Kinds that each file has reported, for shared names.
-    told: Told,
+    kinds_by_file: KindsByFile,
     /// Its place among the calls of its shared names, if it has any.
     #[serde(skip)]
-    standing: Option<Box<Standing>>,
+    index_key: Option<Box<IndexKey>>,
 }
 
 /// All calls of a sensor, indexed by names and ids.
@@ -113,8 +113,8 @@ impl Joiner {
         self.add_names(slot, &names);
         self.add_parent(slot, keys, &names);
         let entry = self.entries.get_mut(&slot).expect("found or opened above");
-        if keys.naming == Naming::Shared || !entry.told.is_empty() {
-            tell(&mut entry.told, id.generation, found.content.kind);
+        if keys.naming == Naming::Shared || !entry.kinds_by_file.is_empty() {
+            add_kind(&mut entry.kinds_by_file, id.generation, found.content.kind);
         }
         let job = name_of_job(keys, &found.content.job);
         entry.progress.known_as(job, u8::try_from(names.len()).unwrap_or(u8::MAX));
@@ -268,8 +268,8 @@ impl Joiner {
             parent: None,
             is_part: false,
             progress,
-            told: Told::new(),
-            standing: None,
+            kinds_by_file: KindsByFile::new(),
+            index_key: None,
         };
         self.entries.insert(slot, Box::new(entry));
         self.shares.push(id.sensor, slot);
@@ -317,7 +317,7 @@ impl Joiner {
                 continue;
             }
             // The caller files it again under all names.
-            if let Some(former) = entry.standing.take() {
+            if let Some(former) = entry.index_key.take() {
                 self.shared.unfile(&entry.names, slot, &former);
             }
             entry.names.push(name.clone());
@@ -374,8 +374,8 @@ impl Joiner {
 
     fn remove(&mut self, slot: u64) -> Option<Box<Entry>> {
         let entry = self.entries.remove(&slot)?;
-        if let Some(standing) = &entry.standing {
-            self.shared.unfile(&entry.names, slot, standing);
+        if let Some(index_key) = &entry.index_key {
+            self.shared.unfile(&entry.names, slot, index_key);
         }
         if let Some(parent) = entry.parent.as_ref().filter(|_| entry.is_part)
             && let Some(parts) = self.parts.get_mut(parent)

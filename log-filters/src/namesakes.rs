@@ -21,28 +21,32 @@ const BEFORE_START: u32 = 0b111;
 const OPEN_LOOKED_AT: usize = 64;
 
 /// Kinds that each file has reported of a call, as bits by rank; sorted by file.
-pub(crate) type Told = Vec<(Generation, u32)>;
+pub(crate) type KindsByFile = Vec<(Generation, u32)>;
 
 /// Everything that the choice depends on, except the times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Class {
-    told: Told,
+    kinds_by_file: KindsByFile,
     is_started: bool,
     is_ended: bool,
 }
 
 /// Place of a call in the index: its class and its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct IndexKey {
     class: Class,
     started: Option<i64>,
     ended: Option<i64>,
 }
 
-impl Standing {
-    pub(crate) fn new(told: &Told, started: Option<Time>, ended: Option<Time>) -> Standing {
-        Standing {
-            class: Class { told: told.clone(), is_started: started.is_some(), is_ended: ended.is_some() },
+impl IndexKey {
+    pub(crate) fn new(kinds_by_file: &KindsByFile, started: Option<Time>, ended: Option<Time>) -> IndexKey {
+        IndexKey {
+            class: Class {
+                kinds_by_file: kinds_by_file.clone(),
+                is_started: started.is_some(),
+                is_ended: ended.is_some(),
+            },
             started: started.map(Time::micros),
             ended: ended.map(Time::micros),
         }
@@ -100,33 +104,33 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// Insert a call under its names.
-    pub(crate) fn file(&mut self, names: &[CompactString], slot: u64, standing: &Standing) {
+    pub(crate) fn file(&mut self, names: &[CompactString], slot: u64, index_key: &IndexKey) {
         for name in names {
             if !self.groups.contains_key(name) {
                 self.groups.insert(name.clone(), Vec::with_capacity(1));
             }
             let group = self.groups.get_mut(name).expect("just made");
-            let at = group.iter().position(|(class, _)| *class == standing.class);
+            let at = group.iter().position(|(class, _)| *class == index_key.class);
             let at = at.unwrap_or_else(|| {
-                group.push((standing.class.clone(), Members::default()));
+                group.push((index_key.class.clone(), Members::default()));
                 group.len() - 1
             });
             let members = &mut group[at].1;
             members.slots.insert(slot);
-            standing.started.into_iter().for_each(|at| members.by_start.insert((at, slot)));
-            standing.ended.into_iter().for_each(|at| members.by_end.insert((at, slot)));
+            index_key.started.into_iter().for_each(|at| members.by_start.insert((at, slot)));
+            index_key.ended.into_iter().for_each(|at| members.by_end.insert((at, slot)));
         }
     }
 
-    /// Remove a call that was inserted with this standing.
-    pub(crate) fn unfile(&mut self, names: &[CompactString], slot: u64, standing: &Standing) {
+    /// Remove a call that was inserted with this key.
+    pub(crate) fn unfile(&mut self, names: &[CompactString], slot: u64, index_key: &IndexKey) {
         for name in names {
             let Some(group) = self.groups.get_mut(name) else { continue };
-            let Some(at) = group.iter().position(|(class, _)| *class == standing.class) else { continue };
+            let Some(at) = group.iter().position(|(class, _)| *class == index_key.class) else { continue };
             let members = &mut group[at].1;
             members.slots.remove(slot);
-            standing.started.into_iter().for_each(|at| members.by_start.remove((at, slot)));
-            standing.ended.into_iter().for_each(|at| members.by_end.remove((at, slot)));
+            index_key.started.into_iter().for_each(|at| members.by_start.remove((at, slot)));
+            index_key.ended.into_iter().for_each(|at| members.by_end.remove((at, slot)));
             if members.slots.0.is_empty() {
                 group.swap_remove(at);
             }
@@ -160,12 +164,12 @@ impl Shared {
 impl Class {
     /// Kinds that this file has reported.
     fn kinds_of(&self, file: Generation) -> u32 {
-        self.told.iter().find(|(known, _)| *known == file).map_or(0, |&(_, kinds)| kinds)
+        self.kinds_by_file.iter().find(|(known, _)| *known == file).map_or(0, |&(_, kinds)| kinds)
     }
 
     /// Kinds that any file has reported.
     fn kinds(&self) -> u32 {
-        self.told.iter().fold(0, |all, (_, kinds)| all | kinds)
+        self.kinds_by_file.iter().fold(0, |all, (_, kinds)| all | kinds)
     }
 }
 
@@ -241,16 +245,16 @@ fn rank(kind: Kind) -> u32 {
     }
 }
 
-fn highest_rank(told: u32) -> u32 {
-    31 - told.leading_zeros().min(31)
+fn highest_rank(kinds: u32) -> u32 {
+    31 - kinds.leading_zeros().min(31)
 }
 
 /// Record that `file` reported an event of this kind.
-pub(crate) fn tell(told: &mut Told, file: Generation, kind: Kind) {
+pub(crate) fn add_kind(kinds_by_file: &mut KindsByFile, file: Generation, kind: Kind) {
     let bit = 1 << rank(kind);
-    match told.binary_search_by_key(&file, |&(known, _)| known) {
-        Ok(at) => told[at].1 |= bit,
-        Err(at) => told.insert(at, (file, bit)),
+    match kinds_by_file.binary_search_by_key(&file, |&(known, _)| known) {
+        Ok(at) => kinds_by_file[at].1 |= bit,
+        Err(at) => kinds_by_file.insert(at, (file, bit)),
     }
 }
 
@@ -271,9 +275,9 @@ mod tests {
     fn shared(calls: &[Life<'_>]) -> Shared {
         let mut shared = Shared::default();
         for (slot, (kinds, started, ended)) in (0u64..).zip(calls) {
-            let mut told = Told::new();
-            kinds.iter().for_each(|&(file, kind)| tell(&mut told, file, kind));
-            shared.file(&["n".into()], slot, &Standing::new(&told, started.map(at), ended.map(at)));
+            let mut kinds_by_file = KindsByFile::new();
+            kinds.iter().for_each(|&(file, kind)| add_kind(&mut kinds_by_file, file, kind));
+            shared.file(&["n".into()], slot, &IndexKey::new(&kinds_by_file, started.map(at), ended.map(at)));
         }
         shared
     }
@@ -302,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_file_told_must_agree_in_time() {
+    fn what_another_file_reported_must_agree_in_time() {
         let whole: &[_] = &[(A, Kind::TransferStart), (A, Kind::TransferEnd)];
         let all = shared(&[(whole, Some(10), Some(20)), (whole, Some(30), Some(40))]);
         check(&all, B, Kind::TransferStart, 31, Some(1));
@@ -340,9 +344,9 @@ mod tests {
     #[test]
     fn what_is_taken_away_is_gone_from_every_index() {
         let mut all = shared(&[(&[(A, Kind::TransferStart)], Some(10), Some(20))]);
-        let mut told = Told::new();
-        tell(&mut told, A, Kind::TransferStart);
-        all.unfile(&["n".into()], 0, &Standing::new(&told, Some(at(10)), Some(at(20))));
+        let mut kinds_by_file = KindsByFile::new();
+        add_kind(&mut kinds_by_file, A, Kind::TransferStart);
+        all.unfile(&["n".into()], 0, &IndexKey::new(&kinds_by_file, Some(at(10)), Some(at(20))));
         assert!(all.groups.is_empty());
     }
 }

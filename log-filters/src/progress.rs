@@ -9,9 +9,9 @@ use crate::ending::Ending;
 use crate::implied::Implied;
 use crate::namesakes::SAME_TRANSFER_MICROS;
 use crate::reason::Reason;
+use crate::reported_value::{ReportedValue, in_order, set_text, set_time};
 use crate::sameness::{better_job, hosts_of, same_host};
 use crate::steps::{Alone, Steps};
-use crate::told::{Told, in_order, set_text, set_time};
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
 use wire::call::{Authority, Call, State};
@@ -32,16 +32,16 @@ pub(crate) struct Progress {
     job: CompactString,
     /// Number of names of the event that reported the job number.
     job_names: u8,
-    name: Told<CompactString>,
-    user: Told<CompactString>,
-    from: Told<CompactString>,
-    submitted: Option<Told<Time>>,
+    name: ReportedValue<CompactString>,
+    user: ReportedValue<CompactString>,
+    from: ReportedValue<CompactString>,
+    submitted: Option<ReportedValue<Time>>,
     offered: Option<Time>,
     /// Time of the last selection of a host; a selection before the last requeue belongs to an earlier run.
     selected: Option<Time>,
     beginning: Beginning,
     offers: Box<[CompactString]>,
-    hosts: Told<Vec<CompactString>>,
+    hosts: ReportedValue<Vec<CompactString>>,
     ending: Ending,
     reason: Reason,
     cancel_asked: Option<Time>,
@@ -63,15 +63,15 @@ impl Progress {
             first,
             job: CompactString::default(),
             job_names: 0,
-            name: Told::default(),
-            user: Told::default(),
-            from: Told::default(),
+            name: ReportedValue::default(),
+            user: ReportedValue::default(),
+            from: ReportedValue::default(),
             submitted: None,
             offered: None,
             selected: None,
             beginning: Beginning::default(),
             offers: Box::default(),
-            hosts: Told::default(),
+            hosts: ReportedValue::default(),
             ending: Ending::default(),
             reason: Reason::default(),
             cancel_asked: None,
@@ -263,7 +263,7 @@ impl Progress {
         self.ending.absorb(&other.ending);
         self.reason.absorb(&other.reason);
         self.known_as(&other.job, other.job_names);
-        let text = |own: &mut Told<CompactString>, their: &Told<CompactString>| {
+        let text = |own: &mut ReportedValue<CompactString>, their: &ReportedValue<CompactString>| {
             if own.value.is_empty() || (their.by > own.by && !their.value.is_empty()) {
                 *own = their.clone();
             }
@@ -271,7 +271,7 @@ impl Progress {
         text(&mut self.name, &other.name);
         text(&mut self.user, &other.user);
         text(&mut self.from, &other.from);
-        if let Some(Told { value, by: Some(by) }) = other.submitted {
+        if let Some(ReportedValue { value, by: Some(by) }) = other.submitted {
             self.submit(value, by);
         }
         self.beginning.absorb(&other.beginning);
@@ -302,7 +302,7 @@ impl Progress {
             // This may be the user that removed the job: used until a log names the owner. A name is better
             // than a number.
             if is_number(&self.user.value) && (self.user.value.is_empty() || !is_number(owner)) {
-                self.user = Told { value: owner.into(), by: None };
+                self.user = ReportedValue { value: owner.into(), by: None };
             }
         } else if !owner.is_empty() && user_better && names_owner(content.kind) {
             if is_number(&self.user.value) && !is_number(owner) {
@@ -337,7 +337,7 @@ impl Progress {
             return;
         }
         if Some(by) > self.hosts.by {
-            self.hosts = Told { value: Vec::new(), by: Some(by) };
+            self.hosts = ReportedValue { value: Vec::new(), by: Some(by) };
         }
         for host in hosts {
             let known = self.hosts.value.iter().any(|known| same_host(known, &host));
@@ -361,7 +361,7 @@ fn names_owner(kind: Kind) -> bool {
 mod tests {
     use super::*;
 
-    fn told(events: &[(Kind, i64)], end: Option<(i64, Outcome, &str)>) -> Call {
+    fn joined(events: &[(Kind, i64)], end: Option<(i64, Outcome, &str)>) -> Call {
         let mut progress = Progress::new("x:1".into(), Time::from_micros(0));
         let secs = |secs: i64| Time::from_micros(secs * 1_000_000);
         for &(kind, at) in events {
@@ -411,13 +411,13 @@ mod tests {
     fn a_requeue_that_two_logs_tell_is_one() {
         let events =
             [(Kind::JobStart, 10), (Kind::JobRequeue, 20), (Kind::JobRequeue, 21), (Kind::JobStart, 30)];
-        assert_eq!(told(&events, None).tries, 2);
+        assert_eq!(joined(&events, None).tries, 2);
     }
 
     #[test]
     fn an_end_that_tells_its_start_undoes_the_requeue_that_came_to_nothing() {
         let call =
-            told(&[(Kind::JobStart, 10), (Kind::JobRequeue, 100)], Some((10, Outcome::Cancelled, "root")));
+            joined(&[(Kind::JobStart, 10), (Kind::JobRequeue, 100)], Some((10, Outcome::Cancelled, "root")));
         assert_eq!((call.started, call.tries), (Some(Time::from_micros(10_000_000)), 1));
     }
 

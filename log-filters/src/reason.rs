@@ -20,8 +20,8 @@ pub(crate) struct Reason(Option<Box<(Time, Authority, CompactString)>>);
 impl Reason {
     /// Process an event.
     pub(crate) fn tell(&mut self, content: &Content, by: Authority) {
-        let told = content.attribute("reason").and_then(Value::as_text).map(str::trim);
-        let text = match told.filter(|text| !text.is_empty()) {
+        let given = content.attribute("reason").and_then(Value::as_text).map(str::trim);
+        let text = match given.filter(|text| !text.is_empty()) {
             Some(text) => text.chars().take(SHOWN_CHARS).collect(),
             None if content.kind == Kind::JobRelease => CompactString::default(),
             None => return,
@@ -40,8 +40,8 @@ impl Reason {
     pub(crate) fn of(&self, call: &Call) -> CompactString {
         let answered =
             |at: Time| call.outcome == Some(Outcome::Ok) || call.started.is_some_and(|started| started > at);
-        let told = self.0.as_deref().filter(|(at, _, _)| !answered(*at));
-        told.map(|(_, _, text)| text.clone()).unwrap_or_default()
+        let reported = self.0.as_deref().filter(|(at, _, _)| !answered(*at));
+        reported.map(|(_, _, text)| text.clone()).unwrap_or_default()
     }
 }
 
@@ -59,7 +59,7 @@ mod tests {
     }
 
     fn check(events: &[(Kind, i64, &str)], outcome: Option<Outcome>, expected: &str) {
-        let told = |order: &mut dyn Iterator<Item = &(Kind, i64, &str)>| {
+        let reason_after = |order: &mut dyn Iterator<Item = &(Kind, i64, &str)>| {
             let mut progress = Progress::new("p:1".into(), Time::from_micros(0));
             for (kind, secs, reason) in order {
                 let mut content = event(*kind, *secs, reason);
@@ -68,8 +68,8 @@ mod tests {
             }
             progress.call().reason
         };
-        assert_eq!(told(&mut events.iter()), expected, "{events:?}");
-        assert_eq!(told(&mut events.iter().rev()), expected, "{events:?} read backwards");
+        assert_eq!(reason_after(&mut events.iter()), expected, "{events:?}");
+        assert_eq!(reason_after(&mut events.iter().rev()), expected, "{events:?} read backwards");
     }
 
     #[test]

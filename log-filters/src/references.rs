@@ -10,7 +10,7 @@ use regex::bytes::Regex;
 const PARTS: [&str; 3] = ["host", "cluster", "file"];
 
 /// References available in the whole filter.
-pub(crate) struct Known {
+pub(crate) struct References {
     is_separated: bool,
     has_pairs: bool,
     /// Names of values that some rule stores.
@@ -18,8 +18,8 @@ pub(crate) struct Known {
     parts: Vec<String>,
 }
 
-impl Known {
-    pub(crate) fn new(raw: &Definition, parts: Option<&Regex>) -> Known {
+impl References {
+    pub(crate) fn new(raw: &Definition, parts: Option<&Regex>) -> References {
         let remembering = raw
             .rule
             .iter()
@@ -31,7 +31,7 @@ impl Known {
         remembered.sort_unstable();
         remembered.dedup();
         let own = parts.into_iter().flat_map(|regex| regex.capture_names().flatten());
-        Known {
+        References {
             is_separated: raw.fields.separator.is_some(),
             has_pairs: raw.fields.pairs || raw.fields.header.is_some(),
             remembered,
@@ -74,7 +74,7 @@ impl Known {
 
 /// References available in one rule's expressions; captures get slots in the order of their first use.
 pub(crate) struct Slots<'a> {
-    known: &'a Known,
+    references: &'a References,
     regexes: &'a [Regex],
     /// Whether the rule recalls, so that it may refer to stored values.
     recalls: bool,
@@ -85,12 +85,12 @@ pub(crate) struct Slots<'a> {
 
 impl<'a> Slots<'a> {
     pub(crate) fn new(
-        known: &'a Known,
+        references: &'a References,
         regexes: &'a [Regex],
         recalls: bool,
         across: &'a [String],
     ) -> Slots<'a> {
-        Slots { known, regexes, recalls, across, names: Vec::new() }
+        Slots { references, regexes, recalls, across, names: Vec::new() }
     }
 
     /// Names of the captures in use, by slot.
@@ -135,7 +135,7 @@ impl<'a> Slots<'a> {
         if name.strip_prefix('<').is_some_and(|name| self.across.iter().any(|own| own == name)) {
             return Ok(());
         }
-        self.known.check(name)
+        self.references.check(name)
     }
 }
 

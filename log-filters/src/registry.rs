@@ -272,14 +272,14 @@ mod tests {
 
     #[test]
     fn names_that_no_filter_has_are_answered_with_near_ones() {
-        let told = |given: &str| Registry::shipped().no_filter(given);
+        let message = |given: &str| Registry::shipped().no_filter(given);
         for (given, near) in
             [("slurmctl", "slurmctld"), ("slurnd", "slurmd"), ("PBS", "torque-server"), ("Slurm", "slurmd")]
         {
-            assert!(told(given).contains(near), "{}", told(given));
+            assert!(message(given).contains(near), "{}", message(given));
         }
         for given in ["nope", "", "é"] {
-            assert!(!told(given).contains("did you mean"), "{}", told(given));
+            assert!(!message(given).contains("did you mean"), "{}", message(given));
         }
     }
 

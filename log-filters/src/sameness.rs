@@ -1,7 +1,7 @@
 //! Equality of names printed by middleware: hosts with and without domain, a less and a more specific job
 //! number.
 //!
-//! Pure. Not here: which of two reports is used (`told`, `progress`).
+//! Pure. Not here: which of two reports is used (`reported_value`, `progress`).
 
 use compact_str::CompactString;
 use wire::event::{Content, Value};

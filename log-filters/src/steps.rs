@@ -69,9 +69,9 @@ impl Steps {
             self.over += 1;
             self.last_end = self.last_end.max(Some(content.time));
         }
-        for (own, told) in [(&mut self.user, &content.user), (&mut self.from, &content.from)] {
+        for (own, reported) in [(&mut self.user, &content.user), (&mut self.from, &content.from)] {
             if own.is_empty() {
-                own.clone_from(told);
+                own.clone_from(reported);
             }
         }
         self.add_hosts(hosts_of(content));
@@ -82,9 +82,9 @@ impl Steps {
         self.over += other.over;
         self.first = [self.first, other.first].into_iter().flatten().min();
         self.last_end = self.last_end.max(other.last_end);
-        for (own, told) in [(&mut self.user, &other.user), (&mut self.from, &other.from)] {
+        for (own, reported) in [(&mut self.user, &other.user), (&mut self.from, &other.from)] {
             if own.is_empty() {
-                own.clone_from(told);
+                own.clone_from(reported);
             }
         }
         self.add_hosts(other.hosts.iter().cloned());
@@ -125,7 +125,7 @@ mod tests {
         content
     }
 
-    fn told(events: &[(Kind, i64)]) -> wire::call::Call {
+    fn joined(events: &[(Kind, i64)]) -> wire::call::Call {
         let mut progress = Progress::new("slurm:1".into(), Time::from_micros(0));
         for (kind, secs) in events {
             progress.apply(&event(*kind, *secs), Authority::Message);
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn a_call_of_steps_alone_runs_while_one_does_and_ends_with_the_last() {
         use Kind::{StepEnd, StepStart};
-        let running = told(&[(StepStart, 5)]);
+        let running = joined(&[(StepStart, 5)]);
         assert_eq!(
             (running.state, running.user.as_str(), running.from.as_str()),
             (State::Running, "1000", "sub01")
@@ -145,13 +145,13 @@ mod tests {
             (running.started, running.hosts),
             (Some(Time::from_micros(5_000_000)), vec!["wn02".into()])
         );
-        assert_eq!(told(&[(StepStart, 5), (StepEnd, 6), (StepStart, 7)]).state, State::Running);
-        let over = told(&[(StepStart, 5), (StepStart, 6), (StepEnd, 7), (StepEnd, 9)]);
+        assert_eq!(joined(&[(StepStart, 5), (StepEnd, 6), (StepStart, 7)]).state, State::Running);
+        let over = joined(&[(StepStart, 5), (StepStart, 6), (StepEnd, 7), (StepEnd, 9)]);
         assert_eq!((over.state, over.outcome), (State::Ended, Some(Outcome::Finished)));
         assert_eq!(over.ended, Some(Time::from_micros(9_000_000)));
-        let backwards = told(&[(StepEnd, 9), (StepStart, 5)]);
+        let backwards = joined(&[(StepEnd, 9), (StepStart, 5)]);
         assert_eq!((backwards.started, backwards.ended), (Some(Time::from_micros(5_000_000)), over.ended));
-        assert_eq!(told(&[(StepEnd, 9)]).state, State::Ended, "the log begins within the step");
+        assert_eq!(joined(&[(StepEnd, 9)]).state, State::Ended, "the log begins within the step");
     }
 
     #[test]
@@ -162,7 +162,7 @@ mod tests {
             [(JobSubmit, 1), (StepStart, 5), (StepEnd, 9)],
             [(StepStart, 5), (JobSubmit, 1), (StepEnd, 9)],
         ] {
-            let call = told(&events);
+            let call = joined(&events);
             assert_eq!(
                 (call.state, call.started, call.user.as_str()),
                 (State::Waiting, None, ""),

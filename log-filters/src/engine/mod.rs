@@ -5,7 +5,7 @@
 //! what the other would have found; so the sensor can stop anywhere.
 //! Not here: splitting bytes into lines (`sensor::tail`), joining events to calls ([`crate::join`]).
 
-mod tell;
+mod events;
 
 use crate::across::{AcrossLogs, Log};
 use crate::calendar::Clock;
@@ -81,11 +81,11 @@ pub struct Engine {
     pub(crate) changes: Vec<Change>,
     pub(crate) last: Last,
     /// The last time stamp contained in the emitted changes.
-    told_last: Option<Time>,
+    emitted_last: Option<Time>,
     pub(crate) scratch: Scratch,
     pub(crate) counters: Counters,
     /// Bytes of attributes in the events of the present record.
-    pub(crate) told_bytes: usize,
+    pub(crate) attribute_bytes: usize,
     pub(crate) taken_by: Vec<u64>,
     pending: Option<Pending>,
     unknown: Option<Vec<(u64, Vec<u8>)>>,
@@ -125,10 +125,10 @@ impl Engine {
             columns: Vec::new(),
             changes: Vec::new(),
             last: Last::None,
-            told_last: None,
+            emitted_last: None,
             scratch: Scratch::default(),
             counters: Counters::default(),
-            told_bytes: 0,
+            attribute_bytes: 0,
             taken_by: vec![0; filter.program().rules.len()],
             pending: None,
             unknown: None,
@@ -201,8 +201,8 @@ impl Engine {
     pub fn take_changes(&mut self, into: &mut Vec<Change>) {
         into.append(&mut self.changes);
         let last = self.last_time();
-        if last != self.told_last {
-            self.told_last = last;
+        if last != self.emitted_last {
+            self.emitted_last = last;
             into.extend(last.map(|time| Change::Stamp { time }));
         }
     }
@@ -221,7 +221,7 @@ impl Engine {
             Change::Header { line } => self.set_header(line),
             Change::Stamp { time } => {
                 self.last = Last::Known(time);
-                self.told_last = Some(time);
+                self.emitted_last = Some(time);
             }
         }
     }
@@ -312,8 +312,8 @@ impl Engine {
             self.last = Last::Stamp(stamp, seen);
         }
         let before = out.len();
-        self.told_bytes = 0;
-        if self.is_header(text) || tell::record(self, text, offset, seen, out) {
+        self.attribute_bytes = 0;
+        if self.is_header(text) || events::record(self, text, offset, seen, out) {
             self.counters.taken += 1;
             self.counters.events += (out.len() - before) as u64;
             return;

@@ -11,7 +11,7 @@ use crate::definition::{self as raw, Definition};
 use crate::error::Error;
 use crate::fields::Cutting;
 use crate::pattern::{self, Set};
-use crate::references::Known;
+use crate::references::References;
 use crate::timestamp::Format;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use jiff::tz::TimeZone;
@@ -72,12 +72,12 @@ pub(crate) fn program(file: &str, text: &str) -> Result<Program, Error> {
     let (set, patterns) = rule_set(&place, &raw)?;
     check_unless(&place, &raw)?;
     let parts = raw.files.parts.as_ref().map(|source| place.regex(source)).transpose()?;
-    let known = Known::new(&raw, parts.as_ref());
+    let references = References::new(&raw, parts.as_ref());
     let mut room = ONE_PASS_ALL_LEN_MAX_BYTES;
     let rules = raw
         .rule
         .iter()
-        .map(|rule| compile_rule(&place, rule, calls.as_ref(), &known, &mut room))
+        .map(|rule| compile_rule(&place, rule, calls.as_ref(), &references, &mut room))
         .collect::<Result<Vec<_>, _>>()?;
     Ok(Program { set, patterns, rules })
 }
@@ -99,8 +99,9 @@ fn definition(place: &Place<'_>) -> Result<Definition, Error> {
 fn calls(place: &Place<'_>, raw: &Definition) -> Result<Option<Calls>, Error> {
     let Some(calls) = &raw.calls else { return Ok(None) };
     let parts = raw.files.parts.as_ref().map(|source| place.regex(source)).transpose()?;
-    let known = Known::new(raw, parts.as_ref());
-    call_keys(place, calls.get_ref(), None, calls.span(), &mut |name: &str| known.of_calls(name)).map(Some)
+    let references = References::new(raw, parts.as_ref());
+    call_keys(place, calls.get_ref(), None, calls.span(), &mut |name: &str| references.of_calls(name))
+        .map(Some)
 }
 
 /// Compile a filter's patterns of first lines.

@@ -3,13 +3,13 @@
 //! Pure. Rule: an error names the position of the mistake. Not here: the rest of a filter (`compile`).
 
 use super::compile::Place;
-use super::{ALSO_MAX, CallChoice, Calls, Implies, RECALL_KEYS_MAX, Remember, Rule, Telling};
+use super::{ALSO_MAX, CallChoice, Calls, EventSpec, Implies, RECALL_KEYS_MAX, Remember, Rule};
 use crate::captures::Captures;
 use crate::definition::{self as raw, Definition};
 use crate::error::Error;
 use crate::expression::{self, Expression, Key, Piece};
 use crate::pattern::{self, Set};
-use crate::references::{Known, Slots};
+use crate::references::{References, Slots};
 use std::ops::Range;
 use toml::Spanned;
 use wire::call::Naming;
@@ -75,7 +75,7 @@ pub(crate) fn compile_rule(
     place: &Place<'_>,
     spanned: &Spanned<raw::Rule>,
     calls: Option<&Calls>,
-    known: &Known,
+    references: &References,
     room: &mut usize,
 ) -> Result<Rule, Error> {
     let raw = spanned.get_ref();
@@ -87,17 +87,17 @@ pub(crate) fn compile_rule(
     if compiled.is_empty() {
         return Err(place.error(span, "`match` is empty; expected a regex"));
     }
-    let mut slots = Slots::new(known, &compiled, raw.recall.is_some(), across_names(raw));
+    let mut slots = Slots::new(references, &compiled, raw.recall.is_some(), across_names(raw));
     let mut slot = |name: &str| slots.slot(name);
-    let mut tellings = vec![telling(place, &raw.into(), calls, &mut slot)?];
+    let mut events = vec![event_spec(place, &raw.into(), calls, &mut slot)?];
     if raw.also.len() > ALSO_MAX {
         let message = format!("the rule has {} `also`; at most {ALSO_MAX} are allowed", raw.also.len());
         return Err(place.error(span, message));
     }
     for also in &raw.also {
-        tellings.push(telling(place, &also.into(), calls, &mut slot)?);
+        events.push(event_spec(place, &also.into(), calls, &mut slot)?);
     }
-    tellings.retain(|telling| telling.event.is_some());
+    events.retain(|spec| spec.event.is_some());
     let remember = match &raw.remember {
         None => None,
         Some(remember) => Some(Remember {
@@ -121,17 +121,17 @@ pub(crate) fn compile_rule(
         recall_across: across_names(raw).iter().map(|name| name.as_str().into()).collect(),
         forget,
         origin_recalled: raw.origin.is_some(),
-        tellings,
+        events,
         line: Error::at(place.file, place.text, spanned.span().start, String::new()).line,
     })
 }
 
-fn telling(
+fn event_spec(
     place: &Place<'_>,
-    raw: &raw::TellingRef<'_>,
+    raw: &raw::EventSpecRef<'_>,
     calls: Option<&Calls>,
     slot: &mut Slot<'_>,
-) -> Result<Telling, Error> {
+) -> Result<EventSpec, Error> {
     if raw.attributes.len() > ATTRIBUTES_MAX {
         let message = format!(
             "the event has {} attributes; at most {ATTRIBUTES_MAX} are allowed",
@@ -162,7 +162,7 @@ fn telling(
             }
         },
     };
-    Ok(Telling {
+    Ok(EventSpec {
         event: optional(place, raw.event, slot)?,
         job: optional(place, raw.job, slot)?,
         user: optional(place, raw.user, slot)?,

@@ -121,7 +121,7 @@ pub(crate) struct Rule {
     pub(crate) recall_across: Vec<CompactString>,
     pub(crate) forget: Option<Expression>,
     pub(crate) origin_recalled: bool,
-    pub(crate) tellings: Vec<Telling>,
+    pub(crate) events: Vec<EventSpec>,
     /// First line of the rule in the file, from 1.
     pub(crate) line: usize,
 }
@@ -136,7 +136,7 @@ pub(crate) struct Remember {
 
 /// How to make one event.
 #[derive(Debug, Default)]
-pub(crate) struct Telling {
+pub(crate) struct EventSpec {
     pub(crate) event: Option<Expression>,
     pub(crate) job: Option<Expression>,
     pub(crate) user: Option<Expression>,

@@ -6,7 +6,7 @@
 
 use super::Joiner;
 use crate::found::Found;
-use crate::namesakes::Standing;
+use crate::namesakes::IndexKey;
 use compact_str::CompactString;
 use wire::event::Id;
 
@@ -29,17 +29,17 @@ impl Joiner {
     /// Update the place of a call in the index of shared names.
     pub(super) fn file(&mut self, slot: u64) {
         let entry = self.entries.get_mut(&slot).expect("the caller has it");
-        if entry.told.is_empty() {
+        if entry.kinds_by_file.is_empty() {
             return;
         }
-        let standing = Standing::new(&entry.told, entry.progress.started(), entry.progress.ended());
-        if entry.standing.as_deref() == Some(&standing) {
+        let index_key = IndexKey::new(&entry.kinds_by_file, entry.progress.started(), entry.progress.ended());
+        if entry.index_key.as_deref() == Some(&index_key) {
             return;
         }
-        if let Some(former) = &entry.standing {
+        if let Some(former) = &entry.index_key {
             self.shared.unfile(&entry.names, slot, former);
         }
-        self.shared.file(&entry.names, slot, &standing);
-        entry.standing = Some(Box::new(standing));
+        self.shared.file(&entry.names, slot, &index_key);
+        entry.index_key = Some(Box::new(index_key));
     }
 }

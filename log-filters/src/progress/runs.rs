@@ -6,7 +6,7 @@
 use super::Progress;
 use crate::beginning::Beginning;
 use crate::ending::Ending;
-use crate::told::Told;
+use crate::reported_value::ReportedValue;
 use wire::call::Authority;
 use wire::event::{Content, Outcome};
 use wire::time::Time;
@@ -98,13 +98,13 @@ impl Progress {
             // A poorer report of the end was read already; a known start belongs to the earlier run.
             if self.started().is_some_and(|started| started < at) {
                 self.beginning = Beginning::default();
-                self.hosts = Told::default();
+                self.hosts = ReportedValue::default();
             }
             return;
         }
         self.beginning = Beginning::default();
         self.ending = Ending::default();
-        self.hosts = Told::default();
+        self.hosts = ReportedValue::default();
     }
 
     /// Process a selection or a start: a job with a cancellation request continues after all, and an end

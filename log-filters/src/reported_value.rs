@@ -15,35 +15,35 @@ const LINE_LATE_MICROS: i64 = 1_000_000;
 
 /// A value with the authority that reported it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Told<T> {
+pub(crate) struct ReportedValue<T> {
     pub(crate) value: T,
     pub(crate) by: Option<Authority>,
 }
 
-impl<T> Told<T> {
+impl<T> ReportedValue<T> {
     /// An inferred value, which no log reported.
-    pub(crate) fn supposed(value: T) -> Told<T> {
-        Told { value, by: None }
+    pub(crate) fn supposed(value: T) -> ReportedValue<T> {
+        ReportedValue { value, by: None }
     }
 }
 
-impl<T: Default> Default for Told<T> {
-    fn default() -> Told<T> {
-        Told::supposed(T::default())
+impl<T: Default> Default for ReportedValue<T> {
+    fn default() -> ReportedValue<T> {
+        ReportedValue::supposed(T::default())
     }
 }
 
-pub(crate) fn set_text(own: &mut Told<CompactString>, text: &str, by: Authority) {
+pub(crate) fn set_text(own: &mut ReportedValue<CompactString>, text: &str, by: Authority) {
     if !text.is_empty() && (own.value.is_empty() || own.by < Some(by)) {
-        *own = Told { value: text.into(), by: Some(by) };
+        *own = ReportedValue { value: text.into(), by: Some(by) };
     }
 }
 
 /// Update a time. A better authority's time replaces a poorer one's, except that a time in whole seconds does
 /// not replace a finer one of the same second; of one authority the earliest is used.
-pub(crate) fn set_time(own: &mut Option<Told<Time>>, time: Time, by: Authority) {
+pub(crate) fn set_time(own: &mut Option<ReportedValue<Time>>, time: Time, by: Authority) {
     let Some(own) = own else {
-        *own = Some(Told { value: time, by: Some(by) });
+        *own = Some(ReportedValue { value: time, by: Some(by) });
         return;
     };
     let known = own.value;

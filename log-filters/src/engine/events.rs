@@ -6,7 +6,7 @@ use super::{Engine, Last};
 use crate::calendar::Clock;
 use crate::expression::{Context, Expression, compact};
 use crate::fields::Record;
-use crate::filter::{ALSO_MAX, CallChoice, Calls, Filter, Rule, Telling};
+use crate::filter::{ALSO_MAX, CallChoice, Calls, EventSpec, Filter, Rule};
 use crate::found::{Change, Found};
 use crate::memory::Entry;
 use crate::value;
@@ -17,7 +17,7 @@ use wire::event::{Content, Kind, Outcome, Value};
 use wire::time::Time;
 
 /// Most bytes of attributes in the events of one record.
-const TOLD_LEN_MAX_BYTES: usize = 1 << 20;
+const ATTRIBUTES_LEN_MAX_BYTES: usize = 1 << 20;
 
 /// Most names of one event's call: for a job of a thousand processes some of them are enough.
 const NAMES_MAX: usize = 64;
@@ -48,7 +48,7 @@ pub(crate) fn record(
     let Some((number, alternative)) = chosen.map(|pattern| program.patterns[pattern]) else { return false };
     engine.taken_by[number] += 1;
     let rule = &program.rules[number];
-    if rule.tellings.is_empty() && rule.remember.is_none() && rule.forget.is_none() {
+    if rule.events.is_empty() && rule.remember.is_none() && rule.forget.is_none() {
         return true;
     }
     if !rule.alternatives[alternative].find(text, &mut engine.scratch) {
@@ -82,8 +82,8 @@ fn apply(engine: &mut Engine, filter: &Filter, number: usize, place: Place<'_>, 
     }
     let origin = recalled.as_ref().filter(|_| rule.origin_recalled);
     let mut next = if origin.is_some() { RECALLED_FROM + number * (ALSO_MAX + 1) } else { 0 };
-    for telling in &rule.tellings {
-        if let Some(found) = tell(engine, filter, telling, &context, place, origin) {
+    for spec in &rule.events {
+        if let Some(found) = make_event(engine, filter, spec, &context, place, origin) {
             let number = u16::try_from(next).expect("256 rules of 17 events are fewer");
             out.push(Found { number, ..found });
             next += 1;
@@ -166,56 +166,56 @@ fn remember(engine: &mut Engine, rule: &Rule, context: &Context<'_, '_>, place: 
     engine.memory.remember(key, values, place.offset, time);
 }
 
-fn tell(
+fn make_event(
     engine: &mut Engine,
     filter: &Filter,
-    telling: &Telling,
+    spec: &EventSpec,
     context: &Context<'_, '_>,
     place: Place<'_>,
     origin: Option<&Entry>,
 ) -> Option<Found> {
-    let kind = Kind::from_word(&telling.event.as_ref()?.text(context))?;
-    let time = event_time(engine, filter, telling, context, place, origin);
+    let kind = Kind::from_word(&spec.event.as_ref()?.text(context))?;
+    let time = event_time(engine, filter, spec, context, place, origin);
     let mut content = Content::new(kind, time);
     let text =
         |expression: &Option<Expression>| expression.as_ref().map(|e| e.text(context)).unwrap_or_default();
-    content.job = text(&telling.job);
-    content.user = text(&telling.user);
-    content.from = text(&telling.from);
-    content.to = text(&telling.to);
-    content.outcome = telling.outcome.as_ref().and_then(|outcome| Outcome::from_word(&outcome.text(context)));
-    content.attributes.reserve_exact(telling.attributes.len());
-    for (name, value) in &telling.attributes {
-        if engine.told_bytes > TOLD_LEN_MAX_BYTES {
+    content.job = text(&spec.job);
+    content.user = text(&spec.user);
+    content.from = text(&spec.from);
+    content.to = text(&spec.to);
+    content.outcome = spec.outcome.as_ref().and_then(|outcome| Outcome::from_word(&outcome.text(context)));
+    content.attributes.reserve_exact(spec.attributes.len());
+    for (name, value) in &spec.attributes {
+        if engine.attribute_bytes > ATTRIBUTES_LEN_MAX_BYTES {
             // The remaining events of this record are dropped: a filter may copy a long line many times.
             break;
         }
         if let Some(value) = value.attribute(context) {
-            engine.told_bytes += len_bytes(&value);
+            engine.attribute_bytes += len_bytes(&value);
             content.attributes.push((name.clone(), value));
         }
     }
     let mut moment = |expression: &Option<Expression>| {
         expression.as_ref().and_then(|e| read_time(filter, &mut engine.clock, &e.text(context), place.seen))
     };
-    content.submitted = moment(&telling.submitted);
-    content.started = moment(&telling.started);
-    content.ended = moment(&telling.ended);
+    content.submitted = moment(&spec.submitted);
+    content.started = moment(&spec.started);
+    content.ended = moment(&spec.ended);
     fill_parties(&mut content);
-    imply(filter, telling, &mut content);
-    let keys = keys(engine, filter, telling, context, &content);
+    imply(filter, spec, &mut content);
+    let keys = keys(engine, filter, spec, context, &content);
     Some(Found { offset: origin.map_or(place.offset, |entry| entry.offset), number: 0, content, keys })
 }
 
 fn event_time(
     engine: &mut Engine,
     filter: &Filter,
-    telling: &Telling,
+    spec: &EventSpec,
     context: &Context<'_, '_>,
     place: Place<'_>,
     origin: Option<&Entry>,
 ) -> Time {
-    if let Some(expression) = &telling.time
+    if let Some(expression) = &spec.time
         && let Some(time) = read_time(filter, &mut engine.clock, &expression.text(context), place.seen)
     {
         engine.last = Last::Known(time);
@@ -273,8 +273,8 @@ fn has_call(kind: Kind) -> bool {
         || kind == Kind::ServerList
 }
 
-fn calls_of<'a>(filter: &'a Filter, telling: &'a Telling) -> Option<&'a Calls> {
-    match &telling.call {
+fn calls_of<'a>(filter: &'a Filter, spec: &'a EventSpec) -> Option<&'a Calls> {
+    match &spec.call {
         CallChoice::Never => None,
         CallChoice::Own(calls) => Some(calls),
         CallChoice::Filter => filter.calls.as_ref(),
@@ -283,8 +283,8 @@ fn calls_of<'a>(filter: &'a Filter, telling: &'a Telling) -> Option<&'a Calls> {
 
 /// Set the start or end of the call to the event's time, if the filter declares that this kind implies it.
 #[expect(clippy::wildcard_enum_match_arm, reason = "other kinds imply nothing")]
-fn imply(filter: &Filter, telling: &Telling, content: &mut Content) {
-    let Some(implies) = calls_of(filter, telling).map(|calls| calls.implies) else { return };
+fn imply(filter: &Filter, spec: &EventSpec, content: &mut Content) {
+    let Some(implies) = calls_of(filter, spec).map(|calls| calls.implies) else { return };
     let time = Some(content.time);
     match content.kind {
         Kind::JobSelect if implies.selected_is_started => content.started = content.started.or(time),
@@ -297,11 +297,11 @@ fn imply(filter: &Filter, telling: &Telling, content: &mut Content) {
 fn keys(
     engine: &Engine,
     filter: &Filter,
-    telling: &Telling,
+    spec: &EventSpec,
     context: &Context<'_, '_>,
     content: &Content,
 ) -> Option<Keys> {
-    let calls = calls_of(filter, telling)?;
+    let calls = calls_of(filter, spec)?;
     if !has_call(content.kind) {
         return None;
     }
