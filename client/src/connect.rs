@@ -1,10 +1,10 @@
 //! Connecting to a daemon: a trait, and its two implementations, TCP and a local socket.
 //!
 //! Shell. Programs with another route (through a proxy, to the first of several addresses) implement
-//! [`Connect`]. Not here: TLS and the certificate of a proxy (`door`), HTTP (`exchange`).
+//! [`Connect`]. Not here: TLS and the certificate of a proxy (`proxy_address`), HTTP (`exchange`).
 
-use crate::door::{Tls, certificate_refused};
 use crate::error::Error;
+use crate::proxy_address::{Tls, certificate_refused};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};

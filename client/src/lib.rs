@@ -18,10 +18,11 @@
 //!
 //! ```text
 //! blocking ─▶ client, follow ─▶ exchange (hyper) ─▶ connect: Tcp | Local | a program's own
-//!                  typed            login (Digest)           door (TLS)
+//!                  typed            login (Digest)           proxy_address (TLS)
 //! ```
 //! Programs without a runtime use [`blocking::Client`]. For a daemon behind a proxy use
-//! [`Client::logging_in`] and a [`door::Door`]; for any other route implement [`connect::Connect`].
+//! [`Client::logging_in`] and a [`proxy_address::ProxyAddress`]; for any other route implement
+//! [`connect::Connect`].
 //! Not here: the types of the methods (`wire::api`), the choice of the daemon (the programs).
 
 #![warn(missing_docs)]
@@ -29,12 +30,12 @@
 pub mod blocking;
 mod client;
 pub mod connect;
-pub mod door;
 mod error;
 mod exchange;
 pub mod follow;
 mod login;
 mod patience;
+pub mod proxy_address;
 pub mod query;
 pub mod recovery;
 pub mod typed;

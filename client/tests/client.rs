@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use client::connect::{Connect, Connected, Connecting, Local, Tcp, reason, tcp};
-use client::door::{Door, Tls};
 use client::follow::Item;
+use client::proxy_address::{ProxyAddress, Tls};
 use client::recovery::{self, Recovery};
 use client::typed::About;
 use client::{Client, Error, Login, Patience};
@@ -360,11 +360,11 @@ impl Connect for Encrypted {
 }
 
 /// A listener at this port with the certificate in this PEM.
-fn door(port: u16, pem: &str) -> Tls {
+fn tls(port: u16, pem: &str) -> Tls {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), pem).unwrap();
-    let door = Door::parse(&format!("localhost:{port}"), |_| Ok(())).unwrap();
-    door.tls(Some(file.path())).unwrap().unwrap()
+    let proxy = ProxyAddress::parse(&format!("localhost:{port}"), |_| Ok(())).unwrap();
+    proxy.tls(Some(file.path())).unwrap().unwrap()
 }
 
 #[tokio::test]
@@ -393,7 +393,7 @@ async fn over_tls_only_the_end_that_was_meant_is_asked() {
         }
     });
     let ask = async |pem: &str| {
-        let mut client = Client::new(Encrypted(address.to_string(), door(address.port(), pem)));
+        let mut client = Client::new(Encrypted(address.to_string(), tls(address.port(), pem)));
         client.call_raw("x", &json!({})).await
     };
     assert_eq!(ask(&made.cert.pem()).await, Ok(true.into()));
@@ -406,7 +406,7 @@ async fn who_accepts_and_says_nothing_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let pem = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap().cert.pem();
-    let mut encrypted = Client::new(Encrypted(address.to_string(), door(address.port(), &pem)));
+    let mut encrypted = Client::new(Encrypted(address.to_string(), tls(address.port(), &pem)));
     for (client, part) in [(&mut client(&address.to_string()), "within 40 s"), (&mut encrypted, "handshake")]
     {
         let error = client.call_raw("x", &json!({})).await.unwrap_err();

@@ -169,7 +169,7 @@ impl Tasks {
             biased;
             () = shutdown.cancelled() => Ok(()),
             Some(ended) = self.set.join_next_with_id() => {
-                let early = self.judge(ended, Asked::No);
+                let early = self.judge(ended, ShutdownRequested::No);
                 shutdown.cancel();
                 early
             }
@@ -189,7 +189,7 @@ impl Tasks {
         let deadline = tokio::time::Instant::now() + grace;
         let mut worst = Ok(());
         while let Ok(Some(ended)) = tokio::time::timeout_at(deadline, self.set.join_next_with_id()).await {
-            match (&worst, self.judge(ended, Asked::Yes)) {
+            match (&worst, self.judge(ended, ShutdownRequested::Yes)) {
                 (_, Ok(())) => {}
                 (Ok(()), Err(error)) => worst = Err(error),
                 (Err(_), Err(error)) => tracing::error!(%error, "while shutting down"),
@@ -212,7 +212,7 @@ impl Tasks {
     fn judge(
         &mut self,
         ended: Result<(Id, Result<(), Failure>), JoinError>,
-        asked: Asked,
+        requested: ShutdownRequested,
     ) -> Result<(), Error> {
         let id = match &ended {
             Ok((id, _)) => *id,
@@ -220,7 +220,7 @@ impl Tasks {
         };
         let task = self.names.remove(&id).expect("every task is named when spawned");
         match ended {
-            Ok((_, Ok(()))) if asked == Asked::Yes => Ok(()),
+            Ok((_, Ok(()))) if requested == ShutdownRequested::Yes => Ok(()),
             Ok((_, Ok(()))) => Err(Error::Left { task }),
             Ok((_, Err(failure))) => Err(Error::Failed { task, failure }),
             Err(error) => Err(Error::Panicked { task, message: panic_message(error) }),
@@ -230,7 +230,7 @@ impl Tasks {
 
 /// Whether the shutdown was requested.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum ShutdownRequested {
     Yes,
     No,
 }

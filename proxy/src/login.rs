@@ -14,7 +14,7 @@ pub mod raw;
 use crate::account::{Account, Accounts, Name};
 use crate::attempts::{Attempts, Source};
 use crate::grant::{Grant, Rights};
-use crate::nonces::{Nonces, RANDOM_LEN_BYTES, Seen};
+use crate::nonces::{NonceStatus, Nonces, RANDOM_LEN_BYTES};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,17 +100,17 @@ pub enum Verdict {
 
 /// Index of the accounts.
 #[derive(Debug)]
-struct Known {
+struct AccountIndex {
     realm: String,
     by_name: std::collections::BTreeMap<String, Arc<Account>>,
     /// Dummy hashes, checked for an unknown name to take the same time.
-    nobody: [Ha1; 2],
+    dummies: [Ha1; 2],
 }
 
 /// State of the authentication.
 #[derive(Debug)]
 pub struct Login {
-    known: Known,
+    accounts: AccountIndex,
     nonces: Nonces,
     attempts: Attempts,
     challenges: raw::Challenges,
@@ -121,7 +121,7 @@ impl Login {
     #[must_use]
     pub fn new(accounts: &Accounts, secret: [u8; 32]) -> Login {
         Login {
-            known: Known::new(accounts),
+            accounts: AccountIndex::new(accounts),
             nonces: Nonces::new(secret),
             attempts: Attempts::default(),
             challenges: raw::Challenges::default(),
@@ -130,7 +130,7 @@ impl Login {
 
     /// Replace the accounts. Clients authenticate against them with their next request.
     pub fn set_accounts(&mut self, accounts: &Accounts) {
-        self.known = Known::new(accounts);
+        self.accounts = AccountIndex::new(accounts);
     }
 
     /// Decide about a request.
@@ -162,12 +162,12 @@ impl Login {
                 "expected as uri what the request asks for, found another".to_owned(),
             );
         }
-        let Some(account) = self.known.prove(&attempt, &credentials) else {
+        let Some(account) = self.accounts.prove(&attempt, &credentials) else {
             self.attempts.handle_failure(&credentials.username, source, now);
             return self.challenge(attempt, random, now, Some("name or secret is wrong"));
         };
         let bound = bound(attempt);
-        let (Seen::Live(nonce), Ok(count)) =
+        let (NonceStatus::Live(nonce), Ok(count)) =
             (self.nonces.look(&credentials.nonce, &bound, now), credentials.count())
         else {
             return self.stale(attempt, random, now);
@@ -198,7 +198,7 @@ impl Login {
     /// because the account was removed or has another secret.
     #[must_use]
     pub fn granted(&self, name: &str, proof: &Ha1) -> Option<(&Grant, Rights)> {
-        let account = self.known.by_name.get(name)?;
+        let account = self.accounts.by_name.get(name)?;
         let now = account.proofs.by(proof.algorithm())?;
         (now.secret_hex() == proof.secret_hex()).then_some((&account.grant, account.rights))
     }
@@ -254,19 +254,19 @@ impl Login {
     ) -> Vec<String> {
         let nonce = self.nonces.issue(random, &bound(attempt), now);
         let one = |algorithm: &Algorithm| {
-            let realm = self.known.realm.clone();
+            let realm = self.accounts.realm.clone();
             Challenge { realm, nonce: nonce.clone(), algorithm: *algorithm, is_stale }.write()
         };
         attempt.offer.algorithms().iter().map(one).collect()
     }
 }
 
-impl Known {
-    fn new(accounts: &Accounts) -> Known {
+impl AccountIndex {
+    fn new(accounts: &Accounts) -> AccountIndex {
         let realm = accounts.realm().to_owned();
-        let nobody = [Algorithm::Sha256, Algorithm::Md5].map(|by| Ha1::of(by, "", &realm, ""));
+        let dummies = [Algorithm::Sha256, Algorithm::Md5].map(|by| Ha1::of(by, "", &realm, ""));
         let by_name = accounts.all().map(|one| (one.name.to_string(), Arc::new(one.clone()))).collect();
-        Known { realm, by_name, nobody }
+        AccountIndex { realm, by_name, dummies }
     }
 
     /// The account that `credentials` prove, by a hash that was offered and that the account has.
@@ -274,9 +274,9 @@ impl Known {
         let algorithm = credentials.algorithm;
         let account = self.by_name.get(&credentials.username);
         let proof = account.and_then(|account| account.proofs.by(algorithm));
-        let nobody = &self.nobody[usize::from(algorithm == Algorithm::Md5)];
+        let dummy = &self.dummies[usize::from(algorithm == Algorithm::Md5)];
         // The same work for an unknown name, and for an account without this hash.
-        let is_proved = proof.unwrap_or(nobody).is_proved_by(attempt.method, credentials);
+        let is_proved = proof.unwrap_or(dummy).is_proved_by(attempt.method, credentials);
         let may = attempt.offer.algorithms().contains(&algorithm) && credentials.realm == self.realm;
         (is_proved && proof.is_some() && may).then(|| account.cloned()).flatten()
     }

@@ -38,7 +38,7 @@ const TAG_LEN_BYTES: usize = 16;
 
 /// Result of checking a nonce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum NonceStatus {
     /// Issued here, for this channel, and not expired.
     Live(Nonce),
     /// Not issued here since the start, or for another channel, or expired.
@@ -108,8 +108,8 @@ impl Nonces {
 
     /// Check the nonce of a client.
     #[must_use]
-    pub fn look(&self, text: &str, channel: &[u8], now: Moment) -> Seen {
-        self.read(text, channel, now).map_or(Seen::OfNoUse, Seen::Live)
+    pub fn look(&self, text: &str, channel: &[u8], now: Moment) -> NonceStatus {
+        self.read(text, channel, now).map_or(NonceStatus::OfNoUse, NonceStatus::Live)
     }
 
     /// Whether the client should receive a new nonce.
@@ -203,8 +203,8 @@ mod tests {
 
     fn live(nonces: &Nonces, text: &str, now: Moment) -> Nonce {
         match nonces.look(text, b"channel", now) {
-            Seen::Live(nonce) => nonce,
-            Seen::OfNoUse => panic!("{text} is of no use"),
+            NonceStatus::Live(nonce) => nonce,
+            NonceStatus::OfNoUse => panic!("{text} is of no use"),
         }
     }
 
@@ -215,7 +215,7 @@ mod tests {
         assert!(!Nonces::is_old(live(&nonces, &text, at(5000)), at(34_999)));
         assert!(Nonces::is_old(live(&nonces, &text, at(65_000)), at(65_000)));
         let no_use = |nonces: &Nonces, text: &str, channel: &[u8], now| {
-            assert_eq!(nonces.look(text, channel, now), Seen::OfNoUse, "{text}");
+            assert_eq!(nonces.look(text, channel, now), NonceStatus::OfNoUse, "{text}");
         };
         no_use(&nonces, &text, b"channel", at(65_001));
         no_use(&nonces, &text, b"another channel", at(5000));
@@ -256,7 +256,7 @@ mod tests {
             assert!(nonces.used_len() <= USED_MAX);
         }
         for (text, nonce) in first {
-            assert_eq!(nonces.look(&text, b"channel", at(7000)), Seen::OfNoUse);
+            assert_eq!(nonces.look(&text, b"channel", at(7000)), NonceStatus::OfNoUse);
             assert_eq!(nonces.spend(nonce, 1, at(7000)), Err(Replayed));
             assert_eq!(nonces.spend(nonce, 2, at(7000)), Err(Replayed));
         }

@@ -6,7 +6,7 @@ use crate::graphs::metric::Metric;
 use crate::live::Plan;
 use crate::live::via::{self, Proxy, Where};
 use crate::picture::headless::{SCALE_MAX, SCALE_MIN, Size};
-use client::door::Door;
+use client::proxy_address::ProxyAddress;
 use jiff::tz::TimeZone;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -56,7 +56,7 @@ pub struct Options {
     pub connect: Option<SocketAddr>,
     /// Query through a proxy: HOST:PORT of its listener, then /d/DOMAIN (docs/firewalls.md)
     #[arg(long, value_name = "PROXY", env = "VISPERF_VIA", value_parser = via::door, requires = "account", conflicts_with_all = ["directory", "connect"])]
-    pub via: Option<Door>,
+    pub via: Option<ProxyAddress>,
     /// Name of the account at the proxy
     #[arg(long, value_name = "NAME", env = "VISPERF_ACCOUNT", requires = "secret")]
     pub account: Option<String>,

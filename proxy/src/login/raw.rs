@@ -107,7 +107,7 @@ impl Login {
         }
         let account = account.to_owned();
         waiting.insert(visitor, Challenge { account, algorithm, asker, holder: random, given: now });
-        Ok(&self.known.realm)
+        Ok(&self.accounts.realm)
     }
 
     /// Process the answer of a visitor.
@@ -121,7 +121,7 @@ impl Login {
         }
         let source = Source::from(ends.source);
         self.attempts.check(&given.account, source, now).map_err(Refused::Wait)?;
-        let Some((account, secret, tag)) = self.known.prove_raw(&ends, &given, proof) else {
+        let Some((account, secret, tag)) = self.accounts.prove_raw(&ends, &given, proof) else {
             self.attempts.handle_failure(&given.account, source, now);
             return Err(Refused::Wrong);
         };
@@ -146,13 +146,13 @@ impl Login {
     }
 }
 
-impl super::Known {
+impl super::AccountIndex {
     /// The account that `proof` proves, and the proof of this end.
     fn prove_raw(&self, ends: &Ends, given: &Challenge, proof: &[u8]) -> Option<(Arc<Account>, Ha1, Tag)> {
         let account = self.by_name.get(&given.account);
         let known = account.and_then(|account| account.proofs.by(given.algorithm));
         // The same work for an unknown name, and for an account without this hash.
-        let secret: &Ha1 = known.unwrap_or(&self.nobody[usize::from(given.algorithm == Algorithm::Md5)]);
+        let secret: &Ha1 = known.unwrap_or(&self.dummies[usize::from(given.algorithm == Algorithm::Md5)]);
         let key = secret.secret_hex().as_bytes();
         let exchange = Exchange {
             algorithm: given.algorithm,

@@ -40,7 +40,7 @@ type Whose<'a> = (&'a Caller, &'a Scope);
 
 /// Requested form of an answer.
 #[derive(Clone, Copy)]
-enum Wanted {
+enum RequestedForm {
     /// A value with all bits of its integers.
     Value,
     /// For a client of this daemon: a document, or a value whose integers have the requested form.
@@ -49,13 +49,13 @@ enum Wanted {
     Handed(Form),
 }
 
-impl Wanted {
+impl RequestedForm {
     /// Form of a document, given the `integers` of the call.
     fn form(self, integers: Integers) -> Option<Form> {
         match self {
-            Wanted::Value => None,
-            Wanted::Of(syntax) => Some(Form { syntax, integers }),
-            Wanted::Handed(form) => Some(form),
+            RequestedForm::Value => None,
+            RequestedForm::Of(syntax) => Some(Form { syntax, integers }),
+            RequestedForm::Handed(form) => Some(form),
         }
     }
 
@@ -125,8 +125,8 @@ impl Dispatcher {
             return Err(Fault::new(fault::FORBIDDEN, format!("{name} is not called for other daemons")));
         }
         let time_left = caller.time_left.min(self.limits.call_time);
-        let wanted = form.map_or(Wanted::Value, Wanted::Handed);
-        let run = self.run((caller, scope), name, vec![Value::Struct(params)], wanted);
+        let requested = form.map_or(RequestedForm::Value, RequestedForm::Handed);
+        let run = self.run((caller, scope), name, vec![Value::Struct(params)], requested);
         self.in_time(time_left, run).await
     }
 
@@ -140,8 +140,11 @@ impl Dispatcher {
         syntax: Syntax,
     ) -> Result<Answered, Fault> {
         let caller = scope.caller(self.limits.call_time);
-        self.in_time(self.limits.call_time, self.run((&caller, scope), name, arguments, Wanted::Of(syntax)))
-            .await
+        self.in_time(
+            self.limits.call_time,
+            self.run((&caller, scope), name, arguments, RequestedForm::Of(syntax)),
+        )
+        .await
     }
 
     /// As `call`, with the timeout `time`: for the JSON streams of one viewer, whose clients were authorized
@@ -154,8 +157,8 @@ impl Dispatcher {
         arguments: Vec<Value>,
     ) -> Result<Answered, Fault> {
         let caller = Caller { viewer, ..Caller::client(time) };
-        let wanted = Wanted::Of(Syntax::Json);
-        self.in_time(time, self.run((&caller, Scope::OPEN), name, arguments, wanted)).await
+        let requested = RequestedForm::Of(Syntax::Json);
+        self.in_time(time, self.run((&caller, Scope::OPEN), name, arguments, requested)).await
     }
 
     async fn in_time(
@@ -185,16 +188,16 @@ impl Dispatcher {
         whose: Whose<'_>,
         name: &str,
         arguments: Vec<Value>,
-        wanted: Wanted,
+        requested: RequestedForm,
     ) -> Result<Answered, Fault> {
         let method = self.registry.get(name).ok_or_else(|| Fault::method_not_found(name))?;
         if matches!(method.handler, Handler::Introspection(Introspection::Multicall)) {
             let (params, integers) = check(method, arguments, &self.limits, Scope::OPEN)?;
-            let answers = self.multicall(whose, &params, wanted).await?;
-            return Ok(Answered::Value(wanted.shaped(answers, integers)));
+            let answers = self.multicall(whose, &params, requested).await?;
+            return Ok(Answered::Value(requested.shaped(answers, integers)));
         }
-        Ok(match self.one(whose, method, arguments, wanted).await? {
-            (Answered::Value(value), integers) => Answered::Value(wanted.shaped(value, integers)),
+        Ok(match self.one(whose, method, arguments, requested).await? {
+            (Answered::Value(value), integers) => Answered::Value(requested.shaped(value, integers)),
             (written @ Answered::Written(_), _) => written,
         })
     }
@@ -205,12 +208,12 @@ impl Dispatcher {
         (caller, scope): Whose<'_>,
         method: &Method,
         arguments: Vec<Value>,
-        wanted: Wanted,
+        requested: RequestedForm,
     ) -> Result<(Answered, Integers), Fault> {
         self.statistics.calls_total.add(1);
         let within = if matches!(method.handler, Handler::Introspection(_)) { Scope::OPEN } else { scope };
         let (params, integers) = check(method, arguments, &self.limits, within)?;
-        let form = wanted.form(integers);
+        let form = requested.form(integers);
         let handler = match &method.handler {
             Handler::Introspection(which) => {
                 let value = introspection::answer(*which, &self.registry, &params)?;
@@ -245,14 +248,19 @@ impl Dispatcher {
         }
     }
 
-    async fn multicall(&self, whose: Whose<'_>, params: &Params, wanted: Wanted) -> Result<Value, Fault> {
+    async fn multicall(
+        &self,
+        whose: Whose<'_>,
+        params: &Params,
+        requested: RequestedForm,
+    ) -> Result<Value, Fault> {
         let calls = introspection::inner_calls(params, self.limits.multicall_calls)?;
         let mut answers = Vec::with_capacity(calls.len());
         let mut weight = 0;
         for call in calls {
             let answer = match call {
                 Ok(_) if weight > self.limits.answer_bytes => Err(too_large(self.limits.answer_bytes)),
-                Ok(call) => self.inner(whose, &call.name, call.arguments, wanted).await,
+                Ok(call) => self.inner(whose, &call.name, call.arguments, requested).await,
                 Err(fault) => Err(fault),
             };
             if answer.is_err() {
@@ -270,11 +278,11 @@ impl Dispatcher {
         whose: Whose<'_>,
         name: &str,
         arguments: Vec<Value>,
-        wanted: Wanted,
+        requested: RequestedForm,
     ) -> Result<Value, Fault> {
         let method = self.registry.get(name).ok_or_else(|| Fault::method_not_found(name))?;
-        let (answer, integers) = self.one(whose, method, arguments, Wanted::Value).await?;
-        Ok(wanted.shaped(answer.value()?, integers))
+        let (answer, integers) = self.one(whose, method, arguments, RequestedForm::Value).await?;
+        Ok(requested.shaped(answer.value()?, integers))
     }
 
     /// Wait for a handler, and turn its panic into a fault.

@@ -31,7 +31,7 @@ pub(crate) struct Bodies {
 }
 
 /// A body with its share of the budget.
-pub(crate) struct Held {
+pub(crate) struct BufferedBody {
     pub(crate) bytes: Bytes,
     _budget: Option<OwnedSemaphorePermit>,
 }
@@ -46,7 +46,7 @@ impl Bodies {
     }
 
     /// Read the whole body.
-    pub(crate) async fn read(&self, request: Request) -> Result<Held, Fault> {
+    pub(crate) async fn read(&self, request: Request) -> Result<BufferedBody, Fault> {
         if let Some(encoding) = request.headers().get(CONTENT_ENCODING)
             && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
         {
@@ -84,7 +84,7 @@ impl Bodies {
             rest.extend_from_slice(&data);
         }
         let bytes = if rest.is_empty() { first } else { rest.freeze() };
-        Ok(Held { bytes, _budget: budget })
+        Ok(BufferedBody { bytes, _budget: budget })
     }
 
     fn charge(&self, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, Fault> {

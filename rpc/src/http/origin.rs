@@ -12,7 +12,7 @@ use wire::fault::FORBIDDEN;
 
 /// Header fields by which a browser names the page that makes a request.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct BrowserHeaders<'a> {
     pub(crate) host: Option<&'a str>,
     pub(crate) origin: Option<&'a str>,
     pub(crate) fetch_site: Option<&'a str>,
@@ -28,8 +28,8 @@ pub(crate) enum Names {
 }
 
 /// Refuse requests of pages of other sites.
-pub(crate) fn check(asked: Asked<'_>, names: Names) -> Result<(), Fault> {
-    if let Some(host) = asked.host
+pub(crate) fn check(headers: BrowserHeaders<'_>, names: Names) -> Result<(), Fault> {
+    if let Some(host) = headers.host
         && names == Names::Loopback
         && !is_loopback_name(name_of(host))
     {
@@ -38,10 +38,10 @@ pub(crate) fn check(asked: Asked<'_>, names: Names) -> Result<(), Fault> {
     }
     let same_origin = |origin: &str| {
         let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        authority.zip(asked.host).is_some_and(|(authority, host)| authority.eq_ignore_ascii_case(host))
+        authority.zip(headers.host).is_some_and(|(authority, host)| authority.eq_ignore_ascii_case(host))
     };
-    let from_elsewhere = asked.origin.is_some_and(|origin| !same_origin(origin))
-        || asked.fetch_site.is_some_and(|site| site != "same-origin" && site != "none");
+    let from_elsewhere = headers.origin.is_some_and(|origin| !same_origin(origin))
+        || headers.fetch_site.is_some_and(|site| site != "same-origin" && site != "none");
     if from_elsewhere {
         let message = "expected no request of a web page from elsewhere, found one; ask from a program";
         return Err(Fault::new(FORBIDDEN, message));
@@ -68,16 +68,16 @@ fn is_loopback_name(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn admitted(asked: Asked<'_>, names: Names) -> bool {
-        check(asked, names).is_ok()
+    fn admitted(headers: BrowserHeaders<'_>, names: Names) -> bool {
+        check(headers, names).is_ok()
     }
 
     #[test]
     fn a_loopback_server_answers_for_loopback_names() {
         let check = |host, expected| {
-            let asked = Asked { host: Some(host), ..Asked::default() };
-            assert_eq!(admitted(asked, Names::Loopback), expected, "{host}");
-            assert!(admitted(asked, Names::Any), "{host}");
+            let headers = BrowserHeaders { host: Some(host), ..BrowserHeaders::default() };
+            assert_eq!(admitted(headers, Names::Loopback), expected, "{host}");
+            assert!(admitted(headers, Names::Any), "{host}");
         };
         for host in [
             "localhost",
@@ -103,7 +103,7 @@ mod tests {
             check(host, false);
         }
         assert!(
-            admitted(Asked::default(), Names::Loopback),
+            admitted(BrowserHeaders::default(), Names::Loopback),
             "HTTP/1.0 has no Host, and no browser speaks it"
         );
     }
@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn pages_from_elsewhere_are_refused() {
         let check = |origin, fetch_site, expected| {
-            let asked = Asked { host: Some("localhost:7007"), origin, fetch_site };
-            assert_eq!(admitted(asked, Names::Loopback), expected, "{asked:?}");
+            let headers = BrowserHeaders { host: Some("localhost:7007"), origin, fetch_site };
+            assert_eq!(admitted(headers, Names::Loopback), expected, "{headers:?}");
         };
         check(None, None, true);
         check(Some("http://localhost:7007"), Some("same-origin"), true);

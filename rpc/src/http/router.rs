@@ -24,7 +24,7 @@ use crate::http::answer::{self, JSON, TEXT, closing, json_fault, not_allowed, re
 use crate::http::authorizer::{Admitted, Authorizer, Credentials, Decision, Rejected};
 use crate::http::body::Bodies;
 use crate::http::calls;
-use crate::http::origin::{self, Asked, Names};
+use crate::http::origin::{self, BrowserHeaders, Names};
 use crate::http::upgrade::Upgrade;
 use crate::stream::Follows;
 use crate::stream::backpressure::ClientConnection;
@@ -126,16 +126,16 @@ impl<B> ValidateRequest<B> for CheckOrigin {
     fn validate(&mut self, request: &mut hyper::Request<B>) -> Result<(), Response> {
         let Served { dispatcher, names, .. } = self.0.as_ref();
         dispatcher.statistics.requests_total.add(1);
-        origin::check(asked(request.headers()), *names).map_err(|fault| {
+        origin::check(browser_headers(request.headers()), *names).map_err(|fault| {
             dispatcher.statistics.requests_refused_total.add(1);
             closing(json_fault(&fault))
         })
     }
 }
 
-fn asked(fields: &HeaderMap) -> Asked<'_> {
+fn browser_headers(fields: &HeaderMap) -> BrowserHeaders<'_> {
     let field = |name: HeaderName| fields.get(name).map(|value| value.to_str().unwrap_or("?"));
-    Asked {
+    BrowserHeaders {
         host: field(HOST),
         origin: field(ORIGIN),
         fetch_site: field(HeaderName::from_static("sec-fetch-site")),

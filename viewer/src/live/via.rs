@@ -4,7 +4,7 @@
 //! Not here: addresses of proxies, HTTP, and authentication there (`::client`).
 
 use client::connect::{self, Connect, Connected, Connecting, Local};
-use client::door::{Door, Tls, certificate_refused};
+use client::proxy_address::{ProxyAddress, Tls, certificate_refused};
 use client::{Error, Login};
 use overlay::identity::{secret, state_folder};
 use std::fmt;
@@ -53,7 +53,7 @@ impl fmt::Display for Where {
 
 /// Address of a proxy, the account there, and the means to verify the proxy.
 pub struct Proxy {
-    door: Door,
+    door: ProxyAddress,
     name: String,
     secret: String,
     tls: Option<Tls>,
@@ -79,7 +79,7 @@ impl Proxy {
     /// # Errors
     /// If the secret cannot be read, or the proxy could not be verified.
     pub fn open(
-        door: Door,
+        door: ProxyAddress,
         name: &str,
         secret_file: &Path,
         certificate: Option<&Path>,
@@ -99,8 +99,8 @@ impl Proxy {
 ///
 /// # Errors
 /// If it is malformed; the text says what was expected.
-pub fn door(text: &str) -> Result<Door, String> {
-    Door::parse(text, |behind| {
+pub fn door(text: &str) -> Result<ProxyAddress, String> {
+    ProxyAddress::parse(text, |behind| {
         let is_domain = behind.strip_prefix("/d/").is_some_and(|name| DomainName::try_from(name).is_ok());
         match behind.is_empty() || is_domain {
             true => Ok(()),
@@ -111,7 +111,7 @@ pub fn door(text: &str) -> Result<Door, String> {
 
 /// The domain in the address of a proxy.
 #[must_use]
-pub fn domain(door: &Door) -> Option<&str> {
+pub fn domain(door: &ProxyAddress) -> Option<&str> {
     door.behind.strip_prefix("/d/")
 }
 

@@ -6,7 +6,7 @@ use crate::state_folder::{self, LISTEN_DEFAULT, SOCKET_MARK};
 use crate::wrong_word;
 use ::client::Error;
 use ::client::connect::{self, Connect, Connected, Connecting};
-use ::client::door::certificate_refused;
+use ::client::proxy_address::certificate_refused;
 use overlay::identity::state_folder::{SOCKETS, sockets_of};
 use rpc::http::config::PORT_DEFAULT as PORT;
 use std::ffi::OsStr;

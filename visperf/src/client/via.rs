@@ -13,7 +13,7 @@ use super::known_domains;
 use crate::output::note;
 use ::client::Error;
 use ::client::connect::Connected;
-use ::client::door::{Door, Tls};
+use ::client::proxy_address::{ProxyAddress, Tls};
 use overlay::guest::SessionSpec;
 use overlay::identity::secret;
 use overlay::net::outbound::HttpProxy;
@@ -65,7 +65,7 @@ pub(crate) struct Via {
 #[derive(Debug, Clone)]
 enum Place {
     /// At its HTTPS listener.
-    Door(Door),
+    Door(ProxyAddress),
     /// Through the overlay, encrypted to the domain.
     Overlay { proxy: Directory, behind: Behind },
 }
@@ -226,8 +226,8 @@ fn parse(text: &str) -> Result<Place, String> {
     }
 }
 
-fn of_door(text: &str) -> Result<Door, String> {
-    Door::parse(text, |behind| {
+fn of_door(text: &str) -> Result<ProxyAddress, String> {
+    ProxyAddress::parse(text, |behind| {
         match behind.is_empty() || proxy::request_path::of(behind).is_some_and(|place| place.domain.is_some())
         {
             true => Ok(()),

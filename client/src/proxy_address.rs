@@ -1,4 +1,4 @@
-//! HTTP listener of a proxy (its door), as a client outside sees it: its address and its certificate.
+//! Address of a proxy's HTTP listener (`--door`), as clients outside use it, and its certificate.
 //!
 //! Rule: a connection beyond this host is encrypted, and is refused if the proxy's certificate is not valid.
 //! Not here: logging in there (`login`), the protocol between a proxy and daemons inside (`overlay::net`).
@@ -20,7 +20,7 @@ use tunnel::PORT;
 const SYSTEM_AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
 /// Address of a proxy, as users write it: `HOST:PORT` and an optional path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Door {
+pub struct ProxyAddress {
     /// Host name or address; an IPv6 address without brackets.
     pub host: String,
     /// TCP port.
@@ -31,7 +31,7 @@ pub struct Door {
     pub behind: String,
 }
 
-impl fmt::Display for Door {
+impl fmt::Display for ProxyAddress {
     /// Only `HOST:PORT`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.host.parse::<Ipv6Addr>() {
@@ -41,12 +41,15 @@ impl fmt::Display for Door {
     }
 }
 
-impl Door {
+impl ProxyAddress {
     /// Parse an address with an optional scheme; `check_behind` decides whether the path is allowed.
     ///
     /// # Errors
     /// If it is invalid; the text says what was expected. The error of `check_behind`.
-    pub fn parse(text: &str, check_behind: impl FnOnce(&str) -> Result<(), String>) -> Result<Door, String> {
+    pub fn parse(
+        text: &str,
+        check_behind: impl FnOnce(&str) -> Result<(), String>,
+    ) -> Result<ProxyAddress, String> {
         let refuse = || format!("expected HOST:PORT such as proxy.example:{PORT}, found {text:?}");
         let (is_plain, rest) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
             (Some(rest), _) => (true, rest),
@@ -70,7 +73,7 @@ impl Door {
         if is_plain && !is_here {
             return Err("beyond this machine a proxy speaks https alone; give HOST:PORT".to_owned());
         }
-        Ok(Door { host, port, is_encrypted: !is_plain, behind: behind.to_owned() })
+        Ok(ProxyAddress { host, port, is_encrypted: !is_plain, behind: behind.to_owned() })
     }
 
     /// Trust anchors for the proxy: the PEM file `certificate`, or else the authorities of the system. `None`
@@ -143,14 +146,14 @@ impl Tls {
 mod tests {
     use super::*;
 
-    fn door(text: &str) -> Result<Door, String> {
-        Door::parse(text, |_| Ok(()))
+    fn address(text: &str) -> Result<ProxyAddress, String> {
+        ProxyAddress::parse(text, |_| Ok(()))
     }
 
     #[test]
     fn a_door_is_read_as_people_write_it() {
         let check = |text: &str, expected: Option<(&str, u16, bool)>| {
-            let found = door(text).ok().map(|door| (door.host, door.port, door.is_encrypted));
+            let found = address(text).ok().map(|found| (found.host, found.port, found.is_encrypted));
             let expected = expected.map(|(host, port, is_encrypted)| (host.to_owned(), port, is_encrypted));
             assert_eq!(found, expected, "{text}");
         };
@@ -167,7 +170,7 @@ mod tests {
 
     #[test]
     fn it_is_written_without_what_stands_behind_it_which_the_caller_judges() {
-        let written = |text: &str| door(text).map(|door| (door.to_string(), door.behind));
+        let written = |text: &str| address(text).map(|found| (found.to_string(), found.behind));
         let check = |text: &str, expected: (&str, &str)| {
             assert_eq!(written(text), Ok((expected.0.to_owned(), expected.1.to_owned())), "{text}");
         };
@@ -176,19 +179,19 @@ mod tests {
         check("[2001:db8::1]:99", ("[2001:db8::1]:99", ""));
         check("2001:DB8:0::1", ("[2001:db8::1]:7321", ""));
         let judge = |behind: &str| if behind.is_empty() { Ok(()) } else { Err(format!("no {behind}")) };
-        assert_eq!(Door::parse("p.example/d/UT-ICL", judge), Err("no /d/UT-ICL".to_owned()));
-        assert!(Door::parse("p.example/", judge).is_ok());
+        assert_eq!(ProxyAddress::parse("p.example/d/UT-ICL", judge), Err("no /d/UT-ICL".to_owned()));
+        assert!(ProxyAddress::parse("p.example/", judge).is_ok());
     }
 
     #[test]
     fn an_encrypted_door_needs_something_to_know_it_by() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("empty.pem");
-        let refused = || door("proxy.example").expect("a door").tls(Some(&file)).map(drop);
+        let refused = || address("proxy.example").expect("an address").tls(Some(&file)).map(drop);
         assert!(refused().expect_err("no file").contains("--certificate"));
         std::fs::write(&file, "").expect("written");
         assert!(refused().expect_err("nothing in it").contains("--certificate"));
-        let plain = door("http://localhost:99").expect("a door").tls(Some(&file));
+        let plain = address("http://localhost:99").expect("an address").tls(Some(&file));
         assert!(matches!(plain, Ok(None)), "{plain:?}");
     }
 }
