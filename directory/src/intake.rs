@@ -31,7 +31,7 @@ impl Replicas {
         let waited = self.look_at_clock(now);
         let accepted = self.registry.register_waited(opened, waited, now)?;
         if accepted != Accepted::Unchanged {
-            self.tell(domain, now);
+            self.schedule_hint(domain, now);
         }
         Ok(accepted)
     }
@@ -46,7 +46,7 @@ impl Replicas {
         self.admission.admit(&domain, left.leave.root, now)?;
         let is_new = self.registry.leave(left, Duration::ZERO, now)?;
         if is_new {
-            self.tell(domain, now);
+            self.schedule_hint(domain, now);
         }
         Ok(is_new)
     }
@@ -60,7 +60,7 @@ impl Replicas {
         self.admission.admit(&domain, denial.root, now)?;
         let is_new = self.registry.deny(denial)?;
         if is_new {
-            self.tell(domain, now);
+            self.schedule_hint(domain, now);
         }
         Ok(is_new)
     }
@@ -88,7 +88,7 @@ impl Replicas {
         if from == signer { Ok(()) } else { Err(Refused::NotOwn { from, signer }) }
     }
 
-    fn tell(&mut self, domain: DomainName, now: Moment) {
+    fn schedule_hint(&mut self, domain: DomainName, now: Moment) {
         if !self.peers.is_empty() {
             self.changed.insert(domain);
             self.hint_at.get_or_insert(now.plus(HINT_DELAY));

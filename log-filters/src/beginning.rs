@@ -30,14 +30,14 @@ impl Beginning {
     }
 
     /// Process a start that was reported when it happened.
-    pub(crate) fn tell(&mut self, at: Time, by: Authority) {
+    pub(crate) fn report(&mut self, at: Time, by: Authority) {
         if self.by_end < Some(by) {
             set_time(&mut self.at, at, by);
         }
     }
 
     /// Process a start that was reported together with the end.
-    pub(crate) fn tell_by_end(&mut self, at: Time, by: Authority) {
+    pub(crate) fn report_by_end(&mut self, at: Time, by: Authority) {
         if self.by_end > Some(by) {
             return;
         }
@@ -82,9 +82,9 @@ mod tests {
             let mut beginning = Beginning::default();
             for by_end in order {
                 if by_end {
-                    beginning.tell_by_end(secs(11), at_the_end);
+                    beginning.report_by_end(secs(11), at_the_end);
                 } else {
-                    beginning.tell(secs(10), when_it_was);
+                    beginning.report(secs(10), when_it_was);
                 }
             }
             beginning.at()
@@ -92,8 +92,8 @@ mod tests {
         assert_eq!(start_after([false, true]), Some(secs(expected)));
         assert_eq!(start_after([true, false]), Some(secs(expected)));
         let (mut first, mut second) = (Beginning::default(), Beginning::default());
-        first.tell(secs(10), when_it_was);
-        second.tell_by_end(secs(11), at_the_end);
+        first.report(secs(10), when_it_was);
+        second.report_by_end(secs(11), at_the_end);
         if when_it_was == at_the_end {
             let early = first.clone();
             first.absorb(&second);

@@ -83,14 +83,14 @@ impl Ending {
     }
 
     /// Process an event that ends the call.
-    pub(crate) fn tell(&mut self, content: &Content, by: Authority) {
+    pub(crate) fn report(&mut self, content: &Content, by: Authority) {
         self.forget_supposed();
         self.is_final = true;
         let at = content.ended.unwrap_or(content.time);
         set_time(&mut self.at, at, by);
         let text = |name: &str| content.attribute(name).and_then(Value::as_text).unwrap_or_default();
         let outcome = content.outcome.unwrap_or(Outcome::Finished);
-        self.tell_outcome((outcome, !text("presumed").is_empty()), text("code"), text("signal"), by);
+        self.set_outcome((outcome, !text("presumed").is_empty()), text("code"), text("signal"), by);
     }
 
     /// Merge the end of a part of the call that is being dropped.
@@ -110,11 +110,11 @@ impl Ending {
             set_time(&mut self.at, value, by);
         }
         if let Some(ReportedValue { value, by: Some(by) }) = other.outcome {
-            self.tell_outcome((value, other.is_presumed), &other.code, &other.signal, by);
+            self.set_outcome((value, other.is_presumed), &other.code, &other.signal, by);
         }
     }
 
-    fn tell_outcome(&mut self, new: (Outcome, bool), code: &str, signal: &str, by: Authority) {
+    fn set_outcome(&mut self, new: (Outcome, bool), code: &str, signal: &str, by: Authority) {
         let worth = |(outcome, is_presumed): (Outcome, bool), by: Option<Authority>| {
             let says = outcome != Outcome::Finished;
             (says, says && !is_presumed, by, specific(outcome))
@@ -164,7 +164,7 @@ mod tests {
             let mut ending = Ending::default();
             ending.suppose(secs(9), Outcome::Cancelled);
             assert_eq!((ending.at(), ending.is_final()), (Some(secs(9)), false));
-            ending.tell(&end(5, outcome, ""), Authority::Message);
+            ending.report(&end(5, outcome, ""), Authority::Message);
             assert_eq!((ending.at(), ending.outcome(None)), (Some(secs(5)), Some(outcome)));
             ending.forget_supposed();
             assert_eq!(ending.at(), Some(secs(5)), "a logged end stays");
@@ -180,7 +180,7 @@ mod tests {
             (Some(12), "9", Outcome::Failed),
         ] {
             let mut ending = Ending::default();
-            ending.tell(&end(10, Outcome::Failed, signal), Authority::Scheduler);
+            ending.report(&end(10, Outcome::Failed, signal), Authority::Scheduler);
             assert_eq!(
                 ending.outcome(asked.map(secs)),
                 Some(expected),
@@ -200,9 +200,9 @@ mod tests {
             let (mut read, mut met) = (Ending::default(), Ending::default());
             for at in order {
                 let (content, by) = &accounts[at];
-                read.tell(content, *by);
+                read.report(content, *by);
                 let mut one = Ending::default();
-                one.tell(content, *by);
+                one.report(content, *by);
                 met.absorb(&one);
             }
             for ending in [read, met] {
@@ -233,7 +233,7 @@ mod tests {
         ] {
             for order in [[0, 1], [1, 0]] {
                 let mut ending = Ending::default();
-                order.iter().for_each(|&at| ending.tell(&accounts[at].0, accounts[at].1));
+                order.iter().for_each(|&at| ending.report(&accounts[at].0, accounts[at].1));
                 assert_eq!((ending.at(), ending.outcome(None)), (Some(secs(5)), Some(expected)), "{order:?}");
             }
         }

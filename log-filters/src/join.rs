@@ -224,7 +224,7 @@ impl Joiner {
         let lives = self.by_name.get(name)?;
         let last = lives.last()?;
         let progress = &self.entries[&last].progress;
-        if is_new_life(progress, found) || self.is_whole_anew(last, found) {
+        if is_new_life(progress, found) || self.is_whole_again(last, found) {
             return None;
         }
         let time = found.content.time.micros();
@@ -240,7 +240,7 @@ impl Joiner {
 
     /// Whether the event submits a new array (or other call with parts) under a reused number: such a call
     /// has no end of its own.
-    fn is_whole_anew(&self, slot: u64, found: &Found) -> bool {
+    fn is_whole_again(&self, slot: u64, found: &Found) -> bool {
         let content = &found.content;
         if content.kind != Kind::JobSubmit || self.parts.is_empty() {
             return false;

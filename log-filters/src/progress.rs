@@ -172,7 +172,7 @@ impl Progress {
         self.events += 1;
         self.first = self.first.min(content.time);
         self.facts(content, by);
-        self.reason.tell(content, by);
+        self.reason.report(content, by);
         self.implied.apply(content, by, self.last_requeue);
         match content.kind {
             Kind::JobSubmit => self.submit(content.time, by),
@@ -328,7 +328,7 @@ impl Progress {
             self.requeues = self.requeues.max(u32::from(!self.requeue_undone));
             return;
         }
-        self.beginning.tell(at, by);
+        self.beginning.report(at, by);
     }
 
     fn ran_on(&mut self, content: &Content, by: Authority) {

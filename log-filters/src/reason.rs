@@ -19,7 +19,7 @@ pub(crate) struct Reason(Option<Box<(Time, Authority, CompactString)>>);
 
 impl Reason {
     /// Process an event.
-    pub(crate) fn tell(&mut self, content: &Content, by: Authority) {
+    pub(crate) fn report(&mut self, content: &Content, by: Authority) {
         let given = content.attribute("reason").and_then(Value::as_text).map(str::trim);
         let text = match given.filter(|text| !text.is_empty()) {
             Some(text) => text.chars().take(SHOWN_CHARS).collect(),

@@ -18,7 +18,7 @@ const HOSTS_MAX: usize = 64;
 /// Summary of the steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Steps {
-    begun: u32,
+    started: u32,
     over: u32,
     first: Option<Time>,
     last_end: Option<Time>,
@@ -63,7 +63,7 @@ impl Steps {
 
     fn apply(&mut self, content: &Content) {
         if content.kind == Kind::StepStart {
-            self.begun += 1;
+            self.started += 1;
             self.first = Some(self.first.map_or(content.time, |first| first.min(content.time)));
         } else {
             self.over += 1;
@@ -78,7 +78,7 @@ impl Steps {
     }
 
     fn absorb(&mut self, other: &Steps) {
-        self.begun += other.begun;
+        self.started += other.started;
         self.over += other.over;
         self.first = [self.first, other.first].into_iter().flatten().min();
         self.last_end = self.last_end.max(other.last_end);
@@ -97,7 +97,7 @@ impl Steps {
 
     /// End of the last step, with an unknown outcome; `None` while a step is running.
     pub(crate) fn ended(&self) -> Option<(Time, Outcome)> {
-        self.last_end.filter(|_| self.over >= self.begun).map(|at| (at, Outcome::Finished))
+        self.last_end.filter(|_| self.over >= self.started).map(|at| (at, Outcome::Finished))
     }
 
     fn add_hosts(&mut self, hosts: impl IntoIterator<Item = CompactString>) {

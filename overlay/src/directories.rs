@@ -91,8 +91,11 @@ impl Directories {
         keep: Keep,
         deadline: Duration,
     ) -> Result<Answer, Error> {
-        let (whom, bytes) = (self.whom(directory)?, written(&question)?);
-        told(directory, &self.contacts.ask(whom, Protocol::Directory, &bytes, keep, deadline).await?)
+        let (target, bytes) = (self.target(directory)?, written(&question)?);
+        decode_answer(
+            directory,
+            &self.contacts.ask(target, Protocol::Directory, &bytes, keep, deadline).await?,
+        )
     }
 
     /// Ask `directory` through the query interface, as a client would, for at most `deadline`.
@@ -107,7 +110,7 @@ impl Directories {
     ) -> Result<Vec<u8>, Error> {
         Ok(self
             .contacts
-            .ask(self.whom(directory)?, Protocol::Query, question, Keep::ForMore, deadline)
+            .ask(self.target(directory)?, Protocol::Query, question, Keep::ForMore, deadline)
             .await?)
     }
 
@@ -138,7 +141,7 @@ impl Directories {
         }
     }
 
-    fn whom(&self, directory: PeerKey) -> Result<(PeerKey, &[Address]), Error> {
+    fn target(&self, directory: PeerKey) -> Result<(PeerKey, &[Address]), Error> {
         let addresses = self.rows.get(&directory).ok_or(Error::NotConfigured { directory })?;
         Ok((directory, addresses.as_slice()))
     }
@@ -152,7 +155,7 @@ fn written(question: &Question) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-fn told(directory: PeerKey, answer: &[u8]) -> Result<Answer, Error> {
+fn decode_answer(directory: PeerKey, answer: &[u8]) -> Result<Answer, Error> {
     let unreadable = Error::Answer { directory, what: "what cannot be read" };
     let answer = postcard::from_bytes(answer).map_err(|_| unreadable)?;
     if let Answer::Refused(reason) = answer { Err(Error::Refused { directory, reason }) } else { Ok(answer) }

@@ -21,9 +21,9 @@ pub struct Watch {
     certificate: Option<Arc<Certificate>>,
     accounts_seen: Option<Mark>,
     /// The last error of the account file, so that it is reported once.
-    accounts_told: Option<String>,
+    accounts_problem: Option<String>,
     certificate_seen: [Option<Mark>; 2],
-    certificate_told: Option<String>,
+    certificate_problem: Option<String>,
 }
 
 /// Identity of a file version: a replaced file has another inode.
@@ -54,9 +54,9 @@ impl Watch {
             authorizer,
             certificate,
             accounts_seen: None,
-            accounts_told: None,
+            accounts_problem: None,
             certificate_seen: [None; 2],
-            certificate_told: None,
+            certificate_problem: None,
         }
     }
 
@@ -109,12 +109,12 @@ impl Watch {
                 Some(error.to_string())
             }
         };
-        if trouble != self.accounts_told
+        if trouble != self.accounts_problem
             && let Some(error) = &trouble
         {
             tracing::error!(error, "the changed accounts cannot be used; those before stay");
         }
-        self.accounts_told = trouble;
+        self.accounts_problem = trouble;
     }
 
     fn look_at_certificate(&mut self) {
@@ -135,12 +135,12 @@ impl Watch {
                 Some(error.to_string())
             }
         };
-        if trouble != self.certificate_told
+        if trouble != self.certificate_problem
             && let Some(error) = &trouble
         {
             tracing::error!(error, "the changed certificate cannot be used; the one before stays");
         }
-        self.certificate_told = trouble;
+        self.certificate_problem = trouble;
     }
 
     fn certificate_marks(&self) -> [Option<Mark>; 2] {

@@ -340,7 +340,7 @@ mod tests {
     }
 
     /// The terms answered now: the first, and those of the partial answers.
-    fn told(registry: &Registry, secs: u64) -> (u64, State, Vec<u64>) {
+    fn answered(registry: &Registry, secs: u64) -> (u64, State, Vec<u64>) {
         let answer = registry.resolve(&domain("a"), at(secs)).expect("held");
         (answer.record.term, answer.state, answer.partial.iter().map(|part| part.record.term).collect())
     }
@@ -350,17 +350,17 @@ mod tests {
         let mut registry = Registry::new(9);
         registry.register(statement("a", 1, 3, 1, part(&["n1"])), at(0)).expect("new");
         registry.register(statement("a", 2, 4, 1, part(&["n2"])), at(10)).expect("higher");
-        assert_eq!(told(&registry, 10), (4, State::Live, vec![3]));
+        assert_eq!(answered(&registry, 10), (4, State::Live, vec![3]));
         let renewed = registry.register(statement("a", 1, 3, 2, part(&["n1"])), at(11));
         assert_eq!(renewed, Ok(Accepted::Partial { held_term: 4 }), "its own number counts");
-        assert_eq!(told(&registry, 24), (4, State::Live, vec![3]));
-        assert_eq!(told(&registry, 25), (4, State::Expired, vec![3]), "never an old term first");
-        assert_eq!(told(&registry, 26), (4, State::Expired, vec![]));
+        assert_eq!(answered(&registry, 24), (4, State::Live, vec![3]));
+        assert_eq!(answered(&registry, 25), (4, State::Expired, vec![3]), "never an old term first");
+        assert_eq!(answered(&registry, 26), (4, State::Expired, vec![]));
         registry.expire(at(30));
         assert!(registry.register(statement("a", 1, 3, 2, part(&["n1"])), at(30)).is_err(), "its mark stays");
         registry.register(statement("a", 2, 4, 2, whole()), at(31)).expect("renews");
         registry.register(statement("a", 1, 3, 3, part(&["n1"])), at(31)).expect("kept");
-        assert_eq!(told(&registry, 31), (4, State::Live, vec![]), "nothing is lacking any more");
+        assert_eq!(answered(&registry, 31), (4, State::Live, vec![]), "nothing is lacking any more");
     }
 
     #[test]
@@ -395,7 +395,11 @@ mod tests {
         registry.register(statement("a", 1, 3, 5, part(&["n1"])), at(0)).expect("new");
         registry.register(statement("a", 2, 4, 5, part(&["n2"])), at(0)).expect("higher");
         assert_eq!(registry.leave(leave("a", 1, 3, 6), Duration::ZERO, at(1)), Ok(true));
-        assert_eq!(told(&registry, 1), (4, State::Live, vec![]), "the partial one is gone, the first is not");
+        assert_eq!(
+            answered(&registry, 1),
+            (4, State::Live, vec![]),
+            "the partial one is gone, the first is not"
+        );
         assert_eq!(registry.leave(leave("a", 2, 4, 6), Duration::ZERO, at(2)), Ok(true));
         assert_eq!(registry.leave(leave("a", 2, 4, 6), Duration::ZERO, at(3)), Ok(false));
         assert_eq!(registry.resolve(&domain("a"), at(3)), None);
@@ -403,6 +407,6 @@ mod tests {
             assert!(matches!(registry.register(late, at(3)), Err(Refused::Left { left_term: 4, .. })));
         }
         registry.register(statement("a", 1, 5, 1, whole()), at(3)).expect("a higher term comes back");
-        assert_eq!(told(&registry, 3), (5, State::Live, vec![]));
+        assert_eq!(answered(&registry, 3), (5, State::Live, vec![]));
     }
 }

@@ -50,7 +50,7 @@ impl Progress {
             }
             self.ending = Ending::default();
         }
-        self.ending.tell(content, by);
+        self.ending.report(content, by);
     }
 
     /// Process the start in an end record. It voids a requeue in between: a running job that is removed is
@@ -63,7 +63,7 @@ impl Progress {
             self.requeues = self.requeues.saturating_sub(1);
             self.requeue_undone = true;
         }
-        self.beginning.tell_by_end(at, by);
+        self.beginning.report_by_end(at, by);
     }
 
     pub(super) fn cancel(&mut self, at: Time) {

@@ -72,7 +72,7 @@ fn accounts() -> BTreeMap<String, Account> {
 }
 
 fn by_job(calls: &[Call]) -> BTreeMap<String, Account> {
-    let told = |call: &Call| Account {
+    let account_of = |call: &Call| Account {
         name: call.name.to_string(),
         user: call.user.to_string(),
         submitted: call.submitted.map(|time| time.micros() / 1_000_000),
@@ -81,7 +81,7 @@ fn by_job(calls: &[Call]) -> BTreeMap<String, Account> {
         code: call.code.to_string(),
     };
     let by_job: BTreeMap<String, Account> =
-        calls.iter().map(|call| (call.job.to_string(), told(call))).collect();
+        calls.iter().map(|call| (call.job.to_string(), account_of(call))).collect();
     assert_eq!(by_job.len(), calls.len(), "two calls of one job");
     by_job
 }

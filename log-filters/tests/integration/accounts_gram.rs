@@ -78,7 +78,7 @@ fn accounts() -> (BTreeMap<String, Account>, BTreeMap<String, String>) {
     (accounts, numbers)
 }
 
-fn told(call: &Call) -> Account {
+fn account_of(call: &Call) -> Account {
     let micros = |time: Option<wire::time::Time>| time.map(wire::time::Time::micros);
     Account {
         user: call.user.to_string(),
@@ -95,7 +95,7 @@ fn check(files: &[&str]) {
     assert_eq!(expected.len(), 31);
     let calls = collection::join(&read(files));
     let found: BTreeMap<String, Account> =
-        calls.iter().map(|call| (call.job.to_string(), told(call))).collect();
+        calls.iter().map(|call| (call.job.to_string(), account_of(call))).collect();
     assert_eq!(found.len(), calls.len(), "two calls of one job in {files:?}");
     assert_eq!(found, expected, "{files:?}");
 }
@@ -130,8 +130,8 @@ fn the_event_generator_alone_tells_every_job_it_saw() {
     for call in &calls {
         let number = call.id.strip_prefix("globus-gram:").unwrap();
         let secs = |time: Option<wire::time::Time>| time.map(|time| time.micros() / 1_000_000);
-        let told = (secs(call.started), secs(call.ended), call.outcome == Some(Outcome::Ok));
-        assert_eq!(Some(&told), expected.get(number), "{number}");
+        let found = (secs(call.started), secs(call.ended), call.outcome == Some(Outcome::Ok));
+        assert_eq!(Some(&found), expected.get(number), "{number}");
     }
 }
 

@@ -47,14 +47,14 @@ fn records(server: &str) -> Vec<Record> {
     records
 }
 
-fn told(calls: &[Call]) -> Vec<Record> {
-    let mut told: Vec<Record> = calls
+fn transfers(calls: &[Call]) -> Vec<Record> {
+    let mut records: Vec<Record> = calls
         .iter()
         .filter(|call| call.outcome == Some(Outcome::Ok))
         .map(|call| (call.user.to_string(), call.started.unwrap().micros(), call.ended.unwrap().micros()))
         .collect();
-    told.sort();
-    told
+    records.sort();
+    records
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn every_record_is_one_call() {
     for (server, count, _) in SERVERS {
         let calls = collection::join(&read(&[format!("{server}.transfer.log")]));
         assert_eq!(calls.len(), count);
-        assert_eq!(told(&calls), records(server), "{server}");
+        assert_eq!(transfers(&calls), records(server), "{server}");
     }
 }
 
@@ -82,7 +82,7 @@ fn check(files: &[String]) {
     let calls = collection::join(&read(files));
     assert!(calls.iter().all(|call| call.state == State::Ended), "{files:?}");
     assert_eq!(calls.len(), expected.len() + failures, "{files:?}");
-    assert_eq!(told(&calls), expected, "{files:?}");
+    assert_eq!(transfers(&calls), expected, "{files:?}");
 }
 
 #[test]

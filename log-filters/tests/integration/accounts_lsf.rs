@@ -125,10 +125,10 @@ fn the_event_file_and_accounting_are_one_call_in_either_order() {
     };
     let (events, accounting) = (read("lsb.events", events), read("lsb.acct", &accounting));
     assert_eq!((events.filter.as_str(), events.unknown.len()), ("lsf-events", 0));
-    type Told = (String, String, String, State, Option<Outcome>, String, Option<i64>, Option<i64>, String);
-    let told = |logs: &[&collection::Read]| -> Vec<Told> {
+    type Row = (String, String, String, State, Option<Outcome>, String, Option<i64>, Option<i64>, String);
+    let rows = |logs: &[&collection::Read]| -> Vec<Row> {
         let secs = |time: Option<Time>| time.map(|time| time.micros() / 1_000_000);
-        let mut told: Vec<_> = collection::join(logs.iter().copied())
+        let mut rows: Vec<_> = collection::join(logs.iter().copied())
             .iter()
             .map(|call| {
                 let hosts: Vec<&str> = call.hosts.iter().map(|host| host.as_str()).collect();
@@ -145,10 +145,10 @@ fn the_event_file_and_accounting_are_one_call_in_either_order() {
                 )
             })
             .collect();
-        told.sort_by(|one, other| one.0.cmp(&other.0));
-        told
+        rows.sort_by(|one, other| one.0.cmp(&other.0));
+        rows
     };
-    let alone = told(&[&events]);
+    let alone = rows(&[&events]);
     let expected = [
         "lsf:102 lake Ok 0 wn01,wn02",
         "lsf:103 sweep[1-2] Failed  wn03",
@@ -160,6 +160,6 @@ fn the_event_file_and_accounting_are_one_call_in_either_order() {
         assert_eq!((user.as_str(), *state), ("ada", State::Ended), "{call:?}");
     }
     assert_eq!(alone.len(), 3, "{alone:#?}");
-    assert_eq!(told(&[&events, &accounting]), alone);
-    assert_eq!(told(&[&accounting, &events]), alone);
+    assert_eq!(rows(&[&events, &accounting]), alone);
+    assert_eq!(rows(&[&accounting, &events]), alone);
 }

@@ -7,7 +7,7 @@
 use crate::collection;
 
 use crate::collection::Read;
-use crate::netsolve_generator::{Draw, Expected, File, Form, Generator, Told};
+use crate::netsolve_generator::{Draw, Expected, File, Form, Generator, LogEvent};
 use log_filters::found::Found;
 use std::collections::BTreeMap;
 use wire::call::{Call, State};
@@ -29,17 +29,17 @@ fn says(found: &Found, keys: &BTreeMap<String, String>) -> BTreeMap<String, Stri
 
 fn check_events(seed: u64, file: &File, log: &Read) {
     assert_eq!(log.filter, "netsolve-agent");
-    for (number, told) in file.told.iter().enumerate() {
-        let Some(found) = log.found.get(number) else { panic!("seed {seed}: missing {told:?}") };
-        let has = Told {
+    for (number, expected) in file.events.iter().enumerate() {
+        let Some(found) = log.found.get(number) else { panic!("seed {seed}: missing {expected:?}") };
+        let has = LogEvent {
             kind: found.content.kind,
             line: log.line(found),
             time: found.content.time,
-            says: says(found, &told.says),
+            says: says(found, &expected.says),
         };
-        assert_eq!(&has, told, "seed {seed}, event {number}");
+        assert_eq!(&has, expected, "seed {seed}, event {number}");
     }
-    assert_eq!(log.found.len(), file.told.len(), "seed {seed}: events found, and events there are");
+    assert_eq!(log.found.len(), file.events.len(), "seed {seed}: events found, and events there are");
 }
 
 fn check_call(seed: u64, call: &Call, expected: &Expected) {
@@ -101,7 +101,7 @@ fn two_hundred_calls_a_second_are_told() {
 fn a_log_started_anew_keeps_its_calls() {
     for seed in 100..110 {
         let form = if seed % 2 == 0 { Form::OneLine } else { Form::Wrapped };
-        check(Draw { seed, form, starts_anew: true, ..Draw::default() });
+        check(Draw { seed, form, restarts: true, ..Draw::default() });
     }
 }
 

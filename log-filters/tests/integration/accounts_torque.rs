@@ -91,7 +91,7 @@ fn accounts(text: &str) -> BTreeMap<String, Account> {
     accounts
 }
 
-fn told(call: &Call) -> Account {
+fn account_of(call: &Call) -> Account {
     let mut hosts: Vec<String> = call.hosts.iter().map(ToString::to_string).collect();
     hosts.sort();
     Account {
@@ -109,7 +109,7 @@ fn told(call: &Call) -> Account {
 
 fn by_job(calls: &[Call]) -> BTreeMap<String, Account> {
     let by_job: BTreeMap<String, Account> =
-        calls.iter().map(|call| (call.job.to_string(), told(call))).collect();
+        calls.iter().map(|call| (call.job.to_string(), account_of(call))).collect();
     assert_eq!(by_job.len(), calls.len(), "two calls of one job");
     by_job
 }
@@ -144,13 +144,13 @@ fn the_server_log_alone_tells_nearly_all() {
     let found = by_job(&collection::join(&read(&[FILES[1]])));
     assert_eq!(found.len(), expected.len());
     for (job, account) in &expected {
-        let told = &found[job];
+        let call = &found[job];
         let near = |one: Option<i64>, other: Option<i64>| (one.unwrap() - other.unwrap()).abs() <= 1;
-        assert!(near(told.submitted, account.submitted), "{job}: submitted {told:?}, {account:?}");
-        assert!(near(told.started, account.started), "{job}: started {told:?}, {account:?}");
-        assert!(near(told.ended, account.ended), "{job}: ended {told:?}, {account:?}");
+        assert!(near(call.submitted, account.submitted), "{job}: submitted {call:?}, {account:?}");
+        assert!(near(call.started, account.started), "{job}: started {call:?}, {account:?}");
+        assert!(near(call.ended, account.ended), "{job}: ended {call:?}, {account:?}");
         assert_eq!(
-            (told.outcome, &told.code, told.starts),
+            (call.outcome, &call.code, call.starts),
             (account.outcome, &account.code, account.starts),
             "{job}"
         );

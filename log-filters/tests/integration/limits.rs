@@ -193,10 +193,10 @@ fn the_worst_lines_cost_no_more_than_themselves() {
             engine.line(line, 0, seen, &mut found);
             engine.line(b"after", line.len() as u64, seen, &mut found);
             engine.idle(seen, &mut found);
-            let told: usize = found.iter().map(|found| len_bytes(&found.content)).sum();
+            let bytes: usize = found.iter().map(|found| len_bytes(&found.content)).sum();
             assert!(
-                found.len() <= 17 && told <= 8 << 20,
-                "{}: {} events, {told} bytes",
+                found.len() <= 17 && bytes <= 8 << 20,
+                "{}: {} events, {bytes} bytes",
                 filter.name(),
                 found.len()
             );

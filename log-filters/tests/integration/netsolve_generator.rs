@@ -34,7 +34,7 @@ pub(crate) struct Draw {
     pub(crate) period_secs: u64,
     pub(crate) form: Form,
     pub(crate) has_dead_server: bool,
-    pub(crate) starts_anew: bool,
+    pub(crate) restarts: bool,
     pub(crate) ends_without_lf: bool,
 }
 
@@ -56,7 +56,7 @@ impl Default for Draw {
             period_secs: 7,
             form: Form::OneLine,
             has_dead_server: true,
-            starts_anew: false,
+            restarts: false,
             ends_without_lf: false,
         }
     }
@@ -98,7 +98,7 @@ pub(crate) struct Expected {
 
 /// Expected event: kind, line, time and other data.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct LogEvent {
     pub(crate) kind: Kind,
     pub(crate) line: usize,
     pub(crate) time: Time,
@@ -118,7 +118,7 @@ enum Step {
 pub(crate) struct File {
     pub(crate) text: String,
     pub(crate) lines: usize,
-    pub(crate) told: Vec<Told>,
+    pub(crate) events: Vec<LogEvent>,
     pub(crate) last_stamp: Option<Time>,
 }
 
@@ -128,10 +128,10 @@ impl File {
         self.lines += 1;
     }
 
-    fn tell(&mut self, kind: Kind, line: usize, says: &[(&str, &str)]) {
+    fn add_event(&mut self, kind: Kind, line: usize, says: &[(&str, &str)]) {
         let says = says.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
         let time = self.last_stamp.unwrap_or(SEEN);
-        self.told.push(Told { kind, line, time, says });
+        self.events.push(LogEvent { kind, line, time, says });
     }
 }
 
@@ -199,11 +199,11 @@ impl Generator {
     /// Generate the log: one text, or two if the agent starts it again.
     pub(crate) fn run(mut self) -> (Vec<File>, Vec<Expected>) {
         self.plan();
-        let anew_at = self.steps.keys().nth(self.steps.len() / 2).map_or(0, |&(millis, _)| millis);
+        let restarts_at = self.steps.keys().nth(self.steps.len() / 2).map_or(0, |&(millis, _)| millis);
         let mut files = vec![File::default()];
         let (mut shift, mut list_at) = (0, BTreeMap::new());
         while let Some(((millis, _), step)) = self.steps.pop_first() {
-            if self.draw.starts_anew && files.len() == 1 && millis > anew_at {
+            if self.draw.restarts && files.len() == 1 && millis > restarts_at {
                 files.push(File::default());
                 shift = 60_000;
                 // After its restart the agent answers no earlier request; servers still report ends.
@@ -259,7 +259,7 @@ impl Generator {
             Form::Wrapped => parts.iter().for_each(|part| file.line(part)),
         }
         let sizes = [input.to_string(), output.to_string(), size.to_string()];
-        file.tell(
+        file.add_event(
             Kind::JobSubmit,
             line,
             &[
@@ -280,7 +280,7 @@ impl Generator {
         file.line(&format!("Server List for problem {name}:"));
         self.calls[call].0.is_offered = true;
         if self.dice.chance(self.draw.empty_percent) {
-            file.tell(Kind::ServerList, line, &[("name", &name), ("servers", "0")]);
+            file.add_event(Kind::ServerList, line, &[("name", &name), ("servers", "0")]);
             return;
         }
         let mut servers: Vec<usize> = (0..self.draw.servers).collect();
@@ -288,8 +288,8 @@ impl Generator {
         servers.truncate(usize::try_from(1 + self.dice.below(self.draw.servers as u64)).unwrap());
         let hosts: Vec<String> = servers.iter().map(|&server| listed(server)).collect();
         hosts.iter().for_each(|host| file.line(host));
-        file.tell(Kind::ServerList, line, &[("name", &name), ("hosts", &hosts.join(" "))]);
-        file.tell(Kind::JobSelect, line, &[("name", &name), ("host", &hosts[0])]);
+        file.add_event(Kind::ServerList, line, &[("name", &name), ("hosts", &hosts.join(" "))]);
+        file.add_event(Kind::JobSelect, line, &[("name", &name), ("host", &hosts[0])]);
         self.calls[call].0.offers = hosts;
         let server = servers[0];
         self.loads[server] += 100;
@@ -315,7 +315,7 @@ impl Generator {
         let name = self.calls[call].0.name.clone();
         file.line(&format!("NS_PROT_JOB_COMPLETED_FROM_SERVER: {host} {name} {code}"));
         let outcome = if code == 0 { "ok" } else { "failed" };
-        file.tell(
+        file.add_event(
             Kind::JobEnd,
             line,
             &[("name", &name), ("host", &host), ("code", &code_text), ("outcome", outcome)],
@@ -328,7 +328,7 @@ impl Generator {
         for server in 0..self.draw.servers {
             let (line, host, load) = (file.lines + 1, listed(server), self.loads[server].to_string());
             file.line(&format!("Server {host}: workload = {load}"));
-            file.tell(Kind::Workload, line, &[("host", &host), ("workload", &load)]);
+            file.add_event(Kind::Workload, line, &[("host", &host), ("workload", &load)]);
         }
         let (line, host) =
             (file.lines + 1, listed(usize::try_from(self.dice.below(self.draw.servers as u64)).unwrap()));
@@ -341,7 +341,11 @@ impl Generator {
                 file.line(&format!("bandwidth: {bandwidth}"));
             }
         }
-        file.tell(Kind::Workload, line, &[("host", &host), ("latency", &latency), ("bandwidth", &bandwidth)]);
+        file.add_event(
+            Kind::Workload,
+            line,
+            &[("host", &host), ("latency", &latency), ("bandwidth", &bandwidth)],
+        );
     }
 }
 

@@ -63,7 +63,7 @@ fn replayed(found: &Found, speed: i64, later_secs: i64) -> Found {
 }
 
 /// Join one replay of the cluster's logs; `choose` selects the next file.
-fn tell(joiner: &mut Joiner, logs: &[Vec<Found>], life: u64, mut choose: impl FnMut(usize) -> usize) {
+fn feed(joiner: &mut Joiner, logs: &[Vec<Found>], life: u64, mut choose: impl FnMut(usize) -> usize) {
     let mut next = vec![0; logs.len()];
     loop {
         let open: Vec<usize> = (0..logs.len()).filter(|&log| next[log] < logs[log].len()).collect();
@@ -114,12 +114,12 @@ fn shape(call: &Call, base: i64) -> String {
 
 fn check_twice(logs: &[Vec<Found>], choices: &[u32], run: usize, later_secs: i64) {
     let mut once = Joiner::new(1_000_000);
-    tell(&mut once, logs, 0, |_| 0);
+    feed(&mut once, logs, 0, |_| 0);
     let mut joiner = Joiner::new(1_000_000);
-    tell(&mut joiner, logs, 0, chooser(choices, run));
+    feed(&mut joiner, logs, 0, chooser(choices, run));
     let first = joiner.len();
     assert_eq!(first, once.len(), "calls of the first life");
-    tell(&mut joiner, &lives(logs, 1, later_secs), 1, chooser(&choices[1..], run));
+    feed(&mut joiner, &lives(logs, 1, later_secs), 1, chooser(&choices[1..], run));
     let mut expected: BTreeMap<String, usize> = BTreeMap::new();
     let mut found: BTreeMap<String, usize> = BTreeMap::new();
     for call in once.calls() {
@@ -158,9 +158,9 @@ proptest! {
     ) {
         let logs = &clusters()[cluster];
         let mut joiner = Joiner::new(1_000_000);
-        tell(&mut joiner, &lives(logs, 200, 0), 0, chooser(&choices, run));
+        feed(&mut joiner, &lives(logs, 200, 0), 0, chooser(&choices, run));
         let first = joiner.len();
-        tell(&mut joiner, &lives(logs, 200, later_secs), 1, chooser(&choices[1..], run));
+        feed(&mut joiner, &lives(logs, 200, later_secs), 1, chooser(&choices[1..], run));
         let open: Vec<Call> = joiner.calls().filter(|call| call.state != State::Ended).collect();
         prop_assert!(open.is_empty(), "{open:#?}");
         prop_assert_eq!(joiner.len(), 2 * first);

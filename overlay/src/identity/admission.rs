@@ -225,7 +225,7 @@ impl Gate {
         at: Moment,
     ) -> Result<(Record, Principal), Refused> {
         let opened = self.opener(now).record(statement);
-        self.tell_unbelieved((peer, &statement.chain), opened.as_ref().err(), now, at);
+        self.log_refused((peer, &statement.chain), opened.as_ref().err(), now, at);
         opened
     }
 
@@ -241,7 +241,7 @@ impl Gate {
         at: Moment,
     ) -> Result<(Leave, Principal), Refused> {
         let opened = self.opener(now).leave(farewell);
-        self.tell_unbelieved((peer, &farewell.chain), opened.as_ref().err(), now, at);
+        self.log_refused((peer, &farewell.chain), opened.as_ref().err(), now, at);
         opened
     }
 
@@ -295,7 +295,7 @@ impl Gate {
 
     /// Log a refused record or leave: the peer that handed it over, and the host and domain that its chain
     /// claims.
-    fn tell_unbelieved(
+    fn log_refused(
         &mut self,
         (peer, chain): (PeerKey, &Chain),
         refused: Option<&Refused>,

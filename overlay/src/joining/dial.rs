@@ -165,7 +165,7 @@ impl Asking<'_> {
         while self.events.try_recv().is_ok() {}
         let target = Target::Seed(place.into());
         self.net.keep(target.clone(), vec![place.into()]).await;
-        let result = self.ask_whoever_answers(&target).await;
+        let result = self.ask_first_reachable(&target).await;
         self.net.forget(target).await;
         if result.is_err() {
             // The next attempt starts with a new connection.
@@ -174,7 +174,7 @@ impl Asking<'_> {
         result
     }
 
-    async fn ask_whoever_answers(&mut self, target: &Target) -> Result<Reply, String> {
+    async fn ask_first_reachable(&mut self, target: &Target) -> Result<Reply, String> {
         let meeting = self.meeting.wait_for(|met| *met != Responder::NotYet);
         let met = tokio::select! {
             biased;

@@ -37,10 +37,10 @@ const DEADLINE: Duration = Duration::from_secs(30);
 
 /// How long before expiry the log warns that only the holder of the root key can renew: time enough for a
 /// holiday.
-const TOLD_BEFORE: Duration = Duration::from_secs(30 * 86_400);
+const WARNED_BEFORE: Duration = Duration::from_secs(30 * 86_400);
 
 /// Interval of that warning.
-const TOLD_EACH: Duration = Duration::from_secs(86_400);
+const WARNED_EACH: Duration = Duration::from_secs(86_400);
 
 /// Intervals of checks and retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ enum Failed {
 struct Waiting {
     failures: u32,
     not_before: Moment,
-    told: Option<Moment>,
+    warned_at: Option<Moment>,
 }
 
 impl Renewal {
@@ -134,7 +134,7 @@ impl Renewal {
         self.take_up(&held, &certificate).await?;
         let now = clock::calendar();
         let Some(issuer) = held.issuer_key().map_err(Error::from)? else {
-            tell_of_root(&certificate, now, waiting);
+            warn_of_root_certificate(&certificate, now, waiting);
             return Ok(());
         };
         let is_early = certificate::is_early(certificate.issued, now);
@@ -227,10 +227,10 @@ impl Renewal {
     }
 }
 
-fn tell_of_root(certificate: &Certificate, now: Time, waiting: &mut Waiting) {
-    let recently = waiting.told.is_some_and(|told| clock::now().since(told) < TOLD_EACH);
-    if now.plus(TOLD_BEFORE) >= certificate.expires && !recently {
-        waiting.told = Some(clock::now());
+fn warn_of_root_certificate(certificate: &Certificate, now: Time, waiting: &mut Waiting) {
+    let recently = waiting.warned_at.is_some_and(|warned_at| clock::now().since(warned_at) < WARNED_EACH);
+    if now.plus(WARNED_BEFORE) >= certificate.expires && !recently {
+        waiting.warned_at = Some(clock::now());
         let days = certificate.expires.since(now).as_secs() / 86_400;
         tracing::warn!(
             days,

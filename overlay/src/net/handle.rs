@@ -192,22 +192,22 @@ impl Handle {
 
     /// Hold a connection to `target`: it is dialled again for ever.
     pub async fn keep(&self, target: Target, endpoints: Vec<Address>) {
-        self.tell(Command::Keep(target, endpoints)).await;
+        self.send(Command::Keep(target, endpoints)).await;
     }
 
     /// Stop holding a connection to `target`; an open connection is left open.
     pub async fn forget(&self, target: Target) {
-        self.tell(Command::Forget(target)).await;
+        self.send(Command::Forget(target)).await;
     }
 
     /// Close every connection to `peer`.
     pub async fn close(&self, peer: PeerKey) {
-        self.tell(Command::Close(peer)).await;
+        self.send(Command::Close(peer)).await;
     }
 
     /// Send `peer` a hello again: this daemon has another certificate or another visa.
     pub async fn greet(&self, peer: PeerKey) {
-        self.tell(Command::Greet(peer)).await;
+        self.send(Command::Greet(peer)).await;
     }
 
     /// Ask `peer` and wait for its answer, at most `deadline`.
@@ -306,7 +306,7 @@ impl Handle {
         }
         let permit = self.connected_peers.permit_outbound(peer);
         let (opened, opening) = oneshot::channel();
-        self.tell(Command::Open(peer, protocol, opened)).await;
+        self.send(Command::Open(peer, protocol, opened)).await;
         match opening.await {
             Ok(Ok(stream)) => Ok(Stream::new(stream, permit)),
             Ok(Err(source)) => Err(AskError::Open { peer, source }),
@@ -316,7 +316,7 @@ impl Handle {
         }
     }
 
-    async fn tell(&self, command: Command) {
+    async fn send(&self, command: Command) {
         // Fails only when the event loop has ended; every waiting caller then gets an error.
         let _ = self.commands.send(command).await;
     }

@@ -180,7 +180,7 @@ impl EventLoop {
             Ok(()) => {}
             Err(reason) => {
                 self.acceptor.figures.hellos_lost_total.add();
-                self.tell_refusal(peer, &reason);
+                self.log_refusal(peer, &reason);
                 self.untold.push_back(Event::Unwelcome { peer, reason });
                 self.handle_refusal(peer);
                 self.close(peer);
@@ -203,7 +203,7 @@ impl EventLoop {
     }
 
     /// Log a refusal of this daemon. A refused peer is dialled for ever, so the number of lines is limited.
-    fn tell_refusal(&mut self, peer: PeerKey, reason: &str) {
+    fn log_refusal(&mut self, peer: PeerKey, reason: &str) {
         if let Some(left_out) = self.refusals.take(peer, reason, clock::now()) {
             let address = self.address(peer).map(tracing::field::display);
             tracing::warn!(target: "audit", %peer, address, reason, left_out, "this daemon was refused");

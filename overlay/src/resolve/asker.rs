@@ -123,7 +123,7 @@ impl Asker {
 
     /// As [`Asker::resolve`], after the last answer turned out to be useless: asks the directories even if
     /// they answered lately.
-    pub async fn resolve_anew(&self, domain: &DomainName, deadline: Duration) -> Outcome {
+    pub async fn resolve_again(&self, domain: &DomainName, deadline: Duration) -> Outcome {
         self.lock().resolver.doubt(domain);
         self.resolve(domain, deadline).await
     }

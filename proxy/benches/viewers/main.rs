@@ -162,10 +162,10 @@ async fn main() {
         sleep(Duration::from_millis(20)).await;
     }
     plan.began.get_or_init(Instant::now);
-    tell(watching.join_all().await, stalled);
+    report(watching.join_all().await, stalled);
 }
 
-fn tell(all: Vec<Seen>, stalled: usize) {
+fn report(all: Vec<Seen>, stalled: usize) {
     let failures: usize = all.iter().map(|seen| seen.failures).sum();
     let cut: Vec<Duration> = all.iter().filter_map(|seen| seen.cut_after).collect();
     let longest = cut.iter().max().copied().unwrap_or_default();

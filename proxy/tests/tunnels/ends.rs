@@ -205,7 +205,7 @@ impl Gate {
         self.end.key()
     }
 
-    pub(crate) fn told(&self, name: &str) -> u64 {
+    pub(crate) fn figure(&self, name: &str) -> u64 {
         let counters = self.tunnels.counters();
         counters.into_iter().find(|(known, _)| *known == name).expect("a figure of that name").1
     }

@@ -28,9 +28,9 @@ async fn check(wall: Wall, transport: TransportKind) {
     let expected = [TransportKind::Direct, TransportKind::WebSocket, TransportKind::Polling]
         .map(|known| u64::from(known == transport));
     assert_eq!(gauges, expected, "{transport:?}");
-    let told = inside.handle.indirect(8);
+    let indirect = inside.handle.indirect(8);
     assert_eq!(
-        told,
+        indirect,
         [(gate.key(), transport)]
             .into_iter()
             .filter(|_| transport != TransportKind::Direct)
@@ -100,9 +100,9 @@ async fn the_proxy_tells_who_comes_by_what() {
     let inside = End::inside(6, gate.key(), gate.door);
     gate.end.ready(inside.key()).await;
     assert_eq!(gate.end.handle.indirect(8), [(inside.key(), TransportKind::WebSocket)]);
-    assert_eq!(gate.told("tunnels"), 1);
+    assert_eq!(gate.figure("tunnels"), 1);
     inside.stop().await;
-    until("an empty table", || gate.told("tunnels") == 0).await;
+    until("an empty table", || gate.figure("tunnels") == 0).await;
 }
 
 #[tokio::test]
@@ -120,10 +120,10 @@ async fn who_opens_and_says_nothing_is_forgotten_and_nobody_takes_all_places() {
             other => panic!("{other:?}"),
         }
     }
-    assert!(gate.told("tunnels") > 0, "they may still say who they are");
+    assert!(gate.figure("tunnels") > 0, "they may still say who they are");
     let mut inside = End::inside(9, gate.key(), gate.door);
     inside.ready(gate.key()).await;
-    ends::until_within(DEADLINE, "the silent ones gone", || gate.told("tunnels") == 1).await;
+    ends::until_within(DEADLINE, "the silent ones gone", || gate.figure("tunnels") == 1).await;
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ mod tests {
     async fn work_that_blocks_holds_up_only_what_waits_for_its_turn() {
         let apart = BlockingPool::new("the test", 1);
         let (go_on, gate) = mpsc::sync_channel::<()>(1);
-        let (began, has_begun) = tokio::sync::oneshot::channel();
+        let (began, has_started) = tokio::sync::oneshot::channel();
         let own = apart.clone();
         let blocked = tokio::spawn(async move {
             own.run(move || {
@@ -61,7 +61,7 @@ mod tests {
             })
             .await
         });
-        has_begun.await.expect("it begins");
+        has_started.await.expect("it begins");
         // The blocked work holds the only thread; aborting its caller does not release the permit.
         blocked.abort();
         let second = apart.run(|| Ok(2));

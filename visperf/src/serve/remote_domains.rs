@@ -139,7 +139,7 @@ impl RemoteDomains {
             let time = if is_known { time.min(LOOK_UP_KNOWN_MAX) } else { time };
             match cache {
                 CachePolicy::Use => asker.resolve(domain, time).await,
-                CachePolicy::Bypass => asker.resolve_anew(domain, time).await,
+                CachePolicy::Bypass => asker.resolve_again(domain, time).await,
             }
         };
         let (record, last_seen) = match &self.lookup {

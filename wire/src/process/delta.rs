@@ -141,8 +141,8 @@ impl Encoder {
         number::put(out, sweep.took_ns);
         self.period_ns = sweep.begin_ns.wrapping_sub(last.begin_ns);
         self.last = Some(sweep);
-        let told_gone = self.put_gone(rows, changed.clone(), out);
-        told_gone + self.put_changed(rows, changed, out)
+        let gone = self.put_gone(rows, changed.clone(), out);
+        gone + self.put_changed(rows, changed, out)
     }
 
     fn put_gone(
@@ -174,7 +174,7 @@ impl Encoder {
         changed: impl Iterator<Item = usize>,
         out: &mut Vec<u8>,
     ) -> usize {
-        let (mut next, mut told) = (0, 0);
+        let (mut next, mut written) = (0, 0);
         for place in changed {
             let Some(process) = rows.get(place).and_then(Option::as_ref) else { continue };
             let fields = Fields::of(process);
@@ -187,7 +187,7 @@ impl Encoder {
             // Zero ends the list, so a gap is encoded plus one.
             number::put(out, ((place - next) as u64 + 1) << 1 | u64::from(is_another));
             next = place + 1;
-            told += 1;
+            written += 1;
             if is_another {
                 number::put(out, process.key.pid.into());
                 number::put(out, process.key.start_ns);
@@ -199,7 +199,7 @@ impl Encoder {
             self.rows[place] = Some(Row { key: process.key, fields });
         }
         number::put(out, 0);
-        told
+        written
     }
 }
 

@@ -233,13 +233,13 @@ impl Kept {
         admitted_file::write(self.state.path(), &list).expect("written");
     }
 
-    pub(crate) fn as_told(&self) -> join::Directory {
+    pub(crate) fn as_configured(&self) -> join::Directory {
         join::Directory { key: self.key.peer(), addresses: vec![self.address.into()] }
     }
 
     pub(crate) fn start(&self, all: &[&Kept]) -> Running {
         let others = all.iter().filter(|other| other.key.peer() != self.key.peer());
-        let others: Vec<join::Directory> = others.map(|other| other.as_told()).collect();
+        let others: Vec<join::Directory> = others.map(|other| other.as_configured()).collect();
         let peers: Vec<PeerKey> = others.iter().map(|other| other.key).collect();
         let trust = Trust::of_directory(BTreeMap::new());
         let gate = Gate::new(trust, RevocationLists::default(), peers.iter().copied().collect());

@@ -46,10 +46,10 @@ impl Sensor {
             .with_test_writer()
             .try_init();
         let folder = tempfile::tempdir().expect("a folder");
-        let told: Vec<join::Directory> = directories.iter().map(|kept| kept.as_told()).collect();
+        let configured: Vec<join::Directory> = directories.iter().map(|kept| kept.as_configured()).collect();
         let trust = Trust::of_member(member.domain.clone(), member.root, Readers::Admitted);
         let (file, denials) = RevocationFile::open(folder.path(), &trust).expect("none yet");
-        let gate = Gate::new(trust, denials, told.iter().map(|directory| directory.key).collect());
+        let gate = Gate::new(trust, denials, configured.iter().map(|directory| directory.key).collect());
         let gate = Arc::new(Authenticator::new(gate, member.chain.clone()));
         let address = free_port();
         let start = u64::from(NEXT.fetch_add(1, Ordering::SeqCst)) << 32 | u64::from(std::process::id());
@@ -67,7 +67,7 @@ impl Sensor {
         let opened = Domain::open(config, net.clone(), gate.clone(), peers, sessions);
         let (domain, members) = opened.expect("no term yet");
         let contacts = Arc::new(Contacts::new(net.clone(), Some(member.domain.clone())));
-        let directories = Directories::new(net.me(), Arc::clone(&contacts), told);
+        let directories = Directories::new(net.me(), Arc::clone(&contacts), configured);
         let never = CancellationToken::new();
         let asking = Asking::open(folder.path(), Arc::clone(&gate), Arc::clone(&directories), 7);
         let (_, asker) = asking.expect("nothing is remembered yet");

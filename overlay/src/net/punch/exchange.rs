@@ -236,9 +236,9 @@ mod tests {
     async fn both_learn_where_the_other_is_as_it_is_seen_and_by_its_own_port() {
         let [mut by_one, mut by_other] = proxy("203.0.113.1:40001", "203.0.113.2:7318");
         let (mut one, mut other) = duplex(256);
-        let begun = begin(OTHER, &mut one, &mut by_one, 443);
-        let (begun, answered) = tokio::join!(begun, answer(ONE, &mut other, &mut by_other, 7318));
-        let (of_other, wait) = begun.expect("agreed");
+        let opened = begin(OTHER, &mut one, &mut by_one, 443);
+        let (opened, answered) = tokio::join!(opened, answer(ONE, &mut other, &mut by_other, 7318));
+        let (of_other, wait) = opened.expect("agreed");
         assert_eq!(answered.expect("agreed"), ["203.0.113.1:40001", "203.0.113.1:443"].map(at));
         assert_eq!(of_other, ["203.0.113.2:7318"].map(at));
         assert!(wait < Duration::from_secs(5), "{wait:?}");
@@ -258,8 +258,8 @@ mod tests {
             let (mut one, mut liar) = duplex(256);
             say(&mut liar, Message::Connect(place(named, 22))).await.expect("said");
             liar.shutdown().await.expect("it says no more");
-            let begun = begin(OTHER, &mut one, &mut by_one, 7318).await;
-            assert!(matches!(begun, Err(Error::NotThere(_))), "{named}: {begun:?}");
+            let opened = begin(OTHER, &mut one, &mut by_one, 7318).await;
+            assert!(matches!(opened, Err(Error::NotThere(_))), "{named}: {opened:?}");
         }
     }
 

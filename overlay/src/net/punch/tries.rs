@@ -168,34 +168,34 @@ mod tests {
     }
 
     /// The start times, within `hours`, of tries with one peer that all fail; checked each second.
-    fn begun(part: Part, hours: u64) -> Vec<u64> {
+    fn started(part: Part, hours: u64) -> Vec<u64> {
         let mut tries = Tries::default();
-        let mut begun = Vec::new();
+        let mut started = Vec::new();
         for second in 0..hours * 3600 {
             tries.take_failed(at(second));
             if tries.begin(key(1), part, at(second)) {
                 assert!(!tries.begin(key(1), part, at(second)), "one at a time");
                 assert!(tries.handle_agreed(key(1), part, at(second)));
-                begun.push(second);
+                started.push(second);
             }
         }
-        begun
+        started
     }
 
     #[test]
     fn rounds_of_three_become_ever_rarer() {
-        let begun = begun(Part::Begins, 24);
-        assert_eq!(begun[..6], [0, 150, 300, 600, 750, 900]);
-        let rounds: Vec<u64> = begun.iter().step_by(3).copied().collect();
+        let started = started(Part::Begins, 24);
+        assert_eq!(started[..6], [0, 150, 300, 600, 750, 900]);
+        let rounds: Vec<u64> = started.iter().step_by(3).copied().collect();
         let pauses: Vec<u64> = rounds.windows(2).map(|two| (two[1] - two[0]) / 60).collect();
         assert_eq!(pauses, [10, 20, 40, 80, 160, 320, 320, 320]);
     }
 
     #[test]
     fn who_answers_dials_three_times_in_five_minutes_however_often_it_is_asked() {
-        let begun = begun(Part::Answers, 1);
-        assert_eq!(begun[..4], [0, 11, 22, 300]);
-        assert_eq!(begun.len(), 3 * 12);
+        let started = started(Part::Answers, 1);
+        assert_eq!(started[..4], [0, 11, 22, 300]);
+        assert_eq!(started.len(), 3 * 12);
     }
 
     #[test]
@@ -226,8 +226,8 @@ mod tests {
     #[test]
     fn no_more_are_under_way_or_remembered_than_may_be() {
         let mut tries = Tries::default();
-        let begun = (0..100).filter(|nth| tries.begin(key(*nth), Part::Answers, at(0)));
-        assert_eq!(begun.count(), UNDER_WAY_MAX);
+        let started = (0..100).filter(|nth| tries.begin(key(*nth), Part::Answers, at(0)));
+        assert_eq!(started.count(), UNDER_WAY_MAX);
         for nth in 0..2 * REMEMBERED_MAX {
             let now = at(100 + 20 * nth as u64);
             tries.take_failed(now);

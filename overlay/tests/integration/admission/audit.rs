@@ -15,7 +15,7 @@ fn gate() -> (Gate, Parts) {
     (Gate::new(parts.trust(), RevocationLists::default(), BTreeSet::new()), parts)
 }
 
-fn told(gate: &mut Gate) -> Vec<Audit> {
+fn audited(gate: &mut Gate) -> Vec<Audit> {
     std::iter::from_fn(|| gate.poll_output()).collect()
 }
 
@@ -28,10 +28,10 @@ fn every_admission_and_refusal_is_told_and_everyday_calls_are_not() {
     gate.check(&principal, Action::Read, NOW, at(1)).expect("may");
     gate.check(&principal, Action::ControlProcesses, NOW, at(2)).expect("may");
     gate.check(&principal, Action::Publish { host: &host("other") }, NOW, at(3)).expect_err("may not");
-    let told: Vec<_> =
-        told(&mut gate).into_iter().map(|audit| (audit.peer, audit.what, audit.outcome)).collect();
+    let logged: Vec<_> =
+        audited(&mut gate).into_iter().map(|audit| (audit.peer, audit.what, audit.outcome)).collect();
     assert_eq!(
-        told,
+        logged,
         [
             (stranger, AuditedAction::Hello, Outcome::Refused),
             (parts.peer(), AuditedAction::Hello, Outcome::Admitted),
@@ -76,20 +76,20 @@ fn a_flood_is_cut_counted_and_hides_no_admission() {
         gate.handle_hello(stranger(number), None, NOW, at(0)).expect_err("refused");
     }
     gate.handle_hello(parts.peer(), Some(&parts.chain()), NOW, at(0)).expect("good");
-    let first = told(&mut gate);
+    let first = audited(&mut gate);
     assert!(first.len() <= 201, "{}", first.len());
     assert!(first.iter().any(|audit| audit.outcome == Outcome::Admitted));
     // The lines about one peer are limited much sooner.
     for _ in 0..1000 {
         gate.handle_hello(stranger(7), None, NOW, at(5000)).expect_err("refused");
     }
-    let second = told(&mut gate);
+    let second = audited(&mut gate);
     assert_eq!(second.len(), 1, "one reason is reported once");
     let refused = first.iter().filter(|audit| audit.outcome == Outcome::Refused).count() as u64;
     assert_eq!(second[0].left_out, 50_000 - refused, "what was left out is counted");
     for hour in 1..=6_u32 {
         gate.handle_hello(stranger(7), None, NOW, at(5000 + u64::from(hour) * 600)).expect_err("refused");
-        let again = told(&mut gate);
+        let again = audited(&mut gate);
         assert_eq!((again.len(), again[0].left_out), (1, if hour == 1 { 999 } else { 0 }), "now and then");
     }
     // A day of it makes some 17,000 lines.
@@ -99,7 +99,7 @@ fn a_flood_is_cut_counted_and_hides_no_admission() {
             let _ =
                 gate.handle_hello(stranger(second * 2 + number), None, NOW, at(100_000 + u64::from(second)));
         }
-        lines += told(&mut gate).len();
+        lines += audited(&mut gate).len();
     }
     assert!(lines < 18_000, "{lines}");
 }

@@ -23,7 +23,7 @@ fn gate(parts: &Parts, denials: RevocationLists) -> Gate {
     Gate::new(parts.trust(), denials, BTreeSet::new())
 }
 
-fn told(now: Time) -> Visa {
+fn visa(now: Time) -> Visa {
     Visa {
         visitor: visitor().peer(),
         account: "ana".to_owned(),
@@ -38,7 +38,7 @@ fn told(now: Time) -> Visa {
 
 /// The visa that the proxy of these parts issues.
 fn shown(parts: &Parts) -> ShownVisa {
-    guest_certificate::make(&parts.member, &parts.chain(), &told(NOW)).expect("made")
+    guest_certificate::make(&parts.member, &parts.chain(), &visa(NOW)).expect("made")
 }
 
 fn opened(parts: &Parts, shown: &ShownVisa, now: Time) -> Result<Principal, Refused> {
@@ -95,15 +95,15 @@ fn a_visa_is_for_one_key_its_time_and_what_its_proxy_may_itself() {
 #[test]
 fn nobody_signs_for_another_and_for_no_longer_than_its_life() {
     let parts = Parts::good();
-    let stolen = guest_certificate::make(&key(80), &parts.chain(), &told(NOW)).expect("made");
+    let stolen = guest_certificate::make(&key(80), &parts.chain(), &visa(NOW)).expect("made");
     assert!(opened(&parts, &stolen, NOW).is_err(), "the chain is another's");
-    let long = Visa { expires: NOW.plus(LIFE * 2), ..told(NOW) };
+    let long = Visa { expires: NOW.plus(LIFE * 2), ..visa(NOW) };
     assert!(guest_certificate::make(&parts.member, &parts.chain(), &long).is_err());
     let long = ShownVisa { visa: parts.member.seal(&long).expect("fits"), chain: parts.chain() };
     let long = opened(&parts, &long, NOW);
     assert!(matches!(long, Err(Refused::TooLong { what: "visa", .. })), "{long:?}");
     // A visitor that reaches the domain directly loses its access within two minutes: docs/firewalls.md.
-    let promised = Visa { expires: NOW.plus(2 * MINUTE).plus(Duration::from_micros(1)), ..told(NOW) };
+    let promised = Visa { expires: NOW.plus(2 * MINUTE).plus(Duration::from_micros(1)), ..visa(NOW) };
     assert!(guest_certificate::make(&parts.member, &parts.chain(), &promised).is_err());
 }
 
@@ -131,7 +131,7 @@ fn the_proxy_shuts_out_whoever_s_account_is_gone() {
     assert!(matches!(gate.review(&principal, NOW), Err(Refused::ShutOut { .. })));
     // Stored as long as a visa could be shown, and no longer.
     gate.shut_out(key(72).peer(), NOW.plus(DAY));
-    let later = guest_certificate::make(&parts.member, &parts.chain(), &told(NOW.plus(DAY))).expect("made");
+    let later = guest_certificate::make(&parts.member, &parts.chain(), &visa(NOW.plus(DAY))).expect("made");
     assert!(gate.handle_visa(visitor().peer(), &later, NOW.plus(DAY), at(0)).is_ok());
 }
 
