@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_domain_is_told_as_it_was_signed_and_before_settling_unknown_is_only_not_yet() {
+    fn a_domain_is_returned_as_it_was_signed_and_before_settling_unknown_is_only_not_yet() {
         let (clock, handle) = directory(&["a", "b"]);
         let resolve = |name: &str| {
             let question = Question::Resolve(domain(name));

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_domain_is_told_with_all_its_fields() {
+    fn a_domain_is_returned_with_all_its_fields() {
         let (clock, handle) = directory(&["UT-ICL"]);
         clock.0.store(4500, Ordering::SeqCst);
         let expected = |state: DomainState, age_secs: f64, lease_remaining_secs: f64| Domain {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_split_domain_is_told_with_both_representatives_and_where_they_are() {
+    fn a_split_domain_is_returned_with_both_representatives_and_where_they_are() {
         let (_, handle) = directory(&[]);
         for (peer, host) in [(1, "n1"), (2, "n2")] {
             let opened = statement("UT-ICL", peer, peer.into(), 1, part(&[host]));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_domain_is_told_which_are_known() {
+    fn the_error_of_an_unknown_domain_lists_the_known_ones() {
         let check = |held: &[&str], expected: &str| {
             let fault = resolve(&directory(held).1, &domain("ut-icl")).expect_err("unknown");
             assert_eq!((fault.code, &*fault.message), (wire::fault::NOT_FOUND, expected));

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signed_record_tells_whose_it_is_and_one_of_this_process_never_travels() {
+    fn a_signed_record_names_its_owner_and_one_of_this_process_never_travels() {
         let signed = statement("a", 3, 7, 5, whole());
         assert_eq!(signed.number(), Number { term: 7, peer: PeerKey([3; 32]), sequence: 5 });
         let own = Opened::own(Record { reach: None, ..signed.record().clone() });

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_start_that_the_end_tells_is_believed() {
+    fn the_start_that_the_end_reports_is_believed() {
         check(Accounting, Accounting, 11);
         check(Message, Accounting, 11);
         check(Accounting, Message, 10);

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_tells_the_life() {
+    fn an_id_gives_the_life() {
         let name = CompactString::from("slurm:9");
         for number in [1, 2, 17] {
             assert_eq!(life(&name, &id(&name, number)), Some(number));

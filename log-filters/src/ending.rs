@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_supposed_gives_way_to_what_is_told() {
+    fn an_inferred_end_gives_way_to_a_reported_one() {
         for outcome in [Outcome::Ok, Outcome::Finished] {
             let mut ending = Ending::default();
             ending.suppose(secs(9), Outcome::Cancelled);

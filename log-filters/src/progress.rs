@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_requeue_told_after_the_end_takes_the_start_before_it_back() {
+    fn a_requeue_reported_after_the_end_takes_the_start_before_it_back() {
         let mut progress = Progress::new("x:1".into(), Time::from_micros(0));
         let at = |kind: Kind, secs: i64| Content::new(kind, Time::from_micros(secs * 1_000_000));
         progress.apply(&at(Kind::JobStart, 20), Authority::Message);
@@ -408,21 +408,21 @@ mod tests {
     }
 
     #[test]
-    fn a_requeue_that_two_logs_tell_is_one() {
+    fn a_requeue_that_two_logs_report_is_one() {
         let events =
             [(Kind::JobStart, 10), (Kind::JobRequeue, 20), (Kind::JobRequeue, 21), (Kind::JobStart, 30)];
         assert_eq!(joined(&events, None).tries, 2);
     }
 
     #[test]
-    fn an_end_that_tells_its_start_undoes_the_requeue_that_came_to_nothing() {
+    fn an_end_that_reports_its_start_undoes_the_requeue_that_came_to_nothing() {
         let call =
             joined(&[(Kind::JobStart, 10), (Kind::JobRequeue, 100)], Some((10, Outcome::Cancelled, "root")));
         assert_eq!((call.started, call.tries), (Some(Time::from_micros(10_000_000)), 1));
     }
 
     #[test]
-    fn the_start_that_the_end_tells_is_believed() {
+    fn the_start_that_the_end_reports_is_believed() {
         let mut end = Content::new(Kind::JobEnd, Time::from_micros(90_000_000));
         end.started = Some(Time::from_micros(11_000_000));
         let start = Content::new(Kind::JobStart, Time::from_micros(10_000_000));

@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_member_says_of_itself_goes_before_what_is_told() {
+    fn what_a_member_says_of_itself_goes_before_what_others_report() {
         let mut table = owned(1);
         assert!(table.put(Member { incarnation: u64::MAX, ..member(0, State::Dead) }, at(1)));
         assert!(table.meet(member(0, State::Alive), at(2)));

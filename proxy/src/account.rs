@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_line_is_told_by_its_number_and_not_shown() {
+    fn a_bad_line_is_reported_by_its_number_and_not_shown() {
         let check = |from: &str, to: &str, line: usize| {
             let bad = text().replace(from, to);
             assert_ne!(bad, text(), "{from}");

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_logged_in_is_not_kept_out_by_others() {
+    fn a_client_that_logged_in_is_not_kept_out_by_others() {
         let mut attempts = Attempts::default();
         let home = source("10.0.0.1");
         attempts.handle_success("ana", home, at(0));

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_see_some_domains_is_told_of_no_others() {
+    fn an_account_for_some_domains_sees_no_others() {
         let (limited, hosts) = (grant(&[]), grant(&["wn01"]));
         let all = Grant { domains: Chosen::All, ..grant(&[]) };
         let check = |grant: &Grant, method, domain, expected: Option<Refused>| {

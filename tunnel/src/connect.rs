@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_answered_is_told() {
+    fn a_request_that_cannot_be_answered_is_reported() {
         let check = |head: &str, has_login, expected| {
             assert_eq!(connect(has_login).handle_head(head), Err(expected), "{head}")
         };

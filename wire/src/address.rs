@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_tells_its_parts() {
+    fn an_address_gives_its_parts() {
         let six = Address::try_from("[::1]:80").expect("an address");
         assert_eq!((six.host(), six.port()), ("::1", 80));
         let named = Address::try_from("a.b:7").expect("an address");

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_tells_its_parts() {
+    fn an_id_gives_its_parts() {
         let id = Id { sensor: SensorKey(10), generation: Generation(3), offset: 77, number: 0 };
         assert_eq!(id.to_string(), "000000000000000a-3-77");
         assert_eq!(Id { number: 2, ..id }.to_string(), "000000000000000a-3-77-2");

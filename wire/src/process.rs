@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn how_a_life_ended_is_told_as_wait_does() {
+    fn how_a_life_ended_is_reported_as_wait_does() {
         let life = |code| Life {
             key: ProcessKey::default(),
             parent: 1,

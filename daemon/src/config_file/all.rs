@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_of_every_section_is_told_with_its_place() {
+    fn every_mistake_of_every_section_is_reported_with_its_place() {
         let value = check(
             "[one]\nprot = 1\nport = \"x\"\nnames = [\"a\", 5]\n[tow]\na = 1\n[two]\n[[two.log]]\nzone = 5\n\
              [[two.log]]\npath = 7\nzone = \"UTC\"\nzeon = 1\n",

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lower_term_is_told_while_it_lives_and_has_hosts_that_the_first_lacks() {
+    fn a_lower_term_is_answered_while_it_lives_and_has_hosts_that_the_first_lacks() {
         let mut registry = Registry::new(9);
         registry.register(statement("a", 1, 3, 1, part(&["n1"])), at(0)).expect("new");
         registry.register(statement("a", 2, 4, 1, part(&["n2"])), at(10)).expect("higher");

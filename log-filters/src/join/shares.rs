@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_more_than_an_equal_share_of_who_had_all() {
+    fn no_sensor_takes_more_than_an_equal_share_from_one_that_had_all() {
         let mut joiner = Joiner::new(100);
         (0..100).for_each(|number| open(&mut joiner, 1, &format!("a{number}")));
         (0..1_000).for_each(|number| open(&mut joiner, 2, &format!("evil{number}")));

@@ -101,7 +101,7 @@ fn every_job_of_the_job_log_is_one_call() {
 }
 
 #[test]
-fn all_logs_tell_the_same_in_any_order() {
+fn all_logs_give_the_same_calls_in_any_order() {
     check(&[JOBS, AREX, OTHERS[0], OTHERS[1]]);
     check(&[OTHERS[1], AREX, OTHERS[0], JOBS]);
 }
@@ -121,7 +121,7 @@ fn the_service_log_adds_when_jobs_began() {
 }
 
 #[test]
-fn the_service_log_alone_tells_all_but_how_they_ended() {
+fn the_service_log_alone_gives_all_but_how_they_ended() {
     let expected = accounts();
     let found = by_job(&collection::join(&read(&[AREX])));
     assert_eq!(found.len(), expected.len());
@@ -134,7 +134,7 @@ fn the_service_log_alone_tells_all_but_how_they_ended() {
 }
 
 #[test]
-fn every_line_is_known_and_only_two_logs_tell_events() {
+fn every_line_is_known_and_only_two_logs_report_events() {
     for (file, log) in
         [JOBS, AREX, OTHERS[0], OTHERS[1]].iter().zip(read(&[JOBS, AREX, OTHERS[0], OTHERS[1]]))
     {

@@ -106,14 +106,14 @@ fn every_job_of_the_job_managers_is_one_call() {
 }
 
 #[test]
-fn all_logs_tell_the_same_in_any_order() {
+fn all_logs_give_the_same_calls_in_any_order() {
     check(&[USERS[0], USERS[1], USERS[2], SEG, GATEKEEPER]);
     check(&[GATEKEEPER, SEG, USERS[2], USERS[1], USERS[0]]);
     check(&[SEG, USERS[1], GATEKEEPER, USERS[0], USERS[2]]);
 }
 
 #[test]
-fn the_event_generator_alone_tells_every_job_it_saw() {
+fn the_event_generator_alone_reports_every_job_it_saw() {
     let mut expected: BTreeMap<String, (Option<i64>, Option<i64>, bool)> = BTreeMap::new();
     for line in text(SEG).lines() {
         let parts: Vec<&str> = line.split(';').collect();
@@ -136,7 +136,7 @@ fn the_event_generator_alone_tells_every_job_it_saw() {
 }
 
 #[test]
-fn the_gatekeeper_alone_tells_every_job_it_handed_on() {
+fn the_gatekeeper_alone_reports_every_job_it_handed_on() {
     let handed = text(GATEKEEPER).lines().filter(|line| line.contains(" has GRAM_SCRIPT_JOB_ID ")).count();
     assert_eq!(handed, 27);
     let calls = collection::join(&read(&[GATEKEEPER]));

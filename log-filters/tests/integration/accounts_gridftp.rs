@@ -86,7 +86,7 @@ fn check(files: &[String]) {
 }
 
 #[test]
-fn a_transfer_that_both_logs_tell_is_one_call() {
+fn a_transfer_that_both_logs_report_is_one_call() {
     for (server, ..) in SERVERS {
         let (session, transfer) = (format!("{server}.gridftp.log"), format!("{server}.transfer.log"));
         check(&[session.clone(), transfer.clone()]);
@@ -108,7 +108,7 @@ fn two_servers_keep_their_transfers_apart_in_any_order() {
 }
 
 #[test]
-fn the_session_log_alone_tells_every_transfer() {
+fn the_session_log_alone_reports_every_transfer() {
     for (server, count, failures) in SERVERS {
         let log = read(&[format!("{server}.gridftp.log")]).remove(0);
         assert_eq!(log.unknown, Vec::<String>::new());

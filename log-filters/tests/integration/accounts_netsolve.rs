@@ -83,7 +83,7 @@ fn check(draw: Draw) {
 }
 
 #[test]
-fn every_call_of_many_seeds_is_told() {
+fn every_call_of_many_seeds_is_reported() {
     for seed in 0..20 {
         let form = if seed % 2 == 0 { Form::OneLine } else { Form::Wrapped };
         check(Draw { seed, form, zone_hours: i64::try_from(seed % 25).unwrap() - 12, ..Draw::default() });
@@ -91,14 +91,14 @@ fn every_call_of_many_seeds_is_told() {
 }
 
 #[test]
-fn two_hundred_calls_a_second_are_told() {
+fn two_hundred_calls_a_second_are_reported() {
     for form in [Form::OneLine, Form::Wrapped] {
         check(Draw { seed: 77, calls: 1_200, calls_a_second: 200, servers: 12, form, ..Draw::default() });
     }
 }
 
 #[test]
-fn a_log_started_anew_keeps_its_calls() {
+fn a_log_that_is_started_again_keeps_its_calls() {
     for seed in 100..110 {
         let form = if seed % 2 == 0 { Form::OneLine } else { Form::Wrapped };
         check(Draw { seed, form, restarts: true, ..Draw::default() });
@@ -119,7 +119,7 @@ fn lists_that_are_all_empty_end_no_call() {
 }
 
 #[test]
-fn one_server_and_one_problem_are_told_in_order() {
+fn one_server_and_one_problem_are_reported_in_order() {
     check(Draw {
         seed: 400,
         servers: 1,

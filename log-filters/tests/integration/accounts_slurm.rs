@@ -183,7 +183,7 @@ fn check_fully(jobs: &[Job], calls: &[Call], with_submission: bool) {
 }
 
 #[test]
-fn the_completion_file_alone_tells_every_job() {
+fn the_completion_file_alone_reports_every_job() {
     for folder in clusters() {
         let logs = logs(&folder);
         let (_, log) = logs.iter().find(|(name, _)| name == "jobcomp.log").unwrap();
@@ -212,7 +212,7 @@ fn the_completion_file_alone_tells_every_job() {
 }
 
 #[test]
-fn all_logs_together_tell_every_job_once_in_any_order() {
+fn all_logs_together_report_every_job_once_in_any_order() {
     for folder in clusters() {
         let jobs = accounted(&folder);
         let logs = logs(&folder);
@@ -284,7 +284,7 @@ fn the_controllers_log_alone_agrees_with_the_accounts() {
 
 /// A host's log reports the start and end of the batch script of a job.
 #[test]
-fn the_hosts_logs_alone_tell_when_batch_jobs_ran() {
+fn the_hosts_logs_alone_report_when_batch_jobs_ran() {
     for folder in clusters() {
         let jobs = accounted(&folder);
         let tasks = task_names(&fs::read_to_string(folder.join("slurmctld.log")).unwrap());

@@ -130,7 +130,7 @@ fn every_job_of_the_accounting_is_one_call() {
 }
 
 #[test]
-fn all_files_tell_the_same_in_any_order() {
+fn all_files_give_the_same_calls_in_any_order() {
     check(&FILES);
     let mut backwards = FILES;
     backwards.reverse();
@@ -139,7 +139,7 @@ fn all_files_tell_the_same_in_any_order() {
 }
 
 #[test]
-fn the_server_log_alone_tells_nearly_all() {
+fn the_server_log_alone_reports_nearly_all() {
     let expected = accounts(&text(ACCOUNTING));
     let found = by_job(&collection::join(&read(&[FILES[1]])));
     assert_eq!(found.len(), expected.len());
@@ -165,7 +165,7 @@ fn every_line_is_known() {
 }
 
 #[test]
-fn the_nodes_tell_every_start_once() {
+fn the_nodes_report_every_start_once() {
     for (file, started) in [(FILES[2], 58), (FILES[3], 33), (FILES[4], 16)] {
         let starts = text(file).lines().filter(|line| line.contains(" started, pid = ")).count();
         assert_eq!(starts, started, "{file}");

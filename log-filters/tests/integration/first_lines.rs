@@ -77,7 +77,7 @@ fn a_name_does_not_make_a_log_of_something_else() {
 }
 
 #[test]
-fn the_lines_that_were_looked_at_are_told() {
+fn the_lines_that_were_looked_at_are_reported() {
     let registry = collection::registry();
     let log = "[2026-11-20T12:00:00.100] sched: x\n".repeat(51);
     let choice = registry.choice("strange", log.as_bytes()).expect("all lines are known");

@@ -111,7 +111,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_told_twice_changes_only_the_count_of_events() {
+fn an_event_reported_twice_changes_only_the_count_of_events() {
     for logs in clusters() {
         let once = join(logs, |_| 0, 1);
         let mut twice = join(logs, |_| 0, 2);

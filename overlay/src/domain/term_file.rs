@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_term_outlives_a_restart_and_a_damaged_one_is_told() {
+    fn a_term_outlives_a_restart_and_a_damaged_one_is_reported() {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(load(folder.path()).expect("nothing yet"), Persisted::default());
         let persisted = Persisted { term: Term(77), incarnation: 3 };

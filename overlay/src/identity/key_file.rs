@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_key_is_told_and_not_replaced() {
+    fn a_damaged_key_is_reported_and_not_replaced() {
         let state = tempfile::tempdir().expect("a folder");
         let key = load_or_create(state.path()).expect("created");
         let path = path(state.path());

@@ -121,7 +121,7 @@ mod tests {
     use wire::control::Signal;
 
     #[test]
-    fn the_folder_with_the_right_operator_is_found_and_others_are_told() {
+    fn the_folder_with_the_right_operator_is_found_and_others_are_reported() {
         let (empty, other, own) = (tempfile::tempdir(), tempfile::tempdir(), tempfile::tempdir());
         let [empty, other, own] = [empty, other, own].map(|folder| folder.expect("a folder"));
         let name = |name: &str| DomainName::try_from(name).expect("a name");

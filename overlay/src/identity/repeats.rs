@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_is_told_once_and_then_counted() {
+    fn a_reason_is_reported_once_and_then_counted() {
         let (mut repeats, peer) = (Repeats::default(), PeerKey([1; 32]));
         let mut at = |secs: u64, reason: &str| repeats.take(peer, reason, Moment(Duration::from_secs(secs)));
         assert_eq!(at(0, "revoked"), Some(0));
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded_and_what_was_not_told_is_new() {
+    fn the_memory_is_bounded_and_a_forgotten_reason_is_new() {
         let mut repeats = Repeats::default();
         for number in 0..PEERS_MAX * 2 + 7 {
             let mut key = [0; 32];

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_holds_for_its_time_and_the_clocks_are_told() {
+    fn an_order_holds_for_its_time_and_the_clocks_are_reported() {
         let given = order(1, 1, 100);
         assert_eq!(check_times(&given, at(100)), Ok(()));
         assert_eq!(check_times(&given, at(95)), Ok(()), "a clock ahead by as much as is allowed");

@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_kept_of_whoever_is_gone() {
+    fn nothing_is_kept_of_a_peer_that_is_gone() {
         let (peers, peer) = (Arc::new(ConnectedPeers::default()), PeerKey([1; 32]));
         let nobody = |when: &str| assert!(peers.lock().is_empty(), "{when}");
         assert_eq!(peers.permit_inbound(peer).err(), Some(TooMany), "a stream of a connection that ended");

@@ -78,7 +78,7 @@ mod tests {
     use libp2p::Multiaddr;
 
     #[test]
-    fn what_the_attempt_tells_is_told_and_silence_is_not() {
+    fn the_error_of_an_attempt_is_reported_and_silence_is_not() {
         let at: Multiaddr = "/ip4/127.0.0.1/tcp/1".parse().unwrap();
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
         let failed = |errors: Vec<io::Error>| {

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_a_cut_and_a_damaged_frame_are_told_apart() {
+    async fn a_long_a_cut_and_a_damaged_frame_are_distinguished() {
         let long = framed(&["0123456789"]);
         let mut reader = Reader::new(&long[..], 5);
         assert!(matches!(reader.next::<String>().await, Err(Error::TooLong { max_bytes: 5, .. })));

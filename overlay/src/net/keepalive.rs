@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_that_stood_still_gives_nobody_up() {
+    fn a_daemon_that_stood_still_gives_no_peer_up() {
         // The daemon was stopped for a minute, and receives the next answer two seconds later.
         let looks = || (1..4).chain(64..90).map(|second| second * 1000);
         assert_eq!(silent_at(&[0, 66_000], looks()), Some(79_000));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_closed_or_was_told_is_not_told_again() {
+    fn a_closed_or_reported_connection_is_not_reported_again() {
         let mut silence = Keepalive::new(LOOK, at(0));
         silence.handle_heard(1, at(0));
         silence.handle_heard(2, at(0));

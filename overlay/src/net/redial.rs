@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn who_refuses_is_asked_ever_more_rarely_though_it_is_wanted_anew_each_time() {
+    fn a_refusing_peer_is_dialled_ever_more_rarely_though_it_is_requested_each_time() {
         let mut redial = Redial::new(1);
         let (target, endpoints) = peer();
         let (mut now, mut dials) = (at(0), Vec::new());

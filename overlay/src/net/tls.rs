@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_shows_a_key_that_is_not_its_own_is_refused_in_either_role() {
+    async fn a_peer_that_shows_a_key_that_is_not_its_own_is_refused_in_either_role() {
         let (one, _) = shake(&config(1, true), &impostor(2, 3), |peer, _| peer).await;
         assert_eq!(one.expect_err("not its key").kind(), io::ErrorKind::InvalidData);
         let (_, other) = shake(&impostor(1, 3), &config(2, true), |peer, _| peer).await;

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_change_is_renewed_and_what_does_is_told_soon() {
+    fn an_unchanged_record_is_renewed_and_a_changed_one_is_sent_soon() {
         let mut schedule = Schedule::default();
         assert_eq!(schedule.due(&content(3, 9), at(0)), Due::Now { term: 3, sequence: 1 });
         assert_eq!(schedule.due(&content(3, 9), at(1000)), Due::In(Duration::from_secs(4)));

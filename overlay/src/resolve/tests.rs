@@ -146,7 +146,7 @@ fn one_that_fails_or_is_slow_is_made_good_by_the_next() {
 }
 
 #[test]
-fn with_every_directory_dead_the_last_known_is_told_with_its_age() {
+fn with_every_directory_dead_the_last_known_is_returned_with_its_age() {
     let mut resolver = resolver(2);
     let name = domain("a");
     resolver.resolve(&name, at(0));

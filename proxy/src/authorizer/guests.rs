@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_s_account_is_removed_is_put_out_once() {
+    fn a_guest_whose_account_is_removed_is_put_out_once() {
         let authorizer = authorizer(false);
         enter(&authorizer, 1, "ana", Hash::Sha256).unwrap();
         enter(&authorizer, 2, "bob", Hash::Sha256).unwrap();

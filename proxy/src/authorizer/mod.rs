@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_none_is_told_only_to_who_came_in() {
+    fn a_wrong_path_is_reported_only_to_an_authenticated_client() {
         let authorizer = authorizer(true);
         assert!(matches!(
             authorize(&authorizer, "/d/no!/RPC2", None),

@@ -137,7 +137,7 @@ mod tests {
     use crate::grant::Chosen;
 
     #[test]
-    fn an_account_is_told_by_its_name_and_all_that_it_may() {
+    fn an_account_is_identified_by_its_name_and_all_that_it_may() {
         let permissions = |name: &str, rights, hosts: &[&str], classes: &[Class]| {
             let hosts = hosts.iter().map(|host| (*host).try_into().unwrap()).collect();
             let grant = Grant {

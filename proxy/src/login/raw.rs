@@ -246,7 +246,7 @@ mod tests {
 
     /// The input of the dummy hashes is public.
     #[test]
-    fn nobody_is_let_in_by_what_stands_for_those_that_are_not_there() {
+    fn no_client_is_let_in_by_the_dummy_hashes() {
         for (name, algorithm) in
             [("eve", Algorithm::Sha256), ("eve", Algorithm::Md5), ("ana", Algorithm::Md5)]
         {

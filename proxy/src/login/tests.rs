@@ -222,7 +222,7 @@ fn a_login_that_is_sent_again_makes_no_home_of_where_it_comes_from() {
 }
 
 #[test]
-fn what_is_no_name_of_an_account_holds_nobody_up() {
+fn what_is_no_name_of_an_account_holds_no_client_up() {
     let mut world = World::new();
     let elsewhere = IpAddr::from([10, 9, 9, 9]);
     let passes = passes_of(elsewhere);

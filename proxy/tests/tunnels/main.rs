@@ -95,7 +95,7 @@ async fn polling_that_is_cut_is_carried_on() {
 }
 
 #[tokio::test]
-async fn the_proxy_tells_who_comes_by_what() {
+async fn the_proxy_reports_the_transport_of_each_peer() {
     let mut gate = Gate::open(5, Wall { stops_plain: true, ..Wall::default() }).await;
     let inside = End::inside(6, gate.key(), gate.door);
     gate.end.ready(inside.key()).await;
@@ -106,7 +106,7 @@ async fn the_proxy_tells_who_comes_by_what() {
 }
 
 #[tokio::test]
-async fn who_opens_and_says_nothing_is_forgotten_and_nobody_takes_all_places() {
+async fn a_silent_tunnel_is_forgotten_and_no_client_takes_all_places() {
     let gate = Gate::open(7, Wall { stops_plain: true, ..Wall::default() }).await;
     let source = "10.0.0.1:1".parse().expect("an address");
     let opening = Opening { token: None, received: 0 }.bytes();
@@ -127,7 +127,7 @@ async fn who_opens_and_says_nothing_is_forgotten_and_nobody_takes_all_places() {
 }
 
 #[tokio::test]
-async fn what_is_no_tunnel_is_told_so() {
+async fn what_is_no_tunnel_gets_the_reason() {
     let gate = Gate::open(8, Wall::default()).await;
     let source = "10.0.0.1:1".parse().expect("an address");
     let ask = async |is_post, path: &str, query: &str, body: &[u8]| {

@@ -53,7 +53,7 @@ mod tests {
     use wire::api::channels::SubscribeParams;
 
     #[test]
-    fn help_tells_types_defaults_and_result() {
+    fn help_shows_types_defaults_and_result() {
         let help = Declaration::new("a.b", "one line")
             .parameter(Parameter::new("limit", Type::Whole { min: 1, max: 9 }, "at most so many").default(5))
             .parameter(Parameter::new("host", Type::Text, "of this host").required())

@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signatures_tell_each_form_of_a_call() {
+    fn signatures_list_each_form_of_a_call() {
         let check = |name: &str, expected: Value| {
             let registry = Registry::new();
             let given = vec![("name".into(), Value::from(name))];

@@ -63,7 +63,7 @@ fn ask(served: &Served, path: &str, fields: &str, body: &str) -> Answer {
 const GOOD: &str = "Authorization: Token good\r\n";
 
 #[test]
-fn who_is_turned_away_is_told_how_to_come_in() {
+fn a_rejected_client_learns_how_to_come_in() {
     let served = Served::start_behind(Arc::new(Gate), Limits::default());
     for fields in ["", "Authorization: Token bad\r\n", "Authorization: \u{fc}\r\n"] {
         let answer = ask(&served, "/api/v1/test.echo", fields, "{}");

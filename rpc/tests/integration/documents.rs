@@ -132,7 +132,7 @@ fn any_value() -> impl Strategy<Value = Value> {
 }
 
 #[test]
-fn what_is_handed_on_as_it_was_written_is_what_would_be_written_anew() {
+fn a_document_that_is_forwarded_equals_one_that_is_written_again() {
     let pair = Pair::start(Limits::default());
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(60));
     let ran = runner.run(&any_value(), |value| {
@@ -173,7 +173,7 @@ fn a_document_above_the_limit_is_a_fault() {
 }
 
 #[test]
-fn words_that_are_no_document_end_where_they_end_and_stand_beside_nobody_elses() {
+fn text_that_is_no_document_ends_where_it_ends_and_is_never_mixed_with_other_text() {
     let pair = Pair::start(Limits::default());
     let words = "}]\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nno";
     let told = pair.forwarded(Way::Words(words), "number");

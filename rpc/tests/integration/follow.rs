@@ -306,7 +306,7 @@ impl Authorizer for Gate {
 }
 
 #[test]
-fn who_may_no_longer_is_told_so_and_cut_off() {
+fn a_client_whose_permission_ended_gets_the_reason_and_is_cut_off() {
     let may = Arc::new(AtomicBool::new(true));
     let options =
         ListenerOptions { authorizer: Some(Arc::new(Gate(Arc::clone(&may)))), ..ListenerOptions::default() };

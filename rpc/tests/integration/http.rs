@@ -298,7 +298,7 @@ fn a_client_that_takes_no_answer_is_cut_off() {
 }
 
 #[test]
-fn connections_beyond_the_limit_are_told_so() {
+fn connections_beyond_the_limit_get_the_reason() {
     let served = Served::start(Limits { connections: 3, ..Limits::default() });
     let kept: Vec<TcpStream> = (0..3).map(|_| served.connect()).collect();
     served.wait_until(|counted| counted.connections_open == 3);

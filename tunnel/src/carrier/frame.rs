@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_told() {
+    fn what_is_no_frame_is_reported() {
         check(&[9], Error::Kind(9));
         check(&[DATA, 0, 0], Error::Cut);
         check(&[DATA, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], Error::Length(0));

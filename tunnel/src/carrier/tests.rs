@@ -88,7 +88,7 @@ fn an_end_comes_over_behind_every_byte() {
 }
 
 #[test]
-fn an_end_needs_nobodys_consent_for_long() {
+fn an_end_does_not_wait_long_for_consent() {
     let (mut one, _) = pair();
     one.close(at(1));
     assert!(one.poll_output(1 << 16, at(1)).is_some());
@@ -131,7 +131,7 @@ fn a_silent_path_is_given_up_and_a_carrier_without_one_ends() {
 }
 
 #[test]
-fn what_the_other_end_may_not_say_is_told() {
+fn what_the_other_end_may_not_say_is_reported() {
     let (mut one, _) = pair();
     one.write(b"abc", at(1));
     let mut piece = Vec::new();

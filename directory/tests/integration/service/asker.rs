@@ -93,7 +93,7 @@ async fn a_domain_is_found_by_all_who_ask_and_remembered_when_every_directory_is
 }
 
 #[tokio::test]
-async fn what_a_directory_tells_that_nobody_signed_is_not_believed() {
+async fn an_unsigned_answer_of_a_directory_is_not_believed() {
     let (root, other) = (Root::new("A"), Root::new("B"));
     let [one] = directories(&[&root, &other]);
     let directory = one.start(&[&one]);

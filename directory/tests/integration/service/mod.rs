@@ -54,7 +54,7 @@ async fn a_statement_given_to_one_of_two_is_resolved_at_the_other_within_a_secon
 }
 
 #[tokio::test]
-async fn of_three_all_know_it_within_a_second_and_one_that_starts_anew_learns_all() {
+async fn of_three_all_know_it_within_a_second_and_one_that_restarts_learns_all() {
     let (root, other) = (Root::new("A"), Root::new("B"));
     let [one, two, mut three] = directories(&[&root, &other]);
     let all = [&one, &two, &three];

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_dials_its_own_place() {
+    fn no_peer_dials_its_own_place() {
         let (own, seen) = (place("203.0.113.1:40001", 7318), "203.0.113.1:40002");
         assert_eq!(place(seen, 7318).addresses(own), [at(seen)], "both behind one translator");
         assert_eq!(own.addresses(own), []);

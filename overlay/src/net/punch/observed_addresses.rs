@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_somebody_came_in_is_known_for_as_long_as_the_connection_stands() {
+    fn the_address_of_a_peer_is_known_as_long_as_its_connection() {
         let (observed, peer, id) =
             (ObservedAddresses::default(), PeerKey([1; 32]), ConnectionId::new_unchecked);
         let [one, other]: [SocketAddr; 2] =

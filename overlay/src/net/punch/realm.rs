@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_dialled_further_inside_than_the_proxy() {
+    fn no_peer_is_dialled_further_inside_than_the_proxy() {
         let check = |at: &str, expected: [bool; 3]| {
             let at: SocketAddr = at.parse().expect("an address");
             let proxies = ["198.51.100.1", "10.0.0.1", "127.0.0.1"];

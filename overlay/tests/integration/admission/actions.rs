@@ -51,7 +51,7 @@ fn a_host_speaks_for_itself_alone() {
 }
 
 #[test]
-fn the_issuer_is_whom_the_root_named() {
+fn the_issuer_is_the_one_that_the_root_named() {
     let mut parts = Parts::good();
     parts.certificate.peer = parts.issuer.peer();
     let seen =

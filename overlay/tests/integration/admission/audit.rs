@@ -20,7 +20,7 @@ fn audited(gate: &mut Gate) -> Vec<Audit> {
 }
 
 #[test]
-fn every_admission_and_refusal_is_told_and_everyday_calls_are_not() {
+fn every_admission_and_refusal_is_logged_and_everyday_calls_are_not() {
     let (mut gate, parts) = gate();
     let stranger = key(90).peer();
     gate.handle_hello(stranger, None, NOW, at(0)).expect_err("refused");
@@ -42,7 +42,7 @@ fn every_admission_and_refusal_is_told_and_everyday_calls_are_not() {
 }
 
 #[test]
-fn a_refusal_tells_why_and_only_what_was_proved() {
+fn a_refusal_states_the_reason_and_only_what_was_proved() {
     let (mut gate, parts) = gate();
     gate.handle_hello(key(90).peer(), Some(&parts.chain()), NOW, at(0)).expect_err("stolen");
     let audit = gate.poll_output().expect("an audit entry");
@@ -54,7 +54,7 @@ fn a_refusal_tells_why_and_only_what_was_proved() {
 
 /// A directory forwards the records of many domains.
 #[test]
-fn of_a_record_that_is_refused_it_is_told_whose_that_is() {
+fn the_audit_of_a_refused_record_names_its_owner() {
     let (mut gate, parts) = gate();
     let record = crate::admission::records::record(&parts);
     let statement = state(&record, &key(90), &parts.chain()).expect("fits");

@@ -122,7 +122,7 @@ fn a_creation_cut_short_anywhere_is_completed_by_repeating_it() {
 }
 
 #[test]
-fn without_a_domain_one_is_told_where_to_type() {
+fn without_a_domain_the_error_says_where_to_type() {
     let state = tempfile::tempdir().expect("a folder");
     let files = files(state.path());
     let told = files.create_token(Spec::default(), vec![], vec![], NOW).expect_err("none").to_string();
@@ -316,7 +316,7 @@ fn the_certificate_before_is_stored_beside_for_itself() {
 }
 
 #[test]
-fn a_daemon_with_another_key_is_told_and_delegated_to_by_creating_again() {
+fn a_daemon_with_another_key_is_reported_and_delegated_to_by_creating_again() {
     let (state, _) = created();
     let files = DomainFiles::new(state.path(), key(43));
     let told = files.members(NOW).expect_err("another key").to_string();

@@ -87,7 +87,7 @@ fn a_token_is_one_line_that_comes_back_whole() {
 }
 
 #[test]
-fn a_mistyped_token_is_told_as_such() {
+fn a_mistyped_token_is_reported_as_such() {
     let line = text(&token());
     for at in 0..line.len() {
         let mut typo = line.clone().into_bytes();
@@ -347,7 +347,7 @@ fn a_joiner_believes_only_what_its_tokens_root_signed_for_it() {
 }
 
 #[test]
-fn a_membership_tells_whom_to_ask_and_takes_the_answer() {
+fn a_membership_names_the_issuer_to_ask_and_takes_the_answer() {
     let (token, mut parts) = (token(), Parts::good());
     let answer = |parts: &Parts| Admitted {
         chain: parts.chain(),
@@ -368,7 +368,7 @@ fn a_membership_tells_whom_to_ask_and_takes_the_answer() {
 }
 
 #[test]
-fn who_guesses_waits_and_nobody_else_does() {
+fn a_peer_that_guesses_waits_and_no_other_does() {
     let mut desk = JoinLimiter::default();
     let (guesser, honest) = (key(90).peer(), key(91).peer());
     for _ in 0..3 {

@@ -197,7 +197,7 @@ fn every_flipped_bit_of_an_order_is_noticed() {
 }
 
 #[test]
-fn both_ways_are_told_in_the_audit() {
+fn both_methods_are_in_the_audit() {
     let mut given = Given::good();
     let mut gate = given.gate();
     let mut told = |given: &Given| {

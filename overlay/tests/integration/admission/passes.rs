@@ -58,7 +58,7 @@ fn a_pass_is_for_one_proxy_its_time_and_what_its_signer_still_is() {
 }
 
 #[test]
-fn nobody_signs_for_another_and_for_no_longer_than_a_day() {
+fn no_proxy_signs_for_another_or_for_longer_than_a_day() {
     let parts = Parts::good();
     let thief = key(80);
     let stolen = proxy_ticket::make(&thief, &parts.chain(), proxy(), NOW, MINUTE).expect("made");

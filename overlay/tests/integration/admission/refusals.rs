@@ -48,7 +48,7 @@ fn check(bad: impl FnOnce(&mut Shown), expected: fn(&Refused) -> bool, control: 
 }
 
 #[test]
-fn a_good_chain_is_believed_and_tells_everything() {
+fn a_good_chain_is_believed_and_gives_everything() {
     let principal = Shown::with(|_| {}).expect("good");
     let parts = Parts::good();
     assert_eq!(principal.peer, parts.peer());
@@ -60,7 +60,7 @@ fn a_good_chain_is_believed_and_tells_everything() {
 }
 
 #[test]
-fn without_a_certificate_nobody_is_let_in_but_a_configured_directory() {
+fn without_a_certificate_only_a_configured_directory_is_let_in() {
     let parts = Parts::good();
     let directory = key(77).peer();
     let mut gate = Gate::new(parts.trust(), RevocationLists::default(), BTreeSet::from([directory]));
@@ -253,7 +253,7 @@ fn an_issuer_cannot_make_operators_or_filter_admins() {
 }
 
 #[test]
-fn nobody_signs_for_longer_than_it_may() {
+fn no_peer_signs_for_longer_than_it_may() {
     let live = |days: u32| {
         move |shown: &mut Shown| {
             shown.parts.certificate.expires = shown.parts.certificate.issued.plus(DAY * days);
@@ -318,7 +318,7 @@ fn a_signature_of_another_kind_is_refused() {
 }
 
 #[test]
-fn a_domain_that_nobody_vouches_for_is_refused_and_an_admitted_one_may_read_only() {
+fn a_domain_that_no_directory_vouches_for_is_refused_and_an_admitted_one_may_read_only() {
     let (own, foreign) = (Parts::good(), Parts::of("beta", 50));
     let (one, other) = (key(70).peer(), key(71).peer());
     let beta = || domain("beta");

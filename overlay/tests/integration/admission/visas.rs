@@ -93,7 +93,7 @@ fn a_visa_is_for_one_key_its_time_and_what_its_proxy_may_itself() {
 }
 
 #[test]
-fn nobody_signs_for_another_and_for_no_longer_than_its_life() {
+fn no_proxy_signs_for_another_or_for_longer_than_its_life() {
     let parts = Parts::good();
     let stolen = guest_certificate::make(&key(80), &parts.chain(), &visa(NOW)).expect("made");
     assert!(opened(&parts, &stolen, NOW).is_err(), "the chain is another's");
@@ -108,7 +108,7 @@ fn nobody_signs_for_another_and_for_no_longer_than_its_life() {
 }
 
 #[test]
-fn whoever_was_let_in_is_out_when_the_visa_ends_or_its_proxy_is_denied() {
+fn a_guest_is_out_when_the_visa_ends_or_its_proxy_is_denied() {
     let parts = Parts::good();
     let principal = opened(&parts, &shown(&parts), NOW).expect("good");
     let before = gate(&parts, RevocationLists::default());
@@ -121,7 +121,7 @@ fn whoever_was_let_in_is_out_when_the_visa_ends_or_its_proxy_is_denied() {
 }
 
 #[test]
-fn the_proxy_shuts_out_whoever_s_account_is_gone() {
+fn the_proxy_shuts_out_a_guest_whose_account_is_gone() {
     let parts = Parts::good();
     let (mut gate, shown) = (gate(&parts, RevocationLists::default()), shown(&parts));
     let principal = gate.handle_visa(visitor().peer(), &shown, NOW, at(0)).expect("good");

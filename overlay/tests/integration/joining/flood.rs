@@ -128,7 +128,7 @@ async fn a_connection_that_sends_nothing_is_closed_after_the_time_of_a_handshake
 }
 
 #[tokio::test]
-async fn what_is_no_daemon_is_told_apart_from_one_that_closes_the_connection() {
+async fn what_is_no_daemon_is_distinguished_from_one_that_closes_the_connection() {
     let head = Head::new("UT-ICL");
     for (answer, expected) in [
         ("SSH-2.0-OpenSSH_9.2\r\n".to_owned(), "closed before the handshake was done"),

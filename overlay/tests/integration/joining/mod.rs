@@ -74,7 +74,7 @@ async fn a_stale_token_is_refused_at_home_and_by_the_issuer() {
 }
 
 #[tokio::test]
-async fn the_secret_is_told_to_nobody_but_the_issuer_of_the_token() {
+async fn the_secret_is_sent_only_to_the_issuer_of_the_token() {
     let (head, other) = (Head::new("UT-ICL"), Head::new("OTHER"));
     let (_running, mut asked) = other.start_unserved().await;
     let token = wire::join::Token { addresses: vec![other.address.into()], ..head.token(Spec::default()) };
@@ -98,7 +98,7 @@ async fn an_issuer_of_another_domain_says_so() {
 }
 
 #[tokio::test]
-async fn where_nobody_answers_every_address_is_told_with_what_happened() {
+async fn where_no_peer_answers_every_address_is_reported_with_what_happened() {
     let head = Head::new("UT-ICL");
     let deaf = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let nobody = free_port();
@@ -147,7 +147,7 @@ async fn an_issuer_that_starts_late_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_crash_between_using_the_token_up_and_answering_costs_nobody_the_token() {
+async fn a_crash_between_using_the_token_up_and_answering_does_not_cost_the_token() {
     let head = Head::new("UT-ICL");
     let (running, mut asked) = head.start_unserved().await;
     let token = head.token(Spec::default());

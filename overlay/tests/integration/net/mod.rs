@@ -42,7 +42,7 @@ async fn two_that_know_each_other_ask_and_answer() {
 }
 
 #[tokio::test]
-async fn one_that_is_refused_learns_nothing_and_is_told_why() {
+async fn a_refused_peer_learns_nothing_but_the_reason() {
     let other = Daemon::start(4, Rules::welcoming(&[])).await;
     let mut one = Daemon::start(3, Rules::welcoming(&[4])).await;
     one.dial(&other).await;
@@ -185,7 +185,7 @@ async fn a_port_that_another_program_uses_at_another_address_hinders_no_dialling
 }
 
 #[tokio::test]
-async fn a_seed_leads_to_whoever_answers_and_never_to_oneself() {
+async fn a_seed_leads_to_the_peer_that_answers_and_never_to_oneself() {
     let mut one = Daemon::start(13, Rules::welcoming(&[14])).await;
     let mut other = Daemon::start(14, Rules::welcoming(&[13])).await;
     for address in [one.address(), other.address()] {
@@ -216,7 +216,7 @@ async fn whose_certificate_no_longer_holds_is_cut_off() {
 }
 
 #[tokio::test]
-async fn whoever_finds_no_place_is_told_so_and_those_who_are_there_stay() {
+async fn a_peer_that_finds_no_place_is_refused_and_those_who_are_there_stay() {
     let mut full = Daemon::start_small(17, (1, DEADLINE), Rules::welcoming(&[18, 19])).await;
     let mut first = Daemon::start(18, Rules::welcoming(&[17])).await;
     first.dial(&full).await;
@@ -261,7 +261,7 @@ async fn a_stranger_is_closed_in_time_however_often_it_connects() {
 }
 
 #[tokio::test]
-async fn who_does_not_speak_what_is_asked_is_told_as_such() {
+async fn a_peer_without_the_requested_protocol_is_reported_as_such() {
     let daemon = Daemon::start(27, Rules::welcoming(&[])).await;
     let mut stranger = Stranger::of(daemon.address());
     let peer = stranger.key();

@@ -63,7 +63,7 @@ fn figures(of: &Handle) -> [u64; 3] {
 }
 
 #[tokio::test]
-async fn two_that_met_through_a_proxy_go_on_without_it_and_what_was_begun_ends_where_it_began() {
+async fn two_that_met_through_a_proxy_go_on_without_it_and_open_streams_end_where_they_started() {
     let proxy = proxy(70, &[71, 72]).await;
     let mut inside = registered(71, &proxy, proxy.address(), &[70, 72]).await;
     let mut outside = Daemon::start(72, Rules::welcoming(&[70, 71])).await;
@@ -167,7 +167,7 @@ async fn who_listens_nowhere_takes_no_part_and_is_answered_by_the_circuit() {
 }
 
 #[tokio::test]
-async fn who_shows_no_certificate_is_not_told_where_this_daemon_is_and_not_dialled() {
+async fn a_peer_without_a_certificate_does_not_learn_this_address_and_is_not_dialled() {
     let proxy = proxy(79, &[80, 81]).await;
     let (begins, stranger) = in_order(80, 81);
     let inside = registered(begins, &proxy, proxy.address(), &[79, stranger]).await;
@@ -184,7 +184,7 @@ async fn who_shows_no_certificate_is_not_told_where_this_daemon_is_and_not_diall
 
 /// It could learn the source addresses of others.
 #[tokio::test]
-async fn a_proxy_tells_nobody_where_others_are_whom_it_does_not_carry() {
+async fn a_proxy_does_not_reveal_the_addresses_of_peers_that_it_does_not_carry() {
     let proxy = proxy(82, &[83]).await;
     let mut member = Daemon::start(83, Rules::welcoming(&[82])).await;
     member.dial(&proxy).await;

@@ -187,7 +187,7 @@ impl Sent {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_bytes_come_nobody_is_let_in_and_who_asks_rightly_is_answered() {
+async fn whatever_bytes_come_no_peer_is_let_in_and_a_correct_question_is_answered() {
     println!("seed {SEED:#x}");
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |told| {

@@ -69,7 +69,7 @@ fn the_same_question_of_two_is_one_and_ends_with_the_last() {
 }
 
 #[test]
-fn who_is_slow_gets_the_latest_and_is_told_how_many_it_missed() {
+fn a_slow_client_gets_the_latest_and_the_number_that_it_missed() {
     let mut table = Table::new(StreamLimits::default());
     let (slow, _) = begin(&mut table, "a", 0);
     table.put(slow.question, event(1, 9), at(0));
@@ -85,7 +85,7 @@ fn who_is_slow_gets_the_latest_and_is_told_how_many_it_missed() {
 }
 
 #[test]
-fn who_comes_later_is_told_what_is_of_now_alone() {
+fn a_later_client_gets_the_present_state_only() {
     let mut table = Table::new(StreamLimits::default());
     let (first, _) = begin(&mut table, "a", 0);
     table.put(first.question, event(7, 9), at(0));
@@ -110,7 +110,7 @@ fn a_question_is_asked_on_the_beat_and_late_answers_leave_beats_out() {
 }
 
 #[test]
-fn who_was_told_nothing_for_a_while_is_woken_for_a_comment() {
+fn a_client_that_received_nothing_for_a_while_is_woken_for_a_comment() {
     let mut table = Table::new(StreamLimits::default());
     let (place, _) = begin(&mut table, "a", 0);
     let woken = Arc::new(Woken::default());
@@ -213,7 +213,7 @@ struct Own {
 
 proptest! {
     #[test]
-    fn whatever_happens_events_are_in_order_complete_or_told_as_missed(steps in steps()) {
+    fn whatever_happens_events_are_in_order_complete_or_reported_as_missed(steps in steps()) {
         let mut table: Table<()> = Table::new(StreamLimits { followers: 12, questions: 3, ..StreamLimits::default() });
         let mut own: Vec<Own> = Vec::new();
         let (mut now, mut numbers) = (0, BTreeMap::<u64, u64>::new());
