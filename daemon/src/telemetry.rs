@@ -103,8 +103,8 @@ mod tests {
     #[test]
     fn the_filter_decides_what_is_written() {
         let page = Page::default();
-        let told = human(filter("test", "warn,chatty=off").expect("readable"), page.clone());
-        tracing::subscriber::with_default(told, events);
+        let subscriber = human(filter("test", "warn,chatty=off").expect("readable"), page.clone());
+        tracing::subscriber::with_default(subscriber, events);
         let text = page.text();
         assert!(text.contains("disk is full") && text.contains("path=\"/var\""), "{text}");
         assert!(!text.contains("just started") && !text.contains("never mind"), "{text}");
@@ -113,8 +113,8 @@ mod tests {
     #[test]
     fn the_json_form_is_one_object_a_line() {
         let page = Page::default();
-        let told = json(filter("test", "info,chatty=off").expect("readable"), page.clone());
-        tracing::subscriber::with_default(told, events);
+        let subscriber = json(filter("test", "info,chatty=off").expect("readable"), page.clone());
+        tracing::subscriber::with_default(subscriber, events);
         let lines: Vec<String> = page.text().lines().map(str::to_owned).collect();
         assert_eq!(lines.len(), 2, "{lines:?}");
         for line in &lines {

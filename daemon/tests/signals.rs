@@ -19,10 +19,10 @@ fn child() {
         let shutdown = CancellationToken::new();
         let signals = Signals::catch().unwrap();
         let mut tasks = Tasks::new(shutdown.clone());
-        let told = shutdown.clone();
+        let token = shutdown.clone();
         tasks.spawn("work", async move {
             println!("\nready");
-            told.cancelled().await;
+            token.cancelled().await;
             println!("draining");
             match role.as_str() {
                 "slow" => std::future::pending::<()>().await,

@@ -164,10 +164,10 @@ mod tests {
         let root = wire::id::PeerKey([7; 32]).to_string();
         let domains = ["UT-ICL", "CERN"].map(|name| (name.to_owned(), root.clone()));
         let raw = RawConfig { domains: Some(BTreeMap::from(domains)), ..RawConfig::default() };
-        let told: Vec<String> =
+        let mistakes: Vec<String> =
             Config::new(raw).expect_err("refused").iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            mistakes,
             ["UT-ICL has the root key of CERN; expected one of its own: is one of them pasted twice?"]
         );
     }

@@ -174,21 +174,21 @@ fn of_one(handle: &Handle, domain: &DomainName) -> Result<Vec<Found>, Fault> {
 /// representative.
 fn of_domain(found: &Found, listed: Vec<(HostName, HostState)>) -> BTreeMap<HostName, Target> {
     let mut targets = BTreeMap::new();
-    for told in std::iter::once(found).chain(&found.partial) {
-        let query = told.record.addresses.first().cloned();
-        let (state, term) = (HostState::of_record(told.state), told.record.term);
-        let role = told.record.sensor_type.as_str();
-        targets.entry(told.record.host.clone()).or_insert(Target { role, state, term, query });
+    for entry in std::iter::once(found).chain(&found.partial) {
+        let query = entry.record.addresses.first().cloned();
+        let (state, term) = (HostState::of_record(entry.state), entry.record.term);
+        let role = entry.record.sensor_type.as_str();
+        targets.entry(entry.record.host.clone()).or_insert(Target { role, state, term, query });
     }
-    for told in std::iter::once(found).chain(&found.partial) {
-        for host in named(told) {
-            let state = HostState::of_record(told.state);
-            targets.entry(host.clone()).or_insert_with(|| member(told, state));
+    for entry in std::iter::once(found).chain(&found.partial) {
+        for host in named(entry) {
+            let state = HostState::of_record(entry.state);
+            targets.entry(host.clone()).or_insert_with(|| member(entry, state));
         }
     }
-    let live = found.partial.iter().filter(|told| told.state == State::Live);
+    let live = found.partial.iter().filter(|entry| entry.state == State::Live);
     let elsewhere: BTreeSet<&HostName> =
-        live.flat_map(|told| std::iter::once(&told.record.host).chain(named(told))).collect();
+        live.flat_map(|entry| std::iter::once(&entry.record.host).chain(named(entry))).collect();
     for (host, state) in listed {
         let state = if elsewhere.contains(&host) { HostState::Live } else { state.in_record(found.state) };
         let target = targets.entry(host).or_insert_with(|| member(found, state));
@@ -198,15 +198,15 @@ fn of_domain(found: &Found, listed: Vec<(HostName, HostState)>) -> BTreeMap<Host
 }
 
 /// The hosts that report to a representative, if its record names them.
-fn named(told: &Found) -> &[HostName] {
-    match told.record.reach.as_ref().map(|reach| &reach.coverage) {
+fn named(entry: &Found) -> &[HostName] {
+    match entry.record.reach.as_ref().map(|reach| &reach.coverage) {
         Some(Coverage::Part { hosts, .. }) => hosts,
         Some(Coverage::Whole { .. }) | None => &[],
     }
 }
 
-fn member(told: &Found, state: HostState) -> Target {
-    Target { role: "member", state, term: told.record.term, query: None }
+fn member(entry: &Found, state: HostState) -> Target {
+    Target { role: "member", state, term: entry.record.term, query: None }
 }
 
 fn group(domain: &str, host: &str, target: &Target, port: u16) -> TargetGroup {
@@ -261,7 +261,7 @@ mod tests {
             ..TargetsParams::default()
         };
         let answer = targets(&directory(), &hosts, asked(None)).await.expect("few");
-        let told: Vec<String> = answer
+        let labels: Vec<String> = answer
             .iter()
             .map(|group| {
                 let label = |name: &str| group.labels.get(name).cloned().unwrap_or_default();
@@ -276,7 +276,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            labels,
             [
                 "a n1:9100 representative http://127.0.0.1:7741",
                 "a n2:9100 member ",
@@ -302,9 +302,9 @@ mod tests {
 
     fn states(found: &Found, listed: &[(&str, HostState)]) -> String {
         let listed = listed.iter().map(|(name, state)| (host(name), *state)).collect();
-        let told = of_domain(found, listed);
-        let told: Vec<_> = told.iter().map(|(host, it)| format!("{host} {}", it.state.as_str())).collect();
-        told.join(", ")
+        let lines = of_domain(found, listed);
+        let lines: Vec<_> = lines.iter().map(|(host, it)| format!("{host} {}", it.state.as_str())).collect();
+        lines.join(", ")
     }
 
     #[test]

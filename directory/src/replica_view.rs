@@ -64,9 +64,9 @@ impl Registry {
         let now = self.latest.max(now);
         let signed = entry.slots().iter().filter(|slot| slot.opened.statement().is_some());
         let statements = signed.map(|slot| {
-            let told = slot.answer(now);
+            let answer = slot.answer(now);
             let opened = slot.opened.clone();
-            OpenedItem::Statement { opened, age: told.age, remaining: told.lease_remaining }
+            OpenedItem::Statement { opened, age: answer.age, remaining: answer.lease_remaining }
         });
         let farewell = entry
             .left

@@ -254,9 +254,9 @@ impl Table {
         }
         match members.since {
             None => {
-                let told: BTreeMap<_, _> =
+                let listed: BTreeMap<_, _> =
                     members.members.iter().map(|(_, member)| (member.key, ())).collect();
-                self.rows.retain(|key, _| told.contains_key(key));
+                self.rows.retain(|key, _| listed.contains_key(key));
             }
             Some(since) if since == self.held => {}
             Some(_) => return false,

@@ -163,8 +163,8 @@ mod tests {
 
     fn check(text: &str, expected: &[&str]) -> Option<Raw> {
         let (value, mistakes) = load_all::<Raw>(Path::new("f"), text);
-        let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-        assert_eq!(told, expected, "{text}");
+        let found: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected, "{text}");
         value
     }
 

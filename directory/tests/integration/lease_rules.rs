@@ -92,13 +92,13 @@ proptest! {
                 clock = (clock + millis).max(0);
                 continue;
             }
-            let told = Moment(Duration::from_millis(clock.unsigned_abs()));
-            now = now.max(told);
+            let at = Moment(Duration::from_millis(clock.unsigned_abs()));
+            now = now.max(at);
             let before = seen(&registry, now);
             prop_assert!(before.len() <= DOMAINS_MAX);
             match step {
                 Step::State { domain, host, term, sequence } => {
-                    let outcome = registry.register(Opened::own(record(domain, host, term, sequence)), told);
+                    let outcome = registry.register(Opened::own(record(domain, host, term, sequence)), at);
                     let after = seen(&registry, now);
                     let (old, new) = (before.get(&format!("d{domain}")), after.get(&format!("d{domain}")));
                     stated(old.copied(), new.copied(), (term, sequence), host, &outcome, now)?;
@@ -109,7 +109,7 @@ proptest! {
                     others_keep(&before, &after, &format!("d{domain}"))?;
                 }
                 Step::Restore { domain, term, sequence } => {
-                    let _ = registry.restore(Opened::own(record(domain, 0, term, sequence)), LEASE, told);
+                    let _ = registry.restore(Opened::own(record(domain, 0, term, sequence)), LEASE, at);
                     let after = seen(&registry, now);
                     let (old, new) = (before.get(&format!("d{domain}")), after.get(&format!("d{domain}")));
                     if let (Some(old), Some(new)) = (old, new) {
@@ -121,7 +121,7 @@ proptest! {
                 }
                 Step::Wait(_) => unreachable!("passed over above"),
                 Step::Expire => {
-                    known += registry.expire(told).len() as u64;
+                    known += registry.expire(at).len() as u64;
                     prop_assert_eq!(&before, &seen(&registry, now), "expiry only writes down what time did");
                 }
             }

@@ -90,10 +90,10 @@ async fn prometheus_takes_the_targets() {
                 .output()
         });
         let checked = checked.await.expect("no panic").expect("promtool runs");
-        let told = String::from_utf8_lossy(&checked.stdout).into_owned();
-        assert!(checked.status.success(), "{told} {}", String::from_utf8_lossy(&checked.stderr));
+        let output = String::from_utf8_lossy(&checked.stdout).into_owned();
+        assert!(checked.status.success(), "{output} {}", String::from_utf8_lossy(&checked.stderr));
         for expected in ["n2.site.example:9100", "m1:9100", "\"domain\": \"UT-ICL\""] {
-            assert!(told.contains(expected), "{expected} in {told}");
+            assert!(output.contains(expected), "{expected} in {output}");
         }
     }
     shutdown.cancel();

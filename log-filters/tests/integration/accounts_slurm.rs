@@ -189,8 +189,8 @@ fn the_completion_file_alone_reports_every_job() {
         let (_, log) = logs.iter().find(|(name, _)| name == "jobcomp.log").unwrap();
         assert_eq!(log.filter, "slurm-jobcomp");
         let mut jobs = accounted(&folder);
-        let tells_tasks = fs::read_to_string(folder.join("jobcomp.log")).unwrap().contains("ArrayTaskId=");
-        if !tells_tasks {
+        let has_tasks = fs::read_to_string(folder.join("jobcomp.log")).unwrap().contains("ArrayTaskId=");
+        if !has_tasks {
             // Before 17.11 the file has only a task's own number.
             let tasks = task_names(&fs::read_to_string(folder.join("slurmctld.log")).unwrap());
             let numbers: BTreeMap<_, _> = tasks.iter().map(|(number, name)| (name, number)).collect();
@@ -202,11 +202,11 @@ fn the_completion_file_alone_reports_every_job() {
         }
         let mut calls = collection::join([log]);
         for call in &mut calls {
-            if tells_tasks && let Some(task) = call.id.strip_prefix("slurm:") {
+            if has_tasks && let Some(task) = call.id.strip_prefix("slurm:") {
                 call.job = task.into();
             }
         }
-        check_fully(&jobs, &calls, tells_tasks);
+        check_fully(&jobs, &calls, has_tasks);
         assert_eq!(log.unknown, Vec::<String>::new());
     }
 }

@@ -83,9 +83,9 @@ impl View {
     /// Counters of the election and of its messages, with their names in `daemon.info`.
     #[must_use]
     pub fn counters(&self) -> Vec<(&'static str, u64)> {
-        let mut told = self.figures.counters();
-        told.push(("messages_dropped_total", self.dropped_total));
-        told
+        let mut counters = self.figures.counters();
+        counters.push(("messages_dropped_total", self.dropped_total));
+        counters
     }
 }
 
@@ -346,8 +346,8 @@ impl Domain {
         if peer == self.config.me.key {
             return Some(self.config.me.profile.host.clone());
         }
-        let told = self.node.table().get(&peer).map(|row| row.member.host.clone());
-        told.or_else(|| self.net.principal(peer).and_then(|principal| principal.host.clone()))
+        let host = self.node.table().get(&peer).map(|row| row.member.host.clone());
+        host.or_else(|| self.net.principal(peer).and_then(|principal| principal.host.clone()))
     }
 
     /// Open links to all connected members of the domain, whichever side dialled, and however long ago.

@@ -337,11 +337,11 @@ impl DomainFiles {
     ///
     /// # Errors
     /// If no member has that host name, or the files cannot be used.
-    pub fn revoke(&self, whom: &RevocationTarget, now: Time) -> Result<Vec<PeerKey>, Error> {
+    pub fn revoke(&self, target: &RevocationTarget, now: Time) -> Result<Vec<PeerKey>, Error> {
         let mut open = self.open(now)?;
         // With a clock that is ahead, the next certificates of the same key would be denied too.
         let now = self.plausible_clock(now)?.map_or(now, |expected| expected.min(now));
-        let denied = open.store.deny(whom, now)?;
+        let denied = open.store.deny(target, now)?;
         let tokens = self.replace_tokens()?;
         self.deny(&mut open, &denied, &tokens, now)?;
         Ok(denied.into_iter().map(|denied| denied.peer).collect())

@@ -114,8 +114,8 @@ impl Issuer {
             Err(Error::Refused(refused)) => self.join_limiter.handle_refusal(peer, refused, at),
             Err(error) => {
                 tracing::error!(%peer, %error, "cannot answer who wants to join or renew");
-                let told = "the issuer cannot use its files; its log says why, ask its operator";
-                return Reply::Refused(told.to_owned());
+                let reason = "the issuer cannot use its files; its log says why, ask its operator";
+                return Reply::Refused(reason.to_owned());
             }
         };
         trail.refuse(Subject { said: said.as_deref(), ..subject }, &refused, now, at);

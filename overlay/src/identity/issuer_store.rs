@@ -288,13 +288,13 @@ impl IssuerStore {
         newest.map(|entry| entry.certificate.issued)
     }
 
-    /// The entries to add to the revocation list so that `whom` is refused. A key need not belong to a
+    /// The entries to add to the revocation list so that `target` is refused. A key need not belong to a
     /// member: it may be that of an issuer.
     ///
     /// # Errors
     /// If no member has that host name.
-    pub fn deny(&self, whom: &RevocationTarget, now: Time) -> Result<Vec<Denied>, Refused> {
-        let peers: Vec<PeerKey> = match whom {
+    pub fn deny(&self, target: &RevocationTarget, now: Time) -> Result<Vec<Denied>, Refused> {
+        let peers: Vec<PeerKey> = match target {
             RevocationTarget::Peer(peer) => vec![*peer],
             RevocationTarget::Host(host) => {
                 let of_host = |entry: &&Entry| entry.certificate.host == *host;
@@ -303,7 +303,7 @@ impl IssuerStore {
         };
         if peers.is_empty() {
             let found =
-                if let RevocationTarget::Host(host) = whom { host.to_string() } else { String::new() };
+                if let RevocationTarget::Host(host) = target { host.to_string() } else { String::new() };
             return Err(Refused::NoMember { found });
         }
         let issued = |peer| self.members.get(&peer).map_or(now, |entry| entry.certificate.issued);

@@ -32,7 +32,7 @@ pub struct Operator {
 pub enum Error {
     /// No folder has an operator of the domain.
     #[error(
-        "no certificate of an operator of {domain} is at hand; looked in:{told}\nof a domain: type `visperf key` here, \
+        "no certificate of an operator of {domain} is at hand; looked in:{tried}\nof a domain: type `visperf key` here, \
          `visperf domain certify KEY --host NAME --role operator > FILE` on the host with its root key, and `visperf \
          join FILE` here; of a machine in no domain (`visperf up`): who started its daemon can, but for root \
          (docs/control.md)"
@@ -41,7 +41,7 @@ pub enum Error {
         /// The requested domain.
         domain: DomainName,
         /// What each folder has instead, one line each.
-        told: String,
+        tried: String,
     },
     /// The order's number could not be stored, or the system gave no random bytes.
     #[error(transparent)]
@@ -56,14 +56,14 @@ impl Operator {
     /// # Errors
     /// If there is none: what each folder has instead, and what to do.
     pub fn find(folders: &[PathBuf], domain: &DomainName) -> Result<Operator, Error> {
-        let mut told = String::new();
+        let mut tried = String::new();
         for folder in folders {
             match of_folder(folder, domain) {
                 Ok(operator) => return Ok(operator),
-                Err(why) => told.push_str(&format!("\n  {}: {why}", folder.display())),
+                Err(why) => tried.push_str(&format!("\n  {}: {why}", folder.display())),
             }
         }
-        Err(Error::None { domain: domain.clone(), told })
+        Err(Error::None { domain: domain.clone(), tried })
     }
 
     /// Sign an order to do `act` to a process of `host`, at `now`. Returns one line, to be handed to any
@@ -135,9 +135,9 @@ mod tests {
         let folders = [&empty, &other, &own].map(|folder| folder.path().to_owned());
         let found = Operator::find(&folders, &name("local")).expect("found");
         assert_eq!((found.key.peer(), found.folder.as_path()), (made.key.peer(), own.path()));
-        let told = Operator::find(&folders[..2], &name("local")).expect_err("there is none").to_string();
+        let tried = Operator::find(&folders[..2], &name("local")).expect_err("there is none").to_string();
         for part in ["no certificate\n", "another domain, elsewhere", "--role operator", "docs/control.md"] {
-            assert!(told.contains(part), "{part:?} in {told}");
+            assert!(tried.contains(part), "{part:?} in {tried}");
         }
     }
 

@@ -163,7 +163,7 @@ impl Principal {
     pub(super) fn of_guest(peer: PeerKey, guest: Guest) -> Principal {
         let expires = guest.visa.expires.min(guest.proxy.expires);
         let roles = Roles::NONE.with(Role::Viewer);
-        let nobody = Principal::of_directory(peer, false);
+        let empty = Principal::of_directory(peer, false);
         let issued = guest.visa.issued;
         Principal {
             affiliation: Affiliation::Visitor,
@@ -172,7 +172,7 @@ impl Principal {
             issued,
             expires,
             guest: Some(Arc::new(guest)),
-            ..nobody
+            ..empty
         }
     }
 

@@ -1,7 +1,7 @@
 //! Repeated messages of peers that retry forever: each is logged once and then counted.
 //!
 //! Pure: callers pass `now`. Rule: a reason is logged when it is new for its peer, and then once per
-//! [`TOLD_EACH`], with the number of repetitions that were left out.
+//! [`LOGGED_EACH`], with the number of repetitions that were left out.
 //! Not here: the log.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use wire::id::PeerKey;
 use wire::time::Moment;
 
 /// Interval at which an unchanged reason is logged again.
-pub const TOLD_EACH: Duration = Duration::from_secs(600);
+pub const LOGGED_EACH: Duration = Duration::from_secs(600);
 
 /// Peers stored: more than a domain has, about 500 KiB with long reasons. Above this number, all are dropped
 /// and logged again: the total rate of messages about unknown peers is limited where they are refused
@@ -21,7 +21,7 @@ pub const PEERS_MAX: usize = 2048;
 struct LoggedReason {
     at: Moment,
     reason: String,
-    untold: u64,
+    unlogged: u64,
 }
 
 /// The last reason of each peer.
@@ -32,20 +32,20 @@ impl Repeats {
     /// Whether to log this now, and how many repetitions were left out since it was last logged.
     pub fn take(&mut self, peer: PeerKey, reason: &str, now: Moment) -> Option<u64> {
         match self.0.get_mut(&peer) {
-            Some(told) if told.reason == reason && now.since(told.at) < TOLD_EACH => {
-                told.untold += 1;
+            Some(logged) if logged.reason == reason && now.since(logged.at) < LOGGED_EACH => {
+                logged.unlogged += 1;
                 return None;
             }
-            Some(told) if told.reason == reason => {
-                told.at = now;
-                return Some(std::mem::take(&mut told.untold));
+            Some(logged) if logged.reason == reason => {
+                logged.at = now;
+                return Some(std::mem::take(&mut logged.unlogged));
             }
             Some(_) | None => {}
         }
         if self.0.len() >= PEERS_MAX {
             self.0.clear();
         }
-        self.0.insert(peer, LoggedReason { at: now, reason: reason.to_owned(), untold: 0 });
+        self.0.insert(peer, LoggedReason { at: now, reason: reason.to_owned(), unlogged: 0 });
         Some(0)
     }
 

@@ -307,11 +307,11 @@ mod tests {
         let given = order(1, 1, 100);
         assert_eq!(check_times(&given, at(100)), Ok(()));
         assert_eq!(check_times(&given, at(95)), Ok(()), "a clock ahead by as much as is allowed");
-        let told = check_times(&given, at(90)).expect_err("too far ahead").to_string();
-        assert!(told.contains("10 s ahead") && told.contains("compare the clocks"), "{told}");
+        let message = check_times(&given, at(90)).expect_err("too far ahead").to_string();
+        assert!(message.contains("10 s ahead") && message.contains("compare the clocks"), "{message}");
         assert_eq!(check_times(&given, given.expires.minus(Duration::from_micros(1))), Ok(()));
-        let told = check_times(&given, at(142)).expect_err("over").to_string();
-        assert!(told.contains("12 s ago") && told.contains("compare the clocks"), "{told}");
+        let message = check_times(&given, at(142)).expect_err("over").to_string();
+        assert!(message.contains("12 s ago") && message.contains("compare the clocks"), "{message}");
         let longer =
             Order { expires: given.issued.plus(LIFE_MAX + Duration::from_micros(1)), ..given.clone() };
         assert!(matches!(check_times(&longer, at(100)), Err(Refused::OrderSpan { .. })));

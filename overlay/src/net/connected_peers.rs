@@ -209,17 +209,17 @@ mod tests {
     #[test]
     fn nothing_is_kept_of_a_peer_that_is_gone() {
         let (peers, peer) = (Arc::new(ConnectedPeers::default()), PeerKey([1; 32]));
-        let nobody = |when: &str| assert!(peers.lock().is_empty(), "{when}");
+        let assert_empty = |when: &str| assert!(peers.lock().is_empty(), "{when}");
         assert_eq!(peers.permit_inbound(peer).err(), Some(TooMany), "a stream of a connection that ended");
         drop(peers.permit_outbound(peer));
         assert_eq!(peers.admitted_by(peer), Change::default());
-        nobody("who never was here");
+        assert_empty("who never was here");
         peers.arrive(peer);
         let permits = [peers.permit_inbound(peer).ok(), Some(peers.permit_outbound(peer))];
         assert!(peers.is_here(peer) && permits[0].is_some());
         assert!(!peers.leave(peer), "it was never ready");
-        nobody("its streams are still held");
+        assert_empty("its streams are still held");
         drop(permits);
-        nobody("after its last stream");
+        assert_empty("after its last stream");
     }
 }

@@ -186,7 +186,7 @@ impl EventLoop {
     fn handle_failed_attempt(&mut self, target: &Target, why: Option<DialErrorKind>) {
         let is_reported = self.config.is_visitor || self.config.is_joining;
         if let (true, Some(why)) = (is_reported, why) {
-            self.untold.push_back(Event::DialFailed(target.clone(), why));
+            self.pending_events.push_back(Event::DialFailed(target.clone(), why));
         }
         self.redial.handle_failed(target, clock::now());
     }
@@ -327,7 +327,7 @@ mod tests {
             assert!(event_loop.redial.poll_dial(clock::now()).is_some(), "due at once");
             event_loop.handle_step(Step::Resolved(target.clone(), Vec::new()));
             let reported = event_loop
-                .untold
+                .pending_events
                 .iter()
                 .any(|event| matches!(event, Event::DialFailed(of, DialErrorKind::Nowhere) if *of == target));
             assert_eq!((reported, has_failed(&event_loop)), (is_reported, true));

@@ -236,7 +236,7 @@ pub struct EventLoop {
     /// set.
     pub(super) calendar_ahead: i64,
     /// Arrivals and departures of peers that the daemon has not received yet.
-    pub(super) untold: VecDeque<Event>,
+    pub(super) pending_events: VecDeque<Event>,
     pub(super) tasks: JoinSet<()>,
     pub(super) welcomes: mpsc::Sender<(PeerKey, Greeted)>,
     pub(super) listening: watch::Sender<Vec<SocketAddr>>,
@@ -315,7 +315,7 @@ impl EventLoop {
             keepalive: Keepalive::new(SWEEP_INTERVAL, clock::now()),
             refusals: Repeats::default(),
             calendar_ahead: crate::clock::calendar_ahead_micros(),
-            untold: VecDeque::new(),
+            pending_events: VecDeque::new(),
             tasks: JoinSet::new(),
             welcomes,
             listening,
@@ -346,8 +346,8 @@ impl EventLoop {
                 Some(step) = self.dialling.steps.recv() => self.handle_step(step),
                 Some(agreed) = self.punch.agreed.recv() => self.handle_agreed(agreed),
                 Some(_) = self.tasks.join_next() => {}
-                room = events.reserve(), if !self.untold.is_empty() => {
-                    if let (Ok(room), Some(event)) = (room, self.untold.pop_front()) {
+                room = events.reserve(), if !self.pending_events.is_empty() => {
+                    if let (Ok(room), Some(event)) = (room, self.pending_events.pop_front()) {
                         room.send(event);
                     }
                 }

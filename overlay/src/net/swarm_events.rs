@@ -181,7 +181,7 @@ impl EventLoop {
             Err(reason) => {
                 self.acceptor.figures.hellos_lost_total.add();
                 self.log_refusal(peer, &reason);
-                self.untold.push_back(Event::Unwelcome { peer, reason });
+                self.pending_events.push_back(Event::Unwelcome { peer, reason });
                 self.handle_refusal(peer);
                 self.close(peer);
             }
@@ -230,7 +230,7 @@ impl EventLoop {
             for target in std::iter::once(Target::Peer(peer)).chain(seed) {
                 self.redial.handle_welcomed(&target);
             }
-            self.untold.push_back(Event::Ready { principal, address });
+            self.pending_events.push_back(Event::Ready { principal, address });
         }
         self.acceptor.figures.guests.set(self.acceptor.connected_peers.ready_len() as u64);
     }
@@ -238,7 +238,7 @@ impl EventLoop {
     /// The peer runs in a new process: its older connections are dead.
     fn handle_restarted(&mut self, peer: PeerKey) {
         let Some(id) = peer_id(peer) else { return };
-        self.untold.push_back(Event::Gone(peer));
+        self.pending_events.push_back(Event::Gone(peer));
         let connections = self.swarm.behaviour().streams.connections(&id);
         for old in connections.iter().rev().skip(1) {
             self.swarm.close_connection(*old);
@@ -266,7 +266,7 @@ impl EventLoop {
             self.redial.handle_failed(&seed, now);
         }
         if self.acceptor.connected_peers.leave(peer) {
-            self.untold.push_back(Event::Gone(peer));
+            self.pending_events.push_back(Event::Gone(peer));
         }
         self.acceptor.figures.guests.set(self.acceptor.connected_peers.ready_len() as u64);
     }

@@ -259,8 +259,8 @@ impl Resolver {
     /// What is cached about `domain`, without asking a directory.
     #[must_use]
     pub fn last_known(&self, domain: &DomainName, now: Moment) -> Outcome {
-        let told = self.memory.get(domain).and_then(|memory| memory.outcome(now, Source::Memory, true));
-        told.unwrap_or(Outcome::Unreachable)
+        let outcome = self.memory.get(domain).and_then(|memory| memory.outcome(now, Source::Memory, true));
+        outcome.unwrap_or(Outcome::Unreachable)
     }
 
     /// Every domain with a cached representative, by name.
@@ -326,8 +326,8 @@ impl Resolver {
         } else {
             let source = Source::Asked(lookup.answers());
             let memory = self.memory.get(domain);
-            let told = memory.and_then(|memory| memory.outcome(now, source, lookup.agreed()));
-            told.unwrap_or(Outcome::Unknown)
+            let outcome = memory.and_then(|memory| memory.outcome(now, source, lookup.agreed()));
+            outcome.unwrap_or(Outcome::Unknown)
         };
         self.outputs.push_back(Output::Found(domain.clone(), outcome));
     }

@@ -208,10 +208,10 @@ fn what_is_stored_comes_back_last_seen_and_damage_is_refused() {
     let bytes = before.to_bytes(at(2000), secs(1000)).expect("short");
     let mut after = Resolver::new(vec![], 1);
     assert_eq!(after.take_back(&bytes, at(0), secs(1100)), Ok(2));
-    let Resolving::Now(told) = after.resolve(&domain("a"), at(0)) else { panic!("no peer to ask") };
-    let told = found(told);
-    assert_eq!((told.primary.record.term, told.primary.age.as_secs()), (4, 102));
-    assert_eq!((told.primary.remaining, told.source), (Duration::ZERO, Source::Memory));
+    let Resolving::Now(outcome) = after.resolve(&domain("a"), at(0)) else { panic!("no peer to ask") };
+    let outcome = found(outcome);
+    assert_eq!((outcome.primary.record.term, outcome.primary.age.as_secs()), (4, 102));
+    assert_eq!((outcome.primary.remaining, outcome.source), (Duration::ZERO, Source::Memory));
     assert_eq!(after.last_known(&domain("b"), at(0)), Outcome::Left(Duration::from_secs(103)));
     assert_eq!(after.known().collect::<Vec<_>>(), [&domain("a")]);
     for cut in 0..bytes.len() {

@@ -35,7 +35,7 @@ pub(crate) fn chain(root: &Key, proxy: &Key) -> Chain {
 /// The visa that the proxy issues to this visitor, as the visitor shows it.
 pub(crate) fn visa(proxy: &Key, chain: &Chain, visitor: PeerKey) -> ShownVisa {
     let issued = clock::calendar();
-    let told = Visa {
+    let visa = Visa {
         visitor,
         account: "ana".to_owned(),
         domains: None,
@@ -45,5 +45,5 @@ pub(crate) fn visa(proxy: &Key, chain: &Chain, visitor: PeerKey) -> ShownVisa {
         issued,
         expires: issued.plus(guest_certificate::LIFE),
     };
-    guest_certificate::make(proxy, chain, &told).expect("made")
+    guest_certificate::make(proxy, chain, &visa).expect("made")
 }

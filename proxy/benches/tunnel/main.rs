@@ -65,8 +65,8 @@ async fn main() {
             Row::measure(name, open, secs.parse().unwrap(), pids).await;
         }
         ["http", name, at, small, large, secs, ref pids @ ..] => {
-            let told = |name| std::env::var(name).unwrap_or_default();
-            let asked = door::Asked::new(at, &told("CERTIFICATE"), &told("ACCOUNTS"));
+            let variable = |name| std::env::var(name).unwrap_or_default();
+            let asked = door::Asked::new(at, &variable("CERTIFICATE"), &variable("ACCOUNTS"));
             asked.measure(name, [small, large], secs.parse().unwrap(), pids).await;
         }
         _ => println!("see the head of proxy/benches/tunnel/main.rs; benches/tunnel.sh starts it"),

@@ -116,12 +116,12 @@ impl ProxyAuthorizer {
     /// The counters and current table sizes, by name.
     #[must_use]
     pub fn counters(&self) -> Vec<(&'static str, u64)> {
-        let mut told = self.figures.counters();
+        let mut counters = self.figures.counters();
         let in_work: usize = lock(&self.in_work).values().sum();
-        told.push(("in_work", in_work as u64));
-        told.push(("visitors", self.visitors_len() as u64));
-        told.push(("nonces", lock(&self.login).nonces_len() as u64));
-        told
+        counters.push(("in_work", in_work as u64));
+        counters.push(("visitors", self.visitors_len() as u64));
+        counters.push(("nonces", lock(&self.login).nonces_len() as u64));
+        counters
     }
 
     fn verdict(&self, credentials: &Credentials<'_>, offer: Offer) -> Option<Verdict> {
@@ -380,8 +380,8 @@ mod tests {
             };
             assert!(matches!(turned.status, 401 | 429), "{}", turned.status);
         }
-        let told: BTreeMap<_, _> = authorizer.counters().into_iter().collect();
-        assert!(told["admitted_by_pass_total"] == 1 && told["held_up_total"] > 50, "{told:?}");
+        let counters: BTreeMap<_, _> = authorizer.counters().into_iter().collect();
+        assert!(counters["admitted_by_pass_total"] == 1 && counters["held_up_total"] > 50, "{counters:?}");
     }
 
     fn authorize(authorizer: &ProxyAuthorizer, path: &str, authorization: Option<&str>) -> Decision {
@@ -415,8 +415,8 @@ mod tests {
         assert!(access.may(asked("sensor.events", Some("UT-ICL"), Some("wn01"))).is_ok());
         assert!(access.may(asked("sensor.events", Some("CERN"), None)).is_err());
         assert!(access.may(asked("daemon.info", None, None)).is_err());
-        let told: BTreeMap<_, _> = authorizer.counters().into_iter().collect();
-        assert_eq!((told["admitted_total"], told["forbidden_total"], told["in_work"]), (1, 2, 1));
+        let counters: BTreeMap<_, _> = authorizer.counters().into_iter().collect();
+        assert_eq!((counters["admitted_total"], counters["forbidden_total"], counters["in_work"]), (1, 2, 1));
     }
 
     #[test]
@@ -428,9 +428,9 @@ mod tests {
         }
         let Decision::Rejected(turned) = enter(&authorizer, "/RPC2") else { panic!("let in") };
         assert_eq!(turned.status, 503);
-        let told: BTreeMap<_, _> = authorizer.counters().into_iter().collect();
+        let counters: BTreeMap<_, _> = authorizer.counters().into_iter().collect();
         assert_eq!(
-            (told["admitted_total"], told["busy_total"]),
+            (counters["admitted_total"], counters["busy_total"]),
             (IN_WORK_MAX as u64, 1),
             "it was not let in"
         );

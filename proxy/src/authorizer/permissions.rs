@@ -126,8 +126,8 @@ impl Permissions for AccountPermissions {
         let classes: Vec<&str> = classes.iter().map(|class| class.word()).collect();
         let (domains, hosts) = (domains.to_string(), hosts.to_string());
         // No part contains a newline.
-        let told = [&self.name, self.rights.word(), &domains, &hosts, &classes.join(",")].join("\n");
-        Some(account(b"account", told.as_bytes()))
+        let text = [&self.name, self.rights.word(), &domains, &hosts, &classes.join(",")].join("\n");
+        Some(account(b"account", text.as_bytes()))
     }
 }
 
@@ -158,16 +158,16 @@ mod tests {
             permissions.account().expect("one")
         };
         let both = [Class::Figures, Class::Logs];
-        let told = [
+        let names = [
             permissions("ana", Rights::Viewer, &["wn01"], &both),
             permissions("bob", Rights::Viewer, &["wn01"], &both),
             permissions("ana", Rights::Operator, &["wn01"], &both),
             permissions("ana", Rights::Viewer, &["wn02"], &both),
             permissions("ana", Rights::Viewer, &["wn01"], &both[..1]),
         ];
-        for (nth, one) in told.iter().enumerate() {
-            assert!(!told[nth + 1..].contains(one), "{nth}: {told:?}");
+        for (nth, one) in names.iter().enumerate() {
+            assert!(!names[nth + 1..].contains(one), "{nth}: {names:?}");
         }
-        assert_eq!(permissions("ana", Rights::Viewer, &["wn01"], &both), told[0]);
+        assert_eq!(permissions("ana", Rights::Viewer, &["wn01"], &both), names[0]);
     }
 }

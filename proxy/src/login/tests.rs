@@ -176,13 +176,13 @@ fn what_is_no_login_is_refused_each_in_its_way() {
     assert!(matches!(world.attempt(attempt(Some("Basic YW5hOng="), Offer::Sha256)), Verdict::Challenge(..)));
     assert!(matches!(world.attempt(attempt(Some("Digest x"), Offer::Sha256)), Verdict::Unreadable(_)));
     let nobody = authorize(&mut world.client("nobody", SECRET, Offer::Sha256));
-    let told = |verdict: Verdict| match verdict {
+    let described = |verdict: Verdict| match verdict {
         Verdict::Challenge(_, why) => why,
         other @ (Verdict::In(..) | Verdict::Wait(_) | Verdict::Unreadable(_)) => panic!("{other:?}"),
     };
     let guess = authorize(&mut world.client("ana", "a guess", Offer::Sha256));
     let (nobody, guess) = (attempt(Some(&nobody), Offer::Sha256), attempt(Some(&guess), Offer::Sha256));
-    assert_eq!(told(world.attempt(nobody)), told(world.attempt(guess)), "names are not revealed");
+    assert_eq!(described(world.attempt(nobody)), described(world.attempt(guess)), "names are not revealed");
 }
 
 #[test]

@@ -194,7 +194,7 @@ impl Visitor {
         let head = String::from_utf8(std::mem::replace(&mut body, rest)).unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         let mut answer = Answer { status, head, body: Vec::new() };
-        let length: usize = answer.fields("content-length").first().map_or(0, |told| told.parse().unwrap());
+        let length: usize = answer.fields("content-length").first().map_or(0, |text| text.parse().unwrap());
         while body.len() < length {
             assert!(self.more(&mut body, counted).await, "expected the rest of an answer, found the end");
         }

@@ -21,11 +21,11 @@ impl Permissions for OnlyReading {
         &self,
         CallTarget { method, is_reading, domain, host, .. }: CallTarget<'_>,
     ) -> Result<Permit, Fault> {
-        let told = format!("{method} {is_reading} {domain:?} {host:?}");
+        let described = format!("{method} {is_reading} {domain:?} {host:?}");
         if is_reading && domain != Some("secret") {
             Ok(Box::new(()))
         } else {
-            Err(Fault::new(fault::FORBIDDEN, told))
+            Err(Fault::new(fault::FORBIDDEN, described))
         }
     }
 

@@ -84,8 +84,8 @@ impl Pair {
     fn start(limits: Limits) -> Pair {
         let kept: Kept = Arc::new(Mutex::new(Ok(Value::Nil)));
         let (mut far, mut near) = (Registry::new(), Registry::new());
-        let told = Arc::clone(&kept);
-        far.add(declared().handler_now(move |_| told.lock().unwrap().clone())).unwrap();
+        let returned = Arc::clone(&kept);
+        far.add(declared().handler_now(move |_| returned.lock().unwrap().clone())).unwrap();
         near.add(declared().handler_now(|_| Err(Fault::internal("not here")))).unwrap();
         let way = Arc::new(Mutex::new(Way::Packed));
         let far = Arc::new(Dispatcher::new(far, Limits::default(), Arc::default()));
@@ -176,15 +176,15 @@ fn a_document_above_the_limit_is_a_fault() {
 fn text_that_is_no_document_ends_where_it_ends_and_is_never_mixed_with_other_text() {
     let pair = Pair::start(Limits::default());
     let words = "}]\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nno";
-    let told = pair.forwarded(Way::Words(words), "number");
-    assert_eq!(told[0], (200, words.to_owned()));
-    assert_eq!(told[1], (200, words.to_owned()));
+    let answers = pair.forwarded(Way::Words(words), "number");
+    assert_eq!(answers[0], (200, words.to_owned()));
+    assert_eq!(answers[1], (200, words.to_owned()));
     let head = pair.near.get("/api/v1/test.far").head;
     assert!(head.contains(&format!("content-length: {}", words.len())), "{head}");
     assert!(head.contains("x-content-type-options: nosniff"), "{head}");
     // In a multicall its text is refused, and the answers of the others are complete.
-    assert!(told[2].1.starts_with("[{\"faultCode\":-32603,"), "{told:?}");
-    assert!(told[2].1.ends_with("\"test.far\"]]]\n"), "{told:?}");
+    assert!(answers[2].1.starts_with("[{\"faultCode\":-32603,"), "{answers:?}");
+    assert!(answers[2].1.ends_with("\"test.far\"]]]\n"), "{answers:?}");
 }
 
 #[tokio::test]

@@ -182,13 +182,16 @@ fn chunks_are_events_to_who_speaks_http_1_1() {
     let mut stream = served.connect();
     let head = "GET /api/v1/test.tick HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
-    let mut told = String::new();
-    while !told.contains("\"answer\"") {
+    let mut received = String::new();
+    while !received.contains("\"answer\"") {
         let mut some = [0; 512];
         let count = stream.read(&mut some).unwrap();
-        told.push_str(std::str::from_utf8(&some[..count]).unwrap());
+        received.push_str(std::str::from_utf8(&some[..count]).unwrap());
     }
-    assert!(told.contains("transfer-encoding: chunked\r\n") && told.contains("\r\nid: 1\ndata: {"), "{told}");
+    assert!(
+        received.contains("transfer-encoding: chunked\r\n") && received.contains("\r\nid: 1\ndata: {"),
+        "{received}"
+    );
 }
 
 /// A connection with a small kernel receive buffer.
@@ -225,11 +228,11 @@ fn who_is_slow_gets_the_latest_and_never_more_than_the_bound_waits() {
     assert!(waited <= most, "{waited} bytes waited for who is slow, expected at most {most}");
     assert!(skipped >= 20, "{skipped} missed");
     served.wait_until(|counted| counted.updates_skipped_total >= skipped);
-    let mut told = slow.next().unwrap();
+    let mut received = slow.next().unwrap();
     for _ in 0..3 {
-        told = slow.next().unwrap();
+        received = slow.next().unwrap();
     }
-    assert_eq!(told.skipped(), 0, "it keeps up again");
+    assert_eq!(received.skipped(), 0, "it keeps up again");
 }
 
 #[test]

@@ -109,9 +109,9 @@ pub struct Carrier {
     arrived: VecDeque<u8>,
     received: u64,
     /// The values of `received` and `taken()` in the last acknowledgement.
-    told: (u64, u64),
+    sent_ack: (u64, u64),
     /// When they first differed from the last acknowledgement.
-    untold_since: Option<Moment>,
+    unacked_since: Option<Moment>,
     /// A gap or a repeated part came: send the position of this end now.
     must_ack: bool,
     path: Path,
@@ -138,8 +138,8 @@ impl Carrier {
             taken_there: 0,
             arrived: VecDeque::new(),
             received: 0,
-            told: (0, 0),
-            untold_since: None,
+            sent_ack: (0, 0),
+            unacked_since: None,
             must_ack: false,
             path: Path::Gone(now),
             heard: now,
@@ -214,7 +214,7 @@ impl Carrier {
         let count = from_first + from_second;
         self.arrived.drain(..count);
         if count > 0 {
-            self.untold_since.get_or_insert(now);
+            self.unacked_since.get_or_insert(now);
         }
         count
     }
@@ -312,7 +312,7 @@ impl Carrier {
         }
         self.arrived.extend(fresh);
         self.received += fresh.len() as u64;
-        self.untold_since.get_or_insert(now);
+        self.unacked_since.get_or_insert(now);
         Ok(())
     }
 
@@ -362,9 +362,9 @@ impl Carrier {
 
     fn is_ack_due(&self, now: Moment) -> bool {
         self.must_ack
-            || self.received - self.told.0 >= ACK_EVERY_BYTES
-            || self.taken() - self.told.1 >= ACK_EVERY_BYTES
-            || self.untold_since.is_some_and(|since| now.since(since) >= ACK_AFTER)
+            || self.received - self.sent_ack.0 >= ACK_EVERY_BYTES
+            || self.taken() - self.sent_ack.1 >= ACK_EVERY_BYTES
+            || self.unacked_since.is_some_and(|since| now.since(since) >= ACK_AFTER)
             || now.since(self.spoke) >= KEEP_ALIVE
     }
 
@@ -375,10 +375,10 @@ impl Carrier {
         }
         let mut piece = Vec::new();
         let is_more = self.sendable() > 0 || self.is_end_due();
-        if self.is_ack_due(now) || (is_more && self.untold_since.is_some()) {
-            self.told = (self.received, self.taken());
-            (self.untold_since, self.must_ack) = (None, false);
-            Frame::Ack { received: self.told.0, taken: self.told.1 }.write(&mut piece);
+        if self.is_ack_due(now) || (is_more && self.unacked_since.is_some()) {
+            self.sent_ack = (self.received, self.taken());
+            (self.unacked_since, self.must_ack) = (None, false);
+            Frame::Ack { received: self.sent_ack.0, taken: self.sent_ack.1 }.write(&mut piece);
         }
         while self.sendable() > 0 && piece.len() + DATA_HEAD_LEN_BYTES < most_bytes {
             let room = most_bytes - piece.len() - DATA_HEAD_LEN_BYTES;
@@ -415,7 +415,7 @@ impl Carrier {
             Path::Gone(since) => return [Some(since.plus(RESUME_MAX)), close].into_iter().flatten().min(),
             Path::Here => self.heard.plus(SILENCE_MAX),
         };
-        let ack = self.untold_since.map(|since| since.plus(ACK_AFTER));
+        let ack = self.unacked_since.map(|since| since.plus(ACK_AFTER));
         let resend = (self.sent > self.acked).then(|| self.moved.plus(RESEND_AFTER));
         [Some(since), Some(self.spoke.plus(KEEP_ALIVE)), ack, resend, close].into_iter().flatten().min()
     }

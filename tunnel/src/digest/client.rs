@@ -259,16 +259,16 @@ mod tests {
     #[test]
     fn an_answer_is_taken_only_if_it_is_proved_or_refuses() {
         let challenges = [SHA.replace("qop=", "stale=true, qop=")];
-        let check = |status, is_told: Option<bool>, sent, expected: Result<Next, Error>| {
+        let check = |status, proved: Option<bool>, sent, expected: Result<Next, Error>| {
             let mut client = client(false);
             client.handle_challenge([SHA].into_iter()).expect("answerable");
             let (credentials, ha1) = answered(&mut client);
-            let info = is_told.map(|is_right| {
+            let info = proved.map(|is_right| {
                 let rspauth = if is_right { ha1.rspauth(credentials.spoken()) } else { "00".to_owned() };
                 Info { rspauth, cnonce: "c".into(), nc: "00000001".into(), nextnonce: None }.write()
             });
             let answer = Answered { status, challenges: &challenges, info: info.as_deref() };
-            assert_eq!(client.handle(answer, sent), expected, "{status} {is_told:?} {sent}");
+            assert_eq!(client.handle(answer, sent), expected, "{status} {proved:?} {sent}");
         };
         check(200, Some(true), 1, Ok(Next::Taken));
         check(200, Some(false), 1, Err(Error::Unproved));

@@ -311,10 +311,10 @@ mod tests {
                 Predicate::ParentOf(pid),
                 Predicate::ChildOf(pid),
             ];
-            let told = Filter { predicates, top: Some(Top { count, field: field.clone() }) };
-            proptest::prop_assert_eq!(filter(&told.to_string()), Ok(told));
-            let told = Condition { measure: Measure::Min(field), is_high: true, on: bound, off: bound - 1.0, hold_secs: 2.5 };
-            proptest::prop_assert_eq!(condition(&told.to_string()), Ok(told));
+            let built = Filter { predicates, top: Some(Top { count, field: field.clone() }) };
+            proptest::prop_assert_eq!(filter(&built.to_string()), Ok(built));
+            let built = Condition { measure: Measure::Min(field), is_high: true, on: bound, off: bound - 1.0, hold_secs: 2.5 };
+            proptest::prop_assert_eq!(condition(&built.to_string()), Ok(built));
         }
 
         #[test]

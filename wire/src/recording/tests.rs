@@ -73,10 +73,10 @@ fn made_up(seconds: std::ops::Range<u64>) -> Recording {
 
 /// Time, number of processes and the share of the first; for lives only the time.
 fn played(recording: &Recording) -> Vec<(u64, usize, Option<f64>)> {
-    let (mut player, mut told) = (Player::default(), Vec::new());
+    let (mut player, mut played_items) = (Player::default(), Vec::new());
     for segment in &recording.segments {
         let read = player.play(segment, |item| {
-            told.push(match item {
+            played_items.push(match item {
                 Item::Swept(swept) => {
                     (swept.sweep.begin_ns, swept.rows.iter().flatten().count(), swept.share(0))
                 }
@@ -86,7 +86,7 @@ fn played(recording: &Recording) -> Vec<(u64, usize, Option<f64>)> {
         });
         read.expect("it can be read");
     }
-    told
+    played_items
 }
 
 #[test]
@@ -94,12 +94,12 @@ fn it_is_read_as_it_was_written() {
     let recording = made_up(1..5);
     let bytes = recording.write().expect("short");
     assert_eq!(Recording::read(&bytes).expect("whole"), recording);
-    let told = played(&recording);
-    assert_eq!(told.len(), 16);
-    assert_eq!(told[0], (SECOND, 1, None), "before the first sweep nothing is known");
-    assert_eq!(told[2], (SECOND + SECOND / 2, 1, Some(0.5)));
-    assert_eq!(told[4], (2 * SECOND, 1, Some(0.5)), "from one segment to the next too");
-    assert_eq!(told[5], (2 * SECOND + 1, 0, None));
+    let played_items = played(&recording);
+    assert_eq!(played_items.len(), 16);
+    assert_eq!(played_items[0], (SECOND, 1, None), "before the first sweep nothing is known");
+    assert_eq!(played_items[2], (SECOND + SECOND / 2, 1, Some(0.5)));
+    assert_eq!(played_items[4], (2 * SECOND, 1, Some(0.5)), "from one segment to the next too");
+    assert_eq!(played_items[5], (2 * SECOND + 1, 0, None));
     assert_eq!(recording.span_ns(), Some((SECOND, 4 * SECOND + SECOND / 2 + 1)));
 }
 

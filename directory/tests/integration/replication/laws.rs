@@ -29,7 +29,7 @@ pub(crate) struct Laws {
     /// All leaves ever made.
     leaves: Of<Vec<Number>>,
     /// The highest number that each directory has answered since its start, outside leaves.
-    told: Vec<Of<Number>>,
+    answered: Vec<Of<Number>>,
     /// Numbers that each directory had at its start.
     restored: Vec<Of<Number>>,
     /// For each domain, the highest number in any directory when all faults ended.
@@ -45,7 +45,7 @@ impl Laws {
             accepted: BTreeMap::new(),
             left: vec![Of::new(); count],
             leaves: Of::new(),
-            told: vec![Of::new(); count],
+            answered: vec![Of::new(); count],
             restored: vec![Of::new(); count],
             highest: Of::new(),
             healed_at: Duration::MAX,
@@ -77,7 +77,7 @@ impl Laws {
     /// A crash may lose what the snapshot did not contain yet.
     pub(crate) fn forgot(&mut self, at: usize) {
         self.left[at].clear();
-        self.told[at].clear();
+        self.answered[at].clear();
         self.restored[at].clear();
     }
 
@@ -105,23 +105,23 @@ impl Laws {
     pub(crate) fn look(&mut self, at: usize, registry: &Registry, local: Moment, now: Duration) {
         for held in registry.domains(local) {
             let (domain, number) = (&held.record.domain, held.opened.number());
-            for told in std::iter::once(&held).chain(&held.partial) {
-                let number = told.opened.number();
+            for answered in std::iter::once(&held).chain(&held.partial) {
+                let number = answered.opened.number();
                 let of = (domain.clone(), number);
                 let since = self.accepted.get(&of).map(|at| now.saturating_sub(*at));
-                if told.state == State::Live && since.is_none_or(|since| since >= LEASE) {
+                if answered.state == State::Live && since.is_none_or(|since| since >= LEASE) {
                     self.broken.push(format!(
                         "lease extended: {domain} {number:?} at {at}, {since:?} after it was stated"
                     ));
                 }
                 let since = self.said.get(&of).map(|at| now.saturating_sub(*at));
-                if told.state == State::Live
+                if answered.state == State::Live
                     && since.is_none_or(|since| since >= LEASE + ON_THE_WAY + UNNOTICED)
                 {
                     self.broken
                         .push(format!("late: {domain} {number:?} live at {at} {since:?} after it was said"));
                 }
-                if told.state == State::Live && self.restored[at].get(domain) == Some(&number) {
+                if answered.state == State::Live && self.restored[at].get(domain) == Some(&number) {
                     self.broken.push(format!("live without a new statement: {domain} {number:?} at {at}"));
                 }
                 if self.left[at].get(domain).is_some_and(|left| *left >= number) {
@@ -129,18 +129,18 @@ impl Laws {
                 }
             }
             let partial_above = held.partial.iter().any(|part| part.opened.number() >= number);
-            if partial_above || self.told[at].get(domain).is_some_and(|told| *told > number) {
+            if partial_above || self.answered[at].get(domain).is_some_and(|answered| *answered > number) {
                 // Unless the number answered before has left.
                 let leaves = self.leaves.get(domain).map_or(&[][..], Vec::as_slice);
-                let told = self.told[at].get(domain).copied();
-                let ended = told.is_some_and(|told| leaves.iter().any(|leave| *leave >= told));
+                let answered = self.answered[at].get(domain).copied();
+                let ended = answered.is_some_and(|answered| leaves.iter().any(|leave| *leave >= answered));
                 if partial_above || !ended {
                     self.broken.push(format!(
-                        "a lower number took over: {domain} {number:?} at {at} after {told:?}"
+                        "a lower number took over: {domain} {number:?} at {at} after {answered:?}"
                     ));
                 }
             }
-            self.told[at].insert(domain.clone(), number);
+            self.answered[at].insert(domain.clone(), number);
         }
     }
 

@@ -108,6 +108,6 @@ async fn an_unsigned_answer_of_a_directory_is_not_believed() {
     assert_eq!(running.asker.resolve(&domain("A"), SOON).await, Outcome::Unreachable);
     assert!(running.asker.known().is_empty(), "nothing was learnt");
     take(&directory.table, &member, member.statement(1, 2));
-    let told = found(running.asker.resolve(&domain("A"), SOON).await);
-    assert_eq!(told.primary.record.sequence, 2, "the control");
+    let outcome = found(running.asker.resolve(&domain("A"), SOON).await);
+    assert_eq!(outcome.primary.record.sequence, 2, "the control");
 }

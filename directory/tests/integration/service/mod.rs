@@ -107,8 +107,8 @@ async fn who_is_not_admitted_is_refused_and_nothing_is_learnt() {
     ] {
         let reason = client.unwelcome().await;
         assert!(reason.contains(expected), "{reason}");
-        let told = client.ask(&Question::Resolve(domain("A"))).await;
-        assert!(matches!(told, Err(AskError::Open { .. })), "{told:?}");
+        let outcome = client.ask(&Question::Resolve(domain("A"))).await;
+        assert!(matches!(outcome, Err(AskError::Open { .. })), "{outcome:?}");
     }
     assert!(running.table.domains().is_empty());
     let member = root.representative();
@@ -142,17 +142,17 @@ async fn what_one_may_not_say_is_refused_and_nothing_is_learnt() {
         Question::State(Box::new(member.statement(1, 1))),
         Question::Leave(Box::new(member.farewell(1, 1))),
     ] {
-        let told = looking.ask(&question).await;
+        let outcome = looking.ask(&question).await;
         assert!(
-            matches!(&told, Err(AskError::Refused { reason, .. }) if reason.contains("representative")),
-            "{told:?}"
+            matches!(&outcome, Err(AskError::Refused { reason, .. }) if reason.contains("representative")),
+            "{outcome:?}"
         );
     }
     let fetch = Question::Replica(ReplicaQuestion::Fetch(vec![domain("A")]));
-    let told = near.ask(&fetch).await;
+    let outcome = near.ask(&fetch).await;
     assert!(
-        matches!(&told, Err(AskError::Refused { reason, .. }) if reason.contains("directory")),
-        "{told:?}"
+        matches!(&outcome, Err(AskError::Refused { reason, .. }) if reason.contains("directory")),
+        "{outcome:?}"
     );
     assert!(running.table.domains().is_empty());
     assert_eq!(looking.resolve("A").await, Resolved::NotYet, "a viewer may ask");
@@ -170,19 +170,19 @@ async fn a_leave_and_a_list_of_denied_reach_every_directory() {
     let far = bad.start(&two).await.ready().await;
     linked(&[&running[0], &running[1]], &near, member.statement(2, 1)).await;
     assert!(matches!(far.state(bad.statement(1, 1)).await, Stated::Partial { .. }), "before it is denied");
-    let told = near.ask(&Question::Deny(Box::new(root.denial(bad.key.peer())))).await.expect("answered");
-    assert_eq!(told, Answer::Stated(Stated::Taken));
+    let outcome = near.ask(&Question::Deny(Box::new(root.denial(bad.key.peer())))).await.expect("answered");
+    assert_eq!(outcome, Answer::Stated(Stated::Taken));
     until("the list at the other", || running[1].table.denials(&domain("A")).len() == 1).await;
-    let told = far.ask(&Question::State(Box::new(bad.statement(1, 2)))).await;
-    assert!(told.is_err(), "revoked at the directory that received no order itself: {told:?}");
+    let outcome = far.ask(&Question::State(Box::new(bad.statement(1, 2)))).await;
+    assert!(outcome.is_err(), "revoked at the directory that received no order itself: {outcome:?}");
 
-    let told = near.ask(&Question::Leave(Box::new(member.farewell(2, 2)))).await.expect("answered");
-    assert_eq!(told, Answer::Stated(Stated::Primary));
+    let outcome = near.ask(&Question::Leave(Box::new(member.farewell(2, 2)))).await.expect("answered");
+    assert_eq!(outcome, Answer::Stated(Stated::Primary));
     until("the leave at the other", || !running[1].knows("A")).await;
     let expected = Number { term: 2, peer: member.key.peer(), sequence: 2 };
     let looking = root.viewer().start(&two).await.ready().await;
-    let told = looking.resolve("A").await;
-    assert!(matches!(told, Resolved::Left { number, .. } if number == expected), "{told:?}");
+    let outcome = looking.resolve("A").await;
+    assert!(matches!(outcome, Resolved::Left { number, .. } if number == expected), "{outcome:?}");
 }
 
 #[tokio::test]
@@ -202,8 +202,8 @@ async fn the_gate_follows_the_list_of_admitted_domains() {
     // Existing connections are closed, too.
     one.admit(&[&root]);
     until("the domain to be forgotten", || !running.knows("B")).await;
-    let told = client.ask(&Question::State(Box::new(newcomer.statement(1, 2)))).await;
-    assert!(matches!(told, Err(_) | Ok(Answer::Stated(Stated::Refused(_)))), "{told:?}");
+    let outcome = client.ask(&Question::State(Box::new(newcomer.statement(1, 2)))).await;
+    assert!(matches!(outcome, Err(_) | Ok(Answer::Stated(Stated::Refused(_)))), "{outcome:?}");
     let resolve = Question::Resolve(domain("B"));
     // The gatekeeper follows shortly after the table.
     while client.ask(&resolve).await.is_ok() {}

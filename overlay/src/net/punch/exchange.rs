@@ -276,11 +276,11 @@ mod tests {
         let seen = ObservedAddresses::default();
         let (mut near, mut far) = duplex(256);
         let asking = async { own(&mut near, 7318).await };
-        let (told, attested) = tokio::join!(asking, async {
+        let (asked_result, attested) = tokio::join!(asking, async {
             let heard = attest(ONE, &mut far, &seen);
             tokio::time::timeout(Duration::from_millis(50), heard).await
         });
-        assert!(matches!(told, Err(Error::Unseen)), "{told:?}");
+        assert!(matches!(asked_result, Err(Error::Unseen)), "{asked_result:?}");
         assert!(attested.is_err(), "it may ask once more");
         for out_of_turn in [Message::Sync, Message::Here(None), Message::Yes(true)] {
             let (mut near, mut far) = duplex(256);

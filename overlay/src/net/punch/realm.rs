@@ -76,7 +76,7 @@ mod tests {
             check(host, [false, false, true]);
         }
         check("[::ffff:10.0.0.1]:22", [false, true, true]);
-        for nobody in [
+        for unreachable in [
             "0.0.0.0:80",
             "[::]:80",
             "169.254.169.254:80",
@@ -88,7 +88,7 @@ mod tests {
             "[64:ff9b::a00:1]:22",
             "[2002:a00:1::1]:22",
         ] {
-            check(nobody, [false, false, false]);
+            check(unreachable, [false, false, false]);
         }
     }
 

@@ -90,8 +90,8 @@ fn a_member_does_not_lose_its_domain_by_creating_another() {
     let (elsewhere, _) = created();
     let state = tempfile::tempdir().expect("a folder");
     fs::copy(elsewhere.path().join("membership"), state.path().join("membership")).expect("copied");
-    let told = files(state.path()).create(&domain("beta"), &host("head"), NOW).expect_err("elsewhere");
-    assert!(matches!(told, Error::MemberElsewhere { .. }), "{told}");
+    let error = files(state.path()).create(&domain("beta"), &host("head"), NOW).expect_err("elsewhere");
+    assert!(matches!(error, Error::MemberElsewhere { .. }), "{error}");
     assert!(!files(state.path()).exist(), "nothing was started");
 }
 
@@ -107,8 +107,8 @@ fn a_creation_cut_short_anywhere_is_completed_by_repeating_it() {
         }
         let files = files(state.path());
         if (1..3).contains(&kept) {
-            let told = files.members(NOW).expect_err("half").to_string();
-            assert!(told.contains("`visperf domain create`"), "{told}");
+            let error = files.members(NOW).expect_err("half").to_string();
+            assert!(error.contains("`visperf domain create`"), "{error}");
             let other = files.create(&domain("beta"), &host("head"), NOW);
             assert!(matches!(other, Err(Error::OtherDomain { .. })), "not another one on top of it");
         }
@@ -125,8 +125,8 @@ fn a_creation_cut_short_anywhere_is_completed_by_repeating_it() {
 fn without_a_domain_the_error_says_where_to_type() {
     let state = tempfile::tempdir().expect("a folder");
     let files = files(state.path());
-    let told = files.create_token(Spec::default(), vec![], vec![], NOW).expect_err("none").to_string();
-    assert!(told.contains("visperf domain create"), "{told}");
+    let error = files.create_token(Spec::default(), vec![], vec![], NOW).expect_err("none").to_string();
+    assert!(error.contains("visperf domain create"), "{error}");
     assert!(!state.path().join("domain").exists(), "nothing is made by looking");
 }
 
@@ -319,8 +319,8 @@ fn the_certificate_before_is_stored_beside_for_itself() {
 fn a_daemon_with_another_key_is_reported_and_delegated_to_by_creating_again() {
     let (state, _) = created();
     let files = DomainFiles::new(state.path(), key(43));
-    let told = files.members(NOW).expect_err("another key").to_string();
-    assert!(told.contains("`visperf domain create alpha`"), "{told}");
+    let error = files.members(NOW).expect_err("another key").to_string();
+    assert!(error.contains("`visperf domain create alpha`"), "{error}");
     // Its previous key has the host name until that is revoked or expires.
     let taken = files.create(&domain("alpha"), &host("head"), NOW);
     assert!(matches!(taken, Err(Error::Refused(Refused::HostTaken { .. }))));

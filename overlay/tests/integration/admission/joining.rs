@@ -93,9 +93,9 @@ fn a_mistyped_token_is_reported_as_such() {
         let mut typo = line.clone().into_bytes();
         typo[at] = if typo[at] == b'a' { b'b' } else { b'a' };
         let typo = String::from_utf8(typo).expect("letters");
-        let told = parse(&typo).expect_err("mistyped");
-        assert_eq!(matches!(told, Error::Prefix { .. }), at < 9, "{at}");
-        assert_eq!(matches!(told, Error::Checksum { .. }), at >= 9, "{at}");
+        let error = parse(&typo).expect_err("mistyped");
+        assert_eq!(matches!(error, Error::Prefix { .. }), at < 9, "{at}");
+        assert_eq!(matches!(error, Error::Checksum { .. }), at >= 9, "{at}");
         assert!(parse(&line[..at]).is_err(), "cut at {at}");
     }
     let mut letters: Vec<char> = line.chars().collect();
@@ -385,9 +385,9 @@ fn a_peer_that_guesses_waits_and_no_other_does() {
         bytes[..4].copy_from_slice(&number.to_le_bytes());
         PeerKey(bytes)
     };
-    let told: Vec<_> =
+    let refusals: Vec<_> =
         (0..5000).map(|number| desk.handle_refusal(stranger(number), Refused::TokenUnknown, at(0))).collect();
-    let plain = told.iter().filter(|refused| **refused == Refused::TokenUnknown).count();
+    let plain = refusals.iter().filter(|refused| **refused == Refused::TokenUnknown).count();
     assert!(plain <= 100, "{plain}");
     desk.admit(honest, at(0)).expect("not locked out");
 }

@@ -200,17 +200,17 @@ fn every_flipped_bit_of_an_order_is_noticed() {
 fn both_methods_are_in_the_audit() {
     let mut given = Given::good();
     let mut gate = given.gate();
-    let mut told = |given: &Given| {
+    let mut audited = |given: &Given| {
         let signed =
             signed_command::sign(&given.order, &given.signed_by, &given.parts.chain()).expect("fits");
         let _answer = gate.handle_order(&signed, &given.here, NOW, at(0));
         gate.poll_output().expect("an audit entry")
     };
-    let good = told(&given);
+    let good = audited(&given);
     assert_eq!((good.outcome, good.what), (Outcome::Admitted, AuditedAction::Action("control processes")));
     assert_eq!(good.peer, given.parts.peer());
     given.parts.certificate.roles = Roles::SENSOR;
-    let bad = told(&given);
+    let bad = audited(&given);
     assert_eq!(bad.outcome, Outcome::Refused);
     assert!(bad.reason.contains("needs operator"), "{}", bad.reason);
 }

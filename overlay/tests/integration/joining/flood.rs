@@ -82,9 +82,9 @@ async fn a_listener_that_is_full_of_the_own_address_says_so_and_lets_in_later() 
     for number in 0..5 {
         let flood = Flood::start(head.address, SILENT, &[1], 200).await;
         let newcomer = Newcomer::new();
-        let (tell, mut told) = tokio::sync::mpsc::channel(64);
+        let (sender, mut receiver) = tokio::sync::mpsc::channel(64);
         let mut progress = |tried: &Tried| {
-            let _full = tell.try_send(tried.said.clone());
+            let _full = sender.try_send(tried.said.clone());
         };
         let (joiner, token) = (newcomer.joiner(&format!("wn{number}"), SOON), head.token(Spec::default()));
         let mut joining = std::pin::pin!(joining::join(&token, &joiner, &mut progress));
@@ -93,7 +93,7 @@ async fn a_listener_that_is_full_of_the_own_address_says_so_and_lets_in_later() 
                 joined.expect("admitted");
                 continue;
             }
-            said = told.recv() => said.expect("a first attempt"),
+            said = receiver.recv() => said.expect("a first attempt"),
         };
         drop(flood);
         joining.await.expect("admitted");

@@ -48,8 +48,8 @@ async fn who_asks_again_gets_the_same_certificate_and_a_thief_none() {
     let again = newcomer.join("wn01", &token).await.expect("the same");
     assert!(again.is_known && again.membership.chain == first.membership.chain);
     let thief = Newcomer::new();
-    let told = thief.join("wn02", &token).await.expect_err("used").to_string();
-    assert!(told.contains("UT-ICL refused: token was used by another daemon"), "{told}");
+    let error = thief.join("wn02", &token).await.expect_err("used").to_string();
+    assert!(error.contains("UT-ICL refused: token was used by another daemon"), "{error}");
     assert!(thief.membership().is_none(), "nothing was kept");
     assert_eq!(head.files().members(now()).expect("readable").len(), 2);
 }
@@ -62,14 +62,14 @@ async fn a_stale_token_is_refused_at_home_and_by_the_issuer() {
     let made = now().minus(Duration::from_secs(3600));
     let stale = head.files().create_token(spec, vec![head.address.into()], vec![], made).expect("made");
     let newcomer = Newcomer::new();
-    let told = newcomer.join("wn01", &stale).await.expect_err("stale");
-    assert!(matches!(told, Error::Refused(Refused::TokenStale { .. })), "{told}");
+    let error = newcomer.join("wn01", &stale).await.expect_err("stale");
+    assert!(matches!(error, Error::Refused(Refused::TokenStale { .. })), "{error}");
     // The joiner's clock is slow, or it lies.
     let claimed = wire::join::Token { expires: now().plus(DAY), ..stale };
-    let told = newcomer.join("wn01", &claimed).await.expect_err("stale");
+    let error = newcomer.join("wn01", &claimed).await.expect_err("stale");
     assert!(
-        matches!(&told, Error::NotAdmitted { reason, .. } if reason.contains("token expired at")),
-        "{told}"
+        matches!(&error, Error::NotAdmitted { reason, .. } if reason.contains("token expired at")),
+        "{error}"
     );
 }
 
@@ -80,9 +80,9 @@ async fn the_secret_is_sent_only_to_the_issuer_of_the_token() {
     let token = wire::join::Token { addresses: vec![other.address.into()], ..head.token(Spec::default()) };
     let newcomer = Newcomer::new();
     let joiner = newcomer.joiner("wn01", Duration::from_secs(8));
-    let told = joining::join(&token, &joiner, &mut |_| ()).await.expect_err("not the issuer").to_string();
+    let error = joining::join(&token, &joiner, &mut |_| ()).await.expect_err("not the issuer").to_string();
     let expected = format!("{} answers there, not the issuer {}", other.key.peer(), head.key.peer());
-    assert!(told.contains(&expected) && told.contains(&other.address.to_string()), "{told}");
+    assert!(error.contains(&expected) && error.contains(&other.address.to_string()), "{error}");
     assert!(asked.try_recv().is_err(), "nothing was asked of it");
     assert!(newcomer.membership().is_none());
 }
@@ -93,28 +93,28 @@ async fn an_issuer_of_another_domain_says_so() {
     let _running = other.start().await;
     let (issuer, addresses) = (other.key.peer(), vec![other.address.into()]);
     let token = wire::join::Token { issuer, addresses, ..head.token(Spec::default()) };
-    let told = Newcomer::new().join("wn01", &token).await.expect_err("another domain").to_string();
-    assert!(told.contains("token is of a domain with root"), "{told}");
+    let error = Newcomer::new().join("wn01", &token).await.expect_err("another domain").to_string();
+    assert!(error.contains("token is of a domain with root"), "{error}");
 }
 
 #[tokio::test]
 async fn where_no_peer_answers_every_address_is_reported_with_what_happened() {
     let head = Head::new("UT-ICL");
     let deaf = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let nobody = free_port();
+    let closed_port = free_port();
     let deaf_at = deaf.local_addr().expect("bound");
     let named = wire::address::Address::try_from("no-such-host.invalid:7318").expect("an address");
-    let addresses = vec![nobody.into(), named.clone(), deaf_at.into()];
+    let addresses = vec![closed_port.into(), named.clone(), deaf_at.into()];
     let token = wire::join::Token { addresses, ..head.token(Spec::default()) };
     let newcomer = Newcomer::new();
     let mut seen = Vec::new();
     let joiner = newcomer.joiner("wn01", Duration::from_secs(30));
-    let told =
+    let error =
         joining::join(&token, &joiner, &mut |tried| seen.push(tried.clone())).await.expect_err("no proxy");
-    let text = told.to_string();
+    let text = error.to_string();
     for part in [
         "issuer of domain UT-ICL was not reached within 30 s".to_owned(),
-        format!("\n  {nobody}: nothing listens there (connection refused)"),
+        format!("\n  {closed_port}: nothing listens there (connection refused)"),
         format!("\n  {named}: the name"),
         format!("\n  {deaf_at}: the handshake was not done within 5 s"),
     ] {
@@ -133,12 +133,12 @@ async fn an_issuer_that_starts_late_is_waited_for() {
     let head = Head::new("UT-ICL");
     let token = head.token(Spec::default());
     let newcomer = Newcomer::new();
-    let (tell, mut told) = tokio::sync::mpsc::channel(8);
+    let (sender, mut receiver) = tokio::sync::mpsc::channel(8);
     let joiner = newcomer.joiner("wn01", SOON);
-    let mut progress = |tried: &joining::Tried| tell.try_send(tried.clone()).expect("room");
+    let mut progress = |tried: &joining::Tried| sender.try_send(tried.clone()).expect("room");
     let joining = joining::join(&token, &joiner, &mut progress);
     let starting = async {
-        let tried = told.recv().await.expect("a first attempt");
+        let tried = receiver.recv().await.expect("a first attempt");
         assert!(tried.said.contains("connection refused"), "{tried:?}");
         head.start().await
     };
@@ -174,16 +174,17 @@ async fn a_member_of_another_domain_does_not_join_and_the_issuer_not_itself() {
     let newcomer = Newcomer::new();
     newcomer.join("wn01", &head.token(Spec::default())).await.expect("admitted");
     let before = newcomer.membership();
-    let told = newcomer.join("wn01", &other.token(Spec::default())).await.expect_err("elsewhere").to_string();
+    let error =
+        newcomer.join("wn01", &other.token(Spec::default())).await.expect_err("elsewhere").to_string();
     assert!(
-        told.contains("a member of domain UT-ICL, not of OTHER") && told.contains("membership away"),
-        "{told}"
+        error.contains("a member of domain UT-ICL, not of OTHER") && error.contains("membership away"),
+        "{error}"
     );
     assert_eq!(newcomer.membership(), before);
     let token = head.token(Spec::default());
     let joiner = joining::Joiner { state: head.state.path().to_owned(), ..newcomer.joiner("head", SOON) };
-    let told = joining::join(&token, &joiner, &mut |_| ()).await.expect_err("its own");
-    assert!(matches!(told, Error::Own { .. }), "{told}");
+    let error = joining::join(&token, &joiner, &mut |_| ()).await.expect_err("its own");
+    assert!(matches!(error, Error::Own { .. }), "{error}");
 }
 
 /// A member whose certificate has less than half of its life left.

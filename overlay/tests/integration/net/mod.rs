@@ -272,13 +272,13 @@ async fn a_peer_without_the_requested_protocol_is_reported_as_such() {
                 Err(error) if error.reason() == "there is no connection to it" => {
                     tokio::task::yield_now().await
                 }
-                told => return told,
+                outcome => return outcome,
             }
         }
     };
-    let told = stranger.while_connected(asking).await.expect_err("it speaks nothing");
-    assert!(matches!(told, AskError::Open { .. }), "{told:?}");
-    assert_eq!(told.reason(), format!("it does not speak {}; is it of another version?", Protocol::Join));
+    let outcome = stranger.while_connected(asking).await.expect_err("it speaks nothing");
+    assert!(matches!(outcome, AskError::Open { .. }), "{outcome:?}");
+    assert_eq!(outcome.reason(), format!("it does not speak {}; is it of another version?", Protocol::Join));
 }
 
 #[tokio::test]

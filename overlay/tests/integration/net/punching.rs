@@ -191,7 +191,7 @@ async fn a_proxy_does_not_reveal_the_addresses_of_peers_that_it_does_not_carry()
     member.ready(&proxy).await;
     until("both are ready", || proxy.handle.is_ready(member.key())).await;
     // An empty question is encoded like `Where`, which requests the asker's own address.
-    let told = member.handle.ask(proxy.key(), Protocol::Punch, b"", DEADLINE).await;
-    assert!(matches!(told, Err(AskError::Broken { .. })), "{told:?}");
+    let answer = member.handle.ask(proxy.key(), Protocol::Punch, b"", DEADLINE).await;
+    assert!(matches!(answer, Err(AskError::Broken { .. })), "{answer:?}");
     assert_eq!(proxy.handle.figures().streams_refused_total.get(), 1);
 }

@@ -16,7 +16,7 @@ use wire::id::PeerKey;
 pub(crate) struct Stranger {
     swarm: Swarm<dummy::Behaviour>,
     at: Multiaddr,
-    whom: Option<PeerId>,
+    peer: Option<PeerId>,
     open: VecDeque<ConnectionId>,
 }
 
@@ -33,11 +33,11 @@ impl Stranger {
             .with_idle_connection_timeout(Duration::from_secs(3600));
         let swarm = Swarm::new(transport, dummy::Behaviour, key.public().to_peer_id(), config);
         let at = format!("/ip4/{}/tcp/{}", address.ip(), address.port()).parse().expect("an address");
-        Stranger { swarm, at, whom: None, open: VecDeque::new() }
+        Stranger { swarm, at, peer: None, open: VecDeque::new() }
     }
 
     fn dial(&mut self) {
-        let options = match self.whom {
+        let options = match self.peer {
             None => DialOpts::unknown_peer_id().address(self.at.clone()).build(),
             Some(id) => {
                 let condition = PeerCondition::Always;
@@ -51,7 +51,7 @@ impl Stranger {
     async fn step(&mut self) {
         match self.swarm.select_next_some().await {
             SwarmEvent::ConnectionEstablished { peer_id, connection_id, .. } => {
-                self.whom = Some(peer_id);
+                self.peer = Some(peer_id);
                 self.open.push_back(connection_id);
             }
             SwarmEvent::ConnectionClosed { connection_id, .. } => {
@@ -94,7 +94,7 @@ impl Stranger {
         loop {
             tokio::select! {
                 () = self.step() => {}
-                told = &mut asking => return told,
+                outcome = &mut asking => return outcome,
             }
         }
     }

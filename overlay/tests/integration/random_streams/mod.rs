@@ -190,9 +190,9 @@ impl Sent {
 async fn whatever_bytes_come_no_peer_is_let_in_and_a_correct_question_is_answered() {
     println!("seed {SEED:#x}");
     let usual = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |told| {
+    std::panic::set_hook(Box::new(move |panic| {
         PANICS.fetch_add(1, Ordering::Relaxed);
-        usual(told);
+        usual(panic);
     }));
     let (root, key) = (Key::from_seed([1; 32]), Key::from_seed([2; 32]));
     let words = Words::new(&root, &key);

@@ -215,18 +215,18 @@ fn split_where(text: &str, is_after: impl Fn(char) -> bool) -> (&str, &str) {
 }
 
 fn quoted_text(text: &str) -> Result<(Token<'_>, &str), Unknown> {
-    let mut told = CompactString::default();
+    let mut unescaped = CompactString::default();
     let mut chars = text.char_indices().skip(1);
     while let Some((at, char)) = chars.next() {
         match char {
-            '"' => return Ok((Token::Text(told), &text[at + 1..])),
+            '"' => return Ok((Token::Text(unescaped), &text[at + 1..])),
             '\\' => match chars.next() {
-                Some((_, next @ ('"' | '\\'))) => told.push(next),
+                Some((_, next @ ('"' | '\\'))) => unescaped.push(next),
                 // Regular expressions contain many of them.
-                Some((_, next)) => told.extend(['\\', next]),
+                Some((_, next)) => unescaped.extend(['\\', next]),
                 None => break,
             },
-            other => told.push(other),
+            other => unescaped.push(other),
         }
     }
     Err(("the end of the text that began here: \"".to_owned(), "the end".to_owned()))
