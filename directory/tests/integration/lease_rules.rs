@@ -59,7 +59,7 @@ fn record(domain: u8, host: u8, term: u64, sequence: u64) -> Record {
 
 /// State of a domain that the rules refer to.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Seen {
+struct DomainState {
     number: (u64, u64),
     host: u8,
     state: State,
@@ -67,12 +67,12 @@ struct Seen {
     until: Option<Duration>,
 }
 
-fn seen(registry: &Registry, now: Moment) -> BTreeMap<String, Seen> {
+fn seen(registry: &Registry, now: Moment) -> BTreeMap<String, DomainState> {
     let one = |answer: directory::registry::Answer<'_>| {
         let until = (answer.state == State::Live).then(|| now.0 + answer.lease_remaining);
         let host = answer.record.host.as_str()[1..].parse().expect("a number");
         let number = (answer.record.term, answer.record.sequence);
-        (answer.record.domain.to_string(), Seen { number, host, state: answer.state, until })
+        (answer.record.domain.to_string(), DomainState { number, host, state: answer.state, until })
     };
     registry.domains(now).map(one).collect()
 }
@@ -133,15 +133,15 @@ proptest! {
 
 /// Allowed effects of a statement on its own domain.
 fn stated(
-    old: Option<Seen>,
-    new: Option<Seen>,
+    old: Option<DomainState>,
+    new: Option<DomainState>,
     number: (u64, u64),
     host: u8,
     outcome: &Result<Accepted, Refused>,
     now: Moment,
 ) -> Result<(), TestCaseError> {
     let Some(old) = old else {
-        let expected = Seen { number, host, state: State::Live, until: Some(now.0 + LEASE) };
+        let expected = DomainState { number, host, state: State::Live, until: Some(now.0 + LEASE) };
         match outcome {
             Ok(accepted) => {
                 prop_assert_eq!(*accepted, Accepted::Registered);
@@ -174,8 +174,8 @@ fn stated(
 
 /// Other domains are unchanged, except that one without a lease may have been dropped.
 fn others_keep(
-    before: &BTreeMap<String, Seen>,
-    after: &BTreeMap<String, Seen>,
+    before: &BTreeMap<String, DomainState>,
+    after: &BTreeMap<String, DomainState>,
     domain: &str,
 ) -> Result<(), TestCaseError> {
     let mut dropped = 0;

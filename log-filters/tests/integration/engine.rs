@@ -62,7 +62,7 @@ fn engine(filter: &Arc<Filter>, name: &str) -> Engine {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kept {
+enum StoredForm {
     Snapshot,
     Changes,
 }
@@ -73,7 +73,7 @@ fn read(
     lines: &[Vec<u8>],
     stops: &[usize],
     batch: usize,
-    kept: Kept,
+    kept: StoredForm,
 ) -> Vec<Found> {
     let (filter, name) = log;
     let mut starts = vec![0u64];
@@ -89,8 +89,8 @@ fn read(
         if stops.next_if_eq(&at).is_some() {
             running.take_changes(&mut changes);
             let all = match kept {
-                Kept::Snapshot => running.snapshot(),
-                Kept::Changes => changes.clone(),
+                StoredForm::Snapshot => running.snapshot(),
+                StoredForm::Changes => changes.clone(),
             };
             if let Some(resume) = running.resume_offset() {
                 at = starts.binary_search(&resume).expect("a record begins where a line does");
@@ -109,8 +109,8 @@ fn read(
 }
 
 fn check(log: (&Arc<Filter>, &str), lines: &[Vec<u8>], stops: &[usize], batch: usize) {
-    let expected = read(log, lines, &[], batch, Kept::Snapshot);
-    for kept in [Kept::Snapshot, Kept::Changes] {
+    let expected = read(log, lines, &[], batch, StoredForm::Snapshot);
+    for kept in [StoredForm::Snapshot, StoredForm::Changes] {
         let found = read(log, lines, stops, batch, kept);
         let at = expected.iter().zip(&found).position(|(one, other)| one != other);
         let at = at.or((expected.len() != found.len()).then(|| expected.len().min(found.len())));
@@ -134,7 +134,7 @@ fn a_stop_at_any_line_of_a_recorded_log_changes_nothing() {
             check((&log.filter, &log.name), &log.lines, &[stop], 7);
         }
         // Restart at every line; a record of several lines then ends only by `idle`.
-        let whole = read((&log.filter, &log.name), &log.lines, &[], 1, Kept::Snapshot);
+        let whole = read((&log.filter, &log.name), &log.lines, &[], 1, StoredForm::Snapshot);
         events += whole.len();
     }
     assert!(events > 4_000, "{events} events are too few to show anything");
@@ -145,10 +145,10 @@ fn the_test_sees_what_a_stop_would_lose() {
     // Without the saved state, some log must give other events; else the tests here could not fail.
     let forgetful = |log: &Log| {
         let middle = log.lines.len() / 2;
-        let whole = read((&log.filter, &log.name), &log.lines, &[], 1, Kept::Snapshot);
-        let mut parts = read((&log.filter, &log.name), &log.lines[..middle], &[], 1, Kept::Snapshot);
+        let whole = read((&log.filter, &log.name), &log.lines, &[], 1, StoredForm::Snapshot);
+        let mut parts = read((&log.filter, &log.name), &log.lines[..middle], &[], 1, StoredForm::Snapshot);
         let offset: u64 = log.lines[..middle].iter().map(|line| line.len() as u64 + 1).sum();
-        let rest = read((&log.filter, &log.name), &log.lines[middle..], &[], 1, Kept::Snapshot);
+        let rest = read((&log.filter, &log.name), &log.lines[middle..], &[], 1, StoredForm::Snapshot);
         parts.extend(rest.into_iter().map(|found| Found { offset: found.offset + offset, ..found }));
         whole != parts
     };

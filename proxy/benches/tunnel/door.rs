@@ -17,20 +17,20 @@ use tokio::task::JoinSet;
 const EACH_ACCOUNT: usize = 8;
 
 /// Server to query and accounts `NAME:SECRET`; a sensor itself needs none.
-pub(crate) struct Asked {
+pub(crate) struct HttpLoad {
     place: Place,
     accounts: Vec<(String, String)>,
 }
 
-impl Asked {
-    pub(crate) fn new(at: &str, certificate: &str, accounts: &str) -> Asked {
+impl HttpLoad {
+    pub(crate) fn new(at: &str, certificate: &str, accounts: &str) -> HttpLoad {
         let at: SocketAddr = at.parse().unwrap();
         let account = |text: &str| text.split_once(':').map(|(a, b)| (a.to_owned(), b.to_owned()));
         let place = match certificate {
             "" => Place::plain(at),
             file => Place::encrypted(at, "localhost", Path::new(file)),
         };
-        Asked { place, accounts: accounts.split(',').filter_map(account).collect() }
+        HttpLoad { place, accounts: accounts.split(',').filter_map(account).collect() }
     }
 
     async fn connect(&self, number: usize) -> Visitor {

@@ -66,7 +66,7 @@ async fn main() {
         }
         ["http", name, at, small, large, secs, ref pids @ ..] => {
             let variable = |name| std::env::var(name).unwrap_or_default();
-            let asked = door::Asked::new(at, &variable("CERTIFICATE"), &variable("ACCOUNTS"));
+            let asked = door::HttpLoad::new(at, &variable("CERTIFICATE"), &variable("ACCOUNTS"));
             asked.measure(name, [small, large], secs.parse().unwrap(), pids).await;
         }
         _ => println!("see the head of proxy/benches/tunnel/main.rs; benches/tunnel.sh starts it"),

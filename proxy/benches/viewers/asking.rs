@@ -1,6 +1,6 @@
 //! Viewers that poll, with a login for each request.
 
-use super::{Kind, Plan, Seen};
+use super::{Kind, Plan, ViewerResults};
 use crate::visitor::Visitor;
 use std::time::{Duration, Instant};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
@@ -11,7 +11,7 @@ const SLOWLY_BYTES: usize = 4 << 10;
 const GIVES_UP: Duration = Duration::from_secs(20);
 
 impl Plan {
-    pub(crate) async fn ask(self, number: usize, kind: Kind, mut visitor: Visitor) -> Seen {
+    pub(crate) async fn ask(self, number: usize, kind: Kind, mut visitor: Visitor) -> ViewerResults {
         while self.end().is_none() {
             sleep(Duration::from_millis(50)).await;
         }
@@ -20,7 +20,7 @@ impl Plan {
         match kind {
             Kind::Healthy => self.ask_well(number, visitor).await,
             Kind::Slow => {
-                let mut seen = Seen::default();
+                let mut seen = ViewerResults::default();
                 while !self.is_over() {
                     let answer = visitor.get(&self.path).await;
                     let secs = answer.body.len() as f64 / SLOWLY_BYTES as f64;
@@ -38,8 +38,8 @@ impl Plan {
         }
     }
 
-    async fn ask_well(&self, number: usize, mut visitor: Visitor) -> Seen {
-        let mut seen = Seen::default();
+    async fn ask_well(&self, number: usize, mut visitor: Visitor) -> ViewerResults {
+        let mut seen = ViewerResults::default();
         let mut tick = interval(self.every);
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut last = Instant::now();

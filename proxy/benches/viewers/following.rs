@@ -1,6 +1,6 @@
 //! Viewers that follow: one login, then a stream of answers.
 
-use super::{Kind, Plan, Seen};
+use super::{Kind, Plan, ViewerResults};
 use crate::visitor::Visitor;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::time::{sleep, timeout};
@@ -43,9 +43,10 @@ impl Events {
 }
 
 impl Plan {
-    pub(crate) async fn follow(self, number: usize, kind: Kind, visitor: Visitor) -> Seen {
+    pub(crate) async fn follow(self, number: usize, kind: Kind, visitor: Visitor) -> ViewerResults {
         let path = format!("{}?follow={}", self.path, self.every.as_secs_f64());
-        let (mut visitor, mut events, mut seen) = (Some(visitor), Events::default(), Seen::default());
+        let (mut visitor, mut events, mut seen) =
+            (Some(visitor), Events::default(), ViewerResults::default());
         let mut last = Instant::now();
         let mut was_open = false;
         while !self.is_over() {
@@ -59,7 +60,7 @@ impl Plan {
             };
             if kind == Kind::Stalled && is_open {
                 let cut = self.until_cut(visitor.take().unwrap(), b"\r\n", LOOKS).await;
-                return Seen { cut_after: cut.cut_after, ..seen };
+                return ViewerResults { cut_after: cut.cut_after, ..seen };
             }
             let most = if kind == Kind::Slow && is_open { SLOWLY_BYTES } else { 64 << 10 };
             if most == SLOWLY_BYTES {
@@ -92,7 +93,13 @@ impl Plan {
         visitor.get(&path).await.status == 200
     }
 
-    async fn begin_again(&self, number: usize, kind: Kind, path: &str, seen: &mut Seen) -> Option<Visitor> {
+    async fn begin_again(
+        &self,
+        number: usize,
+        kind: Kind,
+        path: &str,
+        seen: &mut ViewerResults,
+    ) -> Option<Visitor> {
         sleep(COMES_BACK.mul_f64(1.0 + (number % 41) as f64 / 10.0)).await;
         let mut visitor = self.connect(number, kind).await;
         let is_in = visitor.get(path).await.status == 200;

@@ -51,7 +51,7 @@ enum Way {
 
 /// Results of one viewer.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct ViewerResults {
     times: Vec<f64>,
     failures: usize,
     gap_max: Duration,
@@ -91,7 +91,7 @@ impl Plan {
     }
 
     /// Send `bytes` periodically and read nothing, until the server closes the connection.
-    async fn until_cut(&self, mut visitor: Visitor, bytes: &[u8], every: Duration) -> Seen {
+    async fn until_cut(&self, mut visitor: Visitor, bytes: &[u8], every: Duration) -> ViewerResults {
         let began = Instant::now();
         let sending = async {
             while visitor.try_send(bytes).await {
@@ -100,7 +100,7 @@ impl Plan {
         };
         let left = self.end().unwrap().saturating_duration_since(began);
         let is_cut = timeout(left, sending).await.is_ok();
-        Seen { cut_after: is_cut.then(|| began.elapsed()), ..Seen::default() }
+        ViewerResults { cut_after: is_cut.then(|| began.elapsed()), ..ViewerResults::default() }
     }
 }
 
@@ -165,7 +165,7 @@ async fn main() {
     report(watching.join_all().await, stalled);
 }
 
-fn report(all: Vec<Seen>, stalled: usize) {
+fn report(all: Vec<ViewerResults>, stalled: usize) {
     let failures: usize = all.iter().map(|seen| seen.failures).sum();
     let cut: Vec<Duration> = all.iter().filter_map(|seen| seen.cut_after).collect();
     let longest = cut.iter().max().copied().unwrap_or_default();

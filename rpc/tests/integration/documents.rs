@@ -21,7 +21,7 @@ use std::time::Duration;
 use wire::query::{Form, Integers, Syntax};
 
 /// Answer of the far daemon.
-type Kept = Arc<Mutex<Result<Value, Fault>>>;
+type FarAnswer = Arc<Mutex<Result<Value, Fault>>>;
 
 /// How the answer is transferred.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,7 +71,7 @@ impl Forward for Hop {
 
 /// A daemon that forwards to another one, with a fixed answer.
 struct Pair {
-    kept: Kept,
+    kept: FarAnswer,
     way: Arc<Mutex<Way>>,
     near: Served,
 }
@@ -82,7 +82,7 @@ fn declared() -> Declaration {
 
 impl Pair {
     fn start(limits: Limits) -> Pair {
-        let kept: Kept = Arc::new(Mutex::new(Ok(Value::Nil)));
+        let kept: FarAnswer = Arc::new(Mutex::new(Ok(Value::Nil)));
         let (mut far, mut near) = (Registry::new(), Registry::new());
         let returned = Arc::clone(&kept);
         far.add(declared().handler_now(move |_| returned.lock().unwrap().clone())).unwrap();

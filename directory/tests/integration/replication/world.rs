@@ -57,7 +57,7 @@ enum Event {
     },
     Said {
         to: usize,
-        said: Said,
+        said: Announcement,
     },
     /// A renewal of a representative.
     Renew {
@@ -77,7 +77,7 @@ enum Event {
 }
 
 #[derive(Clone, Debug)]
-enum Said {
+enum Announcement {
     Record(Box<Opened>),
     Leave(OpenedLeave),
 }
@@ -283,7 +283,7 @@ impl World {
                 let now = self.local(to);
                 let replicas = &mut self.machines[to].replicas;
                 match said {
-                    Said::Record(opened) => {
+                    Announcement::Record(opened) => {
                         let number = opened.number();
                         let domain = opened.record().domain.clone();
                         let before = replicas.registry().revision();
@@ -292,7 +292,7 @@ impl World {
                             self.laws.accepted(&domain, number, self.now);
                         }
                     }
-                    Said::Leave(left) => {
+                    Announcement::Leave(left) => {
                         let (number, domain) = (left.number(), left.leave.domain.clone());
                         if replicas.leave(number.peer, left, now) == Ok(true) {
                             self.laws.left(to, &domain, number);

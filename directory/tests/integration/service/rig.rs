@@ -151,7 +151,7 @@ impl Member {
     }
 
     /// Connect to `directory`.
-    pub(crate) async fn start(&self, directory: &Kept) -> Client {
+    pub(crate) async fn start(&self, directory: &StoppedDirectory) -> Client {
         let trust = Trust::of_member(self.domain.clone(), self.root, Readers::Nobody);
         let gate = Gate::new(trust, RevocationLists::default(), [directory.key.peer()].into());
         let gate = Arc::new(Authenticator::new(gate, self.chain.clone()));
@@ -218,13 +218,13 @@ impl Client {
 }
 
 /// A stopped directory with its stored state.
-pub(crate) struct Kept {
+pub(crate) struct StoppedDirectory {
     pub(crate) key: Key,
     pub(crate) address: SocketAddr,
     pub(crate) state: TempDir,
 }
 
-impl Kept {
+impl StoppedDirectory {
     pub(crate) fn admit(&self, roots: &[&Root]) {
         let mut list = List::default();
         for root in roots {
@@ -237,7 +237,7 @@ impl Kept {
         join::Directory { key: self.key.peer(), addresses: vec![self.address.into()] }
     }
 
-    pub(crate) fn start(&self, all: &[&Kept]) -> Running {
+    pub(crate) fn start(&self, all: &[&StoppedDirectory]) -> Running {
         let others = all.iter().filter(|other| other.key.peer() != self.key.peer());
         let others: Vec<join::Directory> = others.map(|other| other.as_configured()).collect();
         let peers: Vec<PeerKey> = others.iter().map(|other| other.key).collect();
@@ -278,10 +278,13 @@ impl Kept {
     }
 }
 
-pub(crate) fn directories<const N: usize>(admitted: &[&Root]) -> [Kept; N] {
+pub(crate) fn directories<const N: usize>(admitted: &[&Root]) -> [StoppedDirectory; N] {
     std::array::from_fn(|_| {
-        let kept =
-            Kept { key: fresh_key(), address: free_port(), state: tempfile::tempdir().expect("a folder") };
+        let kept = StoppedDirectory {
+            key: fresh_key(),
+            address: free_port(),
+            state: tempfile::tempdir().expect("a folder"),
+        };
         kept.admit(admitted);
         kept
     })

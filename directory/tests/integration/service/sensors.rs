@@ -1,7 +1,7 @@
 //! A sensor of a domain with everything that communicates with directories: election, registrar, revocation
 //! lists.
 
-use crate::service::rig::{Kept, Member, NEXT, free_port};
+use crate::service::rig::{Member, NEXT, StoppedDirectory, free_port};
 use overlay::authenticator::Authenticator;
 use overlay::contacts::Contacts;
 use overlay::directories::Directories;
@@ -39,7 +39,7 @@ pub(crate) struct Sensor {
 }
 
 impl Sensor {
-    pub(crate) fn start(member: &Member, directories: &[&Kept], seed: Option<&Sensor>) -> Sensor {
+    pub(crate) fn start(member: &Member, directories: &[&StoppedDirectory], seed: Option<&Sensor>) -> Sensor {
         // Printed if a test fails; RUST_LOG selects the level.
         let _ = tracing_subscriber::fmt()
             .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())

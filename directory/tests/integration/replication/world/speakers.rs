@@ -1,6 +1,6 @@
 //! Representatives of the simulation: each reports its coverage to directories, in terms that only increase.
 
-use super::{Event, Said, World};
+use super::{Announcement, Event, World};
 use crate::replication::statements::{domain, host, leave, representative, statement};
 use wire::registration::Coverage;
 use wire::replication::Number;
@@ -47,13 +47,13 @@ impl World {
         let opened = statement(domain(speaker.domain), speaker.number, coverage);
         self.laws.said(&domain(speaker.domain), speaker.number, self.now);
         let side = speaker.side;
-        self.say(side, &Said::Record(Box::new(opened)));
+        self.say(side, &Announcement::Record(Box::new(opened)));
         let wait = 4500 + self.dice.below(1000);
         self.after(wait, Event::Renew { of, life });
     }
 
     /// Send to two reachable directories, sometimes twice.
-    pub(super) fn say(&mut self, side: Option<bool>, said: &Said) {
+    pub(super) fn say(&mut self, side: Option<bool>, said: &Announcement) {
         let reached: Vec<usize> = (0..self.machines.len())
             .filter(|&at| side.is_none_or(|side| self.machines[at].side == side))
             .collect();
@@ -81,7 +81,7 @@ impl World {
         speaker.number.sequence += 1;
         let (of_domain, number, side) = (speaker.domain, speaker.number, speaker.side);
         self.laws.may_leave(&domain(of_domain), number);
-        self.say(side, &Said::Leave(leave(domain(of_domain), number)));
+        self.say(side, &Announcement::Leave(leave(domain(of_domain), number)));
         if self.one_in(2) {
             self.new_speaker(of_domain, (0..4).collect(), None);
         }
