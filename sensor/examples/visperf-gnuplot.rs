@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_told_when_they_cannot_be_meant() {
+    fn arguments_are_refused_when_they_cannot_be_meant() {
         let parse = |words: &[&str]| Arguments::parse(words.iter().map(|word| (*word).to_owned()));
         let usual = parse(&[]).unwrap_or_else(|told| panic!("{told}"));
         assert_eq!(usual.hello()["metrics"], json!(USUAL));

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_plays_to_its_end_and_begins_anew() {
+    fn a_log_plays_to_its_end_and_starts_again() {
         let mut timeline = Timeline::of_log(at(100.0), at(1_000.0));
         assert_eq!((timeline.mode(), timeline.speed()), (Mode::Playing, 10.0));
         timeline.tick(2.0, at(9e9));

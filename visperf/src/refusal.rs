@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_regex_in_double_quotes_is_told_to_use_single_ones() {
+    fn a_regex_in_double_quotes_gets_the_hint_to_use_single_ones() {
         let text = "[filter]\nname = \"x\"\nproduct = \"X\"\n[[rule]]\nmatch = \"^a \\d\"\n";
         let shown = filter(&Filter::parse("x.toml", text).unwrap_err(), text, false);
         assert!(shown.contains("single quotes"), "{shown}");

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_gets_no_hint_and_no_control_characters() {
+    fn an_unknown_word_gets_no_hint_and_no_control_characters() {
         for line in ["xyzzy", "calls \x1b[2J", "metrics x y", "key x"] {
             assert!(!told(line).contains("tip: "), "{line}: {}", told(line));
         }

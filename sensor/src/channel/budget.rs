@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_wants_little_has_it_beside_those_who_want_all() {
+    fn a_consumer_that_needs_little_gets_it_beside_those_that_need_all() {
         let used = run(&[50, 900, 900, 900]);
         assert_eq!(used[0], at(500), "every one of its evaluations");
         assert!(used.iter().sum::<Duration>() < at(5_800), "{used:?}");

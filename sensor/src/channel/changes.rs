@@ -147,7 +147,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn who_applies_what_it_is_told_knows_who_passes(
+        fn applied_changes_give_the_records_that_pass(
             steps in prop::collection::vec((0..8_u32, 0..2_u64, 0..4_u64, 0..5_u8), 1..400),
         ) {
             let mut table = Table::default();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn who_begins_to_pass_is_told_though_it_is_as_it_was() {
+    fn a_record_that_starts_to_pass_is_sent_though_it_is_as_it_was() {
         let mut table = Table::default();
         table.begin(1, 1, Coverage::All);
         for pid in [7, 8] {

@@ -192,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_happens_each_that_passes_is_told_or_counted(
+        fn whatever_happens_each_that_passes_is_sent_or_counted(
             steps in prop::collection::vec((0..6_u8, 0..40_u64), 1..200),
         ) {
             let filters = ["", "job ~ \"[02468]$\"", "user = \"ada\" and job !~ \"7\""];

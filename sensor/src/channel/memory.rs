@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_one_against_what_was_told() {
+    fn a_change_is_one_against_what_was_sent() {
         let mut story = Story::new("rss_bytes changes by 10ki");
         assert_eq!(story.sweep(&[process(1, 0, 100), process(2, 0, 100)]), [1, 2], "sent for the first time");
         assert_eq!(story.sweep(&[process(1, 0, 105), process(2, 0, 111)]), [2]);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_top_has_only_those_of_whom_it_is_known() {
+    fn a_top_has_only_those_with_a_known_value() {
         let mut story = Story::new("top 2 by cpu");
         assert_eq!(story.sweep(&[process(1, 0, 1), process(2, 0, 1)]), [0; 0], "nothing is known yet");
         let joined = process(3, 500, 1);

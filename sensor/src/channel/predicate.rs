@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_once_has_no_past_and_only_processes_have_families() {
+    fn what_is_reported_once_has_no_past_and_only_processes_have_families() {
         for filter in ["delay changes by 1", "rate of delay > 1", "top 3 by delay"] {
             check::<Events>(filter, "which an event does not have: it is sent once");
         }

@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_a_source_tells_is_not_shown() {
+    fn more_than_a_source_sends_is_not_shown() {
         let mut table = RebuiltTable::default();
         let mut entry = entry(0, None, &[record(1, 1)]);
         if let Body::Sample { left_out, .. } = &mut entry.body {
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_was_started_anew_goes_on() {
+    fn a_source_that_was_restarted_goes_on() {
         let mut table = RebuiltTable::default();
         table.apply(entry(8, None, &[record(1, 1)]), Duration::from_secs(5));
         table.restart();

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_held_where_nobody_is() {
+    fn no_process_is_held_where_there_is_none() {
         assert!(ProcessHandle::open(0).expect("no error").is_none());
         assert!(ProcessHandle::open(u32::MAX).expect("no error").is_none());
         assert!(ProcessHandle::open(1 << 30).expect("no error").is_none());

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_off_until_somebody_is_listed_and_root_never_is() {
+    fn it_is_off_until_an_account_is_listed_and_root_never_is() {
         let read = |users: &[&str]| {
             let users = users.iter().map(|user| (*user).to_owned()).collect();
             Config::new(RawConfig { users }).map_err(|mistakes| mistakes[0].keys.join("."))

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_controls_the_kernel_root_or_the_sensor() {
+    fn no_account_controls_the_kernel_root_or_the_sensor() {
         check(|target| target.is_of_kernel = true, "thread of the kernel");
         check(|target| target.ancestors = vec![900, 1], "a part of the sensor");
         for place in 0..4 {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_is_told() {
+    fn what_has_ended_is_reported() {
         check(|target| target.state = State::Zombie, "has ended already");
     }
 }

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_counted_and_operators_always_told() {
+    fn strangers_are_counted_and_operators_always_logged() {
         let state = tempfile::tempdir().expect("a folder");
         let mut trail = Trail::new(state.path(), host());
         let from = host();

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_holder_is_told_who_the_first_is_and_since_when() {
+    fn a_second_holder_learns_who_the_first_is_and_since_when() {
         let directory = tempfile::tempdir().unwrap();
         let micros = |secs: i64| Time::from_micros(secs * 1_000_000);
         let first = Lock::take(directory.path(), micros(1_800_000_000)).unwrap();

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_told_from_the_root_on() {
+    fn a_folder_is_written_from_the_root_on() {
         let check = |folder: Option<&str>| Config::new(RawConfig { folder: folder.map(PathBuf::from) });
         assert_eq!(check(None), Ok(Config::default()));
         assert!(check(Some("/etc/visperf/modules")).is_ok());

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_told() {
+    fn what_cannot_be_meant_is_reported() {
         let check = |text: &str, expected: &str| {
             let message = parse(text).expect_err(text);
             assert!(message.contains(expected), "{text}: {message}");

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_told_one_may_begin_at_any_time() {
+    fn where_nothing_is_reported_one_may_start_at_any_time() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("loadavg"), "0 0 0 1/1 7\n").unwrap();
         let mut births = Births::new(folder.path());

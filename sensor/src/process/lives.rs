@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_life_is_told_with_its_own_command() {
+    fn a_life_is_reported_with_its_own_command() {
         let mut lives = Lives::default();
         let (shell, child) = (ProcessKey { pid: 5, start_ns: 1 }, ProcessKey { pid: 6, start_ns: 2 });
         lives.exec(shell, "sh -c x".into());

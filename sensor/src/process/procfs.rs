@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_source_told_is_not_taken_for_unchanged() {
+    fn what_another_source_reported_is_not_taken_for_unchanged() {
         let (mut story, pid, now) = (Story::new(), std::process::id(), 100 * CHECK_AFTER_NS);
         story.write(pid, 5, 7);
         assert_eq!(story.rss_pages(pid, now, true), Some(7));

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_between_two_sweeps_is_told_by_the_next() {
+    fn what_ends_between_two_sweeps_is_reported_by_the_next() {
         let mut table = Table::default();
         sweep(&mut table, 1, Coverage::All, &[process(1, 0, 0), process(2, 0, 0)]);
         table.remove_process(process(1, 0, 0).key);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_seldom_is_told_of_all_that_changed_meanwhile() {
+    fn a_rare_reader_receives_all_that_changed_meanwhile() {
         let mut table = Table::default();
         sweep(&mut table, 1, Coverage::All, &[process(1, 0, 0), process(2, 0, 0), process(3, 0, 0)]);
         sweep(&mut table, 2, Coverage::Changes, &[process(3, 0, 1)]);

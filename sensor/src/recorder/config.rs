@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn all_mistakes_are_told_at_once() {
+    fn all_mistakes_are_reported_at_once() {
         let text = "seconds = 1\nhz = 2000\nbudget_mib = 1\n[[triggers]]\nname = 'a'\n[[triggers]]\nname = ''\n\
                     kind = '('\ntext = '['\nbefore_s = 61\nafter_s = -1\ncool_down_s = nan";
         let expected = "seconds hz budget_mib triggers.1.name triggers.1.kind triggers.1.text triggers.1.before_s \

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_lies_around_what_the_line_tells_of() {
+    fn the_window_lies_around_what_the_line_reports() {
         let mut triggers = trigger(|trigger| trigger.pattern.outcome = expression("^failed$"));
         let window = triggers.event(&job_end("17", Outcome::Failed, 998, 1000), now(1000)).expect("it fits");
         assert_eq!((window.at_ns, window.from_ns, window.to_ns), (998 * SECOND, 968 * SECOND, 1008 * SECOND));

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_that_come_and_go_begin_anew() {
+    fn labels_that_come_and_go_start_again() {
         let (mut rows, mut columns) = (Rows::default(), Columns::default());
         let all: Vec<String> = (0..METRICS_MAX).map(|n| format!("m{n}")).collect();
         let all: Vec<&str> = all.iter().map(String::as_str).collect();

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_are_told_of_the_last_stores() {
+    fn readers_are_notified_of_the_last_stores() {
         let mut all = Watermarks::default();
         let last = STORES_MAX as u64 + 1;
         (1..=last).chain([2]).for_each(|store| all.take(sent(store, 1, &[])));

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_collector_reports_itself_and_stops_nobody() {
+    fn a_failing_collector_reports_itself_and_stops_no_other() {
         let mut collectors = Collectors::new(vec![
             scripted("first", |_| Ok(())),
             scripted("broken", |sweep| match sweep {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn each_collector_tells_how_long_it_took() {
+    fn each_collector_reports_how_long_it_took() {
         let mut collectors = Collectors::new(vec![scripted("a", |_| Ok(())), scripted("b", |_| Ok(()))]);
         let readings = std::cell::Cell::new(0);
         let clock = || Duration::from_millis(readings.replace(readings.get() + 10));

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_syncs_rarely_never_waits() {
+    fn a_rare_sync_never_waits() {
         let mut limiter = SyncLimiter::default();
         for at in (0..1000).map(|nth| Duration::from_millis(nth * 25)) {
             assert!(limiter.due() <= at);

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_becomes_another_program_is_believed_anew() {
+    fn a_process_that_becomes_another_program_is_believed_again() {
         let mut table = JobTable::default();
         add(&mut table, 10, 1, 1, None);
         assert_eq!(job(&table, 10, 1), None);

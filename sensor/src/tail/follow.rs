@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn content_tells_nothing_when_little_was_read() {
+    fn content_says_nothing_when_little_was_read() {
         check(10, OTHER, 100, true, Recognition::Stranger);
         let print = Print { len: 10, hash: 1 };
         let known = Fingerprint { identity: FILE, offset: 10, prefix: print, before: print };

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_beyond_the_cap_is_cut_and_told_whole() {
+    fn a_line_beyond_the_cap_is_cut_and_counted_whole() {
         let long: Vec<u8> = (0..LINE_LEN_MAX_BYTES * 3 + 7).map(|at| b'a' + (at % 23) as u8).collect();
         let mut text = b"before\n".to_vec();
         text.extend_from_slice(&long);

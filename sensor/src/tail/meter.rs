@@ -92,7 +92,7 @@ mod tests {
     const START: Duration = Duration::from_secs(1_000);
 
     #[test]
-    fn a_slow_filter_is_found_out_after_a_stretch_and_told_once() {
+    fn a_slow_filter_is_found_out_after_a_stretch_and_reported_once() {
         let mut meter = Meter::default();
         let mut add = |work: Duration| meter.add(100_000, work + READING, BYTES_PER_SEC_MIN, START);
         assert_eq!(add(PATIENCE - STRETCH), None);

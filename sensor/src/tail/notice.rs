@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gap_tells_why_and_how_much() {
+    fn a_gap_says_why_and_how_much() {
         let text = |found: &Found, name: &str| {
             found.content.attribute(name).and_then(Value::as_text).unwrap_or_default().to_owned()
         };

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_file_is_told_from_an_absent_file_system() {
+    fn an_absent_file_is_distinguished_from_an_absent_file_system() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
         let device = stat(directory.path()).unwrap().identity.device;

@@ -186,7 +186,7 @@ async fn what_the_sensor_subscribed_to_for_itself_is_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_script_gives_figures_and_one_without_end_is_told_so() {
+async fn a_script_gives_figures_and_one_without_end_is_stopped() {
     let mut host = Host::start();
     let script = "#{ busy: records.sum(\"cpu\"), processes: records.len() }";
     let made = host.done("sensor.subscribe", json!({"rate": 10, "script": script})).await;
@@ -233,7 +233,7 @@ async fn a_selection_says_whose() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mistakes_are_told_and_change_nothing() {
+async fn mistakes_are_reported_and_change_nothing() {
     let host = Host::start();
     for (params, expected) in [
         (json!({"filter": "cpu >"}), "filter: expected a number, found the end at character 6"),

@@ -134,7 +134,7 @@ fn check(rig: &Rig, process: ProcessKey, part: &str) {
 }
 
 #[test]
-fn root_nobody_ends_the_sensor_what_it_rests_on_or_what_it_started() {
+fn root_no_order_ends_the_sensor_what_it_rests_on_or_what_it_started() {
     let rig = Rig::listing_us();
     check(&rig, key_of(std::process::id()), "the sensor itself");
     let parent = std::os::unix::process::parent_id();

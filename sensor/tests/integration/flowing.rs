@@ -248,7 +248,7 @@ async fn metrics_come_at_the_rate_of_the_sampler_and_are_chosen_by_name_and_valu
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_event_comes_once_though_nobody_takes_meanwhile_and_what_is_wanted_is_altered() {
+async fn every_event_comes_once_though_none_are_taken_meanwhile_and_what_is_wanted_is_altered() {
     let site = Site::start();
     site.submit(1..6);
     // Earlier events are sent only on request.
@@ -283,7 +283,7 @@ async fn every_event_comes_once_though_nobody_takes_meanwhile_and_what_is_wanted
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_subscribes_anew_goes_on_behind_what_it_was_given() {
+async fn a_consumer_that_subscribes_again_goes_on_behind_what_it_was_given() {
     let site = Site::start();
     site.submit(1..200);
     let (mut cursor, mut came) = (String::new(), Vec::new());
@@ -309,7 +309,7 @@ async fn who_subscribes_anew_goes_on_behind_what_it_was_given() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_is_told_as_its_state_becomes_another() {
+async fn a_call_is_sent_as_its_state_becomes_another() {
     let site = Site::start();
     let mut calls = Taker::new(&site.host, wanted("call", 20.0, "job = \"17\"")).await;
     let mut ended = Taker::new(&site.representative, wanted("call", 20.0, "state = \"ended\"")).await;

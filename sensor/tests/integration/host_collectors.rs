@@ -89,7 +89,7 @@ fn the_fixture_gives_these_figures() {
 }
 
 #[test]
-fn names_follow_the_rules_and_no_metric_is_told_twice() {
+fn names_follow_the_rules_and_no_metric_is_reported_twice() {
     let table = sweep(&mut Collectors::new(host::collectors(Path::new(FIXTURE))));
     let mut seen = std::collections::BTreeSet::new();
     for (metric, value) in table.rows() {

@@ -74,7 +74,7 @@ async fn run_until(sampler: Sampler, mut is_done: impl FnMut(&Handle) -> bool) -
 }
 
 #[tokio::test]
-async fn every_tap_sees_every_sweep_in_order_and_what_they_took_is_told() {
+async fn every_tap_sees_every_sweep_in_order_and_what_they_took_is_reported() {
     let (sampler, notes) = sampler(500.0);
     let handle = run_until(sampler, |handle| handle.status().sweeps_total >= 50).await;
     let status = handle.status();

@@ -84,7 +84,7 @@ fn sweep_until(way: &mut dyn Source, view: &mut View, is_seen: impl Fn(&View) ->
 }
 
 #[test]
-fn root_every_process_is_as_proc_tells_it() {
+fn root_every_process_is_as_proc_reports_it() {
     let _thousand: Vec<Running> = (0..1000).map(|_| start("sleep", &["1000"])).collect();
     for mut way in ways() {
         let mut view = View::default();
@@ -247,7 +247,7 @@ fn burst(way: &mut dyn Source) -> (Vec<Life>, u32) {
 }
 
 #[test]
-fn root_short_lives_are_all_told() {
+fn root_short_lives_are_all_reported() {
     for mut way in ways().into_iter().filter(|way| way.kind() == Kind::BpfChanged) {
         let (lives, pid) = burst(&mut *way);
         let of_burst: Vec<_> = lives.iter().filter(|life| life.parent == pid).collect();
@@ -267,7 +267,7 @@ fn root_short_lives_are_all_told() {
 }
 
 #[test]
-fn root_short_lives_are_told_without_programs_in_the_kernel_too() {
+fn root_short_lives_are_reported_without_programs_in_the_kernel_too() {
     let ChosenSource { mut source, reasons } =
         choose(Path::new(PROC), Some(Kind::Procfs)).expect("it always works");
     if let Some(why) = reasons.first() {

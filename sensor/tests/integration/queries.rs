@@ -388,7 +388,7 @@ async fn the_summary_adds_amounts_and_no_moments() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_waits_for_events_is_answered_when_the_sensor_ends() {
+async fn a_client_that_waits_for_events_is_answered_when_the_sensor_ends() {
     let running = Running::start().await;
     for method in ["sensor.events", "domain.events"] {
         let end = call(&running.dispatcher, method, &[("cursor", "end".into())]).await;

@@ -209,7 +209,7 @@ async fn a_condition_over_the_processes_keeps_what_was_before_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_storm_of_lines_makes_one_recording_and_tells_the_rest() {
+async fn a_storm_of_lines_makes_one_recording_and_counts_the_rest() {
     let folder = tempfile::tempdir().unwrap();
     let trigger =
         "hz = 10\n[[recorder.triggers]]\nname = 'failed'\noutcome = 'failed'\nbefore_s = 1\nafter_s = 0.2";
@@ -458,7 +458,7 @@ fn made_up() -> wire::recording::Header {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_past_is_told_alike_of_memory_and_of_a_recording() {
+async fn the_past_is_returned_alike_of_memory_and_of_a_recording() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::start(folder.path(), "hz = 50");
     let busy = Busy::start();

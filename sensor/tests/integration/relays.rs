@@ -335,7 +335,7 @@ async fn another_filter_takes_what_waits_along_and_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_the_host_is_away_its_consumers_are_told_and_then_go_on() {
+async fn while_the_host_is_away_its_consumers_are_notified_and_then_go_on() {
     let mut story = Story::new();
     let one = id(&story.at_representative("sensor.subscribe", wanted(10.0, "")).await.unwrap());
     story.until_rates(vec![10.0]).await;
@@ -374,7 +374,7 @@ async fn while_the_host_is_away_its_consumers_are_told_and_then_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_host_cannot_use_is_refused_at_once_or_told() {
+async fn what_the_host_cannot_use_is_refused_at_once_or_reported() {
     let story = Story::new();
     for filter in ["name ~ \"[\"", "warmth > 3"] {
         let fault = story.at_representative("sensor.subscribe", wanted(1.0, filter)).await.unwrap_err();
@@ -388,7 +388,7 @@ async fn what_the_host_cannot_use_is_refused_at_once_or_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_has_to_do_with_the_subscriptions_of_others() {
+async fn no_consumer_has_to_do_with_the_subscriptions_of_others() {
     let story = Story::new();
     let other = Caller { peer: Some(PeerKey([8; 32])), ..peer() };
     // Two accounts at one proxy, and an equal account at another proxy.
@@ -434,7 +434,7 @@ async fn scripts_are_not_taken_from_other_daemons() {
 }
 
 #[tokio::test]
-async fn a_stream_whose_task_failed_is_begun_anew() {
+async fn a_stream_whose_task_failed_is_started_again() {
     let mut story = Story::new();
     let made = story.at_representative("sensor.subscribe", wanted(20.0, "")).await.unwrap();
     story.until_taken_from().await;

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_used_is_told() {
+    fn a_file_that_cannot_be_used_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("viewer.json");
         for text in ["{", "[1]", "{\"look\": \"pink\"}"] {

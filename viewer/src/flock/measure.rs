@@ -230,7 +230,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_told_stays_on_the_chart(
+        fn whatever_is_reported_stays_on_the_chart(
             figures in proptest::collection::vec(prop_oneof![
                 Just(f64::NAN), Just(f64::INFINITY), Just(f64::NEG_INFINITY), -1e18_f64..1e18, 0.0_f64..1.0,
             ], 19),

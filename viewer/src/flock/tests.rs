@@ -94,7 +94,7 @@ proptest! {
     }
 
     #[test]
-    fn what_only_changes_tell_is_what_every_sweep_tells(life in proptest::collection::vec(0_u8..3, 24)) {
+    fn what_only_changes_give_is_what_every_sweep_gives(life in proptest::collection::vec(0_u8..3, 24)) {
         let lives: Vec<Vec<Option<u8>>> = vec![life.iter().map(|&more| Some(more)).collect()];
         let changes = flock(&sweeps_of(&lives));
         // With whole sweeps, each position is computed from the sweep and the previous one.
@@ -140,7 +140,7 @@ fn who_is_not_in_a_whole_sweep_has_ended() {
 }
 
 #[test]
-fn a_wrong_clock_is_moved_and_sweeps_that_go_back_are_told() {
+fn a_wrong_clock_is_moved_and_sweeps_that_go_back_are_reported() {
     let mut flock = flock(&[]);
     let year_9999 = Time::from_micros(253_402_300_799_000_000);
     for number in 0..3_u32 {

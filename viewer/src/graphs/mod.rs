@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_kept_is_bounded() {
+    fn what_another_source_kept_is_bounded() {
         let metrics: Vec<String> = (0..50).map(|number| format!("m{number}")).collect();
         let odd = serde_json::json!({"metrics": metrics, "span": {"secs": -1.0, "back_secs": 1e300}});
         let choice: Choice = serde_json::from_value(odd).unwrap();

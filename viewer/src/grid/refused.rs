@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_refused_is_told_with_its_number() {
+    fn what_was_refused_is_reported_with_its_number() {
         let mut refused = Refused::default();
         assert!(refused.is_empty());
         refused.add_many(Reason::Hosts, 0);

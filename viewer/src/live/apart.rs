@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_is_told_and_begun_anew() {
+    fn a_clock_that_is_set_back_is_reported_and_measured_again() {
         let mut clock = Clock::default();
         let seen = |clock: &mut Clock, newest: i64, came: i64| {
             clock.observe(Time::from_micros(newest * SEC), Time::from_micros(came * SEC))

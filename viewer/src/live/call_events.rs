@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_told_by_time_and_nonsense_is_left_out() {
+    fn events_are_listed_by_time_and_nonsense_is_left_out() {
         let event = |time: f64, kind: &str, outcome: Option<&str>, attributes: Value| {
             let source = json!({"host": "head", "file": "/var/log/slurmctld.log"});
             let mut event = json!({"id": "1-1-0", "time": time, "kind": kind, "seen": 21.0, "call": "slurm:7", "job": "7", "user": "",

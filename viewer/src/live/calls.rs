@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_told_no_more_is_forgotten_where_it_would_have_been() {
+    fn a_call_that_is_reported_no_more_is_forgotten_where_it_would_have_been() {
         let mut calls = Calls::default();
         calls.take(answer(CallsRequest::All, 0..100, 100), synthetic::latest());
         let mut newest = answer(CallsRequest::Newest, 0..100, 10);

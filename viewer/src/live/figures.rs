@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_new_metric_the_past_is_asked_for_and_what_nobody_wants_is_forgotten() {
+    fn of_a_new_metric_the_past_is_requested_and_an_unused_one_is_forgotten() {
         let mut figures = Figures::default();
         request(&mut figures, 1, &[Metric::Load], false);
         let host = asked(&mut figures, SEC).remove(0).0;
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn while_nobody_looks_nothing_is_asked_and_what_is_known_stays() {
+    fn while_no_graph_is_shown_nothing_is_asked_and_what_is_known_stays() {
         let mut figures = Figures::default();
         request(&mut figures, 1, &[Metric::Load], false);
         let host = asked(&mut figures, SEC).remove(0).0;

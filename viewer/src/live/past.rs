@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_become_sweeps_and_gaps_such_with_nobody() {
+    fn entries_become_sweeps_and_gaps_such_without_processes() {
         let process = json!({"pid": 7, "start_ns": 5, "name": "burn"});
         let answer = json!({"entries": [
             {"time": 10.0, "what": "sample", "processes": [process]},

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_ended_has_the_name_that_its_end_or_its_samples_tell() {
+    fn a_process_that_has_ended_has_the_name_of_its_end_or_its_samples() {
         let answer = json!({
             "processes": [{"pid": 7, "start": 1.5}, {"pid": 8, "start": 1.5}, {"pid": 9, "start": 1.5}],
             "samples": [{"time": 2.0, "pid": 8, "start": 1.5, "name": "burn"}],

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_encrypted_door_needs_something_to_know_it_by_and_a_secret_nobody_else_may_read() {
+    fn an_encrypted_door_needs_something_to_know_it_by_and_a_secret_no_other_user_may_read() {
         let folder = tempfile::tempdir().unwrap();
         let (empty, secret) = (folder.path().join("empty.pem"), folder.path().join("secret"));
         std::fs::write(&empty, "").unwrap();

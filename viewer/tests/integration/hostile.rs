@@ -169,7 +169,7 @@ fn print(what: &str, times: &[Duration]) {
 }
 
 #[test]
-fn a_million_hosts_leave_the_window_responsive_and_what_was_refused_is_told() {
+fn a_million_hosts_leave_the_window_responsive_and_what_was_refused_is_reported() {
     let gate = Arc::new(Gate::default());
     let address = daemon(grid_answers, &gate);
     let (feed, inbox) = feed::feed();

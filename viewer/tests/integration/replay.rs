@@ -187,7 +187,7 @@ fn a_log_that_grows_is_followed_and_one_that_is_no_log_refused() {
 }
 
 #[test]
-fn a_log_that_is_rotated_or_begun_anew_is_read_on_and_what_it_told_stays() {
+fn a_log_that_is_rotated_or_started_again_is_read_on_and_what_it_reported_stays() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("slurmctld.log");
     let whole = std::fs::read(&plan(&["slurmctld.log"]).logs[0]).unwrap();

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_named_no_domain_is_told_with_which_word() {
+    fn without_a_domain_the_hint_names_the_option() {
         let said = format!("{NO_DOMAIN}: expected domain, found none");
         assert!(
             of_words(&said).is_some_and(|hint| hint.contains("--domain") && hint.contains("visperf domains"))
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn who_logs_in_by_md5_in_vain_is_told_what_to_leave_out() {
+    fn a_failed_md5_login_gets_the_hint_what_to_leave_out() {
         let told = |words: &str, is_legacy| refused(words, is_legacy).to_string();
         assert!(told("name or secret is wrong", true).contains("leave --legacy"));
         assert!(!told("name or secret is wrong", false).contains("legacy"));

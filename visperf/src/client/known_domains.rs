@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_remembered_is_known_and_a_bad_line_is_told() {
+    fn what_is_remembered_is_known_and_a_bad_line_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let file = File(folder.path().join("a").join("known"));
         let domain = |name: &str| DomainName::try_from(name).unwrap();

@@ -285,14 +285,14 @@ mod tests {
     }
 
     #[test]
-    fn a_door_that_is_shut_is_told_as_such() {
+    fn a_closed_port_is_reported_as_such() {
         let target = Target { via: Via::of_door("http://127.0.0.1:1/d/A"), ..Target::default() };
         let Err(Error::Unreachable(text)) = connected(&target) else { panic!("reached") };
         assert!(text.contains("no proxy answers at 127.0.0.1:1") && !text.contains("visperf up"), "{text}");
     }
 
     #[test]
-    fn what_was_tried_is_told() {
+    fn what_was_tried_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let target = Target { state: Some(folder.path().to_owned()), ..Target::default() };
         let Err(Error::Unreachable(text)) = connected(&target) else { panic!("reached") };

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loss_is_told_once_and_its_end_and_what_is_over_in_a_moment_is_not() {
+    fn a_loss_is_reported_once_and_its_end_and_a_short_one_is_not() {
         let domain = DomainName::try_from("UT-ICL").unwrap();
         let lost = |is_final| Err(Outage { why: "no proxy".to_owned(), is_final });
         let mut way = Way::default();

@@ -210,7 +210,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_module_that_failed_is_told_with_its_last_words() {
+    fn a_module_that_failed_is_listed_with_its_last_output() {
         let kept = Kept::default();
         let mut output = Output::into_writer(kept.clone(), None);
         let modules = [

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_left_out_is_told_with_a_limit_that_is_taken() {
+    fn what_was_left_out_is_reported_with_a_limit_that_is_taken() {
         assert_eq!(left_out(30, 10_000, "processes"), "30 of 10000 processes; --limit 10000 shows all");
         assert_eq!(left_out(1_000, 10_001, "calls"), "1000 of 10001 calls; --limit 10000 shows most");
         assert_eq!(

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_pipe_is_told_apart() {
+    fn a_closed_pipe_is_distinguished() {
         let mut output = Output::into_writer(ClosedPipe, None);
         assert_eq!(output.line("x"), Err(Failure::Closed));
     }

@@ -151,7 +151,7 @@ mod tests {
     use wire::membership::{Member, Term};
 
     #[test]
-    fn a_reason_is_told_once_and_who_gives_it() {
+    fn a_reason_is_reported_once_with_the_peers_that_give_it() {
         let welcome = AdmissionStatus::default();
         assert_eq!(welcome.health(), [""; 0]);
         let key = |byte| PeerKey([byte; 32]);

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_a_representative_that_is_asked_in_vain_are_not_live_for_ever() {
+    fn hosts_of_a_representative_that_does_not_answer_are_not_live_for_ever() {
         let at = |secs| Moment(Duration::from_secs(secs));
         let hosts = vec![(host("n1"), HostState::Live), (host("n2"), HostState::Left)];
         let row = |silent| Row { asked: at(100), silent, hosts: hosts.clone() };

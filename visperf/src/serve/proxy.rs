@@ -418,7 +418,7 @@ mod tests {
     ];
 
     #[test]
-    fn each_method_handed_on_is_of_the_class_that_somebody_gave_it() {
+    fn each_method_handed_on_has_an_explicit_class() {
         let of_directories = [
             Declaration::of::<ResolveParams>(),
             Declaration::of::<DomainsParams>(),

@@ -227,7 +227,7 @@ mod tests {
     use wire::id::PeerKey;
 
     #[test]
-    fn a_stranger_that_directories_refuse_is_told_why_nobody_could_be_asked() {
+    fn a_stranger_that_directories_refuse_learns_why_none_could_be_asked() {
         let (domain, welcome) = (DomainName::try_from("UT-ICL").unwrap(), AdmissionStatus::default());
         let told = |welcome: &AdmissionStatus| {
             absent(&domain, &Outcome::Unreachable, welcome, Vec::new).message.into_owned()
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn who_names_a_domain_that_is_not_there_is_told_which_are() {
+    fn an_unknown_domain_is_answered_with_the_known_ones() {
         let (nix, welcome) = (DomainName::try_from("NIX").unwrap(), AdmissionStatus::default());
         let told = |known: &[&str]| {
             let known = known.iter().map(|name| DomainName::try_from(*name).unwrap()).collect();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_connection_is_told_without_keys_and_others_are_looked_for() {
+    fn a_broken_connection_is_reported_without_keys_and_others_are_looked_for() {
         let (peer, domain) = (PeerKey([1; 32]), DomainName::try_from("ALPHA").unwrap());
         let host = Some(wire::id::HostName::try_from("a1").unwrap());
         let hop = Hop { peer, host, part: "representative", domain: Some(domain) };

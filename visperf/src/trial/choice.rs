@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_is_told() {
+    fn the_reason_is_reported() {
         let registry = registry();
         let check = |name: &str, beginning: &str, expected: Option<(&str, &str)>| {
             let found = choose(&registry, name, name, beginning.as_bytes()).ok();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_told() {
+    fn bytes_that_are_no_text_are_reported() {
         let noise: Vec<u8> = (0..2_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         assert!(no_text(&noise).is_some_and(|told| told.contains("not look like text")));
         assert_eq!(no_text("[2026-11-20] user müller\x1b[0m\n".repeat(9).as_bytes()), None);

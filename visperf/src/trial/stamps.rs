@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_without_the_expected_stamps_is_told() {
+    fn a_log_without_the_expected_stamps_is_reported() {
         let missing = |filter: &str, lines: &[&str]| {
             let mut stamps = Stamps::expected(filter);
             lines.iter().for_each(|line| stamps.line(line.as_bytes()));

@@ -145,7 +145,7 @@ fn root_a_process_is_ended_by_who_started_the_daemon_and_that_is_an_event() {
 }
 
 #[test]
-fn root_a_sensor_that_lists_nobody_takes_no_orders_and_nobody_is_its_operator() {
+fn root_a_sensor_that_lists_no_account_takes_no_orders_and_has_no_operator() {
     let home = Home::new();
     let (sensor, sleeper) = (Sensor::start(&home, &["sensor"]), Sleeper::start());
     sensor.sees(&sleeper);

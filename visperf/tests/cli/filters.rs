@@ -97,7 +97,7 @@ fn a_log_is_tried_for_people() {
 }
 
 #[test]
-fn what_each_rule_took_is_told_on_request() {
+fn what_each_rule_took_is_printed_on_request() {
     let home = home();
     let ran = home.run(&["filter", "try", "--filter", "filters/toy.toml", "--rules", "toy.log"]).ok();
     let rules: Vec<&str> = ran.out.lines().skip_while(|line| *line != "rules of toy").skip(1).collect();
@@ -132,7 +132,7 @@ fn a_log_that_only_has_the_name_of_another_is_doubted() {
 }
 
 #[test]
-fn what_is_likely_wrong_with_a_filter_is_told() {
+fn what_is_likely_wrong_with_a_filter_is_reported() {
     let home = home();
     let told = ["no line of toy.log begins with a stamp", "(%Y-%m-%d)"];
     home.file("stamp.toml", FILTER.replace("[%s]", "%Y-%m-%d"));
@@ -199,7 +199,7 @@ fn several_logs_and_standard_input_are_joined() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_and_the_others_go_on() {
+fn what_cannot_be_read_is_reported_and_the_others_go_on() {
     let home = home();
     home.file("x.gz", [0x1f, 0x8b, 8, 0]);
     let arguments = ["filter", "try", "--filters", "filters", "none.log", ".", "x.gz", "toy.log"];

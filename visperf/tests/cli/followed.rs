@@ -43,7 +43,7 @@ fn send(child: &Child, signal: Signal) {
 }
 
 #[test]
-fn ctrl_c_tells_a_cursor_before_any_event_came_and_other_signals_end_nothing() {
+fn ctrl_c_prints_a_cursor_before_any_event_came_and_other_signals_end_nothing() {
     let events = Events::default();
     events.lock().unwrap().extend((0..3).map(event));
     let daemon = Daemon::start("127.0.0.1:0", &events);

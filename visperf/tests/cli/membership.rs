@@ -49,7 +49,7 @@ impl Drop for IssuerDaemon {
 }
 
 #[test]
-fn a_domain_is_created_once_in_files_that_nobody_else_reads() {
+fn a_domain_is_created_once_in_files_that_no_other_user_reads() {
     let home = Home::new();
     let ran = home.run(&["domain", "create", "UT-ICL", "--state", "my head", "--host", "head01"]).ok();
     ran.prints(&["domain UT-ICL is created on head01", "root    12D3KooW", "issuer  12D3KooW"]).notes(&[
@@ -78,7 +78,7 @@ fn a_domain_is_created_once_in_files_that_nobody_else_reads() {
 }
 
 #[test]
-fn without_a_domain_one_is_told_where_to_type_and_nothing_is_made() {
+fn without_a_domain_the_error_says_where_to_type_and_nothing_is_made() {
     let home = Home::new();
     for arguments in [&["token", "create"][..], &["domain", "members"], &["domain", "revoke", "wn01"]] {
         let arguments = [arguments, &["--state", "nowhere"]].concat();
@@ -88,7 +88,7 @@ fn without_a_domain_one_is_told_where_to_type_and_nothing_is_made() {
 }
 
 #[test]
-fn a_token_is_a_line_to_paste_and_tells_where_the_issuer_listens() {
+fn a_token_is_a_line_to_paste_and_contains_where_the_issuer_listens() {
     let home = Home::new();
     created(&home);
     let ran = home.run(&["token", "create", "--state", "head"]).ok();
@@ -131,7 +131,7 @@ fn a_wish_that_no_token_can_fulfil_is_a_mistake_of_the_command_line() {
 }
 
 #[test]
-fn what_is_no_token_is_told_before_anything_is_made() {
+fn what_is_no_token_is_reported_before_anything_is_made() {
     let home = Home::new();
     created(&home);
     let token = token_line(&home, &["--address", "127.0.0.1:9"]);
@@ -150,7 +150,7 @@ fn what_is_no_token_is_told_before_anything_is_made() {
 }
 
 #[test]
-fn where_no_issuer_answers_one_is_told_what_was_tried_and_what_to_start() {
+fn where_no_issuer_answers_the_error_says_what_was_tried_and_what_to_start() {
     let home = Home::new();
     created(&home);
     let token = token_line(&home, &["--address", "127.0.0.1:1"]);

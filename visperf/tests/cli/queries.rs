@@ -168,7 +168,7 @@ fn events_are_chosen_by_job_user_and_host() {
 }
 
 #[test]
-fn a_daemon_of_another_kind_says_whom_to_ask() {
+fn a_daemon_of_another_kind_says_which_one_to_ask() {
     let daemon = Daemon::directory();
     for command in ["hosts", "files", "events", "calls"] {
         ask(&daemon, &[command])
@@ -215,7 +215,7 @@ fn documents_name_the_port_where_daemons_answer() {
 }
 
 #[test]
-fn where_no_daemon_is_the_way_to_one_is_told() {
+fn where_no_daemon_is_the_hint_says_how_to_reach_one() {
     let home = Home::new();
     let run = |arguments: &[&str]| {
         home.run(arguments).with_code(3).notes(&["no daemon could be reached", "visperf up"])
@@ -243,7 +243,7 @@ fn the_daemon_of_the_state_folder_is_found() {
 }
 
 #[test]
-fn a_daemon_that_hangs_is_told_to_be_waited_for() {
+fn a_wait_for_a_daemon_that_hangs_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let home = Home::new();
@@ -256,7 +256,7 @@ fn a_daemon_that_hangs_is_told_to_be_waited_for() {
 }
 
 #[test]
-fn something_else_that_answers_is_told() {
+fn something_else_that_answers_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let other = std::thread::spawn(move || {
@@ -282,7 +282,7 @@ fn a_reader_of_events_that_has_enough_ends_it_quietly() {
 }
 
 #[test]
-fn a_connection_that_was_closed_while_idle_is_made_anew() {
+fn a_connection_that_was_closed_while_idle_is_made_again() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let page = |events: Vec<usize>| {

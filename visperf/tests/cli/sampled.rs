@@ -5,7 +5,7 @@ use crate::followed::{interrupt, lines};
 use crate::program::{DEADLINE, Home};
 
 #[test]
-fn how_processes_are_read_and_where_state_is_are_told() {
+fn how_processes_are_read_and_where_state_is_are_printed() {
     let home = Home::new();
     let sensor = Sensor::start(&home, &["sensor"]);
     let ran = sensor.run(&["processes", "--limit", "1"]).ok();
@@ -49,7 +49,7 @@ fn what_passes_nothing_is_said_and_what_cannot_be_is_refused() {
 }
 
 #[test]
-fn who_needs_more_cpu_time_than_the_budget_is_told_how_to_give_it() {
+fn a_script_beyond_the_budget_gets_the_hint_how_to_raise_it() {
     let home = Home::new();
     let sensor = Sensor::start(&home, &["sensor"]);
     let ran = sensor.run(&["watch", "--rate", "1000", "--cpu-ms", "1"]).with_code(1);

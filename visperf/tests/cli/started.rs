@@ -179,7 +179,7 @@ fn a_configuration_that_names_no_filter_is_refused_by_the_check_and_by_the_senso
 }
 
 #[test]
-fn a_log_that_is_not_there_yet_is_told_and_waited_for() {
+fn a_log_that_is_not_there_yet_is_reported_and_waited_for() {
     let home = Home::new();
     let up =
         Started::new(&home, &[&UP[..], &["--tail", "late.log=slurmctld", "--tail", "none-*.log"]].concat());

@@ -48,7 +48,7 @@ fn longest(printed: &str) -> usize {
 }
 
 #[test]
-fn tables_fit_the_terminal_unless_told_to_be_wide() {
+fn tables_fit_the_terminal_unless_the_option_asks_for_wide_ones() {
     let plain = Some(("NO_COLOR", "1"));
     let narrow = on_terminal(80, &["calls"], plain);
     assert!(longest(&narrow) <= 80 && narrow.contains('…') && !narrow.contains(LONG_CALL), "{narrow}");

@@ -172,7 +172,7 @@ fn a_daemon_that_goes_away_is_seen_and_one_that_never_was_too() {
 }
 
 #[test]
-fn without_a_terminal_it_prints_what_it_is_told_to() {
+fn without_a_terminal_it_prints_as_the_options_say() {
     let (home, daemon) = (Home::new(), Daemon::start("127.0.0.1:0", &Events::default()));
     let address = daemon.connect();
     home.run(&["top", "--connect", &address]).with_code(2).notes(&["needs a terminal", "--once"]);

@@ -163,7 +163,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn names_are_found_and_unknown_ones_told() {
+    fn names_are_found_and_unknown_ones_reported() {
         let names: BTreeSet<&str> =
             NUMBERS.iter().map(|number| number.name).chain(TEXTS.iter().map(|text| text.name)).collect();
         assert_eq!(names.len(), NUMBERS.len() + TEXTS.len(), "each once");

@@ -41,7 +41,7 @@ fn figures(of: &[(&str, f64)]) -> Outcome {
 }
 
 #[test]
-fn its_result_says_what_is_told() {
+fn its_result_says_what_is_sent() {
     let check =
         |text: &str, expected: Outcome| assert_eq!(run(text, &[0.5, 2.0, 1.5]), Ok(expected), "{text}");
     check("", Outcome::Pass);
@@ -174,7 +174,7 @@ fn what_it_keeps_holds_on_to_no_sample() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_place() {
+fn mistakes_are_reported_with_their_place() {
     let error = Script::<Processes>::new("let a = ;", clock).expect_err("no expression").to_string();
     assert!(error.contains("line 1, position 9"), "{error}");
     let error = run("\nrecords[5]", &[1.0]).expect_err("no such place").to_string();

@@ -186,7 +186,7 @@ fn a_condition_signals_in_the_stream() {
 }
 
 #[test]
-fn bytes_beyond_the_budget_are_missed_and_told_in_the_stream() {
+fn bytes_beyond_the_budget_are_missed_and_reported_in_the_stream() {
     let mut sweeps = Sweeps::new(&[0.5; 200]);
     let mut subscription = Subscription::new(
         compiled(100.0, "", |wanted| wanted.budget = Budget { bytes: 20_000, ..Budget::default() }),
@@ -220,7 +220,7 @@ fn bytes_beyond_the_budget_are_missed_and_told_in_the_stream() {
 }
 
 #[test]
-fn what_costs_too_much_is_stopped_told_and_goes_on_when_altered() {
+fn what_costs_too_much_is_stopped_reported_and_goes_on_when_altered() {
     let mut sweeps = Sweeps::new(&[0.5]);
     let endless = |wanted: &mut ChannelRequest| wanted.script = Some("loop {}".to_owned());
     let mut subscription = Subscription::new(compiled(10.0, "", endless), sweeps.now);
@@ -367,7 +367,7 @@ fn after_a_miss_comes_a_whole_sample() {
 }
 
 #[test]
-fn a_script_says_itself_what_is_told() {
+fn a_script_says_itself_what_is_sent() {
     let wanted =
         ChannelRequest { changes: true, script: Some("true".to_owned()), ..ChannelRequest::default() };
     assert!(matches!(CompiledRequest::new(wanted, || Duration::ZERO), Err(Error::ChangesOfScript)));

@@ -36,7 +36,7 @@ fn a_handler_says_what_it_wants_in_the_words_of_channels() {
 }
 
 #[test]
-fn what_is_wrong_with_a_hello_is_told_with_what_was_expected() {
+fn what_is_wrong_with_a_hello_is_reported_with_what_was_expected() {
     let check = |line: &str, expected: &str| refused(hello(line.as_bytes()), expected);
     check("", "expected a hello such as {\"protocol\":1");
     check("ready", "found \"ready\"");
@@ -80,7 +80,7 @@ fn figures_are_read_with_labels_units_and_whole_numbers() {
 }
 
 #[test]
-fn what_is_wrong_with_an_answer_is_told_with_what_was_expected() {
+fn what_is_wrong_with_an_answer_is_reported_with_what_was_expected() {
     let check = |line: &str, expected: &str| refused(answer(line.as_bytes()), expected);
     check("[]", "expected an answer such as {}");
     check(r#"{"figures":[["x",1]]}"#, "expected an object");
@@ -107,7 +107,7 @@ fn what_is_wrong_with_an_answer_is_told_with_what_was_expected() {
 }
 
 #[test]
-fn a_long_lie_is_told_in_a_line() {
+fn a_long_lie_is_reported_in_a_line() {
     let message = answer("\u{1b}[31m\n".repeat(10_000).as_bytes()).expect_err("wrong").to_string();
     assert!(message.len() < 800 && !message.contains('\u{1b}') && !message.contains('\n'), "{message}");
 }

@@ -86,7 +86,7 @@ fn places_outside_of_its_memory_are_refused() {
 }
 
 #[test]
-fn traps_and_deep_calls_are_told() {
+fn traps_and_deep_calls_are_reported() {
     fails("unreachable", "it was stopped");
     let deep = r#"(func $deep (export "call") (param i32 i32) (result i64)
         (call $deep (local.get 0) (local.get 1)))"#;
@@ -95,7 +95,7 @@ fn traps_and_deep_calls_are_told() {
 }
 
 #[test]
-fn what_is_no_module_of_ours_is_told_with_what_was_expected() {
+fn what_is_no_module_of_ours_is_reported_with_what_was_expected() {
     let check = |bytes: &[u8]| {
         let message =
             Instance::new(bytes, Limits::default(), Tail::default()).err().expect("refused").to_string();

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_are_told_of_and_threads_are_not() {
+    fn processes_are_reported_and_threads_are_not() {
         assert_eq!(read(&datagram(0, 1, &[13])), Some(Message::Answer(13)));
         let fork = Message::Fork { pid: 51, parent: 5, at_ns: 9 };
         assert_eq!(read(&datagram(1, 9, &[6, 5, 51, 51])), Some(fork));

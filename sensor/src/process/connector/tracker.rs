@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_life_that_was_looked_at_is_told_whole() {
+    fn a_life_that_was_looked_at_is_reported_whole() {
         let mut stories = Tracker::new(0);
         let key = ProcessKey { pid: 9, start_ns: 3 * TICK_NS };
         let fork = Message::Fork { pid: 9, parent: 5, at_ns: 3 * TICK_NS + 17 };
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_life_that_nobody_could_look_at_is_told_by_its_numbers() {
+    fn a_life_that_was_too_short_to_look_at_is_reported_by_its_numbers() {
         let mut stories = Tracker::new(100 * TICK_NS);
         let key = ProcessKey { pid: 9, start_ns: 103 * TICK_NS };
         let fork = Message::Fork { pid: 9, parent: 5, at_ns: 3 * TICK_NS + 17 };
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_began_before_is_told_once_it_was_seen() {
+    fn one_that_started_before_is_reported_once_it_was_seen() {
         let mut stories = Tracker::new(0);
         let exit = Message::Exit { pid: 4, code: 0, at_ns: 9 };
         let life = ended(stories.handle(exit, |_| Some(look("cron", 2, 1))));

@@ -79,7 +79,7 @@ fn steady(from_s: u64, to_s: u64) -> Vec<(u64, Rows)> {
 }
 
 #[test]
-fn what_changed_is_told_and_what_is_not_known() {
+fn what_changed_is_returned_and_what_is_not_known() {
     let mut sweeps = steady(10, 13);
     sweeps.extend(steady(20, 21));
     let past = gathered(wanted(9.0, 30.0), &segments(&sweeps, 3));
@@ -96,7 +96,7 @@ fn what_changed_is_told_and_what_is_not_known() {
 }
 
 #[test]
-fn what_two_recordings_hold_is_told_once() {
+fn what_two_recordings_hold_is_returned_once() {
     let (one, other) = (segments(&steady(10, 14), 2), segments(&steady(12, 16), 5));
     let mut past = EntryBuilder::new(wanted(0.0, 16.0));
     one.iter().chain(&other).for_each(|segment| past.play(segment, BASE));
@@ -130,7 +130,7 @@ fn slow_sweeps_are_no_gaps_and_fast_ones_are_thinned_out_evenly() {
 }
 
 #[test]
-fn a_segment_that_is_spoilt_is_counted_and_the_next_one_is_told() {
+fn a_segment_that_is_spoilt_is_counted_and_the_next_one_is_returned() {
     let whole = segments(&steady(10, 15), 3);
     let bytes = postcard::to_stdvec(&whole[0]).unwrap();
     let cut =

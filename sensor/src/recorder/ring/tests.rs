@@ -101,7 +101,7 @@ fn it_reaches_back_its_seconds_and_any_window_can_be_read() {
 }
 
 #[test]
-fn what_does_not_fit_shortens_the_reach_and_is_told() {
+fn what_does_not_fit_shortens_the_reach_and_is_reported() {
     let limits = Limits { reach_ns: 60 * SECOND, bytes_max: 64 << 10 };
     let mut host = Host::new(100, 100, 64, limits);
     for number in 1..64 * 30 {
@@ -134,7 +134,7 @@ fn a_minute_of_300_processes_at_64_hz_fits_even_if_all_are_busy() {
 }
 
 #[test]
-fn what_is_sealed_is_not_told_again() {
+fn what_is_sealed_is_not_returned_again() {
     let mut host = Host::new(3, 1, 4, minute());
     (1..=6).for_each(|number| host.sweep(number));
     host.ring.seal();

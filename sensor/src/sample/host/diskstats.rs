@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn disks_are_told_and_their_parts_are_not() {
+    fn disks_are_reported_and_their_parts_are_not() {
         for result in
             ["sda", "vda", "xvdb", "nvme0n1", "dm-0", "md127", "mmcblk0", "sr0", "sdaa1", "nvme0n1p", "zd0"]
         {

@@ -149,7 +149,7 @@ mod tests {
     use wire::time::Time;
 
     #[test]
-    fn a_hung_server_is_told_and_the_disk_beside_it_too() {
+    fn a_hung_server_is_reported_and_the_disk_beside_it_too() {
         let proc = tempfile::tempdir().expect("temporary directory");
         std::fs::create_dir(proc.path().join("self")).expect("created");
         let mounts = "1 1 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:9 / /home rw - nfs4 s:/home rw\n";

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn storage_is_told_and_the_rest_left_out() {
+    fn storage_is_reported_and_the_rest_left_out() {
         let text = "\
 27 1 254:0 / / rw,relatime shared:1 master:2 - ext4 /dev/vda rw
 22 27 0:21 / /proc rw - proc proc rw

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hung_mount_is_told_and_holds_up_nobody() {
+    fn a_hung_mount_is_reported_and_holds_up_no_other() {
         let (server, _asked, mut mounts) = set_up();
         assert_eq!(mounts.reply(Path::new("/hung"), secs(0)), Reply::Pending);
         assert_eq!(settled(&mut mounts, "/good", secs(0)), Reply::Known(FIGURES));

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_telling_lines_are_read() {
+    fn only_the_relevant_lines_are_read() {
         for (line, expected) in [
             ("pswpin 12", Some(("pswpin", 12))),
             ("pgmajfault 18446744073709551615", Some(("pgmajfault", u64::MAX))),

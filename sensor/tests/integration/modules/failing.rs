@@ -41,12 +41,12 @@ async fn one_that_crashes_is_quarantined_with_its_last_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_is_killed_is_told_by_which_signal() {
+async fn one_that_is_killed_is_reported_with_the_signal() {
     fails("kill -SEGV $$", "", "it ended (killed by signal 11)").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_is_silent_or_slow_is_told() {
+async fn one_that_is_silent_or_slow_is_reported() {
     fails("sleep 1000", "answer_s = 0.2", "expected an answer within 200ms (answer_s), found none").await;
 }
 
@@ -66,7 +66,7 @@ async fn a_slow_start_is_no_slow_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_floods_is_told() {
+async fn one_that_floods_is_reported() {
     fails("yes", "", "it wrote a line without a call").await;
     fails("yes | tr -d '\\n'", "", "expected a line of at most 262144 bytes").await;
 }
@@ -77,17 +77,17 @@ async fn one_that_floods_beside_its_answers_holds_up_itself_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_says_what_nobody_asked_for_is_told() {
+async fn one_that_says_what_was_not_asked_for_is_reported() {
     fails("echo '{}'; sleep 0.05; echo '{}'", "rate = 0.1", "it wrote a line without a call").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_ends_is_told_though_what_it_started_lives_on() {
+async fn one_that_ends_is_reported_though_what_it_started_lives_on() {
     fails("echo '{}'; sleep 1000 & exit 3", "rate = 0.01", "it ended (exit status 3)").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lies_are_told_with_what_was_expected() {
+async fn lies_are_reported_with_what_was_expected() {
     fails("echo '{\"figures\":[{\"name\":\"x\",\"value\":NaN}]}'", "", "JSON has no NaN").await;
     fails("echo '{\"figures\":[{\"name\":\"x\",\"value\":1e999}]}'", "", "number out of range").await;
     fails("echo ready", "", "expected an answer such as {}").await;

@@ -58,7 +58,7 @@ async fn told(feed: &mut Feed) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_waits_in_a_subscription_that_is_stopped_is_told() {
+async fn what_waits_in_a_subscription_that_is_stopped_is_sent() {
     let member = Member::new(0, journal::Config::default());
     let (sources, mut view) = (sources(&member), View::default());
     let mut feed = Feed::new(&sources, processes()).unwrap();

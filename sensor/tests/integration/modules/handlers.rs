@@ -49,7 +49,7 @@ async fn events_of_the_wanted_kinds_come_from_the_beginning_of_the_module_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_failed_over_is_told_again() {
+async fn what_one_failed_over_is_sent_again() {
     let mut rig = Rig::start();
     let body = "printf '%s\\n' \"$call\" >> $dir/calls; test -e $dir/failed || { : > $dir/failed; exit 1; }; echo '{}'";
     let one = rig.script("one.sh", &hello(r#""events":[]"#), body);
@@ -141,7 +141,7 @@ fn subscription(rig: &Rig) -> Option<Id> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_whose_subscription_is_stopped_is_told_and_subscribed_anew() {
+async fn one_whose_subscription_is_stopped_is_notified_and_subscribed_again() {
     let (rig, mut view) = (Rig::start(), View::default());
     let one = rig.script("one.sh", &hello(r#""processes":{"rate":10}"#), NOTE);
     rig.load("one", &one, "").await;
@@ -170,7 +170,7 @@ async fn one_whose_subscription_is_stopped_is_told_and_subscribed_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_whose_subscription_ended_is_told_that_something_is_missed() {
+async fn one_whose_subscription_ended_is_notified_that_something_is_missed() {
     let (rig, mut view) = (Rig::start(), View::default());
     let one = rig.script("one.sh", &hello(r#""processes":{"rate":10}"#), NOTE);
     rig.load("one", &one, "").await;
@@ -193,7 +193,7 @@ async fn one_whose_subscription_ended_is_told_that_something_is_missed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_it_wants_and_cannot_have_is_told() {
+async fn what_it_wants_and_cannot_have_is_reported() {
     let rig = Rig::start();
     let one = rig.script("one.sh", &hello(r#""processes":{"filter":"warmth > 3"}"#), NOTE);
     rig.load("one", &one, "").await;

@@ -150,7 +150,7 @@ async fn root_a_module_s_file_or_folder_that_others_may_write_is_not_believed() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn root_mistakes_in_a_file_are_told_and_too_many_files_left_out() {
+async fn root_mistakes_in_a_file_are_reported_and_too_many_files_left_out() {
     let rig = Rig::start();
     rig.write("wrong", "run = ['/bin/sh']\n\nmemory = 7\n");
     rig.write("none", "run = ['/nowhere/at/all']\n");

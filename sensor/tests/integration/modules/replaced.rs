@@ -46,7 +46,7 @@ fn assert_in_order(notes: &[String]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_replaced_again_and_again_is_told_each_event_once_and_never_two_at_a_time() {
+async fn one_replaced_again_and_again_receives_each_event_once_and_never_two_at_a_time() {
     const EVENTS: u64 = 600;
     let mut rig = Rig::start();
     let hello = r#"{"protocol":1,"name":"noting","kind":"handler","events":[]}"#;
@@ -93,7 +93,7 @@ async fn one_replaced_again_and_again_is_told_each_event_once_and_never_two_at_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_somebody_still_writes_is_no_failure() {
+async fn a_program_that_is_still_being_written_is_no_failure() {
     let rig = Rig::start();
     let program = rig.script("one.sh", COLLECTOR, "echo '{}'");
     let writing = std::fs::OpenOptions::new().append(true).open(&program).unwrap();

@@ -51,7 +51,7 @@ fn beyond_the_budget_the_loss_is_counted_exactly() {
 
 /// Everything that was not acknowledged is deleted: only the loss is reported.
 #[test]
-fn a_loss_with_nothing_after_it_is_told() {
+fn a_loss_with_nothing_after_it_is_reported() {
     let mut rig = rig(40_000);
     rig.members[0].read(50);
     rig.settle();

@@ -140,7 +140,7 @@ fn second_reign(members: u8) -> (Rig, Simulated) {
 
 /// The next representative was a standby, and has events of an earlier term.
 #[test]
-fn events_of_who_is_gone_or_started_anew_are_not_given_again() {
+fn events_of_a_host_that_is_gone_or_restarted_are_not_given_again() {
     let (mut rig, of_next) = second_reign(3);
     rig.settle();
     stand_by(&mut rig, 0);
@@ -238,7 +238,7 @@ fn readers_from_another_store_wait_for_the_members_that_are_there() {
 }
 
 #[test]
-fn nobody_is_waited_for_longer_than_three_seconds() {
+fn no_host_is_waited_for_longer_than_three_seconds() {
     let mut rig = Rig::new(1, Config::default());
     let places = [(HostName::try_from("absent").expect("a name"), ElectionEntry::default())].into();
     for (secs, is_settled) in [(0, false), (2, false), (3, true)] {
@@ -250,7 +250,7 @@ fn nobody_is_waited_for_longer_than_three_seconds() {
 
 /// A standby drops marks of a journal that went back meanwhile.
 #[test]
-fn a_standby_is_told_of_no_numbers_that_mean_other_events_now() {
+fn a_standby_receives_no_numbers_that_mean_other_events_now() {
     let mut rig = Rig::new(2, Config::default());
     rig.settle();
     stand_by(&mut rig, 0);
@@ -276,7 +276,7 @@ fn a_standby_is_told_of_no_numbers_that_mean_other_events_now() {
 /// A standby that is up to date gets the marks of all members; a reader that starts with the next event gets
 /// no older one.
 #[test]
-fn what_a_new_representative_is_told_of_before_is_not_next() {
+fn what_a_new_representative_received_before_is_not_next() {
     let mut rig = Rig::new(2, Config::default());
     stand_by(&mut rig, 0);
     rig.members.iter_mut().for_each(|member| member.read(50));
@@ -300,7 +300,7 @@ fn what_a_new_representative_is_told_of_before_is_not_next() {
 
 /// The journal of a member went back meanwhile: its new events reuse the numbers of other events.
 #[test]
-fn what_was_told_of_a_journal_that_went_back_hides_nothing() {
+fn what_was_sent_of_a_journal_that_went_back_hides_nothing() {
     let mut rig = Rig::new(2, Config::default());
     rig.settle();
     stand_by(&mut rig, 0);

@@ -320,7 +320,7 @@ fn figures_that_are_none_are_left_out() {
 
 /// Arbitrary bytes after a hello, cut anywhere: no panic, and all events of the honest member arrive.
 #[test]
-fn noise_harms_nobody() {
+fn noise_does_no_harm() {
     for seed in 0..150 {
         let mut random = Random::new(seed);
         let mut rig = rig();

@@ -18,7 +18,7 @@ async fn samples(representative: &Representative, host: &str) -> Option<(u64, u6
 
 /// Representatives follow each other, the first one returns; members write and report all the time.
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_represents_the_domain_holds_every_event_once() {
+async fn each_representative_of_the_domain_holds_every_event_once() {
     let first = Representative::start().await;
     let second = Representative::start().await;
     let mut members: Vec<Running> = (0..3).map(|nth| Running::start(nth, None)).collect();
@@ -107,7 +107,7 @@ async fn without_a_lease_nothing_is_acknowledged() {
 /// A representative that reads slowly gets fewer samples and the count of the missing ones, and it gets every
 /// event.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_representative_gets_every_event_and_is_told_of_missing_samples() {
+async fn a_slow_representative_gets_every_event_and_is_notified_of_missing_samples() {
     let representative = Representative::start().await;
     representative.serve(1);
     let slow = Slow::before(&representative).await;

@@ -13,7 +13,7 @@ fn await_durable(rig: &Rig, waits: bool) -> bool {
 }
 
 #[test]
-fn an_event_that_somebody_waits_for_is_durable_in_the_turn_that_reads_it() {
+fn an_event_that_a_client_waits_for_is_durable_in_the_turn_that_reads_it() {
     let mut rig = Rig::started();
     rig.append("log", "first\n");
     rig.look();

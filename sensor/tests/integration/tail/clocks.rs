@@ -4,7 +4,7 @@ use crate::tail::rig::Rig;
 use std::time::Duration;
 
 #[test]
-fn changes_that_nobody_tells_of_are_found_within_two_seconds() {
+fn changes_without_a_notification_are_found_within_two_seconds() {
     let mut rig = Rig::started();
     rig.append("log", "one\n");
     rig.pass(Duration::from_millis(1999));

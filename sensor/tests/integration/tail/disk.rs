@@ -101,7 +101,7 @@ fn beyond_the_budget_for_deleted_files_the_loss_is_counted_to_the_byte() {
 }
 
 #[test]
-fn a_notice_within_an_open_record_is_told_once_across_a_crash() {
+fn a_notice_within_an_open_record_is_reported_once_across_a_crash() {
     for known_events in [true, false] {
         let mut rig = Rig::new("log").with_means(|means| means.known_events = known_events);
         rig.append("log", format!("+record\n {}\n", "h".repeat(2 << 20)));

@@ -44,7 +44,7 @@ fn a_filter_that_was_too_slow_is_tried_again_and_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn a_file_no_filter_knows_is_told_and_not_read() {
+fn a_file_no_filter_knows_is_reported_and_not_read() {
     let mut rig = Rig::new("*");
     rig.append("unknown", "one\n");
     rig.start();

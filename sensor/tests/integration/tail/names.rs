@@ -61,7 +61,7 @@ fn a_file_is_read_by_its_own_name_and_a_link_to_it_stands_aside() {
 }
 
 #[test]
-fn a_change_told_of_by_the_other_name_is_read_at_once() {
+fn a_change_notified_by_the_other_name_is_read_at_once() {
     let mut rig = Rig::new("*");
     rig.append("a", "one\n");
     link(&rig, "a", "b");
@@ -176,7 +176,7 @@ fn rotations_without_end_that_keep_meant_names_are_each_read_once() {
 }
 
 #[test]
-fn compressed_files_are_told_and_not_read_whatever_their_names() {
+fn compressed_files_are_reported_and_not_read_whatever_their_names() {
     let kinds: [(&str, &[u8]); 4] = [
         ("gzip", b"\x1f\x8b\x08\x08abc\nline\nline\n"),
         ("xz", b"\xfd7zXZ\0\0\x04line\nline\n"),

@@ -5,7 +5,7 @@ use crate::tail::changed::{changed, check, every_way};
 use std::time::Duration;
 
 #[test]
-fn a_partial_last_line_is_held_then_told_as_incomplete_once_and_completed_later() {
+fn a_partial_last_line_is_held_then_reported_as_incomplete_once_and_completed_later() {
     every_way(|sensor| {
         let mut rig = changed(sensor, |rig| rig.append("log", "thr"));
         check(&rig, &[]);

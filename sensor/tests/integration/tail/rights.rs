@@ -55,9 +55,9 @@ fn permissions_of_a_file_lost_and_regained_lose_nothing() {
 }
 
 #[test]
-fn a_file_that_may_not_be_read_is_told_as_unreadable_with_the_filter_that_its_name_tells() {
+fn a_file_that_may_not_be_read_is_reported_as_unreadable_with_the_filter_of_its_name() {
     as_ordinary_user(
-        "tail::rights::a_file_that_may_not_be_read_is_told_as_unreadable_with_the_filter_that_its_name_tells",
+        "tail::rights::a_file_that_may_not_be_read_is_reported_as_unreadable_with_the_filter_of_its_name",
         || {
             let mut rig = Rig::new("*");
             for name in ["log", "unknown"] {

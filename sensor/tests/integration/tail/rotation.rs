@@ -7,7 +7,7 @@ use std::io::Write;
 use std::time::Duration;
 
 #[test]
-fn lines_are_told_once_whatever_the_stops() {
+fn lines_are_reported_once_whatever_the_stops() {
     every_way(|sensor| {
         let mut rig = changed(sensor, |rig| rig.append("log", "three\nfour\n"));
         rig.kill();

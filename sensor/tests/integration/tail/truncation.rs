@@ -85,7 +85,7 @@ fn without_the_content_regrowth_goes_unnoticed_and_lines_are_lost() {
 }
 
 #[test]
-fn copytruncate_reads_what_is_left_from_the_copy_and_tells_the_race() {
+fn copytruncate_reads_what_is_left_from_the_copy_and_reports_the_race() {
     every_way(|sensor| {
         let rig = changed(sensor, |rig| {
             rig.append("log", "three, only in the copy\n");
@@ -99,7 +99,7 @@ fn copytruncate_reads_what_is_left_from_the_copy_and_tells_the_race() {
 }
 
 #[test]
-fn a_crash_while_a_copy_is_read_tells_the_gap_once() {
+fn a_crash_while_a_copy_is_read_reports_the_gap_once() {
     let mut rig = changed(Killed, |rig| {
         rig.append("log", "three\n");
         std::fs::copy(rig.path("log"), rig.path("log.1")).unwrap();

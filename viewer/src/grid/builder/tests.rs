@@ -72,7 +72,7 @@ fn the_order_of_facts_does_not_matter() {
 }
 
 #[test]
-fn a_hostile_daemon_is_bounded_and_told() {
+fn a_hostile_daemon_is_bounded_and_reported() {
     let mut grid = Builder::new(NOW);
     let domain = grid.domain("evil\u{202e}\n").unwrap();
     let report = Report { cpu_used: Some(f64::NAN), load1: Some(-1.0), ..Report::default() };

@@ -147,7 +147,7 @@ fn a_daemon_that_is_gone_is_tried_by_one_question_later_each_time() {
 }
 
 #[test]
-fn the_newest_calls_are_asked_for_anew_each_minute_and_once() {
+fn the_newest_calls_are_requested_again_each_minute_and_once() {
     let mut cache = cache(&["demo"]);
     let mut wanted = Vec::new();
     for secs in 0..125 {

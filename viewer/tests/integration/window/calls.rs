@@ -45,7 +45,7 @@ fn event(secs: f64, kind: Kind, outcome: &str) -> Event {
 }
 
 #[test]
-fn the_events_of_a_call_are_told_and_its_hosts_graphs_span_its_life() {
+fn the_events_of_a_call_are_shown_and_its_hosts_graphs_span_its_life() {
     let (mut made, feed) = app();
     made.take(synthetic::time_f(NOW_SECS), grid());
     made.apply(Change::Select(Some(Selection::Call("slurm:1".into()))));

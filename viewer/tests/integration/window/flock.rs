@@ -204,7 +204,7 @@ fn who_goes_back_farther_than_was_seen_is_shown_what_the_sensor_kept() {
 }
 
 #[test]
-fn a_channel_that_somebody_altered_is_told_at_the_rate() {
+fn a_channel_that_another_client_altered_is_shown_at_its_rate() {
     let (mut window, _feed) = window();
     let host = HostName::new("demo", "wn01");
     let delay = window.state().model().flock().delay();
@@ -331,7 +331,7 @@ fn the_processes_of_a_call_are_chosen_in_the_flock_and_what_was_before_is_a_key_
 }
 
 #[test]
-fn who_chooses_by_hand_has_that_whatever_is_told_of_a_call_that_was_followed() {
+fn a_choice_by_hand_stays_whatever_is_reported_of_a_call_that_was_followed() {
     let (mut window, _feed) = window();
     window.state_mut().take(later(), Update::grid(with_call()));
     window.state_mut().apply(Change::Select(Some(Selection::Call("slurm:1".into()))));

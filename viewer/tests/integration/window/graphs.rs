@@ -107,7 +107,7 @@ fn only_while_graphs_are_seen_figures_are_asked_for() {
 }
 
 #[test]
-fn sixty_four_small_plots_are_drawn_and_how_long_a_frame_takes_is_told() {
+fn sixty_four_small_plots_are_drawn_and_how_long_a_frame_takes_is_reported() {
     let mut made = app(Settings::default(), 64);
     let hosts: Vec<_> = (1..=64)
         .map(|number| viewer::flock::sweep::HostName::new("UT-ICL", &format!("wn{number:03}")))
@@ -155,7 +155,7 @@ fn who_looks_at_one_host_is_a_click_away_from_those_chosen() {
 }
 
 #[test]
-fn why_a_host_has_no_figures_is_told() {
+fn why_a_host_has_no_figures_is_shown() {
     let (_source, inbox) = feed::feed();
     let now = synthetic::time_f(NOW_SECS);
     let mut made =

@@ -29,7 +29,7 @@ fn two_hosts() -> Grid {
 }
 
 #[test]
-fn a_host_is_chosen_by_a_click_and_told() {
+fn a_host_is_chosen_by_a_click_and_described() {
     let mut window = window(app(synthetic::window::log(), two_hosts()));
     assert!(window.query_by_label("Close").is_none());
     window.get_by_label("wn02").click();
@@ -166,7 +166,7 @@ fn figures_are_of_now_alone() {
 }
 
 #[test]
-fn of_a_call_only_what_was_by_then_is_told() {
+fn of_a_call_only_what_was_by_then_is_shown() {
     let mut app = app(synthetic::window::log(), two_hosts());
     app.apply(TimeChange::StopAt(synthetic::time_f(15.0)));
     assert!(app.select_named("slurm:2"));
@@ -184,7 +184,7 @@ fn of_a_call_only_what_was_by_then_is_told() {
 }
 
 #[test]
-fn a_hostile_grid_is_drawn_and_what_was_refused_told() {
+fn a_hostile_grid_is_drawn_and_what_was_refused_is_shown() {
     let mut builder = viewer::grid::builder::Builder::new(synthetic::latest());
     let domain = builder.domain(&"ש\u{202e}\u{7}long ".repeat(60)).expect("there is room");
     for number in 0..30_000 {
@@ -200,7 +200,7 @@ fn a_hostile_grid_is_drawn_and_what_was_refused_told() {
 }
 
 #[test]
-fn a_name_in_several_domains_is_told_and_one_of_them_can_be_named() {
+fn a_name_in_several_domains_is_reported_and_one_of_them_can_be_named() {
     let mut window = window(app(synthetic::window::log(), synthetic::grid(3, 4, 20, 1)));
     let host = window
         .state()
@@ -226,7 +226,7 @@ fn a_name_in_several_domains_is_told_and_one_of_them_can_be_named() {
 }
 
 #[test]
-fn words_that_mean_nothing_are_told_with_what_would() {
+fn words_that_mean_nothing_are_reported_with_what_would() {
     let mut app = app(synthetic::window::log(), two_hosts());
     app.apply(Change::Search("kind:paralel".into()));
     assert!(

@@ -171,7 +171,7 @@ fn return_stops_nothing_that_was_not_asked_about_and_leaves_what_is_to_be_left()
 }
 
 #[test]
-fn why_a_host_cannot_be_asked_is_told() {
+fn why_a_host_cannot_be_asked_is_shown() {
     let (mut app, ..) = app();
     let at = At::Host(HostName::new("Alpha", "wn01"));
     app.apply(SensorsChange::Select(Some(at.clone())));

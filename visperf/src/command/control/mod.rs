@@ -171,7 +171,7 @@ mod tests {
     use wire::control::Signal;
 
     #[test]
-    fn what_was_done_is_told_in_a_line() {
+    fn what_was_done_is_printed_in_a_line() {
         let check = |act: &str, ended: Option<bool>, expected: &str| {
             let done =
                 ControlAnswer { act: act.into(), host: "wn01".into(), ended, ..ControlAnswer::default() };

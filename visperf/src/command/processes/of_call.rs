@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_that_ended_its_end_tells_name_command_and_how() {
+    fn of_one_that_ended_its_end_gives_name_command_and_how() {
         let ended = json!([
             {"pid": 7, "start": 1.25, "time": 2.5, "name": "true", "command": "/bin/true", "status": 0},
             {"pid": 8, "start": 1.5, "time": 2.5, "name": "burn", "command": "burn --hot", "signal": 9},

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_is_told_once_and_only_when_nothing_more_comes() {
+    fn a_call_is_printed_once_and_only_when_nothing_more_comes() {
         let (mut ended, one, other) = (Ended::default(), "slurm:1".into(), "slurm:2".into());
         ended.take(&one, false);
         assert_eq!((ended.tick(), ended.tick()), (Vec::new(), Vec::new()), "it has not ended");

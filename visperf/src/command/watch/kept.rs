@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_begun_anew_has_numbers_of_its_own() {
+    fn one_that_is_started_again_has_numbers_of_its_own() {
         let mut line = Line::new(true);
         line.begin(&made(Some("j.0")));
         assert_eq!(line.take(&answer(0..9, Some("j.9"))), Order::GoesOn);
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missed_between_is_told() {
+    fn what_was_missed_between_is_reported() {
         let told = |again: Again, happens| again.told(happens, Duration::from_millis(2_500));
         assert!(told(Again::WhereItWas, true).ends_with("nothing was missed"));
         assert!(told(Again::FromNow, true).contains("in the 3 s between may be missed"));

@@ -139,7 +139,7 @@ impl Daemon {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_publisher_reports_for_the_host_of_its_certificate_and_nobody_else_does() {
+async fn a_publisher_reports_for_the_host_of_its_certificate_and_no_other_does() {
     let folder = tempfile::tempdir().unwrap();
     let mut representative = Daemon::start(2, Roles::SENSOR).await;
     let service = representative.represent(folder.path());
@@ -192,7 +192,7 @@ fn place_of(state: State) -> ElectionEntry {
 /// A member that only the previous representative heard is shown by the new one at once, not only after its
 /// timeout.
 #[test]
-fn whom_a_new_representative_does_not_hear_is_among_the_hosts() {
+fn a_host_that_a_new_representative_does_not_hear_is_among_the_hosts() {
     let standing = |state| place_of(state).gone.map(|(standing, _)| standing);
     assert_eq!(standing(State::Suspect), Some(Liveness::Silent));
     assert_eq!(standing(State::Dead), Some(Liveness::Silent));

@@ -62,7 +62,7 @@ fn pids(state: &State) -> Vec<u32> {
 }
 
 #[test]
-fn keys_sort_and_ask_anew_where_the_sensor_would_choose_others() {
+fn keys_sort_and_ask_again_where_the_sensor_would_choose_others() {
     let mut state = state();
     assert_eq!(pids(&state), [1, 2, 3]);
     let asked = typed(&mut state, "m");
@@ -190,7 +190,7 @@ fn nothing_is_signalled_before_it_is_confirmed_and_the_process_is_the_one_that_w
 }
 
 #[test]
-fn paused_rows_stand_still_and_a_lost_connection_is_told_since_the_last_answer() {
+fn paused_rows_stand_still_and_a_lost_connection_is_shown_since_the_last_answer() {
     let mut state = state();
     typed(&mut state, " ");
     let mut next = round();

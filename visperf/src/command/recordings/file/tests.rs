@@ -41,7 +41,7 @@ fn told_of(blocks: &[Vec<u8>]) -> Option<String> {
 }
 
 #[test]
-fn damage_is_told_with_when_samples_are_missing() {
+fn damage_is_reported_with_when_samples_are_missing() {
     let whole = blocks();
     assert_eq!(told_of(&whole), None);
     let damaged = |at: &[usize]| {
