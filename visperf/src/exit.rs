@@ -1,6 +1,6 @@
 //! Exit codes: the failures of a command, what each prints and its exit code.
 //!
-//! Pure. Rule: `main` prints a failure once, on standard error; [`Failure::Told`] is one that was already
+//! Pure. Rule: `main` prints a failure once, on standard error; [`Failure::Printed`] is one that was already
 //! printed, line by line. Text of other daemons is cleaned. The codes are part of the command line's contract
 //! (`docs/command-line.md`).
 
@@ -67,7 +67,7 @@ pub(crate) enum Failure {
     /// No filter reads the log; the text states what to do.
     NoFilter(String),
     /// Already printed; only the exit code is left.
-    Told(Kind),
+    Printed(Kind),
     /// State found by `visperf check`, already printed.
     Check(Level),
 }
@@ -118,8 +118,8 @@ impl Failure {
     }
 
     /// The same failure, marked as printed.
-    pub(crate) fn told(self) -> Failure {
-        Failure::Told(match self {
+    pub(crate) fn into_printed(self) -> Failure {
+        Failure::Printed(match self {
             Failure::Closed => return Failure::Closed,
             Failure::Failed(_) => Kind::Failed,
             Failure::Usage(_) => Kind::Usage,
@@ -127,7 +127,7 @@ impl Failure {
             Failure::Fault { .. } | Failure::NotAdmitted(_) => Kind::Fault,
             Failure::Refused(_) => Kind::Refused,
             Failure::NoFilter(_) => Kind::NoFilter,
-            Failure::Told(kind) => kind,
+            Failure::Printed(kind) => kind,
             Failure::Check(_) => return self,
         })
     }
@@ -135,14 +135,14 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Closed => 0,
-            Failure::Failed(_) | Failure::Told(Kind::Failed) => FAILED,
-            Failure::Usage(_) | Failure::Told(Kind::Usage) => USAGE,
-            Failure::Unreachable(_) | Failure::Told(Kind::Unreachable) => UNREACHABLE,
-            Failure::Fault { .. } | Failure::NotAdmitted(_) | Failure::Told(Kind::Fault) => FAULT,
-            Failure::Told(Kind::Tests) => TESTS,
-            Failure::Refused(_) | Failure::Told(Kind::Refused) => REFUSED,
-            Failure::NoFilter(_) | Failure::Told(Kind::NoFilter) => NO_FILTER,
-            Failure::Told(Kind::HostAway) => HOST_AWAY,
+            Failure::Failed(_) | Failure::Printed(Kind::Failed) => FAILED,
+            Failure::Usage(_) | Failure::Printed(Kind::Usage) => USAGE,
+            Failure::Unreachable(_) | Failure::Printed(Kind::Unreachable) => UNREACHABLE,
+            Failure::Fault { .. } | Failure::NotAdmitted(_) | Failure::Printed(Kind::Fault) => FAULT,
+            Failure::Printed(Kind::Tests) => TESTS,
+            Failure::Refused(_) | Failure::Printed(Kind::Refused) => REFUSED,
+            Failure::NoFilter(_) | Failure::Printed(Kind::NoFilter) => NO_FILTER,
+            Failure::Printed(Kind::HostAway) => HOST_AWAY,
             Failure::Check(level) => *level as u8,
         }
     }
@@ -151,7 +151,7 @@ impl Failure {
     /// this machine, which may be coloured.
     pub(crate) fn message(&self) -> Option<String> {
         match self {
-            Failure::Closed | Failure::Told(_) | Failure::Check(_) => None,
+            Failure::Closed | Failure::Printed(_) | Failure::Check(_) => None,
             Failure::Fault { code, message } => {
                 Some(clean_lines(&format!("error: the daemon answered: {message} (fault {code})")))
             }
@@ -202,8 +202,8 @@ mod tests {
             Failure::Refused(text()),
             Failure::NoFilter(text()),
         ] {
-            let told = failure.clone().told();
-            assert_eq!((told.code(), told.message()), (failure.code(), None), "{failure:?}");
+            let printed = failure.clone().into_printed();
+            assert_eq!((printed.code(), printed.message()), (failure.code(), None), "{failure:?}");
         }
     }
 

@@ -8,7 +8,7 @@
 //! each call, as behind a proxy's listener; the pair of sockets is private to this process.
 //! Not here: connecting and logging in (`overlay::guest`), the options (`via`), HTTP (`::client`, `rpc`).
 
-use crate::client::{hint, way};
+use crate::client::{hint, tunnel_status};
 use crate::hop::{self, Hop};
 use crate::output::note;
 use ::client::Error;
@@ -139,7 +139,7 @@ impl Inside {
         let obeying = Signals::catch().and_then(|signals| signals.obey(self.shutdown.clone()));
         let _obeying = obeying.map_err(|error| format!("cannot catch signals: {error}"))?;
         let runtime = self.runtime.handle().map_err(|error| error.to_string())?;
-        runtime.spawn(way::tell(
+        runtime.spawn(tunnel_status::report_changes(
             Arc::clone(&self.session),
             self.within.0.domain.clone(),
             self.shutdown.clone(),

@@ -7,8 +7,8 @@ mod hint;
 mod inside;
 mod known_domains;
 pub(crate) mod target;
+mod tunnel_status;
 pub(crate) mod via;
-mod way;
 pub(crate) mod xml;
 
 use crate::exit::Failure;

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     daemons::run(async {
         let grid = daemons::open(plan).await?;
         note(&format!("visperf directory answers on http://{}/RPC2", grid.address()));
-        match grid.told_as_directory() {
+        match grid.directory_contacts() {
             [] => note(
                 "it admits no domain, so no other daemon can reach it: list domains in [directory.domains]",
             ),

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let raw = items(&answer.raw, "hosts");
     query::print_typed(&args.query, &raw, hosts, "the domain has no host yet", table)?;
     let is_away = hosts.iter().any(|host| host.state == HostState::LastSeen);
-    if is_away { Err(Failure::Told(Kind::HostAway)) } else { Ok(()) }
+    if is_away { Err(Failure::Printed(Kind::HostAway)) } else { Ok(()) }
 }
 
 fn table(hosts: &[Host], output: &mut Output) -> Result<(), Failure> {

@@ -57,7 +57,7 @@ pub(crate) struct Args {
 
 /// Token or certificate from the command line.
 #[derive(Debug)]
-enum Given {
+enum Credential {
     Token(Box<Token>),
     Certificate(Box<Admitted>),
 }
@@ -68,13 +68,13 @@ enum Given {
 /// If the argument is neither a token nor a certificate, the issuer is not reached or refuses, or a file
 /// cannot be written.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let given = given(&args.given)?;
+    let credential = credential(&args.given)?;
     let folder = args.state.open()?;
-    let joined = match given {
-        Given::Certificate(admitted) => {
+    let joined = match credential {
+        Credential::Certificate(admitted) => {
             daemons::run(async { joining::install(&folder, *admitted).await.map_err(failure) })?
         }
-        Given::Token(token) => {
+        Credential::Token(token) => {
             let host = membership::host(args.host.as_deref())?;
             let joiner = Joiner { state: folder, host, wanted: Roles::NONE, deadline: args.wait };
             let mut progress = |tried: &Tried| {
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     show(args, &joined)
 }
 
-fn given(text: &str) -> Result<Given, Failure> {
+fn credential(text: &str) -> Result<Credential, Failure> {
     if begins(text, TOKEN) || begins(text, REPLACE) || begins(text, CERTIFICATE) {
         return read(text).map_err(|error| Failure::Usage(error.to_string()));
     }
@@ -113,10 +113,10 @@ fn given(text: &str) -> Result<Given, Failure> {
     read(line).map_err(|error| Failure::Usage(format!("{text}: {error}")))
 }
 
-fn read(text: &str) -> Result<Given, token_text::Error> {
+fn read(text: &str) -> Result<Credential, token_text::Error> {
     match begins(text, CERTIFICATE) {
-        true => join::parse(text).map(|given| Given::Certificate(Box::new(given))),
-        false => token::parse(text).map(|token| Given::Token(Box::new(token))),
+        true => join::parse(text).map(|admitted| Credential::Certificate(Box::new(admitted))),
+        false => token::parse(text).map(|token| Credential::Token(Box::new(token))),
     }
 }
 

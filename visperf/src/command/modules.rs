@@ -206,12 +206,12 @@ fn remarks(module: &Module) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::kept::Kept;
+    use crate::output::capture::Capture;
     use serde_json::json;
 
     #[test]
     fn a_module_that_failed_is_listed_with_its_last_output() {
-        let kept = Kept::default();
+        let kept = Capture::default();
         let mut output = Output::into_writer(kept.clone(), None);
         let modules = [
             json!({"name": "gpu", "kind": "collector", "state": "running", "calls": 4, "answering_secs": 0.01, "cpu_seconds": 0.5,

@@ -6,7 +6,7 @@ use super::daemons::{self, Places};
 use crate::exit::Failure;
 use crate::output::note;
 use crate::serve::grid::Plan;
-use crate::serve::proxy::Told;
+use crate::serve::proxy::StartReport;
 use proxy::config::{LISTEN_DEFAULT, Tls};
 use rpc::http::config::Listen;
 use std::path::PathBuf;
@@ -59,29 +59,29 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     daemons::run(async {
         let grid = daemons::open(plan).await?;
         note(&format!("visperf proxy answers this host on http://{}/RPC2", grid.address()));
-        if let Some(told) = grid.told_as_proxy() {
-            tell(told);
+        if let Some(report) = grid.proxy_start_report() {
+            print_start(report);
         }
         grid.run(CancellationToken::new(), |_| ()).await.map_err(|error| daemons::failure(&error))
     })
 }
 
-fn tell(told: &Told) {
-    let scheme = if told.certificate.is_some() { "https" } else { "http" };
-    note(&format!("visitors with accounts come in at {scheme}://{}/d/DOMAIN/RPC2", told.address));
-    if let Some((fingerprint, path)) = &told.certificate {
+fn print_start(report: &StartReport) {
+    let scheme = if report.certificate.is_some() { "https" } else { "http" };
+    note(&format!("visitors with accounts come in at {scheme}://{}/d/DOMAIN/RPC2", report.address));
+    if let Some((fingerprint, path)) = &report.certificate {
         note(&format!("its certificate is {}, SHA-256 {fingerprint}", path.display()));
     }
-    if told.accounts == 0 {
+    if report.accounts == 0 {
         note("there are no accounts yet: visperf account add NAME --domain DOMAIN");
     }
-    if told.directories == 0 {
+    if report.directories == 0 {
         note(
             "it knows no directory, so it finds no domain: name one as [overlay] directories in the configuration",
         );
     }
-    told.contacts.iter().for_each(|contact| note(&format!("daemons inside reach it at {contact}")));
-    for contact in &told.web_contacts {
+    report.contacts.iter().for_each(|contact| note(&format!("daemons inside reach it at {contact}")));
+    for contact in &report.web_contacts {
         note(&format!("those that get out by web traffic alone reach it at {contact}"));
     }
 }

@@ -74,8 +74,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     daemons::run(async {
         let grid = daemons::open(plan).await?;
         note(&format!("visperf sensor answers on http://{}/RPC2", grid.address()));
-        if let Some(told) = grid.told_as_member() {
-            note(&told);
+        if let Some(membership) = grid.membership_text() {
+            note(&membership);
         }
         grid.run(CancellationToken::new(), |_| ()).await.map_err(|error| daemons::failure(&error))
     })

@@ -159,10 +159,10 @@ fn is_plain(name: &str, unit: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::kept::Kept;
+    use crate::output::capture::Capture;
 
     fn check(metrics: Vec<MetricSummary>, every_metric: bool, expected: &str) {
-        let shared = Kept::default();
+        let shared = Capture::default();
         show(
             &Summary { metrics, ..Summary::default() },
             every_metric,

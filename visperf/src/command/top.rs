@@ -8,8 +8,8 @@ use crate::options::{Width, chosen, whole, words};
 use crate::output::figures::{bytes, share};
 use crate::output::table::{Cell, Table};
 use crate::output::{Color, Output, note};
-use crate::top::asker::{Asker, Running};
 use crate::top::filter::Filter;
+use crate::top::querier::{Querier, Running};
 use crate::top::rows::{self, Order, Place, Process, Totals};
 use crate::top::state::{Host, Scope, State};
 use crate::top::terminal;
@@ -71,17 +71,17 @@ pub(crate) struct Args {
 /// # Errors
 /// If there is no terminal for the screen, or no daemon answers when printing.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let mut asker = Asker::new(&args.target, args.domain.clone());
-    let only = args.host.as_deref().map(|host| asker.place(host)).transpose()?;
+    let mut querier = Querier::new(&args.target, args.domain.clone());
+    let only = args.host.as_deref().map(|host| querier.place(host)).transpose()?;
     let scope = Scope { only, order: Order::of(&args.sort), is_filtered: !args.filter.is_empty() };
     match (args.rounds, args.once || args.json) {
-        (Some(rounds), _) => print(args, &mut asker, &scope, rounds),
-        (None, true) => print(args, &mut asker, &scope, 1),
-        (None, false) => screen(args, asker, scope),
+        (Some(rounds), _) => print(args, &mut querier, &scope, rounds),
+        (None, true) => print(args, &mut querier, &scope, 1),
+        (None, false) => screen(args, querier, scope),
     }
 }
 
-fn screen(args: &Args, asker: Asker, scope: Scope) -> Result<(), Failure> {
+fn screen(args: &Args, querier: Querier, scope: Scope) -> Result<(), Failure> {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return Err(Failure::Usage(
             "the screen needs a terminal to read keys from and to draw on; --once prints what it would show"
@@ -89,12 +89,12 @@ fn screen(args: &Args, asker: Asker, scope: Scope) -> Result<(), Failure> {
         ));
     }
     let interval = Duration::from_secs(args.interval);
-    let asking = Running::start(asker, scope.clone(), interval)?;
+    let asking = Running::start(querier, scope.clone(), interval)?;
     let state = State::new(scope, args.filter.clone(), interval, clock::now());
     terminal::show(state, &asking, Output::stdout().has_colors())
 }
 
-fn print(args: &Args, asker: &mut Asker, scope: &Scope, rounds: u64) -> Result<(), Failure> {
+fn print(args: &Args, querier: &mut Querier, scope: &Scope, rounds: u64) -> Result<(), Failure> {
     let mut totals = Totals::default();
     let filter = Filter::new(&args.filter).map_err(Failure::Usage)?;
     let most = usize::try_from(args.rows).unwrap_or(usize::MAX);
@@ -104,11 +104,11 @@ fn print(args: &Args, asker: &mut Asker, scope: &Scope, rounds: u64) -> Result<(
             std::thread::sleep(Duration::from_secs(args.interval));
         }
         let mut raw = Vec::new();
-        let mut round = match asker.round(scope, args.json.then_some(&mut raw)) {
+        let mut round = match querier.round(scope, args.json.then_some(&mut raw)) {
             Err(error) if number > 0 && recovery::of(&error, true) != Recovery::End => {
                 note(&format!("{}; waiting until it answers (Ctrl-C ends)", error.first_line()));
                 raw.clear();
-                asker.round_at_last(scope, args.json.then_some(&mut raw))?
+                querier.round_at_last(scope, args.json.then_some(&mut raw))?
             }
             round => round?,
         };

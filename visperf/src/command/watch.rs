@@ -3,15 +3,15 @@
 //!
 //! Rule: the subscription is ended however the command ends, if the daemon can be reached. The command
 //! continues if another daemon answers, or none for a while. If no sample matches, that is reported once.
-//! Not here: keeping the subscription alive (`kept`), printing (`printing`), the meaning of filters and
-//! conditions (`wire::channel`), their evaluation (`sensor::channel`).
+//! Not here: keeping the subscription alive (`renewed_subscription`), printing (`printing`), the meaning of
+//! filters and conditions (`wire::channel`), their evaluation (`sensor::channel`).
 
 use crate::command::interrupt::Interrupt;
 use crate::exit::Failure;
 use crate::harmless::clean;
 use crate::options::{Place, Query, chosen, whole, words};
-use kept::{Kept, WAIT_SECS, Wish};
 use printing::Printing;
+use renewed_subscription::{RenewedSubscription, Spec, WAIT_SECS};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,8 +21,8 @@ use wire::api::processes::PID_MAX;
 use wire::channel::{self, CPU_MAX_MS, expression};
 use wire::event::{Kind, Outcome};
 
-mod kept;
 mod printing;
+mod renewed_subscription;
 
 /// Shortest wait for a first sample, in seconds; if none arrives in time, a note states that nothing matches.
 const FIRST_WAIT_SECS: u64 = 5;
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let place = args.of.clone().unwrap_or_else(|| args.place.clone());
     let wanted = wanted(args)?;
     let happens = wanted.kind.happens();
-    let mut watching = Kept::subscribe(Wish {
+    let mut watching = RenewedSubscription::subscribe(Spec {
         target: args.query.target.clone(),
         about: place.about(),
         wanted,

@@ -98,7 +98,7 @@ fn cells(call: &Call, zone: &TimeZone, now: Option<Time>, output: &Output) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::kept::Kept;
+    use crate::output::capture::Capture;
     use serde_json::json;
 
     fn call(state: State, [submitted, started, ended]: [Option<f64>; 3]) -> Call {
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn what_is_not_over_waits_and_runs_so_far() {
         let printed = |state, times| {
-            let shared = Kept::default();
+            let shared = Capture::default();
             let mut output = Output::into_writer(shared.clone(), None);
             let now = Some(Time::from_secs_f64(1000.0));
             let calls = [call(state, times)];
@@ -131,7 +131,7 @@ mod tests {
         let hosts: Vec<String> = (0..40).map(|number| format!("wn{number:02}.site.example")).collect();
         let name = "a name that is much longer than forty characters are";
         let printed = |width: Option<usize>| {
-            let shared = Kept::default();
+            let shared = Capture::default();
             let mut output = Output::into_writer(shared.clone(), width);
             let running = call(State::Running, [None; 3]);
             let call = Call { name: name.to_owned(), hosts: hosts.clone(), ..running };

@@ -5,11 +5,11 @@
 //! callers clean what they quote, and each line and note is escaped here once more.
 
 pub(crate) mod call_table;
+#[cfg(test)]
+pub(crate) mod capture;
 pub(crate) mod event_lines;
 pub(crate) mod figures;
-#[cfg(test)]
-pub(crate) mod kept;
-pub(crate) mod seen;
+pub(crate) mod recent_ids;
 pub(crate) mod table;
 pub(crate) mod times;
 
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn control_characters_are_shown() {
-        let kept = kept::Kept::default();
+        let kept = capture::Capture::default();
         let mut output = Output::into_writer(kept.clone(), None);
         output.line("a\u{2028}\x7f\u{61c}").unwrap();
         output.json(&serde_json::json!("a\u{2028}\x7f\u{61c}\u{9b}")).unwrap();

@@ -274,11 +274,11 @@ impl Columns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::kept::Kept;
+    use crate::output::capture::Capture;
 
     #[test]
     fn columns_fit_their_cells_and_empty_ones_are_left_out() {
-        let shared = Kept::default();
+        let shared = Capture::default();
         let mut output = Output::into_writer(shared.clone(), None);
         let mut table = Table::new(&["HOST", "NOTHING", "LOAD", "STATE"]);
         table.row(vec![Cell::text("wn01"), Cell::default(), Cell::figure("0.5"), Cell::text("live")]);
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn a_terminal_shortens_names_in_the_middle_and_goes_without_spared_columns() {
         let check = |width: Option<usize>, expected: &str| {
-            let shared = Kept::default();
+            let shared = Capture::default();
             let mut output = Output::into_writer(shared.clone(), width);
             let mut table = Table::new(&["CALL", "CODE", "TIME", "N"]).spares(&["CODE"]);
             let id = "gridftp:se01//srv/gridftp/se01/data@3-29857";
@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn the_head_of_times_says_their_offset_on_a_terminal() {
         let printed = |width: Option<usize>| {
-            let shared = Kept::default();
+            let shared = Capture::default();
             let mut output = Output::into_writer(shared.clone(), width);
             let mut table = Table::new(&["CALL", "SUBMITTED"]).offset("+01:00".to_owned());
             table.row(vec![Cell::text("a"), Cell::time("12:00:00.000")]);

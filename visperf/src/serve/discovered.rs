@@ -219,15 +219,15 @@ mod tests {
     }
 
     /// Queries of a representative that answer when the gate has permits.
-    struct Asked {
+    struct GatedQueries {
         count: AtomicUsize,
         gate: Semaphore,
         answer: Result<Value, Fault>,
     }
 
-    impl Asked {
-        fn new(answer: Result<Value, Fault>) -> Arc<Asked> {
-            Arc::new(Asked { count: AtomicUsize::new(0), gate: Semaphore::new(0), answer })
+    impl GatedQueries {
+        fn new(answer: Result<Value, Fault>) -> Arc<GatedQueries> {
+            Arc::new(GatedQueries { count: AtomicUsize::new(0), gate: Semaphore::new(0), answer })
         }
 
         async fn read(self: Arc<Self>, cache: Cache) -> Listed {
@@ -261,7 +261,7 @@ mod tests {
         let rows = [Value::object([("host", Value::from("n1")), ("state", "live".into())])];
         let answer = Value::object([("hosts", Value::array(rows))]);
         for (answer, listed) in [(Ok(answer), 1), (Err(Fault::not_found("no such domain")), 0)] {
-            let (cache, asked) = (Cache::default(), Asked::new(answer));
+            let (cache, asked) = (Cache::default(), GatedQueries::new(answer));
             let read = || Arc::clone(&asked).read(Arc::clone(&cache));
             let (one, two, three, ()) = tokio::join!(read(), read(), read(), asked.open());
             assert_eq!([one.len(), two.len(), three.len()], [listed; 3]);
@@ -273,7 +273,7 @@ mod tests {
     async fn a_reader_that_goes_away_leaves_the_query_to_the_next() {
         let rows = [Value::object([("host", Value::from("n1")), ("state", "live".into())])];
         let (cache, asked) =
-            (Cache::default(), Asked::new(Ok(Value::object([("hosts", Value::array(rows))]))));
+            (Cache::default(), GatedQueries::new(Ok(Value::object([("hosts", Value::array(rows))]))));
         let first = tokio::spawn(Arc::clone(&asked).read(Arc::clone(&cache)));
         pause().await;
         let next = tokio::spawn(Arc::clone(&asked).read(Arc::clone(&cache)));

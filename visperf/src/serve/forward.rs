@@ -65,7 +65,7 @@ pub(crate) enum Belonging {
 }
 
 /// Route of a question.
-enum Way {
+enum Route {
     /// To this daemon, to which there is a connection.
     Hop(Hop),
     /// To the representative of the own domain.
@@ -76,13 +76,13 @@ enum Way {
     Relay(HostName),
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Way::Hop(hop) => hop.fmt(f),
-            Way::Representative => f.write_str("the representative of this domain"),
-            Way::Domain(domain) => write!(f, "the representative of {domain}"),
-            Way::Relay(host) => host.fmt(f),
+            Route::Hop(hop) => hop.fmt(f),
+            Route::Representative => f.write_str("the representative of this domain"),
+            Route::Domain(domain) => write!(f, "the representative of {domain}"),
+            Route::Relay(host) => host.fmt(f),
         }
     }
 }
@@ -95,18 +95,18 @@ impl Forward for Router {
         params: &Params,
         form: Option<Form>,
     ) -> Option<Forwarding> {
-        let way = match self.way(caller, method, params) {
+        let route = match self.route(caller, method, params) {
             Ok(None) => return None,
-            Ok(Some(way)) => way,
+            Ok(Some(route)) => route,
             Err(fault) => return Some(Box::pin(std::future::ready(Err(fault)))),
         };
-        if let Way::Relay(host) = &way {
+        if let Route::Relay(host) = &route {
             return self.relays.as_ref()?.ask(caller, host.as_str(), method, params, form).map(forwarded);
         }
         let Some(hops_left) = caller.hops_left.checked_sub(1) else {
             let fault = unavailable(format!(
-                "{method} was handed on too often; this daemon would hand it to {way}, so daemons of the domain do \
-                 not agree on who represents it; ask again in some seconds"
+                "{method} was handed on too often; this daemon would hand it to {route}, so daemons of the \
+                 domain do not agree on who represents it; ask again in some seconds"
             ));
             return Some(Box::pin(std::future::ready(Err(fault))));
         };
@@ -114,17 +114,17 @@ impl Forward for Router {
         let question = question(method, params.handed_on(), time_left, hops_left);
         let (account, viewer) = (accounts::handed_on(caller), caller.viewer.handed_on());
         let question = Question { form, account, viewer, ..question };
-        match way {
-            Way::Hop(hop) => {
+        match route {
+            Route::Hop(hop) => {
                 let net = self.net.clone();
                 Some(Box::pin(async move { ask_hop(&net, &hop, &question, time_left).await.map(Some) }))
             }
-            Way::Representative => {
+            Route::Representative => {
                 let (net, own) = (self.net.clone(), self.own.clone()?);
                 Some(Box::pin(async move { own.ask_representative(&net, question, time_left).await }))
             }
-            Way::Relay(_) => None,
-            Way::Domain(domain) => {
+            Route::Relay(_) => None,
+            Route::Domain(domain) => {
                 let others = self.others.clone();
                 Some(Box::pin(async move { others.ask_for(&domain, question, time_left).await.map(Some) }))
             }
@@ -134,7 +134,7 @@ impl Forward for Router {
 
 impl Router {
     /// The daemon that has to answer; `None` if it is this one.
-    fn way(&self, caller: &Caller, method: &str, params: &Params) -> Result<Option<Way>, Fault> {
+    fn route(&self, caller: &Caller, method: &str, params: &Params) -> Result<Option<Route>, Fault> {
         let named = params.text("domain")?.map(DomainName::try_from).transpose();
         let named = named.map_err(|error| Fault::invalid_params(format!("domain: {error}")))?;
         let is_own = |own: &&Own| named.as_ref().is_none_or(|domain| *domain == own.domain);
@@ -147,7 +147,7 @@ impl Router {
             };
         }
         match named {
-            Some(domain) if caller.peer.is_none() => Ok(Some(Way::Domain(domain))),
+            Some(domain) if caller.peer.is_none() => Ok(Some(Route::Domain(domain))),
             Some(domain) => Err(Fault::not_found(format!(
                 "a question for {domain} was handed to a daemon of another domain, which does not hand it on"
             ))),
@@ -159,7 +159,7 @@ impl Router {
 }
 
 impl Own {
-    fn hop(&self, net: &Handle, method: &str, params: &Params) -> Result<Option<Way>, Fault> {
+    fn hop(&self, net: &Handle, method: &str, params: &Params) -> Result<Option<Route>, Fault> {
         let view = self.members.view().borrow().clone();
         let of_host = |host: &str| {
             HostName::try_from(host).map_err(|error| Fault::invalid_params(format!("host: {error}")))
@@ -169,16 +169,16 @@ impl Own {
             // `take`.
             Some(host) if relays::METHODS.contains(&method) && of_host(host)? != self.host => {
                 if !self.members.may_serve() {
-                    return Ok(Some(Way::Representative));
+                    return Ok(Some(Route::Representative));
                 }
                 let host = of_host(host)?;
                 if method == relays::METHODS[0] {
                     self.to_host(net, &view, host.clone())?;
                 }
-                Some(Way::Relay(host))
+                Some(Route::Relay(host))
             }
             Some(host) if method.starts_with("sensor.") => self.to_host(net, &view, of_host(host)?)?,
-            _ if method.starts_with("domain.") && !self.members.may_serve() => Some(Way::Representative),
+            _ if method.starts_with("domain.") && !self.members.may_serve() => Some(Route::Representative),
             _ => None,
         })
     }
@@ -191,7 +191,7 @@ impl Own {
         method: &str,
         params: &Params,
         has_directories: bool,
-    ) -> Result<Option<Way>, Fault> {
+    ) -> Result<Option<Route>, Fault> {
         let is_of_others = match params.text("host")? {
             Some(host) if method.starts_with("sensor.") => host != self.host.as_str(),
             _ => method.starts_with("domain."),
@@ -207,7 +207,7 @@ impl Own {
             )));
         }
         if has_directories {
-            return Ok(Some(Way::Domain(self.domain.clone())));
+            return Ok(Some(Route::Domain(self.domain.clone())));
         }
         let member = net.ready().into_iter().find(|peer| self.is_member(peer)).ok_or_else(|| {
             unavailable(format!(
@@ -216,7 +216,7 @@ impl Own {
             ))
         })?;
         let domain = Some(self.domain.clone());
-        Ok(Some(Way::Hop(Hop { peer: member.peer, host: member.host.clone(), part: "member", domain })))
+        Ok(Some(Route::Hop(Hop { peer: member.peer, host: member.host.clone(), part: "member", domain })))
     }
 
     fn is_member(&self, peer: &Principal) -> bool {
@@ -231,7 +231,7 @@ impl Own {
     }
 
     /// `None` if it is this host.
-    fn to_host(&self, net: &Handle, view: &View, host: HostName) -> Result<Option<Way>, Fault> {
+    fn to_host(&self, net: &Handle, view: &View, host: HostName) -> Result<Option<Route>, Fault> {
         if host == self.host {
             return Ok(None);
         }
@@ -243,7 +243,7 @@ impl Own {
         {
             let domain = Some(self.domain.clone());
             let hop = Hop { peer: seen.member.key, host: Some(host), part: "member", domain };
-            return Ok(Some(Way::Hop(hop)));
+            return Ok(Some(Route::Hop(hop)));
         }
         if self.members.may_serve() {
             let domain = Some(self.domain.clone());
@@ -251,7 +251,7 @@ impl Own {
             if known.is_none()
                 && let Some(peer) = self.connected(net, &host)
             {
-                return Ok(Some(Way::Hop(Hop { peer, host: Some(host), part: "member", domain })));
+                return Ok(Some(Route::Hop(Hop { peer, host: Some(host), part: "member", domain })));
             }
             return Err(match known {
                 Some(seen) => unavailable(format!(
@@ -266,7 +266,7 @@ impl Own {
                 )),
             });
         }
-        Ok(Some(Way::Representative))
+        Ok(Some(Route::Representative))
     }
 }
 
@@ -292,7 +292,7 @@ impl relays::HostClient for Members {
         let (net, host) = (self.net.clone(), host.to_owned());
         Box::pin(async move {
             // When another daemon has become the representative, subscriptions are made there.
-            let Some(Way::Hop(hop)) = to_host? else {
+            let Some(Route::Hop(hop)) = to_host? else {
                 let asked = format!("{host} is asked by another representative now; subscribe again");
                 return Err(unavailable(asked));
             };

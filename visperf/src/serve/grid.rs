@@ -7,7 +7,7 @@ use super::forward::Alone;
 use super::info::{self, Identity, Reach, Sources};
 use super::late_files::LateFiles;
 use super::member::{self, Member};
-use super::proxy::{Proxy, Told};
+use super::proxy::{Proxy, StartReport};
 use super::replica::{self, Replica};
 use super::state_watch::StateWatch;
 use super::{control, registration, state_dir};
@@ -183,7 +183,7 @@ impl Grid {
         }
         if let Some(proxy) = &self.proxy {
             proxy.add_methods(&mut self.registry)?;
-            tell_of_proxy(proxy, &mut sources);
+            add_proxy_sources(proxy, &mut sources);
         }
         let kind = match (&self.sensor, &self.directory) {
             (Some(_), Some(_)) => "up",
@@ -244,21 +244,21 @@ impl Grid {
     }
 
     /// `KEY@HOST:PORT` of a directory of a grid, for the configuration of other daemons.
-    pub(crate) fn told_as_directory(&self) -> &[String] {
+    pub(crate) fn directory_contacts(&self) -> &[String] {
         match &self.directory {
-            Some(Place::Grid(replica)) => &replica.contacts_told,
+            Some(Place::Grid(replica)) => &replica.own_contacts,
             _ => &[],
         }
     }
 
     /// A sentence about its membership; `None` where it has joined no domain.
-    pub(crate) fn told_as_member(&self) -> Option<String> {
-        self.member.as_ref().map(Member::told)
+    pub(crate) fn membership_text(&self) -> Option<String> {
+        self.member.as_ref().map(Member::membership_text)
     }
 
     /// What a proxy prints at its start.
-    pub(crate) fn told_as_proxy(&self) -> Option<&Told> {
-        self.proxy.as_ref().map(|proxy| &proxy.told)
+    pub(crate) fn proxy_start_report(&self) -> Option<&StartReport> {
+        self.proxy.as_ref().map(|proxy| &proxy.start_report)
     }
 
     pub(crate) fn sensor(&self) -> Option<&Sensor> {
@@ -322,9 +322,9 @@ impl Grid {
         tasks.spawn("queries", rpc::http::server::serve_methods(listener, dispatcher, shutdown.clone()));
         more(&mut tasks);
         state_dir::write_listen(&state, &address.to_string(), socket.as_deref(), &files);
-        tell_service_manager(&[NotifyState::Ready]);
+        notify_service_manager(&[NotifyState::Ready]);
         let result = tasks.run(GRACE).await;
-        tell_service_manager(&[NotifyState::Stopping]);
+        notify_service_manager(&[NotifyState::Stopping]);
         state_dir::remove_listen(&state, &files);
         drop(lock);
         result.map_err(anyhow::Error::from)
@@ -344,7 +344,7 @@ fn add_sensor(sensor: &Sensor, sources: &mut Sources) {
 }
 
 /// Notify the service manager; without one this does nothing.
-fn tell_service_manager(states: &[NotifyState<'_>]) {
+fn notify_service_manager(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::warn!(%error, "cannot notify the service manager");
     }
@@ -371,7 +371,7 @@ fn open_directory(
     Ok(Place::Here(Directory::open(config, &folder, SystemClock)?))
 }
 
-fn tell_of_proxy(proxy: &Proxy, sources: &mut Sources) {
+fn add_proxy_sources(proxy: &Proxy, sources: &mut Sources) {
     let (welcome, door, net) = (proxy.welcome(), Arc::clone(&proxy.authorizer), proxy.net.clone());
     let tunnels = Arc::clone(&proxy.tunnels);
     sources.reach = reach(net.clone());

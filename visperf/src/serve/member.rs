@@ -170,7 +170,7 @@ impl Member {
     }
 
     /// A sentence about its domain and the addresses at which others dial it.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn membership_text(&self) -> String {
         let Own { domain, host, .. } = &self.own;
         let reached: Vec<&str> = self.overlay.advertised.iter().map(Address::as_str).collect();
         match reached.as_slice() {

@@ -99,7 +99,7 @@ pub(crate) struct Proxy {
     pub(crate) authorizer: Arc<ProxyAuthorizer>,
     /// Connections for the overlay that arrive at the proxy's listener.
     pub(crate) tunnels: Arc<Tunnels>,
-    pub(crate) told: Told,
+    pub(crate) start_report: StartReport,
     overlay: Overlay,
     others: RemoteDomains,
     asker: Asker,
@@ -114,7 +114,7 @@ pub(crate) struct Proxy {
 
 /// What a proxy prints at its start.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct StartReport {
     /// The address at which visitors connect.
     pub(crate) address: SocketAddr,
     /// SHA-256 of the certificate and its file; `None` without encryption.
@@ -185,7 +185,7 @@ impl Proxy {
             welcome: overlay.welcome.clone(),
         };
         let opened = open_listener(listener_files, config, Arc::new(Members { me, gate: gate() })).await?;
-        let told = Told {
+        let start_report = StartReport {
             address: opened.address,
             certificate: opened.certificate.as_ref().map(|it| (it.fingerprint(), it.origin().certificate())),
             accounts: opened.accounts,
@@ -198,7 +198,7 @@ impl Proxy {
             net: overlay.net.clone(),
             tunnels: Tunnels::new(&overlay.net),
             authorizer: opened.authorizer,
-            told,
+            start_report,
             overlay,
             others,
             asker,
@@ -347,8 +347,8 @@ impl ListenerFiles {
                 let mut names = names.clone();
                 let host = crate::host_name::own();
                 let at = config.listen.address().ip();
-                let told = (!at.is_unspecified()).then(|| at.to_string());
-                names.extend([host, "localhost".to_owned()].into_iter().chain(told));
+                let specified = (!at.is_unspecified()).then(|| at.to_string());
+                names.extend([host, "localhost".to_owned()].into_iter().chain(specified));
                 Some(Origin::Own { folder: state.join(account_file::FOLDER), names })
             }
         };

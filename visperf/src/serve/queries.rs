@@ -97,14 +97,14 @@ struct Visiting {
     in_work: InWork<(String, DomainName)>,
     figures: Arc<Figures>,
     /// Cache of grants: a visitor asks often, and its visa stays the same for minutes.
-    known: Mutex<BTreeMap<PeerKey, Known>>,
+    grants: Mutex<BTreeMap<PeerKey, Grant>>,
 }
 
 /// A visitor's visa, and the access that it grants.
-type Known = (Arc<Guest>, Arc<AccountPermissions>);
+type Grant = (Arc<Guest>, Arc<AccountPermissions>);
 
 /// Most visitors in the cache; when it is full, it is emptied.
-const KNOWN_MAX: usize = 256;
+const GRANTS_MAX: usize = 256;
 
 /// Trust in the viewer that a question names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,8 +142,8 @@ impl Visiting {
 
     fn access(&self, visitor: PeerKey, guest: &Arc<Guest>) -> Arc<AccountPermissions> {
         // Each change of the table is one step.
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, access)) = known.get(&visitor).filter(|(known, _)| Arc::ptr_eq(known, guest)) {
+        let mut grants = self.grants.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, access)) = grants.get(&visitor).filter(|(known, _)| Arc::ptr_eq(known, guest)) {
             return Arc::clone(access);
         }
         let (grant, rights) = guests::granted(&guest.visa);
@@ -155,10 +155,10 @@ impl Visiting {
             in_work_max: IN_WORK_OF_VISITORS_MAX,
             figures: Arc::clone(&self.figures),
         });
-        if known.len() >= KNOWN_MAX {
-            known.clear();
+        if grants.len() >= GRANTS_MAX {
+            grants.clear();
         }
-        known.insert(visitor, (Arc::clone(guest), Arc::clone(&access)));
+        grants.insert(visitor, (Arc::clone(guest), Arc::clone(&access)));
         access
     }
 }
@@ -310,12 +310,12 @@ mod tests {
         let first = visiting.access(VISITOR, &figures);
         assert!(Arc::ptr_eq(&first, &visiting.access(VISITOR, &figures)), "the same object, made once");
         assert_eq!([access(&figures), access(&both), access(&figures)], [1, 2, 1], "its visa was renewed");
-        for number in 0..2 * KNOWN_MAX {
+        for number in 0..2 * GRANTS_MAX {
             let mut key = [0; 32];
             key[..8].copy_from_slice(&(number as u64).to_be_bytes());
             visiting.access(PeerKey(key), &figures);
         }
-        assert!(visiting.known.lock().unwrap().len() <= KNOWN_MAX);
+        assert!(visiting.grants.lock().unwrap().len() <= GRANTS_MAX);
     }
 
     #[test]

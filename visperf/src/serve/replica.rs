@@ -41,7 +41,7 @@ use wire::join;
 pub(crate) struct Replica {
     pub(crate) net: Handle,
     /// `KEY@HOST:PORT`, for the configuration of other daemons.
-    pub(crate) contacts_told: Vec<String>,
+    pub(crate) own_contacts: Vec<String>,
     others: RemoteDomains,
     overlay: Overlay,
     directory: Directory,
@@ -110,8 +110,8 @@ impl Replica {
             contacts,
             welcome: overlay.welcome.clone(),
         };
-        let contacts_told = overlay.advertised.iter().map(|address| format!("{me}@{address}")).collect();
-        Ok(Replica { net, contacts_told, others, overlay, directory, service, asks })
+        let own_contacts = overlay.advertised.iter().map(|address| format!("{me}@{address}")).collect();
+        Ok(Replica { net, own_contacts, others, overlay, directory, service, asks })
     }
 
     /// Health messages about refusals of this daemon by others, as sentences.

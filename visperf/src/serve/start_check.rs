@@ -44,7 +44,7 @@ pub(crate) fn filters(folders: &[PathBuf], refused: RefusedFilter) -> Result<Fil
 pub(crate) fn sound(sources: &FilterSources) -> Result<(), Failure> {
     match sources.refused {
         0 => Ok(()),
-        _ => Err(Failure::Told(Kind::Refused)),
+        _ => Err(Failure::Printed(Kind::Refused)),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Pure: times are passed in. Rules: the marked row is a process, wherever it moves; while paused the rows do
 //! not change, but the state of the connection is still shown; a signal is sent only after a second key
 //! confirms it.
-//! Not here: drawing (`draw`), requests (`asker`).
+//! Not here: drawing (`draw`), requests (`querier`).
 
 use super::filter::Filter;
 use super::rows::{self, Id, Order, Place, Process, Totals};
@@ -41,7 +41,7 @@ pub(crate) struct Round {
     pub(crate) answered: usize,
 }
 
-/// Message from the asker.
+/// Message from the querier.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Update {
     /// A round is complete.
@@ -64,7 +64,7 @@ pub(crate) struct Scope {
 
 /// Action for the caller after a key.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Wish {
+pub(crate) enum Action {
     Quit,
     /// Show this from now on.
     Show(Scope),
@@ -147,7 +147,7 @@ impl State {
         Scope { only: self.only.clone(), order: self.order, is_filtered: !self.filter.is_empty() }
     }
 
-    /// Process a message from the asker.
+    /// Process a message from the querier.
     pub(crate) fn handle_update(&mut self, update: Update, now: Moment) {
         match update {
             Update::Round(mut round) => {
@@ -171,7 +171,7 @@ impl State {
     }
 
     /// Process a key.
-    pub(crate) fn handle_key(&mut self, key: KeyEvent) -> Option<Wish> {
+    pub(crate) fn handle_key(&mut self, key: KeyEvent) -> Option<Action> {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return self.key_with_control(key.code);
         }
@@ -182,7 +182,7 @@ impl State {
             Mode::Hosts(at) => self.key_in_hosts(key.code, at),
             Mode::Confirm(process, signal) => {
                 self.mode = Mode::Rows;
-                matches!(key.code, KeyCode::Char('y' | 'Y')).then(|| Wish::Give(process.id, signal))
+                matches!(key.code, KeyCode::Char('y' | 'Y')).then(|| Action::Give(process.id, signal))
             }
             Mode::Help => {
                 self.mode = Mode::Rows;
@@ -191,26 +191,26 @@ impl State {
         }
     }
 
-    fn key_with_control(&mut self, code: KeyCode) -> Option<Wish> {
+    fn key_with_control(&mut self, code: KeyCode) -> Option<Action> {
         match (code, &self.mode) {
-            (KeyCode::Char('c'), _) => Some(Wish::Quit),
+            (KeyCode::Char('c'), _) => Some(Action::Quit),
             (KeyCode::Char('u'), Mode::Filter(_)) => self.change_filter(String::clear),
             _ => None,
         }
     }
 
     /// With a filter all processes are requested.
-    fn change_filter(&mut self, change: impl FnOnce(&mut String)) -> Option<Wish> {
+    fn change_filter(&mut self, change: impl FnOnce(&mut String)) -> Option<Action> {
         let was_filtered = self.scope().is_filtered;
         change(&mut self.filter);
         self.arrange();
-        (was_filtered != self.scope().is_filtered).then(|| Wish::Show(self.scope()))
+        (was_filtered != self.scope().is_filtered).then(|| Action::Show(self.scope()))
     }
 
-    fn key_in_rows(&mut self, code: KeyCode) -> Option<Wish> {
+    fn key_in_rows(&mut self, code: KeyCode) -> Option<Action> {
         #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
         match code {
-            KeyCode::Char('q') => return Some(Wish::Quit),
+            KeyCode::Char('q') => return Some(Action::Quit),
             KeyCode::Char('c') => return self.sort(Order::Cpu),
             KeyCode::Char('m') => return self.sort(Order::Memory),
             KeyCode::Char('i') => return self.sort(Order::Io),
@@ -235,7 +235,7 @@ impl State {
         None
     }
 
-    fn key_in_filter(&mut self, code: KeyCode, before: String) -> Option<Wish> {
+    fn key_in_filter(&mut self, code: KeyCode, before: String) -> Option<Action> {
         if matches!(code, KeyCode::Enter | KeyCode::Esc) {
             self.mode = Mode::Rows;
         }
@@ -248,7 +248,7 @@ impl State {
         })
     }
 
-    fn key_in_hosts(&mut self, code: KeyCode, at: usize) -> Option<Wish> {
+    fn key_in_hosts(&mut self, code: KeyCode, at: usize) -> Option<Action> {
         #[expect(clippy::wildcard_enum_match_arm, reason = "every other key gives it up")]
         match code {
             KeyCode::Up => self.mode = Mode::Hosts(at.saturating_sub(1)),
@@ -258,18 +258,18 @@ impl State {
                 let chosen = at.checked_sub(1).and_then(|at| self.round.hosts.get(at));
                 self.only = chosen.map(|host| host.place.clone());
                 self.arrange();
-                return Some(Wish::Show(self.scope()));
+                return Some(Action::Show(self.scope()));
             }
             _ => self.mode = Mode::Rows,
         }
         None
     }
 
-    fn sort(&mut self, order: Order) -> Option<Wish> {
+    fn sort(&mut self, order: Order) -> Option<Action> {
         let is_other = self.order.of_sensor() != order.of_sensor();
         self.order = order;
         self.arrange();
-        is_other.then(|| Wish::Show(self.scope()))
+        is_other.then(|| Action::Show(self.scope()))
     }
 
     fn ask(&mut self, signal: Signal) {

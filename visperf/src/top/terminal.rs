@@ -5,9 +5,9 @@
 //! program, whether a signal reports it or not.
 //! Not here: drawing (`draw`), meaning of keys (`state`).
 
-use super::asker::{Ask, Running};
 use super::draw;
-use super::state::{State, Update, Wish};
+use super::querier::{Ask, Running};
+use super::state::{Action, State, Update};
 use super::theme::Theme;
 use crate::exit::Failure;
 use overlay::clock;
@@ -37,10 +37,10 @@ const GONE_GRACE: Duration = Duration::from_secs(1);
 const GONE: PollFlags = PollFlags::HUP.union(PollFlags::ERR).union(PollFlags::NVAL);
 
 /// The terminal in raw mode; restored when this is dropped.
-struct Taken(Terminal<CrosstermBackend<Stdout>>);
+struct RawTerminal(Terminal<CrosstermBackend<Stdout>>);
 
-impl Taken {
-    fn take() -> Result<Taken, Failure> {
+impl RawTerminal {
+    fn take() -> Result<RawTerminal, Failure> {
         let fail = |error| Failure::of("cannot use the terminal", error);
         // Restore the terminal before a panic is printed.
         let before = std::panic::take_hook();
@@ -50,16 +50,16 @@ impl Taken {
         }));
         enable_raw_mode().map_err(fail)?;
         // From here on a failure restores the terminal.
-        let taken = Terminal::new(CrosstermBackend::new(io::stdout())).map(Taken).map_err(|error| {
+        let raw = Terminal::new(CrosstermBackend::new(io::stdout())).map(RawTerminal).map_err(|error| {
             give_back();
             fail(error)
         })?;
         execute!(io::stdout(), EnterAlternateScreen, cursor::Hide).map_err(fail)?;
-        Ok(taken)
+        Ok(raw)
     }
 }
 
-impl Drop for Taken {
+impl Drop for RawTerminal {
     fn drop(&mut self) {
         give_back();
     }
@@ -74,11 +74,11 @@ fn give_back() {
 /// Show `state` until the user quits.
 ///
 /// # Errors
-/// If the terminal cannot be used, or the asker thread has ended.
+/// If the terminal cannot be used, or the querier thread has ended.
 pub(crate) fn show(mut state: State, asking: &Running, has_colors: bool) -> Result<(), Failure> {
     let ending = Ending::catch()?;
     end_with_terminal()?;
-    let mut terminal = Taken::take()?;
+    let mut terminal = RawTerminal::take()?;
     let theme = Theme::new(has_colors);
     let (mut drawn, mut is_new) = (clock::now(), true);
     while !ending.is_wanted() {
@@ -90,9 +90,9 @@ pub(crate) fn show(mut state: State, asking: &Running, has_colors: bool) -> Resu
         }
         if let Some(wish) = key(&mut state, &mut is_new)? {
             match wish {
-                Wish::Quit => return Ok(()),
-                Wish::Show(scope) => hand(&mut state, asking, Ask::Show(scope)),
-                Wish::Give(id, signal) => hand(&mut state, asking, Ask::Give(id, signal)),
+                Action::Quit => return Ok(()),
+                Action::Show(scope) => hand(&mut state, asking, Ask::Show(scope)),
+                Action::Give(id, signal) => hand(&mut state, asking, Ask::Give(id, signal)),
             }
         }
         while let Ok(update) = asking.updates.try_recv() {
@@ -107,13 +107,13 @@ pub(crate) fn show(mut state: State, asking: &Running, has_colors: bool) -> Resu
 }
 
 /// Process the next key, if one comes within a moment; returns the resulting action.
-fn key(state: &mut State, is_new: &mut bool) -> Result<Option<Wish>, Failure> {
+fn key(state: &mut State, is_new: &mut bool) -> Result<Option<Action>, Failure> {
     let fail = |error| Failure::of("cannot read keys", error);
     // Keys that arrived together were read together and are in crossterm's queue, so it is checked before
     // waiting for the terminal.
     for wait in [Duration::ZERO, KEY_WAIT] {
         if is_gone(wait).map_err(fail)? {
-            return Ok(Some(Wish::Quit));
+            return Ok(Some(Action::Quit));
         }
         if event::poll(Duration::ZERO).map_err(fail)? {
             break;
@@ -167,7 +167,7 @@ fn end_with_terminal() -> Result<(), Failure> {
     thread.map(drop).map_err(|error| Failure::of("cannot watch the terminal", error))
 }
 
-/// Pass a request to the asker thread; if its queue is full because a daemon is slow, show that.
+/// Pass a request to the querier thread; if its queue is full because a daemon is slow, show that.
 fn hand(state: &mut State, asking: &Running, ask: Ask) {
     if asking.asks.try_send(ask).is_err() {
         let busy = "the daemons are slow to answer; try again".to_owned();
@@ -191,7 +191,7 @@ impl Ending {
         let mut hangup = signal(SignalKind::hangup()).map_err(fail)?;
         drop(entered);
         let wanted = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&wanted);
+        let flag = Arc::clone(&wanted);
         let waiting = move || {
             runtime.block_on(async {
                 tokio::select! {
@@ -200,7 +200,7 @@ impl Ending {
                     _ = hangup.recv() => {}
                 }
             });
-            told.store(true, Ordering::SeqCst);
+            flag.store(true, Ordering::SeqCst);
         };
         let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(waiting).map_err(fail)?;
         Ok(Ending { wanted, _thread: thread })

@@ -68,7 +68,7 @@ fn run(common: &Common, act: Act) -> Result<(), Failure> {
             Err(failure) if common.pids.len() == 1 => return Err(failure),
             Err(failure) => {
                 note(&failure.message().unwrap_or_default());
-                failed = failed.or(Some(failure.told()));
+                failed = failed.or(Some(failure.into_printed()));
             }
         }
     }
@@ -83,7 +83,7 @@ fn run(common: &Common, act: Act) -> Result<(), Failure> {
             Err(failure) if common.pids.len() == 1 => return Err(failure),
             Err(failure) => {
                 note(&format!("{}: {}", process.shown, failure.message().unwrap_or_default()));
-                failed = failed.or(Some(failure.told()));
+                failed = failed.or(Some(failure.into_printed()));
             }
         }
         output.flush()?;

@@ -13,7 +13,7 @@ use crate::exit::Failure;
 use crate::options::{Between, OfDomain, Query, chosen, user, whole, words};
 use crate::output::event_lines::EventLines;
 use crate::output::figures::count;
-use crate::output::seen::Seen;
+use crate::output::recent_ids::RecentIds;
 use crate::output::times;
 use crate::output::{Output, note};
 use ::client::Error;
@@ -169,7 +169,7 @@ struct Reading<'a> {
     /// Whether a daemon ever answered.
     reached: bool,
     /// With --follow: recently printed events, which a new representative may send again.
-    seen: Option<Seen>,
+    seen: Option<RecentIds>,
     output: Output,
     lines: EventLines,
 }
@@ -188,7 +188,7 @@ impl Reading<'_> {
             place: Arc::new(Place::new(begin)),
             moved: true,
             reached: false,
-            seen: args.follow.then(|| Seen::new(SEEN_MAX)),
+            seen: args.follow.then(|| RecentIds::new(SEEN_MAX)),
             lines: EventLines::new(TimeZone::system(), &output),
             output,
         }

@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
         }
     }
     output.flush()?;
-    worst.map_or(Ok(()), |kind| Err(Failure::Told(kind)))
+    worst.map_or(Ok(()), |kind| Err(Failure::Printed(kind)))
 }
 
 /// Read an existing file; other arguments are looked up by name.

@@ -149,7 +149,7 @@ pub(crate) fn run(args: &Args, folders: &FilterFolders) -> Result<(), Failure> {
         trial.end()?;
     }
     trial.output.flush()?;
-    worst.map_or(Ok(()), |kind| Err(Failure::Told(kind)))
+    worst.map_or(Ok(()), |kind| Err(Failure::Printed(kind)))
 }
 
 impl Trial<'_> {

@@ -211,7 +211,7 @@ fn table(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::kept::Kept;
+    use crate::output::capture::Capture;
     use serde_json::{Value, json};
 
     /// The printed rows, without the head.
@@ -219,7 +219,7 @@ mod tests {
         let answer = json!({ "processes": processes, "ended": ended });
         let answer: CallProcesses = serde_json::from_value(answer).expect("an answer");
         let samples: Vec<Sample> = serde_json::from_value(samples).expect("samples");
-        let shared = Kept::default();
+        let shared = Capture::default();
         let mut output = Output::into_writer(shared.clone(), None);
         table(&rows(answer, samples), &mut output).expect("printed");
         output.flush().expect("printed");

@@ -3,7 +3,7 @@
 //! Pure: the caller defines the tick. Rule: several logs report one end, and the first often lacks details
 //! that the next one has; so a call is printed after all of them. Not here: the printed text (`text`).
 
-use crate::output::seen::Seen;
+use crate::output::recent_ids::RecentIds;
 use compact_str::CompactString;
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ const TOLD_KEPT_MAX: usize = 10_000;
 pub(super) struct Ended {
     /// Calls to be printed, and the number of ticks since the last event of each.
     waiting: BTreeMap<CompactString, u32>,
-    told: Seen,
+    told: RecentIds,
 }
 
 impl Default for Ended {
     fn default() -> Ended {
-        Ended { waiting: BTreeMap::new(), told: Seen::new(TOLD_KEPT_MAX) }
+        Ended { waiting: BTreeMap::new(), told: RecentIds::new(TOLD_KEPT_MAX) }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Rule: a subscription that the sensor stopped ends the command. Not here: the subscription (`kept`).
 
 use super::Args;
-use super::kept::Came;
+use super::renewed_subscription::Came;
 use crate::exit::Failure;
 use crate::harmless::clean;
 use crate::output::event_lines::EventLines;
@@ -101,7 +101,7 @@ fn line(entry: &Entry, time: Option<&str>, output: &Output) -> String {
             }
         }
         EntryKind::Missed => {
-            let missed = super::kept::entries_told(entry.count.unwrap_or(0));
+            let missed = super::renewed_subscription::entries_told(entry.count.unwrap_or(0));
             painted(Color::Bad, format!("{missed} missed"))
         }
         EntryKind::Quarantined => {

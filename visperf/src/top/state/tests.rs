@@ -49,11 +49,11 @@ pub(crate) fn state() -> State {
     state
 }
 
-pub(crate) fn press(state: &mut State, code: KeyCode) -> Option<Wish> {
+pub(crate) fn press(state: &mut State, code: KeyCode) -> Option<Action> {
     state.handle_key(KeyEvent::new(code, KeyModifiers::NONE))
 }
 
-pub(crate) fn typed(state: &mut State, text: &str) -> Vec<Wish> {
+pub(crate) fn typed(state: &mut State, text: &str) -> Vec<Action> {
     text.chars().filter_map(|c| press(state, KeyCode::Char(c))).collect()
 }
 
@@ -66,14 +66,14 @@ fn keys_sort_and_ask_again_where_the_sensor_would_choose_others() {
     let mut state = state();
     assert_eq!(pids(&state), [1, 2, 3]);
     let asked = typed(&mut state, "m");
-    assert_eq!(asked, [Wish::Show(Scope { only: None, order: Order::Memory, is_filtered: false })]);
+    assert_eq!(asked, [Action::Show(Scope { only: None, order: Order::Memory, is_filtered: false })]);
     assert_eq!(pids(&state), [3, 2, 1]);
     assert_eq!(typed(&mut state, "m"), [], "it is so already");
     assert_eq!(typed(&mut state, "c").len(), 1);
     assert_eq!(typed(&mut state, "t"), [], "those with most CPU are asked for either way");
-    assert_eq!(typed(&mut state, "q"), [Wish::Quit]);
+    assert_eq!(typed(&mut state, "q"), [Action::Quit]);
     let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-    assert_eq!(state.handle_key(interrupt), Some(Wish::Quit));
+    assert_eq!(state.handle_key(interrupt), Some(Action::Quit));
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_filter_is_typed_kept_and_taken_back() {
     assert_eq!(state.filter.chars().count(), FILTER_MAX_CHARS);
     let clear = KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL);
     let wanted = Scope { only: None, order: Order::Cpu, is_filtered: false };
-    assert_eq!(state.handle_key(clear), Some(Wish::Show(wanted)));
+    assert_eq!(state.handle_key(clear), Some(Action::Show(wanted)));
     assert_eq!((state.filter.as_str(), pids(&state).len()), ("", 3));
     press(&mut state, KeyCode::Esc);
     assert_eq!((state.handle_key(clear), state.filter.as_str()), (None, "wn01"), "it is typed no more");
@@ -160,7 +160,7 @@ fn a_host_is_chosen_from_the_list() {
     assert_eq!(state.mode, Mode::Hosts(2));
     let asked = press(&mut state, KeyCode::Enter);
     let wanted = Scope { only: Some(place("wn02")), order: Order::Cpu, is_filtered: false };
-    assert_eq!((asked, pids(&state)), (Some(Wish::Show(wanted)), vec![2]));
+    assert_eq!((asked, pids(&state)), (Some(Action::Show(wanted)), vec![2]));
     typed(&mut state, "h");
     assert_eq!(state.mode, Mode::Hosts(2), "it begins at the one that is shown");
     press(&mut state, KeyCode::Esc);
@@ -182,7 +182,7 @@ fn nothing_is_signalled_before_it_is_confirmed_and_the_process_is_the_one_that_w
     let mut next = round();
     next.processes[0].id.1.start_ns = 6;
     state.handle_update(Update::Round(next), at(3));
-    assert_eq!(typed(&mut state, "y"), [Wish::Give(process("wn01", 1, 0.9).id, Signal::Kill)]);
+    assert_eq!(typed(&mut state, "y"), [Action::Give(process("wn01", 1, 0.9).id, Signal::Kill)]);
     state.handle_update(Update::Given(Err("not permitted".to_owned())), at(4));
     assert_eq!(state.said, Some(Err("not permitted".to_owned())));
     press(&mut state, KeyCode::Up);

@@ -1,6 +1,6 @@
 //! Deduplication of printed items: remembers their ids, so that nothing that is sent again is printed twice.
 //!
-//! Rule: bounded; an id is forgotten after [`Seen::most`] newer ones.
+//! Rule: bounded; an id is forgotten after [`RecentIds::most`] newer ones.
 //! Not here: items before the start (cursors skip them).
 
 use std::collections::{HashSet, VecDeque};
@@ -8,17 +8,17 @@ use std::hash::{BuildHasher as _, RandomState};
 
 /// The ids as keyed 64-bit hashes; at this size no collision is expected.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct RecentIds {
     most: usize,
     lot: RandomState,
     known: HashSet<u64>,
     order: VecDeque<u64>,
 }
 
-impl Seen {
+impl RecentIds {
     /// Remember the last `most` ids.
-    pub(crate) fn new(most: usize) -> Seen {
-        Seen { most, lot: RandomState::new(), known: HashSet::new(), order: VecDeque::new() }
+    pub(crate) fn new(most: usize) -> RecentIds {
+        RecentIds { most, lot: RandomState::new(), known: HashSet::new(), order: VecDeque::new() }
     }
 
     /// Whether this id was seen recently.
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn an_event_is_new_once_and_again_when_it_is_forgotten() {
         const KEPT_MAX: usize = 100;
-        let mut seen = Seen::new(KEPT_MAX);
+        let mut seen = RecentIds::new(KEPT_MAX);
         assert!(!seen.has("a") && seen.is_new("a") && seen.has("a") && !seen.is_new("a") && seen.is_new("b"));
         assert!(seen.is_new("") && seen.is_new(""), "what has no id is always printed");
         for number in 0..KEPT_MAX {

@@ -57,16 +57,16 @@ pub(crate) enum Ask {
 }
 
 /// Client for the daemon of `target`.
-pub(crate) struct Asker {
+pub(crate) struct Querier {
     target: Target,
     client: Client,
     domains: Vec<String>,
 }
 
-impl Asker {
+impl Querier {
     /// For these domains; for the daemon's own if there are none.
-    pub(crate) fn new(target: &Target, domains: Vec<String>) -> Asker {
-        Asker { target: target.clone(), client: Client::new(target), domains }
+    pub(crate) fn new(target: &Target, domains: Vec<String>) -> Querier {
+        Querier { target: target.clone(), client: Client::new(target), domains }
     }
 
     /// The host of this name in the first domain.
@@ -203,12 +203,13 @@ impl Asker {
     }
 
     fn give(&self, (place, key): &Id, signal: Signal) -> Result<String, String> {
-        let told = |failure: Failure| {
+        let text_of = |failure: Failure| {
             let text = failure.message().unwrap_or_default();
             text.strip_prefix("error: ").map_or_else(|| text.clone(), str::to_owned)
         };
-        let mut sender = CommandSender::new(&self.target, Some(&place.domain), &place.host).map_err(told)?;
-        let done = sender.send(*key, Act::Signal(signal)).map_err(told)?.typed;
+        let mut sender =
+            CommandSender::new(&self.target, Some(&place.domain), &place.host).map_err(text_of)?;
+        let done = sender.send(*key, Act::Signal(signal)).map_err(text_of)?.typed;
         let ended = match done.ended {
             Some(true) => "; it has ended",
             Some(false) => "; it is there still",
@@ -246,11 +247,11 @@ impl Running {
     ///
     /// # Errors
     /// If the system gives no thread.
-    pub(crate) fn start(asker: Asker, scope: Scope, interval: Duration) -> Result<Running, Failure> {
+    pub(crate) fn start(querier: Querier, scope: Scope, interval: Duration) -> Result<Running, Failure> {
         let (asks, asked) = sync_channel(WAITING_MAX);
-        let (told, updates) = sync_channel(WAITING_MAX);
-        let work = move || work(asker, scope, interval, &asked, &told);
-        let thread = std::thread::Builder::new().name("asker".to_owned()).spawn(work);
+        let (sender, updates) = sync_channel(WAITING_MAX);
+        let work = move || work(querier, scope, interval, &asked, &sender);
+        let thread = std::thread::Builder::new().name("querier".to_owned()).spawn(work);
         let thread = thread.map_err(|error| Failure::of("cannot start a thread", error))?;
         Ok(Running { asks, updates, thread })
     }
@@ -263,25 +264,25 @@ impl Running {
 
 /// The thread's loop, until the other ends of its channels are closed.
 fn work(
-    mut asker: Asker,
+    mut querier: Querier,
     mut scope: Scope,
     interval: Duration,
     asked: &Receiver<Ask>,
-    told: &SyncSender<Update>,
+    sender: &SyncSender<Update>,
 ) {
     loop {
-        let update = match asker.round(&scope, None) {
+        let update = match querier.round(&scope, None) {
             Ok(round) => Update::Round(round),
             Err(error) => Update::Lost(error.to_string()),
         };
-        if told.send(update).is_err() {
+        if sender.send(update).is_err() {
             return;
         }
         match asked.recv_timeout(interval) {
             Ok(Ask::Show(wanted)) => scope = wanted,
             Ok(Ask::Give(id, signal)) => {
-                let given = asker.give(&id, signal);
-                if told.send(Update::Given(given)).is_err() {
+                let given = querier.give(&id, signal);
+                if sender.send(Update::Given(given)).is_err() {
                     return;
                 }
             }
@@ -346,9 +347,9 @@ mod tests {
 
     #[test]
     fn a_host_that_answers_late_costs_its_own_rows() {
-        let mut asker = Asker::new(&daemon(&["a", "late1", "late2", "b", "late3", "c"]), Vec::new());
+        let mut querier = Querier::new(&daemon(&["a", "late1", "late2", "b", "late3", "c"]), Vec::new());
         let mut kept = Vec::new();
-        let round = asker.round(&scope(), Some(&mut kept)).unwrap();
+        let round = querier.round(&scope(), Some(&mut kept)).unwrap();
         assert_eq!((round.processes.len(), kept.len(), round.total), (3, 3, 3));
         let trouble: Vec<&str> = round
             .hosts
@@ -361,7 +362,7 @@ mod tests {
 
     #[test]
     fn a_daemon_that_answers_no_more_is_no_trouble_of_its_hosts() {
-        let mut asker = Asker::new(&daemon(&["a", "last", "b"]), Vec::new());
-        assert!(matches!(asker.round(&scope(), None), Err(error) if error.is_lost()));
+        let mut querier = Querier::new(&daemon(&["a", "last", "b"]), Vec::new());
+        assert!(matches!(querier.round(&scope(), None), Err(error) if error.is_lost()));
     }
 }

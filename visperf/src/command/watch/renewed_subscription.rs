@@ -36,7 +36,7 @@ const SHORT: Duration = Duration::from_secs(5);
 const ENDING: Patience = Patience::of(Duration::from_secs(3));
 
 /// Specification of the subscription.
-pub(super) struct Wish {
+pub(super) struct Spec {
     pub(super) target: Target,
     pub(super) about: About,
     pub(super) wanted: SubscribeParams,
@@ -56,8 +56,8 @@ pub(super) struct Came {
 }
 
 /// A subscription, and its state across renewals.
-pub(super) struct Kept {
-    wish: Wish,
+pub(super) struct RenewedSubscription {
+    spec: Spec,
     client: Client,
     subscription: Subscription,
     line: Line,
@@ -71,19 +71,19 @@ pub(super) struct Kept {
     is_packed: bool,
 }
 
-impl Kept {
+impl RenewedSubscription {
     /// Subscribe.
     ///
     /// # Errors
     /// If no daemon is reached, or it answers with a fault.
-    pub(super) fn subscribe(wish: Wish) -> Result<Kept, Failure> {
+    pub(super) fn subscribe(spec: Spec) -> Result<RenewedSubscription, Failure> {
         let subscription =
-            Subscription { id: Arc::default(), target: wish.target.clone(), about: wish.about.clone() };
-        let (client, line) = (Client::new(&wish.target), Line::new(wish.wanted.kind.happens()));
+            Subscription { id: Arc::default(), target: spec.target.clone(), about: spec.about.clone() };
+        let (client, line) = (Client::new(&spec.target), Line::new(spec.wanted.kind.happens()));
         // A daemon of the previous version returns packed events and calls without the cursor.
-        let is_packed = !wish.is_json && !line.happens;
-        let mut kept = Kept {
-            wish,
+        let is_packed = !spec.is_json && !line.happens;
+        let mut renewed = RenewedSubscription {
+            spec,
             client,
             subscription,
             line,
@@ -92,15 +92,15 @@ impl Kept {
             is_over: false,
             is_packed,
         };
-        let made = kept.subscribe_from(None);
-        let made = made.map_err(|error| kept.client.explain(SubscribeParams::METHOD, error))?;
-        kept.begin(&made);
-        Ok(kept)
+        let made = renewed.subscribe_from(None);
+        let made = made.map_err(|error| renewed.client.explain(SubscribeParams::METHOD, error))?;
+        renewed.begin(&made);
+        Ok(renewed)
     }
 
     fn subscribe_from(&mut self, cursor: Option<String>) -> Result<Standing, Error> {
-        let wanted = SubscribeParams { cursor, ..self.wish.wanted.clone() };
-        self.client.ask(&wanted, &self.wish.about, PATIENCE)
+        let wanted = SubscribeParams { cursor, ..self.spec.wanted.clone() };
+        self.client.ask(&wanted, &self.spec.about, PATIENCE)
     }
 
     /// A handle that can end the subscription from another thread.
@@ -139,20 +139,20 @@ impl Kept {
     }
 
     fn take_once(&mut self) -> Result<Came, Error> {
-        let wait_secs = self.wish.first_wait_secs.unwrap_or(WAIT_SECS);
+        let wait_secs = self.spec.first_wait_secs.unwrap_or(WAIT_SECS);
         let params = TakeParams {
             subscription: self.subscription.locked().clone(),
-            limit: self.wish.limit,
+            limit: self.spec.limit,
             wait: Span(Duration::from_secs(wait_secs)),
             packed: self.is_packed,
         };
         // An empty answer is normal: no entry may match.
         let patience = Patience { notice_after: None, ..PATIENCE };
-        if self.wish.is_json {
-            let answer = self.client.request(&params, &self.wish.about, patience)?;
+        if self.spec.is_json {
+            let answer = self.client.request(&params, &self.spec.about, patience)?;
             return Ok(Came { raw: items(&answer.raw, "entries"), taken: answer.typed });
         }
-        let taken = match self.client.ask(&params, &self.wish.about, patience)?.unpacked() {
+        let taken = match self.client.ask(&params, &self.spec.about, patience)?.unpacked() {
             Ok(taken) => taken,
             Err(_) => {
                 note("the daemon is of another version: one answer is lost, going on in JSON");
@@ -178,7 +178,7 @@ impl Kept {
                 return None;
             }
         }
-        if let Some(secs) = self.wish.first_wait_secs.take()
+        if let Some(secs) = self.spec.first_wait_secs.take()
             && came.taken.entries.is_empty()
             && came.taken.quarantined.is_none()
         {

@@ -1,7 +1,8 @@
 //! Reports on the tunnel to a domain: when it is lost and when it is restored.
 //!
-//! Shell: a task that polls; [`Way`] decides what it prints. Rule: an interruption shorter than [`PASSING`]
-//! is not printed; each loss is printed once, once more if it turns out to be final, and so is its end.
+//! Shell: a task that polls; [`TunnelStatus`] decides what it prints. Rule: an interruption shorter than
+//! [`PASSING`] is not printed; each loss is printed once, once more if it turns out to be final, and so is
+//! its end.
 //! Not here: how the tunnel is reopened (`overlay::guest`).
 
 use crate::output::note;
@@ -19,23 +20,27 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 const PASSING: Duration = Duration::from_secs(3);
 
 /// Watch the tunnel until `shutdown`, and print changes on standard error.
-pub(super) async fn tell(session: Arc<GuestSession>, domain: DomainName, shutdown: CancellationToken) {
-    let mut way = Way::default();
+pub(super) async fn report_changes(
+    session: Arc<GuestSession>,
+    domain: DomainName,
+    shutdown: CancellationToken,
+) {
+    let mut status = TunnelStatus::default();
     let mut look = tokio::time::interval(LOOK_INTERVAL);
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return,
             _ = look.tick() => {}
         }
-        if let Some(told) = way.look(&domain, session.check_open(), clock::now()) {
-            note(&told);
+        if let Some(text) = status.look(&domain, session.check_open(), clock::now()) {
+            note(&text);
         }
     }
 }
 
 /// Observed state of the tunnel.
 #[derive(Debug, Default)]
-struct Way {
+struct TunnelStatus {
     lost: Option<Moment>,
     printed: Option<Printed>,
 }
@@ -47,7 +52,7 @@ enum Printed {
     Final,
 }
 
-impl Way {
+impl TunnelStatus {
     /// Text to print now, if any.
     fn look(&mut self, domain: &DomainName, state: Result<(), Outage>, now: Moment) -> Option<String> {
         let Err(Outage { why, is_final }) = state else {
@@ -81,8 +86,8 @@ mod tests {
     fn a_loss_is_reported_once_and_its_end_and_a_short_one_is_not() {
         let domain = DomainName::try_from("UT-ICL").unwrap();
         let lost = |is_final| Err(Outage { why: "no proxy".to_owned(), is_final });
-        let mut way = Way::default();
-        let mut look = |state, secs| way.look(&domain, state, Moment(Duration::from_secs(secs)));
+        let mut status = TunnelStatus::default();
+        let mut look = |state, secs| status.look(&domain, state, Moment(Duration::from_secs(secs)));
         assert_eq!(look(Ok(()), 0), None);
         assert_eq!((look(lost(false), 1), look(Ok(()), 2)), (None, None));
         assert_eq!(look(lost(false), 10), None);
@@ -98,8 +103,8 @@ mod tests {
     fn a_loss_that_was_printed_is_printed_again_when_it_is_final() {
         let domain = DomainName::try_from("UT-ICL").unwrap();
         let lost = |is_final| Err(Outage { why: "no proxy".to_owned(), is_final });
-        let mut way = Way::default();
-        let mut look = |state, secs| way.look(&domain, state, Moment(Duration::from_secs(secs)));
+        let mut status = TunnelStatus::default();
+        let mut look = |state, secs| status.look(&domain, state, Moment(Duration::from_secs(secs)));
         assert_eq!(look(lost(false), 0), None);
         assert!(look(lost(false), 4).unwrap().contains("it is tried again"));
         assert!(look(lost(true), 5).unwrap().contains("not answered for any more"));

@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex};
 
 /// Captures what is written to any of its copies.
 #[derive(Clone, Default)]
-pub(crate) struct Kept(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Capture(Arc<Mutex<Vec<u8>>>);
 
-impl Kept {
+impl Capture {
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 }
 
-impl Write for Kept {
+impl Write for Capture {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
