@@ -78,7 +78,7 @@ fn rows_at(hz: f64, secs: u64) {
     for kind in [Kind::Procfs, Kind::BpfSweep, Kind::BpfChanged] {
         match choose(Path::new("/proc"), Some(kind)) {
             Ok(ChosenSource { mut source, .. }) => {
-                print_row(kind.as_str(), hz, &measure(&mut Kept::new(&mut *source), hz, secs));
+                print_row(kind.as_str(), hz, &measure(&mut EncodedSource::new(&mut *source), hz, secs));
                 record(kind, hz, secs, &mut *source);
                 pipe(kind, hz, secs, &mut *source);
             }
@@ -144,20 +144,20 @@ impl Sweeps for Sysinfo {
 }
 
 /// A source of the sensor with its table; each sweep is encoded for the wire.
-struct Kept<'a> {
+struct EncodedSource<'a> {
     source: &'a mut dyn Source,
     view: View,
     encoder: Encoder,
     frame: Vec<u8>,
 }
 
-impl<'a> Kept<'a> {
-    fn new(source: &'a mut dyn Source) -> Kept<'a> {
-        Kept { source, view: View::default(), encoder: Encoder::default(), frame: Vec::new() }
+impl<'a> EncodedSource<'a> {
+    fn new(source: &'a mut dyn Source) -> EncodedSource<'a> {
+        EncodedSource { source, view: View::default(), encoder: Encoder::default(), frame: Vec::new() }
     }
 }
 
-impl Sweeps for Kept<'_> {
+impl Sweeps for EncodedSource<'_> {
     fn sweep(&mut self, number: u64) -> (usize, usize) {
         self.source.sweep(number, &mut self.view).expect("a sweep");
         let table = &self.view.table;

@@ -237,7 +237,7 @@ type Waker = Box<dyn Fn() + Send + Sync>;
 pub struct Feed {
     sender: UpdateSender,
     requests: Receiver<Request>,
-    poker: Poker,
+    wakeup: Wakeup,
     is_open: Arc<AtomicBool>,
 }
 
@@ -270,18 +270,18 @@ pub struct Inbox {
 
 /// Wakes the thread behind a feed from another thread.
 #[derive(Clone)]
-pub struct Poker {
+pub struct Wakeup {
     requests: SyncSender<Request>,
     is_open: Arc<AtomicBool>,
     /// Whether a wake-up is queued: further ones would only take queue slots from requests.
-    is_poked: Arc<AtomicBool>,
+    is_queued: Arc<AtomicBool>,
 }
 
-impl Poker {
+impl Wakeup {
     /// Wake the thread with [`Request::Look`].
-    pub fn poke(&self) {
-        if !self.is_poked.swap(true, Ordering::AcqRel) && self.requests.try_send(Request::Look).is_err() {
-            self.is_poked.store(false, Ordering::Release);
+    pub fn wake(&self) {
+        if !self.is_queued.swap(true, Ordering::AcqRel) && self.requests.try_send(Request::Look).is_err() {
+            self.is_queued.store(false, Ordering::Release);
         }
     }
 
@@ -309,11 +309,12 @@ pub fn feed() -> (Feed, Inbox) {
     let (updates_in, updates) = sync_channel(WAITING_MAX);
     let (requests, requests_out) = sync_channel(REQUESTS_MAX);
     let (waker, is_open) = (Arc::new(OnceLock::new()), Arc::new(AtomicBool::new(true)));
-    let poker = Poker { requests: requests.clone(), is_open: Arc::clone(&is_open), is_poked: Arc::default() };
+    let wakeup =
+        Wakeup { requests: requests.clone(), is_open: Arc::clone(&is_open), is_queued: Arc::default() };
     let feed = Feed {
         sender: UpdateSender { updates: updates_in, waker: Arc::clone(&waker) },
         requests: requests_out,
-        poker,
+        wakeup,
         is_open: Arc::clone(&is_open),
     };
     (feed, Inbox { updates, requests, is_open, waker })
@@ -337,7 +338,7 @@ impl Feed {
     pub fn rest(&self, time: Duration) -> Rested {
         let rested = self.requests.recv_timeout(time);
         if rested == Ok(Request::Look) {
-            self.poker.is_poked.store(false, Ordering::Release);
+            self.wakeup.is_queued.store(false, Ordering::Release);
         }
         match rested {
             _ if !self.is_open.load(Ordering::Relaxed) => Rested::Alone,
@@ -349,8 +350,8 @@ impl Feed {
 
     /// A handle for another thread to wake this one.
     #[must_use]
-    pub fn poker(&self) -> Poker {
-        self.poker.clone()
+    pub fn wakeup(&self) -> Wakeup {
+        self.wakeup.clone()
     }
 }
 
@@ -405,12 +406,12 @@ mod tests {
         let watch = || Request::Flock(Watch { hosts: vec![HostName::new("demo", "wn01")], rate_hz: 1.0 });
         assert!(inbox.request(watch()));
         assert_eq!(feed.rest(Duration::from_secs(60)), Rested::Requested(watch()));
-        let poker = feed.poker();
-        poker.poke();
+        let wakeup = feed.wakeup();
+        wakeup.wake();
         assert_eq!(feed.rest(Duration::from_secs(60)), Rested::Requested(Request::Look));
         assert_eq!(feed.rest(Duration::ZERO), Rested::Whole);
         drop(inbox);
         assert_eq!(feed.rest(Duration::from_secs(60)), Rested::Alone);
-        assert!(!poker.is_open());
+        assert!(!wakeup.is_open());
     }
 }

@@ -21,7 +21,7 @@ const FILE_LEN_MAX_BYTES: u64 = 64 << 10;
 pub(super) type Identities = (Identity, Identity);
 
 /// The module or the error of each file, by name.
-pub(super) type Found = BTreeMap<String, Result<(Spec, Identities), FileError>>;
+pub(super) type ModuleFiles = BTreeMap<String, Result<(Spec, Identities), FileError>>;
 
 /// Error of a file or of the folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl FileError {
 ///
 /// # Errors
 /// If the folder cannot be read or is not trusted: then no module is returned.
-pub(super) fn found(folder: &Path) -> Result<(Found, Option<String>), FileError> {
+pub(super) fn read_modules(folder: &Path) -> Result<(ModuleFiles, Option<String>), FileError> {
     let failed = |wrong: FileError| FileError {
         why: format!("the folder of modules cannot be used: {}", wrong.why),
         ..wrong

@@ -10,7 +10,7 @@
 use super::debounce::{CheckTrigger, Debounce};
 use super::feed::Sources;
 use super::figure_cache::FigureCache;
-use super::folder::{self, FileError, Found, Identities};
+use super::folder::{self, FileError, Identities, ModuleFiles};
 use super::key::{self, Key};
 use super::life::{Counts, RestartPolicy, State};
 use super::protocol::Hello;
@@ -312,7 +312,9 @@ impl Worker {
     /// Reads the folder and applies it.
     async fn check_folder(&mut self, sources: &Sources, trigger: CheckTrigger) {
         let folder = self.handle.folder.clone();
-        let Ok(found) = tokio::task::spawn_blocking(move || folder::found(&folder)).await else { return };
+        let Ok(found) = tokio::task::spawn_blocking(move || folder::read_modules(&folder)).await else {
+            return;
+        };
         let (found, trouble) = match found {
             Ok(found) => {
                 self.debounce.clear();
@@ -323,7 +325,7 @@ impl Worker {
                     *locked(&self.handle.shared.trouble) = Some(error.why);
                     return;
                 }
-                (Found::new(), Some(error.why))
+                (ModuleFiles::new(), Some(error.why))
             }
         };
         self.remove_missing(&found, trigger);
@@ -343,7 +345,7 @@ impl Worker {
     }
 
     /// Ends the modules whose files are gone.
-    fn remove_missing(&mut self, found: &Found, trigger: CheckTrigger) {
+    fn remove_missing(&mut self, found: &ModuleFiles, trigger: CheckTrigger) {
         self.slots.retain(|name, slot| {
             let is_there = found.contains_key(name);
             match &slot.task {

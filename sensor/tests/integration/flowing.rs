@@ -43,9 +43,9 @@ struct Site {
 }
 
 /// Calls the sensor as another daemon would.
-struct Way(Arc<Dispatcher>, Arc<AtomicBool>);
+struct HostLink(Arc<Dispatcher>, Arc<AtomicBool>);
 
-impl HostClient for Way {
+impl HostClient for HostLink {
     fn call(
         &self,
         _: &str,
@@ -94,7 +94,7 @@ impl Site {
         let sensor = Sensor::open(config, &folder.path().join("state")).unwrap();
         let host = Arc::new(Dispatcher::new(sensor.methods().unwrap(), Limits::default(), Arc::default()));
         let is_gone = Arc::<AtomicBool>::default();
-        let (relays, relaying) = Relays::new(Arc::new(Way(Arc::clone(&host), Arc::clone(&is_gone))));
+        let (relays, relaying) = Relays::new(Arc::new(HostLink(Arc::clone(&host), Arc::clone(&is_gone))));
         let mut registry = Registry::new();
         for declared in declared::all() {
             registry.add(declared.handler_now(|_| Ok(Value::Nil))).unwrap();

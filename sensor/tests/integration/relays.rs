@@ -83,9 +83,9 @@ impl HostClient for Host {
 }
 
 /// Forwards to the one host that the representative knows.
-struct Way(Relays);
+struct RelayLink(Relays);
 
-impl Forward for Way {
+impl Forward for RelayLink {
     fn ask(
         &self,
         caller: &Caller,
@@ -123,7 +123,7 @@ impl Story {
         for declared in declared::all() {
             registry.add(declared.handler_now(|_| Ok(Value::Nil))).unwrap();
         }
-        registry.set_elsewhere(Box::new(Way(relays)));
+        registry.set_elsewhere(Box::new(RelayLink(relays)));
         let representative = Dispatcher::new(registry, Limits::default(), Arc::default());
         Story { host, representative, tap, view: View::default(), swept: 0, running }
     }
@@ -211,9 +211,9 @@ fn whole(value: &Value) -> i64 {
 }
 
 /// Content of a sample: its sweep, and the processes with their CPU shares in hundredths.
-type Told = (i64, Vec<(String, i64)>);
+type SweepContent = (i64, Vec<(String, i64)>);
 
-fn told(entry: &Value) -> Told {
+fn content(entry: &Value) -> SweepContent {
     assert_eq!(member(entry, "what").as_text(), Some("sample"), "{entry:?}");
     let process = |process: &Value| {
         let Value::Struct(members) = process else { panic!("{process:?}") };
@@ -229,14 +229,14 @@ fn told(entry: &Value) -> Told {
 
 impl Story {
     /// Takes entries at the representative until the sample of `last` has come.
-    async fn take_until(&self, subscription: &Value, last: u64) -> Vec<Told> {
+    async fn take_until(&self, subscription: &Value, last: u64) -> Vec<SweepContent> {
         let mut all = Vec::new();
         while all.last().is_none_or(|(sweep, _)| *sweep < last as i64) {
             let params = vec![("subscription", subscription.clone()), ("wait", Value::Double(10.0))];
             let answer = self.at_representative("sensor.take", params).await.unwrap();
             let entries = member(&answer, "entries").as_array().unwrap();
             assert!(!entries.is_empty(), "up to {last}, found {all:?}");
-            all.extend(entries.iter().map(told));
+            all.extend(entries.iter().map(content));
         }
         all
     }
@@ -273,8 +273,8 @@ async fn who_asks_the_representative_gets_what_the_host_would_give() {
         for (direct, (through, rate)) in direct.into_iter().zip(through) {
             let params = vec![("subscription", direct), ("limit", Value::Int(1000))];
             let answer = story.at_host("sensor.take", params).await.unwrap();
-            let expected: Vec<Told> =
-                member(&answer, "entries").as_array().unwrap().iter().map(told).collect();
+            let expected: Vec<SweepContent> =
+                member(&answer, "entries").as_array().unwrap().iter().map(content).collect();
             let last = expected.last().unwrap().0 as u64;
             assert!(last > 30, "{filter} at {rate}: {expected:?}");
             assert_eq!(story.take_until(&through, last).await, expected, "{filter} at {rate}");
@@ -327,7 +327,7 @@ async fn another_filter_takes_what_waits_along_and_loses_nothing() {
     story.sweep(5);
     let all = story.take_until(&one, 10).await;
     assert_eq!(all.iter().map(|(sweep, _)| *sweep).collect::<Vec<_>>(), (1..=10).collect::<Vec<_>>());
-    let names = |told: &Told| told.1.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    let names = |content: &SweepContent| content.1.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
     assert_eq!(
         (names(&all[4]), names(&all[5])),
         (vec!["worker1".to_owned(), "worker2".to_owned()], vec!["worker9".to_owned(), "worker10".to_owned()],)
@@ -369,7 +369,7 @@ async fn while_the_host_is_away_its_consumers_are_notified_and_then_go_on() {
     };
     let entries = member(&all, "entries").as_array().unwrap();
     let samples = entries.iter().filter(|entry| member(entry, "what").as_text() == Some("sample"));
-    let first = samples.map(told).next().unwrap();
+    let first = samples.map(content).next().unwrap();
     assert_eq!((first.0, first.1.len()), (10, 10), "the whole host, as it is now");
 }
 
@@ -449,8 +449,8 @@ async fn a_stream_whose_task_failed_is_started_again() {
     // A new subscription exists beside the old one, which nothing ends.
     story.until_rates(vec![20.0, 20.0]).await;
     story.sweep(4);
-    let told = story.take_until(&id(&made), story.swept).await;
-    assert!(!told.is_empty());
+    let sweeps = story.take_until(&id(&made), story.swept).await;
+    assert!(!sweeps.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@
 
 pub mod chosen;
 pub mod groups;
-pub mod herd;
+pub mod host_processes;
 pub mod lasso;
 pub mod measure;
 pub mod motion;
@@ -15,7 +15,7 @@ pub mod past;
 pub mod spread;
 pub mod sweep;
 
-use herd::Herd;
+use host_processes::HostProcesses;
 use measure::{Capacity, Spots};
 use names::{NameId, Names};
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ impl Refused {
 /// The flock.
 #[derive(Clone, Debug, Default)]
 pub struct Flock {
-    herds: Vec<Herd>,
+    live: Vec<HostProcesses>,
     /// Process history of each host, from its sensor.
     past: Vec<Option<past::Stretch>>,
     by_name: BTreeMap<HostName, u16>,
@@ -93,29 +93,29 @@ impl Flock {
     /// Add a host, or update its capacity; sweeps of a host are ignored before.
     pub fn host(&mut self, name: &HostName, capacity: Capacity) {
         if let Some(&known) = self.by_name.get(name) {
-            self.herds[usize::from(known)].capacity = capacity;
+            self.live[usize::from(known)].capacity = capacity;
             return;
         }
-        let id = self.herds.len();
+        let id = self.live.len();
         if id >= HOSTS_MAX {
             self.refused.hosts += 1;
             return;
         }
         self.by_name.insert(name.clone(), u16::try_from(id).unwrap_or(u16::MAX));
-        self.herds.push(Herd::new(name.clone(), capacity));
+        self.live.push(HostProcesses::new(name.clone(), capacity));
         self.past.push(None);
     }
 
     /// Apply a sweep received at `came`, by the viewer's clock. Sweeps of unknown hosts are ignored.
     pub fn take(&mut self, sweep: &Sweep, came: Time) {
         let Some(&id) = self.by_name.get(&sweep.host) else { return };
-        let herd = &mut self.herds[usize::from(id)];
-        let time = herd.clock.observe(sweep.time, came);
-        let room = herd::Room {
+        let host = &mut self.live[usize::from(id)];
+        let time = host.clock.observe(sweep.time, came);
+        let room = host_processes::Room {
             processes: PROCESSES_MAX.saturating_sub(self.processes),
             is_short_of_knots: self.knots >= KNOTS_MAX,
         };
-        let Some(taken) = herd.take(sweep, time, room, &mut self.names) else {
+        let Some(taken) = host.take(sweep, time, room, &mut self.names) else {
             self.refused.times += 1;
             return;
         };
@@ -128,22 +128,22 @@ impl Flock {
     /// Drop the hosts that are not among these, with their processes. Returns whether there were any; earlier
     /// [`Member`] ids are invalid then.
     pub fn keep(&mut self, hosts: &[HostName]) -> bool {
-        if self.herds.iter().all(|herd| hosts.contains(&herd.name)) {
+        if self.live.iter().all(|host| hosts.contains(&host.name)) {
             return false;
         }
-        let kept: Vec<Herd> =
-            std::mem::take(&mut self.herds).into_iter().filter(|herd| hosts.contains(&herd.name)).collect();
-        self.by_name = (0..).zip(&kept).map(|(id, herd)| (herd.name.clone(), id)).collect();
-        self.processes = kept.iter().map(Herd::processes).sum();
-        self.knots = kept.iter().map(Herd::knots).sum();
+        let kept: Vec<HostProcesses> =
+            std::mem::take(&mut self.live).into_iter().filter(|host| hosts.contains(&host.name)).collect();
+        self.by_name = (0..).zip(&kept).map(|(id, host)| (host.name.clone(), id)).collect();
+        self.processes = kept.iter().map(HostProcesses::processes).sum();
+        self.knots = kept.iter().map(HostProcesses::knots).sum();
         self.past = vec![None; kept.len()];
-        self.herds = kept;
+        self.live = kept;
         true
     }
 
     /// Its hosts, each with the time of its last sweep.
     pub fn hosts(&self) -> impl Iterator<Item = (&HostName, Option<Time>)> {
-        self.herds.iter().map(|herd| (&herd.name, herd.last()))
+        self.live.iter().map(|host| (&host.name, host.last()))
     }
 
     /// The id of a process, if its host is in the flock.
@@ -155,13 +155,13 @@ impl Flock {
     /// The host of a process.
     #[must_use]
     pub fn host_of(&self, member: Member) -> Option<&HostName> {
-        self.herds.get(usize::from(member.host)).map(|herd| &herd.name)
+        self.live.get(usize::from(member.host)).map(|host| &host.name)
     }
 
     /// The capacity of the host of a process.
     #[must_use]
     pub fn capacity_of(&self, member: Member) -> Option<Capacity> {
-        self.herds.get(usize::from(member.host)).map(|herd| herd.capacity)
+        self.live.get(usize::from(member.host)).map(|host| host.capacity)
     }
 
     /// The text of a name.
@@ -194,9 +194,9 @@ impl Flock {
     }
 
     /// Call a function for each process that exists at `time`, with its positions.
-    pub fn each(&self, time: Time, mut visit: impl FnMut(Member, &herd::Track, &Spots)) {
-        for (host, id) in (0_u16..).zip(0..self.herds.len()) {
-            for track in self.herd_at(id, time).tracks() {
+    pub fn each(&self, time: Time, mut visit: impl FnMut(Member, &host_processes::Track, &Spots)) {
+        for (host, id) in (0_u16..).zip(0..self.live.len()) {
+            for track in self.host_at(id, time).tracks() {
                 if let Some(spots) = track.trajectory.at(time) {
                     visit(Member { host, pid: track.pid, start_ns: track.start_ns }, track, &spots);
                 }
@@ -206,18 +206,18 @@ impl Flock {
 
     /// The process as it was seen last.
     #[must_use]
-    pub fn track(&self, member: Member) -> Option<&herd::Track> {
+    pub fn track(&self, member: Member) -> Option<&host_processes::Track> {
         let id = usize::from(member.host);
-        let seen = self.herds.get(id)?.track(member.pid, member.start_ns);
+        let seen = self.live.get(id)?.track(member.pid, member.start_ns);
         seen.or_else(|| self.past[id].as_ref()?.track(member))
     }
 
     /// The process as it was at a time.
     #[must_use]
-    pub fn track_at(&self, member: Member, time: Time) -> Option<&herd::Track> {
+    pub fn track_at(&self, member: Member, time: Time) -> Option<&host_processes::Track> {
         let id = usize::from(member.host);
-        self.herds.get(id)?;
-        self.herd_at(id, time).track(member.pid, member.start_ns)
+        self.live.get(id)?;
+        self.host_at(id, time).track(member.pid, member.start_ns)
     }
 }
 

@@ -5,7 +5,7 @@
 //! data takes precedence wherever it is complete. Requested times are in the host's clock, all others in the
 //! viewer's. Not here: the requests (`live::kept`), drawing (`app::flock`).
 
-use super::herd::{Herd, Room, Track};
+use super::host_processes::{HostProcesses, Room, Track};
 use super::names::Names;
 use super::sweep::{HostName, Sweep};
 use super::{Flock, KNOTS_MAX, Member, PROCESSES_MAX};
@@ -63,29 +63,29 @@ pub struct Lack {
 /// A stored period of one host's history.
 #[derive(Clone, Debug)]
 pub(super) struct Stretch {
-    herd: Herd,
+    host: HostProcesses,
     from: Time,
     to: Time,
 }
 
 impl Stretch {
     /// The processes, if the period covers a time.
-    pub(super) fn at(&self, time: Time) -> Option<&Herd> {
-        (self.from <= time && time < self.to).then_some(&self.herd)
+    pub(super) fn at(&self, time: Time) -> Option<&HostProcesses> {
+        (self.from <= time && time < self.to).then_some(&self.host)
     }
 
     pub(super) fn track(&self, member: Member) -> Option<&Track> {
-        self.herd.track(member.pid, member.start_ns)
+        self.host.track(member.pid, member.start_ns)
     }
 
     fn take(&mut self, sweeps: &[Sweep], moved: i64, mut room: Room, names: &mut Names) -> u64 {
         let mut refused = 0;
         for sweep in sweeps {
             let time = shifted(sweep.time, moved);
-            if self.herd.last().is_some_and(|last| time <= last) {
+            if self.host.last().is_some_and(|last| time <= last) {
                 continue;
             }
-            if let Some(taken) = self.herd.take(sweep, time, room, names) {
+            if let Some(taken) = self.host.take(sweep, time, room, names) {
                 room.processes = room.processes.saturating_sub(taken.processes.max(0).unsigned_abs());
                 refused += taken.refused;
             }
@@ -107,31 +107,31 @@ impl Flock {
         if stored.from >= stored.to {
             return;
         }
-        let live = &self.herds[id];
+        let live = &self.live[id];
         let moved = live.clock.moved();
         let (from, to) = (shifted(stored.from, moved), shifted(stored.to, moved));
         let known = self.past[id].take().filter(|known| known.to == from);
         let mut stretch = known.unwrap_or_else(|| Stretch {
-            herd: Herd::of_past(host.clone(), live.capacity, KEPT_OF_PAST),
+            host: HostProcesses::of_past(host.clone(), live.capacity, KEPT_OF_PAST),
             from,
             to,
         });
         let (processes, knots) = self.of_past();
         let room = Room {
-            processes: PROCESSES_MAX.saturating_sub(self.processes + processes + stretch.herd.processes()),
+            processes: PROCESSES_MAX.saturating_sub(self.processes + processes + stretch.host.processes()),
             is_short_of_knots: self.knots + knots >= KNOTS_MAX,
         };
         stretch.to = to;
         self.refused.processes += stretch.take(&stored.sweeps, moved, room, &mut self.names);
         self.refused.names = self.names.refused();
-        stretch.from = stretch.herd.cut().map_or(stretch.from, |cut| cut.max(stretch.from));
+        stretch.from = stretch.host.cut().map_or(stretch.from, |cut| cut.max(stretch.from));
         self.past[id] = Some(stretch);
     }
 
     /// Number of processes and keyframes in the history.
     pub(super) fn of_past(&self) -> (usize, usize) {
-        let herds = || self.past.iter().flatten().map(|stretch| &stretch.herd);
-        (herds().map(Herd::processes).sum(), herds().map(Herd::knots).sum())
+        let hosts = || self.past.iter().flatten().map(|stretch| &stretch.host);
+        (hosts().map(HostProcesses::processes).sum(), hosts().map(HostProcesses::knots).sum())
     }
 
     /// The periods to request so that each host can be shown at `time` and onward at this pace.
@@ -143,8 +143,8 @@ impl Flock {
             |usual: Duration, sweeps: u32| usual.mul_f64(times).min(SPAN_MAX).min(pace.every * sweeps);
         let (before, span) = (BEFORE.min(pace.every * BEFORE_SWEEPS), bounded(SPAN, SPAN_SWEEPS));
         let ahead = bounded(AHEAD, AHEAD_SWEEPS);
-        let lack = |(herd, past): (&Herd, &Option<Stretch>)| {
-            let until = herd.since().unwrap_or(now).min(now);
+        let lack = |(host, past): (&HostProcesses, &Option<Stretch>)| {
+            let until = host.since().unwrap_or(now).min(now);
             if time >= until {
                 return None;
             }
@@ -154,31 +154,31 @@ impl Flock {
                 Some(known) => (known.to, known.to.plus(span)),
                 None => (time.minus(before), time.plus(span)),
             };
-            let moved = herd.clock.moved();
+            let moved = host.clock.moved();
             let (from, to) = (shifted(from, -moved), shifted(to.min(until), -moved));
-            (from < to).then(|| Lack { host: herd.name.clone(), from, to })
+            (from < to).then(|| Lack { host: host.name.clone(), from, to })
         };
-        self.herds.iter().zip(&self.past).filter_map(lack).collect()
+        self.live.iter().zip(&self.past).filter_map(lack).collect()
     }
 
     /// Clock offset of a host, in microseconds.
     #[must_use]
     pub fn moved(&self, host: &HostName) -> i64 {
-        self.by_name.get(host).map_or(0, |id| self.herds[usize::from(*id)].clock.moved())
+        self.by_name.get(host).map_or(0, |id| self.live[usize::from(*id)].clock.moved())
     }
 
     /// Number of hosts with a known process at a time.
     #[must_use]
     pub fn hosts_at(&self, time: Time) -> usize {
         let has = |id: &usize| {
-            self.herd_at(*id, time).tracks().iter().any(|track| track.trajectory.at(time).is_some())
+            self.host_at(*id, time).tracks().iter().any(|track| track.trajectory.at(time).is_some())
         };
-        (0..self.herds.len()).filter(has).count()
+        (0..self.live.len()).filter(has).count()
     }
 
     /// The processes of a host for a time: from live data, else from the sensor's history.
-    pub(super) fn herd_at(&self, id: usize, time: Time) -> &Herd {
-        let live = &self.herds[id];
+    pub(super) fn host_at(&self, id: usize, time: Time) -> &HostProcesses {
+        let live = &self.live[id];
         let past = || self.past[id].as_ref().and_then(|past| past.at(time));
         match live.since() {
             Some(since) if time >= since => live,

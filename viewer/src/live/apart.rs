@@ -2,7 +2,7 @@
 //!
 //! Pure. Rule: an offset is accepted only if samples keep coming with the same offset: samples of a dead host
 //! are old, and delayed samples come closer to the present. Not here: the clocks of the flock, whose samples
-//! arrive at once (`flock::herd`).
+//! arrive at once (`flock::host_processes`).
 
 use crate::grid::builder::AHEAD;
 use std::time::Duration;

@@ -7,10 +7,10 @@ use super::about;
 use super::answers::{self, Host};
 use super::ask::Client;
 use super::calls::{CallsRequest, CallsResponse, latest};
+use super::poll_schedule::Due;
 use super::rates::Counter;
-use super::turn::Due;
 use super::via::Where;
-use crate::feed::Poker;
+use crate::feed::Wakeup;
 use crate::flock::sweep::HostName;
 use crate::graphs::metric::Metric;
 use crate::grid::builder::{CALLS_MAX, DOMAINS_MAX};
@@ -81,13 +81,13 @@ pub(super) struct Askers {
 }
 
 impl Askers {
-    /// Start the threads; each answer wakes the thread behind `poker`.
-    pub(super) fn begin(address: &Where, poker: &Poker) -> std::io::Result<Askers> {
+    /// Start the threads; each answer wakes the thread behind `wakeup`.
+    pub(super) fn begin(address: &Where, wakeup: &Wakeup) -> std::io::Result<Askers> {
         let (sender, answers) = sync_channel(ASKERS);
         let mut questions = Vec::new();
         for number in 0..ASKERS {
             let (question, asked) = sync_channel::<Question>(1);
-            let (sender, poker) = (sender.clone(), poker.clone());
+            let (sender, wakeup) = (sender.clone(), wakeup.clone());
             let mut client = client(address.clone());
             let ask = move || {
                 while let Ok(question) = asked.recv() {
@@ -96,7 +96,7 @@ impl Askers {
                     if sender.send((number, answer, begun.elapsed())).is_err() {
                         return;
                     }
-                    poker.poke();
+                    wakeup.wake();
                 }
             };
             std::thread::Builder::new().name("viewer-ask".into()).spawn(ask)?;

@@ -2,15 +2,15 @@
 //!
 //! Pure: times are given, `now` as the time since polling started. Rule: a domain that cannot be queried
 //! hides no other; its last state stays, with its age and the reason of the failure. Not here: the threads
-//! that ask (`asking`), the threads that wait for events (`ear`).
+//! that ask (`asking`), the threads that wait for events (`event_listener`).
 
 use super::answers::Host;
 use super::asking::{Answer, Looked, Question};
 use super::calls::Calls;
-use super::ear::Ear;
+use super::event_listener::EventListener;
 use super::figures::Figures;
+use super::poll_schedule::{Due, PollSchedule};
 use super::sensors::Sensors;
-use super::turn::{Due, Turn};
 use super::via::Where;
 use crate::feed::{Status, Update};
 use crate::grid::Grid;
@@ -46,14 +46,14 @@ pub(super) struct Cache {
     /// Index of the domain that was queried last; the next one is tried first.
     last_asked: usize,
     /// Schedule of the request for the directory's domains, where all of them are shown.
-    all: Option<Turn>,
+    all: Option<PollSchedule>,
     /// Domains that the user removed: the directory's list does not bring them back.
     dropped: BTreeSet<String>,
     /// Metrics of hosts.
     pub(super) figures: Figures,
     /// Sensors that are queried in detail.
     pub(super) sensors: Sensors,
-    lost: Option<Lost>,
+    lost: Option<Outage>,
     took: Duration,
     refused_domains: u64,
 }
@@ -69,15 +69,15 @@ struct OfDomain {
     /// When its hosts were received.
     hosts_at: Duration,
     calls: Calls,
-    turn: Turn,
+    schedule: PollSchedule,
     rounds: u32,
-    ear: Option<Ear>,
+    listener: Option<EventListener>,
     trouble: Option<String>,
 }
 
 /// State while the daemon cannot be reached.
 #[derive(Debug)]
-struct Lost {
+struct Outage {
     what: String,
     failures: u32,
     again: Duration,
@@ -109,7 +109,7 @@ impl Cache {
         let mut known = Cache::default();
         domains.iter().for_each(|domain| known.add(domain));
         if domains.is_empty() {
-            known.all = is_directory.then(|| Turn::every(DOMAINS_EVERY));
+            known.all = is_directory.then(|| PollSchedule::every(DOMAINS_EVERY));
             known.domains.extend((!is_directory).then(OfDomain::default));
         }
         known
@@ -151,12 +151,12 @@ impl Cache {
             return Some(question);
         }
         if let Some(lost) = &self.lost
-            && (now < lost.again || self.turns().any(Turn::is_out))
+            && (now < lost.again || self.schedules().any(PollSchedule::is_out))
         {
             return None;
         }
-        if let Some(turn) = self.all.as_mut().filter(|turn| turn.due(now, false).is_some()) {
-            turn.ask();
+        if let Some(schedule) = self.all.as_mut().filter(|schedule| schedule.due(now, false).is_some()) {
+            schedule.ask();
             return Some(Question::Domains);
         }
         let of_domain = self.of_domain(now);
@@ -169,9 +169,10 @@ impl Cache {
 
     /// How many questions to single hosts are in flight; they must leave room for those to domains.
     fn aside(&self) -> Aside {
-        let turns = self.figures.turns().chain(self.sensors.turns()).chain(self.sensors.turns_itself());
-        let out: Vec<&Turn> = turns.filter(|turn| turn.is_out()).collect();
-        let failed = out.iter().filter(|turn| turn.has_failed()).count();
+        let schedules =
+            self.figures.schedules().chain(self.sensors.schedules()).chain(self.sensors.own_schedules());
+        let out: Vec<&PollSchedule> = schedules.filter(|schedule| schedule.is_out()).collect();
+        let failed = out.iter().filter(|schedule| schedule.has_failed()).count();
         Aside { has_room: out.len() < ASIDE_AT_A_TIME, is_full: failed >= TROUBLED_AT_A_TIME }
     }
 
@@ -183,38 +184,43 @@ impl Cache {
         let (at, due) = order.filter_map(|at| Some((at, self.domains[at].due(now, is_full)?))).next()?;
         self.last_asked = at;
         let domain = &mut self.domains[at];
-        domain.turn.ask();
-        domain.ear.iter().for_each(Ear::heed);
+        domain.schedule.ask();
+        domain.listener.iter().for_each(EventListener::heed);
         domain.rounds += u32::from(due == Due::All);
         let calls = domain.calls.request(domain.rounds > WHOLE_EVERY);
         Some(Question::Domain { asked: domain.asked.clone(), due, calls })
     }
 
     fn is_full_of_trouble(&self) -> bool {
-        let troubled = self.domains.iter().filter(|domain| domain.turn.is_out() && domain.turn.is_troubled());
+        let troubled =
+            self.domains.iter().filter(|domain| domain.schedule.is_out() && domain.schedule.is_troubled());
         troubled.count() >= TROUBLED_AT_A_TIME
     }
 
-    fn turns(&self) -> impl Iterator<Item = &Turn> {
-        let domains = self.domains.iter().map(|domain| &domain.turn);
-        domains.chain(&self.all).chain(self.figures.turns()).chain(self.sensors.turns())
+    fn schedules(&self) -> impl Iterator<Item = &PollSchedule> {
+        let domains = self.domains.iter().map(|domain| &domain.schedule);
+        domains.chain(&self.all).chain(self.figures.schedules()).chain(self.sensors.schedules())
     }
 
     /// When the next question is due, unless an answer comes earlier.
     pub(super) fn next_due(&self) -> Option<Duration> {
         let aside = self.aside();
-        let is_left = |turn: &&Turn| !(aside.is_full && turn.has_failed());
-        let is_asked = |turn: &&Turn| aside.has_room && is_left(turn);
-        let itself = self.sensors.turns_itself().filter(is_left).filter_map(|turn| turn.next(false)).min();
+        let is_left = |schedule: &&PollSchedule| !(aside.is_full && schedule.has_failed());
+        let is_asked = |schedule: &&PollSchedule| aside.has_room && is_left(schedule);
+        let itself =
+            self.sensors.own_schedules().filter(is_left).filter_map(|schedule| schedule.next(false)).min();
         if let Some(lost) = &self.lost {
-            let again = (!self.turns().any(Turn::is_out)).then_some(lost.again);
+            let again = (!self.schedules().any(PollSchedule::is_out)).then_some(lost.again);
             return again.into_iter().chain(itself).min();
         }
         let is_full = self.is_full_of_trouble();
-        let domains = self.domains.iter().filter(|domain| !(is_full && domain.turn.is_troubled()));
-        let domains = domains.filter_map(|domain| domain.turn.next(domain.has_heard()));
-        let others =
-            self.all.iter().chain(self.sensors.turns().filter(is_asked)).filter_map(|turn| turn.next(false));
+        let domains = self.domains.iter().filter(|domain| !(is_full && domain.schedule.is_troubled()));
+        let domains = domains.filter_map(|domain| domain.schedule.next(domain.has_heard()));
+        let others = self
+            .all
+            .iter()
+            .chain(self.sensors.schedules().filter(is_asked))
+            .filter_map(|schedule| schedule.next(false));
         let figures = self.figures.next_due(aside.is_full).filter(|_| aside.has_room);
         domains.chain(others).chain(figures).chain(itself).min()
     }
@@ -255,17 +261,17 @@ impl Cache {
     }
 
     fn take_domains(&mut self, names: Result<Vec<String>, Error>, now: Duration, took: Duration) -> Changed {
-        let Some(turn) = &mut self.all else { return Changed::default() };
+        let Some(schedule) = &mut self.all else { return Changed::default() };
         match names {
             Ok(names) => {
-                turn.answered(Due::All, now, took);
+                schedule.answered(Due::All, now, took);
                 self.lost = None;
                 self.refused_domains = 0;
                 names.iter().for_each(|name| self.add_found(name));
                 Changed { grid: true, ..Changed::default() }
             }
             Err(error) => {
-                turn.failed(now);
+                schedule.failed(now);
                 self.lose(&error, now);
                 Changed { error: Some(error), ..Changed::default() }
             }
@@ -276,12 +282,12 @@ impl Cache {
     /// afterwards, since another daemon may answer then.
     fn lose(&mut self, error: &Error, now: Duration) {
         let failures = self.lost.as_ref().map_or(0, |lost| lost.failures.saturating_add(1));
-        self.lost = Some(Lost { what: error.to_string(), failures, again: now + BACKOFF.pause(failures) });
+        self.lost = Some(Outage { what: error.to_string(), failures, again: now + BACKOFF.pause(failures) });
         for domain in &mut self.domains {
             domain.calls.request_all();
-            domain.turn.hurry();
+            domain.schedule.hurry();
         }
-        self.all.iter_mut().for_each(Turn::hurry);
+        self.all.iter_mut().for_each(PollSchedule::hurry);
     }
 
     /// The status of the connection.
@@ -306,9 +312,9 @@ impl Cache {
     }
 
     /// Domains whose hosts were received and that have no event listener yet: each may be given one.
-    pub(super) fn unheard(&mut self) -> impl Iterator<Item = (Option<&str>, &mut Option<Ear>)> {
-        let silent = self.domains.iter_mut().filter(|domain| domain.ear.is_none() && domain.rounds > 0);
-        silent.map(|domain| (domain.asked.as_deref(), &mut domain.ear))
+    pub(super) fn unheard(&mut self) -> impl Iterator<Item = (Option<&str>, &mut Option<EventListener>)> {
+        let silent = self.domains.iter_mut().filter(|domain| domain.listener.is_none() && domain.rounds > 0);
+        silent.map(|domain| (domain.asked.as_deref(), &mut domain.listener))
     }
 
     /// Drop the oldest calls beyond the limit of a map, in the order in which a map would omit them.
@@ -356,13 +362,13 @@ impl Cache {
 
 impl OfDomain {
     fn has_heard(&self) -> bool {
-        self.ear.as_ref().is_some_and(Ear::has_heard)
+        self.listener.as_ref().is_some_and(EventListener::has_heard)
     }
 
     fn due(&self, now: Duration, is_full_of_trouble: bool) -> Option<Due> {
-        match is_full_of_trouble && self.turn.is_troubled() {
+        match is_full_of_trouble && self.schedule.is_troubled() {
             true => None,
-            false => self.turn.due(now, self.has_heard()),
+            false => self.schedule.due(now, self.has_heard()),
         }
     }
 
@@ -390,12 +396,12 @@ impl OfDomain {
         }
         match looked.error {
             None => {
-                self.turn.answered(due, now, took);
+                self.schedule.answered(due, now, took);
                 changed |= self.trouble.take().is_some();
                 (changed, None)
             }
             Some(error @ (Error::Fault { .. } | Error::Late { .. })) if self.asked.is_some() => {
-                self.turn.failed(now);
+                self.schedule.failed(now);
                 let why = match &error {
                     Error::Fault { message, .. } => message.clone(),
                     Error::Late { after, .. } => format!("no answer within {} s", after.as_secs()),
@@ -407,7 +413,7 @@ impl OfDomain {
                 (changed, None)
             }
             Some(error) => {
-                self.turn.put_back();
+                self.schedule.put_back();
                 (changed, Some(error))
             }
         }

@@ -7,8 +7,8 @@
 
 use super::apart::{Clock, is_believed};
 use super::asking::Question;
+use super::poll_schedule::{Due, EVERY, PollSchedule};
 use super::rates::{self, Counter};
-use super::turn::{Due, EVERY, Turn};
 use super::{HISTORY, HISTORY_LONG};
 use crate::feed::{self, Update};
 use crate::flock::sweep::HostName;
@@ -44,7 +44,7 @@ pub(super) struct Figures {
 struct OfHost {
     host: HostName,
     series: HostSeries,
-    turn: Turn,
+    schedule: PollSchedule,
     /// Whether the history of a requested metric is still missing.
     lacks_past: bool,
     clock: Clock,
@@ -63,7 +63,7 @@ impl Figures {
             known.series.retain(|line, _| self.metrics.iter().any(|metric| metric.has(line)));
             if has_new || is_longer {
                 known.lacks_past = true;
-                known.turn.hurry();
+                known.schedule.hurry();
             }
         }
         for host in request.hosts {
@@ -73,7 +73,7 @@ impl Figures {
         }
         let count = u32::try_from(self.hosts.len()).unwrap_or(u32::MAX);
         let every = EVERY * count.div_ceil(HOSTS_A_SECOND).max(1);
-        self.hosts.iter_mut().for_each(|known| known.turn.set_every(every));
+        self.hosts.iter_mut().for_each(|known| known.schedule.set_every(every));
     }
 
     /// The question to the next host that is due, in round-robin order; with `is_full`, hosts that failed are
@@ -85,27 +85,27 @@ impl Figures {
         let count = self.hosts.len();
         let mut order = (1..=count).map(|step| (self.last_asked + step) % count);
         let next = order.find(|&next| {
-            let turn = &self.hosts[next].turn;
-            turn.due(now, false).is_some() && !(is_full && turn.has_failed())
+            let schedule = &self.hosts[next].schedule;
+            schedule.due(now, false).is_some() && !(is_full && schedule.has_failed())
         })?;
         self.last_asked = next;
         let known = &mut self.hosts[next];
-        known.turn.ask();
+        known.schedule.ask();
         let history = if self.is_long { HISTORY_LONG } else { HISTORY };
         let since = known.since(at, history);
         Some(Question::Figures { host: known.host.clone(), metrics: Arc::clone(&self.metrics), since })
     }
 
     /// The poll schedules of all hosts.
-    pub(super) fn turns(&self) -> impl Iterator<Item = &Turn> {
-        self.hosts.iter().map(|known| &known.turn)
+    pub(super) fn schedules(&self) -> impl Iterator<Item = &PollSchedule> {
+        self.hosts.iter().map(|known| &known.schedule)
     }
 
     /// When the next host is due, unless an answer comes earlier.
     pub(super) fn next_due(&self, is_full: bool) -> Option<Duration> {
         let is_asked = !self.rests && !self.metrics.is_empty();
-        let turns = self.turns().filter(|turn| is_asked && !(is_full && turn.has_failed()));
-        turns.filter_map(|turn| turn.next(false)).min()
+        let schedules = self.schedules().filter(|schedule| is_asked && !(is_full && schedule.has_failed()));
+        schedules.filter_map(|schedule| schedule.next(false)).min()
     }
 
     /// Process an answer that came `at`; returns the update to publish, if the host is still shown.
@@ -120,19 +120,19 @@ impl Figures {
         let known = self.hosts.iter_mut().find(|known| known.host == *host)?;
         let trouble = match counters {
             Ok(counters) => {
-                known.turn.answered(Due::All, now, took);
+                known.schedule.answered(Due::All, now, took);
                 if known.lacks_past {
-                    known.turn.hurry();
+                    known.schedule.hurry();
                 }
                 known.take(metrics, &self.metrics, counters, at, took);
                 if known.is_empty() {
-                    known.turn.failed(now);
+                    known.schedule.failed(now);
                 }
                 known.trouble()
             }
             // Its graphs stop, and their age becomes visible.
             Err(error) => {
-                known.turn.failed(now);
+                known.schedule.failed(now);
                 known.lacks_past = true;
                 Some(match error {
                     Error::Fault { message, .. } => message,
@@ -150,8 +150,8 @@ impl Figures {
 
 impl OfHost {
     fn new(host: HostName) -> OfHost {
-        let (series, turn) = (HostSeries::new(), Turn::default());
-        OfHost { host, series, turn, lacks_past: true, clock: Clock::default(), empty: 0 }
+        let (series, schedule) = (HostSeries::new(), PollSchedule::default());
+        OfHost { host, series, schedule, lacks_past: true, clock: Clock::default(), empty: 0 }
     }
 
     /// Start time of the next request, by the host's clock.

@@ -1,10 +1,10 @@
 //! Live grid: polls a daemon of this machine, or a proxy, and builds a grid from its answers.
 //!
 //! One thread decides what to ask and publishes updates; a few threads ask (`asking`); one thread per domain
-//! waits for its events (`ear`). So an event is drawn when it happens, no request is sent without need, and a
-//! slow daemon delays no other. Rule: a daemon that does not answer is reported as lost and retried with a
-//! growing delay, up to [`PAUSE_MAX`]; its last state stays on the map, with its age. Not here: the cached
-//! state (`cache`), parsing of answers (`answers`), the flock (`flock`).
+//! waits for its events (`event_listener`). So an event is drawn when it happens, no request is sent without
+//! need, and a slow daemon delays no other. Rule: a daemon that does not answer is reported as lost and retried
+//! with a growing delay, up to [`PAUSE_MAX`]; its last state stays on the map, with its age. Not here: the
+//! cached state (`cache`), parsing of answers (`answers`), the flock (`flock`).
 
 pub mod answers;
 mod apart;
@@ -14,17 +14,17 @@ pub mod cache;
 pub mod call_events;
 mod calls;
 mod control;
-mod ear;
+mod event_listener;
 mod figures;
 pub mod flock;
 mod orders;
 pub mod past;
+mod poll_schedule;
 pub mod rates;
 mod sensors;
 pub mod served;
 mod subscribed;
 pub mod sweeps;
-mod turn;
 pub mod via;
 
 pub use cache::PAUSE_MAX;
@@ -36,7 +36,7 @@ use asking::Askers;
 use cache::Cache;
 use client::Error;
 use client::typed::About;
-use ear::Listening;
+use event_listener::Listening;
 use serde_json::json;
 use std::time::Duration;
 use via::Where;
@@ -70,12 +70,12 @@ pub struct Plan {
 /// # Errors
 /// If a thread cannot be started.
 pub fn follow(plan: Plan, feed: Feed) -> std::io::Result<()> {
-    let askers = Askers::begin(&plan.address, &feed.poker())?;
+    let askers = Askers::begin(&plan.address, &feed.wakeup())?;
     let ask = move || {
         let mut following = Following {
             cache: Cache::new(&plan.domains, plan.is_directory),
             askers,
-            listening: Listening::new(plan.address.clone(), feed.poker()),
+            listening: Listening::new(plan.address.clone(), feed.wakeup()),
             begun: crate::clock::instant(),
             has_news: false,
             not_before: Duration::ZERO,
@@ -141,11 +141,11 @@ impl Following {
         if self.cache.is_lost() {
             return;
         }
-        for (domain, ear) in self.cache.unheard() {
+        for (domain, listener) in self.cache.unheard() {
             if !self.listening.has_room() {
                 return;
             }
-            *ear = self.listening.listen(domain);
+            *listener = self.listening.listen(domain);
         }
     }
 

@@ -5,7 +5,7 @@
 //! queried every five seconds. Not here: the requests (`asking`), parsing of answers (`crate::sensors`).
 
 use super::asking::Question;
-use super::turn::{Due, EVERY, Turn};
+use super::poll_schedule::{Due, EVERY, PollSchedule};
 use crate::feed;
 use crate::sensors::{ADDRESSES_MAX, At, HOSTS_MAX};
 use std::time::Duration;
@@ -18,8 +18,8 @@ const DOMAINS_MAX: usize = 64;
 /// The schedule.
 #[derive(Debug, Default)]
 pub(super) struct Sensors {
-    sensors: Vec<(At, Turn)>,
-    domains: Vec<(String, Turn)>,
+    sensors: Vec<(At, PollSchedule)>,
+    domains: Vec<(String, PollSchedule)>,
 }
 
 impl Sensors {
@@ -30,12 +30,12 @@ impl Sensors {
         for at in request.sensors.into_iter().take(ADDRESSES_MAX + 1 + HOSTS_MAX) {
             if !self.sensors.iter().any(|(known, _)| *known == at) {
                 let every = if is_itself(&at) { EVERY } else { SELDOM };
-                self.sensors.push((at, Turn::every(every)));
+                self.sensors.push((at, PollSchedule::every(every)));
             }
         }
         for domain in request.domains.into_iter().take(DOMAINS_MAX) {
             if !self.domains.iter().any(|(known, _)| *known == domain) {
-                self.domains.push((domain, Turn::every(SELDOM)));
+                self.domains.push((domain, PollSchedule::every(SELDOM)));
             }
         }
     }
@@ -51,58 +51,58 @@ impl Sensors {
         if let Some(question) = self.next_sensor(now, is_full, false) {
             return Some(question);
         }
-        let domains = self.domains.iter_mut().filter(|(_, turn)| is_due(turn, now, is_full));
-        let (domain, turn) = domains.min_by_key(|(_, turn)| turn.next(false))?;
-        turn.ask();
+        let domains = self.domains.iter_mut().filter(|(_, schedule)| is_due(schedule, now, is_full));
+        let (domain, schedule) = domains.min_by_key(|(_, schedule)| schedule.next(false))?;
+        schedule.ask();
         Some(Question::Term(domain.clone()))
     }
 
     /// The sensor that is due for longest.
     fn next_sensor(&mut self, now: Duration, is_full: bool, itself: bool) -> Option<Question> {
         let sensors = self.sensors.iter_mut();
-        let due = sensors.filter(|(at, turn)| is_itself(at) == itself && is_due(turn, now, is_full));
-        let (at, turn) = due.min_by_key(|(_, turn)| turn.next(false))?;
-        turn.ask();
+        let due = sensors.filter(|(at, schedule)| is_itself(at) == itself && is_due(schedule, now, is_full));
+        let (at, schedule) = due.min_by_key(|(_, schedule)| schedule.next(false))?;
+        schedule.ask();
         Some(Question::Sensor(at.clone()))
     }
 
     /// The schedules of queries to the daemon.
-    pub(super) fn turns(&self) -> impl Iterator<Item = &Turn> {
-        let sensors = self.sensors.iter().filter(|(at, _)| !is_itself(at)).map(|(_, turn)| turn);
-        sensors.chain(self.domains.iter().map(|(_, turn)| turn))
+    pub(super) fn schedules(&self) -> impl Iterator<Item = &PollSchedule> {
+        let sensors = self.sensors.iter().filter(|(at, _)| !is_itself(at)).map(|(_, schedule)| schedule);
+        sensors.chain(self.domains.iter().map(|(_, schedule)| schedule))
     }
 
     /// The schedules of queries to sensors at their own addresses.
-    pub(super) fn turns_itself(&self) -> impl Iterator<Item = &Turn> {
-        self.sensors.iter().filter(|(at, _)| is_itself(at)).map(|(_, turn)| turn)
+    pub(super) fn own_schedules(&self) -> impl Iterator<Item = &PollSchedule> {
+        self.sensors.iter().filter(|(at, _)| is_itself(at)).map(|(_, schedule)| schedule)
     }
 
     /// Record that a sensor answered, or did not.
     pub(super) fn answered(&mut self, at: &At, is_well: bool, now: Duration, took: Duration) {
-        let turn = self.sensors.iter_mut().find(|(known, _)| known == at);
-        turn.into_iter().for_each(|(_, turn)| settle(turn, is_well, now, took));
+        let schedule = self.sensors.iter_mut().find(|(known, _)| known == at);
+        schedule.into_iter().for_each(|(_, schedule)| settle(schedule, is_well, now, took));
     }
 
     /// Record that a term was looked up, or was not.
     pub(super) fn resolved(&mut self, domain: &str, is_well: bool, now: Duration, took: Duration) {
-        let turn = self.domains.iter_mut().find(|(known, _)| known == domain);
-        turn.into_iter().for_each(|(_, turn)| settle(turn, is_well, now, took));
+        let schedule = self.domains.iter_mut().find(|(known, _)| known == domain);
+        schedule.into_iter().for_each(|(_, schedule)| settle(schedule, is_well, now, took));
     }
 }
 
 /// Whether a query is due; with `is_full`, what failed before is not queried.
-fn is_due(turn: &Turn, now: Duration, is_full: bool) -> bool {
-    turn.due(now, false).is_some() && !(is_full && turn.has_failed())
+fn is_due(schedule: &PollSchedule, now: Duration, is_full: bool) -> bool {
+    schedule.due(now, false).is_some() && !(is_full && schedule.has_failed())
 }
 
 fn is_itself(at: &At) -> bool {
     matches!(at, At::Address(_))
 }
 
-fn settle(turn: &mut Turn, is_well: bool, now: Duration, took: Duration) {
+fn settle(schedule: &mut PollSchedule, is_well: bool, now: Duration, took: Duration) {
     match is_well {
-        true => turn.answered(Due::All, now, took),
-        false => turn.failed(now),
+        true => schedule.answered(Due::All, now, took),
+        false => schedule.failed(now),
     }
 }
 

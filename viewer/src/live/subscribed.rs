@@ -6,7 +6,7 @@
 
 use super::ask::Client;
 use super::flock::TAKE_EVERY;
-use super::sweeps::{Stream, Taken};
+use super::sweeps::{Received, Stream};
 use super::via::Where;
 use super::{about, past};
 use crate::feed::{Altered, Past, Update, UpdateSender};
@@ -100,7 +100,7 @@ impl Subscribed {
             self.id_ends(&sender);
             self.end();
         };
-        std::thread::Builder::new().name("viewer-herd".into()).spawn(take).map(drop)
+        std::thread::Builder::new().name("viewer-sweeps".into()).spawn(take).map(drop)
     }
 
     /// Request a period of history, and publish it.
@@ -112,7 +112,7 @@ impl Subscribed {
     }
 
     /// Publish the result of a request; returns the delay until the next one.
-    fn send_taken(&mut self, taken: Result<Taken, Error>, sender: &UpdateSender) -> Duration {
+    fn send_taken(&mut self, taken: Result<Received, Error>, sender: &UpdateSender) -> Duration {
         let (trouble, pause) = match taken {
             Ok(taken) => {
                 self.failures = 0;
@@ -158,7 +158,7 @@ impl Subscribed {
         }
     }
 
-    fn take(&mut self) -> Result<Taken, Error> {
+    fn take(&mut self) -> Result<Received, Error> {
         let id = match &self.id {
             Some(id) => id.clone(),
             None => self.subscribe()?,

@@ -23,7 +23,7 @@ pub struct Stream {
 
 /// Content of an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Taken {
+pub struct Received {
     /// Sweeps, the oldest first.
     pub sweeps: Vec<Sweep>,
     pub missed: u64,
@@ -35,8 +35,8 @@ pub struct Taken {
 
 impl Stream {
     /// Parse the entries of `host` in an answer.
-    pub fn take(&mut self, host: &HostName, answer: &Answer) -> Taken {
-        let mut taken = Taken::default();
+    pub fn take(&mut self, host: &HostName, answer: &Answer) -> Received {
+        let mut taken = Received::default();
         for entry in &answer.entries {
             let is_gap = self.next.is_some_and(|next| next != entry.number);
             self.next = Some(entry.number.saturating_add(1));
@@ -123,7 +123,7 @@ mod tests {
         entry
     }
 
-    fn take(stream: &mut Stream, entries: &[Value]) -> Taken {
+    fn take(stream: &mut Stream, entries: &[Value]) -> Received {
         let answer = serde_json::from_value(json!({ "entries": entries })).expect("an answer");
         stream.take(&HostName::new("demo", "wn01"), &answer)
     }

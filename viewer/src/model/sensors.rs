@@ -29,7 +29,7 @@ pub enum SensorsChange {
 
 /// Last answer of a sensor.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct SensorAnswer {
     pub health: Option<(Arc<Health>, Time)>,
     pub error: Option<String>,
 }
@@ -37,7 +37,7 @@ pub struct Known {
 /// State of the sensors.
 #[derive(Clone, Default)]
 pub struct SensorsState {
-    known: BTreeMap<At, Known>,
+    known: BTreeMap<At, SensorAnswer>,
     terms: BTreeMap<String, u64>,
     /// The channels of this viewer's flock, by their hosts.
     channels: BTreeMap<HostName, String>,
@@ -67,7 +67,7 @@ impl SensorsState {
     }
 
     #[must_use]
-    pub fn known(&self, at: &At) -> Option<&Known> {
+    pub fn known(&self, at: &At) -> Option<&SensorAnswer> {
         self.known.get(at)
     }
 
@@ -127,7 +127,7 @@ impl SensorsState {
     pub(super) fn take(&mut self, now: Time, at: At, health: Result<Arc<Health>, String>) {
         let known = self.known.entry(at).or_default();
         match health {
-            Ok(health) => *known = Known { health: Some((health, now)), error: None },
+            Ok(health) => *known = SensorAnswer { health: Some((health, now)), error: None },
             Err(error) => known.error = Some(error),
         }
     }

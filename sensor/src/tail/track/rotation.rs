@@ -23,7 +23,7 @@ enum Search {
 }
 
 /// What was found instead of the file of a source.
-struct Lost {
+struct MissingFile {
     reason: Reason,
     /// The file under another name, if it was cut: what it holds now is another generation.
     cut: Option<File>,
@@ -116,8 +116,8 @@ impl Track {
     }
 
     /// Search the very file of a source. `Ok`: it is lost; `Err`: the search is over.
-    fn find_itself(&mut self, core: &Core, siblings: &Siblings, index: usize) -> Result<Lost, Search> {
-        let missing = Lost { reason: Reason::Missing, cut: None };
+    fn find_itself(&mut self, core: &Core, siblings: &Siblings, index: usize) -> Result<MissingFile, Search> {
+        let missing = MissingFile { reason: Reason::Missing, cut: None };
         let known = self.sources[index].fingerprint();
         let itself =
             siblings.same(&known.identity).filter(|path| core.config().means.siblings || *path == self.path);
@@ -144,7 +144,7 @@ impl Track {
             Recognition::Copy | Recognition::Stranger => return Ok(missing),
         };
         let cut = (path != self.path).then_some(file);
-        Ok(Lost { reason, cut })
+        Ok(MissingFile { reason, cut })
     }
 
     /// Continue in a copy of the lost file of a source, if there is one.
@@ -154,7 +154,7 @@ impl Track {
         now: &Now,
         siblings: &Siblings,
         index: usize,
-        lost: &mut Lost,
+        lost: &mut MissingFile,
     ) -> Option<Search> {
         if !core.config().means.siblings {
             return None;

@@ -7,7 +7,7 @@
 use super::answers;
 use super::ask::Client;
 use super::via::Where;
-use crate::feed::Poker;
+use crate::feed::Wakeup;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,19 +28,19 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_sec
 pub(super) struct Listening {
     pub(super) address: Where,
     /// Wakes the thread that asks.
-    pub(super) poker: Poker,
+    pub(super) wakeup: Wakeup,
     threads: Arc<AtomicUsize>,
 }
 
 /// Handle of one listener; the thread ends after it is dropped.
 #[derive(Debug)]
-pub(super) struct Ear {
+pub(super) struct EventListener {
     heard: Arc<AtomicBool>,
     is_wanted: Arc<AtomicBool>,
 }
 
-impl Ear {
-    /// Whether an event arrived since the last [`Ear::heed`].
+impl EventListener {
+    /// Whether an event arrived since the last [`EventListener::heed`].
     pub(super) fn has_heard(&self) -> bool {
         self.heard.load(Ordering::Acquire)
     }
@@ -51,7 +51,7 @@ impl Ear {
     }
 }
 
-impl Drop for Ear {
+impl Drop for EventListener {
     fn drop(&mut self) {
         self.is_wanted.store(false, Ordering::Release);
     }
@@ -68,8 +68,8 @@ impl Drop for Counted {
 
 impl Listening {
     /// With no listener yet.
-    pub(super) fn new(address: Where, poker: Poker) -> Listening {
-        Listening { address, poker, threads: Arc::default() }
+    pub(super) fn new(address: Where, wakeup: Wakeup) -> Listening {
+        Listening { address, wakeup, threads: Arc::default() }
     }
 
     /// Whether the limit of threads allows one more.
@@ -79,30 +79,30 @@ impl Listening {
 
     /// Start a listener for a domain, the daemon's own where none is named; `None` if no thread can be
     /// started.
-    pub(super) fn listen(&self, domain: Option<&str>) -> Option<Ear> {
+    pub(super) fn listen(&self, domain: Option<&str>) -> Option<EventListener> {
         self.threads.fetch_add(1, Ordering::AcqRel);
         let counted = Counted(Arc::clone(&self.threads));
-        let ear = Ear { heard: Arc::default(), is_wanted: Arc::new(AtomicBool::new(true)) };
-        let (heard, is_wanted) = (Arc::clone(&ear.heard), Arc::clone(&ear.is_wanted));
-        let (poker, client) = (self.poker.clone(), Client::new(self.address.clone()));
+        let listener = EventListener { heard: Arc::default(), is_wanted: Arc::new(AtomicBool::new(true)) };
+        let (heard, is_wanted) = (Arc::clone(&listener.heard), Arc::clone(&listener.is_wanted));
+        let (wakeup, client) = (self.wakeup.clone(), Client::new(self.address.clone()));
         let domain = domain.map(str::to_owned);
         let wait = move || {
             let _counted = counted;
-            listen(client, domain.as_deref(), &poker, &|| is_wanted.load(Ordering::Acquire), &heard);
+            listen(client, domain.as_deref(), &wakeup, &|| is_wanted.load(Ordering::Acquire), &heard);
         };
-        std::thread::Builder::new().name("viewer-events".into()).spawn(wait).ok().map(|_| ear)
+        std::thread::Builder::new().name("viewer-events".into()).spawn(wait).ok().map(|_| listener)
     }
 }
 
 fn listen(
     mut client: Client,
     domain: Option<&str>,
-    poker: &Poker,
+    wakeup: &Wakeup,
     is_wanted: &dyn Fn() -> bool,
     heard: &AtomicBool,
 ) {
     let (mut cursor, mut failures) = ("end".to_owned(), 0_u32);
-    while is_wanted() && poker.is_open() {
+    while is_wanted() && wakeup.is_open() {
         let mut params = json!({ "cursor": cursor, "wait": WAIT_SECS, "limit": EVENTS_ASKED });
         if let Some(domain) = domain {
             params["domain"] = domain.into();
@@ -111,7 +111,7 @@ fn listen(
             Ok(answer) => {
                 if answer["events"].as_array().is_some_and(|events| !events.is_empty()) {
                     heard.store(true, Ordering::Release);
-                    poker.poke();
+                    wakeup.wake();
                 }
                 cursor = answers::text(&answer, "cursor");
                 failures = 0;

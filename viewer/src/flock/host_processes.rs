@@ -75,7 +75,7 @@ pub struct Room {
 
 /// Changes made by a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct SweepEffect {
     /// Net number of processes added.
     pub processes: isize,
     /// Net number of keyframes added.
@@ -86,7 +86,7 @@ pub struct Taken {
 
 /// The processes of a host.
 #[derive(Clone, Debug)]
-pub struct Herd {
+pub struct HostProcesses {
     pub name: HostName,
     pub capacity: Capacity,
     pub clock: Clock,
@@ -103,16 +103,16 @@ pub struct Herd {
     cut: Option<Time>,
     /// How long processes are retained after their end, and whether the data marks gaps itself.
     kept: Duration,
-    tells_holes: bool,
+    marks_holes: bool,
     /// Time between the last two sweeps.
     period: Duration,
 }
 
-impl Herd {
+impl HostProcesses {
     /// A host without any sweep.
     #[must_use]
-    pub fn new(name: HostName, capacity: Capacity) -> Herd {
-        Herd {
+    pub fn new(name: HostName, capacity: Capacity) -> HostProcesses {
+        HostProcesses {
             name,
             capacity,
             clock: Clock::default(),
@@ -125,7 +125,7 @@ impl Herd {
             swept: None,
             cut: None,
             kept: KEPT,
-            tells_holes: false,
+            marks_holes: false,
             period: Duration::ZERO,
         }
     }
@@ -133,19 +133,19 @@ impl Herd {
     /// The history of a host, from its sensor: ended processes are retained for `kept`, and an empty sweep
     /// marks the start of a gap.
     #[must_use]
-    pub fn of_past(name: HostName, capacity: Capacity, kept: Duration) -> Herd {
-        Herd { kept, tells_holes: true, ..Herd::new(name, capacity) }
+    pub fn of_past(name: HostName, capacity: Capacity, kept: Duration) -> HostProcesses {
+        HostProcesses { kept, marks_holes: true, ..HostProcesses::new(name, capacity) }
     }
 
     /// Apply a sweep at `time`; `None` if it is not after the previous one.
-    pub fn take(&mut self, sweep: &Sweep, time: Time, room: Room, names: &mut Names) -> Option<Taken> {
+    pub fn take(&mut self, sweep: &Sweep, time: Time, room: Room, names: &mut Names) -> Option<SweepEffect> {
         let previous = match self.last {
             Some(last) if last >= time => return None,
             Some(last) => last,
             None => time.minus(Duration::from_secs(1)),
         };
         self.sweeps += 1;
-        let mut taken = Taken::default();
+        let mut taken = SweepEffect::default();
         let mut named = Vec::with_capacity(sweep.processes.len());
         // A PID that was freed may be reused within the same sweep.
         sweep.gone.iter().for_each(|pid| self.end(*pid, time));
@@ -296,14 +296,14 @@ impl Herd {
     /// Detect missing sweeps: nothing is known about the time between.
     fn see_hole(&mut self, time: Time, previous: Time) {
         let apart = time.since(previous);
-        if !self.tells_holes && self.last.is_some() && apart > HOLE_MIN.max(self.period * HOLE_PERIODS) {
+        if !self.marks_holes && self.last.is_some() && apart > HOLE_MIN.max(self.period * HOLE_PERIODS) {
             self.cut = Some(time);
         }
         self.period = apart;
     }
 
     /// Drop processes that ended longer ago than the retention time; checked from time to time.
-    fn forget(&mut self, time: Time, taken: &mut Taken) {
+    fn forget(&mut self, time: Time, taken: &mut SweepEffect) {
         let due = self.swept.is_none_or(|swept| time.since(swept) > self.kept / 6);
         if !due {
             return;

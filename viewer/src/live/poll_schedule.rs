@@ -28,7 +28,7 @@ pub(super) enum Due {
 
 /// The schedule.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Turn {
+pub(super) struct PollSchedule {
     every: Duration,
     is_out: bool,
     due: Duration,
@@ -37,17 +37,17 @@ pub(super) struct Turn {
     is_slow: bool,
 }
 
-impl Default for Turn {
-    fn default() -> Turn {
-        Turn::every(EVERY)
+impl Default for PollSchedule {
+    fn default() -> PollSchedule {
+        PollSchedule::every(EVERY)
     }
 }
 
-impl Turn {
+impl PollSchedule {
     /// A schedule that is due at once, then at this interval.
-    pub(super) fn every(every: Duration) -> Turn {
+    pub(super) fn every(every: Duration) -> PollSchedule {
         let (due, not_before) = (Duration::ZERO, Duration::ZERO);
-        Turn { every, is_out: false, due, not_before, failures: 0, is_slow: false }
+        PollSchedule { every, is_out: false, due, not_before, failures: 0, is_slow: false }
     }
 
     /// The poll that is due, if any; none while a request is in flight. `has_happened` says that an event
@@ -126,19 +126,23 @@ mod tests {
 
     #[test]
     fn what_happens_is_asked_for_soon_and_the_rest_each_second() {
-        let mut turn = Turn::default();
-        assert_eq!(turn.due(Duration::ZERO, false), Some(Due::All));
-        turn.ask();
-        assert_eq!((turn.due(5_000 * MS, true), turn.next(true)), (None, None), "one question at a time");
-        turn.answered(Due::All, 100 * MS, 2 * MS);
-        assert_eq!(turn.due(124 * MS, true), None);
-        assert_eq!(turn.due(125 * MS, true), Some(Due::Happened));
-        assert_eq!(turn.due(1_099 * MS, false), None);
-        assert_eq!(turn.due(1_100 * MS, false), Some(Due::All));
-        turn.ask();
-        turn.answered(Due::Happened, 200 * MS, 100 * MS);
+        let mut schedule = PollSchedule::default();
+        assert_eq!(schedule.due(Duration::ZERO, false), Some(Due::All));
+        schedule.ask();
         assert_eq!(
-            (turn.next(true), turn.next(false)),
+            (schedule.due(5_000 * MS, true), schedule.next(true)),
+            (None, None),
+            "one question at a time"
+        );
+        schedule.answered(Due::All, 100 * MS, 2 * MS);
+        assert_eq!(schedule.due(124 * MS, true), None);
+        assert_eq!(schedule.due(125 * MS, true), Some(Due::Happened));
+        assert_eq!(schedule.due(1_099 * MS, false), None);
+        assert_eq!(schedule.due(1_100 * MS, false), Some(Due::All));
+        schedule.ask();
+        schedule.answered(Due::Happened, 200 * MS, 100 * MS);
+        assert_eq!(
+            (schedule.next(true), schedule.next(false)),
             (Some(600 * MS), Some(1_100 * MS)),
             "four times as long"
         );
@@ -146,18 +150,18 @@ mod tests {
 
     #[test]
     fn trouble_is_asked_later_each_time_and_forgotten_at_an_answer() {
-        let mut turn = Turn::default();
+        let mut schedule = PollSchedule::default();
         let mut pauses = Vec::new();
         for _ in 0..7 {
-            turn.ask();
-            turn.failed(Duration::ZERO);
-            pauses.extend(turn.next(true).map(|due| due.as_secs()));
+            schedule.ask();
+            schedule.failed(Duration::ZERO);
+            pauses.extend(schedule.next(true).map(|due| due.as_secs()));
         }
         assert_eq!(pauses, [2, 4, 8, 16, 30, 30, 30]);
-        assert!(turn.is_troubled());
-        turn.answered(Due::All, Duration::ZERO, 1_000 * MS);
-        assert!(!turn.is_troubled());
-        turn.answered(Due::All, Duration::ZERO, 3_000 * MS);
-        assert!(turn.is_troubled() && turn.next(false) == Some(3_000 * MS));
+        assert!(schedule.is_troubled());
+        schedule.answered(Due::All, Duration::ZERO, 1_000 * MS);
+        assert!(!schedule.is_troubled());
+        schedule.answered(Due::All, Duration::ZERO, 3_000 * MS);
+        assert!(schedule.is_troubled() && schedule.next(false) == Some(3_000 * MS));
     }
 }
