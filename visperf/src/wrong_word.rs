@@ -164,7 +164,7 @@ mod tests {
     use crate::command::Cli;
     use clap::{CommandFactory as _, Parser as _};
 
-    fn told(line: &str) -> String {
+    fn message(line: &str) -> String {
         let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let all = std::iter::once("visperf".to_owned()).chain(arguments.iter().cloned());
         let error = Cli::try_parse_from(all).expect_err(line);
@@ -197,17 +197,17 @@ mod tests {
             ("up /x.log", "visperf up --tail /x.log"),
             ("up --port 80", "--listen 127.0.0.1:PORT"),
         ] {
-            let told = told(line);
-            assert!(told.contains(hint) && told.matches("tip: ").count() == 1, "{line}: {told}");
+            let text = message(line);
+            assert!(text.contains(hint) && text.matches("tip: ").count() == 1, "{line}: {text}");
         }
     }
 
     #[test]
     fn an_unknown_word_gets_no_hint_and_no_control_characters() {
         for line in ["xyzzy", "calls \x1b[2J", "metrics x y", "key x"] {
-            assert!(!told(line).contains("tip: "), "{line}: {}", told(line));
+            assert!(!message(line).contains("tip: "), "{line}: {}", message(line));
         }
-        assert!(told("host").contains("'hosts'"), "likeness of letters is left to clap");
+        assert!(message("host").contains("'hosts'"), "likeness of letters is left to clap");
     }
 
     #[test]

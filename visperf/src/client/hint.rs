@@ -58,19 +58,20 @@ mod tests {
 
     #[test]
     fn without_a_domain_the_hint_names_the_option() {
-        let said = format!("{NO_DOMAIN}: expected domain, found none");
+        let words = format!("{NO_DOMAIN}: expected domain, found none");
         assert!(
-            of_words(&said).is_some_and(|hint| hint.contains("--domain") && hint.contains("visperf domains"))
+            of_words(&words)
+                .is_some_and(|hint| hint.contains("--domain") && hint.contains("visperf domains"))
         );
         assert_eq!(of_words("no host n1 in CERN"), None);
     }
 
     #[test]
     fn a_failed_md5_login_gets_the_hint_what_to_leave_out() {
-        let told = |words: &str, is_legacy| refused(words, is_legacy).to_string();
-        assert!(told("name or secret is wrong", true).contains("leave --legacy"));
-        assert!(!told("name or secret is wrong", false).contains("legacy"));
-        assert!(!told("too many failures", true).contains("leave"));
+        let message = |words: &str, is_legacy| refused(words, is_legacy).to_string();
+        assert!(message("name or secret is wrong", true).contains("leave --legacy"));
+        assert!(!message("name or secret is wrong", false).contains("legacy"));
+        assert!(!message("too many failures", true).contains("leave"));
     }
 
     #[test]

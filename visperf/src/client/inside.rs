@@ -42,7 +42,7 @@ use wire::query::{Form, Question, Viewer};
 const OPENING_TIME: Duration = Duration::from_secs(20);
 
 /// Delay before a note on the waiting is printed.
-const TELL_AFTER: Duration = Duration::from_secs(4);
+const NOTE_AFTER: Duration = Duration::from_secs(4);
 
 /// Hop limit of a query: the representative may forward it to the host.
 const HOPS: u8 = 2;
@@ -187,9 +187,9 @@ async fn opened(spec: SessionSpec) -> Result<GuestSession, SessionError> {
     let mut opening = pin!(GuestSession::open(spec, OPENING_TIME));
     tokio::select! {
         opened = opening.as_mut() => return opened,
-        () = tokio::time::sleep(TELL_AFTER) => {}
+        () = tokio::time::sleep(NOTE_AFTER) => {}
     }
-    let left = (OPENING_TIME - TELL_AFTER).as_secs();
+    let left = (OPENING_TIME - NOTE_AFTER).as_secs();
     note(&format!("looking for a way to the proxy at {at}, {left} s more (Ctrl-C ends)"));
     opening.await
 }

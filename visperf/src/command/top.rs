@@ -123,14 +123,14 @@ fn print(args: &Args, querier: &mut Querier, scope: &Scope, rounds: u64) -> Resu
                 "no host {host} in {domain}; visperf hosts lists those that are"
             )));
         }
-        round.notes.iter().for_each(|told| note(told));
+        round.notes.iter().for_each(|text| note(text));
         match silence(&hosts, round.answered) {
             Some(silence) if number == 0 => return Err(Failure::Unreachable(silence)),
             // Each of these hosts is reported below.
             Some(_) | None => {}
         }
         for host in &hosts {
-            tell_trouble(host);
+            note_trouble(host);
         }
         if args.json {
             shown.iter().try_for_each(|process| json(process, &raw, &mut output))?;
@@ -158,7 +158,7 @@ fn silence(hosts: &[&Host], answered: usize) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-fn tell_trouble(host: &Host) {
+fn note_trouble(host: &Host) {
     if let Some(text) = trouble(host) {
         note(&text);
     }

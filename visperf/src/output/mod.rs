@@ -84,7 +84,7 @@ impl Output {
     /// [`Failure::Closed`] if the reader closed the pipe, another if writing fails.
     pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
         let text = guarded(text, self.colors);
-        told(self.out.write_all(text.as_bytes()).and_then(|()| self.out.write_all(b"\n")))
+        check_written(self.out.write_all(text.as_bytes()).and_then(|()| self.out.write_all(b"\n")))
     }
 
     /// Print a value as one line of JSON.
@@ -108,7 +108,7 @@ impl Output {
     /// # Errors
     /// As [`Output::line`].
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
-        told(self.out.flush())
+        check_written(self.out.flush())
     }
 
     /// `text` in a colour, if colours are enabled.
@@ -128,7 +128,7 @@ impl Output {
     }
 }
 
-fn told(written: io::Result<()>) -> Result<(), Failure> {
+fn check_written(written: io::Result<()>) -> Result<(), Failure> {
     written.map_err(|error| match error.kind() == io::ErrorKind::BrokenPipe {
         true => Failure::Closed,
         false => Failure::of("cannot write to standard output", error),

@@ -47,7 +47,7 @@ struct Row {
 
 impl Row {
     /// Its hosts; live ones become last seen after a long series of failures.
-    fn told(&self, now: Moment) -> Vec<(HostName, HostState)> {
+    fn hosts_at(&self, now: Moment) -> Vec<(HostName, HostState)> {
         let is_believed = self.silent.is_none_or(|since| now.since(since) < BELIEVED_FOR);
         let as_thought = |state| match state {
             HostState::Live if !is_believed => HostState::LastSeen,
@@ -124,7 +124,7 @@ where
         cached.queries.retain(|domain, _| domains.contains(domain));
     }
     let listed = domains.into_iter().filter_map(|domain| {
-        let hosts = cached.rows.get(&domain)?.told(now);
+        let hosts = cached.rows.get(&domain)?.hosts_at(now);
         Some((domain, hosts))
     });
     listed.collect()
@@ -212,10 +212,10 @@ mod tests {
         let at = |secs| Moment(Duration::from_secs(secs));
         let hosts = vec![(host("n1"), HostState::Live), (host("n2"), HostState::Left)];
         let row = |silent| Row { asked: at(100), silent, hosts: hosts.clone() };
-        assert_eq!(row(None).told(at(900)), hosts, "it was not asked since, or answered");
-        assert_eq!(row(Some(at(160))).told(at(174)), hosts, "another may take over");
+        assert_eq!(row(None).hosts_at(at(900)), hosts, "it was not asked since, or answered");
+        assert_eq!(row(Some(at(160))).hosts_at(at(174)), hosts, "another may take over");
         let late = [(host("n1"), HostState::LastSeen), (host("n2"), HostState::Left)];
-        assert_eq!(row(Some(at(160))).told(at(175)), late);
+        assert_eq!(row(Some(at(160))).hosts_at(at(175)), late);
     }
 
     /// Queries of a representative that answer when the gate has permits.

@@ -381,10 +381,10 @@ fn add_proxy_sources(proxy: &Proxy, sources: &mut Sources) {
 }
 
 /// Most connections that `daemon.info` lists with their transports.
-const REACH_TOLD_MAX: usize = 64;
+const REACH_LISTED_MAX: usize = 64;
 
 fn reach(net: Handle) -> Option<Reach> {
-    Some(Box::new(move || net.indirect(REACH_TOLD_MAX)))
+    Some(Box::new(move || net.indirect(REACH_LISTED_MAX)))
 }
 
 fn directory_counts(handle: &directory::handle::Handle, unreadable: u64) -> Vec<(&'static str, u64)> {

@@ -36,7 +36,7 @@ impl Issuing {
         denials: Arc<RevocationFile>,
     ) -> Issuing {
         let own = overlay.advertised.clone();
-        let (seeds, told) = watch::channel(own.clone());
+        let (seeds, current) = watch::channel(own.clone());
         let (trouble, shown) = watch::channel(None);
         let service = Service {
             questions: overlay.hub.questions(Protocol::Join),
@@ -44,7 +44,7 @@ impl Issuing {
             me: overlay.key.peer(),
             gate: Arc::clone(&overlay.gate),
             denials,
-            seeds: told,
+            seeds: current,
             trouble,
         };
         Issuing { service, seeds, own, trouble: shown }
@@ -59,7 +59,7 @@ impl Issuing {
     pub(crate) async fn run(self, members: DomainHandle, shutdown: CancellationToken) {
         let Issuing { service, seeds, own, .. } = self;
         let mut view = members.view();
-        let telling = async {
+        let updating = async {
             loop {
                 let known = view.borrow_and_update().clone();
                 seeds.send_replace(seeds_of(&own, &known));
@@ -71,7 +71,7 @@ impl Issuing {
         tokio::join!(service.run(shutdown.clone()), async {
             tokio::select! {
                 () = shutdown.cancelled() => {}
-                () = telling => {}
+                () = updating => {}
             }
         });
     }

@@ -77,7 +77,7 @@ impl Lookups {
             Outcome::Found(found) if found.source == Source::Memory => {
                 Ok(methods::record(&self.believed(*found)))
             }
-            Outcome::Found(found) => return Ok(methods::record(&told(*found))),
+            Outcome::Found(found) => return Ok(methods::record(&to_found(*found))),
             Outcome::Unreachable => {
                 Err(remote_domains::absent(&domain, &outcome, &self.welcome, || self.asker.known()))
             }
@@ -137,8 +137,8 @@ impl Lookups {
     /// the representative.
     async fn domains(&self, params: DomainsParams, is_client: bool) -> Result<Domains, Fault> {
         // A member that asks its representative has already asked all directories without success.
-        if is_client && let Ok(told) = self.ask_directories(&params).await {
-            return told;
+        if is_client && let Ok(answer) = self.ask_directories(&params).await {
+            return answer;
         }
         let mut known = self.remembered(params.after.as_deref());
         let mut is_cut = false;
@@ -171,7 +171,7 @@ impl Lookups {
         if self.welcome.is_refused_by(&self.directories.keys()) {
             found.primary.remaining = Duration::ZERO;
         }
-        told(found)
+        to_found(found)
     }
 }
 
@@ -201,10 +201,10 @@ fn question<R: Request>(request: &R) -> Result<Vec<u8>, Fault> {
 }
 
 /// A resolved record, in the form of a directory's answer.
-fn told(found: resolve::Found) -> Found {
-    let mut told = one(found.primary);
-    told.partial = found.partial.into_iter().map(one).collect();
-    told
+fn to_found(found: resolve::Found) -> Found {
+    let mut answer = one(found.primary);
+    answer.partial = found.partial.into_iter().map(one).collect();
+    answer
 }
 
 fn one(heard: VerifiedRecord) -> Found {
@@ -228,7 +228,7 @@ mod tests {
         Domain { domain: domain.to_owned(), term, state, ..Domain::default() }
     }
 
-    fn told(page: &Domains) -> String {
+    fn summary(page: &Domains) -> String {
         let one = |it: &Domain| format!("{} {} {}", it.domain, it.term, it.state.as_str());
         let more = if page.more { " …" } else { "" };
         format!("{}{more}", page.domains.iter().map(one).collect::<Vec<_>>().join(", "))
@@ -242,7 +242,7 @@ mod tests {
             own.into_iter().map(|record| (record.domain.clone(), record)).collect();
         // On equal versions the own record wins, as in `directory.resolve`.
         add_newer(&mut known, vec![record("A", 2, Live), record("B", 7, Live), record("C", 3, Live)]);
-        let page = |state, limit, is_cut| told(&page(known.clone(), state, limit, is_cut));
+        let page = |state, limit, is_cut| summary(&page(known.clone(), state, limit, is_cut));
         assert_eq!(page(None, 9, false), "A 2 last_seen, B 7 live, C 3 live");
         assert_eq!(page(Some(Live), 9, false), "B 7 live, C 3 live");
         assert_eq!(page(None, 2, false), "A 2 last_seen, B 7 live …");

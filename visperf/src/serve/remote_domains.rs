@@ -229,13 +229,17 @@ mod tests {
     #[test]
     fn a_stranger_that_directories_refuse_learns_why_none_could_be_asked() {
         let (domain, welcome) = (DomainName::try_from("UT-ICL").unwrap(), AdmissionStatus::default());
-        let told = |welcome: &AdmissionStatus| {
+        let message = |welcome: &AdmissionStatus| {
             absent(&domain, &Outcome::Unreachable, welcome, Vec::new).message.into_owned()
         };
-        assert!(told(&welcome).ends_with("[overlay] directories in the configuration"), "{}", told(&welcome));
+        assert!(
+            message(&welcome).ends_with("[overlay] directories in the configuration"),
+            "{}",
+            message(&welcome)
+        );
         let refused = "domain beta is not admitted here".to_owned();
         welcome.take(PeerEvent::Unwelcome(PeerKey([1; 32]), refused.clone()));
-        assert!(told(&welcome).ends_with(&refused), "{}", told(&welcome));
+        assert!(message(&welcome).ends_with(&refused), "{}", message(&welcome));
         let unknown = absent(&domain, &Outcome::Unknown, &welcome, Vec::new).message;
         assert!(!unknown.contains(&refused), "directories have answered: {unknown}");
     }
@@ -243,14 +247,18 @@ mod tests {
     #[test]
     fn an_unknown_domain_is_answered_with_the_known_ones() {
         let (nix, welcome) = (DomainName::try_from("NIX").unwrap(), AdmissionStatus::default());
-        let told = |known: &[&str]| {
+        let message = |known: &[&str]| {
             let known = known.iter().map(|name| DomainName::try_from(*name).unwrap()).collect();
             absent(&nix, &Outcome::Unknown, &welcome, || known).message.into_owned()
         };
-        assert_eq!(told(&["A", "B"]), "no domain NIX is known to the directories; here known are A, B");
-        assert!(told(&[]).ends_with("see `visperf domains` for those that are"), "{}", told(&[]));
+        assert_eq!(message(&["A", "B"]), "no domain NIX is known to the directories; here known are A, B");
+        assert!(message(&[]).ends_with("see `visperf domains` for those that are"), "{}", message(&[]));
         let many = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"];
-        assert!(told(&many).ends_with("h, i, j and more; ask directory.domains for all"), "{}", told(&many));
+        assert!(
+            message(&many).ends_with("h, i, j and more; ask directory.domains for all"),
+            "{}",
+            message(&many)
+        );
     }
 
     #[test]

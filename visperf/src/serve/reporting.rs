@@ -86,10 +86,10 @@ impl Reporting {
     pub(crate) fn spawn(self, tasks: &mut Tasks, shutdown: &CancellationToken) -> CancellationToken {
         let Reporting { accepting, electing, link, way } = self;
         let (ending, reported) = (shutdown.clone(), CancellationToken::new());
-        let said = reported.clone().drop_guard();
+        let guard = reported.clone().drop_guard();
         tasks.spawn_sure("report", async move {
             link.run(way, ending.clone()).await;
-            drop(said);
+            drop(guard);
             ending.cancelled().await;
         });
         let ending = shutdown.clone();
@@ -114,7 +114,7 @@ struct Electing {
 impl Electing {
     async fn run(self) {
         let mut view = self.members.view();
-        let mut telling = tokio::time::interval(LOAD_EVERY);
+        let mut load_ticks = tokio::time::interval(LOAD_EVERY);
         loop {
             let known = view.borrow_and_update().clone();
             // Set the places first: at the start of a term readers wait for those hosts.
@@ -127,7 +127,7 @@ impl Electing {
                     self.service.set_duty(Duty::Rest);
                     return std::future::pending().await;
                 },
-                _ = telling.tick() => self.tell_load(),
+                _ = load_ticks.tick() => self.send_load(),
             }
         }
     }
@@ -137,7 +137,7 @@ impl Electing {
         clippy::cast_sign_loss,
         reason = "a float becomes the nearest whole number there is"
     )]
-    fn tell_load(&self) {
+    fn send_load(&self) {
         let Some(figures) = self.status.figures() else { return };
         let share = |part: f64| (part * 1000.0) as u16;
         #[expect(clippy::cast_precision_loss, reason = "a share needs no more")]
@@ -235,12 +235,12 @@ async fn refuse(mut stream: overlay::net::stream::Stream, why: String) {
     if wire::report::encode(&FromRepresentative::Refused(why.into()), &mut frame).is_err() {
         return;
     }
-    let telling = async {
+    let sending = async {
         stream.write_all(&frame).await?;
         stream.shutdown().await
     };
     // The member may have closed the stream.
-    let _ = tokio::time::timeout(REFUSAL_WITHIN, telling).await;
+    let _ = tokio::time::timeout(REFUSAL_WITHIN, sending).await;
 }
 
 /// Connection of a member to the representative of its domain, which may be itself.

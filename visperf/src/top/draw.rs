@@ -22,7 +22,7 @@ use wire::time::Moment;
 mod columns;
 
 /// Maximum number of lines for the result of a signal.
-const SAID_LINES_MAX: usize = 8;
+const RESULT_LINES_MAX: usize = 8;
 /// Number of intervals without an answer after which a warning is shown.
 const LATE_INTERVALS: u32 = 3;
 
@@ -61,8 +61,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State, theme: Theme, now: 
         frame.render_widget(Paragraph::new(asked).wrap(Wrap { trim: false }), filter);
     }
     if let Some(mistake) = mistake {
-        let told = Paragraph::new(Line::styled(mistake, theme.bad()));
-        frame.render_widget(told.wrap(Wrap { trim: true }), below_filter);
+        let notice = Paragraph::new(Line::styled(mistake, theme.bad()));
+        frame.render_widget(notice.wrap(Wrap { trim: true }), below_filter);
     }
     state.fit(usize::from(rows.height.saturating_sub(1)));
     frame.render_widget(table(state, theme, rows.width), rows);
@@ -131,7 +131,7 @@ fn host_line(state: &State, theme: Theme, width: u16) -> Line<'static> {
     hosts.sort_by(|a, b| b.load.partial_cmp(&a.load).unwrap_or(std::cmp::Ordering::Equal));
     let (mut line, mut left) = (Vec::new(), usize::from(width));
     for (at, host) in hosts.iter().enumerate() {
-        let text = told_within(host, width);
+        let text = host_text_within(host, width);
         let chars = text.chars().count() + 3;
         if chars > left && at > 0 {
             let more = format!("+{}", hosts.len() - at);
@@ -146,12 +146,12 @@ fn host_line(state: &State, theme: Theme, width: u16) -> Line<'static> {
     Line::from(line)
 }
 
-fn told(host: &Host) -> String {
-    told_within(host, u16::MAX)
+fn host_text(host: &Host) -> String {
+    host_text_within(host, u16::MAX)
 }
 
 /// A host in a text of this width; values without space are left out.
-fn told_within(host: &Host, width: u16) -> String {
+fn host_text_within(host: &Host, width: u16) -> String {
     if let Some(trouble) = &host.trouble {
         return format!("{}: {}", host.place.host, one_line(trouble));
     }
@@ -184,8 +184,8 @@ fn filter_line(state: &State, width: u16) -> Option<Line<'static>> {
     let text = format!("{}{}", clean(&state.filter), if is_typed { "_" } else { "" });
     let line = Line::from(vec![Span::styled("filter: ", Theme::head()), text.into()]);
     let has_room = line.width() + KEYS.len() <= usize::from(width);
-    let tells_keys = is_typed && has_room && filter_mistake(state).is_none();
-    Some(if tells_keys { line + Span::from(KEYS) } else { line })
+    let shows_keys = is_typed && has_room && filter_mistake(state).is_none();
+    Some(if shows_keys { line + Span::from(KEYS) } else { line })
 }
 
 /// The error in the filter, if any.
@@ -196,11 +196,11 @@ fn filter_mistake(state: &State) -> Option<String> {
 
 /// A result is shown whole up to a limit, because it may say what to do.
 fn foot_height(state: &State, width: u16) -> u16 {
-    let said = match &state.said {
+    let chars = match &state.result {
         Some(Ok(text) | Err(text)) => one_line(text).chars().count(),
         None => 0,
     };
-    height_of(said, width).max(1)
+    height_of(chars, width).max(1)
 }
 
 /// Number of lines for a text of this many characters.
@@ -209,12 +209,12 @@ fn height_of(chars: usize, width: u16) -> u16 {
         return u16::from(chars > 0);
     }
     // Words are not divided, so that a line may hold less than it could.
-    let lines = chars.div_ceil(usize::from(width.saturating_sub(10).max(1))).clamp(1, SAID_LINES_MAX);
+    let lines = chars.div_ceil(usize::from(width.saturating_sub(10).max(1))).clamp(1, RESULT_LINES_MAX);
     u16::try_from(lines).unwrap_or(1)
 }
 
 fn foot_line(state: &State, theme: Theme) -> Line<'static> {
-    match &state.said {
+    match &state.result {
         Some(Ok(done)) => Line::styled(one_line(done), theme.good()),
         Some(Err(why)) => Line::styled(one_line(why), theme.bad()),
         None => {
@@ -239,7 +239,7 @@ fn table(state: &State, theme: Theme, width: u16) -> Table<'static> {
     let rows = state.shown.iter().enumerate().skip(state.first).take(state.height).map(|(at, process)| {
         let cells = columns.iter().map(|column| {
             let style = if column.head == "NAME" { theme.name() } else { Style::new() };
-            Cell::from(aligned(column.told(process), column.is_figure)).style(style)
+            Cell::from(aligned(column.cell_text(process), column.is_figure)).style(style)
         });
         let style = match (Some(at) == marked, is_old) {
             (true, _) => Theme::marked(),
@@ -272,7 +272,7 @@ fn question(process: &Process, signal: &str) -> Vec<Line<'static>> {
 /// The hosts to choose from, scrolled to the current one.
 fn host_list(state: &State, at: usize, area: Rect) -> Vec<Line<'static>> {
     let all = std::iter::once("all hosts".to_owned());
-    let hosts = state.round.hosts.iter().map(|host| format!("{}  {}", host.place.domain, told(host)));
+    let hosts = state.round.hosts.iter().map(|host| format!("{}  {}", host.place.domain, host_text(host)));
     let height = usize::from(area.height.saturating_sub(4)).max(1);
     let first = (at + 1).saturating_sub(height);
     let lines = all.chain(hosts).enumerate().skip(first).take(height);

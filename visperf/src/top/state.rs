@@ -111,7 +111,7 @@ pub(crate) struct State {
     pub(super) link: Link,
     pub(super) interval: Duration,
     /// Result of the last signal, until the next key.
-    pub(super) said: Option<Result<String, String>>,
+    pub(super) result: Option<Result<String, String>>,
     pub(super) marked: Option<Id>,
     /// The first visible row, and the number of visible rows.
     pub(super) first: usize,
@@ -133,7 +133,7 @@ impl State {
             is_paused: false,
             link: Link::Waiting,
             interval,
-            said: None,
+            result: None,
             marked: None,
             first: 0,
             height: 0,
@@ -166,7 +166,7 @@ impl State {
                 };
                 self.link = Link::Lost(since, why);
             }
-            Update::Given(result) => self.said = Some(result),
+            Update::Given(result) => self.result = Some(result),
         }
     }
 
@@ -175,7 +175,7 @@ impl State {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return self.key_with_control(key.code);
         }
-        self.said = None;
+        self.result = None;
         match self.mode.clone() {
             Mode::Rows => self.key_in_rows(key.code),
             Mode::Filter(before) => self.key_in_filter(key.code, before),
@@ -275,7 +275,7 @@ impl State {
     fn ask(&mut self, signal: Signal) {
         match self.marked_process() {
             Some(process) => self.mode = Mode::Confirm(Box::new(process.clone()), signal),
-            None => self.said = Some(Err("mark a process first: arrow keys".to_owned())),
+            None => self.result = Some(Err("mark a process first: arrow keys".to_owned())),
         }
     }
 

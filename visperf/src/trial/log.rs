@@ -27,7 +27,7 @@ pub(crate) struct Log {
     engine: Engine,
     numbers: LineNumbers,
     last: u64,
-    unknown_told: u64,
+    unknown_reported: u64,
     found: Vec<Found>,
     changes: Vec<Change>,
 }
@@ -46,7 +46,7 @@ impl Log {
             engine,
             numbers: LineNumbers::default(),
             last: 0,
-            unknown_told: 0,
+            unknown_reported: 0,
             found: Vec::new(),
             changes: Vec::new(),
         }
@@ -67,13 +67,13 @@ impl Log {
         let open = self.engine.resume_offset();
         let before = records(&self.engine.counters());
         self.engine.line(bytes, offset, seen, &mut self.found);
-        if !self.found.is_empty() || self.engine.counters().unknown > self.unknown_told {
+        if !self.found.is_empty() || self.engine.counters().unknown > self.unknown_reported {
             let counters = records(&self.engine.counters()) - before;
             // The line may have ended an open record by itself; otherwise the record ended at the line
             // before.
             let own_end = counters == 1 && self.engine.resume_offset().is_none() && !bytes.is_empty();
             let open_end = if own_end { self.last } else { self.last.saturating_sub(1) };
-            self.tell(open.map(|start| (start, open_end)), take)?;
+            self.report(open.map(|start| (start, open_end)), take)?;
         }
         if self.last.is_multiple_of(CHANGES_EVERY_LINES) {
             self.take_changes();
@@ -92,7 +92,7 @@ impl Log {
     ) -> Result<(), E> {
         let open = self.engine.resume_offset();
         self.engine.idle(seen, &mut self.found);
-        self.tell(open.map(|start| (start, self.last)), take)
+        self.report(open.map(|start| (start, self.last)), take)
     }
 
     /// The counters so far.
@@ -106,7 +106,7 @@ impl Log {
     }
 
     /// Pass on the engine's results; `open` is the record that was open before, with its last line.
-    fn tell<E>(
+    fn report<E>(
         &mut self,
         open: Option<(u64, u64)>,
         take: &mut impl FnMut(Met<'_>) -> Result<(), E>,
@@ -122,7 +122,7 @@ impl Log {
         for (offset, text) in self.engine.take_unknown() {
             take(Met::Unknown(self.numbers.of(offset), &text))?;
         }
-        self.unknown_told = self.engine.counters().unknown;
+        self.unknown_reported = self.engine.counters().unknown;
         Ok(())
     }
 

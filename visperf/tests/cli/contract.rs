@@ -52,5 +52,5 @@ fn the_documents_are_what_a_daemon_says_of_its_methods() {
     up.end();
     hold("openapi.json", &format!("{openapi:#}\n"));
     let methods = std::fs::read_to_string(document("methods.md")).unwrap();
-    hold("methods.md", &reference::written_anew(&methods, &openapi).unwrap());
+    hold("methods.md", &reference::rewritten(&methods, &openapi).unwrap());
 }

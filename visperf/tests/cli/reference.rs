@@ -17,7 +17,7 @@ const OF_MANY: [&str; 3] =
 ///
 /// # Errors
 /// If a method has no part, or a part has no method.
-pub(crate) fn written_anew(page: &str, openapi: &Value) -> Result<String, String> {
+pub(crate) fn rewritten(page: &str, openapi: &Value) -> Result<String, String> {
     let methods = openapi["paths"].as_object().ok_or("no paths")?;
     let mut missing: BTreeSet<&str> =
         methods.keys().filter_map(|path| path.strip_prefix("/api/v1/")).collect();

@@ -79,7 +79,7 @@ fn run(common: &Common, act: Act) -> Result<(), Failure> {
     for process in &meant {
         match sender.send(process.key, act) {
             Ok(done) if common.json => output.json(&done.raw)?,
-            Ok(done) => output.line(&told(&done.typed, &process.shown))?,
+            Ok(done) => output.line(&result_line(&done.typed, &process.shown))?,
             Err(failure) if common.pids.len() == 1 => return Err(failure),
             Err(failure) => {
                 note(&format!("{}: {}", process.shown, failure.message().unwrap_or_default()));
@@ -148,7 +148,7 @@ fn confirm(meant: &[Meant], act: Act, place: &str) -> Result<(), Failure> {
 }
 
 /// Result of a command, as one line.
-fn told(done: &ControlAnswer, shown: &str) -> String {
+fn result_line(done: &ControlAnswer, shown: &str) -> String {
     let act = &done.act;
     let (what, then) = match act.strip_prefix("nice=") {
         Some(nice) => (format!("set the niceness to {nice} of"), ""),
@@ -175,7 +175,7 @@ mod tests {
         let check = |act: &str, ended: Option<bool>, expected: &str| {
             let done =
                 ControlAnswer { act: act.into(), host: "wn01".into(), ended, ..ControlAnswer::default() };
-            assert_eq!(told(&done, "burn (7) of ada"), expected);
+            assert_eq!(result_line(&done, "burn (7) of ada"), expected);
         };
         check("TERM", Some(true), "sent TERM to burn (7) of ada on wn01; it has ended");
         check(

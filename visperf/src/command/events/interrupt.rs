@@ -59,10 +59,10 @@ impl Place {
 /// If the system refuses the handler.
 pub(super) fn catch(place: &Arc<Place>) -> Result<Interrupt, Failure> {
     let place = Arc::clone(place);
-    Interrupt::catch(move || tell(&place.settled()))
+    Interrupt::catch(move || print_cursor(&place.settled()))
 }
 
-fn tell(cursor: &str) {
+fn print_cursor(cursor: &str) {
     // Start a new line after the ^C that the terminal shows.
     let fresh_line = if std::io::stderr().is_terminal() { "\n" } else { "" };
     match cursor {

@@ -115,14 +115,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut reading = Reading::new(args);
     let interrupt = if args.follow { Some(interrupt::catch(&reading.place)?) } else { None };
     let mut left = args.limit.unwrap_or(u64::MAX);
-    let (mut was_empty, mut is_found, mut is_told) = (false, false, false);
+    let (mut was_empty, mut is_found, mut is_noted) = (false, false, false);
     while left > 0 {
         let answer = reading.page(left)?;
         let events = &answer.typed.events;
-        reading.tell_missed(answer.typed.missed)?;
-        if !is_told {
+        reading.note_missed(answer.typed.missed)?;
+        if !is_noted {
             note_missing(&answer.typed.unheard);
-            is_told = true;
+            is_noted = true;
         }
         left -= reading.print(&answer, left)?;
         if args.is_last() {
@@ -260,7 +260,7 @@ impl Reading<'_> {
     }
 
     /// Report events that were deleted before this cursor could read them: a gap must be visible.
-    fn tell_missed(&mut self, missed: u64) -> Result<(), Failure> {
+    fn note_missed(&mut self, missed: u64) -> Result<(), Failure> {
         if missed > 0 {
             self.output.flush()?;
             note(&format!(

@@ -161,7 +161,7 @@ impl Trial<'_> {
         let file_name = path.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
         let filter = self.filter(&shown, &file_name, input.beginning())?;
         if let Some(odd) = choice::no_text(input.beginning()) {
-            self.tell_doubt(&format!("warning: {shown}: {odd}"))?;
+            self.print_doubt(&format!("warning: {shown}: {odd}"))?;
         }
         let source = Source {
             file_name,
@@ -185,7 +185,7 @@ impl Trial<'_> {
         };
         self.summary.log(&filter, writer, &log);
         if let Some(doubt) = self.doubt(&shown, &filter, &log) {
-            self.tell_doubt(&doubt)?;
+            self.print_doubt(&doubt)?;
         }
         if log.counters().lines > 0 && writer == Writer::Reader {
             self.hints.extend(stamps.missing(&shown));
@@ -215,7 +215,7 @@ impl Trial<'_> {
         })
     }
 
-    fn tell_doubt(&mut self, doubt: &str) -> Result<(), Failure> {
+    fn print_doubt(&mut self, doubt: &str) -> Result<(), Failure> {
         if self.args.json {
             note(doubt);
             return Ok(());

@@ -90,6 +90,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     file::refuse_existing(&args.output, args.force)?;
     let part = args.part.of(file::read(&args.file)?)?;
     file::write(&args.output, &part, args.force)?;
-    note(&format!("{}: {}", args.output.display(), file::told(&part)));
+    note(&format!("{}: {}", args.output.display(), file::describe(&part)));
     Ok(())
 }

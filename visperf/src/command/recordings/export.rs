@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         unreadable += u32::from(read.is_err());
     }
     if !is_csv {
-        recording.events.iter().try_for_each(|event| output.json(&told(event)))?;
+        recording.events.iter().try_for_each(|event| output.json(&event_json(event)))?;
     }
     output.flush()?;
     if unreadable > 0 {
@@ -135,7 +135,7 @@ fn ended(recording: &Recording, life: &Life) -> Value {
     })
 }
 
-fn told(event: &wire::event::Event) -> Value {
+fn event_json(event: &wire::event::Event) -> Value {
     let content = &event.content;
     json!({
         "kind": "event",

@@ -65,6 +65,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let recording = file::parse(&args.output, &whole)?;
     file::write_bytes(&args.output, &whole, args.force)?;
     let size = whole_bytes(whole.len() as u64);
-    note(&format!("{}: {size}, {}", args.output.display(), file::told(&recording)));
+    note(&format!("{}: {size}, {}", args.output.display(), file::describe(&recording)));
     Ok(())
 }

@@ -36,8 +36,8 @@ pub(super) fn read(path: &Path) -> Result<Recording, Failure> {
 pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Recording, Failure> {
     let read = Recording::read(bytes);
     let recording = read.map_err(|error| Failure::Refused(format!("{}: {error}", path.display())))?;
-    if let Some(told) = damage(&recording, &TimeZone::system()) {
-        note(&format!("{}: {told}", path.display()));
+    if let Some(damage) = damage(&recording, &TimeZone::system()) {
+        note(&format!("{}: {damage}", path.display()));
     }
     Ok(recording)
 }
@@ -52,8 +52,8 @@ fn damage(recording: &Recording, zone: &TimeZone) -> Option<String> {
     };
     let torn = (damage.torn_bytes > 0)
         .then(|| format!("the last {} are no whole block", count(damage.torn_bytes, "byte")));
-    let told: Vec<String> = blocks.into_iter().chain(torn).collect();
-    if told.is_empty() {
+    let parts: Vec<String> = blocks.into_iter().chain(torn).collect();
+    if parts.is_empty() {
         return None;
     }
     let shown = |moment_ns| times::shown(recording.header.time(moment_ns), zone);
@@ -65,7 +65,7 @@ fn damage(recording: &Recording, zone: &TimeZone) -> Option<String> {
         true => String::new(),
         false => format!("; there are no samples {}", missing.join(", ")),
     };
-    Some(format!("{}{missing}", told.join("; ")))
+    Some(format!("{}{missing}", parts.join("; ")))
 }
 
 /// Gaps between the sweeps of the recording's window, in nanoseconds since boot.
@@ -131,7 +131,7 @@ pub(super) fn write_bytes(path: &Path, bytes: &[u8], is_forced: bool) -> Result<
 }
 
 /// Summary of a recording, as one line.
-pub(super) fn told(recording: &Recording) -> String {
+pub(super) fn describe(recording: &Recording) -> String {
     let sweeps: u64 = recording.segments.iter().map(|segment| u64::from(segment.sweeps)).sum();
     let samples: u64 = recording.segments.iter().map(|segment| segment.samples).sum();
     let span_ns = recording.span_ns().map_or(0, |(from_ns, to_ns)| to_ns - from_ns);

@@ -10,17 +10,17 @@ use std::collections::BTreeMap;
 /// Most calls in the queue; when it is full, all are printed at once.
 const WAITING_MAX: usize = 1_000;
 /// Size of the list of printed calls, which prevents printing a call twice.
-const TOLD_KEPT_MAX: usize = 10_000;
+const PRINTED_MAX: usize = 10_000;
 
 pub(super) struct Ended {
     /// Calls to be printed, and the number of ticks since the last event of each.
     waiting: BTreeMap<CompactString, u32>,
-    told: RecentIds,
+    printed: RecentIds,
 }
 
 impl Default for Ended {
     fn default() -> Ended {
-        Ended { waiting: BTreeMap::new(), told: RecentIds::new(TOLD_KEPT_MAX) }
+        Ended { waiting: BTreeMap::new(), printed: RecentIds::new(PRINTED_MAX) }
     }
 }
 
@@ -29,7 +29,7 @@ impl Ended {
     pub(super) fn take(&mut self, call: &CompactString, may_end: bool) {
         if let Some(quiet) = self.waiting.get_mut(call) {
             *quiet = 0;
-        } else if may_end && !self.told.has(call) {
+        } else if may_end && !self.printed.has(call) {
             self.waiting.insert(call.clone(), 0);
         }
     }
@@ -53,9 +53,9 @@ impl Ended {
         std::mem::take(&mut self.waiting).into_keys().collect()
     }
 
-    /// Whether this call is not among the last [`TOLD_KEPT_MAX`] printed ones; marks it as printed.
+    /// Whether this call is not among the last [`PRINTED_MAX`] printed ones; marks it as printed.
     pub(super) fn is_new(&mut self, call: &CompactString) -> bool {
-        self.told.is_new(call)
+        self.printed.is_new(call)
     }
 }
 

@@ -133,7 +133,7 @@ impl Live {
                     quiet = if cursor == shown_at_last_tick { quiet + 1 } else { 0 };
                     shown_at_last_tick = cursor;
                     if let Some(recorded) = recording.take_if(|recorded| self.is_over(recorded, quiet)) {
-                        self.tell_recording_over(&mut screen, &recorded)?;
+                        self.report_recording_end(&mut screen, &recorded)?;
                     }
                 }
             }
@@ -171,8 +171,8 @@ impl Live {
                 screen.ended.take(&event.call, may_end_a_call(event.content.kind));
             }
         }
-        let told_early = if screen.ended.is_full() { screen.ended.all() } else { Vec::new() };
-        self.show_calls(screen, told_early)
+        let early = if screen.ended.is_full() { screen.ended.all() } else { Vec::new() };
+        self.show_calls(screen, early)
     }
 
     /// Print those of the calls that have ended and were not printed.
@@ -209,7 +209,7 @@ impl Live {
         recorded.written.is_cancelled() && (is_read || quiet >= QUIET_TICKS)
     }
 
-    fn tell_recording_over(&self, screen: &mut Screen, recorded: &Recorded) -> Result<(), Failure> {
+    fn report_recording_end(&self, screen: &mut Screen, recorded: &Recorded) -> Result<(), Failure> {
         let (waiting, running, ended) = self.calls();
         let outcomes = self.outcomes();
         if self.json {

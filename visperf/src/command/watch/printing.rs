@@ -101,7 +101,7 @@ fn line(entry: &Entry, time: Option<&str>, output: &Output) -> String {
             }
         }
         EntryKind::Missed => {
-            let missed = super::renewed_subscription::entries_told(entry.count.unwrap_or(0));
+            let missed = super::renewed_subscription::entries_text(entry.count.unwrap_or(0));
             painted(Color::Bad, format!("{missed} missed"))
         }
         EntryKind::Quarantined => {

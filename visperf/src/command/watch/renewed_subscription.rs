@@ -62,7 +62,7 @@ pub(super) struct RenewedSubscription {
     subscription: Subscription,
     line: Line,
     /// When the subscription was made.
-    begun: Moment,
+    started: Moment,
     /// Since when no daemon answers for it.
     away: Option<Moment>,
     /// Whether it must be made again.
@@ -87,7 +87,7 @@ impl RenewedSubscription {
             client,
             subscription,
             line,
-            begun: clock::now(),
+            started: clock::now(),
             away: None,
             is_over: false,
             is_packed,
@@ -114,7 +114,7 @@ impl RenewedSubscription {
     /// If it cannot continue.
     pub(super) fn take(&mut self) -> Result<Option<Came>, Failure> {
         let (method, came) = match self.is_over {
-            true => (SubscribeParams::METHOD, self.subscribe_anew().map(|()| None)),
+            true => (SubscribeParams::METHOD, self.resubscribe().map(|()| None)),
             false => (TakeParams::METHOD, self.take_once().map(|came| self.looked_at(came))),
         };
         match came {
@@ -125,7 +125,7 @@ impl RenewedSubscription {
                     let now = clock::now();
                     self.away.get_or_insert(now);
                     self.is_over = true;
-                    if now.since(self.begun) < SHORT {
+                    if now.since(self.started) < SHORT {
                         std::thread::sleep(AGAIN);
                     }
                     Ok(None)
@@ -165,13 +165,13 @@ impl RenewedSubscription {
 
     /// The answer, if it continues the stream; `None` if lost entries can be read again.
     fn looked_at(&mut self, came: Came) -> Option<Came> {
-        if self.is_told_away() {
+        if self.is_outage_reported() {
             note(&format!("reached {} again, going on", self.client.address()));
         }
         self.away = None;
         match self.line.take(&came.taken) {
             Order::GoesOn => {}
-            Order::Lost(count) => note(&format!("{} lost on the way", entries_told(count))),
+            Order::Lost(count) => note(&format!("{} lost on the way", entries_text(count))),
             Order::HadAgain => {
                 self.away = Some(clock::now());
                 self.is_over = true;
@@ -188,9 +188,9 @@ impl RenewedSubscription {
     }
 
     fn wait(&mut self, error: &Error) {
-        if !self.is_told_away() {
+        if !self.is_outage_reported() {
             note(&format!("{}; waiting until it answers (Ctrl-C ends)", error.first_line()));
-            self.line.is_told_away = true;
+            self.line.is_outage_reported = true;
         }
         self.away.get_or_insert_with(clock::now);
         // An answer that was lost on its way may have contained entries; if there is a cursor, they are read
@@ -200,12 +200,12 @@ impl RenewedSubscription {
         std::thread::sleep(AGAIN);
     }
 
-    fn is_told_away(&self) -> bool {
-        self.away.is_some() && self.line.is_told_away
+    fn is_outage_reported(&self) -> bool {
+        self.away.is_some() && self.line.is_outage_reported
     }
 
     /// Make the subscription again, at its cursor if possible.
-    fn subscribe_anew(&mut self) -> Result<(), Error> {
+    fn resubscribe(&mut self) -> Result<(), Error> {
         let former = self.subscription.as_it_is();
         let mut again = if self.line.cursor.is_some() { Again::WhereItWas } else { Again::FromNow };
         let made = match self.subscribe_from(self.line.cursor.clone()) {
@@ -221,7 +221,7 @@ impl RenewedSubscription {
             made => made?,
         };
         let away = self.away.take().map_or(Duration::ZERO, |since| clock::now().since(since));
-        note(&again.told(self.line.happens, away));
+        note(&again.describe(self.line.happens, away));
         self.begin(&made);
         self.is_over = false;
         // The old subscription may still exist.
@@ -232,7 +232,7 @@ impl RenewedSubscription {
     fn begin(&mut self, made: &Standing) {
         *self.subscription.locked() = made.subscription.clone().unwrap_or_default();
         self.line.begin(made);
-        self.begun = clock::now();
+        self.started = clock::now();
     }
 }
 
@@ -248,7 +248,7 @@ enum Again {
 }
 
 impl Again {
-    fn told(self, happens: bool, away: Duration) -> String {
+    fn describe(self, happens: bool, away: Duration) -> String {
         let secs = away.as_secs_f64().ceil();
         match (self, happens) {
             (Again::WhereItWas, _) => "subscribed again, from the same place: nothing was missed".to_owned(),
@@ -275,7 +275,7 @@ struct Line {
     /// For events and calls: cursor in the journal of the sensor.
     cursor: Option<String>,
     /// Whether the note was printed that no daemon answers.
-    is_told_away: bool,
+    is_outage_reported: bool,
 }
 
 /// How an answer continues the stream.
@@ -291,18 +291,18 @@ enum Order {
 
 impl Line {
     fn new(happens: bool) -> Line {
-        Line { happens, next: 0, cursor: None, is_told_away: false }
+        Line { happens, next: 0, cursor: None, is_outage_reported: false }
     }
 
     /// Start with a new subscription.
     fn begin(&mut self, made: &Standing) {
         self.next = 0;
-        self.is_told_away = false;
+        self.is_outage_reported = false;
         self.go_on_from(made.cursor.as_ref());
     }
 
     fn take(&mut self, answer: &TakeAnswer) -> Order {
-        self.is_told_away = false;
+        self.is_outage_reported = false;
         let first = answer.entries.first().map(|entry| entry.number);
         let behind = |entry: &Entry| entry.number.saturating_add(entry.count.unwrap_or(1));
         // A daemon of the previous version returns packed entries without `next`.
@@ -321,7 +321,7 @@ impl Line {
     }
 }
 
-pub(super) fn entries_told(count: u64) -> String {
+pub(super) fn entries_text(count: u64) -> String {
     if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") }
 }
 
@@ -408,12 +408,12 @@ mod tests {
 
     #[test]
     fn what_was_missed_between_is_reported() {
-        let told = |again: Again, happens| again.told(happens, Duration::from_millis(2_500));
-        assert!(told(Again::WhereItWas, true).ends_with("nothing was missed"));
-        assert!(told(Again::FromNow, true).contains("in the 3 s between may be missed"));
-        assert!(told(Again::Elsewhere, true).contains("another sensor"));
+        let describe = |again: Again, happens| again.describe(happens, Duration::from_millis(2_500));
+        assert!(describe(Again::WhereItWas, true).ends_with("nothing was missed"));
+        assert!(describe(Again::FromNow, true).contains("in the 3 s between may be missed"));
+        assert!(describe(Again::Elsewhere, true).contains("another sensor"));
         for again in [Again::FromNow, Again::Elsewhere] {
-            assert!(told(again, false).contains("the samples of the 3 s between are missed"));
+            assert!(describe(again, false).contains("the samples of the 3 s between are missed"));
         }
     }
 }

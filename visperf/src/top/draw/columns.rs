@@ -46,7 +46,7 @@ impl Column {
     }
 
     /// Text of the cell.
-    pub(super) fn told(&self, process: &Process) -> String {
+    pub(super) fn cell_text(&self, process: &Process) -> String {
         let text = (self.of)(process);
         let Constraint::Length(width) = self.width else { return text };
         let width = usize::from(width);
@@ -161,7 +161,7 @@ mod tests {
         let memory = |rss_bytes: f64| {
             let process = Process { rss_bytes, ..process("wn01", 1, 0.5) };
             let columns = columns(80, true, Order::Cpu);
-            columns.iter().find(|column| column.head == "MEMORY").map(|column| column.told(&process))
+            columns.iter().find(|column| column.head == "MEMORY").map(|column| column.cell_text(&process))
         };
         let mib = f64::from(1 << 20);
         for (rss_bytes, expected) in
@@ -171,12 +171,12 @@ mod tests {
         }
         let mut odd = process("wn01", u32::MAX, 123.0);
         (odd.cpu_secs, odd.threads, odd.user) = (4e7, 12_345.0, "4294967294".to_owned());
-        let told: Vec<String> =
-            columns(200, true, Order::Cpu).iter().map(|column| column.told(&odd)).collect();
-        assert_eq!(told[1..6], ["…", "4294967294", "running", "12300%", "4.0 PiB"], "{told:?}");
-        assert_eq!(told[7..9], ["11111 h", "12k"], "{told:?}");
+        let cells: Vec<String> =
+            columns(200, true, Order::Cpu).iter().map(|column| column.cell_text(&odd)).collect();
+        assert_eq!(cells[1..6], ["…", "4294967294", "running", "12300%", "4.0 PiB"], "{cells:?}");
+        assert_eq!(cells[7..9], ["11111 h", "12k"], "{cells:?}");
         let narrow: Vec<String> =
-            columns(80, true, Order::Cpu).iter().map(|column| column.told(&odd)).collect();
+            columns(80, true, Order::Cpu).iter().map(|column| column.cell_text(&odd)).collect();
         assert_eq!(narrow[2], "4294…294");
     }
 

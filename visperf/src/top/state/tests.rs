@@ -171,7 +171,7 @@ fn a_host_is_chosen_from_the_list() {
 fn nothing_is_signalled_before_it_is_confirmed_and_the_process_is_the_one_that_was_shown() {
     let mut state = state();
     assert_eq!(typed(&mut state, "k"), []);
-    assert_eq!(state.said, Some(Err("mark a process first: arrow keys".to_owned())));
+    assert_eq!(state.result, Some(Err("mark a process first: arrow keys".to_owned())));
     press(&mut state, KeyCode::Down);
     for refusal in ["kn", "kq", "k\u{1b}", "kk"] {
         assert_eq!(typed(&mut state, refusal), [], "{refusal:?}");
@@ -184,9 +184,9 @@ fn nothing_is_signalled_before_it_is_confirmed_and_the_process_is_the_one_that_w
     state.handle_update(Update::Round(next), at(3));
     assert_eq!(typed(&mut state, "y"), [Action::Give(process("wn01", 1, 0.9).id, Signal::Kill)]);
     state.handle_update(Update::Given(Err("not permitted".to_owned())), at(4));
-    assert_eq!(state.said, Some(Err("not permitted".to_owned())));
+    assert_eq!(state.result, Some(Err("not permitted".to_owned())));
     press(&mut state, KeyCode::Up);
-    assert_eq!(state.said, None);
+    assert_eq!(state.result, None);
 }
 
 #[test]

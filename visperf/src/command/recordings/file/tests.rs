@@ -36,36 +36,36 @@ fn blocks() -> Vec<Vec<u8>> {
     std::iter::once(first).chain(seconds).collect()
 }
 
-fn told_of(blocks: &[Vec<u8>]) -> Option<String> {
+fn damage_of(blocks: &[Vec<u8>]) -> Option<String> {
     damage(&Recording::read(&blocks.concat()).expect("its header is whole"), &TimeZone::UTC)
 }
 
 #[test]
 fn damage_is_reported_with_when_samples_are_missing() {
     let whole = blocks();
-    assert_eq!(told_of(&whole), None);
+    assert_eq!(damage_of(&whole), None);
     let damaged = |at: &[usize]| {
         let mut blocks = whole.clone();
         for at in at {
             *blocks[*at].last_mut().expect("no block is empty") ^= 1;
         }
-        told_of(&blocks).expect("it is damaged")
+        damage_of(&blocks).expect("it is damaged")
     };
-    let told = damaged(&[3]);
+    let text = damaged(&[3]);
     let expected = "1 damaged block was left out; there are no samples from 1970-01-01T00:00:01.500Z to \
                     1970-01-01T00:00:03.000Z";
-    assert_eq!(told, expected);
-    let told = damaged(&[1, 2, 4]);
-    assert!(told.starts_with("3 damaged blocks were left out"), "{told}");
+    assert_eq!(text, expected);
+    let text = damaged(&[1, 2, 4]);
+    assert!(text.starts_with("3 damaged blocks were left out"), "{text}");
     assert!(
-        told.contains("samples from 1970-01-01T00:00:00.000Z to 1970-01-01T00:00:02.000Z, from "),
-        "{told}"
+        text.contains("samples from 1970-01-01T00:00:00.000Z to 1970-01-01T00:00:02.000Z, from "),
+        "{text}"
     );
     let mut torn = whole.clone();
     torn[5].truncate(7);
-    let told = told_of(&torn).expect("it is torn");
-    assert!(told.starts_with("the last 7 bytes are no whole block; there are no samples from "), "{told}");
-    assert!(told.ends_with("00:03.500Z to 1970-01-01T00:00:05.000Z"), "{told}");
+    let text = damage_of(&torn).expect("it is torn");
+    assert!(text.starts_with("the last 7 bytes are no whole block; there are no samples from "), "{text}");
+    assert!(text.ends_with("00:03.500Z to 1970-01-01T00:00:05.000Z"), "{text}");
 }
 
 #[test]
