@@ -70,12 +70,12 @@ fn duty(name: &str, pid: u32, kind: Kind, hz: f64, span: Duration) {
         std::thread::sleep(schedule.wait(begun.elapsed()));
         schedule.begin(begun.elapsed());
         let at_ns = begun.elapsed().as_nanos() as f64;
-        let (clock_ns, told_ticks) = (cpu_clock_ns(pid), cpu_ticks(pid));
+        let (clock_ns, reported_ticks) = (cpu_clock_ns(pid), cpu_ticks(pid));
         source.sweep(number, &mut view).expect("a sweep");
         let process = view.table.get(pid).expect("it works on");
         let use_seen = seen.next(view.table.sweep().begin_ns as f64, process.usage.cpu_ns as f64);
         let use_true = true_.next(at_ns, clock_ns);
-        let use_ticks = ticks.next(at_ns, told_ticks * TICK_NS);
+        let use_ticks = ticks.next(at_ns, reported_ticks * TICK_NS);
         if let (Some(seen), Some(was), Some(ticks)) = (use_seen, use_true, use_ticks) {
             errors.push((seen - was) * 100.0);
             ticks_errors.push((ticks - was) * 100.0);

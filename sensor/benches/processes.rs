@@ -72,7 +72,7 @@ fn rows((idle, busy): (usize, usize), rates: &[f64], secs: u64) {
 }
 
 fn rows_at(hz: f64, secs: u64) {
-    print_row("every file again", hz, &measure(&mut Anew::default(), hz, secs));
+    print_row("every file again", hz, &measure(&mut Rereading::default(), hz, secs));
     let library = sysinfo::System::new().expect("a system that it knows");
     print_row("the sysinfo crate", hz, &measure(&mut Sysinfo(library), hz, secs));
     for kind in [Kind::Procfs, Kind::BpfSweep, Kind::BpfChanged] {
@@ -94,11 +94,11 @@ trait Sweeps {
 
 /// A monitor that opens, reads, parses and closes every file of every process at every sweep.
 #[derive(Default)]
-struct Anew {
+struct Rereading {
     figures: Vec<[u64; 8]>,
 }
 
-impl Sweeps for Anew {
+impl Sweeps for Rereading {
     fn sweep(&mut self, _: u64) -> (usize, usize) {
         self.figures.clear();
         let entries = fs::read_dir("/proc").expect("proc");

@@ -233,8 +233,8 @@ fn outcome<S: Subject>(result: Dynamic) -> Result<Outcome, Error> {
     if result.is_unit() {
         return Ok(Outcome::Pass);
     }
-    if let Ok(is_told) = result.as_bool() {
-        return Ok(if is_told { Outcome::Pass } else { Outcome::Hold });
+    if let Ok(passes) = result.as_bool() {
+        return Ok(if passes { Outcome::Pass } else { Outcome::Hold });
     }
     if let Some(value) = number(&result) {
         return Ok(Outcome::Figures(vec![("value".into(), value)]));

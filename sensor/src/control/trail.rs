@@ -347,15 +347,15 @@ mod tests {
             process: None,
             reason: "",
         };
-        let tell = || {
+        let record = || {
             let mut trail = Trail::new(state.path(), host());
             trail.record(&entry, Time::default(), Moment::default()).expect("written");
         };
         fs::write(&path, "half a li").expect("written");
-        tell();
+        record();
         assert_eq!(lines(state.path()).len(), 2, "a crash left half a line");
         fs::write(&path, "x".repeat(usize::try_from(LEN_MAX_BYTES).expect("small")) + "\n").expect("written");
-        tell();
+        record();
         assert_eq!(lines(state.path()).len(), 1);
         assert!(folder(state.path()).join("trail.log.1").exists());
     }

@@ -214,12 +214,12 @@ impl Worker {
     }
 
     fn verify(&self, text: &str) -> Result<VerifiedCommand, RejectedCommand> {
-        let nobody = |why: &str| RejectedCommand { why: why.to_owned(), claimed: None, signer: None };
+        let unsigned = |why: &str| RejectedCommand { why: why.to_owned(), claimed: None, signer: None };
         if !self.config.is_on() {
-            return Err(nobody("off"));
+            return Err(unsigned("off"));
         }
         let authority =
-            self.authority.get().ok_or_else(|| nobody("the sensor is starting; give the order again"))?;
+            self.authority.get().ok_or_else(|| unsigned("the sensor is starting; give the order again"))?;
         authority.verify(text)
     }
 

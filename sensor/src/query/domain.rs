@@ -124,7 +124,7 @@ impl Domain {
         let is_own = row.host == self.host;
         let state = &row.state;
         // Nothing is known before its first report of its state.
-        let is_told = state.time != Time::default();
+        let is_known = state.time != Time::default();
         Host {
             host: row.host.to_string(),
             state: host_state(row.liveness),
@@ -143,8 +143,8 @@ impl Domain {
             memory_total_bytes: state.memory_total,
             memory_used_bytes: state.memory_used,
             uptime_secs: state.uptime,
-            lag_bytes: is_told.then_some(state.lag_bytes),
-            seen: is_told.then(|| state.time.into()),
+            lag_bytes: is_known.then_some(state.lag_bytes),
+            seen: is_known.then(|| state.time.into()),
             events: Some(row.events_next),
             events_behind: Some(row.events_behind),
             events_lost: Some(row.events_lost),

@@ -185,7 +185,7 @@ struct EntryBuilder {
     wanted: SweepQuery,
     player: Player,
     /// Processes of the last entry by row; `None` before the first sweep and after a gap.
-    told: Option<Vec<Option<Process>>>,
+    last: Option<Vec<Option<Process>>>,
     /// Time of the last sweep played, reported or not, and its distance from the one before.
     played: Option<Time>,
     period: Duration,
@@ -202,7 +202,7 @@ impl EntryBuilder {
         EntryBuilder {
             wanted,
             player: Player::default(),
-            told: None,
+            last: None,
             played: None,
             period: Duration::ZERO,
             due: wanted.from,
@@ -249,7 +249,7 @@ impl EntryBuilder {
         if time < self.due {
             return true;
         }
-        if self.told.is_none() && time.since(self.wanted.from) > GAP_MIN && self.entries.is_empty() {
+        if self.last.is_none() && time.since(self.wanted.from) > GAP_MIN && self.entries.is_empty() {
             self.entries.push(gap(self.wanted.from));
         }
         self.add_entry(swept, time, base)
@@ -261,16 +261,16 @@ impl EntryBuilder {
 
     /// Adds a gap that starts one period after the sweep at `before`.
     fn gap_after(&mut self, before: Option<Time>) {
-        if let Some(before) = before.filter(|_| self.told.is_some()) {
+        if let Some(before) = before.filter(|_| self.last.is_some()) {
             self.entries.push(gap(before.plus(self.period.clamp(PERIOD_MIN, GAP_MIN))));
         }
-        (self.told, self.period) = (None, Duration::ZERO);
+        (self.last, self.period) = (None, Duration::ZERO);
     }
 
     /// Adds an entry for a sweep; returns whether there is room for more.
     fn add_entry(&mut self, swept: &Swept<'_>, time: Time, base: Time) -> bool {
         let (mut changed, mut gone) = (Vec::new(), Vec::new());
-        let known = self.told.as_deref().unwrap_or_default();
+        let known = self.last.as_deref().unwrap_or_default();
         for place in 0..swept.rows.len().max(known.len()) {
             let visibility = self.wanted.visibility;
             let shown = |row: &&Process| visibility.shows(row.uid);
@@ -296,10 +296,10 @@ impl EntryBuilder {
         self.entries.push(PastEntry {
             time: UnixTime(time),
             what: PastKind::Sample,
-            gone: self.told.is_some().then_some(gone),
+            gone: self.last.is_some().then_some(gone),
             processes: Some(changed),
         });
-        self.told = Some(swept.rows.to_vec());
+        self.last = Some(swept.rows.to_vec());
         let every = self.wanted.every;
         self.due = self.due.plus(every).max(time.plus(every / 2));
         true
@@ -314,7 +314,7 @@ impl EntryBuilder {
         }
         let is_silent = self.played.is_none_or(|played| self.is_gap(played, self.wanted.to));
         match is_silent {
-            true if self.told.is_some() => self.gap_after(self.played),
+            true if self.last.is_some() => self.gap_after(self.played),
             true if self.entries.is_empty() => self.entries.push(gap(self.wanted.from)),
             true | false => {}
         }

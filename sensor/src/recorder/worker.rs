@@ -49,7 +49,7 @@ const CHANGE_EVERY: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How late the end of a process may be reported: a sweep that starts this long after a window brings all
 /// processes that ended in it.
-const TOLD_WITHIN: Duration = Duration::from_millis(100);
+const REPORTED_WITHIN: Duration = Duration::from_millis(100);
 /// Longest wait for such a sweep, besides the time of two sweeps.
 const SWEEP_WITHIN: Duration = Duration::from_secs(2);
 
@@ -365,7 +365,7 @@ impl Worker {
         let is_past = |moment_ns: u64, by: Duration| moment_ns > to_ns.saturating_add(nanos(by));
         let now_ns = boot_ns();
         is_past(now_ns, LOOK_EVERY)
-            && (is_past(self.ring.swept_ns(), TOLD_WITHIN) || is_past(now_ns, period * 2 + SWEEP_WITHIN))
+            && (is_past(self.ring.swept_ns(), REPORTED_WITHIN) || is_past(now_ns, period * 2 + SWEEP_WITHIN))
     }
 
     /// Writes the new segments of a window, before the ring drops them.
@@ -439,7 +439,7 @@ impl Handle {
     /// sweep that brings the processes that ended up to `after`.
     #[must_use]
     pub fn ready_in(&self, after: Duration) -> Duration {
-        after + self.config.rate(self.processes.status().kind).period() + TOLD_WITHIN + LOOK_EVERY * 2
+        after + self.config.rate(self.processes.status().kind).period() + REPORTED_WITHIN + LOOK_EVERY * 2
     }
 
     #[must_use]

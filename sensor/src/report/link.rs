@@ -107,7 +107,7 @@ pub struct Link {
     /// `None` while a read is running on another thread.
     outbox: Option<Outbox>,
     /// Whether it reports events, beside the host's state.
-    tells_events: bool,
+    sends_events: bool,
     /// Durable position at which the journal had nothing to read; the read is tried again later.
     fruitless: Option<u64>,
     sender: Sender,
@@ -135,13 +135,13 @@ impl Link {
         let sender = Sender::new(own.identity.clone(), own.marks.clone());
         let outbox = own.outbox.another();
         let status = LinkStatus::default();
-        Link { own, outbox: Some(outbox), tells_events: true, fruitless: None, sender, status }
+        Link { own, outbox: Some(outbox), sends_events: true, fruitless: None, sender, status }
     }
 
     /// Reports the host's state and samples only, for a representative that has the journal itself.
     #[must_use]
     pub fn without_events(self) -> Link {
-        Link { tells_events: false, ..self }
+        Link { sends_events: false, ..self }
     }
 
     /// Returns the shared counters and state.
@@ -241,7 +241,7 @@ impl Link {
             MachineClock.wall(),
         );
         let mut durable = self.own.reader.durables();
-        let mut telling = tokio::time::interval(STATE_EVERY);
+        let mut state_ticks = tokio::time::interval(STATE_EVERY);
         let answer_due = tokio::time::sleep(ANSWER_WITHIN);
         tokio::pin!(answer_due);
         let mut reading: Option<Reading> = None;
@@ -294,7 +294,7 @@ impl Link {
                 // The loop checks what can be read.
                 Ok(()) = durable.changed(), if reading.is_none() => {}
                 Ok(()) = self.own.tables.changed() => self.sweep(),
-                _ = telling.tick(), if self.sender.is_open() => {
+                _ = state_ticks.tick(), if self.sender.is_open() => {
                     self.fruitless = None;
                     let state = (self.own.state)();
                     self.sender.handle_state(state);
@@ -305,7 +305,7 @@ impl Link {
 
     /// Starts to read the events that the sender requests from the journal, if there are any.
     fn begin_reading(&mut self, durable: u64) -> Option<Reading> {
-        if !self.tells_events || self.fruitless == Some(durable) {
+        if !self.sends_events || self.fruitless == Some(durable) {
             return None;
         }
         let next_read = self.sender.next_read().filter(|next_read| next_read.from < durable)?;
@@ -320,7 +320,7 @@ impl Link {
 
     /// Returns whether there is room for events and all durable events are sent.
     fn is_caught_up(&self, durable: u64) -> bool {
-        self.tells_events && self.sender.next_read().is_some_and(|next_read| next_read.from >= durable)
+        self.sends_events && self.sender.next_read().is_some_and(|next_read| next_read.from >= durable)
     }
 
     fn handle_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {

@@ -2,7 +2,7 @@
 //! other report, without a network.
 
 use super::link::Route;
-use crate::representative::admit::NOBODY;
+use crate::representative::admit::NO_PEER;
 use crate::representative::service::Handle;
 use crate::representative::session::Session;
 use tokio::io::DuplexStream;
@@ -35,7 +35,7 @@ impl Route for OwnRoute {
 
     async fn open(&mut self) -> DuplexStream {
         self.service.wait_open().await;
-        own_stream(&self.service, NOBODY, self.host.clone())
+        own_stream(&self.service, NO_PEER, self.host.clone())
     }
 
     async fn moved(&mut self) {

@@ -25,7 +25,7 @@ pub const SENSORS_MAX: usize = 2 * HOSTS_MAX;
 
 /// Peer key of a sensor that is in no domain and has no key: it reports to itself. The events that it stored
 /// under this key stay its own, whatever key it gets later.
-pub const NOBODY: PeerKey = PeerKey([0; 32]);
+pub const NO_PEER: PeerKey = PeerKey([0; 32]);
 
 /// Reason why a hello is refused.
 #[derive(Debug, thiserror::Error)]
@@ -76,7 +76,7 @@ impl Domain {
         self.claims.claim(&hello.host, (peer, serial), now.moment)?;
         // A host that lost its key but not its journal still has its sensor.
         let is_others =
-            |former: &&Member| former.peer != peer && former.peer != NOBODY && former.host != hello.host;
+            |former: &&Member| former.peer != peer && former.peer != NO_PEER && former.host != hello.host;
         if let Some(former) = former.as_ref().filter(is_others)
             && now.wall.since(former.heard) < HELD_FOR
         {

@@ -29,7 +29,7 @@ const BYTES_MAX: usize = 1024;
 /// Chunks handled before answers are sent and a commit starts: events received together are stored together.
 const BYTES_AT_ONCE: usize = 256;
 /// Most notifications of streams that wait; beyond them, a stream waits with its notification.
-const TOLD_MAX: usize = 1024;
+const NOTICES_MAX: usize = 1024;
 /// Most frames queued for one member: the core emits one at a time, and a last one.
 const FRAMES_MAX: usize = 4;
 /// Period of the housekeeping: roles and counters, and the lease while it is not valid.
@@ -83,7 +83,7 @@ pub(super) fn now() -> Now {
 
 /// Serves until the duty ends or `ending` fires; then stores what was received.
 pub(super) async fn run(domain: Domain, shared: Arc<Shared>, inbox: Inbox, ending: CancellationToken) {
-    let ((bytes_to, bytes), (notices_to, notices)) = (mpsc::channel(BYTES_MAX), mpsc::channel(TOLD_MAX));
+    let ((bytes_to, bytes), (notices_to, notices)) = (mpsc::channel(BYTES_MAX), mpsc::channel(NOTICES_MAX));
     let mut worker = Worker {
         domain,
         shared,

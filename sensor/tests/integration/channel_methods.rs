@@ -222,8 +222,8 @@ async fn a_selection_says_whose() {
     assert_eq!(names(&taken["entries"][0]["processes"]), ["worker1", "worker10"]);
     // Processes are selected by a name too; an alteration must be valid for the kind of the subscription.
     let id = &made["subscription"];
-    let of_nobody = json!({"subscription": id, "selection": {"user": "nobody-of-this-name"}});
-    host.refused("sensor.alter", of_nobody, "this host has no user").await;
+    let of_no_user = json!({"subscription": id, "selection": {"user": "nobody-of-this-name"}});
+    host.refused("sensor.alter", of_no_user, "this host has no user").await;
     let narrowed = json!({"subscription": id, "selection": {"name": "worker10", "user": "root"}});
     let altered = host.done("sensor.alter", narrowed).await;
     assert_eq!(altered["selection"], json!({"name": "worker10", "user": "0"}));

@@ -144,9 +144,9 @@ async fn stalled_and_endless_subscribers_cost_the_others_nothing() {
         assert_eq!(answer.entries.last().unwrap().number, SWEEPS - 1, "the newest are there");
     }
     let answer = hub.take(endless, 1000, Duration::ZERO).await.unwrap();
-    let is_told =
+    let is_quarantine =
         |entry: &Entry| matches!(&entry.body, Body::Quarantined(reason) if reason.contains("end the loop"));
-    assert!(matches!(answer.entries.as_slice(), [entry] if is_told(entry)), "{:?}", answer.entries);
+    assert!(matches!(answer.entries.as_slice(), [entry] if is_quarantine(entry)), "{:?}", answer.entries);
     assert!(answer.status.quarantined.is_some());
     assert_eq!(answer.status.counts.due_total, 1, "it was run once");
     assert!(answer.status.cpu < Duration::from_millis(500), "{:?}", answer.status.cpu);

@@ -200,7 +200,7 @@ fn root_a_process_that_becomes_roots_while_the_order_is_written_down_is_left_alo
     // The first reader gets the old content, and every later one the new content.
     std::fs::remove_file(&status).unwrap();
     rustix::fs::mknodat(CWD, &status, FileType::Fifo, Mode::RWXU, 0).unwrap();
-    let telling = std::thread::spawn(move || {
+    let writing = std::thread::spawn(move || {
         let mut pipe = std::fs::OpenOptions::new().write(true).open(&status).unwrap();
         let fresh = status.with_extension("new");
         std::fs::write(&fresh, after).unwrap();
@@ -208,7 +208,7 @@ fn root_a_process_that_becomes_roots_while_the_order_is_written_down_is_left_alo
         pipe.write_all(before.as_bytes()).unwrap();
     });
     let refusal = rig.give(sleeper.0, "KILL").unwrap_err();
-    telling.join().unwrap();
+    writing.join().unwrap();
     assert!(matches!(refusal, Refusal::Untouchable { .. }), "{refusal}");
     let told: Vec<String> =
         rig.trail().lines().map(|line| line.split(' ').nth(1).unwrap().to_owned()).collect();

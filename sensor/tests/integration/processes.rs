@@ -272,8 +272,8 @@ fn root_short_lives_are_reported_without_programs_in_the_kernel_too() {
         choose(Path::new(PROC), Some(Kind::Procfs)).expect("it always works");
     if let Some(why) = reasons.first() {
         // Since Linux 6.6 every user may listen.
-        let is_told = !may(CAP_NET_ADMIN) && why.contains("CAP_NET_ADMIN") || why.contains("container");
-        assert!(is_told, "the remedy is shown: {reasons:?}");
+        let is_shown = !may(CAP_NET_ADMIN) && why.contains("CAP_NET_ADMIN") || why.contains("container");
+        assert!(is_shown, "the remedy is shown: {reasons:?}");
         return;
     }
     let (lives, pid) = burst(&mut *source);

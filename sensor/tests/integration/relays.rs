@@ -380,9 +380,9 @@ async fn what_the_host_cannot_use_is_refused_at_once_or_reported() {
         let fault = story.at_representative("sensor.subscribe", wanted(1.0, filter)).await.unwrap_err();
         assert_eq!(fault.code, fault::INVALID_PARAMS, "{filter}: {fault}");
     }
-    let mut of_nobody = wanted(1.0, "");
-    of_nobody.push(("selection", Value::object([("user", "no such user")])));
-    let one = id(&story.at_representative("sensor.subscribe", of_nobody).await.unwrap());
+    let mut of_no_user = wanted(1.0, "");
+    of_no_user.push(("selection", Value::object([("user", "no such user")])));
+    let one = id(&story.at_representative("sensor.subscribe", of_no_user).await.unwrap());
     let fault = story.take_until_refused(&one).await;
     assert_eq!(fault.code, fault::INVALID_PARAMS, "{fault}");
 }

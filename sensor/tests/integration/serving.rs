@@ -60,7 +60,7 @@ impl Drop for Tree {
 }
 
 /// Returns the processes of a call that the sensor lists.
-async fn told(dispatcher: &Dispatcher, call: &str) -> Vec<Value> {
+async fn processes_of(dispatcher: &Dispatcher, call: &str) -> Vec<Value> {
     let params = vec![(Name::Borrowed("call"), Value::from(call))];
     let caller = Caller::trusted(PATIENCE);
     let answer = dispatcher.call_for(&caller, "sensor.call_processes", params).await.unwrap();
@@ -74,13 +74,13 @@ async fn serving(dispatcher: &Dispatcher, call: &str) -> BTreeMap<u64, (String, 
         let by = process.get("known_by").and_then(Value::as_text).unwrap();
         (*pid, (by.to_owned(), process.get("ended").is_some()))
     };
-    told(dispatcher, call).await.iter().map(one).collect()
+    processes_of(dispatcher, call).await.iter().map(one).collect()
 }
 
 /// Start time of each process, as calendar time and since boot.
 async fn starts(dispatcher: &Dispatcher, call: &str) -> Vec<[Value; 2]> {
     let one = |process: &Value| ["start", "start_ns"].map(|name| process.get(name).unwrap().clone());
-    told(dispatcher, call).await.iter().map(one).collect()
+    processes_of(dispatcher, call).await.iter().map(one).collect()
 }
 
 async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
@@ -161,10 +161,10 @@ async fn check(source: Option<Kind>, number: u32) {
     until("their ends", async || living(&serving(dispatcher, call).await).is_empty()).await;
     let after = serving(dispatcher, call).await;
     assert!(pids.iter().all(|pid| after.contains_key(pid)), "{pids:?} {after:?}");
-    let told = starts(dispatcher, call).await;
-    assert!(told.len() >= 4);
+    let known = starts(dispatcher, call).await;
+    assert!(known.len() >= 4);
     for _ in 0..20 {
-        assert_eq!(starts(dispatcher, call).await, told, "a process has one start in all answers");
+        assert_eq!(starts(dispatcher, call).await, known, "a process has one start in all answers");
     }
     sensor.end().await;
 }

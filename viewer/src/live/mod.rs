@@ -111,7 +111,7 @@ impl Following {
             self.has_news |= changed.grid;
             changed.update.into_iter().for_each(|update| feed.send(update));
             if self.status.is_none_or(|(_, was_lost)| was_lost != self.cache.is_lost()) {
-                self.tell_status(feed, now);
+                self.send_status(feed, now);
             }
         }
         while self.askers.has_room()
@@ -126,13 +126,13 @@ impl Following {
             let took = self.begun.elapsed().saturating_sub(now);
             self.not_before = now + took + GRID_PAUSE.max(took * GRID_PAUSE_RATIO);
         }
-        if self.status.is_some_and(|(told, _)| now >= told + STATUS_EVERY) {
-            self.tell_status(feed, now);
+        if self.status.is_some_and(|(sent, _)| now >= sent + STATUS_EVERY) {
+            self.send_status(feed, now);
         }
         self.rest(feed)
     }
 
-    fn tell_status(&mut self, feed: &Feed, now: Duration) {
+    fn send_status(&mut self, feed: &Feed, now: Duration) {
         self.status = Some((now, self.cache.is_lost()));
         feed.send(Update::Status(self.cache.status(&self.listening.address)));
     }
@@ -150,7 +150,7 @@ impl Following {
     }
 
     fn rest(&mut self, feed: &Feed) -> bool {
-        let status = self.status.map(|(told, _)| told + STATUS_EVERY);
+        let status = self.status.map(|(sent, _)| sent + STATUS_EVERY);
         let grid = self.has_news.then_some(self.not_before);
         // Without an idle asker, the next answer wakes this thread, and then there is one.
         let question = if self.askers.has_room() { self.cache.next_due() } else { None };
@@ -192,7 +192,7 @@ pub fn once(plan: &Plan, wait: Duration) -> Result<(Grid, Vec<String>), String> 
             Ok((grid, troubles)) if grid.places.is_empty() && !troubles.is_empty() => {
                 return Err(troubles.join("; "));
             }
-            Ok(told) => return Ok(told),
+            Ok(answer) => return Ok(answer),
             Err(error)
                 if begun.elapsed() > wait || !matches!(error, Error::Unreachable(_) | Error::Lost { .. }) =>
             {

@@ -47,7 +47,7 @@ pub(super) struct Subscribed {
     is_packed: bool,
     failures: u32,
     /// The subscription last published, with its changes.
-    told_id: Option<(String, Option<Altered>)>,
+    sent_id: Option<(String, Option<Altered>)>,
     /// The trouble last published.
     trouble: Option<String>,
 }
@@ -66,7 +66,7 @@ impl Subscribed {
             stream,
             is_packed: true,
             failures: 0,
-            told_id: None,
+            sent_id: None,
             trouble: None,
         }
     }
@@ -138,7 +138,7 @@ impl Subscribed {
     /// Publish the id and the changes of the subscription, if they differ from those last published.
     fn send_id(&mut self, sender: &UpdateSender) {
         let now = self.id.clone().map(|id| (id, self.altered.clone()));
-        if self.told_id == now {
+        if self.sent_id == now {
             return;
         }
         match &now {
@@ -148,12 +148,12 @@ impl Subscribed {
             }
             None => self.id_ends(sender),
         }
-        self.told_id = now;
+        self.sent_id = now;
     }
 
     /// Publish that the subscription has ended.
     fn id_ends(&mut self, sender: &UpdateSender) {
-        if let Some((subscription, _)) = self.told_id.take() {
+        if let Some((subscription, _)) = self.sent_id.take() {
             sender.send(Update::ChannelEnded { host: self.host.clone(), subscription });
         }
     }

@@ -162,7 +162,7 @@ impl Logs {
             if let Some(collector) = &mut self.collector {
                 collector.joined(&call, &one, name);
             }
-            let Some(state) = state_told(one.content.kind) else { continue };
+            let Some(state) = implied_state(one.content.kind) else { continue };
             for host in hosts_named(&one.content) {
                 if self.changes.len() >= CHANGES_MAX {
                     self.changes_left_out += 1;
@@ -229,7 +229,7 @@ fn common_name(one: &str, other: &str) -> String {
 }
 
 /// The host state that an event implies, if any.
-fn state_told(kind: Kind) -> Option<HostState> {
+fn implied_state(kind: Kind) -> Option<HostState> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "of many kinds three concern hosts")]
     match kind {
         Kind::NodeUp => Some(HostState::Live),

@@ -46,7 +46,7 @@ fn sensor(folder: &Path) -> (Daemon, SocketAddr) {
 }
 
 /// The first update for which `is_it` returns a value.
-fn told<T>(inbox: &Inbox, what: &str, is_it: impl Fn(Update) -> Option<T>) -> T {
+fn first_update<T>(inbox: &Inbox, what: &str, is_it: impl Fn(Update) -> Option<T>) -> T {
     wait::until(PATIENCE, what, || {
         let found = inbox.take().filter_map(|(_, update)| is_it(update)).next();
         Ok(found.map_or_else(|| Seen::NotYet("it has not come".to_owned()), Seen::Done))
@@ -57,7 +57,7 @@ fn told<T>(inbox: &Inbox, what: &str, is_it: impl Fn(Update) -> Option<T>) -> T 
 /// Send a command; returns the message about its result.
 fn ordered(inbox: &Inbox, order: Order) -> String {
     assert!(inbox.request(Request::Order(order)));
-    told(inbox, "what came of an order", |update| {
+    first_update(inbox, "what came of an order", |update| {
         let Update::Notice(words) = update else { return None };
         Some(words)
     })
@@ -82,7 +82,7 @@ fn channels_are_altered_and_collectors_stopped_at_a_real_sensor() {
     live::flock::follow(address.into(), orders_feed).expect("a thread begins");
     let at = At::Address(address);
     assert!(inbox.request(Request::Sensors(Sensors { sensors: vec![at.clone()], domains: Vec::new() })));
-    let known = told(&inbox, "a sensor whose collector runs", |update| {
+    let known = first_update(&inbox, "a sensor whose collector runs", |update| {
         health(update)?.ok().filter(|health| health.modules.iter().any(|module| module.state == "running"))
     });
     assert_eq!((known.modules[0].name.as_str(), known.modules[0].rate_hz), ("one", Some(1.0)));
@@ -111,7 +111,7 @@ fn channels_are_altered_and_collectors_stopped_at_a_real_sensor() {
     assert!(ordered(&orders, none).starts_with("two is not started: "));
 
     daemon.kill().expect("it ends");
-    let trouble = told(&inbox, "a sensor that is gone", |update| health(update)?.err());
+    let trouble = first_update(&inbox, "a sensor that is gone", |update| health(update)?.err());
     assert!(trouble.contains("no daemon answers"), "{trouble}");
 }
 
@@ -125,7 +125,7 @@ fn the_past_of_a_real_sensor_is_shown_and_a_channel_goes_on_as_it_was_altered() 
     let host = HostName::new("", &name);
     assert!(inbox.request(Request::Flock(Watch { hosts: vec![host.clone()], rate_hz: 10.0 })));
     let channel = |wanted: fn(&Option<Altered>) -> bool, other: String| {
-        told(&inbox, "a channel", move |update| {
+        first_update(&inbox, "a channel", move |update| {
             let Update::Channel { subscription: id, altered, .. } = update else { return None };
             (wanted(&altered) && id != other).then_some(id)
         })
@@ -133,7 +133,7 @@ fn the_past_of_a_real_sensor_is_shown_and_a_channel_goes_on_as_it_was_altered() 
     let id = channel(Option::is_none, String::new());
 
     // Some seconds before a sweep that was received live.
-    let swept = told(&inbox, "a sweep", |update| {
+    let swept = first_update(&inbox, "a sweep", |update| {
         let Update::Sweeps(sweeps) = update else { return None };
         Some(sweeps.last()?.time)
     });
@@ -141,7 +141,7 @@ fn the_past_of_a_real_sensor_is_shown_and_a_channel_goes_on_as_it_was_altered() 
     let past = Past { lack: lack.clone(), every: Duration::ZERO };
     let (stored, spans) = wait::until(PATIENCE, "the past", || {
         assert!(inbox.request(Request::Past(past.clone())));
-        let stored = told(&inbox, "an answer", |update| {
+        let stored = first_update(&inbox, "an answer", |update| {
             let Update::StoredSweeps { stored, .. } = update else { return None };
             Some(stored.expect("the sensor keeps something"))
         });
@@ -154,7 +154,7 @@ fn the_past_of_a_real_sensor_is_shown_and_a_channel_goes_on_as_it_was_altered() 
     let first = stored.sweeps.iter().find(|sweep| !sweep.processes.is_empty()).expect("a process runs");
     assert!(first.is_whole && first.processes.iter().any(|process| process.pid == std::process::id()));
     assert!(spans.iter().any(|(from, to)| *from < lack.to && *to > lack.from), "{spans:?}");
-    for (params, told) in [
+    for (params, text) in [
         (json!({ "from": 5, "to": 1 }), "to: expected a time not before from, 5, found 1"),
         (
             json!({ "from": 1, "to": 5, "every": -1 }),
@@ -163,7 +163,7 @@ fn the_past_of_a_real_sensor_is_shown_and_a_channel_goes_on_as_it_was_altered() 
         (json!({ "from": 1, "to": 5, "every": "2h" }), "every: expected 0 to 3600 seconds, found 7200"),
     ] {
         let refused = query::result(address, "sensor.past_processes", &params).expect_err("it is refused");
-        assert!(refused.to_string().contains(told), "{refused}");
+        assert!(refused.to_string().contains(text), "{refused}");
     }
 
     let alter = json!({ "subscription": id, "rate": 2.5, "filter": "cpu > 0.25" });

@@ -61,7 +61,7 @@ fn gathered(wanted: SweepQuery, segments: &[Segment]) -> EntryBuilder {
 
 /// Shows each entry as milliseconds since the base, `*` for a whole sweep, `~` for a gap, and the number of
 /// processes that it names.
-fn told(past: &EntryBuilder) -> Vec<String> {
+fn summary(past: &EntryBuilder) -> Vec<String> {
     let entry = |entry: &PastEntry| {
         let ms = (entry.time.0.micros() - BASE.micros() + 500).div_euclid(1_000);
         match (entry.processes.as_ref().map(Vec::len), &entry.gone) {
@@ -84,15 +84,15 @@ fn what_changed_is_returned_and_what_is_not_known() {
     sweeps.extend(steady(20, 21));
     let past = gathered(wanted(9.0, 30.0), &segments(&sweeps, 3));
     let expected = ["10000*2", "11000+1", "12000+1", "13000+1", "14000~", "20000*2", "21000+1", "22000~"];
-    assert_eq!((told(&past), past.next), (expected.map(str::to_owned).to_vec(), None));
+    assert_eq!((summary(&past), past.next), (expected.map(str::to_owned).to_vec(), None));
     let past = gathered(wanted(11.5, 12.5), &segments(&sweeps, 3));
-    assert_eq!(told(&past), ["12000*2"]);
+    assert_eq!(summary(&past), ["12000*2"]);
     for (wanted, expected) in
         [(wanted(2.0, 10.5), vec!["2000~", "10000*2"]), (wanted(2.0, 4.0), vec!["2000~"])]
     {
-        assert_eq!(told(&gathered(wanted, &segments(&sweeps, 3))), expected);
+        assert_eq!(summary(&gathered(wanted, &segments(&sweeps, 3))), expected);
     }
-    assert_eq!(told(&gathered(wanted(15.0, 19.0), &segments(&sweeps, 3))), ["15000~"]);
+    assert_eq!(summary(&gathered(wanted(15.0, 19.0), &segments(&sweeps, 3))), ["15000~"]);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn what_two_recordings_hold_is_returned_once() {
     let mut past = EntryBuilder::new(wanted(0.0, 16.0));
     one.iter().chain(&other).for_each(|segment| past.play(segment, BASE));
     past.end(None);
-    let times: Vec<String> = told(&past).into_iter().skip(1).collect();
+    let times: Vec<String> = summary(&past).into_iter().skip(1).collect();
     assert_eq!(times, ["10000*2", "11000+1", "12000+1", "13000+1", "14000+1", "15000+1", "16000+1"]);
 }
 
@@ -109,20 +109,20 @@ fn what_two_recordings_hold_is_returned_once() {
 fn between_two_sweeps_nothing_is_missing() {
     let sweeps = segments(&steady(10, 13), 2);
     for (from, to) in [(11.2, 11.4), (12.2, 12.4), (13.2, 14.0)] {
-        assert_eq!(told(&gathered(wanted(from, to), &sweeps)), [] as [&str; 0], "sweeps surround it");
+        assert_eq!(summary(&gathered(wanted(from, to), &sweeps)), [] as [&str; 0], "sweeps surround it");
     }
-    assert_eq!(told(&gathered(wanted(13.2, 18.0), &sweeps)), ["13200~"], "long after the last");
+    assert_eq!(summary(&gathered(wanted(13.2, 18.0), &sweeps)), ["13200~"], "long after the last");
     let mut past = EntryBuilder::new(wanted(10.0, 12.0));
     sweeps.iter().for_each(|segment| past.play(segment, BASE));
     past.end(Some(at(12.5)));
-    assert_eq!((told(&past).len(), past.next), (3, Some(at(12.5))), "there is more from then on");
+    assert_eq!((summary(&past).len(), past.next), (3, Some(at(12.5))), "there is more from then on");
 }
 
 #[test]
 fn slow_sweeps_are_no_gaps_and_fast_ones_are_thinned_out_evenly() {
     let slow: Vec<_> = (0..5).map(|sweep| (sweep * 3 * SECOND_NS, steady(1, 1)[0].1.clone())).collect();
     let past = gathered(wanted(0.0, 15.0), &segments(&slow, 9));
-    assert_eq!(told(&past), ["0*2", "3000+0", "6000+0", "9000+0", "12000+0"]);
+    assert_eq!(summary(&past), ["0*2", "3000+0", "6000+0", "9000+0", "12000+0"]);
     let fast: Vec<_> = (0..160).map(|sweep| (sweep * SECOND_NS / 16, steady(1, 1)[0].1.clone())).collect();
     let every = Duration::from_millis(100);
     let past = gathered(SweepQuery { every, ..wanted(0.0, 10.0) }, &segments(&fast, 40));
@@ -137,7 +137,7 @@ fn a_segment_that_is_spoilt_is_counted_and_the_next_one_is_returned() {
         bytes.iter().enumerate().map(|(place, byte)| if place > bytes.len() - 4 { 0xff } else { *byte });
     let spoilt: Segment = postcard::from_bytes(&cut.collect::<Vec<u8>>()).unwrap();
     let past = gathered(wanted(10.0, 15.0), &[spoilt, whole[1].clone()]);
-    assert_eq!((past.unreadable, told(&past).last().map(String::as_str)), (1, Some("15000+1")));
+    assert_eq!((past.unreadable, summary(&past).last().map(String::as_str)), (1, Some("15000+1")));
 }
 
 /// Returns the table of a client that applies the entries, at each time.

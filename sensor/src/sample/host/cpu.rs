@@ -96,9 +96,9 @@ impl Core {
 
 /// Returns the ticks to report after `before` when the kernel reports `now`.
 fn onward(before: Ticks, now: Ticks) -> Ticks {
-    let began_anew =
+    let restarted =
         before.iter().zip(now).any(|(before, now)| before.saturating_sub(now) > STEP_BACK_MAX_TICKS);
-    if began_anew { now } else { std::array::from_fn(|at| before[at].max(now[at])) }
+    if restarted { now } else { std::array::from_fn(|at| before[at].max(now[at])) }
 }
 
 #[cfg(test)]

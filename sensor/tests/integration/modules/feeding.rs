@@ -45,16 +45,16 @@ fn sweep(hub: &Hub, view: &mut View, numbers: std::ops::RangeInclusive<u32>) {
 }
 
 /// Returns all entries that can be sent now, by type.
-async fn told(feed: &mut Feed) -> Vec<String> {
-    let mut told = Vec::new();
+async fn sendable(feed: &mut Feed) -> Vec<String> {
+    let mut kinds = Vec::new();
     while timeout(Duration::from_millis(200), feed.ready()).await.is_ok() {
         let (line, count) = feed.call();
         feed.mark_delivered(count);
         let call: serde_json::Value = serde_json::from_str(&line).unwrap();
         let entries = call["handle"]["entries"].as_array().unwrap();
-        told.extend(entries.iter().map(|entry| entry["what"].as_str().unwrap().to_owned()));
+        kinds.extend(entries.iter().map(|entry| entry["what"].as_str().unwrap().to_owned()));
     }
-    told
+    kinds
 }
 
 #[tokio::test]
@@ -69,9 +69,9 @@ async fn what_waits_in_a_subscription_that_is_stopped_is_sent() {
     };
     sources.hub.alter(id, endless).unwrap();
     sweep(&sources.hub, &mut view, 101..=101);
-    let told = told(&mut feed).await;
-    assert_eq!(told.iter().filter(|what| *what == "sample").count(), 100, "{told:?}");
-    assert_eq!(told.last().map(String::as_str), Some("quarantined"));
+    let kinds = sendable(&mut feed).await;
+    assert_eq!(kinds.iter().filter(|what| *what == "sample").count(), 100, "{kinds:?}");
+    assert_eq!(kinds.last().map(String::as_str), Some("quarantined"));
     assert!(feed.trouble().is_some_and(|why| why.contains("end the loop")) && sources.hub.is_empty());
 }
 
@@ -87,7 +87,7 @@ async fn a_subscription_that_ended_is_had_again_with_the_same_wish_and_with_anot
         assert!(sources.hub.is_empty());
         feed.alter(flow.clone()).unwrap();
         assert_eq!(Some(&sources.hub.statuses()[0].1.wanted), flow.processes.as_ref());
-        assert_eq!(told(&mut feed).await, ["missed"]);
+        assert_eq!(sendable(&mut feed).await, ["missed"]);
     }
     feed.alter(Flow { events: Some(Vec::new()), ..Flow::default() }).unwrap();
     assert!(sources.hub.is_empty(), "what is wanted no more ends");

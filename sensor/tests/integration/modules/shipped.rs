@@ -127,27 +127,28 @@ fn text(module: &Value, name: &str) -> String {
     module.get(name).and_then(Value::as_text).unwrap_or_default().to_owned()
 }
 
-fn modules(told: &Value) -> &[Value] {
-    told.get("modules").unwrap().as_array().unwrap()
+fn modules(answer: &Value) -> &[Value] {
+    answer.get("modules").unwrap().as_array().unwrap()
 }
 
 /// Checks that the state of modules is reported, to other daemons without possible secrets, and that other
 /// daemons cannot change modules.
-async fn assert_told(dispatcher: &Dispatcher, client: &Caller) {
-    let told = ask(dispatcher, client, "sensor.modules", &[]).await;
-    let kinds =
-        modules(&told).iter().map(|one| [text(one, "name"), text(one, "kind"), text(one, "state")].join(" "));
+async fn assert_reported(dispatcher: &Dispatcher, client: &Caller) {
+    let answer = ask(dispatcher, client, "sensor.modules", &[]).await;
+    let kinds = modules(&answer)
+        .iter()
+        .map(|one| [text(one, "name"), text(one, "kind"), text(one, "state")].join(" "));
     assert_eq!(kinds.collect::<Vec<_>>(), ["gpu collector running", "plot handler running"]);
     let is_whole = |one: &Value| one.get("runs").is_some() && one.get("last_error").is_none();
-    assert!(modules(&told).iter().all(is_whole), "{told:?}");
+    assert!(modules(&answer).iter().all(is_whole), "{answer:?}");
     let peer = Caller { peer: Some(PeerKey([1; 32])), ..*client };
-    let told = ask(dispatcher, &peer, "sensor.modules", &[]).await;
+    let answer = ask(dispatcher, &peer, "sensor.modules", &[]).await;
     let words = ["runs", "stderr", "program", "wants"];
     let has_secrets = |one: &Value| words.iter().any(|word| one.get(word).is_some());
-    assert!(modules(&told).len() == 2 && !modules(&told).iter().any(has_secrets), "{told:?}");
+    assert!(modules(&answer).len() == 2 && !modules(&answer).iter().any(has_secrets), "{answer:?}");
     let stop = vec![("name".into(), "gpu".into()), ("act".into(), "stop".into())];
     assert!(dispatcher.call_for(&peer, "sensor.change_module", stop).await.is_err());
-    assert_eq!(text(&modules(&told)[0], "state"), "running");
+    assert_eq!(text(&modules(&answer)[0], "state"), "running");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -165,7 +166,7 @@ async fn gpus_are_read_from_files_and_drawn_by_gnuplot() {
     assert_eq!(figure(&all, "module.gpu.memory_used_bytes", "0"), Some(f64::from(1 << 30)));
     assert_eq!(figure(&all, "module.gpu.fan_speed", "0"), None, "what is not known is left out");
     assert_drawn(&state.join("modules/plot")).await;
-    assert_told(&dispatcher, &client).await;
+    assert_reported(&dispatcher, &client).await;
     shutdown.cancel();
     run.await.unwrap().unwrap();
 }

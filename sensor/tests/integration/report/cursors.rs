@@ -112,14 +112,14 @@ fn stand_by(rig: &mut Rig, nth: usize) {
     rig.domain.apply_election(&[(rig.members[nth].host.clone(), place)].into(), rig.now);
 }
 
-fn told_to(rig: &mut Rig, nth: usize) -> Watermarks {
-    let mut told = Watermarks::default();
-    rig.members[nth].sender.take_watermarks().into_iter().for_each(|marks| told.take(marks));
-    told
+fn watermarks_sent_to(rig: &mut Rig, nth: usize) -> Watermarks {
+    let mut watermarks = Watermarks::default();
+    rig.members[nth].sender.take_watermarks().into_iter().for_each(|marks| watermarks.take(marks));
+    watermarks
 }
 
 /// Restarts the member without its marks, as if an old version of the program had written its journal.
-fn start_anew(rig: &mut Rig, nth: usize) {
+fn restart(rig: &mut Rig, nth: usize) {
     let member = &mut rig.members[nth];
     member.sender = Sender::new(myself(member.key, &member.host), MarkList::default());
 }
@@ -149,15 +149,15 @@ fn events_of_a_host_that_is_gone_or_restarted_are_not_given_again() {
     let mut follower = Follower::new(&rig);
     follower.read_all(&rig);
     assert_eq!(follower.seen.len(), 75);
-    let told = told_to(&mut rig, 0);
+    let watermarks = watermarks_sent_to(&mut rig, 0);
     rig.fail_over(of_next, 0);
-    rig.domain.set_watermarks(told);
+    rig.domain.set_watermarks(watermarks);
     let gone = rig.members.remove(1);
-    start_anew(&mut rig, 1);
+    restart(&mut rig, 1);
     rig.settle();
     follower.read_all(&rig);
     rig.members.push(gone);
-    start_anew(&mut rig, 2);
+    restart(&mut rig, 2);
     rig.members[2].read(1);
     rig.settle();
     follower.read_all(&rig);
@@ -177,10 +177,10 @@ fn a_reader_behind_the_last_word_of_the_dead_is_given_little_again() {
         rig.settle();
     }
     follower.read(&rig, 70);
-    let told = told_to(&mut rig, 0);
+    let watermarks = watermarks_sent_to(&mut rig, 0);
     rig.fail_over(of_next, 0);
-    rig.domain.set_watermarks(told);
-    start_anew(&mut rig, 1);
+    rig.domain.set_watermarks(watermarks);
+    restart(&mut rig, 1);
     rig.settle();
     follower.read_all(&rig);
     assert_eq!((follower.seen.len(), follower.missed), (80, 0));
@@ -256,7 +256,7 @@ fn a_standby_receives_no_numbers_that_mean_other_events_now() {
     stand_by(&mut rig, 0);
     rig.members[1].read(20);
     rig.settle();
-    let mut told = told_to(&mut rig, 0);
+    let mut watermarks = watermarks_sent_to(&mut rig, 0);
     rig.members[1].disconnect(&mut rig.domain);
     let mut member = Member::new(1, journal::Config::default());
     let records = (100..112).map(|line| member.record(line)).collect();
@@ -268,8 +268,8 @@ fn a_standby_receives_no_numbers_that_mean_other_events_now() {
     rig.members[1].append(records, 130);
     rig.settle();
     assert_eq!(rig.members[1].journal.state().head.next, 30);
-    rig.members[0].sender.take_watermarks().into_iter().for_each(|marks| told.take(marks));
-    let known: Vec<u64> = told.of(rig.members[1].key).map(|mark| mark.next).collect();
+    rig.members[0].sender.take_watermarks().into_iter().for_each(|marks| watermarks.take(marks));
+    let known: Vec<u64> = watermarks.of(rig.members[1].key).map(|mark| mark.next).collect();
     assert!(known.iter().all(|next| *next <= 12), "{known:?}");
 }
 
@@ -283,12 +283,12 @@ fn what_a_new_representative_received_before_is_not_next() {
     rig.settle();
     stand_by(&mut rig, 0);
     rig.settle();
-    let told = told_to(&mut rig, 0);
+    let watermarks = watermarks_sent_to(&mut rig, 0);
     rig.fail_over(Simulated::default(), 300);
-    rig.domain.set_watermarks(told);
+    rig.domain.set_watermarks(watermarks);
     let end = rig.domain.feed().end().to_string();
     let mut follower = Follower { cursor: end, seen: BTreeMap::new(), missed: 0 };
-    start_anew(&mut rig, 1);
+    restart(&mut rig, 1);
     rig.settle();
     follower.read_all(&rig);
     assert_eq!((rig.stored().len(), follower.seen.len()), (100, 0));
@@ -308,11 +308,11 @@ fn what_was_sent_of_a_journal_that_went_back_hides_nothing() {
     rig.settle();
     let mut follower = Follower::new(&rig);
     follower.read_all(&rig);
-    let told = told_to(&mut rig, 0);
-    assert!(told.of(rig.members[1].key).any(|mark| mark.next == 20));
+    let watermarks = watermarks_sent_to(&mut rig, 0);
+    assert!(watermarks.of(rig.members[1].key).any(|mark| mark.next == 20));
     let mut later = Rig::new(2, Config::default());
     later.fail_over(Simulated::default(), 300);
-    later.domain.set_watermarks(told);
+    later.domain.set_watermarks(watermarks);
     let member = &mut later.members[1];
     let records = (100..112).map(|line| member.record(line)).collect();
     member.append(records, 112);

@@ -21,12 +21,12 @@ fn an_event_that_a_client_waits_for_is_durable_in_the_turn_that_reads_it() {
     assert!(!await_durable(&rig, true), "there is nothing to be woken for");
     let before = durable(&rig);
     rig.append("log", "one\n");
-    rig.told_of("log");
+    rig.notify("log");
     assert_eq!(durable(&rig), before + 1);
     // The control: no client waits.
     await_durable(&rig, false);
     rig.append("log", "two\n");
-    rig.told_of("log");
+    rig.notify("log");
     rig.pass(rig.config.sync_every - Duration::from_millis(1));
     assert_eq!(durable(&rig), before + 1);
     rig.pass(Duration::from_millis(1));
@@ -40,7 +40,7 @@ fn who_begins_to_wait_for_what_was_read_is_not_kept_waiting() {
     rig.look();
     rig.pass(rig.config.sync_every);
     rig.append("log", "one\n");
-    rig.told_of("log");
+    rig.notify("log");
     let before = durable(&rig);
     assert!(await_durable(&rig, true), "the tail must be woken");
     assert!(!await_durable(&rig, true), "it is woken once");
@@ -60,7 +60,7 @@ fn however_many_events_come_syncs_keep_their_pace() {
     let mut late = 0;
     for _ in 0..span.as_millis() / step.as_millis() {
         rig.append("log", "one\n");
-        rig.told_of("log");
+        rig.notify("log");
         rig.pass(step);
         let next = durable(&rig);
         (syncs, late) = if next > known { (syncs + 1, 0) } else { (syncs, late + 1) };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const UNSEEN: &str = "nothing that was seen is lost; lines written between the last read and";
 
-fn told(rig: &Rig) -> Vec<String> {
+fn gap_texts(rig: &Rig) -> Vec<String> {
     let events = rig.events();
     events.iter().filter(|event| text(event, "name") == "gap").map(|event| text(event, "text")).collect()
 }
@@ -21,7 +21,7 @@ fn a_truncation_of_what_was_read_loses_nothing_that_was_seen() {
     rig.truncate("log");
     rig.look();
     rig.check_gaps("log", &[("truncated", None)]);
-    assert_eq!(told(&rig), [format!("{UNSEEN} the truncation may be")]);
+    assert_eq!(gap_texts(&rig), [format!("{UNSEEN} the truncation may be")]);
 }
 
 /// A log that has grown by 700 bytes while the journal could not store them.
@@ -51,7 +51,7 @@ fn what_was_seen_and_not_read_before_a_truncation_is_counted() {
     rig.truncate("log");
     freed(&mut rig, &disk);
     rig.check_gaps("log", &[("truncated", Some(700))]);
-    assert!(told(&rig)[0].starts_with("700 bytes that were seen are lost"), "{:?}", told(&rig));
+    assert!(gap_texts(&rig)[0].starts_with("700 bytes that were seen are lost"), "{:?}", gap_texts(&rig));
 }
 
 #[test]
@@ -85,5 +85,5 @@ fn a_rotated_file_that_was_read_and_deleted_while_the_sensor_was_down_loses_noth
     rig.remove("log.1");
     rig.start();
     rig.check_gaps("log", &[("missing", None)]);
-    assert_eq!(told(&rig), [format!("{UNSEEN} the deletion may be")]);
+    assert_eq!(gap_texts(&rig), [format!("{UNSEEN} the deletion may be")]);
 }

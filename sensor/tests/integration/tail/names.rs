@@ -67,7 +67,7 @@ fn a_change_notified_by_the_other_name_is_read_at_once() {
     link(&rig, "a", "b");
     rig.start();
     rig.append("b", "two\n");
-    rig.told_of("b");
+    rig.notify("b");
     assert_eq!(rig.lines(), ["one", "two"]);
 }
 

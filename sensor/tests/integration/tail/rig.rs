@@ -56,7 +56,7 @@ struct EachLine {
 }
 
 impl EachLine {
-    fn tell(&mut self, offset: u64, text: &[u8], seen: Time, out: &mut Vec<Found>) {
+    fn add_event(&mut self, offset: u64, text: &[u8], seen: Time, out: &mut Vec<Found>) {
         let mut content = Content::new(Kind::Workload, seen);
         let text = match std::str::from_utf8(text) {
             Ok(text) => Value::Text(text.into()),
@@ -95,13 +95,13 @@ impl Interpret for EachLine {
         if line.first() == Some(&b'+') {
             self.record = Some((offset, line.to_vec()));
         } else {
-            self.tell(offset, line, seen, out);
+            self.add_event(offset, line, seen, out);
         }
     }
 
     fn idle(&mut self, seen: Time, out: &mut Vec<Found>) {
         if let Some((offset, text)) = self.record.take() {
-            self.tell(offset, &text, seen, out);
+            self.add_event(offset, &text, seen, out);
         }
     }
 
@@ -273,7 +273,7 @@ impl Rig {
     }
 
     /// Receives a notification of a change at this path and handles it, without looking at anything else.
-    pub fn told_of(&mut self, name: &str) {
+    pub fn notify(&mut self, name: &str) {
         let path = self.path(name);
         let ingest = self.ingest.as_mut().unwrap();
         let mut wake = Wake { paths: [path].into(), ..Wake::default() };
