@@ -243,8 +243,8 @@ fn pipe(kind: Kind, hz: f64, secs: u64, source: &mut dyn Source) {
         let (encoder, frame, begun) = (Encoder::default(), Vec::new(), Instant::now());
         let mut piped = Piped { recorded, encoder, frame, channel };
         let measured = measure(&mut piped, hz, secs);
-        let told = if changes { "changes" } else { "all" };
-        print_row(&format!("{kind}, whole pipeline, {told}"), hz, &measured);
+        let text = if changes { "changes" } else { "all" };
+        print_row(&format!("{kind}, whole pipeline, {text}"), hz, &measured);
         let stands = hub.unsubscribe(id).expect("it is there");
         let (taken, took) = taking.join().expect("it does not panic");
         #[allow(clippy::cast_precision_loss)]

@@ -38,9 +38,9 @@ const USUAL: [&str; 2] = ["node_load*", "module.*"];
 fn main() -> ExitCode {
     match Arguments::parse(std::env::args().skip(1)).and_then(run) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(told) => {
+        Err(text) => {
             // The sensor stores the standard error of a module; if it is closed, there is nowhere to report.
-            let _ = writeln!(io::stderr(), "visperf-gnuplot: {told}");
+            let _ = writeln!(io::stderr(), "visperf-gnuplot: {text}");
             ExitCode::FAILURE
         }
     }
@@ -273,9 +273,9 @@ mod tests {
     #[test]
     fn arguments_are_refused_when_they_cannot_be_meant() {
         let parse = |words: &[&str]| Arguments::parse(words.iter().map(|word| (*word).to_owned()));
-        let usual = parse(&[]).unwrap_or_else(|told| panic!("{told}"));
+        let usual = parse(&[]).unwrap_or_else(|text| panic!("{text}"));
         assert_eq!(usual.hello()["metrics"], json!(USUAL));
-        let more = parse(&["--top", "5", "node_load1"]).unwrap_or_else(|told| panic!("{told}"));
+        let more = parse(&["--top", "5", "node_load1"]).unwrap_or_else(|text| panic!("{text}"));
         assert_eq!(more.hello()["processes"]["filter"], json!("top 5 by cpu"));
         for bad in [&["--to"][..], &["--top", "x"], &["--from", "x"]] {
             assert!(parse(bad).is_err(), "{bad:?}");

@@ -59,8 +59,9 @@ fn measured(app: &mut App, window: &mut Headless, from: f64) -> (usize, String) 
         triangles = count(&primitives);
     }
     times.sort_unstable();
-    let told = format!("median {:.2} ms, p99 {:.2} ms", ms(times[FRAMES / 2]), ms(times[FRAMES * 99 / 100]));
-    (triangles, told)
+    let summary =
+        format!("median {:.2} ms, p99 {:.2} ms", ms(times[FRAMES / 2]), ms(times[FRAMES * 99 / 100]));
+    (triangles, summary)
 }
 
 /// The same grid with the graphs tab in front: small graphs of the maximum number of hosts, for each metric.

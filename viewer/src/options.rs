@@ -269,9 +269,9 @@ mod tests {
     fn pictures_that_cannot_be_are_refused() {
         let check = |words: &str, expected: &str| {
             let line = ["visperf-viewer", "--screenshot"].into_iter().chain(words.split(' '));
-            let told =
+            let text =
                 Options::try_parse_from(line).map_or_else(|error| error.to_string(), |_| String::new());
-            assert!(told.contains(expected) && told.is_empty() == expected.is_empty(), "{words}: {told}");
+            assert!(text.contains(expected) && text.is_empty() == expected.is_empty(), "{words}: {text}");
         };
         check("map.png --size 1x1 --scale 0.25", "");
         check("map.PNG --scale 8", "");

@@ -71,9 +71,9 @@ pub fn run(options: &Options) -> Result<(), Error> {
         return once(options, at);
     }
     let file = settings::default_file();
-    let (mut kept, told) = file.as_deref().map_or_else(Default::default, Settings::load);
+    let (mut kept, notes) = file.as_deref().map_or_else(Default::default, Settings::load);
     let before = kept.clone();
-    told.iter().for_each(|text| crate::report(text));
+    notes.iter().for_each(|text| crate::report(text));
     set_look(&mut kept, options);
     let mut app = followed(options, kept)?;
     app.update(clock::now(), 0.0);

@@ -113,8 +113,8 @@ impl Failure {
 
     /// A failure about an option with impossible values: one line for each, with its reason.
     pub(crate) fn of_option(option: &str, errors: &[impl Display]) -> Failure {
-        let told: Vec<String> = errors.iter().map(|error| format!("{option}: {error}")).collect();
-        Failure::Usage(told.join("\n"))
+        let lines: Vec<String> = errors.iter().map(|error| format!("{option}: {error}")).collect();
+        Failure::Usage(lines.join("\n"))
     }
 
     /// The same failure, marked as printed.
@@ -182,8 +182,8 @@ mod tests {
     #[test]
     fn what_a_daemon_says_does_not_steer_the_terminal() {
         let message = "\x1b]52;c;eA==\x07 two\nlines".to_owned();
-        let told = Failure::Fault { code: 1, message }.message().unwrap();
-        assert_eq!(told, "error: the daemon answered: \\u{1b}]52;c;eA==\\u{7} two\nlines (fault 1)");
+        let text = Failure::Fault { code: 1, message }.message().unwrap();
+        assert_eq!(text, "error: the daemon answered: \\u{1b}]52;c;eA==\\u{7} two\nlines (fault 1)");
         let painted = Failure::Refused("\x1b[31mx\x1b[0m".to_owned());
         assert_eq!(painted.message().unwrap(), "\x1b[31mx\x1b[0m", "a report of ours keeps its colours");
     }

@@ -71,10 +71,10 @@ mod tests {
         let message = format!(
             "error: cannot listen on {address}: Address already in use (os error 98); choose another"
         );
-        let told = explained(&message);
+        let text = explained(&message);
         let expected = format!("\nport {} is used by ", address.port());
-        assert!(told.starts_with(&message) && told.contains(&expected), "{told}");
-        assert!(told.ends_with(&format!(" (process {})", std::process::id())), "{told}");
+        assert!(text.starts_with(&message) && text.contains(&expected), "{text}");
+        assert!(text.ends_with(&format!(" (process {})", std::process::id())), "{text}");
         drop(listener);
         assert_eq!(explained(&message), message, "it is free again");
         assert_eq!(explained("error: the key is in use"), "error: the key is in use");

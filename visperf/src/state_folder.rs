@@ -96,8 +96,8 @@ mod tests {
         assert_eq!(listen_socket(folder.path()).as_deref(), Some(Path::new("/s/a b.sock")));
         assert_eq!(reached_at(folder.path()), []);
         std::fs::write(folder.path().join(REACHED_FILE), "head:7501\n10.0.0.1:7501\n").unwrap();
-        let told: Vec<String> = reached_at(folder.path()).iter().map(ToString::to_string).collect();
-        assert_eq!(told, ["head:7501", "10.0.0.1:7501"]);
+        let addresses: Vec<String> = reached_at(folder.path()).iter().map(ToString::to_string).collect();
+        assert_eq!(addresses, ["head:7501", "10.0.0.1:7501"]);
     }
 
     #[test]

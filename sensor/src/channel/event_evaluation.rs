@@ -204,7 +204,7 @@ mod tests {
             let budget = |wanted: &mut ChannelRequest| wanted.budget = Budget { queue_bytes: 4096, ..Budget::default() };
             let mut subscription = Subscription::new(wanted("", budget), Duration::ZERO);
             let (mut filter, mut number, mut passed, mut covered) = (0, 0_u64, Vec::new(), 0_u64);
-            let mut told = 0;
+            let mut sent = 0;
             for (what, many) in steps {
                 let now = Duration::from_millis(number);
                 match what {
@@ -221,7 +221,7 @@ mod tests {
                             }
                             let Body::Event(event) = entry.body else { panic!("{entry:?}") };
                             prop_assert_eq!(passed[covered as usize], event.number);
-                            told += 1;
+                            sent += 1;
                             covered += 1;
                         }
                     }
@@ -234,8 +234,8 @@ mod tests {
             }
             prop_assert_eq!(subscription.status().next, passed.len() as u64);
             let rest: Vec<_> = subscription.take(usize::MAX).entries().collect();
-            told += rest.iter().filter(|entry| matches!(entry.body, Body::Event(_))).count() as u64;
-            prop_assert_eq!(told + subscription.status().missed_total, passed.len() as u64);
+            sent += rest.iter().filter(|entry| matches!(entry.body, Body::Event(_))).count() as u64;
+            prop_assert_eq!(sent + subscription.status().missed_total, passed.len() as u64);
         }
     }
 }

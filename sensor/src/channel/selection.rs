@@ -79,7 +79,7 @@ pub fn fits(selection: &Selection, seen: &ProcessView<'_>, table: &Table) -> boo
         && name.as_ref().is_none_or(|name| name_match::matches(name, &process.name))
         && command
             .as_ref()
-            .is_none_or(|command| seen.command.is_some_and(|told| name_match::matches(command, told)))
+            .is_none_or(|command| seen.command.is_some_and(|other| name_match::matches(command, other)))
         && under.is_none_or(|top| is_under(top, process, table))
 }
 
@@ -156,7 +156,7 @@ mod tests {
         }
         table.end(0);
         let check = |selection: Selection, expected: &[u32]| {
-            let told = |process: &&Process| {
+            let is_reported = |process: &&Process| {
                 let command = (process.key.pid == 3).then_some("python3 train.py");
                 fits(
                     &selection,
@@ -170,7 +170,7 @@ mod tests {
                 )
             };
             let pids: Vec<u32> =
-                table.rows().iter().flatten().filter(told).map(|process| process.key.pid).collect();
+                table.rows().iter().flatten().filter(is_reported).map(|process| process.key.pid).collect();
             assert_eq!(pids, expected, "{selection:?}");
         };
         check(Selection::default(), &[1, 2, 3, 4, 8, 9]);
@@ -190,8 +190,8 @@ mod tests {
         let given = Selection { pid: Some(4), ..Selection::default() };
         assert_eq!(super::check(Kind::Process, &given), Ok(()));
         for kind in [Kind::Host, Kind::Event, Kind::Call] {
-            let told = super::check(kind, &given).expect_err("no processes").to_string();
-            assert!(told.starts_with("selection: expected ") && told.ends_with("found pid"), "{told}");
+            let text = super::check(kind, &given).expect_err("no processes").to_string();
+            assert!(text.starts_with("selection: expected ") && text.ends_with("found pid"), "{text}");
         }
         let given = Selection { event: Some(event::Kind::JobEnd), ..Selection::default() };
         assert!(super::check(Kind::Call, &given).is_err());

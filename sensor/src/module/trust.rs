@@ -231,10 +231,10 @@ mod tests {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
         };
         mode(&path, 0o666);
-        let told = file(&path).expect_err("others may write it").to_string();
+        let text = file(&path).expect_err("others may write it").to_string();
         assert!(
-            told.contains("found mode 666") && told.ends_with(&format!("chmod go-w {}", path.display())),
-            "{told}"
+            text.contains("found mode 666") && text.ends_with(&format!("chmod go-w {}", path.display())),
+            "{text}"
         );
         mode(&path, 0o644);
         assert!(file(&path).is_ok());
@@ -256,8 +256,8 @@ mod tests {
         symlink("../m", open.join("between")).expect("made");
         fs::remove_file(&link).expect("it is ours");
         symlink("open/between", &link).expect("made");
-        let told = executable(&link).expect_err("a link between").to_string();
-        assert!(told.ends_with(&format!("chmod go-w {}", open.display())), "{told}");
+        let text = executable(&link).expect_err("a link between").to_string();
+        assert!(text.ends_with(&format!("chmod go-w {}", open.display())), "{text}");
         mode(&open, 0o755);
         assert_eq!(executable(&link).expect("good").path, fs::canonicalize(&path).expect("it is there"));
         symlink("loop", folder.path().join("loop")).expect("made");

@@ -22,8 +22,8 @@ pub fn command(proc: &Path, key: ProcessKey) -> Option<CompactString> {
     let mut text = Vec::new();
     let file = File::open(folder.join("cmdline")).ok()?;
     file.take(COMMAND_LEN_MAX_BYTES as u64).read_to_end(&mut text).ok()?;
-    let told = stat::stat(&std::fs::read(folder.join("stat")).ok()?)?;
-    if told.start_ns / stat::TICK_NS != key.start_ns / stat::TICK_NS {
+    let current = stat::stat(&std::fs::read(folder.join("stat")).ok()?)?;
+    if current.start_ns / stat::TICK_NS != key.start_ns / stat::TICK_NS {
         return None;
     }
     stat::command(text)
@@ -58,9 +58,9 @@ mod tests {
         let mut view = View::default();
         Procfs::new(Path::new("/proc")).sweep(1, &mut view).expect("a sweep");
         let own = view.table.get(std::process::id()).expect("this one").key;
-        let told = command(Path::new("/proc"), own).expect("its arguments");
+        let text = command(Path::new("/proc"), own).expect("its arguments");
         let program = std::env::args().next().expect("a program");
-        assert!(told.starts_with(&program), "{told}");
+        assert!(text.starts_with(&program), "{text}");
         let other = ProcessKey { start_ns: own.start_ns + stat::TICK_NS, ..own };
         assert_eq!(command(Path::new("/proc"), other), None);
     }

@@ -227,9 +227,9 @@ mod tests {
         process
     }
 
-    fn sweep(table: &mut Table, number: u64, coverage: Coverage, told: &[Process]) -> Vec<u32> {
+    fn sweep(table: &mut Table, number: u64, coverage: Coverage, processes: &[Process]) -> Vec<u32> {
         table.begin(number, number * 1000, coverage);
-        told.iter().for_each(|process| table.set(process.clone()));
+        processes.iter().for_each(|process| table.set(process.clone()));
         table.end(1);
         table.changed().to_vec()
     }

@@ -270,8 +270,8 @@ mod tests {
         let config = check("").expect("nothing is needed");
         assert_eq!(config.ring, Some(Limits { reach_ns: 60_000_000_000, bytes_max: BYTES_MAX }));
         assert!((config.rate(Kind::BpfChanged).hz() - HZ_OF_CHANGED).abs() < 1e-9);
-        let told = check("hz = 64").expect("good");
-        assert!((told.rate(Kind::Procfs).hz() - 64.0).abs() < 1e-9, "a given rate holds whatever it costs");
+        let parsed = check("hz = 64").expect("good");
+        assert!((parsed.rate(Kind::Procfs).hz() - 64.0).abs() < 1e-9, "a given rate holds whatever it costs");
         assert!(check("on = false").expect("good").ring.is_none());
     }
 

@@ -202,10 +202,10 @@ impl Receiver {
         limit("events of a frame", usize::try_from(len).unwrap_or(usize::MAX), EVENTS_MAX as usize)?;
         let range = |found| Error::Range { what: "event", found };
         let next = events.first.checked_add(len).ok_or(range(events.first))?;
-        let told = events.first.checked_sub(events.lost).ok_or(range(events.lost))?;
+        let start = events.first.checked_sub(events.lost).ok_or(range(events.lost))?;
         let expected = self.next.expect("asked before");
-        if told > expected {
-            return Err(Error::Order { found: told, expected });
+        if start > expected {
+            return Err(Error::Order { found: start, expected });
         }
         if next <= expected {
             self.duplicates += len;

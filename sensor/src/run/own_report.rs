@@ -46,7 +46,7 @@ pub(super) fn own(
         boot: std::fs::read_to_string(BOOT_ID).unwrap_or_default().trim().into(),
         started: MachineClock.wall(),
     };
-    let (known, told, awaited) = (Arc::clone(tail), Arc::clone(tail), Arc::clone(tail));
+    let (known, acknowledged, awaited) = (Arc::clone(tail), Arc::clone(tail), Arc::clone(tail));
     let figures = sampler.clone();
     Ok(LinkInputs {
         identity,
@@ -56,7 +56,7 @@ pub(super) fn own(
         state: Box::new(move || state_of(&status, &figures)),
         acknowledged: Box::new(move || known.status().acknowledged),
         marks: tail.marks(),
-        acknowledge: Box::new(move |mark| told.acknowledge(mark)),
+        acknowledge: Box::new(move |mark| acknowledged.acknowledge(mark)),
         add_watermarks: Box::new(move |marks| service.add_watermarks(marks)),
         awaits: Box::new(move |waits| awaited.await_durable(waits)),
     })

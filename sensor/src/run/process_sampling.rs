@@ -57,7 +57,7 @@ pub(super) fn set_up(
         sensor: tail.sensor(),
     };
     let (folder, recorder) = (state.join("recordings"), config.recorder.clone());
-    let (worker, handle, told) = worker::Worker::open(
+    let (worker, handle, notes) = worker::Worker::open(
         &folder,
         recorder,
         whose,
@@ -65,7 +65,7 @@ pub(super) fn set_up(
         tail.reader(),
         (processes.handle(), serving.clone(), channels.clone()),
     )?;
-    told.iter().for_each(|told| tracing::warn!("flight recorder: {told}"));
+    notes.iter().for_each(|note| tracing::warn!("flight recorder: {note}"));
     Ok(ProcessSampling { processes, subscriptions: taking, recorder: Some((worker, handle)), watch, serving })
 }
 

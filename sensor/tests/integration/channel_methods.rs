@@ -103,8 +103,8 @@ impl Host {
 
     async fn refused(&self, method: &str, params: Value, expected: &str) {
         let (status, answer) = self.ask(method, params.clone()).await;
-        let told = answer["error"]["message"].as_str().unwrap_or_default();
-        assert!(status != 200 && told.contains(expected), "{params}: {status} {answer}");
+        let text = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(status != 200 && text.contains(expected), "{params}: {status} {answer}");
     }
 }
 
@@ -170,9 +170,9 @@ async fn what_the_sensor_subscribed_to_for_itself_is_left_alone() {
     for part in [Part::Recorder, Part::Module] {
         let own = host.hub.subscribe_own(part, wanted.clone()).unwrap();
         let all = host.get("sensor.subscriptions").await.1;
-        let told = &all["subscriptions"][0];
-        assert_eq!((&told["owner"], &told["subscription"]), (&json!(part.as_str()), &Value::Null));
-        assert_eq!(told["condition"], "count > 2 until 2 for 0 s", "it shows its condition");
+        let entry = &all["subscriptions"][0];
+        assert_eq!((&entry["owner"], &entry["subscription"]), (&json!(part.as_str()), &Value::Null));
+        assert_eq!(entry["condition"], "count > 2 until 2 for 0 s", "it shows its condition");
         // A client that learns the number of the subscription is rejected too.
         let named = json!({"subscription": own.to_string()});
         for method in ["sensor.alter", "sensor.take", "sensor.unsubscribe"] {

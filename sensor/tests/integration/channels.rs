@@ -95,8 +95,8 @@ async fn a_first_sample_has_what_was_used_of_late() {
     let Some(Body::Sample { records, .. }) = entries.first().map(|entry| &entry.body) else {
         panic!("{entries:?}")
     };
-    let told: Vec<_> = records.iter().map(|record| (record.process.key.pid, record.cpu)).collect();
-    assert_eq!(told, [(40, Some(0.4)), (39, Some(0.39))]);
+    let shares: Vec<_> = records.iter().map(|record| (record.process.key.pid, record.cpu)).collect();
+    assert_eq!(shares, [(40, Some(0.4)), (39, Some(0.39))]);
 }
 
 #[tokio::test]

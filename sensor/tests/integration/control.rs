@@ -210,9 +210,9 @@ fn root_a_process_that_becomes_roots_while_the_order_is_written_down_is_left_alo
     let refusal = rig.give(sleeper.0, "KILL").unwrap_err();
     writing.join().unwrap();
     assert!(matches!(refusal, Refusal::Untouchable { .. }), "{refusal}");
-    let told: Vec<String> =
+    let outcomes: Vec<String> =
         rig.trail().lines().map(|line| line.split(' ').nth(1).unwrap().to_owned()).collect();
-    assert_eq!(told, ["obeyed", "failed"]);
+    assert_eq!(outcomes, ["obeyed", "failed"]);
     assert!(!sleeper.held().has_ended(Duration::ZERO));
 }
 

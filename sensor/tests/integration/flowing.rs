@@ -277,8 +277,8 @@ async fn every_event_comes_once_though_none_are_taken_meanwhile_and_what_is_want
     assert_eq!(came, (10..3010).collect::<Vec<_>>());
     assert_eq!(jobs(&few.until("event", 1).await), [77]);
     assert!(few.take().await.unwrap().is_empty());
-    let told = ask(&site.host, "sensor.subscribe", wanted("event", 1.0, "kind = \"job-end\"")).await;
-    assert!(told.unwrap_err().message.contains("expected one of job_submit"));
+    let result = ask(&site.host, "sensor.subscribe", wanted("event", 1.0, "kind = \"job-end\"")).await;
+    assert!(result.unwrap_err().message.contains("expected one of job_submit"));
     site.end().await;
 }
 
@@ -348,8 +348,8 @@ async fn who_asks_the_representative_gets_every_event_once_though_the_host_is_aw
     let odd = wanted("event", 20.0, "job ~ \"[13579]$\"");
     let mut odd = Taker::new(&site.representative, odd).await;
     let subscribed = async || {
-        let told = ask(&site.host, "sensor.subscriptions", Vec::new()).await.unwrap();
-        told.get("subscriptions").and_then(Value::as_array).unwrap().to_vec()
+        let answer = ask(&site.host, "sensor.subscriptions", Vec::new()).await.unwrap();
+        answer.get("subscriptions").and_then(Value::as_array).unwrap().to_vec()
     };
     while subscribed().await.is_empty() {
         tokio::task::yield_now().await;

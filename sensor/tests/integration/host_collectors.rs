@@ -78,10 +78,10 @@ fn the_fixture_gives_these_figures() {
         ("node_disk_flush_requests_total", ("device", "sda")),
         ("node_filesystem_size_bytes", ("mountpoint", "/dev/shm")),
     ] {
-        let told = table.rows().any(|(metric, _)| {
+        let is_present = table.rows().any(|(metric, _)| {
             metric.name == name && metric.labels.iter().any(|(k, v)| (k.as_str(), v.as_str()) == labels)
         });
-        assert!(!told, "{name} {labels:?}");
+        assert!(!is_present, "{name} {labels:?}");
     }
     for absent in ["node_pressure_cpu_stalled_seconds_total", "node_pressure_irq_stalled_seconds_total"] {
         assert_eq!(table.get(absent, &[]), None);

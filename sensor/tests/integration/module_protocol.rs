@@ -35,9 +35,9 @@ fn figures() -> impl Strategy<Value = Vec<Value>> {
 proptest! {
     #[test]
     fn any_bytes_are_read_or_refused_in_a_line(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        for told in [protocol::hello(&bytes).err(), protocol::answer(&bytes).err()].into_iter().flatten() {
-            let told = told.to_string();
-            prop_assert!(!told.contains('\n') && told.len() < 2000, "{}", told);
+        for error in [protocol::hello(&bytes).err(), protocol::answer(&bytes).err()].into_iter().flatten() {
+            let error = error.to_string();
+            prop_assert!(!error.contains('\n') && error.len() < 2000, "{}", error);
         }
     }
 

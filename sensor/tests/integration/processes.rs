@@ -150,8 +150,11 @@ fn compare(kind: Kind, stat: &str, seen: &Process) {
     assert_eq!(u64::from(seen.threads), number(17), "{kind}: {seen:?}");
     assert_eq!(seen.key.start_ns / 10_000_000, number(19), "{kind}: {seen:?}");
     let ticks = seen.usage.cpu_ns as f64 / 1e7;
-    let told = (number(11) + number(12)) as f64;
-    assert!((ticks - told).abs() <= 2.0, "{kind}: {ticks} ticks of CPU time, /proc has {told}: {seen:?}");
+    let in_proc = (number(11) + number(12)) as f64;
+    assert!(
+        (ticks - in_proc).abs() <= 2.0,
+        "{kind}: {ticks} ticks of CPU time, /proc has {in_proc}: {seen:?}"
+    );
     let rss_kib = number(21) * rustix::param::page_size() as u64 / 1024;
     assert!(seen.rss_kib.abs_diff(rss_kib) <= rss_bound_kib(), "{kind}: {rss_kib} KiB by /proc: {seen:?}");
 }

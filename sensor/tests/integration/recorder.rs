@@ -190,9 +190,9 @@ async fn a_condition_over_the_processes_keeps_what_was_before_it() {
     #[allow(clippy::disallowed_methods)] // The test is about processes.
     let start = || Busy(Command::new(&shell).args(["-c", "while :; do :; done"]).spawn().unwrap());
     let one = start();
-    let told = list(&running.ask("sensor.subscriptions", &[]).await, "subscriptions");
-    assert_eq!((told.len(), text(&told[0], "owner")), (1, "recorder"));
-    assert!(told[0].get("subscription").is_none(), "no client can end it");
+    let subscriptions = list(&running.ask("sensor.subscriptions", &[]).await, "subscriptions");
+    assert_eq!((subscriptions.len(), text(&subscriptions[0], "owner")), (1, "recorder"));
+    assert!(subscriptions[0].get("subscription").is_none(), "no client can end it");
     running.until_it_reaches_back(4.0).await;
     assert!(list(&running.ask("sensor.recordings", &[]).await, "recordings").is_empty(), "one is not many");
     let _other = start();
@@ -327,9 +327,9 @@ async fn no_end_is_missing(keys: &str, recorder: &str) {
         let header = &recording.header;
         let within =
             lives.iter().filter(|(_, from_ns, to_ns)| *from_ns >= header.from_ns && *to_ns <= header.to_ns);
-        let told: Vec<_> = within.map(|(pid, ..)| ends.get(pid).copied().unwrap_or(0)).collect();
-        assert!(told.len() > 10, "{} processes ended within", told.len());
-        assert!(told.iter().all(|times| *times == 1), "{keys:?}: ends were reported so often: {told:?}");
+        let counts: Vec<_> = within.map(|(pid, ..)| ends.get(pid).copied().unwrap_or(0)).collect();
+        assert!(counts.len() > 10, "{} processes ended within", counts.len());
+        assert!(counts.iter().all(|times| *times == 1), "{keys:?}: ends were reported so often: {counts:?}");
     }
     running.end().await;
 }
@@ -358,15 +358,15 @@ fn what_a_crash_left_is_completed_at_the_next_start() {
     drop((writing, store));
     let mut torn = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
     torn.write_all(&[200, 0, 0, 0, 1, 2]).unwrap();
-    let (store, told) = Store::open(folder.path(), 1 << 20).unwrap();
-    assert!(told.len() == 1 && told[0].contains("cut short"), "{told:?}");
+    let (store, notes) = Store::open(folder.path(), 1 << 20).unwrap();
+    assert!(notes.len() == 1 && notes[0].contains("cut short"), "{notes:?}");
     let (kept, path) = store.get(&header.id).unwrap();
     assert_eq!((kept.end, path.extension().unwrap().to_str()), (Some(End::Crashed), Some("vpr")));
     let recording = Recording::read(&std::fs::read(&path).unwrap()).unwrap();
     assert_eq!((recording.end, recording.damage), (Some(End::Crashed), wire::recording::Damage::default()));
     // The start after that has nothing to report.
-    let (store, told) = Store::open(folder.path(), 1 << 20).unwrap();
-    assert!(told.is_empty() && store.list().count() == 1);
+    let (store, notes) = Store::open(folder.path(), 1 << 20).unwrap();
+    assert!(notes.is_empty() && store.list().count() == 1);
 }
 
 #[test]
@@ -490,8 +490,8 @@ async fn the_past_is_returned_alike_of_memory_and_of_a_recording() {
     }
     assert!(of_both.is_sorted_by(|one, other| one.0 < other.0), "each sweep once");
     let Value::Int(pid) = busy.pid() else { panic!("a number") };
-    let told = of_both.iter().filter(|(_, pids)| pids.contains(&u64::try_from(pid).unwrap())).count();
-    assert!(told > 20, "it is busy, and reported in {told} sweeps");
+    let busy_sweeps = of_both.iter().filter(|(_, pids)| pids.contains(&u64::try_from(pid).unwrap())).count();
+    assert!(busy_sweeps > 20, "it is busy, and reported in {busy_sweeps} sweeps");
     assert_eq!(list(&answer, "spans").last().map(|span| text(span, "recording")), Some(text(&kept, "id")));
     let nothing = [("from", Value::Double(1.0)), ("to", Value::Double(2.0))];
     let entries = list(&running.ask("sensor.past_processes", &nothing).await, "entries");

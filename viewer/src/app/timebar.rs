@@ -248,8 +248,8 @@ mod tests {
         let span = |from: f64, to: f64| (Time::from_secs_f64(from), Time::from_secs_f64(to));
         let check = |spans: &[Span], expected: &str| {
             let has = columns_of(spans.iter().copied(), span(100.0, 200.0), 10);
-            let told: String = has.iter().map(|has| if *has { '#' } else { '.' }).collect();
-            assert_eq!(told, expected, "{spans:?}");
+            let text: String = has.iter().map(|has| if *has { '#' } else { '.' }).collect();
+            assert_eq!(text, expected, "{spans:?}");
         };
         check(&[span(120.0, 139.0), span(131.0, 142.0), span(181.0, 182.0)], "..###...#.");
         check(&[span(50.0, 115.0), span(195.0, 300.0)], "##.......#");

@@ -32,7 +32,7 @@ pub fn text(grid: &Grid) -> String {
             json!({
                 "domain": domain.name,
                 "hosts": servers.map(host).collect::<Vec<_>>(),
-                "calls": calls.map(|told| call(grid, told)).collect::<Vec<_>>(),
+                "calls": calls.map(|one| call(grid, one)).collect::<Vec<_>>(),
             })
         })
         .collect();
@@ -57,19 +57,19 @@ pub fn open(path: &Path, now: Time) -> Result<Grid, Error> {
 
 /// A host, with the field names of `domain.hosts`.
 fn host(place: &Place) -> Value {
-    let mut told = Map::new();
-    told.insert("host".into(), place.name.as_str().into());
+    let mut object = Map::new();
+    object.insert("host".into(), place.name.as_str().into());
     let changes: Vec<Value> = place
         .changes
         .iter()
         .map(|(time, state)| json!({ "time": time.secs_f64(), "state": word_of(*state) }))
         .collect();
     if !changes.is_empty() {
-        told.insert("changes".into(), changes.into());
+        object.insert("changes".into(), changes.into());
     }
-    let Some(report) = &place.report else { return Value::Object(told) };
-    told.insert("state".into(), word_of(place.state).into());
-    told.insert("role".into(), report.role.as_str().into());
+    let Some(report) = &place.report else { return Value::Object(object) };
+    object.insert("state".into(), word_of(place.state).into());
+    object.insert("role".into(), report.role.as_str().into());
     let memory = report.memory_bytes.zip(report.memory_used).map(|(total, used)| total * used);
     let figures = [
         ("cpu_used", report.cpu_used),
@@ -79,7 +79,7 @@ fn host(place: &Place) -> Value {
         ("cpus", report.cpus),
         ("age_secs", report.age_secs),
     ];
-    told.extend(figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))));
+    object.extend(figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))));
     let counts = [
         ("lag_bytes", report.lag_bytes),
         ("events_behind", report.events_behind),
@@ -87,9 +87,9 @@ fn host(place: &Place) -> Value {
         ("events_refused", report.events_refused),
         ("samples_thinned", report.samples_thinned),
     ];
-    told.extend(counts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))));
-    told.insert("health".into(), report.health.clone().into());
-    Value::Object(told)
+    object.extend(counts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))));
+    object.insert("health".into(), report.health.clone().into());
+    Value::Object(object)
 }
 
 fn word_of(state: HostState) -> &'static str {
@@ -115,7 +115,7 @@ fn call(grid: &Grid, call: &Call) -> Value {
     };
     // Without a scheduler no host was selected.
     let selected = call.assigned.filter(|_| call.scheduler.is_some());
-    let mut told = json!({
+    let mut object = json!({
         "id": call.id, "job": call.job, "name": call.name, "user": call.user, "reason": call.reason,
         "from": grid.place(call.client).name, "state": call.state.as_str(),
         "hosts": names(&call.hosts), "offers": names(&call.offers), "tries": call.tries, "events": call.events,
@@ -129,13 +129,13 @@ fn call(grid: &Grid, call: &Call) -> Value {
     ];
     for (name, time) in times {
         if let Some(time) = time {
-            told[name] = time.secs_f64().into();
+            object[name] = time.secs_f64().into();
         }
     }
     if let Some(outcome) = call.outcome {
-        told["outcome"] = outcome.as_str().into();
+        object["outcome"] = outcome.as_str().into();
     }
-    told
+    object
 }
 
 #[cfg(test)]

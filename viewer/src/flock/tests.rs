@@ -190,9 +190,9 @@ fn a_lasso_chooses_and_programs_are_grouped() {
     let pids = |members: &BTreeSet<Member>| members.iter().map(|member| member.pid).collect::<Vec<_>>();
     assert_eq!(pids(&chosen(&wanted)), [1], "two CPUs, all of them used");
     let found = groups(&flock, &wanted, &chosen(&wanted), at(1));
-    let told: Vec<_> =
+    let programs: Vec<_> =
         found.iter().map(|group| (flock.name(group.name), group.processes, group.chosen)).collect();
-    assert_eq!(told, [("burn", 1, 1), ("rest", 1, 0)]);
+    assert_eq!(programs, [("burn", 1, 1), ("rest", 1, 0)]);
     let names: BTreeSet<_> = found.iter().map(|group| group.name).collect();
     let listed = |chosen: &BTreeSet<Member>, most: usize| {
         let of = rows(&flock, &wanted, &names, chosen, at(1), most);
@@ -222,11 +222,11 @@ proptest! {
         let mut later = Flock::default();
         later.host(&wn01(), HOST);
         later.take(&Sweep { time: by_host(at(1_000)), ..sweep(0, true, vec![], vec![]) }, at(1_000));
-        let told: Vec<Sweep> =
+        let sweeps: Vec<Sweep> =
             sweeps.iter().map(|sweep| Sweep { time: by_host(sweep.time), ..sweep.clone() }).collect();
         let len = 24_usize.div_ceil(parts);
         for begin in (0..24).step_by(len) {
-            later.take_stored(&wn01(), &stored(by_host(at(begin)), by_host(at(begin + len)), &told));
+            later.take_stored(&wn01(), &stored(by_host(at(begin)), by_host(at(begin + len)), &sweeps));
         }
         for step in 0..46 {
             let time = at(0).plus(STEP / 2 * step);

@@ -115,39 +115,40 @@ impl Builder {
     }
 
     /// Add a call; a later fact about the same call replaces it.
-    pub fn call(&mut self, domain: DomainId, told: &wire::call::Call) {
-        self.call_of(domain, told, &client_name(&told.user, &told.from));
+    pub fn call(&mut self, domain: DomainId, reported: &wire::call::Call) {
+        self.call_of(domain, reported, &client_name(&reported.user, &reported.from));
     }
 
     /// Add a call of the client of this name.
-    pub fn call_of(&mut self, domain: DomainId, told: &wire::call::Call, client: &str) {
-        let times = [told.submitted, told.offered, told.selected, told.started, told.ended];
+    pub fn call_of(&mut self, domain: DomainId, reported: &wire::call::Call, client: &str) {
+        let times =
+            [reported.submitted, reported.offered, reported.selected, reported.started, reported.ended];
         let [submitted, offered, selected, started, ended] = times.map(|time| self.time(time));
-        let chosen = told.submitted.or(told.offered).or(told.selected).is_some();
-        let scope = told.id.split([':', '@']).next().unwrap_or_default();
+        let chosen = reported.submitted.or(reported.offered).or(reported.selected).is_some();
+        let scope = reported.id.split([':', '@']).next().unwrap_or_default();
         let mut call = Call {
-            id: self.shown(&told.id),
+            id: self.shown(&reported.id),
             domain,
-            job: self.shown(&told.job),
-            name: self.shown(&told.name),
-            user: self.shown(&told.user),
-            reason: self.shown(&why(told)),
+            job: self.shown(&reported.job),
+            name: self.shown(&reported.name),
+            user: self.shown(&reported.user),
+            reason: self.shown(&why(reported)),
             client: match self.client(domain, client) {
                 Some(client) => client,
                 None => return,
             },
             scheduler: if chosen { self.place(domain, Part::Scheduler, scope) } else { None },
-            hosts: self.servers(domain, &told.hosts),
-            offers: self.servers(domain, &told.offers),
+            hosts: self.servers(domain, &reported.hosts),
+            offers: self.servers(domain, &reported.offers),
             submitted,
             offered,
             assigned: selected.or(started),
             started,
             ended,
-            state: told.state,
-            outcome: told.outcome,
-            tries: told.tries,
-            events: told.events,
+            state: reported.state,
+            outcome: reported.outcome,
+            tries: reported.tries,
+            events: reported.events,
         };
         call.order_times();
         self.calls.insert((domain.0, call.id.clone()), call);
@@ -358,14 +359,14 @@ fn failures(calls: &[Call], places: &[Place]) -> Vec<Failure> {
 
 /// Why a call waits or how it ended, in the middleware's own terms; after a failure with its exit code and
 /// signal.
-fn why(told: &wire::call::Call) -> String {
-    let is_bad = told.outcome.is_some_and(|outcome| outcome != Outcome::Ok);
+fn why(reported: &wire::call::Call) -> String {
+    let is_bad = reported.outcome.is_some_and(|outcome| outcome != Outcome::Ok);
     let with =
         |what: &str, value: &str| if value.is_empty() { String::new() } else { format!("{what} {value}") };
-    let ended = [with("code", &told.code), with("signal", &told.signal)];
+    let ended = [with("code", &reported.code), with("signal", &reported.signal)];
     let ended = ended.into_iter().filter(|_| is_bad);
     let parts: Vec<String> =
-        std::iter::once(told.reason.to_string()).chain(ended).filter(|part| !part.is_empty()).collect();
+        std::iter::once(reported.reason.to_string()).chain(ended).filter(|part| !part.is_empty()).collect();
     parts.join(", ")
 }
 

@@ -28,9 +28,9 @@ pub struct Host {
 #[must_use]
 pub fn hosts(answer: &Value) -> (String, Vec<Host>, u64) {
     let domain = text(answer, "domain");
-    let mut told = items(answer, "hosts").filter(|host| !text(host, "host").is_empty());
-    let hosts = told.by_ref().take(HOSTS_MAX).map(host).collect();
-    (domain, hosts, told.count() as u64)
+    let mut listed = items(answer, "hosts").filter(|host| !text(host, "host").is_empty());
+    let hosts = listed.by_ref().take(HOSTS_MAX).map(host).collect();
+    (domain, hosts, listed.count() as u64)
 }
 
 /// A host as `domain.hosts` describes it.
@@ -84,13 +84,13 @@ pub fn calls(answer: &Value) -> Vec<Call> {
 
 /// A call as `domain.calls` describes it.
 #[must_use]
-pub fn call(told: &Value) -> Call {
-    let word = |name: &str| CompactString::from(text(told, name));
-    let time = |name: &str| told[name].as_f64().filter(|secs| secs.is_finite()).map(Time::from_secs_f64);
+pub fn call(value: &Value) -> Call {
+    let word = |name: &str| CompactString::from(text(value, name));
+    let time = |name: &str| value[name].as_f64().filter(|secs| secs.is_finite()).map(Time::from_secs_f64);
     let names =
-        |name: &str| items(told, name).filter_map(|host| host.as_str().map(CompactString::from)).collect();
-    let number = |name: &str| told[name].as_u64().and_then(|count| u32::try_from(count).ok()).unwrap_or(0);
-    let state = told["state"].as_str();
+        |name: &str| items(value, name).filter_map(|host| host.as_str().map(CompactString::from)).collect();
+    let number = |name: &str| value[name].as_u64().and_then(|count| u32::try_from(count).ok()).unwrap_or(0);
+    let state = value["state"].as_str();
     Call {
         id: word("id"),
         job: word("job"),
@@ -105,7 +105,7 @@ pub fn call(told: &Value) -> Call {
         ended: time("ended"),
         offers: names("offers"),
         hosts: names("hosts"),
-        outcome: told["outcome"].as_str().and_then(Outcome::from_word),
+        outcome: value["outcome"].as_str().and_then(Outcome::from_word),
         code: word("code"),
         signal: word("signal"),
         reason: word("reason"),

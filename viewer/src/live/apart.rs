@@ -114,7 +114,7 @@ mod tests {
         };
         assert!(!seen(&mut clock, 9_000, 1_000) && !seen(&mut clock, 9_001, 1_001));
         assert!(
-            clock.trouble().is_some_and(|told| told.contains("8000 s ahead of")),
+            clock.trouble().is_some_and(|text| text.contains("8000 s ahead of")),
             "{:?}",
             clock.trouble()
         );

@@ -288,8 +288,10 @@ mod tests {
         now: Duration,
     ) -> Option<(Arc<HostSeries>, Option<String>)> {
         let (metrics, at) = (figures.metrics.clone(), synthetic::time_f(1_000.0 + now.as_secs_f64()));
-        let told = figures.take(host, &metrics, counters, (now, at), Duration::ZERO)?;
-        let Update::Series { series, trouble, .. } = told else { panic!("expected figures, found {told:?}") };
+        let update = figures.take(host, &metrics, counters, (now, at), Duration::ZERO)?;
+        let Update::Series { series, trouble, .. } = update else {
+            panic!("expected figures, found {update:?}")
+        };
         Some((series, trouble))
     }
 
@@ -401,7 +403,7 @@ mod tests {
         let mut figures = Figures::default();
         request(&mut figures, 1, &[Metric::Load], false);
         let host = asked(&mut figures, 600 * SEC).remove(0).0;
-        let mut told = None;
+        let mut answer = None;
         // The host's clock is ten minutes behind: the last minutes contain no sample until a whole day is
         // requested.
         for secs in 600_u32..606 {
@@ -411,11 +413,11 @@ mod tests {
             let samples = [behind - 1.0, behind];
             let has_some = past > 80_000.0 || secs > 602;
             let shown = if has_some { &samples[..] } else { &[] };
-            told = answer_of(&mut figures, &host, "node_load1", now, shown);
+            answer = answer_of(&mut figures, &host, "node_load1", now, shown);
         }
-        let told = told.unwrap();
-        assert!((last(&told) - 605.0).abs() < 0.1, "{}", last(&told));
-        assert!(told.1.is_some_and(|told| told.contains("595 s behind")));
+        let answer = answer.unwrap();
+        assert!((last(&answer) - 605.0).abs() < 0.1, "{}", last(&answer));
+        assert!(answer.1.is_some_and(|answer| answer.contains("595 s behind")));
     }
 
     #[test]
@@ -423,16 +425,16 @@ mod tests {
         let mut figures = Figures::default();
         request(&mut figures, 1, &[Metric::Load], false);
         let host = asked(&mut figures, SEC).remove(0).0;
-        let told = answer_of(&mut figures, &host, "node_load1", SEC, &[0.0, 1.0, 1e10]).unwrap();
-        assert!((last(&told) - 1.0).abs() < 0.1, "the year 2300 is not believed: {}", last(&told));
+        let answer = answer_of(&mut figures, &host, "node_load1", SEC, &[0.0, 1.0, 1e10]).unwrap();
+        assert!((last(&answer) - 1.0).abs() < 0.1, "the year 2300 is not believed: {}", last(&answer));
         asked(&mut figures, 2 * SEC);
         answer_of(&mut figures, &host, "node_load1", 2 * SEC, &[3_602.0]).unwrap();
         for secs in 3_u32..6 {
             let past = asked(&mut figures, secs * SEC)[0].1;
             let samples: &[f64] = if past > 80_000.0 { &[0.0, 1.0, 3_602.0, 4.0, 5.0] } else { &[] };
-            let told = answer_of(&mut figures, &host, "node_load1", secs * SEC, samples).unwrap();
+            let answer = answer_of(&mut figures, &host, "node_load1", secs * SEC, samples).unwrap();
             let expected = if secs < 5 { 3_602.0 } else { 5.0 };
-            assert!((last(&told) - expected).abs() < 0.1, "after {secs} s: {}", last(&told));
+            assert!((last(&answer) - expected).abs() < 0.1, "after {secs} s: {}", last(&answer));
         }
     }
 }

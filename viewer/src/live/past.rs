@@ -125,11 +125,11 @@ mod tests {
         let answer = read(answer);
         let host = HostName::new("demo", "wn01");
         let sweeps: Vec<Sweep> = read_sweeps(&host, &answer).collect();
-        let told: Vec<_> = sweeps
+        let summaries: Vec<_> = sweeps
             .iter()
             .map(|sweep| (sweep.time.secs_f64(), sweep.is_whole, sweep.processes.len(), sweep.gone.len()))
             .collect();
-        assert_eq!(told, [(10.0, true, 1, 0), (11.0, false, 0, 1), (12.0, true, 0, 0)]);
+        assert_eq!(summaries, [(10.0, true, 1, 0), (11.0, false, 0, 1), (12.0, true, 0, 0)]);
         assert_eq!(read_spans(&answer), [(Time::from_secs_f64(9.0), Time::from_secs_f64(12.5))]);
         for nonsense in
             [json!({"entries": {}, "spans": 7}), json!({"entries": [{"time": "x", "what": "gap"}]})]

@@ -81,22 +81,22 @@ fn of_host(
 
 /// Merge an answer into `found` and `served`.
 fn take(answer: &Value, host: &str, found: &mut BTreeMap<(u64, i64), Process>, served: &mut ServedBy) {
-    for told in answers::items(answer, "processes") {
-        let Some(key) = key(told) else { continue };
+    for item in answers::items(answer, "processes") {
+        let Some(key) = key(item) else { continue };
         if found.len() + served.processes.len() >= PROCESSES_MAX && !found.contains_key(&key) {
             served.left_out += 1;
             continue;
         }
-        let text = |name: &str| shown(told[name].as_str().unwrap_or_default()).text;
+        let text = |name: &str| shown(item[name].as_str().unwrap_or_default()).text;
         let process = found.entry(key).or_default();
         (process.host, process.pid, process.start_micros) = (host.to_owned(), key.0, key.1);
         (process.name, process.known_by) = (text("name"), text("known_by"));
-        process.start_ns = told["start_ns"].as_u64();
+        process.start_ns = item["start_ns"].as_u64();
     }
     // The name of a process that ended is known only from its end or from its samples.
-    for told in answers::items(answer, "ended").chain(answers::items(answer, "samples")) {
-        let process = key(told).and_then(|key| found.get_mut(&key)).filter(|process| process.name.is_empty());
-        if let (Some(process), Some(name)) = (process, told["name"].as_str()) {
+    for item in answers::items(answer, "ended").chain(answers::items(answer, "samples")) {
+        let process = key(item).and_then(|key| found.get_mut(&key)).filter(|process| process.name.is_empty());
+        if let (Some(process), Some(name)) = (process, item["name"].as_str()) {
             process.name = shown(name).text;
         }
     }
@@ -119,8 +119,8 @@ fn take(answer: &Value, host: &str, found: &mut BTreeMap<(u64, i64), Process>, s
 
 /// PID and start time in microseconds.
 #[allow(clippy::cast_possible_truncation)]
-fn key(told: &Value) -> Option<(u64, i64)> {
-    Some((told["pid"].as_u64()?, (told["start"].as_f64()? * 1e6) as i64))
+fn key(item: &Value) -> Option<(u64, i64)> {
+    Some((item["pid"].as_u64()?, (item["start"].as_f64()? * 1e6) as i64))
 }
 
 #[cfg(test)]
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_sensors_forget_is_kept_here() {
-        let told = |from: u32, names: &[(u64, &str)]| {
+        let answered = |from: u32, names: &[(u64, &str)]| {
             let process = |&(pid, name): &(u64, &str)| {
                 // Each answer computes the start some microseconds differently.
                 let (start_micros, start_ns) = (i64::from(from), Some(5));
@@ -184,8 +184,8 @@ mod tests {
             let processes: Vec<Process> = names.iter().map(process).collect();
             ServedBy { samples: u64::from(10 - from) * names.len() as u64, processes, ..ServedBy::default() }
         };
-        let before = told(0, &[(7, "bash"), (8, "burn")]);
-        let mut later = told(6, &[(7, "")]);
+        let before = answered(0, &[(7, "bash"), (8, "burn")]);
+        let mut later = answered(6, &[(7, "")]);
         later.keep(&before);
         let kept: Vec<_> = later
             .processes
@@ -194,7 +194,7 @@ mod tests {
             .collect();
         assert_eq!(kept, [(7, "bash", 10, 10), (8, "burn", 10, 10)]);
         assert_eq!((later.forgotten, later.samples), (16, 20));
-        let mut again = told(8, &[(7, "bash"), (8, "burn")]);
+        let mut again = answered(8, &[(7, "bash"), (8, "burn")]);
         again.keep(&later);
         assert_eq!((again.forgotten, again.samples), (16, 20), "what was kept is kept on");
     }

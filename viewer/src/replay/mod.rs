@@ -189,29 +189,29 @@ impl Reader {
 /// If the thread cannot be started.
 pub fn follow(mut reader: Reader, feed: Feed) -> std::io::Result<()> {
     let read = move || {
-        let mut told = None;
+        let mut reported = None;
         loop {
             let now = crate::clock::now();
             let read = reader.read(false, now);
             // New files at the same paths are read in the next pass.
             match read.and_then(|read| Ok((read, reader.renew(now)?))) {
                 Ok((read, renewed)) => {
-                    let has_news = read > 0 || told.is_none() || !renewed.is_empty();
+                    let has_news = read > 0 || reported.is_none() || !renewed.is_empty();
                     for path in renewed {
                         let words = "is another file now: read from its beginning, after what was shown";
                         feed.send(Update::Notice(format!("{} {words}", path.display())));
                     }
                     if has_news {
-                        if told != Some(reader.lines()) {
+                        if reported != Some(reader.lines()) {
                             feed.send(Update::grid(reader.grid()));
-                            told = Some(reader.lines());
+                            reported = Some(reader.lines());
                         }
                         feed.send(Update::Status(Status::Reading { lines: reader.lines() }));
                     }
                 }
                 Err(error) => {
                     feed.send(Update::Status(Status::Lost { what: error.to_string() }));
-                    told = None;
+                    reported = None;
                 }
             }
             match feed.rest(LOOK_EVERY) {

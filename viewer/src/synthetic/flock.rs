@@ -65,12 +65,13 @@ pub fn flock(hosts: &[HostName], processes: u32, begin: Time, sweeps: u32, step:
         let mut lives: Vec<Life> = (0..processes).map(|at| life(number, at)).collect();
         for sweep in 0..sweeps {
             let time = begin.plus(step * sweep);
-            let told: Vec<Reported> = lives.iter_mut().filter_map(|life| life.live(sweep, step)).collect();
+            let reported: Vec<Reported> =
+                lives.iter_mut().filter_map(|life| life.live(sweep, step)).collect();
             let sweep = Sweep {
                 host: host.clone(),
                 time,
                 is_whole: sweep == 0,
-                processes: told,
+                processes: reported,
                 gone: Vec::new(),
                 left_out: 0,
             };

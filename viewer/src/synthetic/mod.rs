@@ -96,11 +96,11 @@ pub fn one_domain(calls: &[wire::call::Call]) -> Grid {
 /// A call as the grid stores it, with these times in seconds.
 #[must_use]
 pub fn drawn(submitted: Option<i64>, started: Option<i64>, ended: Option<i64>) -> crate::grid::call::Call {
-    let mut told = call("slurm:1", "ada", &["wn01"]);
+    let mut one = call("slurm:1", "ada", &["wn01"]);
     #[allow(clippy::cast_precision_loss)]
     let time = |secs: Option<i64>| secs.map(|secs| time_f(secs as f64));
-    (told.submitted, told.started, told.ended) = (time(submitted), time(started), time(ended));
-    one_domain(&[told]).calls.remove(0)
+    (one.submitted, one.started, one.ended) = (time(submitted), time(started), time(ended));
+    one_domain(&[one]).calls.remove(0)
 }
 
 /// One hour of `domains` with `hosts` each, and `calls` over all of them.
@@ -190,13 +190,13 @@ fn random_call(numbers: &mut Numbers, number: u32, hosts: u32) -> wire::call::Ca
     let on: Vec<String> =
         (0..wide).map(|_| format!("wn{:03}", 1 + numbers.below(u64::from(hosts)))).collect();
     let on: Vec<&str> = on.iter().map(String::as_str).collect();
-    let mut told =
+    let mut made =
         call(&format!("slurm:{}", 1_000 + number), pick(numbers, USERS), if hosts == 0 { &[] } else { &on });
-    told.name = pick(numbers, NAMES).into();
-    told.submitted = Some(time_f(begin));
-    told.started = Some(time_f(begin + waits));
-    told.ended = Some(time_f(begin + waits + works));
-    told.outcome = Some(match numbers.below(24) {
+    made.name = pick(numbers, NAMES).into();
+    made.submitted = Some(time_f(begin));
+    made.started = Some(time_f(begin + waits));
+    made.ended = Some(time_f(begin + waits + works));
+    made.outcome = Some(match numbers.below(24) {
         0 | 1 => Outcome::Failed,
         2 => Outcome::Timeout,
         3 => Outcome::Cancelled,
@@ -204,9 +204,9 @@ fn random_call(numbers: &mut Numbers, number: u32, hosts: u32) -> wire::call::Ca
         _ => Outcome::Ok,
     });
     if begin + waits + works > HOUR_SECS as f64 {
-        (told.state, told.ended, told.outcome) = (State::Running, None, None);
+        (made.state, made.ended, made.outcome) = (State::Running, None, None);
     }
-    told
+    made
 }
 
 #[cfg(test)]

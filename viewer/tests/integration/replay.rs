@@ -44,13 +44,13 @@ fn a_real_log_is_drawn_whole() {
     let mut app = app();
     app.apply(TimeChange::StopAt(Time::from_micros(i64::MAX)));
     app.update(NOW, 0.0);
-    let told = app.to_json();
-    let calls = told["calls"].as_array().unwrap();
+    let json = app.to_json();
+    let calls = json["calls"].as_array().unwrap();
     // The completion record has a line for each job, and nothing is refused.
     let record = std::fs::read_to_string(&plan(&["jobcomp.log"]).logs[0]).unwrap();
     assert_eq!(calls.len(), record.lines().count());
-    assert_eq!(told["refused"].as_array().unwrap().len(), 0);
-    let outcomes = ["ok", "failed", "ended"].map(|word| told[word].as_u64().unwrap());
+    assert_eq!(json["refused"].as_array().unwrap().len(), 0);
+    let outcomes = ["ok", "failed", "ended"].map(|word| json[word].as_u64().unwrap());
     let states = |words: &[&str]| {
         let fits = |line: &&str| words.iter().any(|word| line.contains(&format!("JobState={word} ")));
         record.lines().filter(fits).count() as u64
@@ -113,8 +113,9 @@ fn every_event_of_every_line_is_in_its_call() {
         several += lines;
         assert_eq!(grid.calls.len(), joined.len());
         for call in &grid.calls {
-            let told = &joined[&call.id];
-            let facts = (told.events, told.tries, told.submitted, told.outcome, told.state);
+            let expected = &joined[&call.id];
+            let facts =
+                (expected.events, expected.tries, expected.submitted, expected.outcome, expected.state);
             assert_eq!(
                 (call.events, call.tries, call.submitted, call.outcome, call.state),
                 facts,
@@ -182,8 +183,8 @@ fn a_log_that_grows_is_followed_and_one_that_is_no_log_refused() {
     std::fs::write(&other, "Dear reader,\nnothing of this is a log.\n").unwrap();
     assert!(refused(&other).contains("--filter"), "{}", refused(&other));
     let named = Plan { filter: Some("slurmctl".into()), ..plan(&["slurmctld.log"]) };
-    let told = Reader::open(&named, NOW).err().unwrap().to_string();
-    assert!(told.contains("\"slurmctl\"; did you mean slurmctld"), "{told}");
+    let text = Reader::open(&named, NOW).err().unwrap().to_string();
+    assert!(text.contains("\"slurmctl\"; did you mean slurmctld"), "{text}");
 }
 
 #[test]

@@ -71,11 +71,11 @@ impl File {
         lines.retain(|(known, _)| known != domain);
         lines.push((domain.clone(), root));
         let text: String = lines.iter().map(|(domain, root)| format!("{domain} {root}\n")).collect();
-        let told = |error: io::Error| format!("{}: {error}", self.0.display());
+        let with_path = |error: io::Error| format!("{}: {error}", self.0.display());
         if let Some(folder) = self.0.parent() {
-            std::fs::create_dir_all(folder).map_err(told)?;
+            std::fs::create_dir_all(folder).map_err(with_path)?;
         }
-        whole_file::replace(&self.0, text.as_bytes()).map_err(told)
+        whole_file::replace(&self.0, text.as_bytes()).map_err(with_path)
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
             (Ok(Some(other)), Ok(Some(other)))
         );
         std::fs::write(file.path(), format!("A {one}\nB\n")).unwrap();
-        let told = file.root_of(&domain("A")).unwrap_err();
-        assert!(told.contains("line 2") && told.contains("DOMAIN KEY"), "{told}");
+        let text = file.root_of(&domain("A")).unwrap_err();
+        assert!(text.contains("line 2") && text.contains("DOMAIN KEY"), "{text}");
     }
 }

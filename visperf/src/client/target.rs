@@ -279,8 +279,8 @@ mod tests {
         };
         assert_eq!(typed(&[]), Ok(()));
         for option in ["--connect", "--state"] {
-            let told = typed(&[option, "127.0.0.9:1"]).unwrap_err();
-            assert!(told.contains(&format!("expected --via or {option}, found both")), "{told}");
+            let text = typed(&[option, "127.0.0.9:1"]).unwrap_err();
+            assert!(text.contains(&format!("expected --via or {option}, found both")), "{text}");
         }
     }
 

@@ -192,16 +192,16 @@ pub(crate) async fn open(plan: Plan) -> Result<Grid, Failure> {
 
 /// The chain of causes, each printed once.
 pub(crate) fn failure(error: &anyhow::Error) -> Failure {
-    let mut told = String::new();
+    let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         // Some errors include the text of their cause, others leave it to the caller.
-        if !told.contains(&cause) {
-            let between = if told.is_empty() { "" } else { ": " };
-            told.push_str(between);
-            told.push_str(&cause);
+        if !text.contains(&cause) {
+            let between = if text.is_empty() { "" } else { ": " };
+            text.push_str(between);
+            text.push_str(&cause);
         }
     }
-    Failure::Failed(told)
+    Failure::Failed(text)
 }
 
 /// The process that holds the state folder's lock, if that is the error.

@@ -45,7 +45,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             [] => note(
                 "it admits no domain, so no other daemon can reach it: list domains in [directory.domains]",
             ),
-            told => told.iter().for_each(|told| note(&format!("other daemons reach it at {told}"))),
+            contacts => {
+                for contact in contacts {
+                    note(&format!("other daemons reach it at {contact}"));
+                }
+            }
         }
         grid.run(CancellationToken::new(), |_| ()).await.map_err(|error| daemons::failure(&error))
     })

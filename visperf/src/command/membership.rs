@@ -183,8 +183,8 @@ mod tests {
     fn roles_are_the_words_of_the_roles_and_one_more() {
         assert_eq!(role("sensor"), Ok(Roles::SENSOR));
         assert_eq!(role("viewer"), Ok(Roles::NONE.with(Role::Viewer)));
-        let told = role("root").unwrap_err();
-        assert!(told.contains("sensor") && told.contains("filter-admin"), "{told}");
+        let text = role("root").unwrap_err();
+        assert!(text.contains("sensor") && text.contains("filter-admin"), "{text}");
         let both = roles(&[Roles::SENSOR, role("operator").unwrap()]);
         assert_eq!(role_words(both), ["viewer", "publisher", "representative", "operator"]);
     }

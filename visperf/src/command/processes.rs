@@ -162,8 +162,10 @@ mod tests {
 
     #[test]
     fn cpu_time_is_printed_as_clocks_do() {
-        for (secs, told) in [(0.0, "0:00.00"), (59.996, "1:00.00"), (61.25, "1:01.25"), (3661.9, "1:01:01")] {
-            assert_eq!(cpu_time(secs), told);
+        for (secs, expected) in
+            [(0.0, "0:00.00"), (59.996, "1:00.00"), (61.25, "1:01.25"), (3661.9, "1:01:01")]
+        {
+            assert_eq!(cpu_time(secs), expected);
         }
     }
 }

@@ -91,10 +91,10 @@ fn proxies(given: &[String]) -> Result<Vec<wire::join::Directory>, Failure> {
 /// Configuration of a sensor without a configuration file.
 pub(crate) fn plain() -> Result<Config, Failure> {
     Config::new(RawConfig::default(), &host_name::own(), TimeZone::system()).map_err(|errors| {
-        let told = errors
+        let lines = errors
             .iter()
             .map(|error| format!("{error}; set [sensor] {} in a configuration file", error.keys.join(".")));
-        Failure::Failed(told.collect::<Vec<_>>().join("\n"))
+        Failure::Failed(lines.collect::<Vec<_>>().join("\n"))
     })
 }
 

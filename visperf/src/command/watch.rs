@@ -233,9 +233,9 @@ mod tests {
 
     #[test]
     fn a_mistake_is_pointed_at() {
-        let told = filter("cpu > 0.5 and name ~ slurm").expect_err("no quotes");
+        let message = filter("cpu > 0.5 and name ~ slurm").expect_err("no quotes");
         let expected = "expected a text in quotes, found slurm at character 22\n  cpu > 0.5 and name ~ slurm\n                       ^";
-        assert_eq!(told, expected);
+        assert_eq!(message, expected);
         assert!(condition("count > 1 until 2").is_err());
         assert_eq!(filter("cpu > 0.5").as_deref(), Ok("cpu > 0.5"));
         assert_eq!(rate("64"), Ok(64.0));

@@ -92,17 +92,17 @@ impl EventLines {
             ]);
             return self.columns.row(cells, output);
         };
-        let mut told: Vec<(Option<Color>, String)> = Vec::new();
+        let mut parts: Vec<(Option<Color>, String)> = Vec::new();
         if width < NARROW_CHARS {
             let parties = shortened_within(&parties(event), width.saturating_sub(INDENT_CHARS)).into_owned();
-            told.extend([(None, parties), (Some(outcome_color(outcome)), outcome.to_owned())]);
+            parts.extend([(None, parties), (Some(outcome_color(outcome)), outcome.to_owned())]);
         } else {
             cells.extend([Cell::text(parties(event)), Cell::text(outcome).color(outcome_color(outcome))]);
         }
-        told.extend(pairs.into_iter().map(|pair| (None, pair)));
+        parts.extend(pairs.into_iter().map(|pair| (None, pair)));
         let (text, chars, next) = self.columns.row_and_end(cells, output);
         let mut flow = Flow { text, chars, next, width };
-        for (color, text) in told.into_iter().filter(|(_, text)| !text.is_empty()) {
+        for (color, text) in parts.into_iter().filter(|(_, text)| !text.is_empty()) {
             flow.add(color, &clean(&text), output);
         }
         flow.text

@@ -44,9 +44,10 @@ mod tests {
         let of = |peer: u8| Caller { peer: Some(PeerKey([peer; 32])), ..own };
         let of_peer_itself = Caller { account: None, ..of(1) };
         let users = [Viewer::Anonymous, Viewer::User(0), Viewer::User(1)].map(local);
-        let told: Vec<_> = [own, of(1), of(2), of_peer_itself].iter().chain(&users).map(handed_on).collect();
-        for (nth, one) in told.iter().enumerate() {
-            assert!(one.is_some() && !told[nth + 1..].contains(one), "{told:?}");
+        let handed: Vec<_> =
+            [own, of(1), of(2), of_peer_itself].iter().chain(&users).map(handed_on).collect();
+        for (nth, one) in handed.iter().enumerate() {
+            assert!(one.is_some() && !handed[nth + 1..].contains(one), "{handed:?}");
         }
     }
 }

@@ -113,12 +113,12 @@ impl AdmissionStatus {
         for (peer, refusal) in refusals.iter().filter(|(peer, refusal)| !is_left_out(**peer, refusal)) {
             by_reason.entry(&refusal.reason).or_default().push(*peer);
         }
-        let told = by_reason.iter().map(|(reason, peers)| match peers.as_slice() {
+        let reasons = by_reason.iter().map(|(reason, peers)| match peers.as_slice() {
             [peer] => format!("daemon {peer} does not let this one in: {reason}"),
             _ => format!("{} daemons do not let this one in ({}): {reason}", peers.len(), some(peers)),
         });
         // A wrong clock comes first, since it is the cause of refusals.
-        self.gate.iter().flat_map(|gate| gate.clock_health()).chain(told).collect()
+        self.gate.iter().flat_map(|gate| gate.clock_health()).chain(reasons).collect()
     }
 
     /// Whether one of these daemons refuses this one.
@@ -162,13 +162,13 @@ mod tests {
         welcome.take(PeerEvent::Gone(key(2)));
         assert!(welcome.is_refused_by(&[key(3), key(2)]) && !welcome.is_refused_by(&[key(3)]));
         let (one, two, three) = (key(1), key(2), key(3));
-        let told = format!("2 daemons do not let this one in ({one}, {two}): revoked");
-        assert_eq!(welcome.health(), [told]);
+        let expected = format!("2 daemons do not let this one in ({one}, {two}): revoked");
+        assert_eq!(welcome.health(), [expected]);
         for byte in [3, 4] {
             welcome.take(PeerEvent::Unwelcome(key(byte), "revoked".to_owned()));
         }
-        let told = format!("4 daemons do not let this one in ({one}, {two}, {three} …): revoked");
-        assert_eq!(welcome.health(), [told]);
+        let expected = format!("4 daemons do not let this one in ({one}, {two}, {three} …): revoked");
+        assert_eq!(welcome.health(), [expected]);
     }
 
     /// State of a domain as a host sees it: `key` is a member in this state, and `representative` is heard.

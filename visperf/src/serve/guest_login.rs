@@ -85,9 +85,9 @@ impl GuestLogin {
         let Asked { peer, address, body, reply, .. } = asked;
         let answer = match postcard::from_bytes(&body) {
             Ok(question) => {
-                let told = self.reply(peer, address.map(|at| at.ip()), question).await;
-                let told = told.unwrap_or_else(Reply::Refused);
-                Answer::Done(postcard::to_stdvec(&told).expect("plain data is encoded"))
+                let decision = self.reply(peer, address.map(|at| at.ip()), question).await;
+                let decision = decision.unwrap_or_else(Reply::Refused);
+                Answer::Done(postcard::to_stdvec(&decision).expect("plain data is encoded"))
             }
             Err(_) => Answer::Refused("the login is not understood; is it of another version?".to_owned()),
         };

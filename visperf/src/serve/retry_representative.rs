@@ -125,8 +125,8 @@ impl Own {
             if self.members.may_serve() {
                 return Represented::Here;
             }
-            let told = view.borrow_and_update().state.representative;
-            if let Some(peer) = told.filter(|peer| *peer != own && Some(*peer) != lost) {
+            let known = view.borrow_and_update().state.representative;
+            if let Some(peer) = known.filter(|peer| *peer != own && Some(*peer) != lost) {
                 return Represented::By(peer);
             }
             tokio::select! {

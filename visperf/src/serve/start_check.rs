@@ -115,8 +115,8 @@ pub(crate) fn named_logs(tails: &[Tail], sources: &FilterSources) -> Result<(), 
     for tail in tails {
         let set = PathSet::new(std::slice::from_ref(&tail.spec))
             .map_err(|error| Failure::Usage(format!("--tail: {error}")))?;
-        if let Some(told) = absent(&tail.spec.glob, &set.scan().files) {
-            note(&format!("note: {told}"));
+        if let Some(text) = absent(&tail.spec.glob, &set.scan().files) {
+            note(&format!("note: {text}"));
         }
     }
     Ok(())

@@ -90,8 +90,8 @@ mod tests {
             ("rate of cpu_seconds > 1", "visperf watch"),
             ("cpu > 0 top 3 by cpu", "visperf watch"),
         ] {
-            let told = Filter::new(text).expect_err(text);
-            assert!(told.contains(expected), "{text}: {told}");
+            let message = Filter::new(text).expect_err(text);
+            assert!(message.contains(expected), "{text}: {message}");
         }
     }
 }

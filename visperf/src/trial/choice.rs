@@ -76,9 +76,9 @@ fn nearest(registry: &Registry, file_name: &str, beginning: &[u8]) -> String {
         text.push_str("\n  no filter finds an event in its beginning");
     }
     for (events, filter) in near.iter().take(NEAREST_SHOWN) {
-        let told = count(*events as u64, "event");
+        let count_text = count(*events as u64, "event");
         let (name, product, of) = (filter.name(), filter.product(), lines.len());
-        let _ = write!(text, "\n  {name} ({product}) finds {told} in its first {of} lines");
+        let _ = write!(text, "\n  {name} ({product}) finds {count_text} in its first {of} lines");
     }
     text.push_str(
         "\nname one with `--filter NAME` (`visperf filter list`), or begin your own: \
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn bytes_that_are_no_text_are_reported() {
         let noise: Vec<u8> = (0..2_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-        assert!(no_text(&noise).is_some_and(|told| told.contains("not look like text")));
+        assert!(no_text(&noise).is_some_and(|text| text.contains("not look like text")));
         assert_eq!(no_text("[2026-11-20] user müller\x1b[0m\n".repeat(9).as_bytes()), None);
         assert_eq!(no_text("name \u{e9}".repeat(20).as_bytes()), None);
         assert_eq!(no_text(b"Nov 20 user m\xfcller logged in from host wn01\n"), None);

@@ -60,8 +60,8 @@ mod tests {
         };
         let filter = "[time]\nprefix = [\"%H:%M:%S \", \"%Y-%m-%d \"]\n";
         assert_eq!(missing(filter, &["a", "2026-11-20 b"]), None);
-        let told = missing(filter, &["a", "20.11.2026 b"]).unwrap();
-        assert!(told.starts_with("no line of x.log") && told.contains("(%H:%M:%S )"), "{told}");
+        let text = missing(filter, &["a", "20.11.2026 b"]).unwrap();
+        assert!(text.starts_with("no line of x.log") && text.contains("(%H:%M:%S )"), "{text}");
         assert_eq!(missing("[filter]\n", &["a"]), None, "none is expected");
     }
 }

@@ -89,8 +89,8 @@ impl<'a> Host<'a> {
 
     /// Serial number of its certificate, and when it was issued.
     fn certificate(&self) -> (u64, f64) {
-        let told = self.run(&["key", "--json"]).ok().json().remove(0);
-        (told["serial"].as_u64().unwrap(), told["issued"].as_f64().unwrap())
+        let key = self.run(&["key", "--json"]).ok().json().remove(0);
+        (key["serial"].as_u64().unwrap(), key["issued"].as_f64().unwrap())
     }
 
     /// The domain's hosts according to its daemon: the live ones, and all output with problems.
@@ -146,8 +146,8 @@ fn domain(home: &Home) -> [Host<'_>; 3] {
 fn alive(hosts: &[Host<'_>], names: &[&str]) {
     for host in hosts {
         until(|| {
-            let (live, told) = host.hosts();
-            if live == names { Ok(()) } else { Err(format!("on {}: {told}\n{}", host.name, host.log())) }
+            let (live, text) = host.hosts();
+            if live == names { Ok(()) } else { Err(format!("on {}: {text}\n{}", host.name, host.log())) }
         });
     }
 }
@@ -158,9 +158,9 @@ fn whole(hosts: &[Host<'_>]) {
     alive(hosts, &["head", "wn01", "wn02"]);
     for host in hosts {
         until(|| {
-            let told = host.hosts().1;
-            if told.contains("clock") {
-                Err(format!("on {}: {told}\n{}", host.name, host.log()))
+            let text = host.hosts().1;
+            if text.contains("clock") {
+                Err(format!("on {}: {text}\n{}", host.name, host.log()))
             } else {
                 Ok(())
             }
@@ -183,11 +183,11 @@ fn while_clocks_are_wrong_nothing_is_signed_and_the_domain_is_whole_when_they_ar
     // The issuer alone is wrong: it reports that itself, with both times.
     hosts[0].move_by(AHEAD_SECS);
     not_renewed(&hosts[0]);
-    let told = until(|| match hosts[0].hosts().1 {
-        told if told.contains("the clock of this host is wrong: it says") => Ok(told),
-        told => Err(told),
+    let text = until(|| match hosts[0].hosts().1 {
+        text if text.contains("the clock of this host is wrong: it says") => Ok(text),
+        text => Err(text),
     });
-    assert!(told.contains("2 of 2 members say") && !told.contains("join again"), "{told}");
+    assert!(text.contains("2 of 2 members say") && !text.contains("join again"), "{text}");
     let info = hosts[0].run(&["info"]).out;
     assert!(info.contains("the clock of this host is wrong") && info.contains("confirm-clock"), "{info}");
     hosts[0].move_by(0);

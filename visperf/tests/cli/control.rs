@@ -115,8 +115,8 @@ fn root_a_process_is_ended_by_who_started_the_daemon_and_that_is_an_event() {
     ran.notes(&["there is no process", "may not have been seen yet"]);
     let own = sensor.child.id().to_string();
     let ran = sensor.run(&["kill", "localhost", "4194304", "4194303", &own, "--yes"]).with_code(1);
-    let told = |part: &str| ran.notes.matches(part).count();
-    let counts = [told("no process 4194304"), told("no process 4194303"), told("the sensor itself")];
+    let count = |part: &str| ran.notes.matches(part).count();
+    let counts = [count("no process 4194304"), count("no process 4194303"), count("the sensor itself")];
     assert_eq!((counts, ran.notes.lines().count()), ([1, 1, 1], 3), "{ran:#?}");
     sensor.run(&["kill", "wn99", &pid, "--yes"]).with_code(4).notes(&["joined no domain"]);
     sensor.run(&["kill", "localhost", &own, "--yes"]).with_code(4).notes(&["the sensor itself", "-32007"]);
@@ -127,8 +127,8 @@ fn root_a_process_is_ended_by_who_started_the_daemon_and_that_is_an_event() {
         .prints(&["set the niceness to 3 of sleep"]);
     let exact = start.to_string();
     let ran = sensor.run(&["kill", "localhost", &pid, "--yes", "--start-ns", &exact, "--json"]).ok();
-    let told = &ran.json()[0];
-    assert!(told["act"] == "TERM" && told["ended"].is_boolean(), "{told}");
+    let result = &ran.json()[0];
+    assert!(result["act"] == "TERM" && result["ended"].is_boolean(), "{result}");
     sensor.until("it has ended", |_| (!sleeper.lives()).then_some(()));
     let events = sensor.until("each is an event", |sensor| {
         let events = sensor.run(&["events", "--kind", "message", "--json"]).ok().json();
@@ -139,7 +139,7 @@ fn root_a_process_is_ended_by_who_started_the_daemon_and_that_is_an_event() {
         events.iter().map(|event| event["attributes"]["result"].as_str().unwrap_or_default()).collect();
     assert_eq!(results, ["refused", "refused", "obeyed", "obeyed"], "{events:#?}");
     let last = &events[3];
-    assert_eq!(last["attributes"]["order"], told["order"]);
+    assert_eq!(last["attributes"]["order"], result["order"]);
     assert_eq!(last["source"]["filter"], "visperf-control");
     assert_eq!(last["attributes"]["process"], "sleep");
 }

@@ -134,9 +134,9 @@ fn a_log_that_only_has_the_name_of_another_is_doubted() {
 #[test]
 fn what_is_likely_wrong_with_a_filter_is_reported() {
     let home = home();
-    let told = ["no line of toy.log begins with a stamp", "(%Y-%m-%d)"];
+    let notes = ["no line of toy.log begins with a stamp", "(%Y-%m-%d)"];
     home.file("stamp.toml", FILTER.replace("[%s]", "%Y-%m-%d"));
-    home.run(&["filter", "try", "--filter", "stamp.toml", "toy.log"]).ok().prints(&told);
+    home.run(&["filter", "try", "--filter", "stamp.toml", "toy.log"]).ok().prints(&notes);
     home.file("calls.toml", FILTER.replace("[calls]\nnames = [\"${.job}\"]", ""));
     home.run(&["filter", "try", "--filter", "calls.toml", "toy.log"]).ok().prints(&["no event has a call"]);
     let right = home.run(&["filter", "try", "--filter", "filters/toy.toml", "toy.log"]).ok();
@@ -305,9 +305,9 @@ fn configuration_files_are_checked() {
     home.run(&["config", "check", "bad.toml"])
         .with_code(6)
         .notes(&["bad.toml:2:1", "did you mean snapshot_secs"]);
-    let refused = |text: &str, told: &[&str]| {
+    let refused = |text: &str, expected: &[&str]| {
         home.file("refused.toml", text);
-        home.run(&["config", "check", "refused.toml"]).with_code(6).notes(told)
+        home.run(&["config", "check", "refused.toml"]).with_code(6).notes(expected)
     };
     let words = refused(
         "[sensor]\njournal_mib = \"much\"\n",
@@ -315,12 +315,15 @@ fn configuration_files_are_checked() {
     );
     assert!(!words.notes.contains("u64"), "{words:?}");
     let tail = "[sensor]\n[[sensor.tail]]\npath = \"/a.log\"\n[[sensor.tail]]\n";
-    for (path, told) in [
+    for (path, expected) in [
         ("here/x.log", "here/x.log is no whole path"),
         ("/logs/[ab.log", "cannot read the glob \"/logs/[ab.log\""),
         ("/logs/{a,b.log", "cannot read the glob \"/logs/{a,b.log\""),
     ] {
-        refused(&format!("{tail}path = \"{path}\"\n"), &["refused.toml:5:8", told, "whole path of a file"]);
+        refused(
+            &format!("{tail}path = \"{path}\"\n"),
+            &["refused.toml:5:8", expected, "whole path of a file"],
+        );
     }
     refused("[sensor]\nfilters = [\"/etc\", \"own\"]\n", &["refused.toml:2:20", "own is no whole path"]);
     home.run(&["config", "check", "none.toml"]).with_code(6).notes(&["cannot be opened"]);

@@ -62,8 +62,8 @@ fn ctrl_c_prints_a_cursor_before_any_event_came_and_other_signals_end_nothing() 
             daemon.asked_to_wait.recv_timeout(DEADLINE).expect("and waits again");
         }
         interrupt(&child);
-        let told: Vec<String> = notes.iter().collect();
-        assert_eq!(told, [format!("go on with: --cursor {}", if round == 4 { 4 } else { 3 })]);
+        let printed: Vec<String> = notes.iter().collect();
+        assert_eq!(printed, [format!("go on with: --cursor {}", if round == 4 { 4 } else { 3 })]);
         assert_eq!(child.wait().unwrap().code(), Some(130));
     }
     let mut child =

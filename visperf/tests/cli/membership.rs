@@ -112,9 +112,9 @@ fn a_token_is_a_line_to_paste_and_contains_where_the_issuer_listens() {
 fn a_wish_that_no_token_can_fulfil_is_a_mistake_of_the_command_line() {
     let home = Home::new();
     created(&home);
-    let check = |more: &[&str], told: &[&str]| {
+    let check = |more: &[&str], expected: &[&str]| {
         let arguments = [&["token", "create", "--state", "head"], more].concat();
-        home.run(&arguments).with_code(2).notes(told);
+        home.run(&arguments).with_code(2).notes(expected);
     };
     check(
         &["--role", "operator"],

@@ -38,8 +38,8 @@ fn follow(home: &Home, mark: &str, text: &str, pieces: &mut usize) -> usize {
 }
 
 /// Run a command of the page and compare its output.
-fn compare(home: &Home, told: &str) {
-    let (line, expected) = told.split_once('\n').unwrap_or((told, ""));
+fn compare(home: &Home, example: &str) {
+    let (line, expected) = example.split_once('\n').unwrap_or((example, ""));
     let program = PathBuf::from(env!("CARGO_BIN_EXE_visperf"));
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("{line} 2>&1")]).current_dir(home.path()).env_clear();

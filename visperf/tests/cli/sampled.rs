@@ -41,8 +41,8 @@ fn what_passes_nothing_is_said_and_what_cannot_be_is_refused() {
             .notes(&["expected a whole number from 1"]);
     }
     sensor.run(&["processes", "--pid", "0"]).with_code(2).notes(&["expected a whole number from 1"]);
-    let told = notes.recv_timeout(DEADLINE).expect("it is said that nothing passes");
-    assert_eq!(told, "nothing passed for 5 s; it is watched on, until Ctrl-C");
+    let note = notes.recv_timeout(DEADLINE).expect("it is said that nothing passes");
+    assert_eq!(note, "nothing passed for 5 s; it is watched on, until Ctrl-C");
     interrupt(&silent);
     assert_eq!(silent.wait().unwrap().code(), Some(130));
     assert_eq!(notes.iter().count(), 0, "it is said once");

@@ -84,17 +84,17 @@ impl Daemon {
         let shutdown = CancellationToken::new();
         let token = shutdown.clone();
         let address = address.to_owned();
-        let (told, tell) = std::sync::mpsc::sync_channel(1);
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 let listener = rpc::http::server::bind(address.parse().unwrap()).await.unwrap();
-                told.send(listener.local_addr().unwrap()).unwrap();
+                sender.send(listener.local_addr().unwrap()).unwrap();
                 let limits = Limits { drain_time: Duration::ZERO, ..Limits::default() };
                 rpc::http::server::serve(listener, registry, limits, Arc::default(), token).await.unwrap();
             });
         });
-        Daemon { address: tell.recv().unwrap(), asked_to_wait, shutdown, thread: Some(thread) }
+        Daemon { address: receiver.recv().unwrap(), asked_to_wait, shutdown, thread: Some(thread) }
     }
 
     pub(crate) fn connect(&self) -> String {
@@ -288,7 +288,7 @@ fn events_method(events: &Events, asked_to_wait: SyncSender<()>) -> rpc::dispatc
                 number => number.parse().unwrap(),
             };
             if waits {
-                let _nobody_looks = asked_to_wait.try_send(());
+                let _may_be_closed = asked_to_wait.try_send(());
             }
             while waits && held().len() <= from {
                 tokio::task::yield_now().await;

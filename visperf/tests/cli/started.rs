@@ -82,8 +82,8 @@ fn what_is_watched_comes_and_ends_with_its_subscription() {
     let up = Started::new(&home, &["up", "--listen", "127.0.0.1:0", "--state", "own", "--json"]);
     let subscriptions = || {
         let ran = home.run(&["call", "--state", "own", "sensor.subscriptions"]);
-        let told = || serde_json::from_str::<serde_json::Value>(&ran.out).unwrap();
-        (ran.code == 0).then(|| told()["subscriptions"].as_array().unwrap().len())
+        let answer = || serde_json::from_str::<serde_json::Value>(&ran.out).unwrap();
+        (ran.code == 0).then(|| answer()["subscriptions"].as_array().unwrap().len())
     };
     let wait_for = |count: usize| {
         let until = Instant::now() + DEADLINE;
@@ -164,8 +164,8 @@ fn a_configuration_that_names_no_filter_is_refused_by_the_check_and_by_the_senso
         "c.toml",
         "[[sensor.tail]]\npath = \"/y.log\"\n[[sensor.tail]]\npath = \"/x.log\"\nfilter = \"slrumctld\"\n",
     );
-    let told = ["c.toml:5:10", "/x.log", "no filter is called", "did you mean slurmctld"];
-    home.run(&["config", "check", "c.toml"]).with_code(6).notes(&told);
+    let expected = ["c.toml:5:10", "/x.log", "no filter is called", "did you mean slurmctld"];
+    home.run(&["config", "check", "c.toml"]).with_code(6).notes(&expected);
     let folder = |name: &str| home.path().join(name).display().to_string();
     let folders = format!("[sensor]\nfilters = [{:?}, {:?}]\n", folder("none"), folder("some"));
     home.file("folders.toml", folders);
@@ -175,7 +175,7 @@ fn a_configuration_that_names_no_filter_is_refused_by_the_check_and_by_the_senso
     home.run(&["config", "check", "folders.toml"]).with_code(6).notes(&["some/bad.toml:1:"]);
     home.run(&["sensor", "--config", "c.toml", "--state", "own", "--listen", "127.0.0.1:0"])
         .with_code(6)
-        .notes(&told);
+        .notes(&expected);
 }
 
 #[test]
@@ -334,11 +334,11 @@ fn a_folder_that_a_daemon_of_another_kind_has_is_left_alone() {
     let home = Home::new();
     let up = Started::new(&home, &UP);
     up.line("-- local/");
-    let told = || std::fs::read_to_string(home.path().join("own/listen")).unwrap();
-    let before = told();
+    let contents = || std::fs::read_to_string(home.path().join("own/listen")).unwrap();
+    let before = contents();
     let words = ["directory", "--state", "own", "--listen", "127.0.0.1:0"];
     home.run(&words).with_code(1).notes(&["/own is in use by another visperf"]);
-    assert_eq!(told(), before);
+    assert_eq!(contents(), before);
     home.run(&["info", "--state", "own"]).ok();
     up.end();
     assert!(!home.path().join("own/listen").exists());

@@ -81,16 +81,16 @@ fn events_and_files_are_whole_on_a_terminal_of_80_columns() {
     let plain = Some(("NO_COLOR", "1"));
     let events = on_terminal(80, &["events"], plain);
     assert!(longest(&events) <= 80, "{events}");
-    for told in
+    for text in
         ["123456", "wn04.site.example", "failed", "reason=\"reason of it\"", "partition=\"partition of it\""]
     {
-        assert!(events.contains(told), "{told}: {events}");
+        assert!(events.contains(text), "{text}: {events}");
     }
     let files = on_terminal(80, &["files"], plain);
     let row = files.lines().find(|line| line.contains("slurmctld ")).unwrap();
     assert!(row.chars().count() <= 80 && row.contains("/slurmctld.log"), "{files}");
-    for told in ["following", "awaited", "as soon as it comes", "1234"] {
-        assert!(files.contains(told), "{told}: {files}");
+    for text in ["following", "awaited", "as soon as it comes", "1234"] {
+        assert!(files.contains(text), "{text}: {files}");
     }
 }
 

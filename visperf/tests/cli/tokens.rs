@@ -60,9 +60,9 @@ fn an_ordinary_token_is_listed_and_revoked_too() {
 fn a_token_that_cannot_be_is_a_mistake_of_the_command_line() {
     let home = Home::new();
     created(&home);
-    let check = |more: &[&str], told: &str| {
+    let check = |more: &[&str], expected: &str| {
         let arguments = [&["token", "create", "--state", "head", "--replace"], more].concat();
-        home.run(&arguments).with_code(2).notes(&[told]);
+        home.run(&arguments).with_code(2).notes(&[expected]);
     };
     check(&["wn[0"], "is no pattern of host names; expected one such as wn07");
     check(&["wn*", "--ttl", "400d"], "--ttl: a token is good for 366 days at most; found 400 days");

@@ -30,9 +30,9 @@ fn script(text: &str) -> Script<Processes> {
 }
 
 fn run(text: &str, shares: &[f64]) -> Result<Outcome, Error> {
-    let told = records(shares);
-    let (outcome, same) = script(text).run(told.clone(), 1.0)?;
-    assert_eq!(same, told);
+    let input = records(shares);
+    let (outcome, same) = script(text).run(input.clone(), 1.0)?;
+    assert_eq!(same, input);
     Ok(outcome)
 }
 
@@ -62,10 +62,10 @@ fn its_result_says_what_is_sent() {
 /// In a first sample the CPU usage of processes may be unknown.
 #[test]
 fn what_is_not_known_is_left_out() {
-    let mut told = records(&[0.0, 0.0]);
-    told.iter_mut().for_each(|record| record.cpu = None);
+    let mut input = records(&[0.0, 0.0]);
+    input.iter_mut().for_each(|record| record.cpu = None);
     let check = |text: &str, expected: Result<Outcome, &str>| {
-        let outcome = script(text).run(told.clone(), 1.0).map(|(outcome, _)| outcome);
+        let outcome = script(text).run(input.clone(), 1.0).map(|(outcome, _)| outcome);
         match expected {
             Ok(expected) => assert_eq!(outcome, Ok(expected), "{text}"),
             Err(expected) => {
@@ -85,14 +85,14 @@ fn it_keeps_a_window_from_sample_to_sample() {
     let window = "let w = state.window ?? []; w.push(records.sum(\"cpu\")); if w.len() > 4 { w.shift(); } state.window = w; \
                   let sum = 0.0; for x in w { sum += x; } sum / w.len()";
     let mut script = script(window);
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for share in [1.0, 2.0, 3.0, 4.0, 5.0, 6.0] {
         match script.run(records(&[share]), 1.0) {
-            Ok((Outcome::Figures(figures), _)) => told.push(figures[0].1),
+            Ok((Outcome::Figures(figures), _)) => results.push(figures[0].1),
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(told, [1.0, 1.5, 2.0, 2.5, 3.5, 4.5]);
+    assert_eq!(results, [1.0, 1.5, 2.0, 2.5, 3.5, 4.5]);
 }
 
 #[test]

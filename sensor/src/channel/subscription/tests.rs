@@ -88,8 +88,8 @@ fn each_rate_gets_the_sweeps_due_to_it_though_none_is_exactly_on_time() {
             sweeps.next(period + jitter(number + 1) - jitter(number).min(period));
             sweeps.offer(&mut subscription);
         }
-        let told = sweeps_of(&take(&mut subscription));
-        assert_eq!(told, (1..=640).step_by(per).collect::<Vec<_>>(), "{of} Hz");
+        let received = sweeps_of(&take(&mut subscription));
+        assert_eq!(received, (1..=640).step_by(per).collect::<Vec<_>>(), "{of} Hz");
     }
 }
 
@@ -97,14 +97,14 @@ fn each_rate_gets_the_sweeps_due_to_it_though_none_is_exactly_on_time() {
 fn a_rate_that_does_not_divide_that_of_the_sweeps_is_kept_on_average() {
     let mut sweeps = Sweeps::new(&[0.5]);
     let mut subscription = subscription(50.0, "");
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     for _ in 0..6400 {
         sweeps.next(Duration::from_secs_f64(1.0 / 64.0));
         sweeps.offer(&mut subscription);
-        told.extend(sweeps_of(&take(&mut subscription)));
+        received.extend(sweeps_of(&take(&mut subscription)));
     }
-    assert!((4999..=5001).contains(&told.len()), "{}", told.len());
-    assert!(told.windows(2).all(|pair| pair[1] - pair[0] <= 2));
+    assert!((4999..=5001).contains(&received.len()), "{}", received.len());
+    assert!(received.windows(2).all(|pair| pair[1] - pair[0] <= 2));
 }
 
 #[test]
@@ -319,8 +319,8 @@ fn changes_say_the_same_as_whole_samples_with_fewer_records() {
             consumer.apply(take(&mut of_changes));
             take(&mut of_all);
             let due = number % 2 == 0;
-            let told = take(&mut slow);
-            let all: Vec<Process> = told
+            let received = take(&mut slow);
+            let all: Vec<Process> = received
                 .into_iter()
                 .flat_map(|entry| {
                     let Body::Sample { records, .. } = entry.body else { panic!("{entry:?}") };

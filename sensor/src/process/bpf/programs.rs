@@ -157,8 +157,8 @@ impl Programs {
     /// If the kernel refuses.
     pub fn sweep_changed(&mut self) -> Result<(), Error> {
         let sweep: &mut RawTracePoint = program(&mut self.ebpf, "changed")?;
-        let told = sweep.test_run(RawTracePointRunOptions::new());
-        told.map(|_| ()).map_err(|error| refused("the sweep of what changed cannot be run", &error))
+        let result = sweep.test_run(RawTracePointRunOptions::new());
+        result.map(|_| ()).map_err(|error| refused("the sweep of what changed cannot be run", &error))
     }
 }
 

@@ -34,8 +34,8 @@ impl Source for CombinedSource {
 
     fn drain(&mut self, view: &mut View) {
         self.source.drain(view);
-        for told in self.lives.take() {
-            match told {
+        for event in self.lives.take() {
+            match event {
                 LifeEvent::Fork(key, parent) => view.lives.fork(key, parent),
                 LifeEvent::Exec(key, command) => view.lives.exec(key, command),
                 LifeEvent::Exit(life) => {

@@ -256,10 +256,10 @@ impl Relays {
             return Ok(Arc::clone(stream));
         }
         let full = || {
-            let told = format!(
+            let message = format!(
                 "expected at most {STREAMS_MAX} streams of hosts, and of one user at most half of those that others left, found as many; ask again later"
             );
-            Fault::new(fault::BUSY, told)
+            Fault::new(fault::BUSY, message)
         };
         let mut taken = Usage::of(STREAMS_MAX as u64);
         inner.streams.values().for_each(|stream| taken.add(stream.owner == owner, 1));
@@ -335,12 +335,12 @@ impl Inner {
         {
             return Ok(());
         }
-        let told = format!(
+        let message = format!(
             "expected at most {CONSUMERS_MAX} subscriptions to other hosts, whose queues have at most \
              {QUEUES_MAX_BYTES} bytes together, and of one user at most half of what others left; ask for a smaller \
              queue_bytes, or again later"
         );
-        Err(Fault::new(fault::BUSY, told))
+        Err(Fault::new(fault::BUSY, message))
     }
 
     fn forget_those_that_ended(&mut self) {

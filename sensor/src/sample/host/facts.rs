@@ -46,8 +46,8 @@ impl Facts {
 }
 
 /// Converts a fact; an unknown one becomes the empty text.
-fn text<E>(told: Result<String, E>) -> CompactString {
-    told.unwrap_or_default().into()
+fn text<E>(result: Result<String, E>) -> CompactString {
+    result.unwrap_or_default().into()
 }
 
 #[cfg(test)]

@@ -18,8 +18,8 @@ async fn fails(body: &str, more: &str, expected: &str) {
     let rig = beside_a_good_one().await;
     let bad = rig.script("bad.sh", COLLECTOR, body);
     rig.load("bad", &bad, more).await;
-    let told = rig.state("bad", "quarantined").await;
-    assert!(told.contains(expected), "{body}: expected {expected:?} in {told:?}");
+    let text = rig.state("bad", "quarantined").await;
+    assert!(text.contains(expected), "{body}: expected {expected:?} in {text:?}");
     let stands = rig.status_when("bad", "counted", |_| true).await;
     assert_eq!((stands.counts.starts_total, stands.counts.failures_total, stands.pid), (3, 3, None));
     assert!(rig.handle.health().iter().any(|line| line.starts_with("module bad is quarantined; ")));
@@ -35,8 +35,8 @@ async fn one_that_crashes_is_quarantined_with_its_last_words() {
     let bad = rig.script("bad.sh", COLLECTOR, "echo 'out of paper' >&2; exit 3");
     rig.load("bad", &bad, "").await;
     rig.state("bad", "quarantined").await;
-    let told = rig.status_when("bad", "there", |_| true).await;
-    assert_eq!(told.tail.lines(), ["out of paper"; 3]);
+    let status = rig.status_when("bad", "there", |_| true).await;
+    assert_eq!(status.tail.lines(), ["out of paper"; 3]);
     rig.end().await;
 }
 
@@ -58,8 +58,8 @@ async fn a_slow_start_is_no_slow_answer() {
     let slow = format!("#!/bin/sh\nsleep 0.5\nread -r call; echo '{hello}'\nread -r call; sleep 1000\n");
     let slow = rig.program("slow.sh", &slow);
     rig.load("slow", &slow, "answer_s = 0.1").await;
-    let told = rig.state("slow", "quarantined").await;
-    assert!(told.contains("within 100ms"), "{told}");
+    let text = rig.state("slow", "quarantined").await;
+    assert!(text.contains("within 100ms"), "{text}");
     let counts = rig.status_when("slow", "counted", |_| true).await.counts;
     assert_eq!((counts.starts_total, counts.failures_total), (3, 3), "each said hello first");
     rig.end().await;
@@ -110,8 +110,8 @@ async fn one_that_says_another_hello_is_not_called() {
     let bad =
         rig.script("bad.sh", r#"{"protocol":7,"name":"x","kind":"collector"}"#, "echo called >> $dir/called");
     rig.load("bad", &bad, "").await;
-    let told = rig.state("bad", "quarantined").await;
-    assert!(told.starts_with("expected protocol 1 in its hello, found 7"), "{told}");
+    let text = rig.state("bad", "quarantined").await;
+    assert!(text.starts_with("expected protocol 1 in its hello, found 7"), "{text}");
     assert!(rig.lines("called").is_empty());
     let stands = rig.status_when("bad", "counted", |_| true).await;
     assert_eq!((stands.counts.starts_total, stands.counts.failures_total), (0, 3));

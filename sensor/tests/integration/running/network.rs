@@ -188,7 +188,7 @@ impl Running {
         let acknowledged = Arc::new(Mutex::new(None));
         let waits = Arc::new(AtomicBool::new(false));
         let awaited = Arc::clone(&waits);
-        let (known, told) = (Arc::clone(&acknowledged), Arc::clone(&acknowledged));
+        let (known, target) = (Arc::clone(&acknowledged), Arc::clone(&acknowledged));
         let name: HostName = member.host.clone();
         let own = LinkInputs {
             identity: myself(member.key, &name),
@@ -198,7 +198,7 @@ impl Running {
             state: Box::new(|| HostState { time: Time::from_micros(1), ..HostState::default() }),
             acknowledged: Box::new(move || *known.lock().unwrap()),
             marks: MarkList::default(),
-            acknowledge: Box::new(move |mark| *told.lock().unwrap() = Some(mark.next)),
+            acknowledge: Box::new(move |mark| *target.lock().unwrap() = Some(mark.next)),
             add_watermarks: Box::new(|_| ()),
             awaits: Box::new(move |waits| awaited.store(waits, Ordering::SeqCst)),
         };

@@ -22,8 +22,8 @@ pub fn has_rights() -> bool {
 pub fn succeeds(program: &str, arguments: &[&str]) -> Result<(), String> {
     let mut command = command(program);
     let run = command.args(arguments).output().map_err(|error| format!("cannot start {program}: {error}"))?;
-    let told = String::from_utf8_lossy(&run.stderr).into_owned();
-    if run.status.success() { Ok(()) } else { Err(format!("{program} {}: {told}", arguments.join(" "))) }
+    let text = String::from_utf8_lossy(&run.stderr).into_owned();
+    if run.status.success() { Ok(()) } else { Err(format!("{program} {}: {text}", arguments.join(" "))) }
 }
 
 /// Runs this test, by its full name, through a program that confines what it starts. The test must pass
@@ -33,10 +33,11 @@ pub fn run_again(test: &str, program: &str, arguments: &[&str]) {
     let mut command = command(program);
     command.args(arguments).arg(own).args([test, "--exact", "--nocapture"]).env(INSIDE, "1");
     let run = command.output().unwrap_or_else(|error| panic!("cannot start {program}: {error}"));
-    let told = [run.stdout, run.stderr].map(|told| String::from_utf8_lossy(&told).into_owned()).concat();
+    let output =
+        [run.stdout, run.stderr].map(|output| String::from_utf8_lossy(&output).into_owned()).concat();
     assert!(
-        run.status.success() && told.contains("1 passed"),
-        "confined by {program} {arguments:?}:\n{told}"
+        run.status.success() && output.contains("1 passed"),
+        "confined by {program} {arguments:?}:\n{output}"
     );
 }
 

@@ -109,8 +109,8 @@ fn a_notice_within_an_open_record_is_reported_once_across_a_crash() {
         rig.kill();
         rig.start();
         rig.pass(Duration::from_secs(6));
-        let told = rig.notices("oversize").len();
-        assert_eq!(told, if known_events { 1 } else { 2 }, "the control reports it twice");
+        let count = rig.notices("oversize").len();
+        assert_eq!(count, if known_events { 1 } else { 2 }, "the control reports it twice");
         assert_eq!(rig.file("log").oversize, 1);
         assert_eq!(rig.file("log").lines, 2);
     }

@@ -189,8 +189,8 @@ fn compressed_files_are_reported_and_not_read_whatever_their_names() {
             rig.append("log", bytes);
             rig.start();
             meanwhile(&mut rig, sensor, |rig| rig.append("log", "more\n"));
-            let told = rig.file("log").status.to_string();
-            assert!(told.contains(kind) && told.contains("FILE > FILE.log"), "{told}");
+            let text = rig.file("log").status.to_string();
+            assert!(text.contains(kind) && text.contains("FILE > FILE.log"), "{text}");
             assert_eq!(rig.events(), []);
             // A log replaces it, and then an empty file that becomes compressed.
             meanwhile(&mut rig, sensor, |rig| {

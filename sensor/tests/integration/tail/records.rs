@@ -58,9 +58,10 @@ fn a_huge_line_is_cut_flagged_and_hashed() {
         assert_eq!((lines[2].len(), lines[3].as_str()), (1 << 20, "after"));
         assert_eq!(rig.notices("oversize"), [(String::new(), (10 << 20).to_string())]);
         let events = rig.events();
-        let told = events.iter().find(|event| crate::tail::rig::text(event, "name") == "oversize").unwrap();
+        let oversize =
+            events.iter().find(|event| crate::tail::rig::text(event, "name") == "oversize").unwrap();
         let hash = sensor::tail::lines::hash_of(huge.as_bytes());
-        assert_eq!(crate::tail::rig::text(told, "xxh3"), format!("{hash:016x}"));
+        assert_eq!(crate::tail::rig::text(oversize, "xxh3"), format!("{hash:016x}"));
         assert_eq!(rig.file("log").oversize, 1);
     });
 }

@@ -365,10 +365,10 @@ impl Rig {
     /// Checks the gaps: notices and totals must equal the truth; `None` if nothing that was seen is lost. All
     /// except those of the budget may hide lines that were never seen.
     pub fn check_gaps(&self, name: &str, expected: &[(&str, Option<u64>)]) {
-        let told = self.notices("gap");
+        let gaps = self.notices("gap");
         let truth: Vec<_> =
             expected.iter().map(|(why, lost)| ((*why).to_owned(), lost.unwrap_or(0).to_string())).collect();
-        assert_eq!(told, truth);
+        assert_eq!(gaps, truth);
         let file = self.file(name);
         let unknown = expected.iter().filter(|(why, _)| *why != "budget").count() as u64;
         let lost: u64 = expected.iter().filter_map(|(_, lost)| *lost).sum();

@@ -204,16 +204,16 @@ impl Script {
     fn check(&self, seed: u64) {
         let number = |line: &String| line.split(' ').next().unwrap().parse::<u64>().unwrap();
         let lines = self.rig.lines();
-        let mut told = BTreeMap::new();
+        let mut sent = BTreeMap::new();
         for line in &lines {
-            *told.entry(number(line)).or_insert(0) += 1;
+            *sent.entry(number(line)).or_insert(0) += 1;
         }
-        let twice: Vec<_> = told.iter().filter(|(_, times)| **times > 1).collect();
+        let twice: Vec<_> = sent.iter().filter(|(_, times)| **times > 1).collect();
         assert!(twice.is_empty(), "seed {seed}: sent more than once: {twice:?}");
-        let missing: Vec<_> = self.written.iter().filter(|line| !told.contains_key(line)).collect();
+        let missing: Vec<_> = self.written.iter().filter(|line| !sent.contains_key(line)).collect();
         let silent: Vec<_> = missing.iter().filter(|line| !self.endangered.contains(line)).collect();
         assert!(silent.is_empty(), "seed {seed}: missing without a gap: {silent:?}");
-        assert!(told.len() + missing.len() == self.written.len(), "seed {seed}: sent what was never written");
+        assert!(sent.len() + missing.len() == self.written.len(), "seed {seed}: sent what was never written");
         assert_eq!(self.rig.notices("gap").len() as u64, self.gaps, "seed {seed}: gaps");
         assert_eq!(self.rig.file("log").gaps, self.gaps, "seed {seed}: totals");
     }

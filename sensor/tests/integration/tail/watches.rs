@@ -77,10 +77,10 @@ impl Three {
         let all = next.wait_for(|next| *next >= written);
         tokio::time::timeout(Duration::from_secs(30), all).await.expect("lines were lost").unwrap();
         let page = self.handle.reader().read(0, 10_000, |_| true).unwrap();
-        let mut told: Vec<_> = page.events.iter().map(|event| text(event, "line")).collect();
-        told.sort_by_key(|line| line.split(' ').next().unwrap().parse::<u64>().unwrap());
+        let mut found: Vec<_> = page.events.iter().map(|event| text(event, "line")).collect();
+        found.sort_by_key(|line| line.split(' ').next().unwrap().parse::<u64>().unwrap());
         let expected: Vec<_> = (0..written).map(|number| format!("{number} in {}", number % 3)).collect();
-        assert_eq!(told, expected);
+        assert_eq!(found, expected);
     }
 
     /// Waits until the state has a message with this word, or no such message.
@@ -89,7 +89,7 @@ impl Three {
             let health = self.handle.status().health;
             match word {
                 Some(word) => {
-                    health.iter().any(|told| told.contains(word) && told.contains("they are looked for"))
+                    health.iter().any(|text| text.contains(word) && text.contains("they are looked for"))
                 }
                 None => health.is_empty(),
             }

@@ -42,8 +42,8 @@ struct Reading {
 }
 
 impl Reading {
-    fn host(&mut self, domain: DomainId, told: &Value) {
-        let host = answers::host(told);
+    fn host(&mut self, domain: DomainId, value: &Value) {
+        let host = answers::host(value);
         if host.name.is_empty() {
             return;
         }
@@ -51,7 +51,7 @@ impl Reading {
             true => self.builder.host(domain, &host.name, host.state, host.report),
             false => self.builder.named(domain, &host.name),
         }
-        for change in told["changes"].as_array().into_iter().flatten() {
+        for change in value["changes"].as_array().into_iter().flatten() {
             let time = change["time"].as_f64().filter(|secs| secs.is_finite());
             if let (Some(time), Some(state)) = (time, change["state"].as_str().and_then(state_of)) {
                 self.builder.host_change(domain, &host.name, Time::from_secs_f64(time), state);
@@ -60,8 +60,8 @@ impl Reading {
     }
 
     /// No saved grid has more calls than the limit, so the first are stored instead of the newest.
-    fn call(&mut self, domain: DomainId, told: &Value) {
-        let call = answers::call(told);
+    fn call(&mut self, domain: DomainId, value: &Value) {
+        let call = answers::call(value);
         if call.id.is_empty() {
             return;
         }
@@ -146,8 +146,8 @@ impl<'de> Visitor<'de> for OfDomain<'_> {
         while let Some(name) = map.next_key::<String>()? {
             match (name.as_str(), domain) {
                 ("domain", _) => domain = Some(reading.builder.domain(&map.next_value::<String>()?)),
-                ("hosts", Some(Some(id))) => map.next_value_seed(Items(|told| reading.host(id, told)))?,
-                ("calls", Some(Some(id))) => map.next_value_seed(Items(|told| reading.call(id, told)))?,
+                ("hosts", Some(Some(id))) => map.next_value_seed(Items(|value| reading.host(id, value)))?,
+                ("calls", Some(Some(id))) => map.next_value_seed(Items(|value| reading.call(id, value)))?,
                 ("hosts" | "calls", None) => {
                     return Err(A::Error::custom("hosts or calls before the name of their domain"));
                 }
@@ -177,8 +177,8 @@ impl<'de, F: FnMut(&Value)> Visitor<'de> for Items<F> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
-        while let Some(told) = seq.next_element_seed(Bounded(&mut VALUES_MAX.clone()))? {
-            (self.0)(&told);
+        while let Some(item) = seq.next_element_seed(Bounded(&mut VALUES_MAX.clone()))? {
+            (self.0)(&item);
         }
         Ok(())
     }

@@ -123,7 +123,7 @@ fn a_host_that_says_nothing_for_three_seconds_is_silent() {
     app.take(synthetic::time_f(100.0), Update::grid(builder.build()));
     let id = viewer::grid::place::PlaceId(0);
     app.apply(Change::Select(Some(viewer::app::Selection::of_place(app.model().grid(), id))));
-    let told = |app: App, secs: f64| {
+    let drawn_at = |app: App, secs: f64| {
         let mut harness = Harness::builder().with_size(egui::vec2(1280.0, 800.0)).build_ui_state(
             move |ui, app: &mut App| {
                 app.update(synthetic::time_f(secs), 0.0);
@@ -135,8 +135,8 @@ fn a_host_that_says_nothing_for_three_seconds_is_silent() {
         let is_silent = harness.query_by_label("silent").is_some();
         (is_silent, harness.into_state())
     };
-    let (early, app) = told(app, 102.4);
-    let (late, _) = told(app, 102.6);
+    let (early, app) = drawn_at(app, 102.4);
+    let (late, _) = drawn_at(app, 102.6);
     assert_eq!((early, late), (false, true));
 }
 
@@ -171,13 +171,13 @@ fn of_a_call_only_what_was_by_then_is_shown() {
     app.apply(TimeChange::StopAt(synthetic::time_f(15.0)));
     assert!(app.select_named("slurm:2"));
     let mut window = window(app);
-    let mut told = |secs: f64, names: [&str; 4]| {
+    let mut shown_at = |secs: f64, names: [&str; 4]| {
         window.state_mut().apply(TimeChange::StopAt(synthetic::time_f(secs)));
         window.run_steps(3);
         names.map(|name| window.query_all_by_label(name).count())
     };
     let names = ["hosts", "worked", "ended", "failed"];
-    let [waits, works, over] = [15.0, 40.0, 60.0].map(|secs| told(secs, names));
+    let [waits, works, over] = [15.0, 40.0, 60.0].map(|secs| shown_at(secs, names));
     assert_eq!(waits, [0, 0, 0, 0], "it waits");
     assert_eq!(works, [1, 1, 0, 0], "it is at work");
     assert_eq!(over, [1, 1, 1, 1], "it failed");
@@ -233,7 +233,7 @@ fn words_that_mean_nothing_are_reported_with_what_would() {
         app.model()
             .filter()
             .error()
-            .is_some_and(|told| told.contains("parallel") && told.contains("kind:paralel"))
+            .is_some_and(|text| text.contains("parallel") && text.contains("kind:paralel"))
     );
     app.apply(Change::Search("kind:parallel".into()));
     assert_eq!(app.model().filter().error(), None);

@@ -231,11 +231,11 @@ impl Reading<'_> {
         let params = self.params(left);
         let reached_before = self.reached;
         let mut failures = 0_u32;
-        let mut told = false;
+        let mut is_noted = false;
         loop {
             let error = match self.ask(&params) {
                 Ok(answer) => {
-                    if told {
+                    if is_noted {
                         note(&format!("reached {} again, going on", self.client.address()));
                     }
                     return Ok(answer);
@@ -243,16 +243,16 @@ impl Reading<'_> {
                 Err(error) => error,
             };
             // No daemon answered yet: there may be none at this address.
-            let passes = recovery::of(&error, told || reached_before) != Recovery::End;
+            let passes = recovery::of(&error, is_noted || reached_before) != Recovery::End;
             if !self.args.follow || !passes {
                 let method =
                     if self.args.local { SensorEventsParams::METHOD } else { DomainEventsParams::METHOD };
                 return Err(self.client.explain(method, error));
             }
-            if !told {
+            if !is_noted {
                 self.output.flush()?;
                 note(&format!("{}; trying again until it answers (Ctrl-C ends)", error.first_line()));
-                told = true;
+                is_noted = true;
             }
             std::thread::sleep(BACKOFF.pause(failures));
             failures = failures.saturating_add(1);

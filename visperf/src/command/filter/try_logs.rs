@@ -231,12 +231,12 @@ impl Trial<'_> {
             Some(filter) => (Arc::clone(filter), "as given"),
             None => choice::choose(registry, shown, file_name, beginning).map_err(Failure::NoFilter)?,
         };
-        let told = format!("{shown}: filter {} ({}), {reason}", filter.name(), filter.product());
+        let line = format!("{shown}: filter {} ({}), {reason}", filter.name(), filter.product());
         if self.args.json {
-            note(&told);
+            note(&line);
         } else {
-            let told = self.output.paint(Color::Head, &told).into_owned();
-            self.output.line(&told)?;
+            let line = self.output.paint(Color::Head, &line).into_owned();
+            self.output.line(&line)?;
         }
         Ok(filter)
     }

@@ -165,8 +165,8 @@ fn addresses(args: &Args) -> Result<Vec<Address>, Failure> {
         return Err(Failure::Usage(format!("--address: a token holds {ADDRESSES_MAX} addresses at most")));
     }
     if args.address.is_empty() {
-        let told = state_folder::reached_at(&args.state.open()?);
-        return if told.is_empty() { own_addresses::find(&host_name::own(), PORT) } else { Ok(told) };
+        let known = state_folder::reached_at(&args.state.open()?);
+        return if known.is_empty() { own_addresses::find(&host_name::own(), PORT) } else { Ok(known) };
     }
     Ok(args.address.clone())
 }

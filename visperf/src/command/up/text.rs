@@ -150,14 +150,14 @@ mod tests {
             (edge.as_str(), Some(edge.as_str()))
         );
         assert!(block.iter().all(|line| line.chars().count() <= 80), "{block:#?}");
-        let told = block.join("\n");
+        let text = block.join("\n");
         for part in [
             "over: 716 calls of\n  slurm, htcondor",
             "712 ended: 592 ok, 77 failed, 40",
             "3 still waiting, 1 still",
             "Another program has 127.0.0.1:7317",
         ] {
-            assert!(told.contains(part), "{part}: {told}");
+            assert!(text.contains(part), "{part}: {text}");
         }
     }
     #[test]

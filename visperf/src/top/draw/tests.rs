@@ -168,16 +168,16 @@ fn a_filter_that_is_wrong_says_so_whole_below_it() {
     typed(&mut state, "/cpu > 0.5 and warmth > 3 and name ~ \"^slurm\"");
     let found = screen(&mut state, (80, 24));
     assert_eq!(found[3], "filter: cpu > 0.5 and warmth > 3 and name ~ \"^slurm\"_");
-    let told = found[4..].iter().take_while(|line| !line.starts_with("HOST")).cloned().collect::<Vec<_>>();
-    let told = told.join(" ");
+    let text = found[4..].iter().take_while(|line| !line.starts_with("HOST")).cloned().collect::<Vec<_>>();
+    let text = text.join(" ");
     assert!(
-        told.starts_with("all are shown, for this is no filter yet: expected a number of a process"),
-        "{told}"
+        text.starts_with("all are shown, for this is no filter yet: expected a number of a process"),
+        "{text}"
     );
     let whole = Filter::new(&state.filter).expect_err("there is no warmth");
     assert!(
-        told.split_whitespace().collect::<String>().ends_with(&whole.split_whitespace().collect::<String>()),
-        "{told}"
+        text.split_whitespace().collect::<String>().ends_with(&whole.split_whitespace().collect::<String>()),
+        "{text}"
     );
 }
 

@@ -354,8 +354,8 @@ impl Feeder {
 }
 
 fn too_many(what: &str) -> FeedError {
-    let told = format!("more than {RECORDS_MAX} of its {what} pass; choose fewer");
-    FeedError::Away(Fault::unavailable(told))
+    let message = format!("more than {RECORDS_MAX} of its {what} pass; choose fewer");
+    FeedError::Away(Fault::unavailable(message))
 }
 
 fn unreadable(what: &str) -> Fault {
