@@ -89,8 +89,8 @@ impl<S: Subject> Parts<S> {
     pub fn scripted(&mut self, records: Vec<S::Record>, at_ns: u64) -> Result<Scripted<S>, script::Error> {
         let Some(script) = &mut self.script else { return Ok((records, Vec::new())) };
         #[allow(clippy::cast_precision_loss)] // Seconds since boot.
-        let (said, records) = script.run(records, at_ns as f64 / 1e9)?;
-        Ok(match said {
+        let (outcome, records) = script.run(records, at_ns as f64 / 1e9)?;
+        Ok(match outcome {
             script::Outcome::Pass => (records, Vec::new()),
             script::Outcome::Hold => (Vec::new(), Vec::new()),
             script::Outcome::Only(places) => {

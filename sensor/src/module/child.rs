@@ -133,23 +133,23 @@ impl Child {
     /// # Errors
     /// If it does not answer in time with exactly one line that is not too long.
     pub async fn call(&mut self, line: &str, within: Duration) -> Result<Vec<u8>, Error> {
-        let saying = async {
+        let exchange = async {
             let stdin = self.stdin.as_mut().ok_or(Error::Unasked)?;
-            let said = async {
+            let writing = async {
                 stdin.write_all(line.as_bytes()).await?;
                 stdin.write_all(b"\n").await?;
                 stdin.flush().await
             };
             // Writes and reads concurrently: a process that answers before it has read everything may leave
             // the pipe full for ever.
-            let (said, read) = tokio::join!(said, read_line(&mut self.stdout));
+            let (written, read) = tokio::join!(writing, read_line(&mut self.stdout));
             let read = read?;
-            match said {
+            match written {
                 Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Pipe(error)),
                 _ => Ok(read),
             }
         };
-        let answered = tokio::time::timeout(within, saying).await.unwrap_or(Err(Error::Late(within)));
+        let answered = tokio::time::timeout(within, exchange).await.unwrap_or(Err(Error::Late(within)));
         match answered {
             Ok(Some(line)) if self.stdout.buffer().is_empty() => Ok(line),
             Ok(Some(_)) => Err(Error::Unasked),
@@ -160,13 +160,13 @@ impl Child {
 
     /// Waits until the process does something without a call, ends or writes, and returns that as an error.
     pub async fn unasked(&mut self) -> Error {
-        let said = tokio::select! {
+        let result = tokio::select! {
             biased;
             part = self.stdout.fill_buf() => part.map(|part| !part.is_empty()),
             // Its children may still have its output open.
             _ = self.handle.readable() => Ok(false),
         };
-        match said {
+        match result {
             Ok(false) => self.ended().await,
             Ok(true) => Error::Unasked,
             Err(error) => Error::Pipe(error),

@@ -51,9 +51,9 @@ impl Key {
     }
 
     /// Compares with the key, in a time that does not depend on how much is right.
-    pub(super) fn is(&self, said: &str) -> bool {
-        let differs = self.0.bytes().zip(said.bytes()).fold(0, |differs, (own, said)| differs | (own ^ said));
-        said.len() == self.0.len() && differs == 0
+    pub(super) fn is(&self, text: &str) -> bool {
+        let differs = self.0.bytes().zip(text.bytes()).fold(0, |differs, (own, text)| differs | (own ^ text));
+        text.len() == self.0.len() && differs == 0
     }
 }
 
@@ -68,14 +68,14 @@ mod tests {
         let file = folder.path().join("state").join(FILE);
         let read = || fs::read_to_string(&file).expect("written").trim().to_owned();
         let first = Key::make(&file).expect("made");
-        let said = read();
-        assert!(first.is(&said) && said.len() == 32);
-        for wrong in ["", &said[1..], &format!("{said}0"), &said.replace(&said[..1], "x")] {
+        let text = read();
+        assert!(first.is(&text) && text.len() == 32);
+        for wrong in ["", &text[1..], &format!("{text}0"), &text.replace(&text[..1], "x")] {
             assert!(!first.is(wrong), "{wrong}");
         }
         fs::write(file.with_extension("key.new"), "left").expect("written");
         let second = Key::make(&file).expect("made");
-        assert!(second.is(&read()) && !second.is(&said));
+        assert!(second.is(&read()) && !second.is(&text));
         assert_eq!(fs::metadata(&file).expect("written").permissions().mode() & 0o777, 0o600);
         let target = folder.path().join("target");
         fs::write(&target, "untouched").expect("written");

@@ -119,11 +119,11 @@ impl Task {
             let mut runner =
                 Runner::start(spec, folder, self.tail.clone()).await.map_err(|error| error.to_string())?;
             let call = protocol::call_hello(&spec.name, &self.parts.names.host, &self.parts.names.domain);
-            let said = match runner.call(call, spec.limits.answer.max(HELLO)).await {
+            let answer = match runner.call(call, spec.limits.answer.max(HELLO)).await {
                 Ok(line) => protocol::hello(&line).map_err(|error| error.to_string()),
                 Err(error) => Err(error.to_string()),
             };
-            match said {
+            match answer {
                 Ok(hello) => Ok((runner, hello)),
                 Err(why) => {
                     runner.kill().await;

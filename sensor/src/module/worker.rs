@@ -180,8 +180,8 @@ impl Handle {
 
     /// Whether `said` is the content of the key file, which only the sensor's user and root can read.
     #[must_use]
-    pub fn is_key(&self, said: &str) -> bool {
-        self.key.get().is_some_and(|key| key.is(said))
+    pub fn is_key(&self, text: &str) -> bool {
+        self.key.get().is_some_and(|key| key.is(text))
     }
 
     #[must_use]

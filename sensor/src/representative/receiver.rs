@@ -161,7 +161,7 @@ impl Receiver {
     /// If the connection must be closed.
     pub fn take(&mut self, names: &mut Names) -> Result<Option<Message>, Error> {
         while let Some((frame, _)) = self.frames.take::<FromMember>()? {
-            let said = match frame {
+            let message = match frame {
                 FromMember::Hello(_) if self.is_greeted => {
                     return Err(Error::Unexpected { found: "a second hello", expected: "a report" });
                 }
@@ -192,7 +192,7 @@ impl Receiver {
                 }
                 FromMember::Leave => Message::Leave,
             };
-            return Ok(Some(said));
+            return Ok(Some(message));
         }
         Ok(None)
     }

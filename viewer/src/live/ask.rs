@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_a_daemon_says_is_shown_without_what_a_terminal_obeys() {
-        let said = |text: &str| harmless(Error::Fault { code: 1, message: text.to_owned() }).to_string();
-        assert!(!said("no\u{1b}[31m").contains('\u{1b}'));
+        let message = |text: &str| harmless(Error::Fault { code: 1, message: text.to_owned() }).to_string();
+        assert!(!message("no\u{1b}[31m").contains('\u{1b}'));
     }
 }

@@ -163,8 +163,8 @@ mod tests {
         for wrong in ["p.example/RPC2", "p.example/d/a b", "p.example/d/UT-ICL/wn01", "p.example/d/"] {
             check(wrong, None);
         }
-        let said = door("p.example/RPC2").unwrap_err();
-        assert!(said.contains("expected /d/DOMAIN behind the proxy, found \"/RPC2\""), "{said}");
+        let message = door("p.example/RPC2").unwrap_err();
+        assert!(message.contains("expected /d/DOMAIN behind the proxy, found \"/RPC2\""), "{message}");
     }
 
     #[test]

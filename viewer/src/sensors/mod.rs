@@ -106,17 +106,17 @@ impl Row {
             (Some(_), None) => Some(HostState::Live),
             (None, None) => None,
         };
-        let said = health.map(|(health, _)| health);
+        let known = health.map(|(health, _)| health);
         let mut troubles: Vec<String> = trouble.map(str::to_owned).into_iter().collect();
-        troubles.extend(said.into_iter().flat_map(|health| health.troubles.iter().cloned()));
+        troubles.extend(known.into_iter().flat_map(|health| health.troubles.iter().cloned()));
         Row {
             state,
-            role: said.map_or_else(String::new, |health| health.kind.clone()),
+            role: known.map_or_else(String::new, |health| health.kind.clone()),
             heard_secs,
-            lag_bytes: said.and_then(|health| health.lag_bytes),
-            dropped: said.and_then(|health| health.events_lost),
-            thinned: said.and_then(|health| health.thinned),
-            slipped: said.and_then(|health| health.slipped),
+            lag_bytes: known.and_then(|health| health.lag_bytes),
+            dropped: known.and_then(|health| health.events_lost),
+            thinned: known.and_then(|health| health.thinned),
+            slipped: known.and_then(|health| health.slipped),
             troubles,
             ..Row::default()
         }

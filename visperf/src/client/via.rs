@@ -262,8 +262,8 @@ mod tests {
         );
         assert_eq!(of_door("proxy.example").map(|door| door.behind), Ok(String::new()));
         for wrong in ["p.example:99/RPC2", "p.example:99/d/a b"] {
-            let said = parse(wrong).unwrap_err();
-            assert!(said.contains("/d/DOMAIN or /d/DOMAIN/HOST"), "{wrong}: {said}");
+            let text = parse(wrong).unwrap_err();
+            assert!(text.contains("/d/DOMAIN or /d/DOMAIN/HOST"), "{wrong}: {text}");
         }
     }
 
@@ -316,7 +316,7 @@ mod tests {
         check(&format!("{KEY}@[2001:db8::1]:99/d/A"), Some(("[2001:db8::1]:99", "A", None)));
         check(&format!("{KEY}@p.example:443"), None);
         check("12D3@p.example:443/d/A", None);
-        let said = parse(&format!("{KEY}@p.example:443")).unwrap_err();
-        assert!(said.contains("p.example:443/d/DOMAIN"), "{said}");
+        let message = parse(&format!("{KEY}@p.example:443")).unwrap_err();
+        assert!(message.contains("p.example:443/d/DOMAIN"), "{message}");
     }
 }

@@ -26,7 +26,7 @@ use wire::api::modules::{
 };
 
 /// Most lines of a module's output shown below it.
-const SAID_MAX: usize = 3;
+const LINES_MAX: usize = 3;
 
 /// List, reload, stop and start the modules of a sensor
 ///
@@ -197,8 +197,8 @@ fn remarks(module: &Module) -> Vec<String> {
     let Some(error) = module.last_error.as_ref().filter(|error| !error.is_empty()) else { return Vec::new() };
     let again = module.retry_in_secs.map(|secs| format!("; tried again in {} s", number(secs.ceil())));
     let mut remarks = vec![format!("{name}: {}{}", clean(error), again.unwrap_or_default())];
-    let said = module.stderr.as_deref().unwrap_or_default();
-    let last = said.iter().skip(said.len().saturating_sub(SAID_MAX));
+    let lines = module.stderr.as_deref().unwrap_or_default();
+    let last = lines.iter().skip(lines.len().saturating_sub(LINES_MAX));
     remarks.extend(last.map(|line| format!("{name} says: {}", clean(line))));
     remarks
 }

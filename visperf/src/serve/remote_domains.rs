@@ -100,15 +100,18 @@ impl RemoteDomains {
         let left = || time_left.saturating_sub(clock::now().since(started));
         let mut place = self.find(domain, left().min(LOOK_UP_MAX), CachePolicy::Use).await?;
         loop {
-            let whom = (place.reach.peer, place.reach.addresses.as_slice());
-            let reached = self.contacts.reach(whom.0, whom.1);
+            let target = (place.reach.peer, place.reach.addresses.as_slice());
+            let reached = self.contacts.reach(target.0, target.1);
             let answered = match tokio::time::timeout(LOOK_AGAIN.min(left()), reached).await {
                 Err(_) => Err(None),
                 Ok(()) => {
                     let time = left();
                     question.time_left_ms = hop::millis(time);
                     let bytes = question.to_bytes();
-                    self.contacts.ask(whom, Protocol::Query, &bytes, Keep::ForMore, time).await.map_err(Some)
+                    self.contacts
+                        .ask(target, Protocol::Query, &bytes, Keep::ForMore, time)
+                        .await
+                        .map_err(Some)
                 }
             };
             let hop = place.hop(domain);

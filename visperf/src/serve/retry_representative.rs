@@ -167,10 +167,10 @@ mod tests {
     #[test]
     fn a_representative_that_cannot_answer_now_is_asked_again_and_no_other_answer_is() {
         let peer = PeerKey([7; 32]);
-        let said = |code| Ok(postcard::to_allocvec(&Answer::Fault { code, message: "why" }).unwrap());
-        assert!(passes(&said(fault::UNAVAILABLE)));
+        let fault_answer = |code| Ok(postcard::to_allocvec(&Answer::Fault { code, message: "why" }).unwrap());
+        assert!(passes(&fault_answer(fault::UNAVAILABLE)));
         assert!(passes(&Err(AskError::Broken { peer, reason: "it ended".to_owned() })));
-        assert!(!passes(&said(fault::NOT_FOUND)));
+        assert!(!passes(&fault_answer(fault::NOT_FOUND)));
         assert!(!passes(&Ok(b"not an answer of this version".to_vec())));
         assert!(!passes(&Err(AskError::Refused { peer, reason: "no".to_owned() })));
     }

@@ -97,9 +97,9 @@ mod tests {
         };
         assert_eq!(health(), Vec::<String>::new());
         std::fs::rename(&state, &aside).unwrap();
-        let said = health().concat();
-        assert!(said.contains("/state/lock was removed while this daemon runs"), "{said}");
-        assert!(said.contains("or restart this daemon"), "{said}");
+        let text = health().concat();
+        assert!(text.contains("/state/lock was removed while this daemon runs"), "{text}");
+        assert!(text.contains("or restart this daemon"), "{text}");
         std::fs::rename(&aside, &state).unwrap();
         assert_eq!(health(), Vec::<String>::new());
     }

@@ -183,9 +183,9 @@ mod tests {
     #[test]
     fn a_log_in_another_zone_is_named_with_its_hours() {
         let host = [("1", 42_801.0), ("1", 42_809.0), ("2", 42_820.0), ("3", 42_825.0)];
-        let said = hints(&[SERVER, &host]);
-        assert_eq!(said.len(), 1, "{said:?}");
-        assert!(said[0].starts_with("1.log is 2 hours earlier than 0.log"), "{said:?}");
+        let found = hints(&[SERVER, &host]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("1.log is 2 hours earlier than 0.log"), "{found:?}");
         let later: Vec<_> = host.iter().map(|(job, secs)| (*job, secs + 3.0 * 3600.0)).collect();
         assert!(hints(&[&later, SERVER])[0].starts_with("0.log is 1 hour later than 1.log"));
         let two = hints(&[SERVER, &host, &host]);

@@ -199,7 +199,7 @@ fn a_host_joins_is_listed_and_revoked() {
         all.iter().find(|member| member["host"] == host).unwrap_or_else(|| panic!("{all:?}"))["state"].clone()
     };
     assert_eq!((state_of("wn01"), state_of("head01")), ("member".into(), "member".into()));
-    let revoke = |whom: &str| home.run(&["domain", "revoke", whom, "--state", "head"]);
+    let revoke = |member: &str| home.run(&["domain", "revoke", member, "--state", "head"]);
     let revoked = revoke("wn01").ok().prints(&["revoked wn01 12D3KooW"]);
     assert!(!revoked.notes.contains("next:"), "the daemon runs: {revoked:#?}");
     assert_eq!(state_of("wn01"), "revoked");

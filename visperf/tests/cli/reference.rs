@@ -57,7 +57,7 @@ fn method(path: &Value, types: &Value) -> String {
     }
     let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
     let own = |(_, field): &(&String, &Value)| {
-        OF_MANY.iter().all(|said| !text(field, "description").starts_with(said))
+        OF_MANY.iter().all(|prefix| !text(field, "description").starts_with(prefix))
     };
     let parameters: Vec<_> = fields(schema).filter(own).collect();
     if !parameters.is_empty() {
@@ -71,9 +71,9 @@ fn method(path: &Value, types: &Value) -> String {
         fields(schema).filter(|field| !own(field)).map(|(name, _)| format!("`{name}`")).collect();
     let _ = writeln!(out, "It also takes {}.\n", common.join(", "));
     let answer = &operation["responses"]["200"]["content"]["application/json"]["schema"];
-    let said = text(answer, "description");
-    let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-    let _ = writeln!(out, "The answer is {}{said}.", article(&kind(answer, types)));
+    let description = text(answer, "description");
+    let description = if description.is_empty() { String::new() } else { format!(": {description}") };
+    let _ = writeln!(out, "The answer is {}{description}.", article(&kind(answer, types)));
     if path.get("get").is_none() {
         out.push_str("\nIt is not answered by GET.\n");
     }

@@ -152,16 +152,16 @@ fn a_state_folder_that_others_can_write_is_refused_with_what_to_type() {
     for mode in [0o770, 0o702, 0o1777] {
         std::fs::set_permissions(&own, Permissions::from_mode(mode)).unwrap();
         let resolved = own.canonicalize().unwrap().display().to_string();
-        let said = [format!("mode {mode:04o}"), format!("`chmod go-w {resolved}`")];
-        let said: Vec<&str> = said.iter().map(String::as_str).collect();
+        let expected = [format!("mode {mode:04o}"), format!("`chmod go-w {resolved}`")];
+        let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
         for arguments in DAEMONS {
-            run_once(&home, arguments).with_code(1).notes(&said);
+            run_once(&home, arguments).with_code(1).notes(&expected);
             let by_link: Vec<&str> =
                 arguments.iter().map(|word| if *word == "own" { "link" } else { word }).collect();
-            run_once(&home, &by_link).with_code(1).notes(&said);
+            run_once(&home, &by_link).with_code(1).notes(&expected);
         }
         for command in commands {
-            home.run(&[command, &["--state", "own"]].concat()).with_code(1).notes(&said);
+            home.run(&[command, &["--state", "own"]].concat()).with_code(1).notes(&expected);
         }
     }
     for mode in [0o755, 0o700] {
@@ -214,8 +214,8 @@ fn a_state_folder_that_is_removed_under_a_daemon_is_in_its_health_and_log() {
     };
     wait_for("healthy", &|health| health == "[]");
     std::fs::rename(home.path().join("own"), home.path().join("aside")).unwrap();
-    let said = wait_for("noticed", &|health| health.contains("own/lock was removed while this daemon runs"));
-    assert!(said.contains("put the state folder") && said.contains("or restart this daemon"), "{said}");
+    let text = wait_for("noticed", &|health| health.contains("own/lock was removed while this daemon runs"));
+    assert!(text.contains("put the state folder") && text.contains("or restart this daemon"), "{text}");
     std::fs::rename(home.path().join("aside"), home.path().join("own")).unwrap();
     wait_for("healthy again", &|health| health == "[]");
     interrupt(&child);

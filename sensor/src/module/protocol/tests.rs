@@ -10,22 +10,22 @@ fn refused<T: std::fmt::Debug>(result: Result<T, Error>, expected: &str) {
 
 #[test]
 fn a_collector_says_how_often_it_is_to_be_asked() {
-    let said = hello(br#"{"protocol":1,"name":"gpu counters","kind":"collector","rate":0.5}"#);
+    let parsed = hello(br#"{"protocol":1,"name":"gpu counters","kind":"collector","rate":0.5}"#);
     assert_eq!(
-        said,
+        parsed,
         Ok(Hello { name: "gpu counters".into(), wants: ModuleRequest::Collector { rate_hz: 0.5 } })
     );
-    let said = hello(br#"{"protocol":1,"name":"x","kind":"collector"}"#).expect("good");
-    assert_eq!(said.wants, ModuleRequest::Collector { rate_hz: 1.0 });
+    let parsed = hello(br#"{"protocol":1,"name":"x","kind":"collector"}"#).expect("good");
+    assert_eq!(parsed.wants, ModuleRequest::Collector { rate_hz: 1.0 });
 }
 
 #[test]
 fn a_handler_says_what_it_wants_in_the_words_of_channels() {
-    let said = hello(
+    let parsed = hello(
         br#"{"protocol":1,"name":"plot","kind":"handler","processes":{"rate":64,"filter":"cpu > 0.5 top 5 by cpu",
         "condition":"count > 3"},"events":["job_end"],"metrics":["node_load*"]}"#,
     );
-    let ModuleRequest::Handler(flow) = said.expect("good").wants else { panic!("a handler") };
+    let ModuleRequest::Handler(flow) = parsed.expect("good").wants else { panic!("a handler") };
     let processes = flow.processes.expect("wanted");
     assert_eq!(
         (processes.rate.hz(), processes.filter.to_string().as_str()),

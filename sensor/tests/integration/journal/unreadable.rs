@@ -45,19 +45,19 @@ fn content(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 /// Returns the error of opening the journal; checks that everything is unchanged.
 fn refused(folder: &Path) -> String {
     let before = content(folder);
-    let said = open(folder).err().expect("cannot be read").to_string();
-    assert_eq!(content(folder), before, "nothing is changed: {said}");
-    said
+    let text = open(folder).err().expect("cannot be read").to_string();
+    assert_eq!(content(folder), before, "nothing is changed: {text}");
+    text
 }
 
-fn check(said: &str, folder: &Path, parts: &[&str]) {
+fn check(text: &str, folder: &Path, parts: &[&str]) {
     let shown = folder.display();
     let command = format!("type `mv {shown} {shown}.unreadable`");
     for part in [&format!("the journal in {shown} cannot be read: "), &command, "as at its first start"] {
-        assert!(said.contains(part), "expected {part:?}, found {said}");
+        assert!(text.contains(part), "expected {part:?}, found {text}");
     }
     for part in parts {
-        assert!(said.contains(part), "expected {part:?}, found {said}");
+        assert!(text.contains(part), "expected {part:?}, found {text}");
     }
 }
 
@@ -71,12 +71,12 @@ fn frames_of_another_version_are_named_with_what_is_lost() {
     let sum = crc32fast::hash(&bytes[8..8 + len]);
     bytes[4..8].copy_from_slice(&sum.to_le_bytes());
     fs::write(&path, bytes).unwrap();
-    let said = refused(&folder);
+    let text = refused(&folder);
     let version = format!("{} has version 99 of its frames, expected {}", name(5), wire::version::FRAME);
     let received = "its representative has received those before number 4";
-    check(&said, &folder, &[&version, "start the version of visperf that wrote it", received]);
+    check(&text, &folder, &[&version, "start the version of visperf that wrote it", received]);
     check(
-        &said,
+        &text,
         &folder,
         &["its events from number 0 on (at least to 4)", ", written from 1970-01-01T00:00:00Z to 20"],
     );
@@ -143,9 +143,9 @@ fn a_segment_without_permission_is_named_with_what_to_type() {
         // Permissions do not bind this process (root): the test runs in a process that they bind.
         return as_bound("journal::unreadable::a_segment_without_permission_is_named_with_what_to_type");
     }
-    let (said, path) = (refused(&folder), path.display().to_string());
+    let (text, path) = (refused(&folder), path.display().to_string());
     let hint = format!("expected a file of mode 0600, found mode 0000: type `chmod 600 {path}`");
-    check(&said, &folder, &[&format!("cannot open {path}: Permission denied"), &hint]);
+    check(&text, &folder, &[&format!("cannot open {path}: Permission denied"), &hint]);
     fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
     assert_eq!(open(&folder).unwrap().check(), 8, "what was typed is enough");
 }
@@ -157,8 +157,8 @@ fn as_bound(test: &str) {
     let rights = ["--bounding-set=-all", "--inh-caps=-all"];
     let output =
         std::process::Command::new("setpriv").args(rights).arg(own).args(["--exact", test]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
 #[test]

@@ -198,8 +198,8 @@ fn the_examples_of_module_files_are_good() {
         let spec = Spec::parse(&path, &text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert!(spec.is_on);
         // Settings in comments are valid too.
-        let said: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# ")).collect();
-        let keys: Vec<&str> = said.into_iter().filter(|line| line.contains(" = ")).collect();
+        let lines: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# ")).collect();
+        let keys: Vec<&str> = lines.into_iter().filter(|line| line.contains(" = ")).collect();
         Spec::parse(&path, &format!("{text}\n{}", keys.join("\n")))
             .unwrap_or_else(|error| panic!("{error}: {keys:?}"));
         count += 1;

@@ -85,7 +85,7 @@ impl Three {
 
     /// Waits until the state has a message with this word, or no such message.
     async fn says(&self, word: Option<&str>) {
-        let said = || {
+        let is_reported = || {
             let health = self.handle.status().health;
             match word {
                 Some(word) => {
@@ -96,7 +96,7 @@ impl Three {
         };
         let waited = async {
             let mut look = tokio::time::interval(Duration::from_millis(20));
-            while !said() {
+            while !is_reported() {
                 look.tick().await;
             }
         };

@@ -35,7 +35,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let files = args.state.domain_files()?;
     let own = args.state.key()?.peer();
-    let whom = match args.whom.parse::<PeerKey>() {
+    let target = match args.whom.parse::<PeerKey>() {
         Ok(peer) => RevocationTarget::Peer(peer),
         Err(_) => RevocationTarget::Host(
             HostName::try_from(args.whom.as_str()).map_err(|error| Failure::Usage(error.to_string()))?,
@@ -43,13 +43,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let now = times::now();
     let members = files.members(now).map_err(membership::failure)?;
-    let is_own = |whom: &RevocationTarget| match whom {
+    let is_own = |target: &RevocationTarget| match target {
         RevocationTarget::Peer(peer) => *peer == own,
         RevocationTarget::Host(host) => {
             members.iter().any(|member| member.certificate.host == *host && member.certificate.peer == own)
         }
     };
-    if is_own(&whom) {
+    if is_own(&target) {
         return Err(Failure::Usage(format!(
             "{} is the issuer itself: without it no host can join or be renewed; to move the issuer, take the root key to \
              another host, type `visperf domain create` with the domain's name there, and revoke {own} there",
@@ -57,12 +57,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         )));
     }
     let is_known = |peer: &PeerKey| members.iter().any(|member| member.certificate.peer == *peer);
-    if let RevocationTarget::Peer(peer) = &whom
+    if let RevocationTarget::Peer(peer) = &target
         && !is_known(peer)
     {
         note(&format!("note: {peer} is no member here; it is denied all the same"));
     }
-    let revoked = files.revoke(&whom, now).map_err(membership::failure)?;
+    let revoked = files.revoke(&target, now).map_err(membership::failure)?;
     let mut output = Output::stdout();
     for peer in revoked {
         let host = members.iter().find(|member| member.certificate.peer == peer);
