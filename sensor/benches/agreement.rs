@@ -59,17 +59,17 @@ fn duty(name: &str, pid: u32, kind: Kind, hz: f64, span: Duration) {
     let rate = Rate::of_processes(hz).expect("allowed");
     let mut view = View::default();
     source.sweep(1, &mut view).expect("a sweep");
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut schedule = Schedule::new(rate, Duration::ZERO);
     let (mut seen, mut true_, mut ticks) = (Used::default(), Used::default(), Used::default());
     let (mut errors, mut ticks_errors) = (Vec::new(), Vec::new());
     for number in 2.. {
-        if begun.elapsed() > span {
+        if started.elapsed() > span {
             break;
         }
-        std::thread::sleep(schedule.wait(begun.elapsed()));
-        schedule.begin(begun.elapsed());
-        let at_ns = begun.elapsed().as_nanos() as f64;
+        std::thread::sleep(schedule.wait(started.elapsed()));
+        schedule.begin(started.elapsed());
+        let at_ns = started.elapsed().as_nanos() as f64;
         let (clock_ns, reported_ticks) = (cpu_clock_ns(pid), cpu_ticks(pid));
         source.sweep(number, &mut view).expect("a sweep");
         let process = view.table.get(pid).expect("it works on");

@@ -54,8 +54,8 @@ async fn measure(is_subscribed: bool, span: Duration) {
     hub.set_demand(wire::channel::Kind::Process, handle.demand());
     let shutdown = CancellationToken::new();
     let sampling = tokio::spawn(sampler.run(shutdown.clone()));
-    let (takers, begun, used) = (subscribe(&hub, is_subscribed), Instant::now(), process_time());
-    let until = begun + span;
+    let (takers, started, used) = (subscribe(&hub, is_subscribed), Instant::now(), process_time());
+    let until = started + span;
     let taking: Vec<_> =
         takers.iter().map(|(id, hz)| tokio::spawn(take(hub.clone(), *id, *hz, until))).collect();
     let mut all = Got::default();
@@ -66,7 +66,7 @@ async fn measure(is_subscribed: bool, span: Duration) {
         all.missed += got.missed;
     }
     tokio::time::sleep_until(until.into()).await;
-    let (took, used, status) = (begun.elapsed(), process_time() - used, handle.status());
+    let (took, used, status) = (started.elapsed(), process_time() - used, handle.status());
     shutdown.cancel();
     sampling.await.expect("it does not panic").expect("it ends on cancellation");
     let of_core = |time: Duration| 100.0 * time.as_secs_f64() / took.as_secs_f64();

@@ -240,7 +240,7 @@ fn pipe(kind: Kind, hz: f64, secs: u64, source: &mut dyn Source) {
         };
         let recorded = Recorded { source, view: View::default(), ring: Ring::new(limits), lives_next: 0 };
         let channel = hub.tap();
-        let (encoder, frame, begun) = (Encoder::default(), Vec::new(), Instant::now());
+        let (encoder, frame, started) = (Encoder::default(), Vec::new(), Instant::now());
         let mut piped = Piped { recorded, encoder, frame, channel };
         let measured = measure(&mut piped, hz, secs);
         let text = if changes { "changes" } else { "all" };
@@ -250,7 +250,7 @@ fn pipe(kind: Kind, hz: f64, secs: u64, source: &mut dyn Source) {
         #[allow(clippy::cast_precision_loss)]
         let (each, share) = (
             stands.bytes_total / stands.counts.due_total as f64,
-            took.as_secs_f64() / begun.elapsed().as_secs_f64(),
+            took.as_secs_f64() / started.elapsed().as_secs_f64(),
         );
         println!(
             "    the one that takes: {taken} samples, {:.2} % of a core; {each:.0} bytes a sample waited, {} missed",
@@ -292,8 +292,8 @@ fn measure(sweeps: &mut dyn Sweeps, hz: f64, secs: u64) -> Measured {
     for number in 1..4 {
         sweeps.sweep(number);
     }
-    let begun = Instant::now();
-    let until = begun + Duration::from_secs(secs);
+    let started = Instant::now();
+    let until = started + Duration::from_secs(secs);
     let ticker = Ticker::new(rate);
     let mut follower = ticker.follow();
     let idle = std::thread::spawn(move || idle_slips(rate, until));
@@ -307,7 +307,7 @@ fn measure(sweeps: &mut dyn Sweeps, hz: f64, secs: u64) -> Measured {
         times.push(sweep.elapsed());
         (seen, bytes, samples) = (processes, bytes + len, samples + processes);
     }
-    let core = (thread_time() - used).as_secs_f64() / begun.elapsed().as_secs_f64();
+    let core = (thread_time() - used).as_secs_f64() / started.elapsed().as_secs_f64();
     times.sort_unstable();
     let (median, slipped) = (times[times.len() / 2], follower.slipped_total());
     let slipped_idle = idle.join().expect("it does not panic");
@@ -365,13 +365,13 @@ fn switches_a_second() -> f64 {
         let mut byte = [0];
         while there.read_exact(&mut byte).is_ok() && there.write_all(&byte).is_ok() {}
     });
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut byte = [0];
     for _ in 0..TURNS {
         here.write_all(&byte).expect("the other lives");
         here.read_exact(&mut byte).expect("the other lives");
     }
-    let rate = f64::from(2 * TURNS) / begun.elapsed().as_secs_f64();
+    let rate = f64::from(2 * TURNS) / started.elapsed().as_secs_f64();
     drop(here);
     other.join().expect("it ends with the socket");
     rate

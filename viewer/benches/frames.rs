@@ -24,9 +24,9 @@ const FLOCK: (u32, u32) = (50, 250);
 fn main() {
     let grid = synthetic::busy(20, 500, 2_000);
     let now = synthetic::latest();
-    let begun = clock();
+    let started = clock();
     let places = layout(&grid, &Moves::default()).places.len();
-    println!("layout of {places} places: {:.1} ms", ms(begun.elapsed()));
+    println!("layout of {places} places: {:.1} ms", ms(started.elapsed()));
     for (name, zoom) in
         [("whole grid, domains as cards", 1.0), ("one domain of 500 hosts", 5.0), ("a few hosts", 30.0)]
     {
@@ -53,9 +53,9 @@ fn measured(app: &mut App, window: &mut Headless, from: f64) -> (usize, String) 
     let mut triangles = 0;
     for frame in 0..FRAMES {
         app.apply(TimeChange::StopAt(synthetic::time_f(from + frame as f64 / 200.0)));
-        let begun = cpu_time();
+        let started = cpu_time();
         let primitives = window.frames(app, 1);
-        times.push(cpu_time().saturating_sub(begun));
+        times.push(cpu_time().saturating_sub(started));
         triangles = count(&primitives);
     }
     times.sort_unstable();
@@ -90,10 +90,10 @@ fn flock(grid: &viewer::grid::Grid, now: wire::time::Time) {
     app.take(now, Update::Grid(std::sync::Arc::new(Drawn::new(grid.clone()))));
     let hosts: Vec<HostName> =
         (1..=FLOCK.0).map(|number| HostName::new("UT-ICL", &format!("wn{number:03}"))).collect();
-    let begun = clock();
+    let started = clock();
     let step = Duration::from_millis(500);
     let flock = synthetic::flock::flock(&hosts, FLOCK.1, synthetic::time_f(90.0), 64, step);
-    let took = begun.elapsed();
+    let took = started.elapsed();
     let marks = flock.processes() * 4;
     app.show_flock(flock);
     app.open_tab("flock");

@@ -47,14 +47,14 @@ fn first_pictures(address: SocketAddr, folder: &Path) -> anyhow::Result<()> {
     let file = folder.join("first.png");
     let mut times = Vec::new();
     for _ in 0..9 {
-        let begun = clock();
+        let started = clock();
         let connect = address.to_string();
         let ended = program::command(program::viewer()?)
             .args(["--connect", &connect, "--screenshot"])
             .arg(&file)
             .status()?;
         anyhow::ensure!(ended.success(), "the viewer ended with {ended}");
-        times.push(begun.elapsed());
+        times.push(started.elapsed());
     }
     print("start to the first picture on disk", &mut times);
     Ok(())
@@ -81,20 +81,20 @@ fn events(address: SocketAddr, log: &Path) -> anyhow::Result<()> {
     let (mut drawn, mut answered) = (Vec::new(), Vec::new());
     for number in 1..=EVENTS {
         std::thread::sleep(PAUSE);
-        let begun = clock();
+        let started = clock();
         file.write_all(line(number).as_bytes())?;
         draw_until(&mut app, &mut window, &woken, &format!("slurm:{}", 1_000 + number))?;
-        drawn.push(begun.elapsed());
+        drawn.push(started.elapsed());
     }
     for number in EVENTS + 1..=EVENTS + 20 {
         // The sensor's share: until a query to it returns the event.
-        let begun = clock();
+        let started = clock();
         file.write_all(line(number).as_bytes())?;
         let wanted = json!({ "call": format!("slurm:{}", 1_000 + number) });
         while query::result(address, "domain.calls", &wanted)?["calls"].as_array().is_none_or(Vec::is_empty) {
-            anyhow::ensure!(begun.elapsed() < PATIENCE, "the sensor does not report {wanted}");
+            anyhow::ensure!(started.elapsed() < PATIENCE, "the sensor does not report {wanted}");
         }
-        answered.push(begun.elapsed());
+        answered.push(started.elapsed());
     }
     print("a line written to its call in a frame", &mut drawn);
     print("of it until the sensor answers with it", &mut answered);
@@ -103,7 +103,7 @@ fn events(address: SocketAddr, log: &Path) -> anyhow::Result<()> {
 
 /// Draw a frame on each update, until this call is drawn.
 fn draw_until(app: &mut App, window: &mut Headless, woken: &Receiver<()>, id: &str) -> anyhow::Result<()> {
-    let begun = clock();
+    let started = clock();
     loop {
         let _ = woken.recv_timeout(Duration::from_millis(250));
         app.update(now(), 0.0);
@@ -111,7 +111,7 @@ fn draw_until(app: &mut App, window: &mut Headless, woken: &Receiver<()>, id: &s
         if app.model().grid().call_named(id).is_some() {
             return Ok(());
         }
-        anyhow::ensure!(begun.elapsed() < PATIENCE, "{id} was not drawn: {}", app.to_json());
+        anyhow::ensure!(started.elapsed() < PATIENCE, "{id} was not drawn: {}", app.to_json());
     }
 }
 

@@ -241,8 +241,8 @@ fn see(app: &mut App, options: &Options, plan: &live::Plan, at: Option<Time>) ->
 
 /// Process updates for a while, as long as more are expected.
 fn look_on(app: &mut App, watch: fn(&mut App), most: Duration, goes_on: fn(&App) -> bool) {
-    let begun = clock::instant();
-    while begun.elapsed() < most && goes_on(app) {
+    let started = clock::instant();
+    while started.elapsed() < most && goes_on(app) {
         app.update(clock::now(), 0.0);
         watch(app);
         std::thread::sleep(LOOK);

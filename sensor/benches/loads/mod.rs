@@ -87,16 +87,16 @@ pub(crate) fn be_one(arguments: &[String]) -> bool {
 
 fn be_on_duty(busy: Duration, period: Duration) {
     loop {
-        let begun = Instant::now();
+        let started = Instant::now();
         work_for(busy);
-        std::thread::sleep(period.saturating_sub(begun.elapsed()));
+        std::thread::sleep(period.saturating_sub(started.elapsed()));
     }
 }
 
 /// Uses this much CPU time.
 fn work_for(busy: Duration) {
-    let begun = thread_time();
-    while thread_time() - begun < busy {
+    let started = thread_time();
+    while thread_time() - started < busy {
         (0..200).for_each(|step| {
             black_box(step);
         });

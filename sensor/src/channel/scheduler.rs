@@ -140,9 +140,9 @@ impl Hub {
                 (shares.recent(slot.owner, now), std::cmp::Reverse((left * 1e6) as i64))
             });
         }
-        let (begun, most) = (thread_time(), round(interval));
+        let (started, most) = (thread_time(), round(interval));
         for (nth, (_, slot)) in due.iter().enumerate() {
-            let is_late = nth > 0 && thread_time().saturating_sub(begun) >= most;
+            let is_late = nth > 0 && thread_time().saturating_sub(started) >= most;
             let mut shares = locked(&self.0.shares);
             // The sensor's own subscriptions are limited by the configuration alone.
             let is_own = matches!(slot.owner, Owner::Own(_));
@@ -161,9 +161,9 @@ impl Hub {
     /// Evaluates a subscription, and charges the CPU time to it and its owner.
     fn run(&self, slot: &Slot, at_ns: u64, now: Duration, evaluate: impl FnOnce(&Subscription) -> bool) {
         let was_live = slot.subscription.is_live();
-        let begun = thread_time();
+        let started = thread_time();
         let has_more = evaluate(&slot.subscription);
-        let took = thread_time().saturating_sub(begun);
+        let took = thread_time().saturating_sub(started);
         slot.subscription.charge(took, at_ns, now);
         locked(&self.0.shares).spend(slot.owner, took, now);
         let is_stopped = !slot.subscription.is_live();

@@ -260,10 +260,10 @@ impl Journal {
         let doomed = self.shared.segments.beyond_budget(self.config.budget_bytes, self.head_len)?;
         let mut state = self.state.clone();
         state.head.lost += doomed.iter().map(|first| self.unacknowledged(*first)).sum::<u64>();
-        let begun = begin(&*self.disk, state, memories)?;
-        self.shared.segments.replace_live(begun.segment.clone(), doomed.len());
-        (self.state, self.live, self.chain) = (begun.state, begun.segment, begun.chain);
-        (self.len, self.synced, self.head_len) = (begun.len, begun.len, begun.len);
+        let opened = begin(&*self.disk, state, memories)?;
+        self.shared.segments.replace_live(opened.segment.clone(), doomed.len());
+        (self.state, self.live, self.chain) = (opened.state, opened.segment, opened.chain);
+        (self.len, self.synced, self.head_len) = (opened.len, opened.len, opened.len);
         segment::delete(&*self.disk, &doomed)
     }
 
@@ -286,7 +286,7 @@ impl Journal {
 fn begin_first(disk: &Arc<dyn Disk>, state: State) -> Result<Live<State, Sources>, Error> {
     match begin(&**disk, state.clone(), &NoMemories) {
         Err(error) if deferred_file::is_for_now(&error) => {}
-        begun => return begun,
+        result => return result,
     }
     let first = state.head.next;
     let file = Arc::new(DeferredFile::new(Arc::clone(disk), first));

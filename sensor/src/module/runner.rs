@@ -88,9 +88,9 @@ impl Runner {
             Kind::Wasm { instance, cpu } => {
                 let mut called = instance.take().ok_or(Error::Defect)?;
                 let calling = tokio::task::spawn_blocking(move || {
-                    let begun = crate::channel::hub::thread_time();
+                    let started = crate::channel::hub::thread_time();
                     let answer = called.call(&line);
-                    (called, answer, crate::channel::hub::thread_time().saturating_sub(begun))
+                    (called, answer, crate::channel::hub::thread_time().saturating_sub(started))
                 });
                 let (called, answer, took) = calling.await.map_err(|_| Error::Defect)?;
                 *cpu += took;

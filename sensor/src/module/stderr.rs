@@ -98,9 +98,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_flood_is_read_at_a_pace() {
-        let (begun, period) = (tokio::time::Instant::now(), Duration::from_millis(20));
+        let (started, period) = (tokio::time::Instant::now(), Duration::from_millis(20));
         let text = "x\n".repeat(5 * READ_MAX_BYTES / 2);
         Tail::default().read_at(text.as_bytes(), period).await;
-        assert!(begun.elapsed() >= 4 * period, "{:?}", begun.elapsed());
+        assert!(started.elapsed() >= 4 * period, "{:?}", started.elapsed());
     }
 }

@@ -233,7 +233,7 @@ impl Task {
                 (protocol::call_collect(calendar_secs(), self.sweep), 0)
             }
         };
-        let (begun, within) = (running(), self.parts.spec.limits.answer);
+        let (started, within) = (running(), self.parts.spec.limits.answer);
         let ending = self.parts.ending.clone();
         let given_up = async move {
             ending.cancelled().await;
@@ -249,7 +249,7 @@ impl Task {
             Err(why) => return self.failed(why).await,
         };
         let now = running();
-        self.life.answered(now.saturating_sub(begun));
+        self.life.answered(now.saturating_sub(started));
         let until = match &active.due {
             Some(due) => now + due.period().mul_f64(NEW_INTERVALS) + self.parts.spec.limits.answer,
             None => now + NEW_OF_HANDLER,

@@ -165,9 +165,9 @@ impl Shared {
 
 /// Calls all taps with a sweep; returns how long they took.
 fn run_taps(taps: &mut [Box<dyn Tap>], view: &View, now: Duration) -> Duration {
-    let begun = running();
+    let started = running();
     for tap in taps {
         tap.swept(view, now);
     }
-    running().saturating_sub(begun)
+    running().saturating_sub(started)
 }

@@ -213,9 +213,9 @@ impl Writing {
         options.write(true).create(true).truncate(true).mode(0o600);
         let file = state_file::open(&path, &mut options).map_err(refused("make", &path))?;
         let mut out = Vec::new();
-        let begun = recording::begin(header.clone(), &mut out);
+        let result = recording::begin(header.clone(), &mut out);
         let mut writing = Writing { header, path, file, len_bytes: 0 };
-        begun.map_err(|source| Error::Form { path: writing.path.clone(), source })?;
+        result.map_err(|source| Error::Form { path: writing.path.clone(), source })?;
         writing.write(&out)?;
         Ok(writing)
     }

@@ -46,11 +46,11 @@ impl DeferredFile {
             let write = |file: &dyn Stored| {
                 file.write_at(&head, 0).map_err(Error::disk("write the head of a segment"))
             };
-            let begun = segment::create(&*self.disk, self.first, write).map_err(|error| match error {
+            let created = segment::create(&*self.disk, self.first, write).map_err(|error| match error {
                 Error::Disk { source, .. } => source,
                 Error::Frame(_) | Error::Unreadable(_) => io::Error::other(error),
             })?;
-            self.file.get_or_init(|| begun);
+            self.file.get_or_init(|| created);
             head.clear();
         }
         Ok(self.file.get().expect("made above"))

@@ -315,9 +315,9 @@ async fn the_sensor_sweeps_as_often_as_the_fastest_wants_and_wakes_who_waits() {
 fn of_two_who_alter_at_once_neither_is_lost() {
     const TIMES: u32 = 200;
     let hub = Hub::default();
-    let begun = ChannelRequest { budget: Budget::default(), ..wanted(1.0, "") };
-    let before = begun.budget;
-    let id = hub.subscribe(begun).unwrap();
+    let initial = ChannelRequest { budget: Budget::default(), ..wanted(1.0, "") };
+    let before = initial.budget;
+    let id = hub.subscribe(initial).unwrap();
     let alter = |change: fn(&mut ChannelRequest)| {
         for _ in 0..TIMES {
             let changed = |mut wanted: ChannelRequest| {

@@ -72,8 +72,8 @@ fn start(program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> Running {
 
 /// Sweeps until `is_seen` returns true.
 fn sweep_until(way: &mut dyn Source, view: &mut View, is_seen: impl Fn(&View) -> bool) {
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(30) {
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(30) {
         way.sweep(view.table.sweep().number + 1, view).expect("a sweep");
         if is_seen(view) {
             return;
@@ -236,7 +236,7 @@ fn burst(way: &mut dyn Source) -> (Vec<Life>, u32) {
         std::thread::yield_now();
     };
     assert_eq!(code, Some(7));
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         way.drain(&mut view);
         let (mut lives, missed) = view.lives.since(from);
@@ -244,7 +244,7 @@ fn burst(way: &mut dyn Source) -> (Vec<Life>, u32) {
         if lives.any(|life| life.key.pid == pid) {
             return (view.lives.since(from).0.cloned().collect(), pid);
         }
-        assert!(begun.elapsed() < Duration::from_secs(30), "the shell's end is not reported");
+        assert!(started.elapsed() < Duration::from_secs(30), "the shell's end is not reported");
         std::thread::yield_now();
     }
 }

@@ -142,7 +142,7 @@ fn values(model: &Model, call: &Call, word: String) -> [String; 9] {
     let long =
         |time: Option<std::time::Duration>| time.map_or_else(String::new, |time| span(time.as_secs_f64()));
     let hosts = match call.hosts.as_slice() {
-        _ if steps.begun.is_none() => String::new(),
+        _ if steps.started.is_none() => String::new(),
         [] => String::new(),
         [only] => model.grid().place(*only).name.clone(),
         [first, rest @ ..] => format!("{} and {} more", model.grid().place(*first).name, rest.len()),

@@ -85,7 +85,7 @@ fn call(model: &Model, ui: &mut Ui, colors: Colors, id: &str, commands: &mut Com
     let steps = call.steps(model.time());
     let parties: Vec<PlaceId> = [Some(call.client), call.scheduler].into_iter().flatten().collect();
     links(model, ui, colors, ("asked by, chosen by", &parties), commands);
-    if steps.begun.is_some() {
+    if steps.started.is_some() {
         links(model, ui, colors, ("hosts", &call.hosts), commands);
     }
     if steps.offered.is_some() {
@@ -133,7 +133,7 @@ fn call_table(model: &Model, ui: &mut Ui, colors: Colors, call: &Call) {
         ("user", call.user.clone(), None),
         ("submitted", moment(steps.submitted), None),
         ("offered", moment(steps.offered), None),
-        ("begun", moment(steps.begun), None),
+        ("begun", moment(steps.started), None),
         ("ended", moment(steps.ended), None),
         ("waited", long(steps.waited()), None),
         ("worked", long(steps.worked()), None),

@@ -94,13 +94,13 @@ impl Choice {
     }
 
     /// What to store in the settings: for parts unchanged since the start, the previously stored value.
-    pub(crate) fn to_keep(&self, begun: &Choice, before: &Choice) -> Choice {
+    pub(crate) fn to_keep(&self, initial: &Choice, before: &Choice) -> Choice {
         Choice {
-            arrangement: to_save(&self.arrangement, &begun.arrangement, &before.arrangement),
-            scale: to_save(&self.scale, &begun.scale, &before.scale),
-            span: to_save(&self.span, &begun.span, &before.span),
-            hosts: to_save(&self.hosts, &begun.hosts, &before.hosts),
-            metrics: to_save(&self.metrics, &begun.metrics, &before.metrics),
+            arrangement: to_save(&self.arrangement, &initial.arrangement, &before.arrangement),
+            scale: to_save(&self.scale, &initial.scale, &before.scale),
+            span: to_save(&self.span, &initial.span, &before.span),
+            hosts: to_save(&self.hosts, &initial.hosts, &before.hosts),
+            metrics: to_save(&self.metrics, &initial.metrics, &before.metrics),
         }
     }
 
@@ -111,8 +111,8 @@ impl Choice {
 }
 
 /// The stored value, unless the current one differs from that at the start.
-pub(crate) fn to_save<T: PartialEq + Clone>(now: &T, begun: &T, before: &T) -> T {
-    if now == begun { before.clone() } else { now.clone() }
+pub(crate) fn to_save<T: PartialEq + Clone>(now: &T, initial: &T, before: &T) -> T {
+    if now == initial { before.clone() } else { now.clone() }
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ pub struct Steps {
     /// Time when servers were offered.
     pub offered: Option<Time>,
     /// Time when the work started; if unknown, when a host was chosen.
-    pub begun: Option<Time>,
+    pub started: Option<Time>,
     /// Time when it ended.
     pub ended: Option<Time>,
 }
@@ -68,13 +68,13 @@ impl Steps {
     /// Waiting time until then, if its submission is known.
     #[must_use]
     pub fn waited(&self) -> Option<Duration> {
-        Some(self.begun.or(self.ended).unwrap_or(self.until).since(self.submitted?))
+        Some(self.started.or(self.ended).unwrap_or(self.until).since(self.submitted?))
     }
 
     /// Running time until then, if its start is known.
     #[must_use]
     pub fn worked(&self) -> Option<Duration> {
-        Some(self.ended.unwrap_or(self.until).since(self.begun?))
+        Some(self.ended.unwrap_or(self.until).since(self.started?))
     }
 }
 
@@ -87,7 +87,7 @@ impl Call {
             until,
             submitted: by_then(self.submitted),
             offered: by_then(self.offered),
-            begun: by_then(self.started.or(self.assigned)),
+            started: by_then(self.started.or(self.assigned)),
             ended: by_then(self.ended),
         }
     }
@@ -114,7 +114,7 @@ impl Call {
     #[must_use]
     pub fn state_at(&self, time: Time) -> Option<State> {
         let steps = self.steps(time);
-        match (steps.ended, steps.begun) {
+        match (steps.ended, steps.started) {
             (Some(_), _) => Some(State::Ended),
             (None, Some(_)) => Some(State::Running),
             (None, None) => self.first().is_some_and(|first| first <= time).then_some(State::Waiting),

@@ -91,9 +91,9 @@ impl Askers {
             let mut client = client(address.clone());
             let ask = move || {
                 while let Ok(question) = asked.recv() {
-                    let begun = crate::clock::instant();
+                    let started = crate::clock::instant();
                     let answer = ask(&mut client, question);
-                    if sender.send((number, answer, begun.elapsed())).is_err() {
+                    if sender.send((number, answer, started.elapsed())).is_err() {
                         return;
                     }
                     wakeup.wake();

@@ -76,7 +76,7 @@ pub fn follow(plan: Plan, feed: Feed) -> std::io::Result<()> {
             cache: Cache::new(&plan.domains, plan.is_directory),
             askers,
             listening: Listening::new(plan.address.clone(), feed.wakeup()),
-            begun: crate::clock::instant(),
+            started: crate::clock::instant(),
             has_news: false,
             not_before: Duration::ZERO,
             status: None,
@@ -92,7 +92,7 @@ struct Following {
     cache: Cache,
     askers: Askers,
     listening: Listening,
-    begun: std::time::Instant,
+    started: std::time::Instant,
     /// Whether the grid changed since it was last published.
     has_news: bool,
     /// The next grid is not built before this time.
@@ -105,7 +105,7 @@ impl Following {
     /// Process the answers, send the questions that are due, publish what changed, then wait. Returns false
     /// once the window is closed.
     fn go_on(&mut self, feed: &Feed) -> bool {
-        let (now, at) = (self.begun.elapsed(), crate::clock::now());
+        let (now, at) = (self.started.elapsed(), crate::clock::now());
         while let Some((answer, took)) = self.askers.answer() {
             let changed = self.cache.take(answer, now, at, took);
             self.has_news |= changed.grid;
@@ -123,7 +123,7 @@ impl Following {
         if self.has_news && now >= self.not_before {
             self.has_news = false;
             feed.send(Update::grid(self.cache.grid(now, at)));
-            let took = self.begun.elapsed().saturating_sub(now);
+            let took = self.started.elapsed().saturating_sub(now);
             self.not_before = now + took + GRID_PAUSE.max(took * GRID_PAUSE_RATIO);
         }
         if self.status.is_some_and(|(sent, _)| now >= sent + STATUS_EVERY) {
@@ -155,7 +155,7 @@ impl Following {
         // Without an idle asker, the next answer wakes this thread, and then there is one.
         let question = if self.askers.has_room() { self.cache.next_due() } else { None };
         let next = [status, grid, question].into_iter().flatten().min();
-        let time = next.map_or(STATUS_EVERY, |next| next.saturating_sub(self.begun.elapsed()));
+        let time = next.map_or(STATUS_EVERY, |next| next.saturating_sub(self.started.elapsed()));
         match feed.rest(time) {
             Rested::Whole => {}
             Rested::Requested(Request::Figures(wanted)) => self.cache.figures.set_request(wanted),
@@ -185,7 +185,7 @@ impl Following {
 /// # Errors
 /// The error of the last try, or the troubles if no domain could be queried.
 pub fn once(plan: &Plan, wait: Duration) -> Result<(Grid, Vec<String>), String> {
-    let begun = crate::clock::instant();
+    let started = crate::clock::instant();
     let mut client = asking::client(plan.address.clone());
     loop {
         match once_tried(plan, &mut client) {
@@ -194,7 +194,8 @@ pub fn once(plan: &Plan, wait: Duration) -> Result<(Grid, Vec<String>), String> 
             }
             Ok(answer) => return Ok(answer),
             Err(error)
-                if begun.elapsed() > wait || !matches!(error, Error::Unreachable(_) | Error::Lost { .. }) =>
+                if started.elapsed() > wait
+                    || !matches!(error, Error::Unreachable(_) | Error::Lost { .. }) =>
             {
                 return Err(error.to_string());
             }

@@ -49,10 +49,10 @@ struct Log {
     generation: Generation,
     offset: u64,
     /// Start of a line whose end was not read yet.
-    begun: Vec<u8>,
+    partial: Vec<u8>,
     /// Length of that line so far, including bytes beyond the limit.
-    begun_len: usize,
-    begun_at: u64,
+    partial_len: usize,
+    partial_at: u64,
     lines: u64,
 }
 
@@ -108,7 +108,7 @@ impl Logs {
     pub fn pause(&mut self, log: usize, whole: bool, seen: Time) {
         let Some(log) = self.logs.get_mut(log) else { return };
         let mut found = Vec::new();
-        if whole && log.begun_len > 0 {
+        if whole && log.partial_len > 0 {
             log.line(seen, &mut found);
         }
         log.engine.idle(seen, &mut found);
@@ -178,16 +178,25 @@ impl Log {
     fn new(filter: Arc<Filter>, source: &Source, generation: Generation) -> Log {
         let engine = Engine::new(filter, source);
         let name = source.file_name.as_str().into();
-        Log { engine, name, generation, offset: 0, begun: Vec::new(), begun_len: 0, begun_at: 0, lines: 0 }
+        Log {
+            engine,
+            name,
+            generation,
+            offset: 0,
+            partial: Vec::new(),
+            partial_len: 0,
+            partial_at: 0,
+            lines: 0,
+        }
     }
 
     /// Process bytes up to the end of a line, or up to where reading stopped.
     fn part(&mut self, part: &[u8], seen: Time, found: &mut Vec<Found>) {
-        if self.begun_len == 0 {
+        if self.partial_len == 0 {
             // In a file that was truncated while its writer continued, NUL bytes precede the next line.
             let nuls = part.iter().take_while(|&&byte| byte == 0).count();
             self.offset += nuls as u64;
-            self.begun_at = self.offset;
+            self.partial_at = self.offset;
             if nuls > 0 {
                 return if nuls < part.len() {
                     self.part(&part[nuls..], seen, found)
@@ -195,21 +204,21 @@ impl Log {
             }
         }
         self.offset += part.len() as u64;
-        self.begun_len += part.len();
+        self.partial_len += part.len();
         let ends = part.last() == Some(&b'\n');
         let text = &part[..part.len() - usize::from(ends)];
-        let room = LINE_LEN_MAX_BYTES.saturating_sub(self.begun.len());
-        self.begun.extend_from_slice(&text[..text.len().min(room)]);
+        let room = LINE_LEN_MAX_BYTES.saturating_sub(self.partial.len());
+        self.partial.extend_from_slice(&text[..text.len().min(room)]);
         if ends {
             self.line(seen, found);
         }
     }
 
     fn line(&mut self, seen: Time, found: &mut Vec<Found>) {
-        let text = self.begun.strip_suffix(b"\r").unwrap_or(&self.begun);
-        self.engine.line(text, self.begun_at, seen, found);
-        self.begun.clear();
-        self.begun_len = 0;
+        let text = self.partial.strip_suffix(b"\r").unwrap_or(&self.partial);
+        self.engine.line(text, self.partial_at, seen, found);
+        self.partial.clear();
+        self.partial_len = 0;
         self.lines += 1;
         if self.lines.is_multiple_of(CHANGES_EVERY_LINES) {
             let mut changes: Vec<Change> = Vec::new();

@@ -141,9 +141,9 @@ fn grid_answers(method: &str, _: u64) -> String {
 /// Draw frames until `fits`; returns their durations, sorted.
 fn frames(app: &mut App, fits: impl Fn(&App) -> bool) -> Vec<Duration> {
     let mut window = Headless::new(Size { width: 1280, height: 800, scale: 1.0 }, now());
-    let (begun, mut times) = (clock(), Vec::new());
+    let (started, mut times) = (clock(), Vec::new());
     while !fits(app) {
-        assert!(begun.elapsed() < PATIENCE, "nothing of what was sent is drawn: {}", app.to_json());
+        assert!(started.elapsed() < PATIENCE, "nothing of what was sent is drawn: {}", app.to_json());
         let frame = clock();
         // One clock for updates and frames: outdated marks are not drawn.
         let time = now();

@@ -124,7 +124,7 @@ impl All {
     /// Sweep for the duration of the phase.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // A few milliseconds.
     async fn run(&mut self, phase: Phase) {
-        let begun = self.sums();
+        let before = self.sums();
         let period = Duration::from_secs_f64(1.0 / phase.hz);
         let groups = (period.as_millis() as u32).clamp(1, GROUPS_MAX);
         let mut slot = tokio::time::interval(period / groups);
@@ -145,9 +145,9 @@ impl All {
         println!(
             "phase of {} Hz: {} samples sent, {} left out, {} bytes",
             phase.hz,
-            sent - begun.0,
-            thinned - begun.1,
-            bytes - begun.2
+            sent - before.0,
+            thinned - before.1,
+            bytes - before.2
         );
     }
 

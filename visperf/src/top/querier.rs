@@ -94,7 +94,7 @@ impl Querier {
         scope: &Scope,
         mut kept: Option<&mut Vec<(Place, Value)>>,
     ) -> Result<Round, Error> {
-        let begun = clock::now();
+        let started = clock::now();
         let mut round = Round::default();
         self.ask_hosts(&mut round)?;
         let wanted = |host: &&mut Host| scope.only.as_ref().is_none_or(|only| host.place == *only);
@@ -114,7 +114,7 @@ impl Querier {
         };
         let mut processes = Vec::new();
         for host in asked {
-            if clock::now().since(begun) > ROUND {
+            if clock::now().since(started) > ROUND {
                 host.trouble = Some("not asked, as others took too long".to_owned());
                 continue;
             }

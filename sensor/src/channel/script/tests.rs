@@ -108,13 +108,13 @@ fn what_does_not_end_is_ended() {
         "let a = []; a.pad(1000, 0); loop { a.sort(|a, b| b - a); }",
     ] {
         let mut script = script(text);
-        let begun = clock();
+        let started = clock();
         assert_eq!(
             script.run(records(&[1.0]), 1.0).map(|(outcome, _)| outcome),
             Err(Error::Endless),
             "{text}"
         );
-        let took = clock() - begun;
+        let took = clock() - started;
         assert!(took < Duration::from_millis(500), "{text} took {took:?}");
     }
 }

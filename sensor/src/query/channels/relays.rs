@@ -83,7 +83,7 @@ struct Shared {
     inner: Mutex<Inner>,
     /// CPU time of all consumers.
     budget: Budget,
-    begun: mpsc::Sender<Arc<Stream>>,
+    new_streams: mpsc::Sender<Arc<Stream>>,
 }
 
 #[derive(Default)]
@@ -138,10 +138,13 @@ impl Relays {
     /// Creates an empty set of streams, and the task that runs them.
     #[must_use]
     pub fn new(asker: Arc<dyn HostClient>) -> (Relays, StreamRunner) {
-        let (sender, begun) = mpsc::channel(STREAMS_MAX);
-        let relays =
-            Relays(Arc::new(Shared { inner: Mutex::default(), budget: Budget::default(), begun: sender }));
-        (relays.clone(), StreamRunner { relays, begun, asker })
+        let (sender, new_streams) = mpsc::channel(STREAMS_MAX);
+        let relays = Relays(Arc::new(Shared {
+            inner: Mutex::default(),
+            budget: Budget::default(),
+            new_streams: sender,
+        }));
+        (relays.clone(), StreamRunner { relays, new_streams, asker })
     }
 
     /// Answers a call about a subscription to a host; `None` if `method` is no such method.
@@ -267,7 +270,7 @@ impl Relays {
             return Err(full());
         }
         let stream = Arc::new(Stream::new(key.clone(), owner, self.0.budget.clone()));
-        self.0.begun.try_send(Arc::clone(&stream)).map_err(|_| full())?;
+        self.0.new_streams.try_send(Arc::clone(&stream)).map_err(|_| full())?;
         inner.streams.insert(key, Arc::clone(&stream));
         Ok(stream)
     }

@@ -32,7 +32,7 @@ use wire::fault;
 /// Runs the tasks of the streams.
 pub struct StreamRunner {
     pub(super) relays: Relays,
-    pub(super) begun: mpsc::Receiver<Arc<Stream>>,
+    pub(super) new_streams: mpsc::Receiver<Arc<Stream>>,
     pub(super) asker: Arc<dyn HostClient>,
 }
 
@@ -51,7 +51,7 @@ impl StreamRunner {
                         self.feed(stream, AGAIN, &mut tasks, &mut streams);
                     }
                 }
-                Some(stream) = self.begun.recv() => {
+                Some(stream) = self.new_streams.recv() => {
                     self.feed(stream, Duration::ZERO, &mut tasks, &mut streams);
                 }
             }
