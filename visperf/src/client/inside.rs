@@ -52,7 +52,7 @@ const MARGIN: Duration = Duration::from_millis(200);
 
 /// Queried domain, and optionally one of its hosts.
 #[derive(Clone, Debug)]
-pub(crate) struct Behind {
+pub(crate) struct Destination {
     pub(crate) domain: DomainName,
     pub(crate) host: Option<HostName>,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Behind {
 pub(crate) struct Inside {
     runtime: Own,
     dispatcher: Arc<Dispatcher>,
-    within: Arc<Within>,
+    within: Arc<DomainAuthorizer>,
     session: Arc<GuestSession>,
     root: Option<PeerKey>,
     shutdown: CancellationToken,
@@ -84,7 +84,7 @@ impl Inside {
     ///
     /// # Errors
     /// Why the tunnel could not be opened.
-    pub(crate) async fn open(spec: SessionSpec, behind: Behind) -> Result<Inside, Error> {
+    pub(crate) async fn open(spec: SessionSpec, behind: Destination) -> Result<Inside, Error> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = Own(Some(runtime.map_err(failed)?));
         let is_legacy = spec.login.allows_md5;
@@ -101,7 +101,7 @@ impl Inside {
         Ok(Inside {
             runtime,
             dispatcher: Arc::new(dispatcher),
-            within: Arc::new(Within(behind)),
+            within: Arc::new(DomainAuthorizer(behind)),
             session,
             root,
             shutdown: CancellationToken::new(),
@@ -195,7 +195,10 @@ async fn opened(spec: SessionSpec) -> Result<GuestSession, SessionError> {
 }
 
 /// Registry of every method that daemons of domains answer; each is forwarded to the representative.
-fn registry(session: &Arc<GuestSession>, behind: &Behind) -> Result<Registry, rpc::dispatch::method::Error> {
+fn registry(
+    session: &Arc<GuestSession>,
+    behind: &Destination,
+) -> Result<Registry, rpc::dispatch::method::Error> {
     let mut registry = Registry::new();
     let of_directories = [
         Declaration::of::<ResolveParams>(),
@@ -208,7 +211,7 @@ fn registry(session: &Arc<GuestSession>, behind: &Behind) -> Result<Registry, rp
             ("host", behind.host.as_ref().map(ToString::to_string)),
         ];
         let named = named.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        let asking = Asking {
+        let asking = MethodForwarder {
             session: Arc::clone(session),
             domain: behind.domain.clone(),
             method: declaration.name(),
@@ -221,7 +224,7 @@ fn registry(session: &Arc<GuestSession>, behind: &Behind) -> Result<Registry, rp
 
 /// Forwards one method to the representative.
 #[derive(Clone)]
-struct Asking {
+struct MethodForwarder {
     session: Arc<GuestSession>,
     domain: DomainName,
     method: &'static str,
@@ -229,7 +232,7 @@ struct Asking {
     named: Vec<(&'static str, String)>,
 }
 
-impl Asking {
+impl MethodForwarder {
     async fn ask(self, params: Params, form: Option<Form>) -> Result<Answered, Fault> {
         let mut params = params.values().to_vec();
         for (name, value) in self.named {
@@ -254,11 +257,11 @@ impl Asking {
 }
 
 /// Authorizer that accepts paths of the one domain, and of the one host if one was named.
-struct Within(Behind);
+struct DomainAuthorizer(Destination);
 
-impl Authorizer for Within {
+impl Authorizer for DomainAuthorizer {
     fn authorize(&self, credentials: &Credentials<'_>) -> Decision {
-        let Behind { domain, host } = &self.0;
+        let Destination { domain, host } = &self.0;
         let place = proxy::request_path::of(credentials.path).filter(|place| {
             let is_host = place.host.is_none() || host.is_none() || place.host == *host;
             is_host && place.domain.as_ref().is_none_or(|named| named == domain)

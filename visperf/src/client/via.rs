@@ -8,7 +8,7 @@
 //! Rule: an MD5 challenge is answered only with `--legacy`.
 //! Not here: the proxy's listener and its protocol (`::client`), the tunnel (`inside`).
 
-use super::inside::{Behind, Inside};
+use super::inside::{Destination, Inside};
 use super::known_domains;
 use crate::output::note;
 use ::client::Error;
@@ -67,7 +67,7 @@ enum Place {
     /// At its HTTPS listener.
     Door(ProxyAddress),
     /// Through the overlay, encrypted to the domain.
-    Overlay { proxy: Directory, behind: Behind },
+    Overlay { proxy: Directory, behind: Destination },
 }
 
 impl Via {
@@ -246,7 +246,7 @@ fn of_overlay(key: &str, rest: &str) -> Result<Place, String> {
         .ok_or_else(|| format!("expected the domain behind the proxy, {key}@{door}/d/DOMAIN, found none"))?;
     let at = Address::try_from(door.to_string().as_str()).map_err(|error| error.to_string())?;
     let proxy = Directory { key, addresses: vec![at] };
-    Ok(Place::Overlay { proxy, behind: Behind { domain, host } })
+    Ok(Place::Overlay { proxy, behind: Destination { domain, host } })
 }
 
 #[cfg(test)]

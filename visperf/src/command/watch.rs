@@ -143,7 +143,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut printing = Printing::new(args);
     let watched = loop {
         let printed = watching.take().and_then(|answer| match answer {
-            Some(came) => printing.print(&came),
+            Some(received) => printing.print(&received),
             None => Ok(true),
         });
         // Ctrl-C removed the subscription, and is about to end the program.

@@ -50,14 +50,14 @@ pub(crate) struct Own {
     pub(crate) domain: DomainName,
     pub(crate) host: HostName,
     pub(crate) members: DomainHandle,
-    pub(crate) belonging: Belonging,
+    pub(crate) belonging: DomainRole,
     /// Refusals of this daemon by others.
     pub(crate) welcome: AdmissionStatus,
 }
 
 /// Role of this daemon in its domain.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Belonging {
+pub(crate) enum DomainRole {
     /// A sensor, which publishes and takes part in the election.
     Sensor,
     /// It may not publish: it asks the representative, which directories know, or else any connected member.
@@ -140,8 +140,8 @@ impl Router {
         let is_own = |own: &&Own| named.as_ref().is_none_or(|domain| *domain == own.domain);
         if let Some(own) = self.own.as_ref().filter(is_own) {
             return match own.belonging {
-                Belonging::Sensor => own.hop(&self.net, method, params),
-                Belonging::Visitor { has_directories } => {
+                DomainRole::Sensor => own.hop(&self.net, method, params),
+                DomainRole::Visitor { has_directories } => {
                     own.route_for_guest(&self.net, caller, method, params, has_directories)
                 }
             };
@@ -304,12 +304,12 @@ impl relays::HostClient for Members {
 }
 
 /// Router of a sensor in no domain: questions about others are answered by a fault.
-pub(crate) struct Alone {
+pub(crate) struct StandaloneRouter {
     pub(crate) domain: DomainName,
     pub(crate) host: HostName,
 }
 
-impl Forward for Alone {
+impl Forward for StandaloneRouter {
     fn ask(&self, _: &Caller, method: &'static str, params: &Params, _: Option<Form>) -> Option<Forwarding> {
         let other = |name: &'static str, own: &str| {
             params.text(name).ok().flatten().filter(|named| *named != own).map(str::to_owned)

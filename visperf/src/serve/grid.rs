@@ -3,7 +3,7 @@
 //! Rule: everything is opened and bound before anything is served, so that a failure leaves nothing half
 //! started.
 
-use super::forward::Alone;
+use super::forward::StandaloneRouter;
 use super::info::{self, Identity, Reach, Sources};
 use super::late_files::LateFiles;
 use super::member::{self, Member};
@@ -201,7 +201,7 @@ impl Grid {
             started: crate::output::times::now(),
         };
         if let (None, Some(config)) = (&self.member, config) {
-            let alone = Alone { domain: config.domain.clone(), host: config.host.clone() };
+            let alone = StandaloneRouter { domain: config.domain.clone(), host: config.host.clone() };
             self.registry.set_elsewhere(Box::new(alone));
         }
         self.add_state_and_membership(&mut sources)?;

@@ -6,7 +6,7 @@
 
 use super::admission_status::AdmissionStatus;
 use super::credentials::Credentials;
-use super::forward::{Belonging, Members, Own, Router};
+use super::forward::{DomainRole, Members, Own, Router};
 use super::inter_domain::InterDomain;
 use super::issuing::Issuing;
 use super::late_files::LateFiles;
@@ -142,8 +142,8 @@ impl Member {
             takes_part.then(|| Reporting::open(sensor, &mut overlay, &certificate, &view)).flatten();
         let (net, gate) = (overlay.net.clone(), Arc::clone(&overlay.gate));
         let belonging = match takes_part {
-            true => Belonging::Sensor,
-            false => Belonging::Visitor { has_directories: between.has_directories() },
+            true => DomainRole::Sensor,
+            false => DomainRole::Visitor { has_directories: between.has_directories() },
         };
         let own = Own {
             domain: certificate.domain,
@@ -225,8 +225,8 @@ impl Member {
         };
         tasks.spawn_sure("domain", async move {
             match own.belonging {
-                Belonging::Sensor => domain.run(ending).await,
-                Belonging::Visitor { .. } => domain.run_as_guest(ending).await,
+                DomainRole::Sensor => domain.run(ending).await,
+                DomainRole::Visitor { .. } => domain.run_as_guest(ending).await,
             }
             let _ = tokio::time::timeout(FAREWELL, reported.cancelled()).await;
             closing.cancel();

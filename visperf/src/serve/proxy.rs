@@ -317,7 +317,7 @@ impl TicketVerifier for Members {
     }
 }
 
-struct Opened {
+struct OpenedListener {
     authorizer: Arc<ProxyAuthorizer>,
     listener: TcpListener,
     address: SocketAddr,
@@ -360,7 +360,7 @@ async fn open_listener(
     files: ListenerFiles,
     config: &proxy::config::Config,
     passes: Arc<dyn TicketVerifier>,
-) -> anyhow::Result<Opened> {
+) -> anyhow::Result<OpenedListener> {
     let ListenerFiles { accounts, certificate } = files;
     let listener = rpc::http::server::bind(config.listen).await?;
     let address = listener.local_addr().context("the address of the listener is not known")?;
@@ -368,7 +368,7 @@ async fn open_listener(
     let channel = format!("{scheme}://{address}").into_bytes();
     let authorizer = ProxyAuthorizer::new(&accounts, channel, config.takes_md5, Some(passes));
     let authorizer = authorizer.map_err(|error| anyhow!("the system gives no random numbers: {error}"))?;
-    Ok(Opened { authorizer, listener, address, certificate, accounts: accounts.all().count() })
+    Ok(OpenedListener { authorizer, listener, address, certificate, accounts: accounts.all().count() })
 }
 
 #[cfg(test)]

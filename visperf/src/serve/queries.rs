@@ -39,7 +39,7 @@ const WAITING_MAX: usize = 256;
 pub(crate) struct Queries {
     dispatcher: Arc<Dispatcher>,
     gate: Arc<Authenticator>,
-    visiting: Visiting,
+    visiting: VisitorPermissions,
     shutdown: CancellationToken,
     in_work: Semaphore,
     /// Permits for the questions in progress and those that wait.
@@ -58,7 +58,7 @@ impl Queries {
         Queries {
             dispatcher,
             gate,
-            visiting: Visiting { domain, ..Visiting::default() },
+            visiting: VisitorPermissions { domain, ..VisitorPermissions::default() },
             shutdown,
             in_work: Semaphore::new(IN_WORK_MAX),
             places: Semaphore::new(IN_WORK_MAX + WAITING_MAX),
@@ -73,7 +73,7 @@ impl Queries {
         // The semaphores are never closed.
         let Ok(_turn) = self.in_work.acquire().await else { return Reply::busy() };
         let scope = self.visiting.scope(principal.peer, principal.guest.as_ref());
-        let asker = (principal.peer, self.visiting.vouching(principal));
+        let asker = (principal.peer, self.visiting.viewer_trust(principal));
         Reply::Done(
             run(&self.dispatcher, asker, &scope, question).await.unwrap_or_else(|fault| {
                 bytes_of(&Answer::Fault { code: fault.code, message: &fault.message })
@@ -92,7 +92,7 @@ impl Answerer for Queries {
 /// Permissions of visitors, which have an account at a proxy: their grants, and the limit of their calls in
 /// progress.
 #[derive(Default)]
-struct Visiting {
+struct VisitorPermissions {
     domain: Option<DomainName>,
     in_work: InWork<(String, DomainName)>,
     figures: Arc<Figures>,
@@ -108,31 +108,31 @@ const GRANTS_MAX: usize = 256;
 
 /// Trust in the viewer that a question names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Vouching {
+enum ViewerTrust {
     /// None: the daemon cannot know the users of this domain, so its viewers are anonymous.
     None,
     /// A sensor or an operator's daemon of this domain: users have the same uid on its hosts.
     Member,
 }
 
-impl Vouching {
+impl ViewerTrust {
     fn viewer(self, stated: Viewer) -> Viewer {
         match self {
-            Vouching::None => Viewer::Anonymous,
-            Vouching::Member => stated,
+            ViewerTrust::None => Viewer::Anonymous,
+            ViewerTrust::Member => stated,
         }
     }
 }
 
-impl Visiting {
-    fn vouching(&self, principal: &Principal) -> Vouching {
+impl VisitorPermissions {
+    fn viewer_trust(&self, principal: &Principal) -> ViewerTrust {
         if self.domain.is_none() || principal.domain != self.domain {
-            return Vouching::None;
+            return ViewerTrust::None;
         }
         // A statement of a proxy's account about its user proves nothing.
         let is_member = principal.guest.is_none()
             && [Role::Publisher, Role::Operator].into_iter().any(|role| principal.roles.has(role));
-        if is_member { Vouching::Member } else { Vouching::None }
+        if is_member { ViewerTrust::Member } else { ViewerTrust::None }
     }
 
     fn scope(&self, visitor: PeerKey, guest: Option<&Arc<Guest>>) -> Scope {
@@ -165,7 +165,7 @@ impl Visiting {
 
 async fn run(
     dispatcher: &Dispatcher,
-    (peer, vouching): (PeerKey, Vouching),
+    (peer, viewer_trust): (PeerKey, ViewerTrust),
     scope: &Scope,
     body: &[u8],
 ) -> Result<Vec<u8>, Fault> {
@@ -180,7 +180,7 @@ async fn run(
         account: question.account,
         hops_left: question.hops_left,
         time_left: Duration::from_millis(question.time_left_ms.into()),
-        viewer: vouching.viewer(question.viewer),
+        viewer: viewer_trust.viewer(question.viewer),
     };
     let answered = dispatcher.call_within(scope, &caller, &question.method, params, question.form).await?;
     Ok(match (answered, question.form) {
@@ -259,10 +259,10 @@ mod tests {
         method: &'static str,
         params: &[(&'static str, Value)],
     ) -> Result<(), i32> {
-        let scope = Visiting::default().scope(VISITOR, Some(&Arc::new(guest(classes))));
+        let scope = VisitorPermissions::default().scope(VISITOR, Some(&Arc::new(guest(classes))));
         let params = params.iter().map(|(name, value)| (Name::Borrowed(*name), value.clone())).collect();
         let question = hop::question(method, params, Duration::from_secs(9), 1);
-        let answer = run(&dispatcher(), (VISITOR, Vouching::None), &scope, &question.to_bytes()).await;
+        let answer = run(&dispatcher(), (VISITOR, ViewerTrust::None), &scope, &question.to_bytes()).await;
         let bytes = answer.map_err(|fault| fault.code)?;
         let Answer::Done(packed) = postcard::from_bytes(&bytes).unwrap() else { panic!("{bytes:?}") };
         assert_eq!(value_codec::read(packed).unwrap(), "answered".into());
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn access_is_kept_for_few_visitors_and_as_long_as_their_visa_is_the_same() {
-        let visiting = Visiting::default();
+        let visiting = VisitorPermissions::default();
         let access = |guest| visiting.access(VISITOR, guest).grant.classes.len();
         let [figures, both] =
             [&["figures"][..], &["figures", "logs"]].map(|classes| Arc::new(guest(classes)));
@@ -321,14 +321,18 @@ mod tests {
     #[test]
     fn the_sensors_of_the_domain_alone_vouch_for_users() {
         let domain = |name: &str| DomainName::try_from(name).unwrap();
-        let visiting = Visiting { domain: Some(domain("UT-ICL")), ..Visiting::default() };
+        let visiting = VisitorPermissions { domain: Some(domain("UT-ICL")), ..VisitorPermissions::default() };
         let member = |role: Role| {
             let guest = guest(&[]);
             Principal { roles: Roles::NONE.with(role), ..guest.proxy }
         };
         let visitor = Principal { guest: Some(Arc::new(guest(&[]))), ..member(Role::Publisher) };
         let check = |principal: &Principal, expected: Viewer| {
-            assert_eq!(visiting.vouching(principal).viewer(Viewer::User(1000)), expected, "{principal:?}");
+            assert_eq!(
+                visiting.viewer_trust(principal).viewer(Viewer::User(1000)),
+                expected,
+                "{principal:?}"
+            );
         };
         check(&member(Role::Publisher), Viewer::User(1000));
         check(&member(Role::Viewer), Viewer::Anonymous);
@@ -340,8 +344,10 @@ mod tests {
 
     #[tokio::test]
     async fn whatever_bytes_a_visitor_sends_it_is_answered_nothing_that_it_may_not_ask() {
-        let (dispatcher, scope) =
-            (dispatcher(), Visiting::default().scope(VISITOR, Some(&Arc::new(guest(&["figures"])))));
+        let (dispatcher, scope) = (
+            dispatcher(),
+            VisitorPermissions::default().scope(VISITOR, Some(&Arc::new(guest(&["figures"])))),
+        );
         let here = vec![(Name::Borrowed("domain"), Value::from("UT-ICL"))];
         let forbidden = hop::question("sensor.events", here, Duration::from_secs(9), 1).to_bytes();
         let mut state = 0x5eed_2026_u64;
@@ -362,7 +368,7 @@ mod tests {
                     body[at] = u8::try_from(below(256)).unwrap();
                 }),
             }
-            let answered = run(&dispatcher, (VISITOR, Vouching::None), &scope, &body).await;
+            let answered = run(&dispatcher, (VISITOR, ViewerTrust::None), &scope, &body).await;
             assert!(answered.is_err(), "{nth}: {body:?}: {answered:?}");
         }
     }

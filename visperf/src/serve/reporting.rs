@@ -46,10 +46,10 @@ const REFUSALS_MAX: usize = 64;
 const LOAD_EVERY: Duration = Duration::from_secs(5);
 
 pub(crate) struct Reporting {
-    accepting: Accepting,
-    electing: Electing,
+    acceptor: ReportAcceptor,
+    updater: ElectionUpdater,
     link: Link,
-    way: MemberWay,
+    route: MemberRoute,
 }
 
 impl Reporting {
@@ -64,31 +64,31 @@ impl Reporting {
         let (service, link, status) = (sensor.representative(), sensor.take_report()?, sensor.status());
         let lease = members.clone();
         service.set_lease(Box::new(move || lease.may_serve()));
-        let way = MemberWay {
+        let route = MemberRoute {
             net: overlay.net.clone(),
             view: members.view(),
             service: service.clone(),
             host: certificate.host.clone(),
             leads_to: None,
         };
-        let accepting = Accepting {
+        let acceptor = ReportAcceptor {
             sessions: overlay.hub.sessions(Protocol::Report),
             gate: Arc::clone(&overlay.gate),
             domain: certificate.domain.clone(),
             service: service.clone(),
         };
-        let electing = Electing { members: members.clone(), service, status };
-        Some(Reporting { accepting, electing, link, way })
+        let updater = ElectionUpdater { members: members.clone(), service, status };
+        Some(Reporting { acceptor, updater, link, route })
     }
 
     /// Report, and accept reports, until `shutdown`. The returned token fires when the representative was
     /// notified that this sensor leaves.
     pub(crate) fn spawn(self, tasks: &mut Tasks, shutdown: &CancellationToken) -> CancellationToken {
-        let Reporting { accepting, electing, link, way } = self;
+        let Reporting { acceptor, updater, link, route } = self;
         let (ending, reported) = (shutdown.clone(), CancellationToken::new());
         let guard = reported.clone().drop_guard();
         tasks.spawn_sure("report", async move {
-            link.run(way, ending.clone()).await;
+            link.run(route, ending.clone()).await;
             drop(guard);
             ending.cancelled().await;
         });
@@ -96,8 +96,8 @@ impl Reporting {
         tasks.spawn_sure("reports of members", async move {
             tokio::select! {
                 () = ending.cancelled() => {}
-                () = accepting.run() => {}
-                () = electing.run() => {}
+                () = acceptor.run() => {}
+                () = updater.run() => {}
             }
         });
         reported
@@ -105,13 +105,13 @@ impl Reporting {
 }
 
 /// Applies the state of the election: whether this sensor represents its domain, and the role of each host.
-struct Electing {
+struct ElectionUpdater {
     members: DomainHandle,
     service: service::Handle,
     status: Status,
 }
 
-impl Electing {
+impl ElectionUpdater {
     async fn run(self) {
         let mut view = self.members.view();
         let mut load_ticks = tokio::time::interval(LOAD_EVERY);
@@ -187,14 +187,14 @@ fn places(view: &View) -> BTreeMap<HostName, ElectionEntry> {
 }
 
 /// Accepts streams of members.
-struct Accepting {
+struct ReportAcceptor {
     sessions: mpsc::Receiver<Session>,
     gate: Arc<Authenticator>,
     domain: DomainName,
     service: service::Handle,
 }
 
-impl Accepting {
+impl ReportAcceptor {
     async fn run(mut self) {
         let mut refusals = JoinSet::new();
         loop {
@@ -244,7 +244,7 @@ async fn refuse(mut stream: overlay::net::stream::Stream, why: String) {
 }
 
 /// Connection of a member to the representative of its domain, which may be itself.
-struct MemberWay {
+struct MemberRoute {
     net: Handle,
     view: watch::Receiver<Arc<View>>,
     service: service::Handle,
@@ -253,7 +253,7 @@ struct MemberWay {
     leads_to: Option<PeerKey>,
 }
 
-impl MemberWay {
+impl MemberRoute {
     /// Open a stream to this representative; `None` if that fails now.
     async fn stream_to(&self, peer: PeerKey) -> Option<Box<dyn Duplex>> {
         if peer == self.net.me() {
@@ -271,7 +271,7 @@ impl MemberWay {
     }
 }
 
-impl Route for MemberWay {
+impl Route for MemberRoute {
     type Stream = Box<dyn Duplex>;
 
     async fn open(&mut self) -> Box<dyn Duplex> {

@@ -3,7 +3,7 @@
 //! Pure.
 
 use crate::output::figures::count;
-use crate::trial::log::{Log, Met};
+use crate::trial::log::{LineResult, Log};
 use log_filters::engine::Source;
 use log_filters::filter::Filter;
 use log_filters::registry::{By, Registry};
@@ -109,8 +109,8 @@ fn events(filter: &Arc<Filter>, file_name: &str, lines: &[&[u8]]) -> usize {
     };
     let mut log = Log::new(Arc::clone(filter), &source);
     let (mut offset, mut events) = (0, 0);
-    let mut take = |met: Met<'_>| {
-        events += usize::from(matches!(met, Met::Event(..)));
+    let mut take = |met: LineResult<'_>| {
+        events += usize::from(matches!(met, LineResult::Event(..)));
         Ok::<(), std::convert::Infallible>(())
     };
     for line in lines {

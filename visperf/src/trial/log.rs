@@ -15,7 +15,7 @@ use wire::time::Time;
 const CHANGES_EVERY_LINES: u64 = 1_024;
 
 /// Result of a line.
-pub(crate) enum Met<'a> {
+pub(crate) enum LineResult<'a> {
     /// An event; the first and last lines of its record.
     Event(&'a Found, u64, u64),
     /// A record that no rule matched, without its timestamp; its first line.
@@ -61,7 +61,7 @@ impl Log {
         bytes: &[u8],
         offset: u64,
         seen: Time,
-        take: &mut impl FnMut(Met<'_>) -> Result<(), E>,
+        take: &mut impl FnMut(LineResult<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.last = self.numbers.push(offset);
         let open = self.engine.resume_offset();
@@ -88,7 +88,7 @@ impl Log {
     pub(crate) fn end<E>(
         &mut self,
         seen: Time,
-        take: &mut impl FnMut(Met<'_>) -> Result<(), E>,
+        take: &mut impl FnMut(LineResult<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let open = self.engine.resume_offset();
         self.engine.idle(seen, &mut self.found);
@@ -109,7 +109,7 @@ impl Log {
     fn report<E>(
         &mut self,
         open: Option<(u64, u64)>,
-        take: &mut impl FnMut(Met<'_>) -> Result<(), E>,
+        take: &mut impl FnMut(LineResult<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         for found in std::mem::take(&mut self.found) {
             let first = self.numbers.of(found.offset);
@@ -117,10 +117,10 @@ impl Log {
                 Some((start, end)) if start == found.offset => end.max(first),
                 _ => first,
             };
-            take(Met::Event(&found, first, last))?;
+            take(LineResult::Event(&found, first, last))?;
         }
         for (offset, text) in self.engine.take_unknown() {
-            take(Met::Unknown(self.numbers.of(offset), &text))?;
+            take(LineResult::Unknown(self.numbers.of(offset), &text))?;
         }
         self.unknown_reported = self.engine.counters().unknown;
         Ok(())
@@ -186,10 +186,10 @@ job = "${job}"
         };
         let mut log = Log::new(Arc::new(Filter::parse("t", FILTER).unwrap()), &source);
         let (mut met, mut offset) = (Vec::new(), 0);
-        let mut take = |one: Met<'_>| {
+        let mut take = |one: LineResult<'_>| {
             met.push(match one {
-                Met::Event(found, first, last) => format!("{} {first}-{last}", found.content.kind),
-                Met::Unknown(line, text) => format!("? {line} {}", String::from_utf8_lossy(text)),
+                LineResult::Event(found, first, last) => format!("{} {first}-{last}", found.content.kind),
+                LineResult::Unknown(line, text) => format!("? {line} {}", String::from_utf8_lossy(text)),
             });
             Ok::<(), ()>(())
         };

@@ -50,7 +50,7 @@ struct Common {
 }
 
 /// A process to act on, and its description for messages.
-struct Meant {
+struct ChosenProcess {
     key: ProcessKey,
     shown: String,
 }
@@ -91,7 +91,7 @@ fn run(common: &Common, act: Act) -> Result<(), Failure> {
     failed.map_or(Ok(()), Err)
 }
 
-fn find(sender: &mut CommandSender, common: &Common, pid: u64) -> Result<Meant, Failure> {
+fn find(sender: &mut CommandSender, common: &Common, pid: u64) -> Result<ChosenProcess, Failure> {
     let pid = u32::try_from(pid).map_err(|_| Failure::Usage(format!("{pid} is no process number")))?;
     let process = sender.find(pid)?;
     let key = process.key();
@@ -106,7 +106,7 @@ fn find(sender: &mut CommandSender, common: &Common, pid: u64) -> Result<Meant, 
             key.start_ns
         )));
     }
-    Ok(Meant { key, shown: shown(&process) })
+    Ok(ChosenProcess { key, shown: shown(&process) })
 }
 
 /// `burn (4711) of mrossi, since 12:03:04`.
@@ -124,7 +124,7 @@ fn words(act: Act) -> String {
     }
 }
 
-fn confirm(meant: &[Meant], act: Act, place: &str) -> Result<(), Failure> {
+fn confirm(meant: &[ChosenProcess], act: Act, place: &str) -> Result<(), Failure> {
     if !std::io::stdin().is_terminal() {
         return Err(Failure::Usage(
             "cannot ask for confirmation: standard input is not a terminal; pass --yes to proceed".to_owned(),

@@ -14,7 +14,7 @@ use crate::trial::choice;
 use crate::trial::event::{InLog, Place};
 use crate::trial::hour_offsets::HourOffsets;
 use crate::trial::input::Input;
-use crate::trial::log::{Log, Met};
+use crate::trial::log::{LineResult, Log};
 use crate::trial::stamps::Stamps;
 use crate::trial::summary::{IdleRules, Summary, Writer};
 use crate::trial::unknown::Unknown;
@@ -173,7 +173,7 @@ impl Trial<'_> {
         let generation = Generation(u32::try_from(number + 1).unwrap_or(u32::MAX));
         let seen = self.seen;
         let mut stamps = Stamps::expected(filter.text());
-        let mut take = |met: Met<'_>| self.take(met, number, generation, &shown, filter.name());
+        let mut take = |met: LineResult<'_>| self.take(met, number, generation, &shown, filter.name());
         while let Some(line) = input.next_line().map_err(|error| cannot_read(&error))? {
             stamps.line(line.bytes);
             log.line(line.bytes, line.offset, seen, &mut take)?;
@@ -243,15 +243,15 @@ impl Trial<'_> {
 
     fn take(
         &mut self,
-        met: Met<'_>,
+        met: LineResult<'_>,
         number: usize,
         generation: Generation,
         file: &str,
         filter: &str,
     ) -> Result<(), Failure> {
         let (found, line, last_line) = match met {
-            Met::Event(found, first, last) => (found, first, last),
-            Met::Unknown(line, text) => {
+            LineResult::Event(found, first, last) => (found, first, last),
+            LineResult::Unknown(line, text) => {
                 self.unknown.add(number, line, text);
                 return Ok(());
             }

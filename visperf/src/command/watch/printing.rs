@@ -3,7 +3,7 @@
 //! Rule: a subscription that the sensor stopped ends the command. Not here: the subscription (`kept`).
 
 use super::Args;
-use super::renewed_subscription::Came;
+use super::renewed_subscription::StreamAnswer;
 use crate::exit::Failure;
 use crate::harmless::clean;
 use crate::output::event_lines::EventLines;
@@ -43,8 +43,8 @@ impl Printing<'_> {
     }
 
     /// Print the received entries; returns whether more are expected.
-    pub(super) fn print(&mut self, came: &Came) -> Result<bool, Failure> {
-        let entries = &came.taken.entries;
+    pub(super) fn print(&mut self, received: &StreamAnswer) -> Result<bool, Failure> {
+        let entries = &received.taken.entries;
         if !entries.is_empty() && std::mem::take(&mut self.is_head_due) {
             let head = format!("TIME {}", self.offset);
             let head = self.output.paint(Color::Head, &head).into_owned();
@@ -57,7 +57,7 @@ impl Printing<'_> {
             self.left -=
                 u64::from(matches!(entry.what, EntryKind::Sample | EntryKind::Event | EntryKind::Call));
             if self.args.query.json {
-                came.raw.get(nth).map_or(Ok(()), |raw| self.output.json(raw))?;
+                received.raw.get(nth).map_or(Ok(()), |raw| self.output.json(raw))?;
                 continue;
             }
             let line = if let Some(event) = &entry.event {
@@ -69,7 +69,7 @@ impl Printing<'_> {
             self.output.line(&line)?;
         }
         self.output.flush()?;
-        match &came.taken.quarantined {
+        match &received.taken.quarantined {
             Some(reason) => {
                 let what_to_do = what_to_do(reason);
                 Err(Failure::Failed(format!("the sensor stopped it: {reason}{what_to_do}")))

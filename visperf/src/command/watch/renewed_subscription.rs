@@ -49,7 +49,7 @@ pub(super) struct Spec {
 }
 
 /// A received answer.
-pub(super) struct Came {
+pub(super) struct StreamAnswer {
     pub(super) taken: TakeAnswer,
     /// The entries as they were received, if requested.
     pub(super) raw: Vec<Value>,
@@ -112,13 +112,13 @@ impl RenewedSubscription {
     ///
     /// # Errors
     /// If it cannot continue.
-    pub(super) fn take(&mut self) -> Result<Option<Came>, Failure> {
-        let (method, came) = match self.is_over {
+    pub(super) fn take(&mut self) -> Result<Option<StreamAnswer>, Failure> {
+        let (method, received) = match self.is_over {
             true => (SubscribeParams::METHOD, self.resubscribe().map(|()| None)),
-            false => (TakeParams::METHOD, self.take_once().map(|came| self.looked_at(came))),
+            false => (TakeParams::METHOD, self.take_once().map(|received| self.looked_at(received))),
         };
-        match came {
-            Ok(came) => Ok(came),
+        match received {
+            Ok(received) => Ok(received),
             Err(error) => match recovery::of(&error, true) {
                 Recovery::End => Err(self.client.explain(method, error)),
                 Recovery::Restart if !self.is_over => {
@@ -138,7 +138,7 @@ impl RenewedSubscription {
         }
     }
 
-    fn take_once(&mut self) -> Result<Came, Error> {
+    fn take_once(&mut self) -> Result<StreamAnswer, Error> {
         let wait_secs = self.spec.first_wait_secs.unwrap_or(WAIT_SECS);
         let params = TakeParams {
             subscription: self.subscription.locked().clone(),
@@ -150,7 +150,7 @@ impl RenewedSubscription {
         let patience = Patience { notice_after: None, ..PATIENCE };
         if self.spec.is_json {
             let answer = self.client.request(&params, &self.spec.about, patience)?;
-            return Ok(Came { raw: items(&answer.raw, "entries"), taken: answer.typed });
+            return Ok(StreamAnswer { raw: items(&answer.raw, "entries"), taken: answer.typed });
         }
         let taken = match self.client.ask(&params, &self.spec.about, patience)?.unpacked() {
             Ok(taken) => taken,
@@ -160,16 +160,16 @@ impl RenewedSubscription {
                 TakeAnswer { next: self.line.next, ..TakeAnswer::default() }
             }
         };
-        Ok(Came { taken, raw: Vec::new() })
+        Ok(StreamAnswer { taken, raw: Vec::new() })
     }
 
     /// The answer, if it continues the stream; `None` if lost entries can be read again.
-    fn looked_at(&mut self, came: Came) -> Option<Came> {
+    fn looked_at(&mut self, received: StreamAnswer) -> Option<StreamAnswer> {
         if self.is_outage_reported() {
             note(&format!("reached {} again, going on", self.client.address()));
         }
         self.away = None;
-        match self.line.take(&came.taken) {
+        match self.line.take(&received.taken) {
             Order::GoesOn => {}
             Order::Lost(count) => note(&format!("{} lost on the way", entries_text(count))),
             Order::HadAgain => {
@@ -179,12 +179,12 @@ impl RenewedSubscription {
             }
         }
         if let Some(secs) = self.spec.first_wait_secs.take()
-            && came.taken.entries.is_empty()
-            && came.taken.quarantined.is_none()
+            && received.taken.entries.is_empty()
+            && received.taken.quarantined.is_none()
         {
             note(&format!("nothing passed for {secs} s; it is watched on, until Ctrl-C"));
         }
-        Some(came)
+        Some(received)
     }
 
     fn wait(&mut self, error: &Error) {

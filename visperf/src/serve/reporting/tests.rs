@@ -1,6 +1,6 @@
 //! Permissions to report, over real connections with real certificates.
 
-use super::{Accepting, places};
+use super::{ReportAcceptor, places};
 use overlay::authenticator::Authenticator;
 use overlay::domain::{ObservedMember, View};
 use overlay::election;
@@ -78,14 +78,14 @@ impl Daemon {
     fn represent(&mut self, folder: &std::path::Path) -> service::Handle {
         let (running, service) = Service::new(folder.join("domain"), domain::Config::default());
         let mut hub = self.hub.take().unwrap();
-        let accepting = Accepting {
+        let acceptor = ReportAcceptor {
             sessions: hub.sessions(Protocol::Report),
             gate: Arc::clone(&self.gate),
             domain: DomainName::try_from("UT-ICL").unwrap(),
             service: service.clone(),
         };
         self.tasks.spawn(hub.run());
-        self.tasks.spawn(accepting.run());
+        self.tasks.spawn(acceptor.run());
         self.tasks.spawn(async move { running.run(CancellationToken::new()).await.unwrap() });
         service.set_duty(Duty::Serve { term: 1 });
         service
