@@ -4,7 +4,7 @@
 //! Rule: the window never blocks; the channels are bounded, and a thread that is faster than the window waits
 //! for it. Layouts are computed by the sending thread.
 
-use crate::flock::past::{Lack, Span, StoredSweeps};
+use crate::flock::past::{MissingSpan, Span, StoredSweeps};
 use crate::flock::sweep::{HostName, Sweep};
 use crate::graphs::metric::Metric;
 use crate::grid::Grid;
@@ -204,7 +204,7 @@ pub struct Watch {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Past {
     /// The host and the period.
-    pub lack: Lack,
+    pub missing: MissingSpan,
     /// Resolution: one sweep per this interval.
     pub every: Duration,
 }
@@ -294,13 +294,13 @@ impl Wakeup {
 
 /// Why [`Feed::rest`] returned.
 #[derive(Debug, PartialEq)]
-pub enum Rested {
+pub enum WakeReason {
     /// The time has passed.
-    Whole,
+    Timeout,
     /// The window sent a request.
     Requested(Request),
     /// The window was closed.
-    Alone,
+    Closed,
 }
 
 /// Create both ends.
@@ -335,16 +335,16 @@ impl Feed {
 
     /// Wait for `time`, or until the window sends a request or is closed.
     #[must_use]
-    pub fn rest(&self, time: Duration) -> Rested {
+    pub fn rest(&self, time: Duration) -> WakeReason {
         let rested = self.requests.recv_timeout(time);
         if rested == Ok(Request::Look) {
             self.wakeup.is_queued.store(false, Ordering::Release);
         }
         match rested {
-            _ if !self.is_open.load(Ordering::Relaxed) => Rested::Alone,
-            Ok(request) => Rested::Requested(request),
-            Err(RecvTimeoutError::Timeout) => Rested::Whole,
-            Err(RecvTimeoutError::Disconnected) => Rested::Alone,
+            _ if !self.is_open.load(Ordering::Relaxed) => WakeReason::Closed,
+            Ok(request) => WakeReason::Requested(request),
+            Err(RecvTimeoutError::Timeout) => WakeReason::Timeout,
+            Err(RecvTimeoutError::Disconnected) => WakeReason::Closed,
         }
     }
 
@@ -405,13 +405,13 @@ mod tests {
         assert_eq!((lines, woken.load(std::sync::atomic::Ordering::Relaxed)), (vec![1, 2], 2));
         let watch = || Request::Flock(Watch { hosts: vec![HostName::new("demo", "wn01")], rate_hz: 1.0 });
         assert!(inbox.request(watch()));
-        assert_eq!(feed.rest(Duration::from_secs(60)), Rested::Requested(watch()));
+        assert_eq!(feed.rest(Duration::from_secs(60)), WakeReason::Requested(watch()));
         let wakeup = feed.wakeup();
         wakeup.wake();
-        assert_eq!(feed.rest(Duration::from_secs(60)), Rested::Requested(Request::Look));
-        assert_eq!(feed.rest(Duration::ZERO), Rested::Whole);
+        assert_eq!(feed.rest(Duration::from_secs(60)), WakeReason::Requested(Request::Look));
+        assert_eq!(feed.rest(Duration::ZERO), WakeReason::Timeout);
         drop(inbox);
-        assert_eq!(feed.rest(Duration::from_secs(60)), Rested::Alone);
+        assert_eq!(feed.rest(Duration::from_secs(60)), WakeReason::Closed);
         assert!(!wakeup.is_open());
     }
 }

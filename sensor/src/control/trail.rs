@@ -107,16 +107,16 @@ impl fmt::Display for Line<'_> {
             None => write!(f, " order=- act=- pid=- start_ns=-")?,
         }
         let name = process.map_or_else(String::new, |(name, _)| plain(name));
-        write!(f, " process=\"{name}\" user={}", Maybe(process.map(|(_, uid)| uid)))?;
-        write!(f, " operator={} from={} to={}", Maybe(*operator), Maybe(*from), self.to)?;
+        write!(f, " process=\"{name}\" user={}", OrDash(process.map(|(_, uid)| uid)))?;
+        write!(f, " operator={} from={} to={}", OrDash(*operator), OrDash(*from), self.to)?;
         write!(f, " left_out={} reason={}", self.left_out, plain(reason))
     }
 }
 
 /// Shows a value, or a dash.
-struct Maybe<T>(Option<T>);
+struct OrDash<T>(Option<T>);
 
-impl<T: fmt::Display> fmt::Display for Maybe<T> {
+impl<T: fmt::Display> fmt::Display for OrDash<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Some(value) => value.fmt(f),

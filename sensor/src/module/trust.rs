@@ -180,24 +180,24 @@ enum Step {
 
 fn judge(path: &Path, found: &Metadata, own: u32, step: Step) -> Result<(), Error> {
     verdict(found.uid(), found.mode(), own, step).map_err(|wrong| match wrong {
-        Wrong::Owner => Error::Owner { path: path.to_owned(), found: found.uid(), own },
-        Wrong::Writable => Error::Writable { path: path.to_owned(), mode: found.mode() & 0o777 },
+        Violation::Owner => Error::Owner { path: path.to_owned(), found: found.uid(), own },
+        Violation::Writable => Error::Writable { path: path.to_owned(), mode: found.mode() & 0o777 },
     })
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Wrong {
+enum Violation {
     Owner,
     Writable,
 }
 
-fn verdict(owner: u32, mode: u32, own: u32, step: Step) -> Result<(), Wrong> {
+fn verdict(owner: u32, mode: u32, own: u32, step: Step) -> Result<(), Violation> {
     const STICKY: u32 = 0o1000;
     if owner != 0 && owner != own {
-        return Err(Wrong::Owner);
+        return Err(Violation::Owner);
     }
     let is_sticky_way = step == Step::OnTheWay && mode & STICKY != 0;
-    if mode & 0o022 != 0 && !is_sticky_way && step != Step::Link { Err(Wrong::Writable) } else { Ok(()) }
+    if mode & 0o022 != 0 && !is_sticky_way && step != Step::Link { Err(Violation::Writable) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -207,19 +207,19 @@ mod tests {
 
     #[test]
     fn only_root_and_the_sensors_user_are_believed() {
-        let check = |owner, mode, step, expected: Result<(), Wrong>| {
+        let check = |owner, mode, step, expected: Result<(), Violation>| {
             assert_eq!(verdict(owner, mode, 1000, step), expected, "{owner} {mode:o}");
         };
         check(0, 0o100_755, Step::Itself, Ok(()));
         check(1000, 0o100_700, Step::Itself, Ok(()));
-        check(1001, 0o100_755, Step::Itself, Err(Wrong::Owner));
-        check(1000, 0o100_775, Step::Itself, Err(Wrong::Writable));
-        check(1000, 0o100_757, Step::Itself, Err(Wrong::Writable));
+        check(1001, 0o100_755, Step::Itself, Err(Violation::Owner));
+        check(1000, 0o100_775, Step::Itself, Err(Violation::Writable));
+        check(1000, 0o100_757, Step::Itself, Err(Violation::Writable));
         check(0, 0o041_777, Step::OnTheWay, Ok(()));
-        check(0, 0o041_777, Step::Itself, Err(Wrong::Writable));
-        check(0, 0o040_777, Step::OnTheWay, Err(Wrong::Writable));
+        check(0, 0o041_777, Step::Itself, Err(Violation::Writable));
+        check(0, 0o040_777, Step::OnTheWay, Err(Violation::Writable));
         check(0, 0o120_777, Step::Link, Ok(()));
-        check(1001, 0o120_777, Step::Link, Err(Wrong::Owner));
+        check(1001, 0o120_777, Step::Link, Err(Violation::Owner));
     }
 
     #[test]

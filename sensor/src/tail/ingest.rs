@@ -14,7 +14,7 @@ use super::memory::{Memory, Recovery};
 use super::path_set::PathSet;
 use super::source;
 use super::status::{StatusTable, TailStatus};
-use super::track::{Appeared, Track};
+use super::track::{FirstSeen, Track};
 use super::watch::Wake;
 use super::{Config, Error};
 use crate::journal::frame::PathBytes;
@@ -209,7 +209,7 @@ impl Ingest {
         let is_changed = |path: &&PathBuf| wake.paths.iter().any(|changed| concerns(changed, path));
         let changed: Vec<_> = self.tracks.keys().filter(is_changed).cloned().collect();
         if !all {
-            self.reconcile(&changed, now, Appeared::Later);
+            self.reconcile(&changed, now, FirstSeen::Later);
         }
         let busy = std::mem::take(&mut self.busy);
         let mut unsettled = Vec::new();
@@ -228,7 +228,7 @@ impl Ingest {
             }
             self.status.set_file(track.file_status(&self.core));
         }
-        self.reconcile(&unsettled, now, Appeared::Later);
+        self.reconcile(&unsettled, now, FirstSeen::Later);
         for path in unsettled {
             let Some(track) = self.tracks.get(&path) else { continue };
             self.status.set_file(track.file_status(&self.core));

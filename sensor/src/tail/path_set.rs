@@ -35,13 +35,13 @@ enum Part {
     /// The end of a path without wildcards: a file, or a folder whose logs are followed once it exists.
     Whole(OsString),
     /// A wildcard, and whether it matches rotated copies.
-    Glob(GlobMatcher, Rotated),
+    Glob(GlobMatcher, RotatedCopies),
     AnyDepth,
 }
 
 /// Whether a wildcard matches rotated copies, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rotated {
+enum RotatedCopies {
     Matched,
     LeftOut,
 }
@@ -181,7 +181,7 @@ impl Part {
         // `folder/*` and `slurmctld*` select logs; `slurmctld.log.*` and `*.1` select rotated copies.
         let stem = text.strip_suffix('*');
         let open = stem.is_some_and(|stem| !stem.ends_with(['.', '-']));
-        let rotated = if open { Rotated::LeftOut } else { Rotated::Matched };
+        let rotated = if open { RotatedCopies::LeftOut } else { RotatedCopies::Matched };
         let glob = GlobBuilder::new(text).literal_separator(true).build()?;
         Ok(Part::Glob(glob.compile_matcher(), rotated))
     }
@@ -190,7 +190,8 @@ impl Part {
         match self {
             Part::Name(own) | Part::Whole(own) => own == name,
             Part::Glob(glob, rotated) => {
-                glob.is_match(name) && (*rotated == Rotated::Matched || !is_rotated(&name.to_string_lossy()))
+                glob.is_match(name)
+                    && (*rotated == RotatedCopies::Matched || !is_rotated(&name.to_string_lossy()))
             }
             Part::AnyDepth => false,
         }

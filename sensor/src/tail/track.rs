@@ -19,7 +19,7 @@ use super::status::FileStatus;
 use crate::journal::frame::{Checkpoint, Identity, PathBytes, Status};
 use compact_str::CompactString;
 use filter::ActiveFilter;
-pub(super) use generation::Appeared;
+pub(super) use generation::FirstSeen;
 use log_filters::found::Change;
 use std::collections::VecDeque;
 use std::ffi::OsStr;

@@ -43,7 +43,7 @@ impl Feeds {
             if !self.send(Request::Past(past.clone()), model.source()) {
                 break;
             }
-            model.past_requested(past.lack);
+            model.past_requested(past.missing);
         }
         if let Some(figures) = model.figures_request()
             && self.send(Request::Figures(figures.clone()), model.source())

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
     use crate::app::App;
     use crate::app::settings::Settings;
-    use crate::feed::{Feed, Request, Rested, Update, feed};
+    use crate::feed::{Feed, Request, Update, WakeReason, feed};
     use crate::model::{Change, Selection, Source};
     use crate::synthetic;
     use std::sync::Arc;
@@ -176,8 +176,8 @@ mod tests {
     fn is_requested(app: &mut App, feed: &Feed, secs: f64) -> bool {
         app.update(synthetic::time_f(secs), 0.0);
         match feed.rest(Duration::ZERO) {
-            Rested::Requested(Request::Served(wanted)) => wanted.call == "slurm:1",
-            Rested::Requested(_) | Rested::Whole | Rested::Alone => false,
+            WakeReason::Requested(Request::Served(wanted)) => wanted.call == "slurm:1",
+            WakeReason::Requested(_) | WakeReason::Timeout | WakeReason::Closed => false,
         }
     }
 

@@ -54,7 +54,7 @@ pub type Span = (Time, Time);
 
 /// A missing period of a host's history, by the host's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lack {
+pub struct MissingSpan {
     pub host: HostName,
     pub from: Time,
     pub to: Time,
@@ -136,14 +136,14 @@ impl Flock {
 
     /// The periods to request so that each host can be shown at `time` and onward at this pace.
     #[must_use]
-    pub fn lacks(&self, time: Time, pace: Pace, now: Time) -> Vec<Lack> {
+    pub fn missing_spans(&self, time: Time, pace: Pace, now: Time) -> Vec<MissingSpan> {
         let times = pace.speed.clamp(1.0, 100.0);
         // A motion path holds a limited number of keyframes.
         let bounded =
             |usual: Duration, sweeps: u32| usual.mul_f64(times).min(SPAN_MAX).min(pace.every * sweeps);
         let (before, span) = (BEFORE.min(pace.every * BEFORE_SWEEPS), bounded(SPAN, SPAN_SWEEPS));
         let ahead = bounded(AHEAD, AHEAD_SWEEPS);
-        let lack = |(host, past): (&HostProcesses, &Option<Stretch>)| {
+        let missing = |(host, past): (&HostProcesses, &Option<Stretch>)| {
             let until = host.since().unwrap_or(now).min(now);
             if time >= until {
                 return None;
@@ -156,9 +156,9 @@ impl Flock {
             };
             let moved = host.clock.moved();
             let (from, to) = (shifted(from, -moved), shifted(to.min(until), -moved));
-            (from < to).then(|| Lack { host: host.name.clone(), from, to })
+            (from < to).then(|| MissingSpan { host: host.name.clone(), from, to })
         };
-        self.live.iter().zip(&self.past).filter_map(lack).collect()
+        self.live.iter().zip(&self.past).filter_map(missing).collect()
     }
 
     /// Clock offset of a host, in microseconds.

@@ -241,8 +241,8 @@ fn what_lacks_is_asked_for_once_and_ahead_of_its_end() {
     let stretch = |flock: &Flock, time: u64, speed: f64| {
         let since = |time: Time| time.since(BEGIN).as_secs();
         let pace = past::Pace { speed, every: STEP.mul_f64(speed) };
-        let lacks = flock.lacks(secs(time), pace, secs(1_000));
-        lacks.first().map(|lack| (since(lack.from), since(lack.to)))
+        let missing_spans = flock.missing_spans(secs(time), pace, secs(1_000));
+        missing_spans.first().map(|missing| (since(missing.from), since(missing.to)))
     };
     let mut flock = Flock::default();
     flock.host(&wn01(), HOST);
@@ -273,9 +273,11 @@ fn a_host_whose_clock_is_wrong_is_asked_by_its_own() {
     flock.host(&wn01(), HOST);
     let late = sweep(1_000, true, vec![reported(1, "a", 0.0)], vec![]);
     flock.take(&Sweep { time: late.time.plus(hour), ..late.clone() }, late.time);
-    let [lack] = &flock.lacks(at(500), PACE, at(1_001))[..] else { panic!("nothing is known of it") };
-    assert_eq!(lack.to, at(700).plus(hour), "20 s from then, as its clock shows it");
-    assert!(lack.from > at(0).plus(hour));
+    let [missing] = &flock.missing_spans(at(500), PACE, at(1_001))[..] else {
+        panic!("nothing is known of it")
+    };
+    assert_eq!(missing.to, at(700).plus(hour), "20 s from then, as its clock shows it");
+    assert!(missing.from > at(0).plus(hour));
     flock.take(&Sweep { time: late.time.plus(STEP), ..late.clone() }, late.time.plus(STEP));
     assert_eq!(flock.moved(&wn01()), 0, "its clock was corrected");
 }
@@ -285,11 +287,17 @@ fn a_time_without_sweeps_is_not_known_though_others_are_around_it() {
     let busy = |number: usize| sweep(number, true, vec![reported(1, "a", 0.0)], vec![]);
     let sweeps: Vec<Sweep> = (0..50).chain(450..500).map(busy).collect();
     let flock = flock(&sweeps);
-    assert_eq!(flock.lacks(at(480), PACE, at(500)), []);
-    let [lack] = &flock.lacks(at(200), PACE, at(500))[..] else { panic!("no sweep was taken then") };
-    assert!(lack.from < at(200) && lack.to > at(200));
+    assert_eq!(flock.missing_spans(at(480), PACE, at(500)), []);
+    let [missing] = &flock.missing_spans(at(200), PACE, at(500))[..] else {
+        panic!("no sweep was taken then")
+    };
+    assert!(missing.from < at(200) && missing.to > at(200));
     let slow: Vec<Sweep> = (0..10).map(|number| busy(number * 50)).collect();
-    assert_eq!(self::flock(&slow).lacks(at(200), PACE, at(450)), [], "a sweep each five seconds is no hole");
+    assert_eq!(
+        self::flock(&slow).missing_spans(at(200), PACE, at(450)),
+        [],
+        "a sweep each five seconds is no hole"
+    );
 }
 
 #[test]
@@ -302,7 +310,7 @@ fn what_ended_long_before_is_kept_in_the_past() {
     let sweeps = vec![one(100), one(101), gap(102), one(220), one(221)];
     flock.take_stored(&wn01(), &past::StoredSweeps { from: secs(96), to: secs(260), sweeps });
     assert_eq!(flock.hosts_at(secs(101)), 1, "it ended two minutes before the last sweep");
-    assert_eq!(flock.lacks(secs(101), past::Pace { speed: 8.0, every: STEP * 8 }, secs(1_000)), []);
+    assert_eq!(flock.missing_spans(secs(101), past::Pace { speed: 8.0, every: STEP * 8 }, secs(1_000)), []);
 }
 
 #[test]
@@ -315,8 +323,8 @@ fn what_was_let_go_is_not_taken_for_known() {
         flock.take(&sweep(number, number == 0, vec![busy], vec![]), at(number));
     }
     let now = at(motion::KNOTS_MAX + 20);
-    assert_eq!(flock.lacks(at(5), PACE, now).len(), 1, "its first knots are gone");
-    assert_eq!(flock.lacks(at(20), PACE, now), []);
+    assert_eq!(flock.missing_spans(at(5), PACE, now).len(), 1, "its first knots are gone");
+    assert_eq!(flock.missing_spans(at(20), PACE, now), []);
 
     for _ in 0..3 {
         flock.take_stored(

@@ -56,7 +56,7 @@ pub(super) enum Question {
 /// Result of a question.
 #[derive(Debug)]
 pub(super) enum Answer {
-    Domain { asked: Option<String>, due: Due, looked: Looked },
+    Domain { asked: Option<String>, due: Due, polled: PollResult },
     Domains(Result<Vec<String>, Error>),
     Figures { host: HostName, metrics: Arc<[Metric]>, counters: Result<Vec<Counter>, Error> },
     Sensor { at: At, health: Result<Health, Error> },
@@ -65,7 +65,7 @@ pub(super) enum Answer {
 
 /// What a daemon answered about a domain.
 #[derive(Debug, Default)]
-pub(super) struct Looked {
+pub(super) struct PollResult {
     /// Name of the domain, its hosts, and the number of hosts beyond the limit.
     pub(super) hosts: Option<(String, Vec<Host>, u64)>,
     pub(super) calls: Option<CallsResponse>,
@@ -135,9 +135,9 @@ pub(super) fn client(address: Where) -> Client {
 pub(super) fn ask(client: &mut Client, question: Question) -> Answer {
     match question {
         Question::Domain { asked, due, calls } => {
-            let mut looked = Looked::default();
-            looked.error = look(client, asked.as_deref(), due, calls, &mut looked).err();
-            Answer::Domain { asked, due, looked }
+            let mut polled = PollResult::default();
+            polled.error = look(client, asked.as_deref(), due, calls, &mut polled).err();
+            Answer::Domain { asked, due, polled }
         }
         Question::Domains => Answer::Domains(domains(client)),
         Question::Figures { host, metrics, since } => {
@@ -165,10 +165,10 @@ fn look(
     asked: Option<&str>,
     due: Due,
     request: CallsRequest,
-    looked: &mut Looked,
+    polled: &mut PollResult,
 ) -> Result<(), Error> {
     if due == Due::All {
-        looked.hosts = Some(answers::hosts(&client.ask("domain.hosts", &of_domain(asked, json!({})))?));
+        polled.hosts = Some(answers::hosts(&client.ask("domain.hosts", &of_domain(asked, json!({})))?));
     }
     let mut params = of_domain(asked, json!({ "limit": CALLS_ASKED, "order": "newest" }));
     if let CallsRequest::Since(since) = request {
@@ -194,7 +194,7 @@ fn look(
             }
         }
     }
-    looked.calls = Some(CallsResponse { request, calls, total });
+    polled.calls = Some(CallsResponse { request, calls, total });
     Ok(())
 }
 

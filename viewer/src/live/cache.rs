@@ -5,7 +5,7 @@
 //! that ask (`asking`), the threads that wait for events (`event_listener`).
 
 use super::answers::Host;
-use super::asking::{Answer, Looked, Question};
+use super::asking::{Answer, PollResult, Question};
 use super::calls::Calls;
 use super::event_listener::EventListener;
 use super::figures::Figures;
@@ -85,7 +85,7 @@ struct Outage {
 
 /// Use of the askers by questions to single hosts.
 #[derive(Clone, Copy, Debug)]
-struct Aside {
+struct AskerUse {
     has_room: bool,
     /// Whether no further questions to hosts that failed are sent.
     is_full: bool,
@@ -93,7 +93,7 @@ struct Aside {
 
 /// Result of processing an answer.
 #[derive(Debug, Default)]
-pub(super) struct Changed {
+pub(super) struct CacheChanges {
     /// Whether the grid changed.
     pub(super) grid: bool,
     /// Another update to publish: metrics of a host, the health of a sensor, a term.
@@ -144,10 +144,10 @@ impl Cache {
 
     /// The next question that is due; it counts as in flight from then on.
     pub(super) fn question(&mut self, now: Duration, at: Time) -> Option<Question> {
-        let aside = self.aside();
+        let asker_use = self.asker_use();
         // First, ahead of all other questions: the failure of such a sensor must be shown within three
         // seconds.
-        if let Some(question) = self.sensors.question_itself(now, aside.is_full) {
+        if let Some(question) = self.sensors.question_itself(now, asker_use.is_full) {
             return Some(question);
         }
         if let Some(lost) = &self.lost
@@ -160,20 +160,20 @@ impl Cache {
             return Some(Question::Domains);
         }
         let of_domain = self.of_domain(now);
-        if of_domain.is_some() || !aside.has_room {
+        if of_domain.is_some() || !asker_use.has_room {
             return of_domain;
         }
-        let sensors = self.sensors.question(now, aside.is_full);
-        sensors.or_else(|| self.figures.question(now, at, aside.is_full))
+        let sensors = self.sensors.question(now, asker_use.is_full);
+        sensors.or_else(|| self.figures.question(now, at, asker_use.is_full))
     }
 
     /// How many questions to single hosts are in flight; they must leave room for those to domains.
-    fn aside(&self) -> Aside {
+    fn asker_use(&self) -> AskerUse {
         let schedules =
             self.figures.schedules().chain(self.sensors.schedules()).chain(self.sensors.own_schedules());
         let out: Vec<&PollSchedule> = schedules.filter(|schedule| schedule.is_out()).collect();
         let failed = out.iter().filter(|schedule| schedule.has_failed()).count();
-        Aside { has_room: out.len() < ASIDE_AT_A_TIME, is_full: failed >= TROUBLED_AT_A_TIME }
+        AskerUse { has_room: out.len() < ASIDE_AT_A_TIME, is_full: failed >= TROUBLED_AT_A_TIME }
     }
 
     /// The next domain that is due, in round-robin order.
@@ -204,9 +204,9 @@ impl Cache {
 
     /// When the next question is due, unless an answer comes earlier.
     pub(super) fn next_due(&self) -> Option<Duration> {
-        let aside = self.aside();
-        let is_left = |schedule: &&PollSchedule| !(aside.is_full && schedule.has_failed());
-        let is_asked = |schedule: &&PollSchedule| aside.has_room && is_left(schedule);
+        let asker_use = self.asker_use();
+        let is_left = |schedule: &&PollSchedule| !(asker_use.is_full && schedule.has_failed());
+        let is_asked = |schedule: &&PollSchedule| asker_use.has_room && is_left(schedule);
         let itself =
             self.sensors.own_schedules().filter(is_left).filter_map(|schedule| schedule.next(false)).min();
         if let Some(lost) = &self.lost {
@@ -221,59 +221,64 @@ impl Cache {
             .iter()
             .chain(self.sensors.schedules().filter(is_asked))
             .filter_map(|schedule| schedule.next(false));
-        let figures = self.figures.next_due(aside.is_full).filter(|_| aside.has_room);
+        let figures = self.figures.next_due(asker_use.is_full).filter(|_| asker_use.has_room);
         domains.chain(others).chain(figures).chain(itself).min()
     }
 
     /// Process an answer that came `at`.
-    pub(super) fn take(&mut self, answer: Answer, now: Duration, at: Time, took: Duration) -> Changed {
+    pub(super) fn take(&mut self, answer: Answer, now: Duration, at: Time, took: Duration) -> CacheChanges {
         self.took = took;
         match answer {
-            Answer::Domain { asked, due, looked } => {
+            Answer::Domain { asked, due, polled } => {
                 let Some(number) = self.domains.iter().position(|domain| domain.asked == asked) else {
-                    return Changed::default();
+                    return CacheChanges::default();
                 };
                 let domain = &mut self.domains[number];
-                let (grid, error) = domain.take(due, looked, (now, at), took);
+                let (grid, error) = domain.take(due, polled, (now, at), took);
                 let Some(error) = error else {
                     self.lost = None;
                     self.forget_oldest();
-                    return Changed { grid, ..Changed::default() };
+                    return CacheChanges { grid, ..CacheChanges::default() };
                 };
                 self.lose(&error, now);
-                Changed { grid, error: Some(error), ..Changed::default() }
+                CacheChanges { grid, error: Some(error), ..CacheChanges::default() }
             }
             Answer::Domains(names) => self.take_domains(names, now, took),
             Answer::Figures { host, metrics, counters } => {
                 let update = self.figures.take(&host, &metrics, counters, (now, at), took);
-                Changed { update, ..Changed::default() }
+                CacheChanges { update, ..CacheChanges::default() }
             }
             Answer::Sensor { at, health } => {
                 self.sensors.answered(&at, health.is_ok(), now, took);
                 let health = health.map(Arc::new).map_err(|error| error.to_string());
-                Changed { update: Some(Update::Sensor { at, health }), ..Changed::default() }
+                CacheChanges { update: Some(Update::Sensor { at, health }), ..CacheChanges::default() }
             }
             Answer::Term { domain, term } => {
                 self.sensors.resolved(&domain, term.is_some(), now, took);
-                Changed { update: Some(Update::Term { domain, term }), ..Changed::default() }
+                CacheChanges { update: Some(Update::Term { domain, term }), ..CacheChanges::default() }
             }
         }
     }
 
-    fn take_domains(&mut self, names: Result<Vec<String>, Error>, now: Duration, took: Duration) -> Changed {
-        let Some(schedule) = &mut self.all else { return Changed::default() };
+    fn take_domains(
+        &mut self,
+        names: Result<Vec<String>, Error>,
+        now: Duration,
+        took: Duration,
+    ) -> CacheChanges {
+        let Some(schedule) = &mut self.all else { return CacheChanges::default() };
         match names {
             Ok(names) => {
                 schedule.answered(Due::All, now, took);
                 self.lost = None;
                 self.refused_domains = 0;
                 names.iter().for_each(|name| self.add_found(name));
-                Changed { grid: true, ..Changed::default() }
+                CacheChanges { grid: true, ..CacheChanges::default() }
             }
             Err(error) => {
                 schedule.failed(now);
                 self.lose(&error, now);
-                Changed { error: Some(error), ..Changed::default() }
+                CacheChanges { error: Some(error), ..CacheChanges::default() }
             }
         }
     }
@@ -377,24 +382,24 @@ impl OfDomain {
     fn take(
         &mut self,
         due: Due,
-        looked: Looked,
+        polled: PollResult,
         (now, at): (Duration, Time),
         took: Duration,
     ) -> (bool, Option<Error>) {
-        let mut changed = looked.hosts.is_some();
-        if let Some((name, hosts, left_out)) = looked.hosts {
+        let mut changed = polled.hosts.is_some();
+        if let Some((name, hosts, left_out)) = polled.hosts {
             if self.asked.is_none() {
                 self.name = name;
             }
             (self.hosts, self.hosts_left_out, self.hosts_at) = (hosts, left_out, now);
         }
-        if let Some(answer) = looked.calls {
+        if let Some(answer) = polled.calls {
             if !matches!(answer.request, super::calls::CallsRequest::Since(_)) {
                 self.rounds = 1;
             }
             changed |= self.calls.take(answer, at);
         }
-        match looked.error {
+        match polled.error {
             None => {
                 self.schedule.answered(due, now, took);
                 changed |= self.trouble.take().is_some();

@@ -58,9 +58,9 @@ impl Drop for EventListener {
 }
 
 /// Counts a thread for as long as it runs.
-struct Counted(Arc<AtomicUsize>);
+struct ThreadCount(Arc<AtomicUsize>);
 
-impl Drop for Counted {
+impl Drop for ThreadCount {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -81,7 +81,7 @@ impl Listening {
     /// started.
     pub(super) fn listen(&self, domain: Option<&str>) -> Option<EventListener> {
         self.threads.fetch_add(1, Ordering::AcqRel);
-        let counted = Counted(Arc::clone(&self.threads));
+        let counted = ThreadCount(Arc::clone(&self.threads));
         let listener = EventListener { heard: Arc::default(), is_wanted: Arc::new(AtomicBool::new(true)) };
         let (heard, is_wanted) = (Arc::clone(&listener.heard), Arc::clone(&listener.is_wanted));
         let (wakeup, client) = (self.wakeup.clone(), Client::new(self.address.clone()));

@@ -12,7 +12,7 @@ use super::served;
 use super::subscribed::Subscribed;
 use super::via::Where;
 use super::{control, orders};
-use crate::feed::{Feed, Kill, Past, Request, Rested, Served, Update, UpdateSender, Watch};
+use crate::feed::{Feed, Kill, Past, Request, Served, Update, UpdateSender, WakeReason, Watch};
 use crate::flock::HOSTS_MAX;
 use crate::flock::sweep::HostName;
 use crate::sensors::Order;
@@ -51,10 +51,10 @@ pub fn follow(address: Where, feed: Feed) -> std::io::Result<()> {
         let mut watching = Watching { address, sender: feed.sender(), hosts: Vec::new(), rate_hz: 0.0 };
         loop {
             match feed.rest(IDLE) {
-                Rested::Whole => {}
-                Rested::Requested(Request::Flock(watch)) => watching.watch(watch),
-                Rested::Requested(Request::Past(past)) => watching.ask_past(past),
-                Rested::Requested(Request::Kill(kill)) => {
+                WakeReason::Timeout => {}
+                WakeReason::Requested(Request::Flock(watch)) => watching.watch(watch),
+                WakeReason::Requested(Request::Past(past)) => watching.ask_past(past),
+                WakeReason::Requested(Request::Kill(kill)) => {
                     if let Err(TrySendError::Full(kill) | TrySendError::Disconnected(kill)) =
                         kills.try_send(kill)
                     {
@@ -62,13 +62,13 @@ pub fn follow(address: Where, feed: Feed) -> std::io::Result<()> {
                         feed.send(Update::Notice(format!("{} ({}) {words}", kill.name, kill.pid)));
                     }
                 }
-                Rested::Requested(Request::Order(order)) => {
+                WakeReason::Requested(Request::Order(order)) => {
                     if control.try_send(order).is_err() {
                         let words = "Not ordered: orders before it are not answered yet";
                         feed.send(Update::Notice(words.to_owned()));
                     }
                 }
-                Rested::Requested(Request::Served(wanted)) => {
+                WakeReason::Requested(Request::Served(wanted)) => {
                     if let Err(TrySendError::Full(wanted) | TrySendError::Disconnected(wanted)) =
                         calls.try_send(wanted)
                     {
@@ -76,18 +76,18 @@ pub fn follow(address: Where, feed: Feed) -> std::io::Result<()> {
                         feed.send(Update::Served { call: wanted.call, by: Arc::new(by) });
                     }
                 }
-                Rested::Requested(
+                WakeReason::Requested(
                     Request::Figures(_)
                     | Request::Sensors(_)
                     | Request::Look
                     | Request::Add(_)
                     | Request::Drop(_),
                 ) => {}
-                Rested::Alone => return,
+                WakeReason::Closed => return,
             }
         }
     };
-    // The thread ends with the window: `rest` then returns `Rested::Alone`. The others end with it.
+    // The thread ends with the window: `rest` then returns `WakeReason::Closed`. The others end with it.
     std::thread::Builder::new().name("viewer-flock".into()).spawn(hear).map(drop)
 }
 
@@ -149,7 +149,7 @@ impl Watching {
 
     /// Request history of a watched host.
     fn ask_past(&mut self, past: Past) {
-        let host = past.lack.host.clone();
+        let host = past.missing.host.clone();
         let watched = self.hosts.iter().find(|watched| watched.host == host);
         if watched.is_none_or(|watched| watched.past.try_send(past).is_err()) {
             let stored = Err("questions before it are not answered yet".to_owned());

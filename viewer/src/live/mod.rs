@@ -29,7 +29,7 @@ pub mod via;
 
 pub use cache::PAUSE_MAX;
 
-use crate::feed::{Feed, Request, Rested, Update};
+use crate::feed::{Feed, Request, Update, WakeReason};
 use crate::flock::sweep::HostName;
 use crate::grid::Grid;
 use asking::Askers;
@@ -83,7 +83,7 @@ pub fn follow(plan: Plan, feed: Feed) -> std::io::Result<()> {
         };
         while following.go_on(&feed) {}
     };
-    // The thread ends with the window: `rest` then returns `Rested::Alone`.
+    // The thread ends with the window: `rest` then returns `WakeReason::Closed`.
     std::thread::Builder::new().name("viewer-live".into()).spawn(ask).map(drop)
 }
 
@@ -157,15 +157,15 @@ impl Following {
         let next = [status, grid, question].into_iter().flatten().min();
         let time = next.map_or(STATUS_EVERY, |next| next.saturating_sub(self.started.elapsed()));
         match feed.rest(time) {
-            Rested::Whole => {}
-            Rested::Requested(Request::Figures(wanted)) => self.cache.figures.set_request(wanted),
-            Rested::Requested(Request::Add(domain)) => self.cache.add(&domain),
-            Rested::Requested(Request::Drop(domain)) => {
+            WakeReason::Timeout => {}
+            WakeReason::Requested(Request::Figures(wanted)) => self.cache.figures.set_request(wanted),
+            WakeReason::Requested(Request::Add(domain)) => self.cache.add(&domain),
+            WakeReason::Requested(Request::Drop(domain)) => {
                 self.cache.drop_domain(&domain);
                 self.has_news = true;
             }
-            Rested::Requested(Request::Sensors(wanted)) => self.cache.sensors.set_request(wanted),
-            Rested::Requested(
+            WakeReason::Requested(Request::Sensors(wanted)) => self.cache.sensors.set_request(wanted),
+            WakeReason::Requested(
                 Request::Look
                 | Request::Flock(_)
                 | Request::Past(_)
@@ -173,7 +173,7 @@ impl Following {
                 | Request::Kill(_)
                 | Request::Served(_),
             ) => {}
-            Rested::Alone => return false,
+            WakeReason::Closed => return false,
         }
         true
     }

@@ -7,7 +7,7 @@
 use super::about;
 use super::ask::Client;
 use super::sweeps;
-use crate::flock::past::{Lack, Span, StoredSweeps};
+use crate::flock::past::{MissingSpan, Span, StoredSweeps};
 use crate::flock::sweep::{HostName, Sweep};
 use client::Error;
 use std::time::Duration;
@@ -31,25 +31,25 @@ const SPANS_MAX: usize = 1_001;
 /// See [`Error`]; also if the sensor stores no history.
 pub(super) fn ask(
     client: &mut Client,
-    lack: &Lack,
+    missing: &MissingSpan,
     every: Duration,
 ) -> Result<(StoredSweeps, Vec<Span>), Error> {
-    let mut stored = StoredSweeps { from: lack.from, to: lack.to, sweeps: Vec::new() };
+    let mut stored = StoredSweeps { from: missing.from, to: missing.to, sweeps: Vec::new() };
     let mut spans = Vec::new();
-    let mut from = lack.from;
+    let mut from = missing.from;
     for _ in 0..PARTS_MAX {
         let mut params = PastProcessesParams {
             from: UnixTime(from),
-            to: UnixTime(lack.to),
+            to: UnixTime(missing.to),
             every: Some(wire::api::Span(every)),
             ..PastProcessesParams::default()
         };
-        if lack.from >= lack.to {
+        if missing.from >= missing.to {
             params.limit = 0;
         }
-        let answer = client.call(&params, &about(&lack.host))?;
+        let answer = client.call(&params, &about(&missing.host))?;
         spans = read_spans(&answer);
-        match take(&mut stored, lack, from, &answer) {
+        match take(&mut stored, missing, from, &answer) {
             Some(next) => from = next,
             None => break,
         }
@@ -58,15 +58,20 @@ pub(super) fn ask(
 }
 
 /// Add a page that starts at `from`. Returns where the next page starts, if there is one.
-fn take(stored: &mut StoredSweeps, lack: &Lack, from: Time, answer: &PastProcesses) -> Option<Time> {
+fn take(
+    stored: &mut StoredSweeps,
+    missing: &MissingSpan,
+    from: Time,
+    answer: &PastProcesses,
+) -> Option<Time> {
     let mut named: usize = stored.sweeps.iter().map(|sweep| sweep.processes.len()).sum();
-    let sweeps = read_sweeps(&lack.host, answer).take_while(|sweep| {
+    let sweeps = read_sweeps(&missing.host, answer).take_while(|sweep| {
         named += sweep.processes.len();
         named <= NAMED_MAX
     });
     stored.sweeps.extend(sweeps);
-    let next = answer.next.map(|next| next.0).filter(|next| *next > from && *next < lack.to);
-    stored.to = next.unwrap_or(lack.to);
+    let next = answer.next.map(|next| next.0).filter(|next| *next > from && *next < missing.to);
+    stored.to = next.unwrap_or(missing.to);
     next
 }
 
@@ -100,10 +105,10 @@ mod tests {
     #[test]
     fn what_is_kept_ends_where_the_last_part_does() {
         let secs = Time::from_secs_f64;
-        let lack = Lack { host: HostName::new("demo", "wn01"), from: secs(10.0), to: secs(20.0) };
+        let missing = MissingSpan { host: HostName::new("demo", "wn01"), from: secs(10.0), to: secs(20.0) };
         let mut stored = StoredSweeps::default();
         let mut part = |from: f64, next: Value| {
-            let next = take(&mut stored, &lack, secs(from), &read(json!({ "entries": [], "next": next })));
+            let next = take(&mut stored, &missing, secs(from), &read(json!({ "entries": [], "next": next })));
             (next.map(Time::secs_f64), stored.to.secs_f64())
         };
         assert_eq!(part(10.0, json!(13.5)), (Some(13.5), 13.5));

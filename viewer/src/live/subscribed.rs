@@ -105,7 +105,7 @@ impl Subscribed {
 
     /// Request a period of history, and publish it.
     fn send_past(&mut self, past: &Past, sender: &UpdateSender) {
-        let stored = past::ask(&mut self.client, &past.lack, past.every);
+        let stored = past::ask(&mut self.client, &past.missing, past.every);
         let stored =
             stored.map(|(stored, spans)| (Arc::new(stored), spans)).map_err(|error| error.to_string());
         sender.send(Update::StoredSweeps { host: self.host.clone(), stored });

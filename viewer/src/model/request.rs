@@ -5,7 +5,7 @@
 
 use super::{Model, Source};
 use crate::feed::{Figures, Past, Sensors, Served, Watch};
-use crate::flock::past::Lack;
+use crate::flock::past::MissingSpan;
 use crate::grid::call::Call;
 
 impl Model {
@@ -63,8 +63,8 @@ impl Model {
         }
     }
 
-    pub fn past_requested(&mut self, lack: Lack) {
-        self.flock.past_requested(lack, self.clock.now());
+    pub fn past_requested(&mut self, missing: MissingSpan) {
+        self.flock.past_requested(missing, self.clock.now());
     }
 
     #[must_use]

@@ -7,7 +7,7 @@
 mod call_events;
 pub mod log;
 
-use crate::feed::{Feed, Request, Rested, Status, Update};
+use crate::feed::{Feed, Request, Status, Update, WakeReason};
 use jiff::tz::TimeZone;
 use log::Logs;
 use log_filters::engine::Source;
@@ -215,20 +215,20 @@ pub fn follow(mut reader: Reader, feed: Feed) -> std::io::Result<()> {
                 }
             }
             match feed.rest(LOOK_EVERY) {
-                Rested::Alone => return,
-                Rested::Requested(Request::Served(mut wanted)) => {
+                WakeReason::Closed => return,
+                WakeReason::Requested(Request::Served(mut wanted)) => {
                     // Only the latest of several queued requests is answered.
-                    while let Rested::Requested(Request::Served(newer)) = feed.rest(Duration::ZERO) {
+                    while let WakeReason::Requested(Request::Served(newer)) = feed.rest(Duration::ZERO) {
                         wanted = newer;
                     }
                     let by = Arc::new(reader.answer(&wanted.call, now));
                     feed.send(Update::Served { call: wanted.call, by });
                 }
-                Rested::Whole | Rested::Requested(_) => {}
+                WakeReason::Timeout | WakeReason::Requested(_) => {}
             }
         }
     };
-    // The thread ends with the window: `rest` then returns `Rested::Alone`.
+    // The thread ends with the window: `rest` then returns `WakeReason::Closed`.
     std::thread::Builder::new().name("viewer-replay".into()).spawn(read).map(drop)
 }
 

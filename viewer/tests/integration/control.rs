@@ -13,7 +13,7 @@ use system_tests::grid::Daemon;
 use system_tests::query;
 use system_tests::wait::{self, Seen};
 use viewer::feed::{self, Altered, Inbox, Past, Request, Sensors, Update, Watch};
-use viewer::flock::past::Lack;
+use viewer::flock::past::MissingSpan;
 use viewer::flock::sweep::HostName;
 use viewer::live::{self, Plan};
 use viewer::sensors::health::Health;
@@ -137,8 +137,8 @@ fn the_past_of_a_real_sensor_is_shown_and_a_channel_goes_on_as_it_was_altered() 
         let Update::Sweeps(sweeps) = update else { return None };
         Some(sweeps.last()?.time)
     });
-    let lack = Lack { host, from: swept.minus(Duration::from_secs(20)), to: swept };
-    let past = Past { lack: lack.clone(), every: Duration::ZERO };
+    let missing = MissingSpan { host, from: swept.minus(Duration::from_secs(20)), to: swept };
+    let past = Past { missing: missing.clone(), every: Duration::ZERO };
     let (stored, spans) = wait::until(PATIENCE, "the past", || {
         assert!(inbox.request(Request::Past(past.clone())));
         let stored = first_update(&inbox, "an answer", |update| {
@@ -150,10 +150,10 @@ fn the_past_of_a_real_sensor_is_shown_and_a_channel_goes_on_as_it_was_altered() 
         Ok(if is_there { Seen::Done(stored) } else { Seen::NotYet("no sweeps".to_owned()) })
     })
     .expect("it comes");
-    assert_eq!((stored.from, stored.to), (lack.from, lack.to));
+    assert_eq!((stored.from, stored.to), (missing.from, missing.to));
     let first = stored.sweeps.iter().find(|sweep| !sweep.processes.is_empty()).expect("a process runs");
     assert!(first.is_whole && first.processes.iter().any(|process| process.pid == std::process::id()));
-    assert!(spans.iter().any(|(from, to)| *from < lack.to && *to > lack.from), "{spans:?}");
+    assert!(spans.iter().any(|(from, to)| *from < missing.to && *to > missing.from), "{spans:?}");
     for (params, text) in [
         (json!({ "from": 5, "to": 1 }), "to: expected a time not before from, 5, found 1"),
         (

@@ -7,7 +7,7 @@ use crate::journal::frame::Identity;
 use crate::tail::core::Now;
 use crate::tail::memory::Memory;
 use crate::tail::owners::Owners;
-use crate::tail::track::{Appeared, Track, name_of, path_of};
+use crate::tail::track::{FirstSeen, Track, name_of, path_of};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ impl Ingest {
             self.track(&path, spec);
             present.insert(path);
         }
-        let appeared = if self.has_scanned { Appeared::Later } else { Appeared::AtStart };
+        let appeared = if self.has_scanned { FirstSeen::Later } else { FirstSeen::AtStart };
         let all: Vec<_> = self.tracks.keys().cloned().collect();
         let search_paths = match self.tracks.values().any(Track::lacks_file) {
             true => present.iter().cloned().collect(),
@@ -52,7 +52,7 @@ impl Ingest {
 
     /// Compare these tracks with the disk, and start the files that their paths name now, unless another path
     /// reads them. All tracks are compared before any starts: a file that one has closed another may start.
-    pub(super) fn reconcile(&mut self, paths: &[PathBuf], now: &Now, appeared: Appeared) {
+    pub(super) fn reconcile(&mut self, paths: &[PathBuf], now: &Now, appeared: FirstSeen) {
         let mut new = Vec::new();
         for path in paths {
             let Some(track) = self.tracks.get_mut(path) else { continue };

@@ -22,7 +22,7 @@ const UNKNOWN: &str = "no filter knows this file by its name and first lines; it
 
 /// When a file was first seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tail) enum Appeared {
+pub(in crate::tail) enum FirstSeen {
     /// When the sensor started.
     AtStart,
     /// After that.
@@ -45,7 +45,7 @@ impl Track {
         core: &mut Core,
         now: &Now,
         found: &Identity,
-        appeared: Appeared,
+        appeared: FirstSeen,
         owners: &Owners,
     ) {
         self.start_missed(core, now, found, owners);
@@ -152,10 +152,10 @@ impl Track {
         self.sources.insert(index, source);
     }
 
-    fn first_start(&self, core: &Core, appeared: Appeared) -> FirstStart {
+    fn first_start(&self, core: &Core, appeared: FirstSeen) -> FirstStart {
         let was_known = core.journal().state().files.contains_key(&self.name);
         match core.config().files[self.spec].start {
-            _ if was_known || appeared == Appeared::Later => FirstStart::Beginning,
+            _ if was_known || appeared == FirstSeen::Later => FirstStart::Beginning,
             Start::Beginning => FirstStart::Beginning,
             Start::End => FirstStart::End,
             Start::Checkpoint => core.config().first_start,

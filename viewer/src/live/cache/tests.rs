@@ -33,21 +33,21 @@ fn asked(cache: &mut Cache, now: Duration) -> Vec<(Option<String>, Due, CallsReq
 /// Have a domain answer successfully.
 fn answer(cache: &mut Cache, domain: &str, now: Duration) {
     let calls = vec![synthetic::call(&format!("{domain}:1"), "ada", &["wn01"])];
-    let looked = Looked {
+    let polled = PollResult {
         hosts: Some((domain.to_owned(), vec![host("wn01"), host("wn02")], 0)),
         calls: Some(CallsResponse { request: CallsRequest::All, calls, total: 1 }),
         error: None,
     };
-    take(cache, domain, looked, now);
+    take(cache, domain, polled, now);
 }
 
 fn fail(cache: &mut Cache, domain: &str, error: Error, now: Duration) {
-    take(cache, domain, Looked { error: Some(error), ..Looked::default() }, now);
+    take(cache, domain, PollResult { error: Some(error), ..PollResult::default() }, now);
 }
 
-fn take(cache: &mut Cache, domain: &str, looked: Looked, now: Duration) {
+fn take(cache: &mut Cache, domain: &str, polled: PollResult, now: Duration) {
     let asked = Some(domain.to_owned()).filter(|domain| !domain.is_empty());
-    cache.take(Answer::Domain { asked, due: Due::All, looked }, now, synthetic::latest(), Duration::ZERO);
+    cache.take(Answer::Domain { asked, due: Due::All, polled }, now, synthetic::latest(), Duration::ZERO);
 }
 
 fn address() -> String {
@@ -156,7 +156,7 @@ fn the_newest_calls_are_requested_again_each_minute_and_once() {
         wanted.push(*calls);
         let answer =
             CallsResponse { request: *calls, calls: vec![synthetic::call("x:1", "ada", &[])], total: 1 };
-        take(&mut cache, "demo", Looked { calls: Some(answer), ..Looked::default() }, now);
+        take(&mut cache, "demo", PollResult { calls: Some(answer), ..PollResult::default() }, now);
     }
     let whole = |from: usize, to: usize| {
         wanted[from..to].iter().filter(|one| !matches!(one, CallsRequest::Since(_))).count()

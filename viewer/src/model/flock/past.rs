@@ -5,7 +5,7 @@
 
 use super::FlockState;
 use crate::feed;
-use crate::flock::past::{Lack, Pace, Span, StoredSweeps, shifted};
+use crate::flock::past::{MissingSpan, Pace, Span, StoredSweeps, shifted};
 use crate::flock::sweep::HostName;
 use crate::timeline::{Mode, Timeline};
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ struct HostPast {
     requested_at: Option<Time>,
     answered_at: Option<Time>,
     /// The last request.
-    request: Option<Lack>,
+    request: Option<MissingSpan>,
     spans: Vec<Span>,
     error: Option<String>,
 }
@@ -52,12 +52,12 @@ impl Past {
         self.0.values_mut().for_each(|known| known.requested_at = None);
     }
 
-    fn may_request(&self, lack: &Lack, now: Time) -> bool {
-        let Some(known) = self.0.get(&lack.host) else { return true };
+    fn may_request(&self, missing: &MissingSpan, now: Time) -> bool {
+        let Some(known) = self.0.get(&missing.host) else { return true };
         let is_over =
             |since: Option<Time>, pause: Duration| since.is_none_or(|since| now.since(since) > pause);
         // An answer that did not help does not help at once.
-        let is_same = known.request.as_ref().is_some_and(|request| request.from == lack.from);
+        let is_same = known.request.as_ref().is_some_and(|request| request.from == missing.from);
         let pause = if is_same || known.error.is_some() { RETRY } else { PAUSE };
         is_over(known.requested_at, ANSWER_MAX) && is_over(known.answered_at, pause)
     }
@@ -99,29 +99,30 @@ impl FlockState {
         }
         let speed = timeline.speed();
         let every = Duration::from_secs_f64((1.0 / self.rate_hz).max(speed / HZ_MAX));
-        let mut lacks = match timeline.mode() {
+        let mut missing_spans = match timeline.mode() {
             Mode::Live => Vec::new(),
-            Mode::Playing | Mode::Paused => self.flock.lacks(time, Pace { speed, every }, now),
+            Mode::Playing | Mode::Paused => self.flock.missing_spans(time, Pace { speed, every }, now),
         };
         let is_old = |host: &&HostName| {
             let answered_at = self.past.0.get(*host).and_then(|known| known.answered_at);
-            !lacks.iter().any(|lack| lack.host == **host)
+            !missing_spans.iter().any(|missing| missing.host == **host)
                 && answered_at.is_none_or(|at| now.since(at) > SPANS_INTERVAL)
         };
         // An empty stretch: it requests the spans alone.
         let of_spans = self.requested.hosts.iter().filter(is_old);
-        let of_spans: Vec<Lack> =
-            of_spans.map(|host| Lack { host: host.clone(), from: now, to: now }).collect();
-        lacks.extend(of_spans);
-        let is_due =
-            |lack: &Lack| self.requested.hosts.contains(&lack.host) && self.past.may_request(lack, now);
-        lacks.into_iter().filter(is_due).map(|lack| feed::Past { lack, every }).collect()
+        let of_spans: Vec<MissingSpan> =
+            of_spans.map(|host| MissingSpan { host: host.clone(), from: now, to: now }).collect();
+        missing_spans.extend(of_spans);
+        let is_due = |missing: &MissingSpan| {
+            self.requested.hosts.contains(&missing.host) && self.past.may_request(missing, now)
+        };
+        missing_spans.into_iter().filter(is_due).map(|missing| feed::Past { missing, every }).collect()
     }
 
     /// A request was sent.
-    pub(in crate::model) fn past_requested(&mut self, lack: Lack, now: Time) {
-        let known = self.past.0.entry(lack.host.clone()).or_default();
-        (known.requested_at, known.request) = (Some(now), Some(lack));
+    pub(in crate::model) fn past_requested(&mut self, missing: MissingSpan, now: Time) {
+        let known = self.past.0.entry(missing.host.clone()).or_default();
+        (known.requested_at, known.request) = (Some(now), Some(missing));
     }
 
     /// The spans that sensors have sweeps of, while the flock is seen.

@@ -5,7 +5,7 @@ use egui_kittest::kittest::Queryable as _;
 use std::sync::Arc;
 use viewer::app::settings::Settings;
 use viewer::app::{App, Selection, Source};
-use viewer::feed::{Feed, Request, Rested, Update};
+use viewer::feed::{Feed, Request, Update, WakeReason};
 use viewer::grid::builder::Builder;
 use viewer::grid::place::{HostState, Report};
 use viewer::model::Change;
@@ -50,7 +50,7 @@ fn the_events_of_a_call_are_shown_and_its_hosts_graphs_span_its_life() {
     made.take(synthetic::time_f(NOW_SECS), grid());
     made.apply(Change::Select(Some(Selection::Call("slurm:1".into()))));
     let mut window = crate::window::window(made, synthetic::time_f(NOW_SECS));
-    let Rested::Requested(Request::Served(wanted)) = feed.rest(std::time::Duration::ZERO) else {
+    let WakeReason::Requested(Request::Served(wanted)) = feed.rest(std::time::Duration::ZERO) else {
         panic!("it is asked about")
     };
     assert_eq!((wanted.call.as_str(), wanted.domain.as_str(), wanted.hosts.len()), ("slurm:1", "Alpha", 2));

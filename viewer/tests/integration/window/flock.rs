@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use viewer::app::settings::Settings;
 use viewer::app::{App, Selection, Source};
-use viewer::feed::{Altered, Feed, Kill, Past, Request, Rested, Update, feed};
+use viewer::feed::{Altered, Feed, Kill, Past, Request, Update, WakeReason, feed};
 use viewer::flock::measure::Usage;
 use viewer::flock::past::StoredSweeps;
 use viewer::flock::sweep::{HostName, Reported, Sweep};
@@ -67,8 +67,8 @@ fn window() -> (Harness<'static, App>, Feed) {
 
 fn requested(feed: &Feed) -> Option<Request> {
     match feed.rest(Duration::ZERO) {
-        Rested::Requested(request) => Some(request),
-        Rested::Whole | Rested::Alone => None,
+        WakeReason::Requested(request) => Some(request),
+        WakeReason::Timeout | WakeReason::Closed => None,
     }
 }
 
@@ -133,7 +133,7 @@ fn past_wished(feed: &Feed) -> Vec<Past> {
     let requested = std::iter::from_fn(|| requested(feed));
     let past =
         requested.filter_map(|request| if let Request::Past(past) = request { Some(past) } else { None });
-    past.filter(|past| past.lack.from < past.lack.to).collect()
+    past.filter(|past| past.missing.from < past.missing.to).collect()
 }
 
 #[test]
@@ -153,8 +153,8 @@ fn who_goes_back_farther_than_was_seen_is_shown_what_the_sensor_kept() {
     window.state_mut().apply(TimeChange::StopAt(ago(60)));
     window.run_steps(2);
     let [past] = &past_wished(&feed)[..] else { panic!("it is asked for once") };
-    assert_eq!((&past.lack.host, past.every), (&host, Duration::from_millis(100)));
-    assert!(past.lack.from < ago(60) && past.lack.to > ago(60) && past.lack.to < now());
+    assert_eq!((&past.missing.host, past.every), (&host, Duration::from_millis(100)));
+    assert!(past.missing.from < ago(60) && past.missing.to > ago(60) && past.missing.to < now());
     assert!(window.query_by_label("burn").is_none() && window.query_by_label("older").is_none());
     let sweep = |secs: u64, used: f64| Sweep {
         host: host.clone(),
@@ -164,8 +164,11 @@ fn who_goes_back_farther_than_was_seen_is_shown_what_the_sensor_kept() {
         gone: Vec::new(),
         left_out: 0,
     };
-    let stored =
-        StoredSweeps { from: past.lack.from, to: past.lack.to, sweeps: vec![sweep(63, 1.0), sweep(59, 2.0)] };
+    let stored = StoredSweeps {
+        from: past.missing.from,
+        to: past.missing.to,
+        sweeps: vec![sweep(63, 1.0), sweep(59, 2.0)],
+    };
     window.state_mut().take(ago(1), answered(stored));
     window.run_steps(3);
     assert!(window.query_by_label("older").is_some(), "that is what ran then");
@@ -194,7 +197,7 @@ fn who_goes_back_farther_than_was_seen_is_shown_what_the_sensor_kept() {
     window.run_steps(2);
     let [past] = &past_wished(&feed)[..] else { panic!("another stretch") };
     let gap = Sweep { processes: Vec::new(), ..sweep(24, 0.0) };
-    let stored = StoredSweeps { from: past.lack.from, to: past.lack.to, sweeps: vec![gap] };
+    let stored = StoredSweeps { from: past.missing.from, to: past.missing.to, sweeps: vec![gap] };
     window.state_mut().take(ago(1), answered(stored));
     window.run_steps(3);
     assert!(window.query_by_label("older").is_none());

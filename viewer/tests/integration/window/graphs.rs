@@ -91,8 +91,8 @@ fn only_while_graphs_are_seen_figures_are_asked_for() {
     app.take(now, Update::grid(synthetic::grid(1, 80, 0, 3)));
     app.update(now, 0.0);
     let requested = || match source.rest(std::time::Duration::ZERO) {
-        feed::Rested::Requested(Request::Figures(figures)) => Some(figures),
-        feed::Rested::Requested(_) | feed::Rested::Whole | feed::Rested::Alone => None,
+        feed::WakeReason::Requested(Request::Figures(figures)) => Some(figures),
+        feed::WakeReason::Requested(_) | feed::WakeReason::Timeout | feed::WakeReason::Closed => None,
     };
     assert_eq!(requested(), None);
     app.watch_graphs();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use viewer::app::settings::Settings;
 use viewer::app::{App, Source};
-use viewer::feed::{self, Feed, Request, Rested, Update};
+use viewer::feed::{self, Feed, Request, Update, WakeReason};
 use viewer::flock::sweep::HostName;
 use viewer::grid::builder::Builder;
 use viewer::grid::place::{HostState, Report};
@@ -44,8 +44,8 @@ fn app() -> (App, Feed, Feed) {
 /// Requests of the window, other than those for the flock and the grid.
 fn requests(feed: &Feed) -> Vec<Request> {
     let requested = std::iter::from_fn(|| match feed.rest(Duration::ZERO) {
-        Rested::Requested(request) => Some(request),
-        Rested::Whole | Rested::Alone => None,
+        WakeReason::Requested(request) => Some(request),
+        WakeReason::Timeout | WakeReason::Closed => None,
     });
     requested
         .filter(|request| matches!(request, Request::Sensors(_) | Request::Order(_) | Request::Drop(_)))
