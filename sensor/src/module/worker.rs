@@ -178,7 +178,7 @@ impl Handle {
         health
     }
 
-    /// Whether `said` is the content of the key file, which only the sensor's user and root can read.
+    /// Whether `text` is the content of the key file, which only the sensor's user and root can read.
     #[must_use]
     pub fn is_key(&self, text: &str) -> bool {
         self.key.get().is_some_and(|key| key.is(text))

@@ -3,7 +3,7 @@
 //!
 //! Pure. Rules: one contiguous period is stored per host, and extended while it continues without a gap; live
 //! data takes precedence wherever it is complete. Requested times are in the host's clock, all others in the
-//! viewer's. Not here: the requests (`live::kept`), drawing (`app::flock`).
+//! viewer's. Not here: the requests (`live::past`), drawing (`app::flock`).
 
 use super::host_processes::{HostProcesses, Room, Track};
 use super::names::Names;

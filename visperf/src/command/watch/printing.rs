@@ -1,6 +1,7 @@
 //! Printing of a subscription's entries: one line each, or JSON.
 //!
-//! Rule: a subscription that the sensor stopped ends the command. Not here: the subscription (`kept`).
+//! Rule: a subscription that the sensor stopped ends the command. Not here: the subscription
+//! (`renewed_subscription`).
 
 use super::Args;
 use super::renewed_subscription::StreamAnswer;
