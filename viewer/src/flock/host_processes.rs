@@ -70,7 +70,7 @@ pub struct Room {
     /// Number of further processes.
     pub processes: usize,
     /// Whether a new keyframe must replace an older one.
-    pub is_short_of_knots: bool,
+    pub is_short_of_keyframes: bool,
 }
 
 /// Changes made by a sweep.
@@ -79,7 +79,7 @@ pub struct SweepEffect {
     /// Net number of processes added.
     pub processes: isize,
     /// Net number of keyframes added.
-    pub knots: isize,
+    pub keyframes: isize,
     /// Processes refused for lack of capacity.
     pub refused: u64,
 }
@@ -153,7 +153,7 @@ impl HostProcesses {
             match self.living.get(&reported.pid).copied() {
                 // A process that executed another program becomes a new mark.
                 Some(at) if self.is_same(at, reported, names) => {
-                    taken.knots += self.go_on(at, reported, time, previous, room.is_short_of_knots);
+                    taken.keyframes += self.go_on(at, reported, time, previous, room.is_short_of_keyframes);
                     named.push(at);
                 }
                 other => {
@@ -164,11 +164,11 @@ impl HostProcesses {
                         continue;
                     }
                     named.push(self.begin(reported, time, names));
-                    (taken.processes, taken.knots) = (taken.processes + 1, taken.knots + 1);
+                    (taken.processes, taken.keyframes) = (taken.processes + 1, taken.keyframes + 1);
                 }
             }
         }
-        taken.knots += self.rest(time, sweep.is_whole);
+        taken.keyframes += self.rest(time, sweep.is_whole);
         self.see_hole(time, previous);
         (self.named, self.last) = (named, Some(time));
         self.first.get_or_insert(time);
@@ -216,8 +216,8 @@ impl HostProcesses {
 
     /// Number of keyframes of its processes.
     #[must_use]
-    pub fn knots(&self) -> usize {
-        self.tracks.iter().map(|track| track.trajectory.knots()).sum()
+    pub fn keyframes(&self) -> usize {
+        self.tracks.iter().map(|track| track.trajectory.keyframes()).sum()
     }
 
     fn is_same(&self, at: usize, reported: &Reported, names: &mut Names) -> bool {
@@ -252,7 +252,7 @@ impl HostProcesses {
         track.named = self.sweeps;
         let mut more = track.trajectory.stood(time, previous, spots);
         if is_short {
-            let wanted = track.trajectory.knots().saturating_add_signed(-more.max(0));
+            let wanted = track.trajectory.keyframes().saturating_add_signed(-more.max(0));
             more -= track.trajectory.shorten(wanted).cast_signed();
         }
         if is_short || track.trajectory.is_full() {
@@ -314,12 +314,12 @@ impl HostProcesses {
         if !self.tracks.iter().any(is_gone) {
             return;
         }
-        let (processes, knots) = (self.processes(), self.knots());
+        let (processes, keyframes) = (self.processes(), self.keyframes());
         let forgotten = self.tracks.iter().filter(|track| is_gone(track));
         self.cut = self.cut.max(forgotten.filter_map(|track| track.trajectory.ended()).max());
         self.tracks.retain(|track| !is_gone(track));
         taken.processes -= processes.cast_signed() - self.processes().cast_signed();
-        taken.knots -= knots.cast_signed() - self.knots().cast_signed();
+        taken.keyframes -= keyframes.cast_signed() - self.keyframes().cast_signed();
         let (tracks, now) = (&self.tracks, self.sweeps);
         let living = tracks.iter().enumerate().filter(|(_, track)| track.trajectory.ended().is_none());
         self.living = living.map(|(at, track)| (track.pid, at)).collect();

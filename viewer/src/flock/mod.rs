@@ -29,7 +29,7 @@ pub const HOSTS_MAX: usize = 64;
 pub const PROCESSES_MAX: usize = 50_000;
 /// Keyframes stored over all processes, about 80 MB: beyond the limit, a new one replaces the oldest of its
 /// process.
-pub const KNOTS_MAX: usize = 2_000_000;
+pub const KEYFRAMES_MAX: usize = 2_000_000;
 /// How long ended processes are retained for a look back.
 pub const KEPT: Duration = Duration::from_secs(60);
 /// A clock offset beyond this is corrected.
@@ -86,7 +86,7 @@ pub struct Flock {
     names: Names,
     refused: Refused,
     processes: usize,
-    knots: usize,
+    keyframes: usize,
 }
 
 impl Flock {
@@ -113,14 +113,14 @@ impl Flock {
         let time = host.clock.observe(sweep.time, came);
         let room = host_processes::Room {
             processes: PROCESSES_MAX.saturating_sub(self.processes),
-            is_short_of_knots: self.knots >= KNOTS_MAX,
+            is_short_of_keyframes: self.keyframes >= KEYFRAMES_MAX,
         };
         let Some(taken) = host.take(sweep, time, room, &mut self.names) else {
             self.refused.times += 1;
             return;
         };
         self.processes = self.processes.saturating_add_signed(taken.processes);
-        self.knots = self.knots.saturating_add_signed(taken.knots);
+        self.keyframes = self.keyframes.saturating_add_signed(taken.keyframes);
         self.refused.processes += taken.refused + sweep.left_out;
         self.refused.names = self.names.refused();
     }
@@ -135,7 +135,7 @@ impl Flock {
             std::mem::take(&mut self.live).into_iter().filter(|host| hosts.contains(&host.name)).collect();
         self.by_name = (0..).zip(&kept).map(|(id, host)| (host.name.clone(), id)).collect();
         self.processes = kept.iter().map(HostProcesses::processes).sum();
-        self.knots = kept.iter().map(HostProcesses::knots).sum();
+        self.keyframes = kept.iter().map(HostProcesses::keyframes).sum();
         self.past = vec![None; kept.len()];
         self.live = kept;
         true

@@ -11,14 +11,14 @@ use std::collections::VecDeque;
 use wire::time::Time;
 
 /// Maximum number of keyframes of one process: a minute of ten sweeps a second, ten seconds of 64.
-pub const KNOTS_MAX: usize = 640;
+pub const KEYFRAMES_MAX: usize = 640;
 
 /// Steps of the linear search around a guessed index.
 const STEPS_MAX: usize = 4;
 
 /// Keyframe: the positions at a sweep.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Knot {
+struct Keyframe {
     time: Time,
     spots: Spots,
 }
@@ -26,7 +26,7 @@ struct Knot {
 /// The motion path of a process.
 #[derive(Clone, Debug, Default)]
 pub struct Trajectory {
-    knots: VecDeque<Knot>,
+    keyframes: VecDeque<Keyframe>,
     ended: Option<Time>,
     /// Search hints: the index found last, and the one found last for an earlier time: frames ask for
     /// increasing times, and trails follow behind them.
@@ -38,28 +38,29 @@ impl Trajectory {
     /// The path of a process first seen at this time.
     #[must_use]
     pub fn new(time: Time, spots: Spots) -> Trajectory {
-        Trajectory { knots: VecDeque::from([Knot { time, spots }]), ..Trajectory::default() }
+        Trajectory { keyframes: VecDeque::from([Keyframe { time, spots }]), ..Trajectory::default() }
     }
 
     /// Add a keyframe at a sweep; up to the host's sweep before, `previous`, the process rested at its last
     /// positions. Returns the number of keyframes added.
     pub fn stood(&mut self, time: Time, previous: Time, spots: Spots) -> isize {
-        let before = self.knots.len();
-        if let Some(last) = self.knots.back().copied().filter(|last| last.time < previous && previous < time)
+        let before = self.keyframes.len();
+        if let Some(last) =
+            self.keyframes.back().copied().filter(|last| last.time < previous && previous < time)
         {
-            self.push(Knot { time: previous, spots: last.spots });
+            self.push(Keyframe { time: previous, spots: last.spots });
         }
-        self.push(Knot { time, spots });
-        self.knots.len().cast_signed() - before.cast_signed()
+        self.push(Keyframe { time, spots });
+        self.keyframes.len().cast_signed() - before.cast_signed()
     }
 
     /// Add a keyframe for a sweep in which the process used nothing. Returns the number of keyframes added.
     pub fn rested(&mut self, time: Time) -> isize {
-        let before = self.knots.len();
-        if let Some(last) = self.knots.back().copied() {
-            self.push(Knot { time, spots: resting_spots(&last.spots) });
+        let before = self.keyframes.len();
+        if let Some(last) = self.keyframes.back().copied() {
+            self.push(Keyframe { time, spots: resting_spots(&last.spots) });
         }
-        self.knots.len().cast_signed() - before.cast_signed()
+        self.keyframes.len().cast_signed() - before.cast_signed()
     }
 
     /// Record the sweep at which the process was gone.
@@ -67,18 +68,18 @@ impl Trajectory {
         self.ended = Some(time);
     }
 
-    /// Drop the oldest keyframes until `knots` are left; the newest two always stay. Returns the number
+    /// Drop the oldest keyframes until `keyframes` are left; the newest two always stay. Returns the number
     /// dropped.
-    pub fn shorten(&mut self, knots: usize) -> usize {
-        let beyond = self.knots.len().saturating_sub(knots.max(2));
-        self.knots.drain(..beyond);
+    pub fn shorten(&mut self, keyframes: usize) -> usize {
+        let beyond = self.keyframes.len().saturating_sub(keyframes.max(2));
+        self.keyframes.drain(..beyond);
         beyond
     }
 
     /// Number of keyframes.
     #[must_use]
-    pub fn knots(&self) -> usize {
-        self.knots.len()
+    pub fn keyframes(&self) -> usize {
+        self.keyframes.len()
     }
 
     /// When the process ended, if it has.
@@ -90,19 +91,19 @@ impl Trajectory {
     /// Time of the oldest keyframe: earlier positions are unknown.
     #[must_use]
     pub fn first(&self) -> Option<Time> {
-        self.knots.front().map(|knot| knot.time)
+        self.keyframes.front().map(|keyframe| keyframe.time)
     }
 
     /// Whether each new keyframe replaces the oldest.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.knots.len() >= KNOTS_MAX
+        self.keyframes.len() >= KEYFRAMES_MAX
     }
 
     /// The last positions.
     #[must_use]
     pub fn last(&self) -> Spots {
-        self.knots.back().map_or(Spots::default(), |knot| knot.spots)
+        self.keyframes.back().map_or(Spots::default(), |keyframe| keyframe.spots)
     }
 
     /// The positions at a time; `None` before the first keyframe and after the end.
@@ -123,7 +124,7 @@ impl Trajectory {
         let mut until = None;
         times.filter_map(move |time| {
             let mut at = until.unwrap_or_else(|| self.until(time, &self.found_behind));
-            while self.knots.get(at).is_some_and(|knot| knot.time <= time) {
+            while self.keyframes.get(at).is_some_and(|keyframe| keyframe.time <= time) {
                 at += 1;
             }
             until = Some(at);
@@ -136,8 +137,8 @@ impl Trajectory {
         if self.ended.is_some_and(|ended| time >= ended) {
             return None;
         }
-        let before = self.knots.get(until.checked_sub(1)?)?;
-        Some(match self.knots.get(until) {
+        let before = self.keyframes.get(until.checked_sub(1)?)?;
+        Some(match self.keyframes.get(until) {
             Some(next) => between(before, next, time),
             None => before.spots,
         })
@@ -148,20 +149,20 @@ impl Trajectory {
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn until(&self, time: Time, found: &Cell<usize>) -> usize {
         let near = self.near(found.get(), time).or_else(|| {
-            let (first, last) = (self.knots.front()?.time, self.knots.back()?.time);
+            let (first, last) = (self.keyframes.front()?.time, self.keyframes.back()?.time);
             let since_first = |at: Time| at.micros().saturating_sub(first.micros()).max(0) as f32;
             let share = since_first(time) / since_first(last).max(1.0);
-            self.near((share * self.knots.len() as f32) as usize, time)
+            self.near((share * self.keyframes.len() as f32) as usize, time)
         });
-        let until = near.unwrap_or_else(|| self.knots.partition_point(|knot| knot.time <= time));
+        let until = near.unwrap_or_else(|| self.keyframes.partition_point(|keyframe| keyframe.time <= time));
         found.set(until);
         until
     }
 
     /// The same by linear search around a guess; `None` if it is too far off.
     fn near(&self, guess: usize, time: Time) -> Option<usize> {
-        let is_until = |at: usize| self.knots.get(at).is_some_and(|knot| knot.time <= time);
-        let mut until = guess.min(self.knots.len());
+        let is_until = |at: usize| self.keyframes.get(at).is_some_and(|keyframe| keyframe.time <= time);
+        let mut until = guess.min(self.keyframes.len());
         for _ in 0..STEPS_MAX {
             match (until > 0 && !is_until(until - 1), is_until(until)) {
                 (true, _) => until -= 1,
@@ -172,27 +173,28 @@ impl Trajectory {
         None
     }
 
-    fn push(&mut self, knot: Knot) {
-        let len = self.knots.len();
-        if self.knots.back().is_some_and(|last| knot.time <= last.time) {
+    fn push(&mut self, keyframe: Keyframe) {
+        let len = self.keyframes.len();
+        if self.keyframes.back().is_some_and(|last| keyframe.time <= last.time) {
             return;
         }
         // A process at rest: only the time of the last keyframe moves, so no interpolated position changes.
-        let stands =
-            len >= 2 && self.knots[len - 1].spots == knot.spots && self.knots[len - 2].spots == knot.spots;
+        let stands = len >= 2
+            && self.keyframes[len - 1].spots == keyframe.spots
+            && self.keyframes[len - 2].spots == keyframe.spots;
         if stands {
-            self.knots[len - 1].time = knot.time;
+            self.keyframes[len - 1].time = keyframe.time;
             return;
         }
-        if len >= KNOTS_MAX {
-            self.knots.pop_front();
+        if len >= KEYFRAMES_MAX {
+            self.keyframes.pop_front();
         }
-        self.knots.push_back(knot);
+        self.keyframes.push_back(keyframe);
     }
 }
 
 #[allow(clippy::cast_precision_loss)]
-fn between(before: &Knot, after: &Knot, time: Time) -> Spots {
+fn between(before: &Keyframe, after: &Keyframe, time: Time) -> Spots {
     let whole = after.time.micros().saturating_sub(before.time.micros()).max(1) as f32;
     let share = (time.micros().saturating_sub(before.time.micros()) as f32 / whole).clamp(0.0, 1.0);
     let mut spots = before.spots;
@@ -232,7 +234,7 @@ mod tests {
         for secs in 1..50 {
             trajectory.rested(at(f64::from(secs)));
         }
-        assert_eq!(trajectory.knots(), 3, "a rest is its begin and its end");
+        assert_eq!(trajectory.keyframes(), 3, "a rest is its begin and its end");
         trajectory.stood(at(51.0), at(50.0), spots(1.0));
         assert_eq!(trajectory.at(at(30.0)).map(|spots| spots[0].x), Some(0.0));
         assert_eq!(trajectory.at(at(50.0)).map(|spots| spots[0].x), Some(0.0));
@@ -267,16 +269,16 @@ mod tests {
     }
 
     #[test]
-    fn knots_are_bounded_and_the_newest_stay() {
+    fn keyframes_are_bounded_and_the_newest_stay() {
         let mut trajectory = Trajectory::new(at(0.0), spots(0.0));
         for secs in 1..2_000 {
             trajectory.stood(at(f64::from(secs)), at(f64::from(secs - 1)), spots((secs % 7) as f32 / 7.0));
         }
-        assert_eq!(trajectory.knots(), KNOTS_MAX);
+        assert_eq!(trajectory.keyframes(), KEYFRAMES_MAX);
         trajectory.shorten(0);
-        assert_eq!(trajectory.knots(), 2);
+        assert_eq!(trajectory.keyframes(), 2);
         assert_eq!(trajectory.last(), spots((1_999 % 7) as f32 / 7.0));
         trajectory.stood(at(5.0), at(4.0), spots(0.0));
-        assert_eq!(trajectory.knots(), 2, "what is older than the last is not taken");
+        assert_eq!(trajectory.keyframes(), 2, "what is older than the last is not taken");
     }
 }

@@ -8,7 +8,7 @@
 use super::host_processes::{HostProcesses, Room, Track};
 use super::names::Names;
 use super::sweep::{HostName, Sweep};
-use super::{Flock, KNOTS_MAX, Member, PROCESSES_MAX};
+use super::{Flock, KEYFRAMES_MAX, Member, PROCESSES_MAX};
 use std::time::Duration;
 use wire::time::Time;
 
@@ -116,10 +116,10 @@ impl Flock {
             from,
             to,
         });
-        let (processes, knots) = self.of_past();
+        let (processes, keyframes) = self.of_past();
         let room = Room {
             processes: PROCESSES_MAX.saturating_sub(self.processes + processes + stretch.host.processes()),
-            is_short_of_knots: self.knots + knots >= KNOTS_MAX,
+            is_short_of_keyframes: self.keyframes + keyframes >= KEYFRAMES_MAX,
         };
         stretch.to = to;
         self.refused.processes += stretch.take(&stored.sweeps, moved, room, &mut self.names);
@@ -131,7 +131,7 @@ impl Flock {
     /// Number of processes and keyframes in the history.
     pub(super) fn of_past(&self) -> (usize, usize) {
         let hosts = || self.past.iter().flatten().map(|stretch| &stretch.host);
-        (hosts().map(HostProcesses::processes).sum(), hosts().map(HostProcesses::knots).sum())
+        (hosts().map(HostProcesses::processes).sum(), hosts().map(HostProcesses::keyframes).sum())
     }
 
     /// The periods to request so that each host can be shown at `time` and onward at this pace.

@@ -156,7 +156,7 @@ fn a_wrong_clock_is_moved_and_sweeps_that_go_back_are_reported() {
 }
 
 #[test]
-fn hosts_processes_and_knots_are_bounded() {
+fn hosts_processes_and_keyframes_are_bounded() {
     let mut flock = Flock::default();
     for number in 0..HOSTS_MAX + 3 {
         flock.host(&HostName::new("demo", &format!("wn{number}")), HOST);
@@ -171,7 +171,7 @@ fn hosts_processes_and_knots_are_bounded() {
     // All end, and are dropped a while later.
     many.take(&sweep(1, true, Vec::new(), Vec::new()), at(1));
     many.take(&sweep(2_000, true, Vec::new(), Vec::new()), at(2_000));
-    assert_eq!((many.processes(), many.knots), (0, 0));
+    assert_eq!((many.processes(), many.keyframes), (0, 0));
     assert!(flock.keep(&[]) && !flock.keep(&[]));
     assert_eq!(flock.hosts().count(), 0);
 }
@@ -317,13 +317,13 @@ fn what_ended_long_before_is_kept_in_the_past() {
 fn what_was_let_go_is_not_taken_for_known() {
     let mut flock = Flock::default();
     flock.host(&wn01(), HOST);
-    for number in 0..motion::KNOTS_MAX + 10 {
+    for number in 0..motion::KEYFRAMES_MAX + 10 {
         #[allow(clippy::cast_precision_loss)]
         let busy = reported(1, "busy", (number * number) as f64 / 1e6);
         flock.take(&sweep(number, number == 0, vec![busy], vec![]), at(number));
     }
-    let now = at(motion::KNOTS_MAX + 20);
-    assert_eq!(flock.missing_spans(at(5), PACE, now).len(), 1, "its first knots are gone");
+    let now = at(motion::KEYFRAMES_MAX + 20);
+    assert_eq!(flock.missing_spans(at(5), PACE, now).len(), 1, "its first keyframes are gone");
     assert_eq!(flock.missing_spans(at(20), PACE, now), []);
 
     for _ in 0..3 {

@@ -4,9 +4,9 @@
 
 pub(crate) mod command_sender;
 mod hint;
-mod inside;
 mod known_domains;
 pub(crate) mod target;
+mod tunnel_client;
 mod tunnel_status;
 pub(crate) mod via;
 pub(crate) mod xml;

@@ -6,10 +6,10 @@
 //! --via KEY@HOST:PORT/d/DOMAIN    the overlay: the proxy forwards traffic that it cannot read
 //! ```
 //! Rule: an MD5 challenge is answered only with `--legacy`.
-//! Not here: the proxy's listener and its protocol (`::client`), the tunnel (`inside`).
+//! Not here: the proxy's listener and its protocol (`::client`), the tunnel (`tunnel_client`).
 
-use super::inside::{Destination, Inside};
 use super::known_domains;
+use super::tunnel_client::{Destination, TunnelClient};
 use crate::output::note;
 use ::client::Error;
 use ::client::connect::Connected;
@@ -58,7 +58,7 @@ pub(crate) struct Via {
     http_proxy_login: Option<PathBuf>,
     /// Open tunnel, if any.
     #[arg(skip)]
-    inside: Arc<OnceLock<Inside>>,
+    tunnel_client: Arc<OnceLock<TunnelClient>>,
 }
 
 /// How a proxy is queried.
@@ -152,7 +152,7 @@ impl Via {
     /// # Errors
     /// Why the tunnel could not be opened.
     pub(crate) async fn connect_inside(&self, address: &str) -> Result<Connected, Error> {
-        let stream = self.inside().await?.connect();
+        let stream = self.tunnel_client().await?.connect();
         let stream = stream.map_err(|error| Error::Unreachable(error.to_string()))?;
         let (address, host) = (address.to_owned(), address.to_owned());
         Ok(Connected { stream: Box::new(stream), address, host })
@@ -162,9 +162,9 @@ impl Via {
     ///
     /// # Errors
     /// Why it could not be opened.
-    pub(crate) async fn inside(&self) -> Result<&Inside, Error> {
-        if let Some(inside) = self.inside.get() {
-            return Ok(inside);
+    pub(crate) async fn tunnel_client(&self) -> Result<&TunnelClient, Error> {
+        if let Some(client) = self.tunnel_client.get() {
+            return Ok(client);
         }
         let login = self.login().map_err(Error::Mistake)?;
         let (Some(Place::Overlay { proxy, behind }), Some(login)) = (&self.via, login) else {
@@ -186,8 +186,8 @@ impl Via {
             root,
             http_proxy: self.http_proxy().map_err(Error::Mistake)?,
         };
-        let inside = Inside::open(spec, behind.clone()).await?;
-        if let (Some(found), Some(file)) = (inside.root(), &known)
+        let client = TunnelClient::open(spec, behind.clone()).await?;
+        if let (Some(found), Some(file)) = (client.root(), &known)
             && file.root_of(&behind.domain) != Ok(Some(found))
         {
             match file.remember(&behind.domain, found) {
@@ -200,7 +200,7 @@ impl Via {
                 Err(error) => note(&format!("the root of {} is not remembered: {error}", behind.domain)),
             }
         }
-        Ok(self.inside.get_or_init(|| inside))
+        Ok(self.tunnel_client.get_or_init(|| client))
     }
 
     fn http_proxy(&self) -> Result<Option<HttpProxy>, String> {

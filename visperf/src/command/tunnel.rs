@@ -1,7 +1,7 @@
 //! `visperf tunnel`: a local endpoint for a domain behind a proxy, as if its representative ran on this
 //! machine.
 //!
-//! Not here: the tunnel itself (`client::inside`), its options (`client::via`).
+//! Not here: the tunnel itself (`client::tunnel_client`), its options (`client::via`).
 
 use crate::client::via::Via;
 use crate::exit::Failure;
@@ -60,10 +60,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let address = listener.local_addr().map_err(|error| Failure::of("the listener has no address", error))?;
     let opening = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let opening = opening.map_err(|error| Failure::of("cannot start", error))?;
-    let inside = opening.block_on(args.via.inside())?;
+    let client = opening.block_on(args.via.tunnel_client())?;
     let domain = args.via.domain().unwrap_or_default();
     note(&format!("{domain} answers this machine on http://{address}/RPC2 and http://{address}/api/v1"));
-    inside.serve(listener).map_err(Failure::Failed)
+    client.serve(listener).map_err(Failure::Failed)
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ pub(crate) struct Destination {
 }
 
 /// Tunnel to the representative; open until this is dropped.
-pub(crate) struct Inside {
+pub(crate) struct TunnelClient {
     runtime: Own,
     dispatcher: Arc<Dispatcher>,
     within: Arc<DomainAuthorizer>,
@@ -67,24 +67,24 @@ pub(crate) struct Inside {
     shutdown: CancellationToken,
 }
 
-impl fmt::Debug for Inside {
+impl fmt::Debug for TunnelClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Inside").field(&self.within.0).finish()
+        f.debug_tuple("TunnelClient").field(&self.within.0).finish()
     }
 }
 
-impl Drop for Inside {
+impl Drop for TunnelClient {
     fn drop(&mut self) {
         self.shutdown.cancel();
     }
 }
 
-impl Inside {
+impl TunnelClient {
     /// Connect and log in.
     ///
     /// # Errors
     /// Why the tunnel could not be opened.
-    pub(crate) async fn open(spec: SessionSpec, behind: Destination) -> Result<Inside, Error> {
+    pub(crate) async fn open(spec: SessionSpec, behind: Destination) -> Result<TunnelClient, Error> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = Own(Some(runtime.map_err(failed)?));
         let is_legacy = spec.login.allows_md5;
@@ -98,7 +98,7 @@ impl Inside {
         let (root, session) = (session.root(), Arc::new(session));
         let registry = registry(&session, &behind).map_err(failed)?;
         let dispatcher = Dispatcher::new(registry, Limits::default(), Arc::new(Statistics::default()));
-        Ok(Inside {
+        Ok(TunnelClient {
             runtime,
             dispatcher: Arc::new(dispatcher),
             within: Arc::new(DomainAuthorizer(behind)),
