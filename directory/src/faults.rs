@@ -1,6 +1,6 @@
 //! Faults of a look-up: the domain left, is not known yet, or is not known.
 //!
-//! Rule: the fault for an unknown domain names the known ones, at most [`KNOWN_TOLD_MAX`].
+//! Rule: the fault for an unknown domain names the known ones, at most `KNOWN_LISTED_MAX`.
 //! Not here: the methods that answer with them (`methods`, `discovery`, and the daemons that forward).
 
 use crate::handle::Handle;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use wire::id::DomainName;
 
 /// Most domains listed in the error for an unknown domain.
-const KNOWN_TOLD_MAX: usize = 10;
+const KNOWN_LISTED_MAX: usize = 10;
 
 /// Fault for a domain that left `age` ago.
 #[must_use]
@@ -32,7 +32,7 @@ pub fn not_yet(domain: &DomainName) -> Fault {
 /// Fault for a domain that this directory does not know.
 #[must_use]
 pub fn unknown(handle: &Handle, domain: &DomainName) -> Fault {
-    match known_words(handle.names(KNOWN_TOLD_MAX + 1)) {
+    match known_words(handle.names(KNOWN_LISTED_MAX + 1)) {
         Some(known) => Fault::not_found(format!("no domain {domain}; {known}")),
         None => Fault::not_found(format!(
             "no domain {domain}; no domain is known yet; its representative has to register first"
@@ -44,11 +44,11 @@ pub fn unknown(handle: &Handle, domain: &DomainName) -> Fault {
 /// without domains.
 pub fn known_words(names: impl IntoIterator<Item = DomainName>) -> Option<String> {
     let mut known: Vec<String> =
-        names.into_iter().take(KNOWN_TOLD_MAX + 1).map(|name| name.to_string()).collect();
+        names.into_iter().take(KNOWN_LISTED_MAX + 1).map(|name| name.to_string()).collect();
     match known.len() {
         0 => None,
-        _ if known.len() > KNOWN_TOLD_MAX => {
-            known.truncate(KNOWN_TOLD_MAX);
+        _ if known.len() > KNOWN_LISTED_MAX => {
+            known.truncate(KNOWN_LISTED_MAX);
             Some(format!("known are {} and more; ask directory.domains for all", known.join(", ")))
         }
         _ => Some(format!("known are {}", known.join(", "))),
