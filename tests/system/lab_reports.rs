@@ -66,15 +66,16 @@ struct Story {
 
 impl Story {
     fn begin(network: &Network) -> Story {
-        let writer = |host: &Host| {
+        for host in network.hosts() {
             std::fs::create_dir_all(host.folder().join("logs")).unwrap();
-            (host.name().to_owned(), Writer::start(&log(host), GROWTH).unwrap())
-        };
-        let writers = network.hosts().iter().map(writer).collect();
+        }
         let domain = Domain::create("UT-ICL", network.hosts()).unwrap();
         let daemons = domain.start(&[], options).unwrap();
         let (current, _) = agreed(&daemons, None).unwrap();
         settled(&daemons).unwrap();
+        // Files that are rotated before a sensor knows their log are not read.
+        let writer = |host: &Host| (host.name().to_owned(), Writer::start(&log(host), GROWTH).unwrap());
+        let writers = network.hosts().iter().map(writer).collect();
         Story { daemons, writers, reader: Account::default(), current, notes: Vec::new() }
     }
 
