@@ -23,7 +23,8 @@ use wire::id::{DomainName, HostName};
 pub const NAMES_MAX: usize = 64;
 
 /// Methods of class figures.
-const FIGURES: [&str; 11] = [
+const FIGURES: [&str; 12] = [
+    "sensor.history",
     "sensor.metrics",
     "sensor.processes",
     "sensor.past_processes",

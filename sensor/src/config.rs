@@ -4,6 +4,7 @@
 //! Not here: the listen address and the state directory (flags and the composing program set them).
 
 use crate::control;
+use crate::history;
 use crate::module;
 use crate::process::source::Kind;
 use crate::recorder;
@@ -51,6 +52,9 @@ pub struct RawConfig {
     pub first_start: Option<FirstStartWord>,
     /// Disk space for events, in MiB.
     pub journal_mib: Option<u64>,
+    /// History of metrics on disk.
+    #[serde(default)]
+    pub history: history::config::RawConfig,
     #[serde(default)]
     pub recorder: recorder::config::RawConfig,
     /// Users whose processes operators may control.
@@ -146,6 +150,8 @@ pub struct Config {
     pub first_start: FirstStart,
     /// Disk space for events, in bytes.
     pub journal_bytes: u64,
+    /// History of metrics on disk.
+    pub history: history::config::Config,
     pub recorder: recorder::config::Config,
     /// Users whose processes operators may control: none unless listed.
     pub control: control::config::Config,
@@ -208,6 +214,8 @@ impl Config {
                 Error::of_entry("job_file_systems", entry, None, message)
             });
         }
+        let history = history::config::Config::new(&raw.history);
+        let history = history.map_err(|mistakes| wrong.of_section("history", mistakes)).ok();
         let recorder = recorder::config::Config::new(raw.recorder);
         let recorder = recorder.map_err(|mistakes| wrong.of_section("recorder", mistakes)).ok();
         let control = control::config::Config::new(raw.control);
@@ -219,14 +227,21 @@ impl Config {
             Some(FirstStartWord::End) => FirstStart::End,
             Some(FirstStartWord::Beginning) | None => FirstStart::Beginning,
         };
-        match (domain, host, own_zone, sample_rate, process_rate, recorder.zip(control).zip(modules)) {
+        match (
+            domain,
+            host,
+            own_zone,
+            sample_rate,
+            process_rate,
+            recorder.zip(control).zip(modules).zip(history),
+        ) {
             (
                 Some(domain),
                 Some(host),
                 Some(zone),
                 Some(sample_rate),
                 Some(process_rate),
-                Some(((recorder, control), modules)),
+                Some((((recorder, control), modules), history)),
             ) if wrong.0.is_empty() => Ok(Config {
                 domain,
                 host,
@@ -238,6 +253,7 @@ impl Config {
                 job_file_systems: raw.job_file_systems,
                 first_start,
                 journal_bytes: mib << 20,
+                history,
                 recorder,
                 control,
                 modules,

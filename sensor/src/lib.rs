@@ -12,6 +12,7 @@ pub mod channel;
 pub mod config;
 pub mod control;
 pub mod filters;
+pub mod history;
 pub mod journal;
 pub mod module;
 mod name_match;

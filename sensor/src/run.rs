@@ -14,6 +14,7 @@ use crate::channel::scheduler::Lane;
 use crate::config::Config;
 use crate::control;
 use crate::filters::{FilterChooser, FilterSet};
+use crate::history;
 use crate::journal::reader::Reader;
 use crate::module;
 use crate::process;
@@ -51,6 +52,9 @@ pub enum Error {
     /// The folder of recordings cannot be opened.
     #[error("recordings: {0}")]
     Recorder(#[from] store::Error),
+    /// The folder of the history cannot be opened.
+    #[error("history: {0}; check the state directory")]
+    History(std::io::Error),
     /// Two methods have the same name.
     #[error(transparent)]
     Method(#[from] rpc::dispatch::method::Error),
@@ -75,6 +79,8 @@ pub struct Sensor {
     tail: Arc<tail::handle::Handle>,
     sampler: Sampler,
     processes: process::sampler::Sampler,
+    /// `None` if the configuration turns it off.
+    history: Option<(history::worker::Worker, history::worker::Handle)>,
     /// `None` if the configuration turns it off.
     recorder: Option<(worker::Worker, worker::Handle)>,
     serving: (watch::Watch, watch::Handle),
@@ -103,6 +109,7 @@ pub struct Status {
     processes: process::sampler::Handle,
     serving: watch::Handle,
     channels: Hub,
+    history: Option<history::worker::Handle>,
     recorder: Option<worker::Handle>,
     modules: Option<module::worker::Handle>,
     /// `None` while the sensor is being built.
@@ -130,7 +137,13 @@ impl Sensor {
         following.files.push(control::trail::spec(state));
         let tail = tail::handle::Handle::start(following, state, Box::new(choice), join)?;
         let modules = modules::open(&config, state);
-        let sampler = modules::sampler(&config, modules.as_ref());
+        let mut sampler = modules::sampler(&config, modules.as_ref());
+        let history =
+            history::worker::open(config.history, state, config.host.clone(), history::worker::calendar());
+        let history = history.map_err(Error::History)?.map(|(worker, sink, handle)| {
+            sampler.set_sink(Box::new(move |table| sink.store(table)));
+            (worker, handle)
+        });
         let tail = Arc::new(tail);
         let channels = Hub::default();
         let process_sampling::ProcessSampling { processes, subscriptions, recorder, watch, serving } =
@@ -149,6 +162,7 @@ impl Sensor {
             processes: processes.handle(),
             serving: serving.clone(),
             channels: channels.clone(),
+            history: history.as_ref().map(|(_, handle)| handle.clone()),
             recorder: recorder.as_ref().map(|(_, handle)| handle.clone()),
             modules: modules.as_ref().map(|(_, handle)| handle.clone()),
             report: None,
@@ -164,6 +178,7 @@ impl Sensor {
             tail,
             sampler,
             processes,
+            history,
             recorder,
             serving: (watch, serving),
             channels,
@@ -211,11 +226,18 @@ impl Sensor {
             processes: self.processes.handle(),
             serving: self.serving.1.clone(),
             channels: self.channels.clone(),
+            history: self.history(),
             recorder: self.recorder(),
             modules: self.modules(),
             report: Some((self.reporting.clone(), self.representative.clone())),
             daemon_health: Arc::clone(&self.daemon_health),
         }
+    }
+
+    /// Returns the history of its metrics, if the configuration has one.
+    #[must_use]
+    pub fn history(&self) -> Option<history::worker::Handle> {
+        self.history.as_ref().map(|(_, handle)| handle.clone())
     }
 
     /// Returns its flight recorder, if the configuration has one.
@@ -301,6 +323,7 @@ impl Sensor {
             .method(),
             query::past_processes::method(self.recorder()),
             query::metrics::method(&self.sampler.handle()),
+            query::history::method(self.history()),
             query::processes::method(&self.processes.handle(), Path::new(PROC)),
             query::control::method(&self.control),
             query::files::files_method(&self.config, move || tail.files()),
@@ -328,6 +351,7 @@ impl Sensor {
             tail,
             sampler,
             processes,
+            history,
             recorder,
             serving,
             channels,
@@ -345,41 +369,48 @@ impl Sensor {
         let (pumping, serving_rolls) = (pump.run(shutdown.clone()), rolls.run(shutdown.clone()));
         let sources = (channels, tail.reader(), sampler.handle());
         let extending = modules::run(modules, sources, shutdown.clone());
+        // It ends after the sampling thread, whose last sweep it stores.
+        let storing = history.map(|(worker, _)| tokio::task::spawn_blocking(move || worker.run()));
         let (sampling, representing) = (sampler.run(shutdown.clone()), service.run(shutdown.clone()));
         let sweeping = processes.run(shutdown.clone());
         let [plain, scripted] = subscriptions.map(|lane| lane.run(shutdown.clone()));
         let recording = process_sampling::record(recorder, serving.0, shutdown.clone());
         let reporting = report_to_itself(link, representative, config.host, shutdown);
-        let working = async {
-            tokio::try_join!(
-                async { sampling.await.map_err(Error::from) },
-                async { sweeping.await.map_err(Error::from) },
-                async { tokio::try_join!(plain, scripted).map(drop).map_err(Error::from) },
-                async { representing.await.map_err(Error::from) },
-                async { pumping.await.map_err(Error::from) },
-                async {
-                    tokio::join!(recording, extending, showing, serving_rolls);
-                    Ok(())
-                },
-                async {
-                    reporting.await;
-                    Ok(())
-                },
-            )
-        };
-        tokio::pin!(working);
-        let result = loop {
-            tokio::select! {
-                result = &mut working => break result.map(|_| ()),
-                _ = look.tick() => if !watched.is_running() {
-                    break Err(Error::TailEnded);
-                },
+        let result = {
+            let working = async {
+                tokio::try_join!(
+                    async { sampling.await.map_err(Error::from) },
+                    async { sweeping.await.map_err(Error::from) },
+                    async { tokio::try_join!(plain, scripted).map(drop).map_err(Error::from) },
+                    async { representing.await.map_err(Error::from) },
+                    async { pumping.await.map_err(Error::from) },
+                    async {
+                        tokio::join!(recording, extending, showing, serving_rolls);
+                        Ok(())
+                    },
+                    async {
+                        reporting.await;
+                        Ok(())
+                    },
+                )
+            };
+            tokio::pin!(working);
+            loop {
+                tokio::select! {
+                    result = &mut working => break result.map(|_| ()),
+                    _ = look.tick() => if !watched.is_running() {
+                        break Err(Error::TailEnded);
+                    },
+                }
             }
         };
         ending.cancel();
         drop(watched);
         let drained = tokio::task::spawn_blocking(move || tail.stop()).await;
         drained.map_err(|_| Error::TailEnded)?;
+        if let Some(storing) = storing {
+            storing.await.map_err(|error| Error::History(error.into()))?;
+        }
         result
     }
 }

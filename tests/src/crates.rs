@@ -6,13 +6,14 @@
 /// Every crate, and the crates of the workspace that it may use.
 pub const TABLE: &[(&str, &[&str])] = &[
     ("wire", &[]),
+    ("store", &["wire", "daemon"]),
     ("log-filters", &["wire"]),
     ("tunnel", &["wire"]),
     ("daemon", &[]),
     ("overlay", &["wire", "tunnel", "daemon"]),
     ("rpc", &["wire"]),
     ("client", &["wire", "tunnel"]),
-    ("sensor", &["wire", "log-filters", "rpc", "daemon"]),
+    ("sensor", &["wire", "log-filters", "store", "rpc", "daemon"]),
     ("directory", &["wire", "overlay", "rpc", "daemon"]),
     ("proxy", &["wire", "tunnel", "overlay", "rpc", "daemon"]),
     (

@@ -18,6 +18,7 @@ pub mod domain;
 pub mod entries;
 pub mod events;
 pub mod files;
+pub mod history;
 pub mod metrics;
 pub mod modules;
 mod moment;

@@ -124,8 +124,11 @@ pub const CARRIER: Format = Format::new("carrier", 1);
 /// Lines between a sensor and its modules.
 pub const MODULE: Format = Format::new("module", 1);
 
+/// Files of the history of metrics: segments and the log of the head.
+pub const HISTORY: Format = Format::new("history", 1);
+
 /// All formats that carry a version.
-pub const FORMATS: [Format; 24] = [
+pub const FORMATS: [Format; 25] = [
     JOURNAL,
     DOMAIN_STORE,
     RECORDING,
@@ -150,6 +153,7 @@ pub const FORMATS: [Format; 24] = [
     REPORT,
     CARRIER,
     MODULE,
+    HISTORY,
 ];
 
 /// Version at the end of a value, as a `u16`. If nothing follows the value, it is 1: the form without a

@@ -14,6 +14,7 @@ use wire::api::domain::{HostsParams, SummaryParams};
 use wire::api::entries::TakeParams;
 use wire::api::events::{DomainEventsParams, SensorEventsParams};
 use wire::api::files::{FilesParams, FiltersParams};
+use wire::api::history::HistoryParams;
 use wire::api::metrics::{DomainMetricsParams, SensorMetricsParams};
 use wire::api::modules::{ChangeModuleParams, ModulesParams};
 use wire::api::processes::ProcessesParams;
@@ -29,6 +30,7 @@ pub fn all() -> Vec<Declaration> {
         Declaration::of::<FilesParams>(),
         Declaration::of::<FiltersParams>(),
         Declaration::of::<SensorMetricsParams>(),
+        Declaration::of::<HistoryParams>(),
         Declaration::of::<ProcessesParams>(),
         Declaration::of::<ControlParams>(),
         Declaration::of::<CallProcessesParams>(),

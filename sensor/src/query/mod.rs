@@ -17,6 +17,7 @@ pub mod domain_metrics;
 mod encoded_events;
 pub mod events;
 pub mod files;
+pub mod history;
 pub mod metrics;
 pub mod modules;
 pub mod past_processes;

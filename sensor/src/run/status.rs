@@ -3,6 +3,7 @@
 //! Not here: the parts that they are read from (`run`).
 
 use super::Status;
+use crate::history;
 use crate::module;
 use crate::recorder::worker;
 use crate::sample::figures::Figures;
@@ -22,6 +23,7 @@ impl Status {
         health.extend(troubled.map(|file| format!("{}: {}", file.path.display(), file.status)));
         health.extend(self.serving.health());
         health.extend(self.channels.health());
+        health.extend(self.history.as_ref().and_then(history::worker::Handle::trouble));
         health.extend(self.recorder.as_ref().and_then(worker::Handle::trouble));
         health.extend(self.modules.iter().flat_map(module::worker::Handle::health));
         if let Some((reporting, service)) = &self.report {
@@ -106,6 +108,24 @@ impl Status {
             ("sweeps_total", counts.sweeps_total),
             ("sweeps_slipped_total", counts.slipped_total),
             ("history_bytes", counts.history_bytes as u64),
+        ]
+    }
+
+    /// Statistics of the history on disk: name and value.
+    #[must_use]
+    pub fn history(&self) -> Vec<(&'static str, u64)> {
+        let Some(history) = &self.history else { return Vec::new() };
+        let state = history.state();
+        let [raw, minute, hour] = &state.tiers;
+        let files = || state.tiers.iter().map(|tier| tier.files);
+        vec![
+            ("raw_bytes", raw.used_bytes),
+            ("minute_bytes", minute.used_bytes),
+            ("hour_bytes", hour.used_bytes),
+            ("damaged_bytes_total", files().map(|files| files.damaged_bytes).sum()),
+            ("unreadable_files", files().map(|files| files.unreadable_files).sum()),
+            ("segments_deleted_total", files().map(|files| files.deleted_segments).sum()),
+            ("sweeps_lost_total", state.lost_rows + history.dropped_total()),
         ]
     }
 

@@ -38,7 +38,11 @@ pub struct Counts {
 pub struct Sampler {
     collectors: Collectors,
     shared: Arc<Shared>,
+    sink: Option<Sink>,
 }
+
+/// Receiver of every table, which must not wait.
+pub type Sink = Box<dyn Fn(&Arc<Table>) + Send>;
 
 /// Handle by which readers access the samples; cheap to clone.
 #[derive(Clone)]
@@ -65,7 +69,12 @@ impl Sampler {
             slipped: AtomicU64::new(0),
             refused: AtomicU64::new(0),
         };
-        Sampler { collectors, shared: Arc::new(shared) }
+        Sampler { collectors, shared: Arc::new(shared), sink: None }
+    }
+
+    /// Sends every table to `sink`, until the sampler ends.
+    pub fn set_sink(&mut self, sink: Sink) {
+        self.sink = Some(sink);
     }
 
     /// Returns a handle for readers; usable before and while the sampler runs.
@@ -79,9 +88,9 @@ impl Sampler {
     /// # Errors
     /// If the thread panicked.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), Error> {
-        let Sampler { collectors, shared } = self;
+        let Sampler { collectors, shared, sink } = self;
         let ticker = Arc::clone(&shared.ticker);
-        ticker.drive(shutdown, move || shared.sweep_until_stopped(collectors)).await
+        ticker.drive(shutdown, move || shared.sweep_until_stopped(collectors, sink)).await
     }
 }
 
@@ -145,7 +154,7 @@ impl Handle {
 }
 
 impl Shared {
-    fn sweep_until_stopped(&self, mut collectors: Collectors) {
+    fn sweep_until_stopped(&self, mut collectors: Collectors, sink: Option<Sink>) {
         let mut ticker = self.ticker.follow();
         while let Next::Sweep(now) = ticker.next(None) {
             let now = Now { calendar: calendar(), running: now };
@@ -154,6 +163,9 @@ impl Shared {
             self.sweeps.fetch_add(1, Ordering::Relaxed);
             self.slipped.store(ticker.slipped_total(), Ordering::Relaxed);
             self.refused.store(collectors.refused_total(), Ordering::Relaxed);
+            if let Some(sink) = &sink {
+                sink(&table);
+            }
             self.newest.send_replace(Some(table));
         }
     }

@@ -31,7 +31,7 @@ pub(crate) const PATIENCE: Patience =
 /// Timeout for asking a daemon its kind, which only improves an error message.
 const EXPLAINING: Patience = Patience::of(Duration::from_secs(3));
 /// Fault code of an unknown method (`docs/query-interface.md`).
-const NO_METHOD: i64 = fault::METHOD_NOT_FOUND as i64;
+pub(crate) const NO_METHOD: i64 = fault::METHOD_NOT_FOUND as i64;
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {

@@ -2,6 +2,8 @@
 //!
 //! Not here: sampling (`sensor::sample`).
 
+mod history;
+
 use crate::client::items;
 use crate::command::query::{self, LIMIT_MAX};
 use crate::exit::Failure;
@@ -23,7 +25,9 @@ use wire::time::Time;
 #[command(after_long_help = "Examples:
   visperf metrics
   visperf metrics 'node_memory_*' --host wn01
-  visperf metrics node_load1 --since 10m
+  visperf metrics node_load1 --since 1d
+  visperf metrics 'node_network_*' --since 7d --step 1h --agg max --top 5
+  visperf metrics node_cpu_seconds_total --since 1h --by mode
   visperf metrics --json node_cpu_seconds_total --label mode=idle")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -39,11 +43,13 @@ pub(crate) struct Args {
     /// Only metrics with this label, such as device=sda; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
     label: Vec<(CompactString, CompactString)>,
-    /// Print all stored values, not just the newest; implied by --since and --until
+    /// Print all values of the last minutes, as the representative has them, not just the newest
     #[arg(long)]
     history: bool,
     #[command(flatten)]
     between: Between,
+    #[command(flatten)]
+    past: history::Past,
     /// Query only the connected sensor, not its whole domain
     #[arg(long, conflicts_with = "domain")]
     local: bool,
@@ -65,6 +71,10 @@ pub(crate) fn label(text: &str) -> Result<(CompactString, CompactString), String
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.between.check()?;
+    let is_past = args.between.since.is_some() || args.between.until.is_some() || args.past.is_given();
+    if is_past && history::print(args)? {
+        return Ok(());
+    }
     let wanted = MetricsParams {
         name: args.name.clone(),
         labels: Named(args.label.clone()),

@@ -10,6 +10,7 @@ pub(crate) mod capture;
 pub(crate) mod event_lines;
 pub(crate) mod figures;
 pub(crate) mod recent_ids;
+pub(crate) mod sparkline;
 pub(crate) mod table;
 pub(crate) mod times;
 

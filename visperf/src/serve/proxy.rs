@@ -387,6 +387,7 @@ mod tests {
                 "domain.metrics",
                 "sensor.alter",
                 "sensor.channels",
+                "sensor.history",
                 "sensor.metrics",
                 "sensor.past_processes",
                 "sensor.processes",

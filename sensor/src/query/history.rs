@@ -1,0 +1,266 @@
+//! `sensor.history`: values that the host's metrics had in the past.
+//!
+//! Rule: an answer has a bounded number of values, and names what it was read from. It is computed on a pool
+//! of threads of its own, as it reads the disk. Not here: the storage and the choice of tiers (`store`).
+
+use super::metrics::POINTS_MAX;
+use crate::history::worker::Handle;
+use crate::sample::glob::Glob;
+use rpc::dispatch::blocking_pool::BlockingPool;
+use rpc::dispatch::method::Method;
+use rpc::dispatch::typed;
+use rpc::fault::Fault;
+use std::time::Duration;
+use store::mark::Mark;
+use store::plan::Part;
+use store::query::{By, Point, Subject, TooLarge, quantile};
+use store::reader::Selection;
+use store::tier::Tier;
+use wire::api::history::{
+    Aggregate, GroupBy, History, HistoryMark, HistoryParams, HistorySeries, MarkKind, TierAge, TierPart,
+};
+use wire::api::metrics::{Metric as MetricAnswer, Sample, Value};
+use wire::api::{Span, UnixTime};
+use wire::id::HostName;
+use wire::sample::{Metric, Number, Semantics};
+use wire::time::Time;
+
+/// Most answers computed at the same time.
+const AT_ONCE_MAX: usize = 4;
+
+/// Values that are read for one answer, at most: those of percentiles are all in memory.
+const VALUES_READ_MAX: usize = 2_000_000;
+
+/// Values of a series by default, at most.
+const STEPS_DEFAULT: u32 = 300;
+
+/// Span of time by default.
+const SPAN_DEFAULT: Duration = Duration::from_secs(3600);
+
+/// Steps of round lengths, in seconds, that are chosen by default.
+const STEPS: [u64; 17] =
+    [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14_400, 43_200, 86_400, 604_800, 2_592_000];
+
+/// `sensor.history`; a fault if the history is off.
+#[must_use]
+pub fn method(history: Option<Handle>) -> Method {
+    let pool = BlockingPool::new("reading the history", AT_ONCE_MAX);
+    typed::method(move |_, params: HistoryParams| {
+        let (history, pool) = (history.clone(), pool.clone());
+        async move {
+            let history = history.ok_or_else(|| {
+                Fault::unavailable(
+                    "the history is turned off in the configuration of this sensor ([sensor.history] on)",
+                )
+            })?;
+            pool.run(move || answer(&history, &params, now())).await
+        }
+    })
+}
+
+#[allow(clippy::disallowed_methods)] // The shell that reads the calendar for the default of `until`.
+fn now() -> Time {
+    std::time::SystemTime::now().into()
+}
+
+fn answer(history: &Handle, params: &HistoryParams, now: Time) -> Result<History, Fault> {
+    let name = params.name.as_deref().map(Glob::new).transpose();
+    let name = name.map_err(|error| Fault::invalid_params(format!("name: {error}")))?;
+    let until = params.until.map_or(now, |until| until.0);
+    let since = params.since.map_or(until.minus(SPAN_DEFAULT), |since| since.0);
+    if since >= until {
+        return Err(Fault::invalid_params("since: expected a time before until"));
+    }
+    let fits = |metric: &Metric| {
+        name.as_ref().is_none_or(|name| name.matches(&metric.name)) && params.labels.fit(metric)
+    };
+    let selection =
+        Selection { host: &|_| true, metric: &fits, since, until: until.plus(Duration::from_micros(1)) };
+    let step = params.step.map_or_else(|| step_for(until.since(since)), |Span(step)| step);
+    let found = match step {
+        Duration::ZERO => samples(history, &selection)?,
+        step => steps(history, &selection, params, step)?,
+    };
+    let oldest = history.reader().oldest(&|_| true);
+    Ok(History { oldest: ages(oldest), step_secs: step.as_secs_f64(), ..chosen(found, params) })
+}
+
+/// The shortest round step that yields at most [`STEPS_DEFAULT`] values.
+fn step_for(span: Duration) -> Duration {
+    let secs = STEPS.into_iter().find(|secs| Duration::from_secs(*secs) * STEPS_DEFAULT >= span);
+    Duration::from_secs(secs.unwrap_or(STEPS[STEPS.len() - 1]))
+}
+
+fn too_large(error: TooLarge) -> Fault {
+    Fault::invalid_params(error.to_string())
+}
+
+fn samples(history: &Handle, selection: &Selection) -> Result<History, Fault> {
+    let found = history.reader().values(selection, POINTS_MAX).map_err(too_large)?;
+    let series = found.series.into_iter().map(|(subject, points)| {
+        let sample = |(time, value): &(Time, Number)| Sample { time: UnixTime(*time), value: Value(*value) };
+        series_of(subject, None, points.iter().map(sample).collect())
+    });
+    Ok(History {
+        series: series.collect(),
+        tiers: tiers(&found.parts),
+        damaged: found.damaged,
+        marks: marks(&found.marks),
+        ..History::default()
+    })
+}
+
+fn steps(
+    history: &Handle,
+    selection: &Selection,
+    params: &HistoryParams,
+    step: Duration,
+) -> Result<History, Fault> {
+    let by = match (params.by, &params.label) {
+        (GroupBy::Series, None) => By::Series,
+        (GroupBy::Host, None) => By::Host,
+        (GroupBy::Label, Some(label)) => By::Label(label.clone()),
+        (GroupBy::Label, None) => {
+            return Err(Fault::invalid_params(
+                "label: expected the label by which series are merged, found none",
+            ));
+        }
+        (GroupBy::Series | GroupBy::Host, Some(_)) => {
+            return Err(Fault::invalid_params("label: expected only if `by` is `label`"));
+        }
+    };
+    let share = share(params.aggregate);
+    let max = if share.is_some() { VALUES_READ_MAX } else { POINTS_MAX };
+    let found = history.reader().steps(selection, step, &by, share.is_some(), max).map_err(too_large)?;
+    let series = found.series.into_iter().map(|(subject, points)| {
+        let aggregate = resolved(params.aggregate, subject.metric.semantics);
+        let sample = |point: &Point| {
+            // The last step may not be over yet.
+            let covered = step.min(selection.until.since(point.time));
+            let value = value(point, aggregate, covered)?;
+            Some(Sample { time: UnixTime(point.time), value: Value(value) })
+        };
+        series_of(subject, Some(aggregate), points.iter().filter_map(sample).collect())
+    });
+    Ok(History {
+        series: series.collect(),
+        tiers: tiers(&found.parts),
+        damaged: found.damaged,
+        marks: marks(&found.marks),
+        ..History::default()
+    })
+}
+
+fn series_of(subject: Subject, aggregate: Option<Aggregate>, samples: Vec<Sample>) -> HistorySeries {
+    let MetricAnswer { name, labels, unit, semantics, .. } = MetricAnswer::of(&subject.metric);
+    HistorySeries { name, labels, unit, semantics, aggregate, samples }
+}
+
+/// Share of the values that a percentile is above.
+fn share(aggregate: Aggregate) -> Option<f64> {
+    match aggregate {
+        Aggregate::P50 => Some(0.5),
+        Aggregate::P95 => Some(0.95),
+        Aggregate::P99 => Some(0.99),
+        Aggregate::Auto
+        | Aggregate::Avg
+        | Aggregate::Min
+        | Aggregate::Max
+        | Aggregate::Sum
+        | Aggregate::Count
+        | Aggregate::Last
+        | Aggregate::Rate
+        | Aggregate::Increase => None,
+    }
+}
+
+fn resolved(aggregate: Aggregate, semantics: Semantics) -> Aggregate {
+    match (aggregate, semantics) {
+        (Aggregate::Auto, Semantics::Counter) => Aggregate::Rate,
+        (Aggregate::Auto, Semantics::Gauge) => Aggregate::Avg,
+        (Aggregate::Auto, Semantics::State) => Aggregate::Last,
+        (aggregate, _) => aggregate,
+    }
+}
+
+/// Value of a step; `None` if the metric has no such value: only counters increase.
+fn value(point: &Point, aggregate: Aggregate, covered: Duration) -> Option<Number> {
+    let bucket = &point.bucket;
+    Some(match aggregate {
+        Aggregate::Auto | Aggregate::Avg => Number::Real(bucket.mean()),
+        Aggregate::Min => bucket.min.into(),
+        Aggregate::Max => bucket.max.into(),
+        Aggregate::Sum => bucket.sum.into(),
+        Aggregate::Count => Number::Whole(bucket.count),
+        Aggregate::Last => bucket.last.into(),
+        Aggregate::Rate => Number::Real(bucket.increase?.as_f64() / covered.as_secs_f64()),
+        Aggregate::Increase => bucket.increase?.into(),
+        Aggregate::P50 | Aggregate::P95 | Aggregate::P99 => {
+            Number::Real(quantile(&point.values, share(aggregate)?)?)
+        }
+    })
+}
+
+/// The series that the answer shows, of all that were found.
+fn chosen(mut found: History, params: &HistoryParams) -> History {
+    found.series.retain(|series| !series.samples.is_empty());
+    found.total = found.series.len() as u64;
+    let count = |max: u64| usize::try_from(max).unwrap_or(usize::MAX);
+    if let Some(top) = params.top {
+        found.series.sort_by(|a, b| mean(b).total_cmp(&mean(a)));
+        found.series.truncate(count(top));
+    }
+    found.series.truncate(count(params.limit.0));
+    found
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn mean(series: &HistorySeries) -> f64 {
+    let sum: f64 = series.samples.iter().map(|sample| sample.value.as_f64()).sum();
+    sum / series.samples.len().max(1) as f64
+}
+
+fn marks(found: &[(HostName, Mark)]) -> Vec<HistoryMark> {
+    let mark = |(_, mark): &(HostName, Mark)| match *mark {
+        Mark::Started(time) => HistoryMark { time: UnixTime(time), kind: MarkKind::Started, from: None },
+        Mark::ClockSetBack { from, to } => {
+            HistoryMark { time: UnixTime(to), kind: MarkKind::ClockSetBack, from: Some(UnixTime(from)) }
+        }
+    };
+    found.iter().map(mark).collect()
+}
+
+fn tiers(parts: &[Part]) -> Vec<TierPart> {
+    let part = |part: &Part| TierPart {
+        tier: part.tier.name().to_owned(),
+        since: UnixTime(part.since),
+        until: UnixTime(part.until),
+    };
+    parts.iter().map(part).collect()
+}
+
+fn ages(oldest: [Option<Time>; 3]) -> Vec<TierAge> {
+    let ages = Tier::ALL.into_iter().zip(oldest);
+    let age = |(tier, time): (Tier, Option<Time>)| {
+        time.map(|time| TierAge { tier: tier.name().to_owned(), time: UnixTime(time) })
+    };
+    ages.filter_map(age).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_step_yields_a_few_hundred_values() {
+        let check = |span: u64, step: u64| {
+            assert_eq!(step_for(Duration::from_secs(span)), Duration::from_secs(step), "{span}");
+        };
+        check(60, 1);
+        check(3600, 30);
+        check(86_400, 300);
+        check(7 * 86_400, 3600);
+        check(5 * 365 * 86_400, 604_800);
+        check(u64::from(u32::MAX), 2_592_000);
+    }
+}

@@ -1,0 +1,239 @@
+//! Block: consecutive rows of one host, by columns.
+//!
+//! Pure. A row is a time with a value for each series, or none.
+//! ```text
+//! head: host, numbers of its rows, times, marks, directory of its chunks (series, length, checksum)
+//! body: chunk | chunk | …
+//! ```
+//! A query reads the head, then only the chunks of the series it selects; each is checked by its own checksum.
+
+use crate::bytes::{Cursor, Damaged, put};
+use crate::chunk::{self, Cell, ROWS_MAX};
+use crate::column::{Decoder, Encoder, Type};
+use crate::mark::Mark;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use wire::time::Time;
+
+/// Number of a host within a store.
+pub(crate) type HostNo = u32;
+/// Number of a metric within a store.
+pub(crate) type SeriesNo = u32;
+
+/// What a block holds, as far as it is known without reading it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Extent {
+    /// Host of the rows.
+    pub(crate) host: HostNo,
+    /// Number of the first row, counted from the first row of this host in this tier.
+    pub(crate) first_row: u64,
+    /// Number of rows.
+    pub(crate) rows: u32,
+    /// Rows of the finer tier that are summarized in this block and those before it.
+    pub(crate) finer_rows: u64,
+    /// Earliest and latest time of a row.
+    pub(crate) earliest: Time,
+    pub(crate) latest: Time,
+}
+
+impl Extent {
+    /// Number of the row after the last one.
+    pub(crate) fn next_row(&self) -> u64 {
+        self.first_row + u64::from(self.rows)
+    }
+}
+
+/// Head of a block, as stored.
+#[derive(Debug, Serialize, Deserialize)]
+struct Head {
+    extent: Extent,
+    marks: Vec<Mark>,
+    codec: Vec<u8>,
+    times: Vec<u8>,
+    directory: Vec<u8>,
+}
+
+/// Place of a chunk in the body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) series: SeriesNo,
+    pub(crate) bytes: Range<usize>,
+    checksum: u32,
+}
+
+impl Place {
+    /// Checks the bytes of the chunk.
+    pub(crate) fn check(&self, bytes: &[u8]) -> Result<(), Damaged> {
+        match crc32fast::hash(bytes) == self.checksum {
+            true => Ok(()),
+            false => Err(Damaged("a chunk whose checksum does not match")),
+        }
+    }
+}
+
+/// Rows of a host, to be encoded.
+pub(crate) struct Rows<C> {
+    pub(crate) host: HostNo,
+    pub(crate) first_row: u64,
+    pub(crate) finer_rows: u64,
+    pub(crate) marks: Vec<Mark>,
+    /// Time of each row, at least one.
+    pub(crate) times: Vec<Time>,
+    /// Values of each series, one for each row; series in ascending order.
+    pub(crate) columns: Vec<(SeriesNo, Vec<Option<C>>)>,
+}
+
+/// An encoded block.
+pub(crate) struct Encoded {
+    pub(crate) extent: Extent,
+    pub(crate) head: Vec<u8>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl<C: Cell> Rows<C> {
+    /// Encodes the rows; series without any value are left out.
+    pub(crate) fn encode(&self) -> Encoded {
+        let encoder = Encoder::new();
+        let (mut body, mut directory, mut before) = (Vec::new(), Vec::new(), 0);
+        for (series, rows) in &self.columns {
+            if rows.iter().all(Option::is_none) {
+                continue;
+            }
+            let start = body.len();
+            chunk::encode(rows, &encoder, &mut body);
+            put(u64::from(series - before), &mut directory);
+            put((body.len() - start) as u64, &mut directory);
+            directory.extend_from_slice(&crc32fast::hash(&body[start..]).to_le_bytes());
+            before = *series;
+        }
+        let micros: Vec<u64> = self.times.iter().map(|time| time.micros().cast_unsigned()).collect();
+        let mut times = Vec::new();
+        encoder.encode(Type::Signed, &micros, &mut times);
+        let extent = Extent {
+            host: self.host,
+            first_row: self.first_row,
+            rows: u32::try_from(self.times.len()).expect("bounded by ROWS_MAX"),
+            finer_rows: self.finer_rows,
+            earliest: *self.times.iter().min().expect("at least one row"),
+            latest: *self.times.iter().max().expect("at least one row"),
+        };
+        let head = Head {
+            extent: extent.clone(),
+            marks: self.marks.clone(),
+            codec: encoder.head(),
+            times,
+            directory,
+        };
+        let head = postcard::to_stdvec(&head).expect("writing to memory does not fail");
+        Encoded { extent, head, body }
+    }
+}
+
+/// Head of a block, decoded: what is needed to read its chunks.
+pub(crate) struct Opened {
+    pub(crate) extent: Extent,
+    pub(crate) marks: Vec<Mark>,
+    pub(crate) times: Vec<Time>,
+    pub(crate) places: Vec<Place>,
+    decoder: Decoder,
+}
+
+/// Reads the extent of a block from its head.
+pub(crate) fn extent(head: &[u8]) -> Result<Extent, Damaged> {
+    let (extent, _) = postcard::take_from_bytes(head).map_err(|_| Damaged("a head that cannot be read"))?;
+    Ok(extent)
+}
+
+impl Opened {
+    pub(crate) fn new(head: &[u8]) -> Result<Opened, Damaged> {
+        let head: Head = postcard::from_bytes(head).map_err(|_| Damaged("a head that cannot be read"))?;
+        let rows = head.extent.rows as usize;
+        if rows == 0 || rows > ROWS_MAX {
+            return Err(Damaged("a block without rows or with too many"));
+        }
+        let decoder = Decoder::new(&head.codec)?;
+        let times = decoder.decode(Type::Signed, rows, &mut Cursor(&head.times))?;
+        let times = times.into_iter().map(|micros| Time::from_micros(micros.cast_signed())).collect();
+        let places = places(&head.directory)?;
+        Ok(Opened { extent: head.extent, marks: head.marks, times, places, decoder })
+    }
+
+    /// Decodes the chunk at this place, given its bytes.
+    pub(crate) fn chunk<C: Cell>(&self, place: &Place, bytes: &[u8]) -> Result<Vec<Option<C>>, Damaged> {
+        place.check(bytes)?;
+        chunk::decode(bytes, self.times.len(), &self.decoder)
+    }
+
+    /// Length of the body that the directory describes.
+    pub(crate) fn body_len(&self) -> usize {
+        self.places.last().map_or(0, |place| place.bytes.end)
+    }
+}
+
+fn places(directory: &[u8]) -> Result<Vec<Place>, Damaged> {
+    let (mut from, mut places) = (Cursor(directory), Vec::new());
+    let (mut series, mut end) = (0u32, 0usize);
+    while !from.0.is_empty() {
+        let step = u32::try_from(from.number()?).map_err(|_| Damaged("a series beyond the last number"))?;
+        series = series.checked_add(step).ok_or(Damaged("a series beyond the last number"))?;
+        let start = end;
+        end = start.checked_add(from.size(u32::MAX as usize)?).ok_or(Damaged("a chunk beyond its block"))?;
+        let checksum = u32::from_le_bytes(from.array()?);
+        places.push(Place { series, bytes: start..end, checksum });
+    }
+    Ok(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exact::Exact;
+
+    fn rows() -> Rows<Exact> {
+        let value = |row: u64| Some(Exact::Whole(row));
+        Rows {
+            host: 3,
+            first_row: 100,
+            finer_rows: 100,
+            marks: vec![Mark::Started(Time::from_micros(5))],
+            times: [5, 6, 4].map(Time::from_micros).to_vec(),
+            columns: vec![
+                (2, vec![value(1), None, value(3)]),
+                (7, vec![None; 3]),
+                (9, vec![value(7), value(7), value(7)]),
+            ],
+        }
+    }
+
+    #[test]
+    fn a_block_is_read_as_it_was_written_chunk_by_chunk() {
+        let rows = rows();
+        let encoded = rows.encode();
+        let opened = Opened::new(&encoded.head).expect("just encoded");
+        assert_eq!(extent(&encoded.head), Ok(encoded.extent.clone()));
+        assert_eq!((opened.extent.next_row(), opened.extent.earliest.micros()), (103, 4));
+        assert_eq!((&opened.times, &opened.marks), (&rows.times, &rows.marks));
+        assert_eq!(opened.body_len(), encoded.body.len());
+        let series: Vec<_> = opened.places.iter().map(|place| place.series).collect();
+        assert_eq!(series, [2, 9], "a series without values takes no place");
+        for place in &opened.places {
+            let cells: Vec<Option<Exact>> =
+                opened.chunk(place, &encoded.body[place.bytes.clone()]).expect("just encoded");
+            let column =
+                rows.columns.iter().find(|(series, _)| *series == place.series).expect("of the block");
+            assert_eq!(cells, column.1);
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_is_found() {
+        let mut encoded = rows().encode();
+        let opened = Opened::new(&encoded.head).expect("just encoded");
+        encoded.body[1] ^= 1;
+        let place = &opened.places[0];
+        assert!(opened.chunk::<Exact>(place, &encoded.body[place.bytes.clone()]).is_err());
+        for cut in 0..encoded.head.len() {
+            assert!(Opened::new(&encoded.head[..cut]).is_err(), "cut at {cut}");
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Log of the head: the rows that are not sealed into a block, so that a crash does not lose them.
+//!
+//! ```text
+//! purpose | names | shape of a host's rows | sweeps | sweeps | …
+//! ```
+//! Rule: rows are appended every few seconds and never rewritten; when they are sealed, a new log is started
+//! and the old one deleted. What is damaged at its end is not read. Not here: the rows in memory (`head`).
+
+use crate::block::{HostNo, SeriesNo};
+use crate::bytes::{Cursor, Damaged};
+use crate::exact::Exact;
+use crate::frame::{self, Kind, PREFIX_LEN, Prefix};
+use crate::mark::Mark;
+use crate::names::Definitions;
+use crate::packed::Last;
+use crate::tier_files::numbered;
+use daemon::state_file;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use wire::time::Time;
+use wire::version;
+
+const END: &str = ".head";
+
+/// Longest log that is read: the head is sealed long before.
+const LEN_MAX: u64 = 256 << 20;
+
+/// The metrics of a host's next rows.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ShapeFrame {
+    pub(crate) host: HostNo,
+    pub(crate) series: Vec<SeriesNo>,
+}
+
+/// Rows of a host, which follow each other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct SweepsHead {
+    host: HostNo,
+    first_row: u64,
+    rows: u32,
+    marks: Vec<Mark>,
+    checksum: u32,
+}
+
+/// A log that is written.
+#[derive(Debug)]
+pub(crate) struct HeadLog {
+    folder: PathBuf,
+    number: u64,
+    file: File,
+    len: u64,
+}
+
+/// Rows to be written.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    bytes: Vec<u8>,
+    open: Option<(SweepsHead, Vec<u8>)>,
+}
+
+impl Pending {
+    /// Adds names that later rows use.
+    pub(crate) fn names(&mut self, names: &Definitions) {
+        self.close();
+        frame::put_value(Kind::Names, names, &mut self.bytes);
+    }
+
+    /// Adds a row: its number and its packed values; with the shape, if it is the first one of a run.
+    pub(crate) fn row(&mut self, host: HostNo, row: u64, shape: Option<&[SeriesNo]>, packed: &[u8]) {
+        if let Some(series) = shape {
+            self.close();
+            let shape = ShapeFrame { host, series: series.to_vec() };
+            frame::put_value(Kind::Shape, &shape, &mut self.bytes);
+        }
+        let follows =
+            |(head, _): &(SweepsHead, _)| head.host == host && head.first_row + u64::from(head.rows) == row;
+        if !self.open.as_ref().is_some_and(follows) {
+            self.close();
+            let head = SweepsHead { host, first_row: row, rows: 0, marks: Vec::new(), checksum: 0 };
+            self.open = Some((head, Vec::new()));
+        }
+        let (head, bytes) = self.open.as_mut().expect("opened above");
+        head.rows += 1;
+        bytes.extend_from_slice(packed);
+    }
+
+    /// Adds a mark to the row that was added last.
+    pub(crate) fn mark(&mut self, mark: Mark) {
+        if let Some((head, _)) = &mut self.open {
+            head.marks.push(mark);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.open.is_none()
+    }
+
+    pub(crate) fn len_bytes(&self) -> usize {
+        self.bytes.len() + self.open.as_ref().map_or(0, |(_, bytes)| bytes.len())
+    }
+
+    fn close(&mut self) {
+        if let Some((mut head, bytes)) = self.open.take() {
+            head.checksum = crc32fast::hash(&bytes);
+            let head = postcard::to_stdvec(&head).expect("writing to memory does not fail");
+            frame::put(Kind::Sweeps, &head, &bytes, &mut self.bytes);
+        }
+    }
+}
+
+impl HeadLog {
+    /// Starts a log.
+    ///
+    /// # Errors
+    /// If the file cannot be created.
+    pub(crate) fn start(folder: &Path, number: u64) -> io::Result<HeadLog> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let file = state_file::open(&path(folder, number), &mut options)?;
+        let mut bytes = Vec::new();
+        frame::put_value(Kind::Purpose, &version::HISTORY.purpose(), &mut bytes);
+        file.write_all_at(&bytes, 0)?;
+        Ok(HeadLog { folder: folder.to_owned(), number, file, len: bytes.len() as u64 })
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Appends rows, and empties `pending`. If that fails, the file and the rows are as before.
+    ///
+    /// # Errors
+    /// If the disk refuses it.
+    pub(crate) fn append(&mut self, pending: &mut Pending) -> io::Result<()> {
+        pending.close();
+        if let Err(error) = self.file.write_all_at(&pending.bytes, self.len) {
+            let _ = self.file.set_len(self.len);
+            return Err(error);
+        }
+        self.len += pending.bytes.len() as u64;
+        *pending = Pending::default();
+        Ok(())
+    }
+
+    /// Makes the rows durable.
+    ///
+    /// # Errors
+    /// If the disk refuses it.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    /// Deletes the log: its rows are sealed.
+    ///
+    /// # Errors
+    /// If the file cannot be deleted.
+    pub(crate) fn delete(self) -> io::Result<()> {
+        std::fs::remove_file(path(&self.folder, self.number))
+    }
+}
+
+fn path(folder: &Path, number: u64) -> PathBuf {
+    folder.join(format!("{number:020}{END}"))
+}
+
+/// Logs that are left from earlier runs, oldest first.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub(crate) fn left(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    numbered(folder, END)
+}
+
+/// A row of a log.
+pub(crate) struct Row<'a> {
+    pub(crate) host: HostNo,
+    pub(crate) number: u64,
+    pub(crate) time: Time,
+    pub(crate) series: &'a [SeriesNo],
+    pub(crate) values: &'a [Exact],
+    pub(crate) marks: &'a [Mark],
+}
+
+/// Reads a log: its names, then its rows. Returns the number of damaged bytes, which are at the end.
+///
+/// # Errors
+/// If the file cannot be read.
+pub(crate) fn read(
+    path: &Path,
+    mut names: impl FnMut(Definitions),
+    mut row: impl FnMut(Row),
+) -> io::Result<u64> {
+    let bytes = state_file::read(path, LEN_MAX)?.unwrap_or_default();
+    let mut shapes: BTreeMap<HostNo, (Vec<SeriesNo>, Last)> = BTreeMap::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        match frame(&bytes[at..], &mut shapes, &mut names, &mut row) {
+            Ok(len) => at += len,
+            Err(_) => return Ok((bytes.len() - at) as u64),
+        }
+    }
+    Ok(0)
+}
+
+fn frame(
+    bytes: &[u8],
+    shapes: &mut BTreeMap<HostNo, (Vec<SeriesNo>, Last)>,
+    names: &mut impl FnMut(Definitions),
+    row: &mut impl FnMut(Row),
+) -> Result<usize, Damaged> {
+    let prefix = Prefix::parse(bytes)?;
+    let mut from = Cursor(&bytes[PREFIX_LEN..]);
+    let head = from.take(prefix.head_len as usize)?;
+    let body = from.take(prefix.body_len as usize)?;
+    prefix.check(head)?;
+    let unreadable = |_| Damaged("a head that cannot be read");
+    match prefix.kind {
+        Kind::Purpose => check_purpose(head)?,
+        Kind::Names => names(postcard::from_bytes(head).map_err(unreadable)?),
+        Kind::Shape => {
+            let shape: ShapeFrame = postcard::from_bytes(head).map_err(unreadable)?;
+            let last = Last::new(shape.series.len());
+            shapes.insert(shape.host, (shape.series, last));
+        }
+        Kind::Sweeps => {
+            let head: SweepsHead = postcard::from_bytes(head).map_err(unreadable)?;
+            if crc32fast::hash(body) != head.checksum {
+                return Err(Damaged("rows whose checksum does not match"));
+            }
+            let (series, last) = shapes.get_mut(&head.host).ok_or(Damaged("rows without a shape"))?;
+            rows(&head, body, series, last, row)?;
+        }
+        Kind::Block | Kind::Index => return Err(Damaged("a frame of another file")),
+    }
+    Ok(usize::try_from(prefix.len()).expect("within memory"))
+}
+
+fn check_purpose(head: &[u8]) -> Result<(), Damaged> {
+    let purpose: String = postcard::from_bytes(head).unwrap_or_default();
+    match version::HISTORY.version_of(&purpose) {
+        Some(found) if version::HISTORY.reads(found) => Ok(()),
+        _ => Err(Damaged("another format or version")),
+    }
+}
+
+fn rows(
+    head: &SweepsHead,
+    body: &[u8],
+    series: &[SeriesNo],
+    last: &mut Last,
+    row: &mut impl FnMut(Row),
+) -> Result<(), Damaged> {
+    let mut from = Cursor(body);
+    for number in 0..u64::from(head.rows) {
+        let time = last.unpack(&mut from)?;
+        let marks = if number == 0 { head.marks.as_slice() } else { &[] };
+        let (host, number) = (head.host, head.first_row + number);
+        row(Row { host, number, time, series, values: last.values(), marks });
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! Host: the state of one host in a store: its head, its open buckets, the previous values of its counters.
+//!
+//! Pure. Invariant: every row is in the head until it is sealed, and has been merged into the minute that is
+//! open or closed; every closed minute likewise into the hour.
+
+use crate::block::{HostNo, SeriesNo};
+use crate::bucket::{Bucket, Previous};
+use crate::exact::Exact;
+use crate::head::{Head, Shape};
+use crate::mark::Mark;
+use crate::rollup::Rollup;
+use crate::tier::Tier;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use wire::sample::Metric;
+use wire::time::Time;
+
+/// Where a host continues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Continue {
+    /// Number of the next row of each tier.
+    pub(crate) next: [u64; 3],
+    /// Number of the first row that is not in a sealed minute.
+    pub(crate) rolled_up: u64,
+}
+
+/// State of a host.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) head: Head,
+    pub(crate) minutes: Rollup,
+    pub(crate) hours: Rollup,
+    previous: BTreeMap<SeriesNo, Previous>,
+    /// Rows before this one are in minutes that are sealed.
+    rolled_up: u64,
+    /// Metrics of the newest row, as the sampler gave them, and their numbers.
+    pub(crate) shape: Option<(Arc<[Arc<Metric>]>, Arc<Shape>)>,
+}
+
+impl Host {
+    pub(crate) fn new(number: HostNo, from: Continue) -> Host {
+        let rollup = |tier: Tier| {
+            let period = tier.period().expect("a tier of buckets");
+            Rollup::new(number, period, from.next[tier.index()])
+        };
+        Host {
+            head: Head::new(number, from.next[Tier::Raw.index()]),
+            minutes: rollup(Tier::Minute),
+            hours: rollup(Tier::Hour),
+            previous: BTreeMap::new(),
+            rolled_up: from.rolled_up,
+            shape: None,
+        }
+    }
+
+    /// Skips the numbers of rows that were lost though minutes made of them are stored: so a power failure can
+    /// leave the files.
+    pub(crate) fn skip_lost(&mut self, number: HostNo) {
+        if self.head.rows() == 0 && self.head.next_row() < self.rolled_up {
+            self.head = Head::new(number, self.rolled_up);
+        }
+    }
+
+    /// Sets the last value of a counter before the first row.
+    pub(crate) fn set_previous(&mut self, series: SeriesNo, value: Exact) {
+        self.previous.insert(series, Previous(Some(value)));
+    }
+
+    /// The mark that a row at this time needs, if any.
+    pub(crate) fn mark_before(&self, time: Time) -> Option<Mark> {
+        let latest = self.head.latest()?;
+        (time < latest).then_some(Mark::ClockSetBack { from: latest, to: time })
+    }
+
+    /// Adds a row to the head; returns its packed bytes, and whether its shape is new.
+    pub(crate) fn push(
+        &mut self,
+        shape: &Arc<Shape>,
+        time: Time,
+        values: impl Iterator<Item = Exact> + Clone,
+    ) -> (&[u8], bool) {
+        let row = self.head.next_row();
+        if row >= self.rolled_up {
+            self.roll_up(shape, time, row, values.clone());
+        }
+        self.head.push(shape, time, values)
+    }
+
+    /// Merges a row into the buckets.
+    pub(crate) fn roll_up(
+        &mut self,
+        shape: &Shape,
+        time: Time,
+        row: u64,
+        values: impl Iterator<Item = Exact>,
+    ) {
+        let series = shape.series.iter().zip(&shape.counters);
+        let buckets: Vec<(SeriesNo, Bucket)> = series
+            .zip(values)
+            .filter_map(|((series, is_counter), value)| {
+                let bucket = self.previous.entry(*series).or_default().next(value, *is_counter);
+                bucket.map(|bucket| (*series, bucket))
+            })
+            .collect();
+        let buckets = buckets.iter().map(|(series, bucket)| (*series, bucket));
+        if let Some(closed) = self.minutes.push(time, row, buckets) {
+            let minute = self.minutes.closed().last().expect("just closed");
+            let buckets = minute.buckets.iter().map(|(series, bucket)| (*series, bucket));
+            self.hours.push(minute.start, closed, buckets);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Opening a store: its segments, and what a crash left to do.
+//!
+//! Rule: what is in memory while a store is open follows from its files: samples that are not sealed from the
+//! log of the head, open minutes from the samples, open hours from the minutes. Each block says up to which
+//! row of the finer tier it goes, so every row is counted once.
+
+use crate::block::{HostNo, SeriesNo};
+use crate::bucket::Bucket;
+use crate::bytes::Damaged;
+use crate::chunk::Cell;
+use crate::exact::Exact;
+use crate::head::Shape;
+use crate::head_log::{self, HeadLog, Pending, Row};
+use crate::host::{Continue, Host};
+use crate::names::Names;
+use crate::reader::{Index, Shared, State};
+use crate::segment::{Entry, Segment};
+use crate::tier::Tier;
+use crate::tier_files::{Limit, TierFiles};
+use crate::writer::{Logged, Writer};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use wire::sample::Semantics;
+use wire::time::Time;
+
+/// Blocks of minutes that are searched for the previous values of counters.
+const PREVIOUS_BLOCKS: usize = 3;
+
+impl Writer {
+    /// Opens the store in this folder, which is created if it does not exist; `limits` of raw, minute and hour.
+    ///
+    /// # Errors
+    /// If a folder cannot be created or read, or the log cannot be started. Damaged files are not an error:
+    /// [`crate::reader::State`] counts them.
+    pub fn open(folder: &Path, limits: [Limit; 3]) -> io::Result<Writer> {
+        daemon::state_folder::prepare_below(folder)?;
+        let mut names = Names::default();
+        let open = |tier, names: &mut Names| TierFiles::open(folder, tier, limits[tier as usize], names);
+        let raw = open(Tier::Raw, &mut names)?;
+        let minute = open(Tier::Minute, &mut names)?;
+        let hour = open(Tier::Hour, &mut names)?;
+        let mut tiers = [raw, minute, hour];
+        let mut index = Index { names, ..Index::default() };
+        for (at, files) in tiers.iter().enumerate() {
+            index.segments[at] = files.segments().clone();
+        }
+        restore_hosts(&mut index, &tiers);
+        let logs = head_log::left(folder)?;
+        for (_, path) in &logs {
+            tiers[Tier::Raw.index()].counts.damaged_bytes += restore_log(&mut index, path)?;
+        }
+        let number = logs.last().map_or(1, |(number, _)| number + 1);
+        let mut writer = Writer {
+            log: HeadLog::start(folder, number)?,
+            shared: Arc::new(Shared::new(index)),
+            folder: folder.to_owned(),
+            tiers,
+            pending: Pending::default(),
+            logged: Logged::default(),
+            is_log_incomplete: false,
+            starts: BTreeMap::new(),
+        };
+        writer.continue_log(&logs)?;
+        writer.show();
+        Ok(writer)
+    }
+
+    /// Moves the rows of earlier logs to the new one, and deletes the earlier ones.
+    fn continue_log(&mut self, logs: &[(u64, PathBuf)]) -> io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        if shared.read().hosts.values().any(|host| host.head.rows() > 0) {
+            // Sealed at once: the rows may be of many runs, each with values in full.
+            self.seal();
+        }
+        for (number, host) in &mut shared.write().hosts {
+            host.skip_lost(*number);
+        }
+        let is_stored = shared.read().state.errors.iter().all(Option::is_none);
+        if is_stored {
+            for (_, path) in logs {
+                std::fs::remove_file(path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Restores the state of every host that has blocks.
+fn restore_hosts(index: &mut Index, tiers: &[TierFiles; 3]) {
+    let ends: Vec<BTreeMap<HostNo, (u64, u64)>> = tiers.iter().map(TierFiles::ends).collect();
+    let end = |tier: Tier, host| ends[tier.index()].get(&host).copied().unwrap_or_default();
+    let numbers: Vec<HostNo> = index.names.hosts().map(|(number, _)| number).collect();
+    for number in numbers {
+        let (raw, minute, hour) =
+            (end(Tier::Raw, number), end(Tier::Minute, number), end(Tier::Hour, number));
+        let next = [raw.0, minute.0.max(hour.1), hour.0];
+        let mut host = Host::new(number, Continue { next, rolled_up: minute.1 });
+        restore_previous(&mut host, number, tiers[Tier::Minute.index()].segments());
+        let hours =
+            each_row(tiers[Tier::Minute.index()].segments(), number, hour.1, |start, row, buckets| {
+                host.hours.push(start, row, buckets.iter().map(|(series, bucket)| (*series, bucket)));
+            });
+        let mut newest = shape(&index.names, std::iter::empty());
+        let samples = tiers[Tier::Raw.index()].segments();
+        let minutes = each_row(samples, number, minute.1, |time, row, samples: &[(SeriesNo, Exact)]| {
+            let series = || samples.iter().map(|(series, _)| *series);
+            if !newest.series.iter().copied().eq(series()) {
+                newest = shape(&index.names, series());
+            }
+            host.roll_up(&newest, time, row, samples.iter().map(|(_, value)| *value));
+        });
+        index.state.damaged_chunks += hours + minutes;
+        index.hosts.insert(number, host);
+    }
+}
+
+/// Restores the previous values of counters from the newest minutes.
+fn restore_previous<'a>(
+    host: &mut Host,
+    number: HostNo,
+    segments: impl IntoIterator<Item = &'a Arc<Segment>, IntoIter: DoubleEndedIterator>,
+) {
+    let newest = segments.into_iter().rev().flat_map(|segment| {
+        let entries = segment.entries(|extent| extent.host == number);
+        entries.into_iter().rev().map(move |entry| (segment, entry))
+    });
+    let newest: Vec<_> = newest.take(PREVIOUS_BLOCKS).collect();
+    for (segment, entry) in newest.into_iter().rev() {
+        let Ok((_, columns)) = columns::<Bucket>(segment, &entry) else { continue };
+        for (series, buckets) in columns {
+            if let Some(last) = buckets.iter().rev().flatten().next() {
+                host.set_previous(series, last.last);
+            }
+        }
+    }
+}
+
+type Columns<C> = Vec<(SeriesNo, Vec<Option<C>>)>;
+
+/// Reads a whole block; chunks that are damaged are left out.
+fn columns<C: Cell>(segment: &Segment, entry: &Entry) -> Result<(Vec<Time>, Columns<C>), Damaged> {
+    let opened = segment.open_block(entry)?;
+    let column = |place: &crate::block::Place| {
+        let bytes = segment.chunk(entry, place).ok()?;
+        opened.chunk(place, &bytes).ok().map(|cells| (place.series, cells))
+    };
+    let columns = opened.places.iter().filter_map(column).collect();
+    Ok((opened.times, columns))
+}
+
+/// Visits the rows of a host from this number on: time, number, values. Returns the number of damaged blocks.
+fn each_row<'a, C: Cell>(
+    segments: impl IntoIterator<Item = &'a Arc<Segment>>,
+    host: HostNo,
+    first: u64,
+    mut visit: impl FnMut(Time, u64, &[(SeriesNo, C)]),
+) -> u64 {
+    let mut damaged = 0;
+    for segment in segments {
+        for entry in segment.entries(|extent| extent.host == host && extent.next_row() > first) {
+            let Ok((times, columns)) = columns::<C>(segment, &entry) else {
+                damaged += 1;
+                continue;
+            };
+            for (row, time) in times.iter().enumerate() {
+                let number = entry.extent.first_row + row as u64;
+                if number >= first {
+                    let value = |(series, cells): &(SeriesNo, Vec<Option<C>>)| Some((*series, cells[row]?));
+                    let values: Vec<(SeriesNo, C)> = columns.iter().filter_map(value).collect();
+                    visit(*time, number, &values);
+                }
+            }
+        }
+    }
+    damaged
+}
+
+fn shape(names: &Names, series: impl Iterator<Item = SeriesNo>) -> Shape {
+    let series: Box<[SeriesNo]> = series.collect();
+    let is_counter = |series: &SeriesNo| {
+        names.metric(*series).is_some_and(|metric| metric.semantics == Semantics::Counter)
+    };
+    let counters = series.iter().map(is_counter).collect();
+    Shape { series, counters }
+}
+
+/// Adds the rows of a log that are not sealed. Returns its damaged bytes.
+fn restore_log(index: &mut Index, path: &Path) -> io::Result<u64> {
+    let index = std::cell::RefCell::new(index);
+    let mut shapes: BTreeMap<HostNo, Arc<Shape>> = BTreeMap::new();
+    let names = |found| index.borrow_mut().names.add(&found);
+    let row = |row: Row<'_>| {
+        let mut index = index.borrow_mut();
+        let host = row.host;
+        if shapes.get(&host).is_none_or(|shape| *shape.series != *row.series) {
+            shapes.insert(host, Arc::new(shape(&index.names, row.series.iter().copied())));
+        }
+        let state = index.hosts.entry(host).or_insert_with(|| Host::new(host, Continue::default()));
+        // Rows that are sealed are in blocks.
+        if row.number >= state.head.next_row() {
+            state.push(&shapes[&host], row.time, row.values.iter().copied());
+            row.marks.iter().for_each(|mark| state.head.mark(*mark));
+        }
+    };
+    head_log::read(path, names, row)
+}
+
+impl State {
+    /// Why something is not stored at the moment, if so.
+    #[must_use]
+    pub fn error(&self) -> Option<&str> {
+        self.errors.iter().flatten().map(String::as_str).next()
+    }
+}

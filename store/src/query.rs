@@ -1,0 +1,298 @@
+//! Queries: buckets of any step, merged from the tiers; and samples as they were stored.
+//!
+//! Rule: an answer is exact for the steps that the tiers can answer; every other part of an answer is named
+//! with its tier. Its size is bounded, and a query that would exceed the bound is refused.
+
+use crate::block::{HostNo, SeriesNo};
+use crate::bucket::{Bucket, Previous};
+use crate::exact::Exact;
+use crate::mark::Mark;
+use crate::plan::{Part, next, plan};
+use crate::reader::{Found, Notes, Numbers, Reader, Selection};
+use crate::tier::{Tier, floor};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::time::Duration;
+use wire::id::HostName;
+use wire::sample::{Metric, Number, Semantics};
+use wire::time::Time;
+
+/// Why a query is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the answer would have more than {max} values; choose a larger step, a shorter time or fewer metrics"
+)]
+pub struct TooLarge {
+    /// Values that an answer may have.
+    pub max: usize,
+}
+
+/// Which series are merged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum By {
+    /// None: each is answered on its own.
+    Series,
+    /// Those of a host with the same name.
+    Host,
+    /// Those with the same value of this label.
+    Label(String),
+    /// All with the same name.
+    Name,
+}
+
+/// What a series of an answer is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Subject {
+    /// Host; `None` if series of several hosts are merged.
+    pub host: Option<HostName>,
+    /// Metric; without labels that are merged.
+    pub metric: Metric,
+}
+
+/// Values of a step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Start of the step.
+    pub time: Time,
+    /// Summary of the values.
+    pub bucket: Bucket,
+    /// The values in ascending order, if they were requested: samples, or the means of finer buckets.
+    pub values: Vec<f64>,
+}
+
+/// An answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer<P> {
+    /// Series with their points, oldest first.
+    pub series: Vec<(Subject, Vec<P>)>,
+    /// The tiers that were read, and when.
+    pub parts: Vec<Part>,
+    /// Blocks and chunks that were damaged and are missing in the answer.
+    pub damaged: u64,
+    /// What happened meanwhile, as far as samples were read: on which host, and what.
+    pub marks: Vec<(HostName, Mark)>,
+}
+
+impl Reader {
+    /// Answers with buckets of this step, for the selected time widened to whole steps. With `with_values` the values themselves are returned too, from
+    /// which percentiles follow.
+    ///
+    /// # Errors
+    /// If the answer would have more than `max` values.
+    pub fn steps(
+        &self,
+        selection: &Selection,
+        step: Duration,
+        by: &By,
+        with_values: bool,
+        max: usize,
+    ) -> Result<Answer<Point>, TooLarge> {
+        let numbers = self.numbers(selection);
+        let oldest = self.oldest(selection.host);
+        let (since, until) = (floor(selection.since, step), next(selection.until, step));
+        let parts = plan(Some(step), since, until, oldest);
+        let mut steps = Steps::new(&numbers, step, by, with_values, max);
+        let mut notes = Notes::default();
+        for part in &parts {
+            let read = match part.tier {
+                Tier::Raw => self.add_samples(&numbers, part, &mut steps),
+                Tier::Minute | Tier::Hour => {
+                    self.buckets(part.tier, &numbers, part.since, part.until, &mut |found| {
+                        if found.time >= part.since && found.time < part.until {
+                            steps.add(found.host, found.series, found.time, found.value);
+                        }
+                    })
+                }
+            };
+            notes.add(read, part);
+        }
+        Ok(notes.answer(&numbers, steps.finish()?, parts))
+    }
+
+    fn add_samples(&self, numbers: &Numbers, part: &Part, steps: &mut Steps) -> Notes {
+        let mut previous: BTreeMap<(HostNo, SeriesNo), Previous> = BTreeMap::new();
+        self.samples(numbers, part.since, part.until, &mut |Found { host, series, time, value }| {
+            let is_counter = numbers.metrics[&series].semantics == Semantics::Counter;
+            let bucket = match is_counter {
+                true => previous.entry((host, series)).or_default().next(*value, true),
+                false => Previous::default().next(*value, false),
+            };
+            if let Some(bucket) = bucket.filter(|_| time >= part.since && time < part.until) {
+                steps.add(host, series, time, &bucket);
+            }
+        })
+    }
+
+    /// Answers with the stored samples; where only coarser tiers remain, with the last value of each bucket.
+    ///
+    /// # Errors
+    /// If the answer would have more than `max` values.
+    pub fn values(&self, selection: &Selection, max: usize) -> Result<Answer<(Time, Number)>, TooLarge> {
+        let numbers = self.numbers(selection);
+        let oldest = self.oldest(selection.host);
+        let parts = plan(None, selection.since, selection.until, oldest);
+        let mut found: BTreeMap<(HostNo, SeriesNo), Vec<(Time, Number)>> = BTreeMap::new();
+        let mut count = 0;
+        let mut notes = Notes::default();
+        for part in &parts {
+            let mut add = |host, series, time, value: Exact| {
+                if time >= part.since && time < part.until && count <= max {
+                    count += 1;
+                    found.entry((host, series)).or_default().push((time, value.into()));
+                }
+            };
+            let read = match part.tier {
+                Tier::Raw => self.samples(&numbers, part.since, part.until, &mut |found| {
+                    add(found.host, found.series, found.time, *found.value);
+                }),
+                Tier::Minute | Tier::Hour => {
+                    self.buckets(part.tier, &numbers, part.since, part.until, &mut |found| {
+                        add(found.host, found.series, found.time, found.value.last);
+                    })
+                }
+            };
+            notes.add(read, part);
+        }
+        if count > max {
+            return Err(TooLarge { max });
+        }
+        let subject = |host: HostNo, series: SeriesNo| Subject {
+            host: numbers.hosts.get(&host).cloned(),
+            metric: Metric::clone(&numbers.metrics[&series]),
+        };
+        let series = found.into_iter().map(|((host, series), mut points)| {
+            // After the clock was set back, times are stored out of order.
+            points.sort_by_key(|(time, _)| *time);
+            (subject(host, series), points)
+        });
+        Ok(notes.answer(&numbers, series.collect(), parts))
+    }
+}
+
+impl Notes {
+    fn add(&mut self, read: Notes, part: &Part) {
+        self.damaged += read.damaged;
+        let in_part = |mark: &Mark| mark.time() >= part.since && mark.time() < part.until;
+        self.marks.extend(read.marks.into_iter().filter(|(_, mark)| in_part(mark)));
+    }
+
+    fn answer<P>(self, numbers: &Numbers, series: Vec<(Subject, Vec<P>)>, parts: Vec<Part>) -> Answer<P> {
+        let named = |(host, mark)| numbers.hosts.get(&host).map(|host| (host.clone(), mark));
+        let marks = self.marks.into_iter().filter_map(named).collect();
+        Answer { series, parts, damaged: self.damaged, marks }
+    }
+}
+
+/// Steps that are being merged.
+struct Steps<'a> {
+    numbers: &'a Numbers,
+    step: Duration,
+    by: &'a By,
+    with_values: bool,
+    max: usize,
+    count: usize,
+    groups: BTreeMap<(HostNo, SeriesNo), usize>,
+    subjects: BTreeMap<Subject, usize>,
+    points: Vec<BTreeMap<Time, (Bucket, Vec<f64>)>>,
+}
+
+impl<'a> Steps<'a> {
+    fn new(numbers: &'a Numbers, step: Duration, by: &'a By, with_values: bool, max: usize) -> Steps<'a> {
+        let (groups, subjects, points) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        Steps { numbers, step, by, with_values, max, count: 0, groups, subjects, points }
+    }
+
+    fn add(&mut self, host: HostNo, series: SeriesNo, time: Time, bucket: &Bucket) {
+        if self.count > self.max {
+            return;
+        }
+        let group = match self.groups.get(&(host, series)) {
+            Some(group) => *group,
+            None => self.add_series(host, series),
+        };
+        match self.points[group].entry(floor(time, self.step)) {
+            Entry::Occupied(mut point) => {
+                let (all, values) = point.get_mut();
+                all.merge(bucket);
+                if self.with_values {
+                    self.count += 1;
+                    values.push(bucket.mean());
+                }
+            }
+            Entry::Vacant(point) => {
+                self.count += 1;
+                let values = if self.with_values { vec![bucket.mean()] } else { Vec::new() };
+                point.insert((*bucket, values));
+            }
+        }
+    }
+
+    fn add_series(&mut self, host: HostNo, series: SeriesNo) -> usize {
+        let metric = &self.numbers.metrics[&series];
+        let merged = |labels| Metric { labels, ..Metric::clone(metric) };
+        let name = || self.numbers.hosts.get(&host).cloned();
+        let subject = match self.by {
+            By::Series => Subject { host: name(), metric: Metric::clone(metric) },
+            By::Host => Subject { host: name(), metric: merged(Vec::new()) },
+            By::Label(label) => {
+                let labels = metric.labels.iter().filter(|(name, _)| name == label).cloned().collect();
+                Subject { host: None, metric: merged(labels) }
+            }
+            By::Name => Subject { host: None, metric: merged(Vec::new()) },
+        };
+        let next = self.points.len();
+        let group = *self.subjects.entry(subject).or_insert(next);
+        if group == next {
+            self.points.push(BTreeMap::new());
+        }
+        self.groups.insert((host, series), group);
+        group
+    }
+
+    fn finish(mut self) -> Result<Vec<(Subject, Vec<Point>)>, TooLarge> {
+        if self.count > self.max {
+            return Err(TooLarge { max: self.max });
+        }
+        let points = |(time, (bucket, mut values)): (Time, (Bucket, Vec<f64>))| {
+            values.sort_by(f64::total_cmp);
+            Point { time, bucket, values }
+        };
+        let series = self.subjects.into_iter().map(|(subject, group)| {
+            (subject, std::mem::take(&mut self.points[group]).into_iter().map(points).collect())
+        });
+        Ok(series.collect())
+    }
+}
+
+/// Value at this share of sorted values, between two of them by linear interpolation; `None` without values.
+///
+/// The same as `quantile_over_time` of Prometheus.
+#[must_use]
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+pub fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
+    let rank = share.clamp(0.0, 1.0) * last as f64;
+    let below = rank.floor() as usize;
+    let above = (below + 1).min(last);
+    let weight = rank - below as f64;
+    Some(sorted[below] * (1.0 - weight) + sorted[above] * weight)
+}
+
+/// Names of the tiers that were read, oldest part first, for people.
+#[must_use]
+pub fn tier_names(parts: &[Part]) -> Vec<&'static str> {
+    parts.iter().map(|part| part.tier.name()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_lie_between_the_values() {
+        let values = [1.0, 2.0, 3.0, 4.0];
+        assert_eq!(quantile(&values, 0.5), Some(2.5));
+        assert_eq!((quantile(&values, 0.0), quantile(&values, 1.0)), (Some(1.0), Some(4.0)));
+        assert_eq!((quantile(&[], 0.5), quantile(&[7.0], 0.95)), (None, Some(7.0)));
+    }
+}

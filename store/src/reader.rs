@@ -1,0 +1,293 @@
+//! Reader: the values of a store, from its blocks and from what is in memory.
+//!
+//! Rule: readers never wait for the disk of the writer. A reader takes a list of blocks, and reads them
+//! without a lock; segments deleted meanwhile stay readable. Damaged chunks are skipped and counted.
+
+use crate::block::{HostNo, SeriesNo};
+use crate::bucket::Bucket;
+use crate::bytes::Damaged;
+use crate::chunk::Cell;
+use crate::exact::Exact;
+use crate::host::Host;
+use crate::mark::Mark;
+use crate::names::Names;
+use crate::segment::{Entry, Segment};
+use crate::tier::Tier;
+use crate::tier_files::Counts;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use wire::id::HostName;
+use wire::sample::Metric;
+use wire::time::Time;
+
+/// State of a store, for health and metrics about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// Each tier.
+    pub tiers: [TierState; 3],
+    /// Why each tier and the log of the newest samples is not stored at the moment.
+    pub errors: [Option<String>; 4],
+    /// Rows dropped since the start because the disk did not store them in time.
+    pub lost_rows: u64,
+    /// Blocks and chunks found damaged while the store was opened.
+    pub damaged_chunks: u64,
+}
+
+/// State of a tier.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TierState {
+    /// Disk space in use, in bytes.
+    pub used_bytes: u64,
+    /// What happened to its files.
+    pub files: Counts,
+}
+
+/// What readers and the writer share.
+#[derive(Debug, Default)]
+pub(crate) struct Shared(RwLock<Index>);
+
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    pub(crate) names: Names,
+    pub(crate) hosts: BTreeMap<HostNo, Host>,
+    pub(crate) segments: [VecDeque<Arc<Segment>>; 3],
+    pub(crate) state: State,
+}
+
+impl Shared {
+    pub(crate) fn new(index: Index) -> Shared {
+        Shared(RwLock::new(index))
+    }
+
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Index> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Index> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reader of a store.
+#[derive(Clone, Debug)]
+pub struct Reader(pub(crate) Arc<Shared>);
+
+/// Series and span of time to read.
+pub struct Selection<'a> {
+    /// Which hosts.
+    pub host: &'a dyn Fn(&HostName) -> bool,
+    /// Which metrics.
+    pub metric: &'a dyn Fn(&Metric) -> bool,
+    /// From this time on.
+    pub since: Time,
+    /// Before this time.
+    pub until: Time,
+}
+
+/// A selection by numbers.
+pub(crate) struct Numbers {
+    pub(crate) hosts: BTreeMap<HostNo, HostName>,
+    pub(crate) metrics: BTreeMap<SeriesNo, Arc<Metric>>,
+}
+
+/// What a read met beside values.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    /// Damaged blocks and chunks.
+    pub(crate) damaged: u64,
+    pub(crate) marks: BTreeSet<(HostNo, Mark)>,
+}
+
+/// A block to read.
+struct ToRead {
+    segment: Arc<Segment>,
+    entry: Entry,
+}
+
+/// Values in a row of a series.
+pub(crate) struct Found<'a, C> {
+    pub(crate) host: HostNo,
+    pub(crate) series: SeriesNo,
+    pub(crate) time: Time,
+    pub(crate) value: &'a C,
+}
+
+impl Reader {
+    /// Returns the state of the store.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.0.read().state.clone()
+    }
+
+    /// Returns the time of the oldest value of each tier, for these hosts.
+    #[must_use]
+    pub fn oldest(&self, host: &dyn Fn(&HostName) -> bool) -> [Option<Time>; 3] {
+        let index = self.0.read();
+        let is_wanted = |number| index.names.host(number).is_some_and(host);
+        Tier::ALL.map(|tier| {
+            let mut oldest: Option<Time> = None;
+            for segment in &index.segments[tier.index()] {
+                segment.each_extent(|extent| {
+                    if is_wanted(extent.host) {
+                        oldest = Some(oldest.map_or(extent.earliest, |oldest| oldest.min(extent.earliest)));
+                    }
+                });
+                if oldest.is_some() {
+                    return oldest;
+                }
+            }
+            let hosts = index.hosts.iter().filter(|(number, _)| is_wanted(**number));
+            hosts.filter_map(|(_, host)| in_memory_since(host, tier)).min()
+        })
+    }
+
+    /// Hosts and metrics of the selection.
+    pub(crate) fn numbers(&self, selection: &Selection) -> Numbers {
+        let index = self.0.read();
+        let hosts = index.names.hosts().filter(|(_, host)| (selection.host)(host));
+        let metrics = index.names.metrics().filter(|(_, metric)| (selection.metric)(metric));
+        Numbers {
+            hosts: hosts.map(|(number, host)| (number, host.clone())).collect(),
+            metrics: metrics.map(|(number, metric)| (number, Arc::clone(metric))).collect(),
+        }
+    }
+
+    /// Visits samples in the order in which they were stored: all of the blocks that have any in this span, and
+    /// of the blocks before these, from which the first increases follow.
+    pub(crate) fn samples(
+        &self,
+        numbers: &Numbers,
+        since: Time,
+        until: Time,
+        visit: &mut dyn FnMut(Found<Exact>),
+    ) -> Notes {
+        let index = self.0.read();
+        let mut blocks = Vec::new();
+        let mut earlier: BTreeMap<HostNo, ToRead> = BTreeMap::new();
+        for segment in &index.segments[Tier::Raw.index()] {
+            for entry in segment.entries(|extent| numbers.hosts.contains_key(&extent.host)) {
+                let extent = &entry.extent;
+                let in_memory = index.hosts.get(&extent.host).map(|host| host.head.first_row());
+                if in_memory.is_some_and(|first| extent.first_row >= first) {
+                    continue;
+                }
+                let (host, block) = (extent.host, ToRead { segment: Arc::clone(segment), entry });
+                if block.entry.extent.latest >= since && block.entry.extent.earliest < until {
+                    blocks.extend(earlier.remove(&host));
+                    blocks.push(block);
+                } else {
+                    earlier.insert(host, block);
+                }
+            }
+        }
+        // Copied in packed form, so that the lock is not held while they are visited after the blocks.
+        let mut heads = Vec::new();
+        for (number, host) in index.hosts.iter().filter(|(number, _)| numbers.hosts.contains_key(number)) {
+            if host.head.latest_of_all().is_some_and(|latest| latest >= since) {
+                blocks.extend(earlier.remove(number));
+                heads.push((*number, host.head.clone()));
+            }
+        }
+        drop(index);
+        let mut notes = read_blocks(&blocks, numbers, visit);
+        for (host, head) in &heads {
+            notes.marks.extend(head.marks().iter().map(|mark| (*host, *mark)));
+            head.each(|_, time, shape, values| {
+                let wanted = shape.series.iter().zip(values);
+                for (series, value) in wanted.filter(|(series, _)| numbers.metrics.contains_key(series)) {
+                    visit(Found { host: *host, series: *series, time, value });
+                }
+            });
+        }
+        notes
+    }
+
+    /// Visits buckets in the order in which they were stored: all of the blocks that have any in this span, and
+    /// those that are open.
+    pub(crate) fn buckets(
+        &self,
+        tier: Tier,
+        numbers: &Numbers,
+        since: Time,
+        until: Time,
+        visit: &mut dyn FnMut(Found<Bucket>),
+    ) -> Notes {
+        let index = self.0.read();
+        let mut blocks = Vec::new();
+        for segment in &index.segments[tier.index()] {
+            let entries = segment.entries(|extent| {
+                let in_memory = index.hosts.get(&extent.host).map(|host| unsealed(host, tier).first_row());
+                numbers.hosts.contains_key(&extent.host)
+                    && extent.latest >= since
+                    && extent.earliest < until
+                    && in_memory.is_none_or(|first| extent.first_row < first)
+            });
+            blocks.extend(entries.into_iter().map(|entry| ToRead { segment: Arc::clone(segment), entry }));
+        }
+        let mut rows: Vec<(HostNo, SeriesNo, Time, Bucket)> = Vec::new();
+        for (number, host) in index.hosts.iter().filter(|(number, _)| numbers.hosts.contains_key(number)) {
+            for row in unsealed(host, tier).rows().filter(|row| row.start >= since && row.start < until) {
+                let wanted = row.buckets.iter().filter(|(series, _)| numbers.metrics.contains_key(series));
+                rows.extend(wanted.map(|(series, bucket)| (*number, *series, row.start, *bucket)));
+            }
+            // The open hour lacks the minute that is open.
+            if tier == Tier::Hour
+                && let Some(minute) = host.minutes.open()
+            {
+                let hour = crate::tier::floor(minute.start, Tier::Hour.period().expect("a tier of buckets"));
+                if hour >= since && hour < until {
+                    let wanted =
+                        minute.buckets.iter().filter(|(series, _)| numbers.metrics.contains_key(series));
+                    rows.extend(wanted.map(|(series, bucket)| (*number, *series, hour, *bucket)));
+                }
+            }
+        }
+        drop(index);
+        let notes = read_blocks(&blocks, numbers, visit);
+        for (host, series, time, value) in &rows {
+            visit(Found { host: *host, series: *series, time: *time, value });
+        }
+        notes
+    }
+}
+
+fn unsealed(host: &Host, tier: Tier) -> &crate::rollup::Rollup {
+    match tier {
+        Tier::Hour => &host.hours,
+        Tier::Minute | Tier::Raw => &host.minutes,
+    }
+}
+
+fn in_memory_since(host: &Host, tier: Tier) -> Option<Time> {
+    match tier {
+        Tier::Raw => host.head.earliest(),
+        Tier::Minute | Tier::Hour => unsealed(host, tier).rows().map(|row| row.start).min(),
+    }
+}
+
+/// Visits the selected series of blocks.
+fn read_blocks<C: Cell>(blocks: &[ToRead], numbers: &Numbers, visit: &mut dyn FnMut(Found<C>)) -> Notes {
+    let mut notes = Notes::default();
+    for ToRead { segment, entry } in blocks {
+        let Ok(opened) = segment.open_block(entry) else {
+            notes.damaged += 1;
+            continue;
+        };
+        let host = opened.extent.host;
+        notes.marks.extend(opened.marks.iter().map(|mark| (host, *mark)));
+        for place in opened.places.iter().filter(|place| numbers.metrics.contains_key(&place.series)) {
+            let cells: Result<Vec<Option<C>>, Damaged> =
+                segment.chunk(entry, place).and_then(|bytes| opened.chunk(place, &bytes));
+            let Ok(cells) = cells else {
+                notes.damaged += 1;
+                continue;
+            };
+            for (time, value) in opened.times.iter().zip(&cells) {
+                if let Some(value) = value {
+                    visit(Found { host, series: place.series, time: *time, value });
+                }
+            }
+        }
+    }
+    notes
+}

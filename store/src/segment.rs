@@ -1,0 +1,380 @@
+//! Segment: a file of blocks of one tier, to which blocks are appended until it is complete.
+//!
+//! ```text
+//! purpose | names | block | block | names | block … | index | place of the index, u64 LE
+//! ```
+//! Invariant: a segment has the names of all numbers in it. Only a complete segment has an index; others are
+//! scanned when they are opened. Not here: which segments there are (`tier_files`).
+
+use crate::block::{self, Encoded, Extent, HostNo, Opened, Place, SeriesNo};
+use crate::bytes::Damaged;
+use crate::frame::{self, Kind, PREFIX_LEN, Prefix};
+use crate::names::Definitions;
+use daemon::state_file;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use wire::version;
+
+/// Bytes that an index needs for a block, at most.
+const INDEX_ENTRY_LEN_MAX: u64 = 80;
+
+/// Bytes searched at a time for the next frame after damage.
+const SEARCH_LEN: usize = 1 << 20;
+
+/// A file of blocks.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    path: PathBuf,
+    file: File,
+    content: Mutex<Content>,
+}
+
+/// What is in the file.
+#[derive(Debug, Default)]
+struct Content {
+    len: u64,
+    entries: Vec<Entry>,
+    hosts: BTreeSet<HostNo>,
+    metrics: BTreeSet<SeriesNo>,
+    /// Bytes of names, which the index repeats.
+    names_len: u64,
+    is_complete: bool,
+}
+
+/// A block and its place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    offset: u64,
+    head_len: u32,
+    body_len: u32,
+    pub(crate) extent: Extent,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Index {
+    entries: Vec<Entry>,
+    names: Definitions,
+}
+
+/// A segment as it was found.
+pub(crate) struct Found {
+    pub(crate) segment: Segment,
+    pub(crate) names: Definitions,
+    /// Bytes that could not be read and were skipped or cut off.
+    pub(crate) damaged_bytes: u64,
+}
+
+impl Segment {
+    /// Creates an empty segment.
+    pub(crate) fn create(path: PathBuf) -> io::Result<Segment> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true).mode(0o600);
+        let file = state_file::open(&path, &mut options)?;
+        let mut bytes = Vec::new();
+        frame::put_value(Kind::Purpose, &version::HISTORY.purpose(), &mut bytes);
+        file.write_all_at(&bytes, 0)?;
+        let content = Content { len: bytes.len() as u64, ..Content::default() };
+        Ok(Segment { path, file, content: Mutex::new(content) })
+    }
+
+    /// Opens a segment that exists. Damage at the end of one that is not complete is cut off.
+    pub(crate) fn open(path: PathBuf) -> io::Result<Found> {
+        let file = state_file::open(&path, OpenOptions::new().read(true).write(true))?;
+        let len = file.metadata()?.len();
+        check_purpose(&file, &path)?;
+        if let Some((index, start)) = read_index(&file, len) {
+            let mut content = Content { len, is_complete: true, ..Content::default() };
+            content.add_names(&index.names, len - start);
+            content.entries = index.entries;
+            let segment = Segment { path, file, content: Mutex::new(content) };
+            return Ok(Found { segment, names: index.names, damaged_bytes: 0 });
+        }
+        let mut scan = Scan { file: &file, len, at: 0, damaged_bytes: 0, content: Content::default() };
+        let names = scan.run()?;
+        let Scan { at, damaged_bytes, mut content, .. } = scan;
+        if at < len {
+            file.set_len(at)?;
+        }
+        content.len = at;
+        let segment = Segment { path, file, content: Mutex::new(content) };
+        Ok(Found { segment, names, damaged_bytes })
+    }
+
+    fn content(&self) -> MutexGuard<'_, Content> {
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.content().len
+    }
+
+    /// Length of the segment once it is complete, at most.
+    pub(crate) fn len_complete(&self) -> u64 {
+        let content = self.content();
+        let index = content.names_len + INDEX_ENTRY_LEN_MAX * content.entries.len() as u64 + 64;
+        content.len + if content.is_complete { 0 } else { index }
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.content().is_complete
+    }
+
+    /// The blocks for which `wanted` returns true.
+    pub(crate) fn entries(&self, wanted: impl Fn(&Extent) -> bool) -> Vec<Entry> {
+        self.content().entries.iter().filter(|entry| wanted(&entry.extent)).cloned().collect()
+    }
+
+    /// Visits the extents of all blocks.
+    pub(crate) fn each_extent(&self, visit: impl FnMut(&Extent)) {
+        self.content().entries.iter().map(|entry| &entry.extent).for_each(visit);
+    }
+
+    /// Those of these numbers whose names the segment does not have yet.
+    pub(crate) fn unnamed(
+        &self,
+        host: HostNo,
+        metrics: impl Iterator<Item = SeriesNo>,
+    ) -> (Option<HostNo>, Vec<SeriesNo>) {
+        let content = self.content();
+        let host = (!content.hosts.contains(&host)).then_some(host);
+        (host, metrics.filter(|metric| !content.metrics.contains(metric)).collect())
+    }
+
+    /// Appends names and a block. If that fails, the file is as before.
+    pub(crate) fn append(&self, names: &Definitions, block: &Encoded) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        if !names.is_empty() {
+            frame::put_value(Kind::Names, names, &mut bytes);
+        }
+        let (start, names_len) = (self.len(), bytes.len() as u64);
+        frame::put(Kind::Block, &block.head, &block.body, &mut bytes);
+        self.write(&bytes, start)?;
+        let entry = Entry {
+            offset: start + names_len,
+            head_len: u32::try_from(block.head.len()).expect("bounded by a frame"),
+            body_len: u32::try_from(block.body.len()).expect("bounded by a frame"),
+            extent: block.extent.clone(),
+        };
+        let mut content = self.content();
+        content.len = start + bytes.len() as u64;
+        content.add_names(names, names_len);
+        content.entries.push(entry);
+        Ok(())
+    }
+
+    /// Writes the index; nothing is appended after it.
+    pub(crate) fn complete(&self, names: Definitions) -> io::Result<()> {
+        let (start, entries) = {
+            let content = self.content();
+            (content.len, content.entries.clone())
+        };
+        let mut bytes = Vec::new();
+        let body = postcard::to_stdvec(&Index { entries, names }).expect("writing to memory does not fail");
+        frame::put(Kind::Index, &crc32fast::hash(&body).to_le_bytes(), &body, &mut bytes);
+        bytes.extend_from_slice(&start.to_le_bytes());
+        self.write(&bytes, start)?;
+        let mut content = self.content();
+        content.len = start + bytes.len() as u64;
+        content.is_complete = true;
+        Ok(())
+    }
+
+    fn write(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        let written = self.file.write_all_at(bytes, at);
+        if written.is_err() {
+            // What remains of it is overwritten by the next block, or cut off at the next start.
+            let _ = self.file.set_len(at);
+        }
+        written
+    }
+
+    /// Makes the blocks durable.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    /// Deletes the file; readers that have it open can read on.
+    pub(crate) fn delete(&self) -> io::Result<()> {
+        std::fs::remove_file(&self.path)
+    }
+
+    /// Names of the numbers in the segment.
+    pub(crate) fn named(&self) -> (BTreeSet<HostNo>, BTreeSet<SeriesNo>) {
+        let content = self.content();
+        (content.hosts.clone(), content.metrics.clone())
+    }
+
+    /// Reads the head of a block.
+    pub(crate) fn open_block(&self, entry: &Entry) -> Result<Opened, Damaged> {
+        let mut bytes = vec![0; PREFIX_LEN + entry.head_len as usize];
+        let read = self.file.read_exact_at(&mut bytes, entry.offset);
+        read.map_err(|_| Damaged("a block that cannot be read"))?;
+        let prefix = Prefix::parse(&bytes)?;
+        prefix.check(&bytes[PREFIX_LEN..])?;
+        let opened = Opened::new(&bytes[PREFIX_LEN..])?;
+        match opened.body_len() <= entry.body_len as usize {
+            true => Ok(opened),
+            false => Err(Damaged("chunks beyond the end of their block")),
+        }
+    }
+
+    /// Reads the bytes of a chunk.
+    pub(crate) fn chunk(&self, entry: &Entry, place: &Place) -> Result<Vec<u8>, Damaged> {
+        let mut bytes = vec![0; place.bytes.len()];
+        let start = entry.offset + PREFIX_LEN as u64 + u64::from(entry.head_len) + place.bytes.start as u64;
+        let read = self.file.read_exact_at(&mut bytes, start);
+        read.map(|()| bytes).map_err(|_| Damaged("a chunk that cannot be read"))
+    }
+}
+
+impl Content {
+    fn add_names(&mut self, names: &Definitions, len: u64) {
+        self.hosts.extend(names.hosts.iter().map(|(number, _)| *number));
+        self.metrics.extend(names.metrics.iter().map(|(number, _)| *number));
+        self.names_len += len;
+    }
+}
+
+fn check_purpose(file: &File, path: &Path) -> io::Result<()> {
+    let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
+    let found = read_frame_head(file, 0, u64::MAX).ok().filter(|(prefix, _)| prefix.kind == Kind::Purpose);
+    let purpose = found.and_then(|(_, head)| postcard::from_bytes::<String>(&head).ok()).unwrap_or_default();
+    match version::HISTORY.version_of(&purpose) {
+        Some(found) if version::HISTORY.reads(found) => Ok(()),
+        Some(found) => Err(invalid(format!(
+            "{} has version {found} of the history; this program reads {}",
+            path.display(),
+            version::HISTORY.expected()
+        ))),
+        None => Err(invalid(format!("{} is not a file of the history", path.display()))),
+    }
+}
+
+/// Reads prefix and head of the frame at `at`; the frame must end at `end` at the latest.
+fn read_frame_head(file: &File, at: u64, end: u64) -> Result<(Prefix, Vec<u8>), Damaged> {
+    let cut = |_| Damaged("a frame that is cut off");
+    let mut prefix = [0; PREFIX_LEN];
+    file.read_exact_at(&mut prefix, at).map_err(cut)?;
+    let prefix = Prefix::parse(&prefix)?;
+    if at.saturating_add(prefix.len()) > end {
+        return Err(Damaged("a frame that is cut off"));
+    }
+    let mut head = vec![0; prefix.head_len as usize];
+    file.read_exact_at(&mut head, at + PREFIX_LEN as u64).map_err(cut)?;
+    prefix.check(&head)?;
+    Ok((prefix, head))
+}
+
+fn read_index(file: &File, len: u64) -> Option<(Index, u64)> {
+    let mut place = [0; 8];
+    file.read_exact_at(&mut place, len.checked_sub(8)?).ok()?;
+    let start = u64::from_le_bytes(place);
+    let (prefix, head) = read_frame_head(file, start, len - 8).ok()?;
+    if prefix.kind != Kind::Index || start + prefix.len() + 8 != len {
+        return None;
+    }
+    let mut body = vec![0; prefix.body_len as usize];
+    file.read_exact_at(&mut body, start + PREFIX_LEN as u64 + u64::from(prefix.head_len)).ok()?;
+    if crc32fast::hash(&body).to_le_bytes()[..] != head[..] {
+        return None;
+    }
+    postcard::from_bytes(&body).ok().map(|index| (index, start))
+}
+
+/// Scan of a segment without an index.
+struct Scan<'a> {
+    file: &'a File,
+    len: u64,
+    /// End of what was read.
+    at: u64,
+    damaged_bytes: u64,
+    content: Content,
+}
+
+impl Scan<'_> {
+    fn run(&mut self) -> io::Result<Definitions> {
+        let mut names = Definitions::default();
+        let mut at = 0;
+        while at < self.len {
+            if let Ok(next) = self.frame(at, &mut names) {
+                at = next;
+                self.at = next;
+                continue;
+            }
+            // The damage is counted; after it the next frame that is whole is searched for.
+            let found = self.next_frame(at + 1)?;
+            self.damaged_bytes += found.unwrap_or(self.len) - at;
+            match found {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        Ok(names)
+    }
+
+    fn frame(&mut self, at: u64, names: &mut Definitions) -> Result<u64, Damaged> {
+        let (prefix, head) = read_frame_head(self.file, at, self.len)?;
+        let end = at + prefix.len();
+        match prefix.kind {
+            Kind::Names => {
+                let found: Definitions =
+                    postcard::from_bytes(&head).map_err(|_| Damaged("names that cannot be read"))?;
+                self.content.add_names(&found, prefix.len());
+                names.hosts.extend(found.hosts);
+                names.metrics.extend(found.metrics);
+            }
+            Kind::Block => {
+                if end == self.len {
+                    self.check_body(at, &prefix, &head)?;
+                }
+                self.content.entries.push(Entry {
+                    offset: at,
+                    head_len: prefix.head_len,
+                    body_len: prefix.body_len,
+                    extent: block::extent(&head)?,
+                });
+            }
+            Kind::Purpose => {}
+            // An index without its end is written again.
+            Kind::Index | Kind::Shape | Kind::Sweeps => return Err(Damaged("a frame of another file")),
+        }
+        Ok(end)
+    }
+
+    /// The last block may be torn: its space allocated and its bytes not written.
+    fn check_body(&self, at: u64, prefix: &Prefix, head: &[u8]) -> Result<(), Damaged> {
+        let opened = Opened::new(head)?;
+        let mut body = vec![0; prefix.body_len as usize];
+        let start = at + PREFIX_LEN as u64 + u64::from(prefix.head_len);
+        self.file.read_exact_at(&mut body, start).map_err(|_| Damaged("a block that cannot be read"))?;
+        let chunk = |place: &Place| body.get(place.bytes.clone()).ok_or(Damaged("a chunk beyond its block"));
+        opened.places.iter().try_for_each(|place| place.check(chunk(place)?))
+    }
+
+    fn next_frame(&self, from: u64) -> io::Result<Option<u64>> {
+        let mut at = from;
+        let mut bytes = vec![0; SEARCH_LEN];
+        while at < self.len {
+            let len = usize::try_from(self.len - at).unwrap_or(SEARCH_LEN).min(SEARCH_LEN);
+            self.file.read_exact_at(&mut bytes[..len], at)?;
+            let mut from = 0;
+            while let Some(found) = frame::next_magic(&bytes[..len], from) {
+                if read_frame_head(self.file, at + found as u64, self.len).is_ok() {
+                    return Ok(Some(at + found as u64));
+                }
+                from = found + 1;
+            }
+            // A magic may lie across the boundary.
+            at += (len as u64).saturating_sub(3).max(1);
+            if len < SEARCH_LEN {
+                return Ok(None);
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,237 @@
+//! Files of a tier: its segments, within a limit that is never exceeded.
+//!
+//! Rule: before anything is written there is room for it and for the index; the oldest segments are deleted
+//! for that. Data also expires by age: measured by the newest blocks, not by the clock, so that a clock that
+//! is wrong for a while deletes nothing.
+
+use crate::block::{Encoded, Extent, HostNo};
+use crate::names::{Definitions, Names};
+use crate::segment::{Found, Segment};
+use crate::tier::Tier;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use wire::time::Time;
+
+/// Segments that a full tier consists of: so much of it is deleted at a time, at most.
+const SEGMENTS_PER_TIER: u64 = 16;
+
+/// Smallest segment: names and index would be most of a smaller one.
+const SEGMENT_LEN_MIN: u64 = 64 << 10;
+
+/// Blocks that must be later than the age limit before older ones expire.
+const NEWEST_BLOCKS: usize = 16;
+
+/// How much of a tier is retained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Disk space, in bytes.
+    pub bytes: u64,
+    /// Age of the oldest values.
+    pub age: Duration,
+}
+
+/// The segments of a tier.
+#[derive(Debug)]
+pub(crate) struct TierFiles {
+    folder: PathBuf,
+    limit: Limit,
+    /// Oldest first.
+    segments: VecDeque<Arc<Segment>>,
+    next_number: u64,
+    /// Disk space of files beside the segments that counts towards the limit.
+    reserved_bytes: u64,
+    /// Ends of the newest blocks.
+    newest: VecDeque<Time>,
+    pub(crate) counts: Counts,
+}
+
+/// What happened to the files of a tier since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Bytes that were damaged, and were skipped or cut off.
+    pub damaged_bytes: u64,
+    /// Files that could not be read at all, and were left where they are.
+    pub unreadable_files: u64,
+    /// Segments deleted for their age or for space.
+    pub deleted_segments: u64,
+}
+
+impl TierFiles {
+    /// Opens the files of a tier in the folder of the history, and adds their names.
+    ///
+    /// # Errors
+    /// If the folder cannot be created or read.
+    pub(crate) fn open(history: &Path, tier: Tier, limit: Limit, names: &mut Names) -> io::Result<TierFiles> {
+        let folder = history.join(tier.name());
+        daemon::state_folder::prepare_below(&folder)?;
+        let mut files = TierFiles {
+            folder,
+            limit,
+            segments: VecDeque::new(),
+            next_number: 1,
+            reserved_bytes: 0,
+            newest: VecDeque::new(),
+            counts: Counts::default(),
+        };
+        for (number, path) in numbered(&files.folder, ".seg")? {
+            files.next_number = number + 1;
+            match Segment::open(path) {
+                Ok(Found { segment, names: found, damaged_bytes }) => {
+                    names.add(&found);
+                    files.counts.damaged_bytes += damaged_bytes;
+                    segment.each_extent(|extent| files.note(extent));
+                    files.segments.push_back(Arc::new(segment));
+                }
+                Err(_) => files.counts.unreadable_files += 1,
+            }
+        }
+        Ok(files)
+    }
+
+    pub(crate) fn segments(&self) -> &VecDeque<Arc<Segment>> {
+        &self.segments
+    }
+
+    /// Disk space in use, in bytes, with the index that the newest segment will have.
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.len_complete()).sum()
+    }
+
+    pub(crate) fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+
+    /// Makes room for files beside the segments.
+    ///
+    /// # Errors
+    /// If there is no room, or a segment cannot be deleted.
+    pub(crate) fn reserve(&mut self, bytes: u64) -> io::Result<()> {
+        self.reserved_bytes = bytes;
+        self.make_room(0)
+    }
+
+    /// Appends a block; deletes what is oldest if there is no room for it or it has expired.
+    ///
+    /// # Errors
+    /// If the block cannot be written. Nothing is stored of it then; older blocks may have been deleted.
+    pub(crate) fn append(&mut self, block: &Encoded, series: &[u32], names: &Names) -> io::Result<()> {
+        let segment = self.segment_for(block, names)?;
+        let definitions = missing(&segment, block.extent.host, series, names);
+        // Names are written twice: before the block and in the index.
+        let names_len = postcard::to_stdvec(&definitions).map_or(0, |bytes| bytes.len() as u64);
+        let needed = (block.head.len() + block.body.len()) as u64 + 2 * names_len + 160;
+        self.make_room(needed)?;
+        segment.append(&definitions, block)?;
+        self.note(&block.extent);
+        self.expire()
+    }
+
+    /// Makes the newest segment durable.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.segments.back().map_or(Ok(()), |segment| segment.sync())
+    }
+
+    /// Row numbers that blocks of each host end with: the next row, and the rows of the finer tier.
+    pub(crate) fn ends(&self) -> BTreeMap<HostNo, (u64, u64)> {
+        let mut ends: BTreeMap<HostNo, (u64, u64)> = BTreeMap::new();
+        for segment in &self.segments {
+            segment.each_extent(|extent| {
+                let end = ends.entry(extent.host).or_default();
+                *end = (end.0.max(extent.next_row()), end.1.max(extent.finer_rows));
+            });
+        }
+        ends
+    }
+
+    /// The segment to append to, which is started if there is none or the newest is full.
+    fn segment_for(&mut self, block: &Encoded, names: &Names) -> io::Result<Arc<Segment>> {
+        let len_max = (self.limit.bytes / SEGMENTS_PER_TIER).max(SEGMENT_LEN_MIN);
+        if let Some(newest) = self.segments.back()
+            && !newest.is_complete()
+        {
+            let len = newest.len_complete() + (block.head.len() + block.body.len()) as u64;
+            if len <= len_max || newest.entries(|_| true).is_empty() {
+                return Ok(Arc::clone(newest));
+            }
+            let (hosts, metrics) = newest.named();
+            newest.complete(names.definitions(hosts.into_iter(), metrics.into_iter()))?;
+            newest.sync()?;
+        }
+        let path = self.folder.join(format!("{:020}.seg", self.next_number));
+        let segment = Arc::new(Segment::create(path)?);
+        self.next_number += 1;
+        self.segments.push_back(Arc::clone(&segment));
+        Ok(segment)
+    }
+
+    fn make_room(&mut self, needed: u64) -> io::Result<()> {
+        while self.used_bytes() + self.reserved_bytes + needed > self.limit.bytes {
+            if self.segments.len() <= 1 {
+                let text =
+                    format!("a block of {needed} bytes exceeds the limit of {} bytes", self.limit.bytes);
+                return Err(io::Error::new(io::ErrorKind::QuotaExceeded, text));
+            }
+            self.delete_oldest()?;
+        }
+        Ok(())
+    }
+
+    fn expire(&mut self) -> io::Result<()> {
+        let Some(newest) = self.newest.iter().min().filter(|_| self.newest.len() == NEWEST_BLOCKS) else {
+            return Ok(());
+        };
+        let oldest_allowed = newest.minus(self.limit.age);
+        while self.segments.len() > 1 {
+            let mut is_expired = true;
+            self.segments[0].each_extent(|extent| is_expired &= extent.latest < oldest_allowed);
+            if !is_expired {
+                break;
+            }
+            self.delete_oldest()?;
+        }
+        Ok(())
+    }
+
+    fn delete_oldest(&mut self) -> io::Result<()> {
+        let Some(oldest) = self.segments.front() else { return Ok(()) };
+        match oldest.delete() {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        self.counts.deleted_segments += 1;
+        self.segments.pop_front();
+        Ok(())
+    }
+
+    fn note(&mut self, extent: &Extent) {
+        if self.newest.len() == NEWEST_BLOCKS {
+            self.newest.pop_front();
+        }
+        self.newest.push_back(extent.latest);
+    }
+}
+
+/// Definitions that the segment lacks.
+fn missing(segment: &Segment, host: HostNo, series: &[u32], names: &Names) -> Definitions {
+    let (host, metrics) = segment.unnamed(host, series.iter().copied());
+    names.definitions(host.into_iter(), metrics.into_iter())
+}
+
+/// The files of a folder whose names are a number and this end, by number.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub(crate) fn numbered(folder: &Path, end: &str) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_suffix(end)).and_then(|name| name.parse().ok());
+        found.extend(number.map(|number: u64| (number, entry.path())));
+    }
+    found.sort_unstable();
+    Ok(found)
+}

@@ -1,0 +1,186 @@
+//! Answers of every tier are equal to what is computed from the samples, through crashes and restarts.
+
+use crate::made::{Dice, Made, Maker, open, push};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use store::bucket::{Bucket, Previous};
+use store::exact::Exact;
+use store::query::{By, Subject};
+use store::reader::{Reader, Selection};
+use store::tier::{Tier, floor};
+use wire::sample::{Number, Semantics};
+use wire::time::Time;
+
+const ALWAYS: (Time, Time) = (Time::from_micros(0), Time::from_micros(i64::MAX));
+
+/// Buckets of this step, computed from the samples.
+fn truth(made: &[Made], step: Duration) -> BTreeMap<Subject, BTreeMap<Time, Bucket>> {
+    let mut previous: BTreeMap<Subject, Previous> = BTreeMap::new();
+    let mut buckets: BTreeMap<Subject, BTreeMap<Time, Bucket>> = BTreeMap::new();
+    for sweep in made {
+        for (metric, value) in sweep.metrics.iter().zip(&sweep.values) {
+            let subject = Subject { host: Some(sweep.host.clone()), metric: (**metric).clone() };
+            let is_counter = metric.semantics == Semantics::Counter;
+            let previous = previous.entry(subject.clone()).or_default();
+            let next = previous.next(Exact::from(*value), is_counter).expect("a number");
+            let steps = buckets.entry(subject).or_default();
+            steps.entry(floor(sweep.time, step)).and_modify(|bucket| bucket.merge(&next)).or_insert(next);
+        }
+    }
+    buckets
+}
+
+fn all(since: Time, until: Time) -> Selection<'static> {
+    Selection { host: &|_| true, metric: &|_| true, since, until }
+}
+
+/// Compares an answer with the truth; doubles that are sums may differ in their last digits, as their order of
+/// addition differs.
+fn assert_true(reader: &Reader, made: &[Made], step: Duration, tier: Tier) {
+    let answer =
+        reader.steps(&all(ALWAYS.0, ALWAYS.1), step, &By::Series, false, usize::MAX).expect("any size");
+    assert_eq!(answer.damaged, 0);
+    assert_eq!(answer.parts.last().map(|part| part.tier), Some(tier));
+    let expected = truth(made, step);
+    assert_eq!(answer.series.len(), expected.len());
+    for ((subject, points), (expected_subject, expected)) in answer.series.iter().zip(&expected) {
+        assert_eq!(subject, expected_subject);
+        assert_eq!(points.len(), expected.len(), "{step:?} {}", subject.metric.name);
+        for (point, (time, expected)) in points.iter().zip(expected) {
+            assert_eq!(point.time, *time);
+            let found = point.bucket;
+            let context = format!("{step:?} {} {time:?}", subject.metric.name);
+            assert_eq!(found.count, expected.count, "{context}");
+            for (found, expected) in
+                [(found.min, expected.min), (found.max, expected.max), (found.last, expected.last)]
+            {
+                assert_eq!(found.as_f64().to_bits(), expected.as_f64().to_bits(), "{context}");
+            }
+            assert_eq!(found.increase, expected.increase, "{context}");
+            let error = (found.sum.as_f64() - expected.sum.as_f64()).abs();
+            let is_double = subject.metric.name == "duration_seconds";
+            let allowed = if is_double { 1e-9 * expected.sum.as_f64().abs() } else { 0.0 };
+            assert!(error <= allowed, "{context}: {:?}, expected {:?}", found.sum, expected.sum);
+        }
+    }
+}
+
+fn assert_samples(reader: &Reader, made: &[Made]) {
+    let answer = reader.values(&all(ALWAYS.0, ALWAYS.1), usize::MAX).expect("any size");
+    let mut expected: BTreeMap<Subject, Vec<(Time, Number)>> = BTreeMap::new();
+    for sweep in made {
+        for (metric, value) in sweep.metrics.iter().zip(&sweep.values) {
+            let subject = Subject { host: Some(sweep.host.clone()), metric: (**metric).clone() };
+            expected.entry(subject).or_default().push((sweep.time, *value));
+        }
+    }
+    assert_eq!(answer.series.len(), expected.len());
+    for (subject, points) in &answer.series {
+        let expected = expected.get_mut(subject).expect("a series of the samples");
+        expected.sort_by_key(|(time, _)| *time);
+        let different = points.iter().zip(expected.iter()).position(|(found, expected)| found != expected);
+        assert!(
+            points == expected,
+            "{}: {} points, expected {}; the first different one is {different:?}: {:?}, {:?}",
+            subject.metric.name,
+            points.len(),
+            expected.len(),
+            different.map(|at| points[at]),
+            different.map(|at| expected[at])
+        );
+    }
+}
+
+fn assert_all(reader: &Reader, made: &[Made]) {
+    assert_samples(reader, made);
+    for (secs, tier) in
+        [(10, Tier::Raw), (60, Tier::Minute), (300, Tier::Minute), (3600, Tier::Hour), (86_400, Tier::Hour)]
+    {
+        assert_true(reader, made, Duration::from_secs(secs), tier);
+    }
+}
+
+#[test]
+fn every_tier_answers_what_the_samples_say() {
+    for seed in [1, 77] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut writer = open(folder.path());
+        let mut makers = [Maker::new("wn01", seed), Maker::new("wn02", seed + 1)];
+        let (mut made, mut dice) = (Vec::new(), Dice(seed + 5));
+        for sweep in 0..9000 {
+            let next = makers[dice.below(2) as usize].next();
+            push(&mut writer, &next);
+            made.push(next);
+            match dice.below(1500) {
+                // A crash right after a flush: nothing is written any more.
+                0 => {
+                    writer.flush();
+                    drop(writer);
+                    writer = open(folder.path());
+                    assert_all(&writer.reader(), &made);
+                }
+                1 => {
+                    writer.close();
+                    writer = open(folder.path());
+                }
+                2..100 => writer.flush(),
+                _ => {}
+            }
+            if sweep % 3000 == 2999 {
+                assert_all(&writer.reader(), &made);
+            }
+        }
+        assert_eq!(writer.reader().state().error(), None);
+        assert_eq!(writer.reader().state().lost_rows, 0);
+    }
+}
+
+#[test]
+fn what_was_not_flushed_is_lost_in_a_crash_and_nothing_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut writer = open(folder.path());
+    let mut maker = Maker::new("wn01", 3);
+    let made: Vec<Made> = std::iter::repeat_with(|| maker.next()).take(1500).collect();
+    for sweep in &made[..1490] {
+        push(&mut writer, sweep);
+    }
+    writer.flush();
+    for sweep in &made[1490..] {
+        push(&mut writer, sweep);
+    }
+    assert_all(&writer.reader(), &made);
+    drop(writer);
+    let mut writer = open(folder.path());
+    assert_all(&writer.reader(), &made[..1490]);
+    let next = maker.next();
+    push(&mut writer, &next);
+    let expected: Vec<Made> = made[..1490].iter().cloned().chain([next]).collect();
+    assert_all(&writer.reader(), &expected);
+}
+
+#[test]
+fn a_part_of_the_time_and_of_the_series_is_answered() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut writer = open(folder.path());
+    let mut maker = Maker::new("wn01", 9);
+    let made: Vec<Made> = std::iter::repeat_with(|| maker.next()).take(4000).collect();
+    made.iter().for_each(|sweep| push(&mut writer, sweep));
+    let reader = writer.reader();
+    let minute = Duration::from_secs(60);
+    let (since, until) = (floor(made[1000].time, minute), floor(made[3000].time, minute));
+    let selection = Selection { metric: &|metric| metric.name == "bytes_total", ..all(since, until) };
+    for step in [10, 60] {
+        let step = Duration::from_secs(step);
+        let answer = reader.steps(&selection, step, &By::Series, false, usize::MAX).expect("any size");
+        let [(subject, points)] = answer.series.as_slice() else { panic!("one series") };
+        let expected = &truth(&made, step)[subject];
+        let expected: Vec<_> = expected.range(since..until).map(|(time, bucket)| (*time, *bucket)).collect();
+        let found: Vec<_> = points.iter().map(|point| (point.time, point.bucket)).collect();
+        assert!(found == expected, "step {step:?}");
+    }
+    let few = reader.steps(&all(ALWAYS.0, ALWAYS.1), minute, &By::Series, false, 100);
+    assert!(few.is_err_and(|error| error.to_string().contains("more than 100 values")));
+    let by_host = reader.steps(&all(since, until), minute, &By::Host, true, usize::MAX).expect("any size");
+    assert_eq!(by_host.series.len(), 6, "one for each name");
+    assert!(by_host.series[0].1.iter().all(|point| point.values.is_sorted() && !point.values.is_empty()));
+}

@@ -1,0 +1,359 @@
+//! `visperf metrics --since …`: values that metrics had in the past, of each host from its own sensor.
+//!
+//! Not here: the newest values ([`super`]), the storage (`store`).
+
+use super::Args;
+use crate::client::NO_METHOD;
+use crate::client::{Client, PATIENCE};
+use crate::command::query::LIMIT_MAX;
+use crate::exit::Failure;
+use crate::options::OfDomain;
+use crate::output::figures::{bytes, number};
+use crate::output::sparkline::sparkline;
+use crate::output::table::{Cell, Table};
+use crate::output::times::{self, in_table, offset_now, shown};
+use crate::output::{Color, Output, note};
+use ::client::Error;
+use ::client::typed::About;
+use jiff::tz::TimeZone;
+use serde_json::Value as Json;
+use std::time::Duration;
+use wire::api::domain::{HostState, HostsParams};
+use wire::api::history::{Aggregate, GroupBy, History, HistoryParams, HistorySeries, Limit, TierAge};
+use wire::api::{Named, Span, UnixTime};
+use wire::near_names;
+use wire::time::Time;
+
+/// Code of a fault that the parameters caused.
+const INVALID_PARAMS: i64 = wire::fault::INVALID_PARAMS as i64;
+
+/// Values of a sparkline, at most: neighbours are merged beyond.
+const SPARKS: usize = 40;
+
+/// Options for the past.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Past {
+    /// Time between two values, such as 10s, 5m or 1h; 0 for every stored sample [default: at most 300
+    /// values]
+    #[arg(long, value_name = "SPAN", value_parser = step)]
+    step: Option<Duration>,
+    /// Summary of the values of a step [default: rate of counters, avg of gauges, last of states]
+    #[arg(long, value_name = "AGG")]
+    agg: Option<Agg>,
+    /// Merge the series of each host, or those with the same value of a label, to one
+    #[arg(long, value_name = "host|LABEL")]
+    by: Option<String>,
+    /// Only the N series with the largest mean
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=LIMIT_MAX))]
+    top: Option<u64>,
+    /// Print every value in a row, instead of a summary of each series
+    #[arg(long)]
+    values: bool,
+    /// Print every value as CSV: host, metric, labels, time, value
+    #[arg(long, conflicts_with_all = ["json", "values"])]
+    csv: bool,
+}
+
+impl Past {
+    /// Whether an option for the past is given.
+    pub(crate) fn is_given(&self) -> bool {
+        let Past { step, agg, by, top, values, csv } = self;
+        step.is_some() || agg.is_some() || by.is_some() || top.is_some() || *values || *csv
+    }
+}
+
+/// Names of summaries.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Agg {
+    Avg,
+    Min,
+    Max,
+    Sum,
+    Count,
+    Last,
+    Rate,
+    Increase,
+    P50,
+    P95,
+    P99,
+}
+
+impl From<Agg> for Aggregate {
+    fn from(agg: Agg) -> Aggregate {
+        match agg {
+            Agg::Avg => Aggregate::Avg,
+            Agg::Min => Aggregate::Min,
+            Agg::Max => Aggregate::Max,
+            Agg::Sum => Aggregate::Sum,
+            Agg::Count => Aggregate::Count,
+            Agg::Last => Aggregate::Last,
+            Agg::Rate => Aggregate::Rate,
+            Agg::Increase => Aggregate::Increase,
+            Agg::P50 => Aggregate::P50,
+            Agg::P95 => Aggregate::P95,
+            Agg::P99 => Aggregate::P99,
+        }
+    }
+}
+
+fn step(text: &str) -> Result<Duration, String> {
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    times::span(text)
+}
+
+/// A series and its host.
+struct OfHost {
+    host: String,
+    series: HistorySeries,
+}
+
+/// Answers of all hosts.
+#[derive(Default)]
+struct Found {
+    series: Vec<OfHost>,
+    tiers: Vec<String>,
+    oldest: Vec<TierAge>,
+    total: u64,
+    damaged: u64,
+    /// Hosts that did not answer, and why.
+    missing: Vec<String>,
+}
+
+/// Prints the past; false if the daemon is of a version that has none.
+///
+/// # Errors
+/// If no daemon is reached, or none of the hosts answers.
+pub(crate) fn print(args: &Args) -> Result<bool, Failure> {
+    let mut client = Client::new(&args.query.target);
+    let params = params(args);
+    let Some(mut found) = ask(&mut client, args, &params)? else { return Ok(false) };
+    if let Some(top) = args.past.top {
+        found.series.sort_by(|a, b| mean(&b.series).total_cmp(&mean(&a.series)));
+        found.series.truncate(usize::try_from(top).unwrap_or(usize::MAX));
+    }
+    let mut output = args.query.width.output();
+    if args.query.json {
+        found.series.iter().try_for_each(|one| output.json(&json(one)))?;
+    } else if args.past.csv {
+        csv(&found.series, &mut output)?;
+    } else if found.series.is_empty() {
+        check_name(&mut client, args)?;
+        note("no value is stored for this time and these metrics");
+    } else if args.past.values {
+        values(&found.series, &mut output)?;
+    } else {
+        summary(&found.series, &mut output)?;
+    }
+    output.flush()?;
+    if !args.query.json && !args.past.csv {
+        notes(&found);
+    }
+    found.missing.iter().for_each(|missing| note(missing));
+    Ok(true)
+}
+
+fn params(args: &Args) -> HistoryParams {
+    let (by, label) = match args.past.by.as_deref() {
+        None => (GroupBy::Series, None),
+        Some("host") => (GroupBy::Host, None),
+        Some(label) => (GroupBy::Label, Some(label.to_owned())),
+    };
+    HistoryParams {
+        name: args.name.clone(),
+        labels: Named(args.label.clone()),
+        since: args.between.since.map(UnixTime),
+        until: args.between.until.map(UnixTime),
+        step: args.past.step.map(Span),
+        aggregate: args.past.agg.map_or(Aggregate::Auto, Aggregate::from),
+        by,
+        label,
+        top: args.past.top,
+        limit: Limit(LIMIT_MAX),
+    }
+}
+
+/// Asks every host; `None` if the daemon does not know the method.
+fn ask(client: &mut Client, args: &Args, params: &HistoryParams) -> Result<Option<Found>, Failure> {
+    let mut found = Found::default();
+    for (host, about) in hosts(client, args, &mut found)? {
+        match client.ask(params, &about, PATIENCE) {
+            Ok(answer) => found.add(host, answer),
+            Err(Error::Fault { code: NO_METHOD, .. }) if found.series.is_empty() => return Ok(None),
+            Err(error) if args.host.is_some() || args.local => {
+                return Err(client.explain("sensor.history", error));
+            }
+            Err(error @ Error::Fault { code: INVALID_PARAMS, .. }) => {
+                return Err(client.explain("sensor.history", error));
+            }
+            Err(error) => found.missing.push(format!("{host}: {error}")),
+        }
+    }
+    Ok(Some(found))
+}
+
+/// Hosts to ask, each with its place.
+fn hosts(client: &mut Client, args: &Args, found: &mut Found) -> Result<Vec<(String, About)>, Failure> {
+    let OfDomain { domain } = args.whose.clone();
+    let about = |host: Option<&str>| About { domain: domain.clone(), host: host.map(ToOwned::to_owned) };
+    if let Some(host) = &args.host {
+        return Ok(vec![(host.clone(), about(Some(host)))]);
+    }
+    if args.local {
+        return Ok(vec![(String::new(), about(None))]);
+    }
+    let hosts = client.ask(&HostsParams {}, &about(None), PATIENCE);
+    let hosts = hosts.map_err(|error| client.explain("domain.hosts", error))?.hosts;
+    let (live, away): (Vec<_>, Vec<_>) =
+        hosts.into_iter().partition(|host| host.state != HostState::LastSeen);
+    found
+        .missing
+        .extend(away.iter().map(|host| format!("{}: it does not report; its past is missing", host.host)));
+    Ok(live.into_iter().map(|host| (host.host.clone(), about(Some(&host.host)))).collect())
+}
+
+impl Found {
+    fn add(&mut self, host: String, answer: History) {
+        self.total += answer.total;
+        self.damaged += answer.damaged;
+        for part in answer.tiers {
+            if !self.tiers.contains(&part.tier) {
+                self.tiers.push(part.tier);
+            }
+        }
+        for age in answer.oldest {
+            match self.oldest.iter_mut().find(|known| known.tier == age.tier) {
+                Some(known) => known.time = known.time.min(age.time),
+                None => self.oldest.push(age),
+            }
+        }
+        self.series.extend(answer.series.into_iter().map(|series| OfHost { host: host.clone(), series }));
+    }
+}
+
+/// Refuses a name that no metric of the domain has.
+fn check_name(client: &mut Client, args: &Args) -> Result<(), Failure> {
+    let Some(name) = args.name.as_deref().filter(|name| !name.contains(['*', '?', '[', '{'])) else {
+        return Ok(());
+    };
+    let always = HistoryParams {
+        since: Some(UnixTime(Time::from_micros(0))),
+        step: Some(Span(Duration::from_secs(1 << 32))),
+        limit: Limit(LIMIT_MAX),
+        ..HistoryParams::default()
+    };
+    let Ok(Some(all)) = ask(client, args, &always) else { return Ok(()) };
+    let known = || all.series.iter().map(|one| one.series.name.as_str());
+    if all.series.is_empty() || known().any(|known| known == name) {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!("no metric is named {name}{}", near_names::suggestion(name, known()))))
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn mean(series: &HistorySeries) -> f64 {
+    let sum: f64 = series.samples.iter().map(|sample| sample.value.as_f64()).sum();
+    sum / series.samples.len().max(1) as f64
+}
+
+fn json(one: &OfHost) -> Json {
+    let mut json = serde_json::to_value(&one.series).unwrap_or_default();
+    if let Json::Object(members) = &mut json {
+        members.insert("host".to_owned(), one.host.clone().into());
+    }
+    json
+}
+
+fn csv(series: &[OfHost], output: &mut Output) -> Result<(), Failure> {
+    output.line("host,metric,labels,time,value")?;
+    for one in series {
+        let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+        let head =
+            [&one.host, one.series.name.as_str(), &one.series.labels.to_string()].map(quoted).join(",");
+        for sample in &one.series.samples {
+            let value = crate::output::figures::metric_value(sample.value);
+            output.line(&format!("{head},{},{value}", shown(sample.time.0, &TimeZone::UTC)))?;
+        }
+    }
+    Ok(())
+}
+
+/// The unit of a summary: a rate is per second.
+fn unit(series: &HistorySeries) -> String {
+    match (series.aggregate, series.unit.as_str()) {
+        (Some(Aggregate::Rate), "") => "1/s".to_owned(),
+        (Some(Aggregate::Rate), unit) => format!("{unit}/s"),
+        (Some(Aggregate::Count), _) => String::new(),
+        (_, unit) => unit.to_owned(),
+    }
+}
+
+fn figure(series: &HistorySeries, value: f64) -> String {
+    match series.unit.as_str() {
+        "bytes" if series.aggregate != Some(Aggregate::Count) => bytes(value),
+        _ => number(value),
+    }
+}
+
+fn summary(series: &[OfHost], output: &mut Output) -> Result<(), Failure> {
+    let heads = ["HOST", "METRIC", "LABELS", "MIN", "AVG", "MAX", "LAST", "UNIT", "TREND"];
+    let mut table = Table::new(&heads).spares(&["HOST", "UNIT", "AVG"]);
+    for one in series {
+        let series = &one.series;
+        let values: Vec<f64> = series.samples.iter().map(|sample| sample.value.as_f64()).collect();
+        let (min, max) = values
+            .iter()
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), value| (min.min(*value), max.max(*value)));
+        let last = values.last().copied().unwrap_or_default();
+        let figure = |value| Cell::figure(figure(series, value));
+        table.row(vec![
+            Cell::text(&one.host),
+            Cell::text(&series.name).color(Color::Name),
+            Cell::text(series.labels.to_string()),
+            figure(min),
+            figure(mean(series)),
+            figure(max),
+            figure(last),
+            Cell::whole(unit(series)).color(Color::Dim),
+            Cell::whole(sparkline(&values, SPARKS)),
+        ]);
+    }
+    table.print(output)
+}
+
+fn values(series: &[OfHost], output: &mut Output) -> Result<(), Failure> {
+    let zone = TimeZone::system();
+    let heads = ["HOST", "METRIC", "TIME", "VALUE", "UNIT", "LABELS"];
+    let mut table = Table::new(&heads).spares(&["HOST"]).offset(offset_now(&zone));
+    for one in series {
+        for sample in &one.series.samples {
+            table.row(vec![
+                Cell::text(&one.host),
+                Cell::text(&one.series.name).color(Color::Name),
+                Cell::time(in_table(sample.time.0, &zone, output)),
+                Cell::figure(figure(&one.series, sample.value.as_f64())),
+                Cell::whole(unit(&one.series)).color(Color::Dim),
+                Cell::text(one.series.labels.to_string()),
+            ]);
+        }
+    }
+    table.print(output)
+}
+
+/// What was read, how far back it reaches, and what is missing.
+fn notes(found: &Found) {
+    let zone = TimeZone::system();
+    let reach = |age: &TierAge| format!("{} since {}", age.tier, shown(age.time.0, &zone));
+    let reach: Vec<String> = found.oldest.iter().map(reach).collect();
+    if !found.tiers.is_empty() && !reach.is_empty() {
+        note(&format!("read from {}; stored: {}", found.tiers.join(" and "), reach.join(", ")));
+    }
+    let shown = found.series.len() as u64;
+    if found.total > shown {
+        note(&format!("{shown} of {} series", found.total));
+    }
+    if found.damaged > 0 {
+        note(&format!("{} damaged pieces of the history are left out", found.damaged));
+    }
+}

@@ -1,0 +1,212 @@
+//! Method about the past of metrics: `sensor.history`.
+//!
+//! Pure. Not here: the newest values ([`super::metrics`]), how values are stored (`store`).
+
+use super::metrics::{Labels, Sample, Semantics};
+use super::{Effect, Request, Span, Subject, UnixTime};
+use compact_str::CompactString;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Series of an answer by default.
+const LIMIT_DEFAULT: u64 = 1000;
+
+/// List values that this sensor's host had in the past, as far as they are stored.
+///
+/// Every sample is stored for some days, the summary of each minute for some months, of each hour for some
+/// years. The sensor reads the coarsest of these whose buckets fit into `step`, so that the answer is exact;
+/// where that is not stored any more, it reads a coarser one. `tiers` names what was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct HistoryParams {
+    /// Only metrics of this name, or that match this glob (`node_cpu_*`).
+    pub name: Option<String>,
+    /// Only metrics with all of these labels.
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub labels: Labels,
+    /// From this time on [default: an hour before `until`].
+    pub since: Option<UnixTime>,
+    /// Until this time [default: now].
+    pub until: Option<UnixTime>,
+    /// Time between two values; 0 for every stored sample. [default: a round time that yields at most 300
+    /// values]
+    pub step: Option<Span>,
+    /// How the values of a step are summarized.
+    pub aggregate: Aggregate,
+    /// Which series are merged to one.
+    pub by: GroupBy,
+    /// The label by which series are merged, if `by` is `label`.
+    pub label: Option<String>,
+    /// Only so many series: those with the largest mean value.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub top: Option<u64>,
+    /// Maximum number of series.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub limit: Limit,
+}
+
+/// Maximum number of series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Limit(pub u64);
+
+impl Default for Limit {
+    fn default() -> Limit {
+        Limit(LIMIT_DEFAULT)
+    }
+}
+
+impl Request for HistoryParams {
+    const METHOD: &'static str = "sensor.history";
+    const EFFECT: Effect = Effect::Reads;
+    const SUBJECT: Subject = Subject::Host;
+    type Answer = History;
+}
+
+/// How the values of a step are summarized.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Aggregate {
+    /// By the type of the metric: the rate of a counter, the mean of a gauge, the last value of a state.
+    #[default]
+    Auto,
+    /// Mean.
+    Avg,
+    /// Smallest value.
+    Min,
+    /// Largest value.
+    Max,
+    /// Sum of all values.
+    Sum,
+    /// Number of values.
+    Count,
+    /// Last value.
+    Last,
+    /// Increase of a counter per second, corrected for resets.
+    Rate,
+    /// Increase of a counter, corrected for resets.
+    Increase,
+    /// Median. Like the other percentiles of the samples, or of the means of minutes or hours if these are read.
+    P50,
+    /// 95th percentile.
+    P95,
+    /// 99th percentile.
+    P99,
+}
+
+/// Which series are merged to one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GroupBy {
+    /// None.
+    #[default]
+    Series,
+    /// All of the same name.
+    Host,
+    /// Those of the same name with the same value of `label`.
+    Label,
+}
+
+/// Values that metrics of a host had.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct History {
+    /// Matching series.
+    pub series: Vec<HistorySeries>,
+    /// Number of matching series, those beyond `limit` and `top` included.
+    pub total: u64,
+    /// Time between two values, in seconds; 0 for samples as they were stored.
+    pub step_secs: f64,
+    /// What was read, oldest first.
+    pub tiers: Vec<TierPart>,
+    /// The oldest value that is stored in each tier.
+    pub oldest: Vec<TierAge>,
+    /// Stored pieces that are damaged, so that values are missing.
+    pub damaged: u64,
+    /// What happened to the host meanwhile; known only where samples were read (`raw`).
+    pub marks: Vec<HistoryMark>,
+}
+
+/// Something that happened to a host.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HistoryMark {
+    /// When.
+    pub time: UnixTime,
+    /// What.
+    pub kind: MarkKind,
+    /// Time that the clock had before it was set back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<UnixTime>,
+}
+
+/// What happened to a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MarkKind {
+    /// The sensor was started; before it nothing was sampled for a while.
+    Started,
+    /// The calendar clock was set back.
+    ClockSetBack,
+    /// A kind that only a later version knows.
+    #[serde(other)]
+    #[schemars(skip)]
+    Unknown,
+}
+
+/// Values of a series.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct HistorySeries {
+    /// Name as in node_exporter.
+    #[schemars(with = "String")]
+    pub name: CompactString,
+    /// Labels; without those by which series were merged.
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub labels: Labels,
+    /// Unit of the values.
+    #[schemars(with = "String")]
+    pub unit: CompactString,
+    /// Type of the metric.
+    pub semantics: Semantics,
+    /// How the values of a step were summarized; absent for samples as they were stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aggregate: Option<Aggregate>,
+    /// Start of each step and its value, oldest first. A step without a sample is missing.
+    pub samples: Vec<Sample>,
+}
+
+/// Part of an answer, and what it was read from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TierPart {
+    /// `raw` for samples, `1m` for the summaries of minutes, `1h` of hours.
+    pub tier: String,
+    /// From this time on.
+    pub since: UnixTime,
+    /// Before this time.
+    pub until: UnixTime,
+}
+
+/// How far back a tier reaches.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TierAge {
+    /// `raw`, `1m` or `1h`.
+    pub tier: String,
+    /// Time of the oldest value.
+    pub time: UnixTime,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_have_defaults() {
+        let params: HistoryParams =
+            serde_json::from_str(r#"{"name": "node_load1", "step": 60}"#).expect("they fit");
+        assert_eq!((params.limit.0, params.aggregate, params.by), (1000, Aggregate::Auto, GroupBy::Series));
+        assert_eq!(params.step, Some(Span(std::time::Duration::from_secs(60))));
+    }
+}
