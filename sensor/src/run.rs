@@ -52,9 +52,9 @@ pub enum Error {
     /// The folder of recordings cannot be opened.
     #[error("recordings: {0}")]
     Recorder(#[from] store::Error),
-    /// The folder of the history cannot be opened.
-    #[error("history: {0}; check the state directory")]
-    History(std::io::Error),
+    /// The thread of the history panicked.
+    #[error("storing the history ended by a defect: {0}")]
+    History(tokio::task::JoinError),
     /// Two methods have the same name.
     #[error(transparent)]
     Method(#[from] rpc::dispatch::method::Error),
@@ -138,9 +138,8 @@ impl Sensor {
         let tail = tail::handle::Handle::start(following, state, Box::new(choice), join)?;
         let modules = modules::open(&config, state);
         let mut sampler = modules::sampler(&config, modules.as_ref());
-        let history =
-            history::worker::open(config.history, state, config.host.clone(), history::worker::calendar());
-        let history = history.map_err(Error::History)?.map(|(worker, sink, handle)| {
+        let history = history::worker::set_up(config.history, state, config.host.clone());
+        let history = history.map(|(worker, sink, handle)| {
             sampler.set_sink(Box::new(move |table| sink.store(table)));
             (worker, handle)
         });
@@ -409,7 +408,7 @@ impl Sensor {
         let drained = tokio::task::spawn_blocking(move || tail.stop()).await;
         drained.map_err(|_| Error::TailEnded)?;
         if let Some(storing) = storing {
-            storing.await.map_err(|error| Error::History(error.into()))?;
+            storing.await.map_err(Error::History)?;
         }
         result
     }

@@ -36,6 +36,7 @@ pub const TABLE: &[(&str, &[&str])] = &[
         "system-tests",
         &[
             "wire",
+            "store",
             "log-filters",
             "tunnel",
             "overlay",

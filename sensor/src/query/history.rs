@@ -14,7 +14,7 @@ use std::time::Duration;
 use store::mark::Mark;
 use store::plan::Part;
 use store::query::{By, Point, Subject, TooLarge, quantile};
-use store::reader::Selection;
+use store::reader::{Reader, Selection};
 use store::tier::Tier;
 use wire::api::history::{
     Aggregate, GroupBy, History, HistoryMark, HistoryParams, HistorySeries, MarkKind, TierAge, TierPart,
@@ -64,6 +64,8 @@ fn now() -> Time {
 }
 
 fn answer(history: &Handle, params: &HistoryParams, now: Time) -> Result<History, Fault> {
+    let history =
+        history.reader().map_err(|error| Fault::unavailable(format!("the history is not open: {error}")))?;
     let name = params.name.as_deref().map(Glob::new).transpose();
     let name = name.map_err(|error| Fault::invalid_params(format!("name: {error}")))?;
     let until = params.until.map_or(now, |until| until.0);
@@ -81,7 +83,7 @@ fn answer(history: &Handle, params: &HistoryParams, now: Time) -> Result<History
         Duration::ZERO => samples(history, &selection)?,
         step => steps(history, &selection, params, step)?,
     };
-    let oldest = history.reader().oldest(&|_| true);
+    let oldest = history.oldest(&|_| true);
     Ok(History { oldest: ages(oldest), step_secs: step.as_secs_f64(), ..chosen(found, params) })
 }
 
@@ -95,8 +97,8 @@ fn too_large(error: TooLarge) -> Fault {
     Fault::invalid_params(error.to_string())
 }
 
-fn samples(history: &Handle, selection: &Selection) -> Result<History, Fault> {
-    let found = history.reader().values(selection, POINTS_MAX).map_err(too_large)?;
+fn samples(history: &Reader, selection: &Selection) -> Result<History, Fault> {
+    let found = history.values(selection, POINTS_MAX).map_err(too_large)?;
     let series = found.series.into_iter().map(|(subject, points)| {
         let sample = |(time, value): &(Time, Number)| Sample { time: UnixTime(*time), value: Value(*value) };
         series_of(subject, None, points.iter().map(sample).collect())
@@ -111,7 +113,7 @@ fn samples(history: &Handle, selection: &Selection) -> Result<History, Fault> {
 }
 
 fn steps(
-    history: &Handle,
+    history: &Reader,
     selection: &Selection,
     params: &HistoryParams,
     step: Duration,
@@ -131,7 +133,7 @@ fn steps(
     };
     let share = share(params.aggregate);
     let max = if share.is_some() { VALUES_READ_MAX } else { POINTS_MAX };
-    let found = history.reader().steps(selection, step, &by, share.is_some(), max).map_err(too_large)?;
+    let found = history.steps(selection, step, &by, share.is_some(), max).map_err(too_large)?;
     let series = found.series.into_iter().map(|(subject, points)| {
         let aggregate = resolved(params.aggregate, subject.metric.semantics);
         let sample = |point: &Point| {

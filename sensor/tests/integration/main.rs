@@ -4,6 +4,7 @@ mod channel_methods;
 mod channels;
 mod control;
 mod flowing;
+mod history;
 mod host_collectors;
 mod journal;
 mod module_protocol;

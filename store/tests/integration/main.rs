@@ -1,6 +1,8 @@
 //! Tests of a store on a disk.
 
 mod damage;
+mod kill;
 mod limits;
 mod made;
 mod truth;
+mod year;

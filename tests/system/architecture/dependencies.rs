@@ -12,6 +12,7 @@ const KEPT: &[(&str, &[&str])] = &[
     ("libp2p", &["overlay"]),
     ("egui", &["viewer"]),
     ("eframe", &["viewer"]),
+    ("pco", &["store"]),
     ("axum", &["rpc"]),
     ("tower", &["rpc"]),
     ("dxr", &["rpc"]),

@@ -15,6 +15,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "query",
             "filters",
             "config",
+            "history",
             "module",
             "control",
             "recorder",

@@ -22,6 +22,11 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use store::query::By;
+use store::reader::Selection;
+use store::tier::Tier;
+use store::tier_files::Limit;
+use store::writer::Writer;
 use wire::credential::{Role, Roles};
 use wire::event::{Event, Id};
 use wire::id::{DomainName, SensorKey};
@@ -39,6 +44,7 @@ pub(super) const SAMPLES: &[Sample] = &[
     ("alone-numbered", ALONE, alone),
     ("directory", &[(DIRECTORY_SNAPSHOT, 2)], directory_of_two),
     ("proxy", &[(ACCOUNTS, 1)], accounts),
+    ("history", &[(HISTORY, 1)], history),
 ];
 
 const ISSUER: &[(Format, u16)] = &[
@@ -65,6 +71,22 @@ const NOW: Time = Time::from_micros(1_795_622_400_000_000);
 
 fn domain(name: &str) -> DomainName {
     DomainName::try_from(name).unwrap()
+}
+
+/// History of `wn01`: 1,601 sweeps of about a minute each, with blocks of every tier and a log of the newest.
+fn history(state: &Path) {
+    let limit = Limit { bytes: 1 << 30, age: Duration::from_secs(1 << 32) };
+    let writer = Writer::open(state, [limit; 3]).unwrap();
+    let (since, until) = (Time::from_micros(0), Time::from_micros(i64::MAX));
+    let selection = Selection { host: &|_| true, metric: &|metric| metric.name == "load", since, until };
+    for (secs, tier) in [(60, Tier::Minute), (3600, Tier::Hour), (10, Tier::Raw)] {
+        let step = Duration::from_secs(secs);
+        let answer = writer.reader().steps(&selection, step, &By::Series, false, usize::MAX).unwrap();
+        assert_eq!((answer.damaged, answer.parts[0].tier), (0, tier));
+        let [(subject, points)] = answer.series.as_slice() else { panic!("{answer:?}") };
+        assert_eq!(subject.host.as_ref().unwrap().as_str(), "wn01");
+        assert_eq!(points.iter().map(|point| point.bucket.count).sum::<u64>(), 1601, "{tier:?}");
+    }
 }
 
 /// State of the issuer of `UT-ICL` on `h1`, which admitted `h2` and `h3` and revoked `h3`; it read five lines
