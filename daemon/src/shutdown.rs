@@ -165,11 +165,16 @@ impl Tasks {
     pub async fn run(mut self, grace: Duration) -> Result<(), Error> {
         let shutdown = self.shutdown.clone();
         let first = tokio::select! {
-            // A task that ended because the token was cancelled must not count as one that ended early.
             biased;
             () = shutdown.cancelled() => Ok(()),
             Some(ended) = self.set.join_next_with_id() => {
-                let early = self.judge(ended, ShutdownRequested::No);
+                // The token may have been cancelled after the line above looked at it, so that this task has
+                // ended for that reason.
+                let requested = match shutdown.is_cancelled() {
+                    true => ShutdownRequested::Yes,
+                    false => ShutdownRequested::No,
+                };
+                let early = self.judge(ended, requested);
                 shutdown.cancel();
                 early
             }
@@ -275,6 +280,19 @@ mod tests {
         shutdown.cancel();
         tasks.run(GRACE).await.expect("all obey");
         assert_eq!(ended.load(Ordering::SeqCst), 2);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn a_task_that_ends_at_the_moment_of_the_request_has_not_ended_early() {
+        for _ in 0..20_000 {
+            let (shutdown, mut tasks) = started();
+            for _ in 0..4 {
+                obedient(&mut tasks, &shutdown, &Arc::default());
+            }
+            let requested = tokio::task::spawn_blocking(move || shutdown.cancel());
+            tasks.run(GRACE).await.expect("all obey");
+            requested.await.expect("it was requested");
+        }
     }
 
     #[tokio::test(flavor = "current_thread", start_paused = true)]

@@ -92,3 +92,30 @@ fn outcomes_spans_and_hosts_are_given_as_users_type_them() {
     recorded.notes(&["ready in"]);
     sensor.run(&["recordings", "record", "--before", "5 parsecs"]).with_code(2).notes(&["90s, 15m"]);
 }
+
+#[test]
+fn the_past_of_a_metric_is_printed_as_a_line_as_rows_and_as_csv() {
+    let home = Home::new();
+    let sensor = Sensor::start(&home, &["sensor"]);
+    let past = |more: &[&str]| sensor.run(&[&["metrics", "node_load1", "--since", "1h"][..], more].concat());
+    let deadline = std::time::Instant::now() + DEADLINE;
+    while !past(&[]).out.contains("node_load1") {
+        assert!(std::time::Instant::now() < deadline, "{:#?}", past(&[]));
+    }
+    let ran = past(&[]).ok().prints(&["MIN", "MAX", "TREND", "▁"]);
+    ran.notes(&["read from raw; stored: raw since "]);
+    past(&["--values", "--step", "1m"]).ok().prints(&["TIME", "VALUE", ":00.000Z"]);
+    past(&["--csv", "--step", "0"]).ok().prints(&["host,metric,labels,time,value\n", "\"node_load1\",\"\","]);
+    let series = past(&["--json", "--agg", "count"]).ok().json().remove(0);
+    assert!(series["host"].is_string() && series["aggregate"] == "count", "{series}");
+    assert!(series["samples"][0]["value"].as_u64() > Some(0), "{series}");
+    past(&["--step", "soon"]).with_code(2).notes(&["--step", "expected"]);
+    past(&["--agg", "median"]).with_code(2).notes(&["avg", "p95"]);
+    sensor.run(&["metrics", "node_lod1", "--since", "1h"]).with_code(2).notes(&["did you mean node_load1"]);
+    let cpu = ["metrics", "node_cpu_seconds_total", "--since", "1h", "--by", "mode", "--top", "1"];
+    let ran = sensor.run(&cpu).ok();
+    assert_eq!(ran.out.lines().count(), 2, "the head and one series: {ran:#?}");
+    ran.prints(&["mode=", "seconds/s"]);
+    let too_many = ["metrics", "--since", "1h", "--step", "1us"];
+    sensor.run(&too_many).with_code(2);
+}
