@@ -1,4 +1,7 @@
-//! History of metrics on disk.
+//! History of metrics on disk: every sample, and summaries of each minute and hour, within a limit of space.
+//!
+//! Samples go through [`writer::Writer`], queries through [`reader::Reader`]. Not here: what is measured, and
+//! the methods that answer (`sensor`).
 
 mod block;
 pub mod bucket;

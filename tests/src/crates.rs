@@ -6,10 +6,10 @@
 /// Every crate, and the crates of the workspace that it may use.
 pub const TABLE: &[(&str, &[&str])] = &[
     ("wire", &[]),
-    ("store", &["wire", "daemon"]),
     ("log-filters", &["wire"]),
     ("tunnel", &["wire"]),
     ("daemon", &[]),
+    ("store", &["wire", "daemon"]),
     ("overlay", &["wire", "tunnel", "daemon"]),
     ("rpc", &["wire"]),
     ("client", &["wire", "tunnel"]),
