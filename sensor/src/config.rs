@@ -214,14 +214,10 @@ impl Config {
                 Error::of_entry("job_file_systems", entry, None, message)
             });
         }
-        let history = history::config::Config::new(&raw.history);
-        let history = history.map_err(|mistakes| wrong.of_section("history", mistakes)).ok();
-        let recorder = recorder::config::Config::new(raw.recorder);
-        let recorder = recorder.map_err(|mistakes| wrong.of_section("recorder", mistakes)).ok();
-        let control = control::config::Config::new(raw.control);
-        let control = control.map_err(|mistakes| wrong.of_section("control", mistakes)).ok();
-        let modules = module::config::Config::new(raw.modules);
-        let modules = modules.map_err(|mistakes| wrong.of_section("modules", mistakes)).ok();
+        let history = wrong.section("history", history::config::Config::new(&raw.history));
+        let recorder = wrong.section("recorder", recorder::config::Config::new(raw.recorder));
+        let control = wrong.section("control", control::config::Config::new(raw.control));
+        let modules = wrong.section("modules", module::config::Config::new(raw.modules));
         let tails = raw.tail.iter().enumerate().filter_map(|tail| tail_of(tail, &mut wrong)).collect();
         let first_start = match raw.first_start {
             Some(FirstStartWord::End) => FirstStart::End,
@@ -292,6 +288,11 @@ fn job_file_system(name: &str) -> Result<(), String> {
 struct Errors(Vec<Error>);
 
 impl Errors {
+    /// Returns the value of a section below; `None` after recording its errors.
+    fn section<T>(&mut self, name: &str, value: Result<T, Vec<recorder::config::KeyError>>) -> Option<T> {
+        value.map_err(|mistakes| self.of_section(name, mistakes)).ok()
+    }
+
     /// Adds the errors of a section below.
     fn of_section(&mut self, section: &str, mistakes: Vec<recorder::config::KeyError>) {
         self.0.extend(mistakes.into_iter().map(|mistake| Error {

@@ -7,6 +7,8 @@
 //! the first use of a number, and `{"t": SECONDS, "v": [[N, VALUE], …]}` for each sweep. It is repeated, with
 //! counters that go on, until it has so many hours.
 
+#![allow(clippy::print_stdout, clippy::disallowed_methods)] // It prints, and measures times.
+
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;

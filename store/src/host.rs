@@ -15,6 +15,9 @@ use std::sync::Arc;
 use wire::sample::Metric;
 use wire::time::Time;
 
+/// Metrics of a row, in its order.
+pub(crate) type Metrics = Arc<[Arc<Metric>]>;
+
 /// Where a host continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Continue {
@@ -34,7 +37,7 @@ pub(crate) struct Host {
     /// Rows before this one are in minutes that are sealed.
     rolled_up: u64,
     /// Metrics of the newest row, as the sampler gave them, and their numbers.
-    pub(crate) shape: Option<(Arc<[Arc<Metric>]>, Arc<Shape>)>,
+    pub(crate) shape: Option<(Metrics, Arc<Shape>)>,
 }
 
 impl Host {

@@ -94,7 +94,7 @@ impl Writer {
             host.head.mark(mark);
             self.pending.mark(mark);
         }
-        let is_full = host.head.rows() % RAW_ROWS == 0;
+        let is_full = host.head.rows().is_multiple_of(RAW_ROWS);
         let buckets_due = [Tier::Minute, Tier::Hour].into_iter().any(|tier| is_due(host, tier));
         drop(index);
         if is_full || self.log.len() > LOG_LEN_MAX {

@@ -2,7 +2,7 @@
 //!
 //! `VISPERF_KILLS` sets the number of kills, `VISPERF_SEED` the seed of their moments.
 
-#![allow(clippy::disallowed_methods)] // It starts the writer as a process of its own.
+#![allow(clippy::disallowed_methods, clippy::print_stdout)] // It starts the writer as a process of its own.
 
 use crate::made::{Dice, host, metric, open};
 use std::io::{BufRead as _, BufReader};
