@@ -91,13 +91,11 @@ fn share(hz: f64) {
     let (cpu, took) = (cpu_time() - cpu, running() - began);
     let counts = handle.counts();
     println!(
-        "at {hz} Hz: {:.3} % of a core ({:.1} µs a sweep with waking, publishing and history); {} sweeps, {} \
-         slipped, history {} KiB",
+        "at {hz} Hz: {:.3} % of a core ({:.1} µs a sweep with waking and publishing); {} sweeps, {} slipped",
         100.0 * cpu.as_secs_f64() / took.as_secs_f64(),
         micros(cpu) / counts.sweeps_total as f64,
         counts.sweeps_total,
-        counts.slipped_total,
-        counts.history_bytes >> 10
+        counts.slipped_total
     );
 }
 

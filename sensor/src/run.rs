@@ -321,7 +321,7 @@ impl Sensor {
             }
             .method(),
             query::past_processes::method(self.recorder()),
-            query::metrics::method(&self.sampler.handle()),
+            query::metrics::method(&self.sampler.handle(), self.history()),
             query::history::method(self.history()),
             query::processes::method(&self.processes.handle(), Path::new(PROC)),
             query::control::method(&self.control),

@@ -162,8 +162,9 @@ fn push(writer: &mut Writer, host: &HostName, table: &Table) {
 }
 
 /// The time of the calendar.
-#[allow(clippy::disallowed_methods)] // The shell that marks the start.
-fn calendar() -> Time {
+#[must_use]
+#[allow(clippy::disallowed_methods)] // The shell that marks the start, and answers up to now.
+pub fn calendar() -> Time {
     std::time::SystemTime::now().into()
 }
 

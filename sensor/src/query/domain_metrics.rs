@@ -7,7 +7,7 @@ use super::domain::absent;
 use super::metrics::{MetricQuery, POINTS_MAX, with_newest};
 use crate::representative::domain::{Domain, Now};
 use crate::representative::service::Handle;
-use crate::sample::history::Completeness;
+use crate::sample::series::Completeness;
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
 use rpc::fault::Fault;

@@ -3,8 +3,8 @@
 //! Rule: an answer has a bounded number of values, and names what it was read from. It is computed on a pool
 //! of threads of its own, as it reads the disk. Not here: the storage and the choice of tiers (`store`).
 
-use super::metrics::POINTS_MAX;
-use crate::history::worker::Handle;
+use super::metrics::{POINTS_MAX, opened};
+use crate::history::worker::{Handle, calendar};
 use crate::sample::glob::Glob;
 use rpc::dispatch::blocking_pool::BlockingPool;
 use rpc::dispatch::method::Method;
@@ -48,19 +48,10 @@ pub fn method(history: Option<Handle>) -> Method {
     typed::method(move |_, params: HistoryParams| {
         let (history, pool) = (history.clone(), pool.clone());
         async move {
-            let history = history.ok_or_else(|| {
-                Fault::unavailable(
-                    "the history is turned off in the configuration of this sensor ([sensor.history] on)",
-                )
-            })?;
-            pool.run(move || answer(&history, &params, now())).await
+            let history = opened(history)?;
+            pool.run(move || answer(&history, &params, calendar())).await
         }
     })
-}
-
-#[allow(clippy::disallowed_methods)] // The shell that reads the calendar for the default of `until`.
-fn now() -> Time {
-    std::time::SystemTime::now().into()
 }
 
 fn answer(history: &Handle, params: &HistoryParams, now: Time) -> Result<History, Fault> {
@@ -69,7 +60,7 @@ fn answer(history: &Handle, params: &HistoryParams, now: Time) -> Result<History
     let name = params.name.as_deref().map(Glob::new).transpose();
     let name = name.map_err(|error| Fault::invalid_params(format!("name: {error}")))?;
     let until = params.until.map_or(now, |until| until.0);
-    let since = params.since.map_or(until.minus(SPAN_DEFAULT), |since| since.0);
+    let since = params.since.map_or(until.min(now).minus(SPAN_DEFAULT), |since| since.0);
     if since >= until {
         return Err(Fault::invalid_params("since: expected a time before until"));
     }

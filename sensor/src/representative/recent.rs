@@ -6,7 +6,7 @@
 //! Rule: only sweeps that were decoded without error are added.
 
 use super::receiver::ColumnMetrics;
-use crate::sample::history::{Completeness, Series, SeriesSet};
+use crate::sample::series::{Completeness, Series, SeriesSet};
 use std::collections::VecDeque;
 use wire::report::sweep::{Decoder, Encoder, Form};
 use wire::sample::{Metric, Number};

@@ -8,7 +8,7 @@ use super::domain::Domain;
 use super::hosts::{Liveness, Role, Unreported};
 use super::overview::{Aggregate, METRICS_OF_HOST_MAX, Overview};
 use super::summary;
-use crate::sample::history::{Completeness, Series};
+use crate::sample::series::{Completeness, Series};
 use compact_str::CompactString;
 use log_filters::join::Joiner;
 use std::sync::Arc;

@@ -107,7 +107,6 @@ impl Status {
             ("events_lost_total", self.tail.status().lost),
             ("sweeps_total", counts.sweeps_total),
             ("sweeps_slipped_total", counts.slipped_total),
-            ("history_bytes", counts.history_bytes as u64),
         ]
     }
 

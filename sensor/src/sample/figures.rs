@@ -2,8 +2,8 @@
 //!
 //! Pure. Not here: the sum over hosts (`representative::summary`).
 
-use super::history::Series;
 use super::table::Table;
+use std::sync::Arc;
 use wire::sample::{Metric, Number};
 use wire::time::Time;
 
@@ -26,9 +26,9 @@ pub struct Figures {
     pub time: Time,
 }
 
-/// Computes the summary from the newest table; `cpu` are the series of `node_cpu_seconds_total` up to it.
+/// Computes the summary from the newest table and the one before it.
 #[must_use]
-pub fn figures(newer: &Table, cpu: &[Series]) -> Figures {
+pub fn figures(newer: &Table, older: Option<&Table>) -> Figures {
     let plain = |name: &str| newer.get(name, &[]);
     let whole = |name: &str| {
         plain(name).and_then(|number| match number {
@@ -51,7 +51,7 @@ pub fn figures(newer: &Table, cpu: &[Series]) -> Figures {
             _ => None,
         },
         cpus: newer.rows().filter(|(metric, _)| mode(metric) == Some("idle")).count() as u64,
-        cpu_used: cpu_used(cpu),
+        cpu_used: older.and_then(|older| cpu_used(newer, older)),
         memory_total: total,
         memory_used: total
             .zip(whole("node_memory_MemAvailable_bytes"))
@@ -61,23 +61,31 @@ pub fn figures(newer: &Table, cpu: &[Series]) -> Figures {
     }
 }
 
-/// The metric whose series show how busy the CPUs are.
-pub const CPU_METRIC: &str = "node_cpu_seconds_total";
+/// The metric that shows how busy the CPUs are.
+const CPU_METRIC: &str = "node_cpu_seconds_total";
 
 fn mode(metric: &Metric) -> Option<&str> {
     let label = metric.labels.iter().find(|(name, _)| name == "mode");
     label.filter(|_| metric.name == CPU_METRIC).map(|(_, mode)| mode.as_str())
 }
 
-/// Used share of the time of all CPUs between the last two points of each series.
-fn cpu_used(series: &[Series]) -> Option<f64> {
+/// Used share of the time of all CPUs between two sweeps.
+fn cpu_used(newer: &Table, older: &Table) -> Option<f64> {
     let (mut all, mut idle) = (0.0, 0.0);
-    for series in series {
-        let [.., (_, older), (_, newer)] = series.points.as_slice() else { continue };
-        let secs = newer.as_f64() - older.as_f64();
-        all += secs;
-        if matches!(mode(&series.metric), Some("idle" | "iowait")) {
-            idle += secs;
+    let cpus = |table: &Table| -> Vec<(Arc<Metric>, f64)> {
+        let rows = table.rows().filter(|(metric, _)| mode(metric).is_some());
+        rows.map(|(metric, value)| (Arc::clone(metric), value.as_f64())).collect()
+    };
+    let (older, newer) = (cpus(older), cpus(newer));
+    for (at, (metric, value)) in newer.iter().enumerate() {
+        // The same place, unless CPUs were added or removed in between.
+        let same = older.get(at).filter(|(known, _)| known == metric);
+        let Some((_, before)) = same.or_else(|| older.iter().find(|(known, _)| known == metric)) else {
+            continue;
+        };
+        all += value - before;
+        if matches!(mode(metric), Some("idle" | "iowait")) {
+            idle += value - before;
         }
     }
     (all > 0.0).then(|| (1.0 - idle / all).clamp(0.0, 1.0))
@@ -85,29 +93,27 @@ fn cpu_used(series: &[Series]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::{Rows, metric};
     use super::*;
-    use std::sync::Arc;
     use wire::sample::Semantics;
 
-    fn series(mode: &str, values: &[f64]) -> Series {
-        let metric = Metric {
-            name: CPU_METRIC.into(),
-            labels: vec![("cpu".into(), "0".into()), ("mode".into(), mode.into())],
-            unit: "seconds".into(),
-            semantics: Semantics::Counter,
-        };
-        let points = values.iter().zip(0..).map(|(value, at)| (Time::from_micros(at), Number::Real(*value)));
-        Series { metric: Arc::new(metric), points: points.collect() }
+    fn table(values: &[(&str, f64)]) -> Table {
+        let mut rows = Rows::default();
+        for (mode, value) in values {
+            let labels = [("cpu", "0"), ("mode", *mode)];
+            rows.push_real(&metric(CPU_METRIC, "seconds", Semantics::Counter, &labels), *value);
+        }
+        rows.push_real(&metric("node_load1", "", Semantics::Gauge, &[]), 7.0);
+        rows.finish(Time::default())
     }
 
     #[test]
     fn the_used_share_is_what_is_not_idle() {
-        let busy = [
-            series("user", &[0.0, 10.0, 13.0]),
-            series("idle", &[0.0, 80.0, 80.5]),
-            series("iowait", &[1.0, 1.0, 1.5]),
-        ];
-        assert_eq!(cpu_used(&busy), Some(0.75), "between the last two sweeps only");
-        assert_eq!(cpu_used(&[series("user", &[1.0])]), None, "one sweep shows no difference");
+        let older = table(&[("user", 10.0), ("idle", 80.0), ("iowait", 1.0)]);
+        let newer = table(&[("user", 13.0), ("idle", 80.5), ("iowait", 1.5)]);
+        assert_eq!(figures(&newer, Some(&older)).cpu_used, Some(0.75));
+        assert_eq!(figures(&newer, None).cpu_used, None, "one sweep shows no difference");
+        let moved = table(&[("iowait", 1.5), ("user", 13.0), ("idle", 80.5)]);
+        assert_eq!(figures(&moved, Some(&older)).cpu_used, Some(0.75), "in another order");
     }
 }

@@ -1,11 +1,10 @@
-//! Sampler: a thread that sweeps on time, publishes the newest table and stores the history.
+//! Sampler: a thread that sweeps on time, publishes the newest table, and hands every table to the history.
 //!
-//! Rule: readers get the newest table by pointer and a copy of the history, so no reader delays the thread.
+//! Rule: readers get tables by pointer, so no reader delays the thread.
 //! Not here: when it sweeps (`ticker`), what it reads (`host`).
 
 use super::collector::{Collectors, Now};
-use super::figures::{CPU_METRIC, Figures, figures};
-use super::history::{Completeness, History, Series};
+use super::figures::{Figures, figures};
 use super::schedule::Rate;
 use super::table::Table;
 use super::ticker::{Error, Next, Ticker, locked, running};
@@ -13,13 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use wire::sample::Metric;
 use wire::time::Time;
 
-/// Sweeps to look back for a difference between two: one more than needed, as sweeps may be late.
-const SWEEPS_FOR_DIFFERENCES: u32 = 3;
-
-/// Counters since the start; all only grow, except the last two.
+/// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Completed sweeps.
@@ -28,10 +23,6 @@ pub struct Counts {
     pub slipped_total: u64,
     /// Values dropped because the table was full.
     pub refused_total: u64,
-    /// Sweeps in the history.
-    pub history_sweeps: usize,
-    /// Approximate memory use of the history, in bytes.
-    pub history_bytes: usize,
 }
 
 /// Sampler, ready to run.
@@ -51,7 +42,8 @@ pub struct Handle(Arc<Shared>);
 struct Shared {
     ticker: Arc<Ticker>,
     newest: watch::Sender<Option<Arc<Table>>>,
-    history: Mutex<History>,
+    /// The table before the newest, for differences.
+    before: Mutex<Option<Arc<Table>>>,
     sweeps: AtomicU64,
     slipped: AtomicU64,
     refused: AtomicU64,
@@ -64,7 +56,7 @@ impl Sampler {
         let shared = Shared {
             ticker: Arc::new(Ticker::new(rate)),
             newest: watch::Sender::new(None),
-            history: Mutex::new(History::default()),
+            before: Mutex::new(None),
             sweeps: AtomicU64::new(0),
             slipped: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -107,25 +99,11 @@ impl Handle {
         self.0.newest.subscribe()
     }
 
-    /// Returns the series of the matching metrics from `since` on, at most `points_max` points: the newest.
-    #[must_use]
-    pub fn history(
-        &self,
-        wanted: impl Fn(&Metric) -> bool,
-        since: Time,
-        points_max: usize,
-    ) -> (Vec<Series>, Completeness) {
-        let view = locked(&self.0.history).view();
-        view.series(wanted, since, points_max)
-    }
-
-    /// Summarizes the host from the newest sweeps; `None` before the first sweep.
+    /// Summarizes the host from the newest two sweeps; `None` before the first sweep.
     #[must_use]
     pub fn figures(&self) -> Option<Figures> {
-        let latest = self.latest()?;
-        let recent = latest.time().minus(self.rate().period() * SWEEPS_FOR_DIFFERENCES);
-        let (cpu, _) = self.history(|metric| metric.name == CPU_METRIC, recent, usize::MAX);
-        Some(figures(&latest, &cpu))
+        let before = locked(&self.0.before).clone();
+        Some(figures(&*self.latest()?, before.as_deref()))
     }
 
     /// The current sampling rate.
@@ -142,13 +120,10 @@ impl Handle {
     /// Returns the counters since the start.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let history = locked(&self.0.history);
         Counts {
             sweeps_total: self.0.sweeps.load(Ordering::Relaxed),
             slipped_total: self.0.slipped.load(Ordering::Relaxed),
             refused_total: self.0.refused.load(Ordering::Relaxed),
-            history_sweeps: history.sweeps(),
-            history_bytes: history.len_bytes(),
         }
     }
 }
@@ -159,14 +134,14 @@ impl Shared {
         while let Next::Sweep(now) = ticker.next(None) {
             let now = Now { calendar: calendar(), running: now };
             let table = Arc::new(collectors.sweep(now, running));
-            locked(&self.history).push(&table);
             self.sweeps.fetch_add(1, Ordering::Relaxed);
             self.slipped.store(ticker.slipped_total(), Ordering::Relaxed);
             self.refused.store(collectors.refused_total(), Ordering::Relaxed);
             if let Some(sink) = &sink {
                 sink(&table);
             }
-            self.newest.send_replace(Some(table));
+            let before = self.newest.send_replace(Some(table));
+            *locked(&self.before) = before;
         }
     }
 }

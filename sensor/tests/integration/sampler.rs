@@ -5,13 +5,12 @@
 use sensor::sample::collector::{Collector, Collectors, Error, Now};
 use sensor::sample::sampler::{Handle, Sampler};
 use sensor::sample::schedule::Rate;
-use sensor::sample::table::{Rows, metric};
-use std::sync::Arc;
+use sensor::sample::table::{Rows, Table, metric};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use wire::sample::{Metric, Number, Semantics};
-use wire::time::Time;
 
 /// Timeout: far longer than any step of these tests takes.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -29,15 +28,28 @@ impl Collector for Counting {
     }
 }
 
+/// Every table that a sampler handed to its sink.
+type Stored = Arc<Mutex<Vec<Arc<Table>>>>;
+
 fn start(hz: f64) -> (Handle, CancellationToken, JoinHandle<Result<(), sensor::sample::ticker::Error>>) {
+    let (handle, _, shutdown, running) = start_with_sink(hz);
+    (handle, shutdown, running)
+}
+
+fn start_with_sink(
+    hz: f64,
+) -> (Handle, Stored, CancellationToken, JoinHandle<Result<(), sensor::sample::ticker::Error>>) {
     let counting = Counting(0, metric("sweeps", "", Semantics::Counter, &[]));
-    let sampler = Sampler::new(Collectors::new(vec![Box::new(counting)]), Rate::from_hz(hz).unwrap());
+    let mut sampler = Sampler::new(Collectors::new(vec![Box::new(counting)]), Rate::from_hz(hz).unwrap());
+    let stored = Stored::default();
+    let sink = Arc::clone(&stored);
+    sampler.set_sink(Box::new(move |table| sink.lock().unwrap().push(Arc::clone(table))));
     let (handle, shutdown) = (sampler.handle(), CancellationToken::new());
-    (handle, shutdown.clone(), tokio::spawn(sampler.run(shutdown)))
+    (handle, stored, shutdown.clone(), tokio::spawn(sampler.run(shutdown)))
 }
 
 async fn await_sweep(handle: &Handle, number: u64) {
-    let reached = |table: &Option<Arc<sensor::sample::table::Table>>| {
+    let reached = |table: &Option<Arc<Table>>| {
         table.as_ref().is_some_and(|table| table.get("sweeps", &[]).unwrap().as_f64() >= number as f64)
     };
     let mut tables = handle.subscribe();
@@ -45,18 +57,18 @@ async fn await_sweep(handle: &Handle, number: u64) {
 }
 
 #[tokio::test]
-async fn tables_are_published_and_kept_until_shutdown() {
-    let (handle, shutdown, running) = start(10.0);
+async fn every_table_is_published_and_stored_until_shutdown() {
+    let (handle, stored, shutdown, running) = start_with_sink(10.0);
     await_sweep(&handle, 4).await;
-    let (series, _) = handle.history(|metric| metric.name == "sweeps", Time::default(), 1000);
-    let values: Vec<Number> = series[0].points.iter().map(|(_, value)| *value).collect();
-    assert_eq!(values[..4], [1, 2, 3, 4].map(Number::Whole));
-    let spacing = series[0].points[3].0.since(series[0].points[0].0);
-    assert!(spacing >= Duration::from_millis(150), "four sweeps at 10 Hz within {spacing:?}");
-    assert_eq!(handle.counts().history_sweeps as u64, handle.counts().sweeps_total);
     shutdown.cancel();
     tokio::time::timeout(PATIENCE, running).await.expect("in time").unwrap().unwrap();
+    let stored = stored.lock().unwrap();
+    let values: Vec<Number> = stored.iter().map(|table| table.get("sweeps", &[]).unwrap()).collect();
+    assert_eq!(values[..4], [1, 2, 3, 4].map(Number::Whole));
+    let spacing = stored[3].time().since(stored[0].time());
+    assert!(spacing >= Duration::from_millis(150), "four sweeps at 10 Hz within {spacing:?}");
     let sweeps = handle.counts().sweeps_total;
+    assert_eq!(stored.len() as u64, sweeps);
     assert_eq!(handle.latest().unwrap().get("sweeps", &[]), Some(Number::Whole(sweeps)));
 }
 

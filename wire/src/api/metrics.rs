@@ -24,7 +24,8 @@ pub struct MetricsParams {
     /// Only metrics with all of these labels.
     #[schemars(with = "BTreeMap<String, String>")]
     pub labels: Labels,
-    /// Return all stored samples instead of the newest; `since` and `until` imply it.
+    /// Return samples as they were stored instead of the newest; `since` and `until` imply it. Of a host those of the
+    /// last five minutes unless `since` is given, and the newest 100000 at most.
     pub history: bool,
     /// Only samples at this time or later.
     pub since: Option<UnixTime>,
