@@ -1,4 +1,6 @@
-//! The store's own files.
+//! The store's own files, written through its public writer.
+//!
+//! Not here: the other engines (`kv`).
 
 use crate::recording::{Recorded, Recording};
 use std::path::Path;

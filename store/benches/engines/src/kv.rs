@@ -1,4 +1,6 @@
-//! Key-value stores that take the same bytes.
+//! Key-value stores that take the same bytes: redb and fjall.
+//!
+//! Not here: the bytes (`trace`).
 
 use crate::trace::Event;
 use fjall::{CompressionType, KeyspaceCreateOptions, KvSeparationOptions, PersistMode};

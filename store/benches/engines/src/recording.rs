@@ -1,4 +1,6 @@
-//! The recording, repeated: sweeps are made when they are asked for, so that they take no memory.
+//! The recording, repeated.
+//!
+//! Sweeps are made when they are requested, so that they take no memory.
 
 use serde_json::Value;
 use std::collections::HashMap;
@@ -25,7 +27,7 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// Reads a recording, of which 0 hours are all of it once; of an idle host, every value is always the first one.
+    /// Reads a recording; with 0 hours all of it once. Of an idle host, every value is always the first one.
     pub(crate) fn read(path: &Path, hours: f64, is_idle: bool) -> Recording {
         let sweeps = read(path);
         let (first, last) = (&sweeps[0], &sweeps[sweeps.len() - 1]);

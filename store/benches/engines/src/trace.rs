@@ -1,4 +1,6 @@
-//! What the store writes, as a list: blocks, and the newest samples every ten seconds.
+//! What the store writes, as a list.
+//!
+//! Blocks, and the newest samples every ten seconds.
 
 use crate::files;
 use crate::recording::Recording;
