@@ -64,6 +64,7 @@ fn main() {
     let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
     println!("{}", io.lines().find(|line| line.starts_with("write_bytes")).unwrap_or_default());
     queries(&writer, repeated[0].time, repeated[repeated.len() - 1].time);
+    month(&sweeps, &host);
     drop(writer);
     let started = Instant::now();
     drop(Writer::open(folder.path(), UNLIMITED).expect("opened"));
@@ -71,6 +72,19 @@ fn main() {
     let started = Instant::now();
     drop(Writer::open(folder.path(), UNLIMITED).expect("opened"));
     println!("open again: {:.1} ms", started.elapsed().as_secs_f64() * 1e3);
+}
+
+/// The recording as if it had been sampled once a minute, until it has 30 days.
+fn month(sweeps: &[Recorded], host: &HostName) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut writer = Writer::open(folder.path(), UNLIMITED).expect("opened");
+    let (start, minutes) = (sweeps[0].time, 30 * 24 * 60);
+    for (minute, sweep) in (0..minutes).zip(sweeps.iter().cycle()) {
+        let time = start.plus(Duration::from_secs(60) * minute);
+        writer.push(host, Sweep { time, metrics: &sweep.metrics, values: &sweep.values });
+    }
+    println!("30 days at a minute:");
+    queries(&writer, start, start.plus(Duration::from_secs(60) * minutes));
 }
 
 fn queries(writer: &Writer, since: Time, until: Time) {

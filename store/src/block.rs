@@ -135,6 +135,8 @@ pub(crate) struct Opened {
     pub(crate) marks: Vec<Mark>,
     pub(crate) times: Vec<Time>,
     pub(crate) places: Vec<Place>,
+    /// Length of the body that the directory describes.
+    pub(crate) body_len: usize,
     decoder: Decoder,
 }
 
@@ -145,7 +147,8 @@ pub(crate) fn extent(head: &[u8]) -> Result<Extent, Damaged> {
 }
 
 impl Opened {
-    pub(crate) fn new(head: &[u8]) -> Result<Opened, Damaged> {
+    /// Reads the head of a block, and the places of the series for which `wanted` returns true.
+    pub(crate) fn new(head: &[u8], wanted: impl Fn(SeriesNo) -> bool) -> Result<Opened, Damaged> {
         let head: Head = postcard::from_bytes(head).map_err(|_| Damaged("a head that cannot be read"))?;
         let rows = head.extent.rows as usize;
         if rows == 0 || rows > ROWS_MAX {
@@ -154,8 +157,8 @@ impl Opened {
         let decoder = Decoder::new(&head.codec)?;
         let times = decoder.decode(Type::Signed, rows, &mut Cursor(&head.times))?;
         let times = times.into_iter().map(|micros| Time::from_micros(micros.cast_signed())).collect();
-        let places = places(&head.directory)?;
-        Ok(Opened { extent: head.extent, marks: head.marks, times, places, decoder })
+        let (places, body_len) = places(&head.directory, wanted)?;
+        Ok(Opened { extent: head.extent, marks: head.marks, times, places, body_len, decoder })
     }
 
     /// Decodes the chunk at this place, given its bytes.
@@ -163,14 +166,10 @@ impl Opened {
         place.check(bytes)?;
         chunk::decode(bytes, self.times.len(), &self.decoder)
     }
-
-    /// Length of the body that the directory describes.
-    pub(crate) fn body_len(&self) -> usize {
-        self.places.last().map_or(0, |place| place.bytes.end)
-    }
 }
 
-fn places(directory: &[u8]) -> Result<Vec<Place>, Damaged> {
+/// Places of the wanted series, and the end of the last chunk.
+fn places(directory: &[u8], wanted: impl Fn(SeriesNo) -> bool) -> Result<(Vec<Place>, usize), Damaged> {
     let (mut from, mut places) = (Cursor(directory), Vec::new());
     let (mut series, mut end) = (0u32, 0usize);
     while !from.0.is_empty() {
@@ -179,9 +178,11 @@ fn places(directory: &[u8]) -> Result<Vec<Place>, Damaged> {
         let start = end;
         end = start.checked_add(from.size(u32::MAX as usize)?).ok_or(Damaged("a chunk beyond its block"))?;
         let checksum = u32::from_le_bytes(from.array()?);
-        places.push(Place { series, bytes: start..end, checksum });
+        if wanted(series) {
+            places.push(Place { series, bytes: start..end, checksum });
+        }
     }
-    Ok(places)
+    Ok((places, end))
 }
 
 #[cfg(test)]
@@ -209,11 +210,11 @@ mod tests {
     fn a_block_is_read_as_it_was_written_chunk_by_chunk() {
         let rows = rows();
         let encoded = rows.encode();
-        let opened = Opened::new(&encoded.head).expect("just encoded");
+        let opened = Opened::new(&encoded.head, |_| true).expect("just encoded");
         assert_eq!(extent(&encoded.head), Ok(encoded.extent.clone()));
         assert_eq!((opened.extent.next_row(), opened.extent.earliest.micros()), (103, 4));
         assert_eq!((&opened.times, &opened.marks), (&rows.times, &rows.marks));
-        assert_eq!(opened.body_len(), encoded.body.len());
+        assert_eq!(opened.body_len, encoded.body.len());
         let series: Vec<_> = opened.places.iter().map(|place| place.series).collect();
         assert_eq!(series, [2, 9], "a series without values takes no place");
         for place in &opened.places {
@@ -228,12 +229,12 @@ mod tests {
     #[test]
     fn a_flipped_bit_is_found() {
         let mut encoded = rows().encode();
-        let opened = Opened::new(&encoded.head).expect("just encoded");
+        let opened = Opened::new(&encoded.head, |_| true).expect("just encoded");
         encoded.body[1] ^= 1;
         let place = &opened.places[0];
         assert!(opened.chunk::<Exact>(place, &encoded.body[place.bytes.clone()]).is_err());
         for cut in 0..encoded.head.len() {
-            assert!(Opened::new(&encoded.head[..cut]).is_err(), "cut at {cut}");
+            assert!(Opened::new(&encoded.head[..cut], |_| true).is_err(), "cut at {cut}");
         }
     }
 }

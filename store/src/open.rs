@@ -141,7 +141,7 @@ type Columns<C> = Vec<(SeriesNo, Vec<Option<C>>)>;
 
 /// Reads a whole block; chunks that are damaged are left out.
 fn columns<C: Cell>(segment: &Segment, entry: &Entry) -> Result<(Vec<Time>, Columns<C>), Damaged> {
-    let opened = segment.open_block(entry)?;
+    let opened = segment.open_block(entry, |_| true)?;
     let column = |place: &crate::block::Place| {
         let bytes = segment.chunk(entry, place).ok()?;
         opened.chunk(place, &bytes).ok().map(|cells| (place.series, cells))

@@ -11,7 +11,6 @@ use crate::plan::{Part, next, plan};
 use crate::reader::{Found, Notes, Numbers, Reader, Selection};
 use crate::tier::{Tier, floor};
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::time::Duration;
 use wire::id::HostName;
 use wire::sample::{Metric, Number, Semantics};
@@ -193,38 +192,51 @@ struct Steps<'a> {
     count: usize,
     groups: BTreeMap<(HostNo, SeriesNo), usize>,
     subjects: BTreeMap<Subject, usize>,
-    points: Vec<BTreeMap<Time, (Bucket, Vec<f64>)>>,
+    points: Vec<Vec<Point>>,
+    /// The series that was added last, and its group: values come series by series.
+    newest: Option<((HostNo, SeriesNo), usize)>,
 }
 
 impl<'a> Steps<'a> {
     fn new(numbers: &'a Numbers, step: Duration, by: &'a By, with_values: bool, max: usize) -> Steps<'a> {
         let (groups, subjects, points) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        Steps { numbers, step, by, with_values, max, count: 0, groups, subjects, points }
+        Steps { numbers, step, by, with_values, max, count: 0, groups, subjects, points, newest: None }
     }
 
     fn add(&mut self, host: HostNo, series: SeriesNo, time: Time, bucket: &Bucket) {
         if self.count > self.max {
             return;
         }
+        let group = match self.newest {
+            Some((newest, group)) if newest == (host, series) => group,
+            _ => self.group(host, series),
+        };
+        let time = floor(time, self.step);
+        let points = &mut self.points[group];
+        // Values come in the order of time, but for a clock that was set back and series that are merged.
+        let found = match points.last() {
+            Some(last) if last.time == time => Ok(points.len() - 1),
+            Some(last) if last.time > time => points.binary_search_by_key(&time, |point| point.time),
+            _ => Err(points.len()),
+        };
+        match found {
+            Ok(at) => points[at].bucket.merge(bucket),
+            Err(at) => points.insert(at, Point { time, bucket: *bucket, values: Vec::new() }),
+        }
+        self.count += usize::from(found.is_err() || self.with_values);
+        if self.with_values {
+            let (Ok(at) | Err(at)) = found;
+            points[at].values.push(bucket.mean());
+        }
+    }
+
+    fn group(&mut self, host: HostNo, series: SeriesNo) -> usize {
         let group = match self.groups.get(&(host, series)) {
             Some(group) => *group,
             None => self.add_series(host, series),
         };
-        match self.points[group].entry(floor(time, self.step)) {
-            Entry::Occupied(mut point) => {
-                let (all, values) = point.get_mut();
-                all.merge(bucket);
-                if self.with_values {
-                    self.count += 1;
-                    values.push(bucket.mean());
-                }
-            }
-            Entry::Vacant(point) => {
-                self.count += 1;
-                let values = if self.with_values { vec![bucket.mean()] } else { Vec::new() };
-                point.insert((*bucket, values));
-            }
-        }
+        self.newest = Some(((host, series), group));
+        group
     }
 
     fn add_series(&mut self, host: HostNo, series: SeriesNo) -> usize {
@@ -243,7 +255,7 @@ impl<'a> Steps<'a> {
         let next = self.points.len();
         let group = *self.subjects.entry(subject).or_insert(next);
         if group == next {
-            self.points.push(BTreeMap::new());
+            self.points.push(Vec::new());
         }
         self.groups.insert((host, series), group);
         group
@@ -253,13 +265,13 @@ impl<'a> Steps<'a> {
         if self.count > self.max {
             return Err(TooLarge { max: self.max });
         }
-        let points = |(time, (bucket, mut values)): (Time, (Bucket, Vec<f64>))| {
-            values.sort_by(f64::total_cmp);
-            Point { time, bucket, values }
+        let sorted = |mut points: Vec<Point>| {
+            points.iter_mut().for_each(|point| point.values.sort_by(f64::total_cmp));
+            points
         };
-        let series = self.subjects.into_iter().map(|(subject, group)| {
-            (subject, std::mem::take(&mut self.points[group]).into_iter().map(points).collect())
-        });
+        let series = self.subjects.into_iter();
+        let series =
+            series.map(|(subject, group)| (subject, sorted(std::mem::take(&mut self.points[group]))));
         Ok(series.collect())
     }
 }

@@ -269,13 +269,13 @@ fn in_memory_since(host: &Host, tier: Tier) -> Option<Time> {
 fn read_blocks<C: Cell>(blocks: &[ToRead], numbers: &Numbers, visit: &mut dyn FnMut(Found<C>)) -> Notes {
     let mut notes = Notes::default();
     for ToRead { segment, entry } in blocks {
-        let Ok(opened) = segment.open_block(entry) else {
+        let Ok(opened) = segment.open_block(entry, |series| numbers.metrics.contains_key(&series)) else {
             notes.damaged += 1;
             continue;
         };
         let host = opened.extent.host;
         notes.marks.extend(opened.marks.iter().map(|mark| (host, *mark)));
-        for place in opened.places.iter().filter(|place| numbers.metrics.contains_key(&place.series)) {
+        for place in &opened.places {
             let cells: Result<Vec<Option<C>>, Damaged> =
                 segment.chunk(entry, place).and_then(|bytes| opened.chunk(place, &bytes));
             let Ok(cells) = cells else {

@@ -210,14 +210,18 @@ impl Segment {
     }
 
     /// Reads the head of a block.
-    pub(crate) fn open_block(&self, entry: &Entry) -> Result<Opened, Damaged> {
+    pub(crate) fn open_block(
+        &self,
+        entry: &Entry,
+        wanted: impl Fn(SeriesNo) -> bool,
+    ) -> Result<Opened, Damaged> {
         let mut bytes = vec![0; PREFIX_LEN + entry.head_len as usize];
         let read = self.file.read_exact_at(&mut bytes, entry.offset);
         read.map_err(|_| Damaged("a block that cannot be read"))?;
         let prefix = Prefix::parse(&bytes)?;
         prefix.check(&bytes[PREFIX_LEN..])?;
-        let opened = Opened::new(&bytes[PREFIX_LEN..])?;
-        match opened.body_len() <= entry.body_len as usize {
+        let opened = Opened::new(&bytes[PREFIX_LEN..], wanted)?;
+        match opened.body_len <= entry.body_len as usize {
             true => Ok(opened),
             false => Err(Damaged("chunks beyond the end of their block")),
         }
@@ -348,7 +352,7 @@ impl Scan<'_> {
 
     /// The last block may be torn: its space allocated and its bytes not written.
     fn check_body(&self, at: u64, prefix: &Prefix, head: &[u8]) -> Result<(), Damaged> {
-        let opened = Opened::new(head)?;
+        let opened = Opened::new(head, |_| true)?;
         let mut body = vec![0; prefix.body_len as usize];
         let start = at + PREFIX_LEN as u64 + u64::from(prefix.head_len);
         self.file.read_exact_at(&mut body, start).map_err(|_| Damaged("a block that cannot be read"))?;
