@@ -4,6 +4,7 @@
 //! exact numbers to the last digit. NaN is not counted.
 
 use crate::exact::Exact;
+use wire::time::Time;
 
 /// The values of a metric in a span.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,13 +22,17 @@ pub struct Bucket {
     /// By how much a counter increased, corrected for resets: from the value before the span to the last
     /// value of the span. Zero for the first value that is known of a counter; `None` for other metrics.
     pub increase: Option<Exact>,
+    /// Time in which the counter increased so much, in milliseconds: between the value before the span and its
+    /// last value. 0 for other metrics.
+    pub increase_millis: u64,
 }
 
 impl Bucket {
     /// Bucket of one value.
     #[must_use]
-    pub fn of(value: Exact, increase: Option<Exact>) -> Bucket {
-        Bucket { count: 1, min: value, max: value, sum: value, last: value, increase }
+    pub fn of(value: Exact) -> Bucket {
+        let (min, max, sum, last) = (value, value, value, value);
+        Bucket { count: 1, min, max, sum, last, increase: None, increase_millis: 0 }
     }
 
     /// Adds the values of a later span.
@@ -37,6 +42,7 @@ impl Bucket {
         self.max = self.max.max(later.max);
         self.sum = self.sum.plus(later.sum);
         self.last = later.last;
+        self.increase_millis += later.increase_millis;
         self.increase = match (self.increase, later.increase) {
             (Some(earlier), Some(later)) => Some(earlier.plus(later)),
             (increase, None) | (None, increase) => increase,
@@ -49,6 +55,14 @@ impl Bucket {
     pub fn mean(&self) -> f64 {
         self.sum.as_f64() / self.count as f64
     }
+
+    /// Increase of a counter per second; `None` for other metrics, and where only one value is known.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)]
+    pub fn rate(&self) -> Option<f64> {
+        let secs = self.increase_millis as f64 / 1e3;
+        self.increase.filter(|_| secs > 0.0).map(|increase| increase.as_f64() / secs)
+    }
 }
 
 /// Merges `later` into a bucket that may not exist yet.
@@ -60,19 +74,26 @@ pub(crate) fn merge_into(bucket: &mut Option<Bucket>, later: &Bucket) {
     }
 }
 
-/// Converts samples to buckets of one value; remembers the previous value of a counter.
+/// Converts samples to buckets of one value; remembers the previous value of a counter, and its time.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Previous(pub(crate) Option<Exact>);
+pub struct Previous(pub(crate) Option<(Exact, Time)>);
 
 impl Previous {
     /// Returns the bucket of the next sample; `None` if it is not a number.
-    pub fn next(&mut self, value: Exact, is_counter: bool) -> Option<Bucket> {
+    pub fn next(&mut self, value: Exact, time: Time, is_counter: bool) -> Option<Bucket> {
         if value.as_f64().is_nan() {
             return None;
         }
-        let previous = self.0.replace(value);
-        let increase = || previous.map_or(value.zero(), |previous| value.increase_since(previous));
-        Some(Bucket::of(value, is_counter.then(increase)))
+        let bucket = Bucket::of(value);
+        if !is_counter {
+            return Some(bucket);
+        }
+        let (previous, before) = self.0.replace((value, time)).unwrap_or((value, time));
+        // Both are rounded down before they are subtracted, so that sums of many spans are exact.
+        let millis = |time: Time| time.micros().div_euclid(1000);
+        let increase_millis = u64::try_from(millis(time).saturating_sub(millis(before))).unwrap_or(0);
+        let increase = Some(value.increase_since(previous));
+        Some(Bucket { increase, increase_millis, ..bucket })
     }
 }
 
@@ -80,13 +101,16 @@ impl Previous {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::time::Duration;
     use wire::sample::Number;
 
     /// The bucket of these values, one after another.
     fn bucket(values: &[Exact], previous: &mut Previous, is_counter: bool) -> Option<Bucket> {
         let mut all = None;
         for value in values {
-            if let Some(next) = previous.next(*value, is_counter) {
+            let time =
+                previous.0.map_or(Time::default(), |(_, time)| time.plus(Duration::from_micros(1_000_300)));
+            if let Some(next) = previous.next(*value, time, is_counter) {
                 merge_into(&mut all, &next);
             }
         }
@@ -98,6 +122,13 @@ mod tests {
         let values = [10, 15, 3, 3, 8].map(Exact::Whole);
         let all = bucket(&values, &mut Previous::default(), true).expect("five values");
         assert_eq!(all.increase, Some(Exact::Whole(5 + 3 + 5)));
+        assert_eq!((all.increase_millis, all.rate()), (4001, Some(13.0 / 4.001)));
+        let first = bucket(&values[..1], &mut Previous::default(), true).expect("a value");
+        assert_eq!(
+            (first.increase, first.rate()),
+            (Some(Exact::Whole(0)), None),
+            "of one value nothing follows"
+        );
         assert_eq!((all.count, all.min, all.max), (5, Exact::Whole(3), Exact::Whole(15)));
         assert_eq!((all.sum, all.last, all.mean()), (Exact::Whole(39), Exact::Whole(8), 7.8));
         assert_eq!(bucket(&values, &mut Previous::default(), false).expect("five").increase, None);

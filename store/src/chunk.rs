@@ -7,7 +7,7 @@
 //! ```
 //! The form is the kind of the numbers, whether the sums are doubles, and whether there are increases. Fields of a
 //! bucket are stored relative to its last value where that is exact: last, last − min, max − last,
-//! sum − count · last, count, increase. Most of these are small or constant.
+//! sum − count · last, count, increase, time of the increase. Most of these are small or constant.
 
 use crate::bucket::Bucket;
 use crate::bytes::{Cursor, Damaged, put};
@@ -132,6 +132,7 @@ struct Fields {
     sum: u64,
     count: u64,
     increase: Option<u64>,
+    increase_millis: u64,
 }
 
 impl Fields {
@@ -151,6 +152,7 @@ impl Fields {
             },
             count: bucket.count,
             increase: bucket.increase.map(bits),
+            increase_millis: bucket.increase_millis,
         }
     }
 
@@ -167,17 +169,18 @@ impl Fields {
             },
             last: number(self.last),
             increase: self.increase.map(number),
+            increase_millis: self.increase_millis,
         }
     }
 }
 
 /// Types of the columns of a piece of buckets.
-fn types(form: u8) -> Result<[Type; 6], Damaged> {
+fn types(form: u8) -> Result<[Type; 7], Damaged> {
     let kind = kind(form)?;
     let value = values(kind);
     let difference = if kind == Kind::Real { Type::Real } else { Type::Signed };
     let sum = if form & REAL_SUM == 0 { Type::Signed } else { Type::Real };
-    Ok([value, difference, difference, sum, Type::Unsigned, value])
+    Ok([value, difference, difference, sum, Type::Unsigned, value, Type::Unsigned])
 }
 
 impl Cell for Bucket {
@@ -190,7 +193,7 @@ impl Cell for Bucket {
 
     fn encode(cells: &[Bucket], form: u8, encoder: &Encoder, out: &mut Vec<u8>) {
         let fields: Vec<Fields> = cells.iter().map(|bucket| Fields::of(bucket, form)).collect();
-        let [value, difference, _, sum, count, increase] = types(form).expect("made by form()");
+        let [value, difference, _, sum, count, increase, _] = types(form).expect("made by form()");
         let mut column = |kind, field: fn(&Fields) -> u64| {
             encoder.encode(kind, &fields.iter().map(field).collect::<Vec<_>>(), out);
         };
@@ -201,6 +204,7 @@ impl Cell for Bucket {
         column(count, |fields| fields.count);
         if form & INCREASE != 0 {
             column(increase, |fields| fields.increase.unwrap_or_default());
+            column(Type::Unsigned, |fields| fields.increase_millis);
         }
     }
 
@@ -209,16 +213,17 @@ impl Cell for Bucket {
         let types = types(form)?;
         let mut column = |field: usize| decoder.decode(types[field], rows, from);
         let (last, below, above, sum, count) = (column(0)?, column(1)?, column(2)?, column(3)?, column(4)?);
-        let increase = if form & INCREASE == 0 { None } else { Some(column(5)?) };
+        let increases = if form & INCREASE == 0 { None } else { Some((column(5)?, column(6)?)) };
         let bucket = |row: usize| {
-            let increase = increase.as_ref().map(|increase| increase[row]);
+            let increase = increases.as_ref().map(|(increase, millis)| (increase[row], millis[row]));
             let fields = Fields {
                 last: last[row],
                 below: below[row],
                 above: above[row],
                 sum: sum[row],
                 count: count[row],
-                increase,
+                increase: increase.map(|(increase, _)| increase),
+                increase_millis: increase.map_or(0, |(_, millis)| millis),
             };
             fields.bucket(kind, form & REAL_SUM != 0)
         };
@@ -232,6 +237,7 @@ mod tests {
     use crate::bucket::{Previous, merge_into};
     use proptest::prelude::*;
     use wire::sample::Number;
+    use wire::time::Time;
 
     fn there_and_back<C: Cell>(rows: &[Option<C>]) -> Vec<Option<C>> {
         let encoder = Encoder::new();
@@ -254,7 +260,8 @@ mod tests {
         let of = |chunk: &[Exact]| {
             let mut all = None;
             for value in chunk {
-                if let Some(next) = previous.next(*value, is_counter) {
+                let time = Time::from_micros(1_234_567);
+                if let Some(next) = previous.next(*value, time, is_counter) {
                     merge_into(&mut all, &next);
                 }
             }

@@ -82,11 +82,6 @@ impl Exact {
         }
     }
 
-    /// Zero of this kind.
-    pub(crate) fn zero(self) -> Exact {
-        Exact::of_bits(self.kind(), 0)
-    }
-
     /// The nearest double.
     #[must_use]
     #[allow(clippy::cast_precision_loss)]

@@ -64,9 +64,9 @@ impl Host {
         }
     }
 
-    /// Sets the last value of a counter before the first row.
-    pub(crate) fn set_previous(&mut self, series: SeriesNo, value: Exact) {
-        self.previous.insert(series, Previous(Some(value)));
+    /// Sets the last value of a counter before the first row, and its time.
+    pub(crate) fn set_previous(&mut self, series: SeriesNo, value: Exact, time: Time) {
+        self.previous.insert(series, Previous(Some((value, time))));
     }
 
     /// The mark that a row at this time needs, if any.
@@ -83,10 +83,18 @@ impl Host {
         values: impl Iterator<Item = Exact> + Clone,
     ) -> (&[u8], bool) {
         let row = self.head.next_row();
-        if row >= self.rolled_up {
-            self.roll_up(shape, time, row, values.clone());
+        match row >= self.rolled_up {
+            true => self.roll_up(shape, time, row, values.clone()),
+            false => self.pass(shape, time, values.clone()),
         }
         self.head.push(shape, time, values)
+    }
+
+    /// Passes a row that is in a sealed minute: the next increases follow from it.
+    pub(crate) fn pass(&mut self, shape: &Shape, time: Time, values: impl Iterator<Item = Exact>) {
+        for ((series, is_counter), value) in shape.series.iter().zip(&shape.counters).zip(values) {
+            self.previous.entry(*series).or_default().next(value, time, *is_counter);
+        }
     }
 
     /// Merges a row into the buckets.
@@ -101,7 +109,7 @@ impl Host {
         let buckets: Vec<(SeriesNo, Bucket)> = series
             .zip(values)
             .filter_map(|((series, is_counter), value)| {
-                let bucket = self.previous.entry(*series).or_default().next(value, *is_counter);
+                let bucket = self.previous.entry(*series).or_default().next(value, time, *is_counter);
                 bucket.map(|bucket| (*series, bucket))
             })
             .collect();

@@ -22,11 +22,17 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use wire::sample::Semantics;
 use wire::time::Time;
 
 /// Blocks of minutes that are searched for the previous values of counters.
 const PREVIOUS_BLOCKS: usize = 3;
+
+/// Samples before the minutes that are computed again, of a host that is sampled at the usual rate.
+const PREVIOUS_ROWS: u64 = 60;
+
+const MINUTE: Duration = Duration::from_secs(60);
 
 impl Writer {
     /// Opens the store in this folder, which is created if it does not exist; `limits` of raw, minute and hour.
@@ -104,12 +110,18 @@ fn restore_hosts(index: &mut Index, tiers: &[TierFiles; 3]) {
             });
         let mut newest = shape(&index.names, std::iter::empty());
         let samples = tiers[Tier::Raw.index()].segments();
-        let minutes = each_row(samples, number, minute.1, |time, row, samples: &[(SeriesNo, Exact)]| {
+        // A minute's samples before the first that counts, for the times of the previous values.
+        let from = minute.1.saturating_sub(PREVIOUS_ROWS);
+        let minutes = each_row(samples, number, from, |time, row, samples: &[(SeriesNo, Exact)]| {
             let series = || samples.iter().map(|(series, _)| *series);
             if !newest.series.iter().copied().eq(series()) {
                 newest = shape(&index.names, series());
             }
-            host.roll_up(&newest, time, row, samples.iter().map(|(_, value)| *value));
+            let values = samples.iter().map(|(_, value)| *value);
+            match row >= minute.1 {
+                true => host.roll_up(&newest, time, row, values),
+                false => host.pass(&newest, time, values),
+            }
         });
         index.state.damaged_chunks += hours + minutes;
         index.hosts.insert(number, host);
@@ -128,10 +140,12 @@ fn restore_previous<'a>(
     });
     let newest: Vec<_> = newest.take(PREVIOUS_BLOCKS).collect();
     for (segment, entry) in newest.into_iter().rev() {
-        let Ok((_, columns)) = columns::<Bucket>(segment, &entry) else { continue };
+        let Ok((times, columns)) = columns::<Bucket>(segment, &entry) else { continue };
         for (series, buckets) in columns {
-            if let Some(last) = buckets.iter().rev().flatten().next() {
-                host.set_previous(series, last.last);
+            let last = buckets.iter().zip(&times).rev().find_map(|(bucket, time)| Some(((*bucket)?, *time)));
+            if let Some((last, start)) = last {
+                // The exact time follows from the samples of that minute, where these are stored.
+                host.set_previous(series, last.last, start.plus(MINUTE));
             }
         }
     }

@@ -11,6 +11,7 @@ use crate::plan::{Part, next, plan};
 use crate::reader::{Found, Notes, Numbers, Reader, Selection};
 use crate::tier::{Tier, floor};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::time::Duration;
 use wire::id::HostName;
 use wire::sample::{Metric, Number, Semantics};
@@ -53,8 +54,10 @@ pub struct Subject {
 pub struct Point {
     /// Start of the step.
     pub time: Time,
-    /// Summary of the values.
+    /// Summary of the values, of all series that are merged.
     pub bucket: Bucket,
+    /// Increase per second; of merged series the sum of theirs. `None` for metrics that are no counters.
+    pub rate: Option<f64>,
     /// The values in ascending order, if they were requested: samples, or the means of finer buckets.
     pub values: Vec<f64>,
 }
@@ -113,8 +116,8 @@ impl Reader {
         self.samples(numbers, part.since, part.until, &mut |Found { host, series, time, value }| {
             let is_counter = numbers.metrics[&series].semantics == Semantics::Counter;
             let bucket = match is_counter {
-                true => previous.entry((host, series)).or_default().next(*value, true),
-                false => Previous::default().next(*value, false),
+                true => previous.entry((host, series)).or_default().next(*value, time, true),
+                false => Previous::default().next(*value, time, false),
             };
             if let Some(bucket) = bucket.filter(|_| time >= part.since && time < part.until) {
                 steps.add(host, series, time, &bucket);
@@ -182,7 +185,7 @@ impl Notes {
     }
 }
 
-/// Steps that are being merged.
+/// Steps of each series that are being collected.
 struct Steps<'a> {
     numbers: &'a Numbers,
     step: Duration,
@@ -190,30 +193,21 @@ struct Steps<'a> {
     with_values: bool,
     max: usize,
     count: usize,
-    groups: BTreeMap<(HostNo, SeriesNo), usize>,
-    subjects: BTreeMap<Subject, usize>,
-    points: Vec<Vec<Point>>,
-    /// The series that was added last, and its group: values come series by series.
-    newest: Option<((HostNo, SeriesNo), usize)>,
+    series: BTreeMap<(HostNo, SeriesNo), Vec<Point>>,
 }
 
 impl<'a> Steps<'a> {
     fn new(numbers: &'a Numbers, step: Duration, by: &'a By, with_values: bool, max: usize) -> Steps<'a> {
-        let (groups, subjects, points) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        Steps { numbers, step, by, with_values, max, count: 0, groups, subjects, points, newest: None }
+        Steps { numbers, step, by, with_values, max, count: 0, series: BTreeMap::new() }
     }
 
     fn add(&mut self, host: HostNo, series: SeriesNo, time: Time, bucket: &Bucket) {
         if self.count > self.max {
             return;
         }
-        let group = match self.newest {
-            Some((newest, group)) if newest == (host, series) => group,
-            _ => self.group(host, series),
-        };
+        let points = self.series.entry((host, series)).or_default();
         let time = floor(time, self.step);
-        let points = &mut self.points[group];
-        // Values come in the order of time, but for a clock that was set back and series that are merged.
+        // Values come in the order of time, unless the clock was set back.
         let found = match points.last() {
             Some(last) if last.time == time => Ok(points.len() - 1),
             Some(last) if last.time > time => points.binary_search_by_key(&time, |point| point.time),
@@ -221,7 +215,7 @@ impl<'a> Steps<'a> {
         };
         match found {
             Ok(at) => points[at].bucket.merge(bucket),
-            Err(at) => points.insert(at, Point { time, bucket: *bucket, values: Vec::new() }),
+            Err(at) => points.insert(at, Point { time, bucket: *bucket, rate: None, values: Vec::new() }),
         }
         self.count += usize::from(found.is_err() || self.with_values);
         if self.with_values {
@@ -230,20 +224,12 @@ impl<'a> Steps<'a> {
         }
     }
 
-    fn group(&mut self, host: HostNo, series: SeriesNo) -> usize {
-        let group = match self.groups.get(&(host, series)) {
-            Some(group) => *group,
-            None => self.add_series(host, series),
-        };
-        self.newest = Some(((host, series), group));
-        group
-    }
-
-    fn add_series(&mut self, host: HostNo, series: SeriesNo) -> usize {
+    /// What the merged series is about.
+    fn subject(&self, host: HostNo, series: SeriesNo) -> Subject {
         let metric = &self.numbers.metrics[&series];
         let merged = |labels| Metric { labels, ..Metric::clone(metric) };
         let name = || self.numbers.hosts.get(&host).cloned();
-        let subject = match self.by {
+        match self.by {
             By::Series => Subject { host: name(), metric: Metric::clone(metric) },
             By::Host => Subject { host: name(), metric: merged(Vec::new()) },
             By::Label(label) => {
@@ -251,28 +237,42 @@ impl<'a> Steps<'a> {
                 Subject { host: None, metric: merged(labels) }
             }
             By::Name => Subject { host: None, metric: merged(Vec::new()) },
-        };
-        let next = self.points.len();
-        let group = *self.subjects.entry(subject).or_insert(next);
-        if group == next {
-            self.points.push(Vec::new());
         }
-        self.groups.insert((host, series), group);
-        group
     }
 
     fn finish(mut self) -> Result<Vec<(Subject, Vec<Point>)>, TooLarge> {
         if self.count > self.max {
             return Err(TooLarge { max: self.max });
         }
-        let sorted = |mut points: Vec<Point>| {
-            points.iter_mut().for_each(|point| point.values.sort_by(f64::total_cmp));
-            points
+        let mut groups: BTreeMap<Subject, BTreeMap<Time, Point>> = BTreeMap::new();
+        for ((host, series), points) in std::mem::take(&mut self.series) {
+            let group = groups.entry(self.subject(host, series)).or_default();
+            for mut point in points {
+                point.rate = point.bucket.rate();
+                match group.entry(point.time) {
+                    Entry::Vacant(place) => drop(place.insert(point)),
+                    Entry::Occupied(mut place) => place.get_mut().merge(point),
+                }
+            }
+        }
+        let sorted = |mut point: Point| {
+            point.values.sort_by(f64::total_cmp);
+            point
         };
-        let series = self.subjects.into_iter();
-        let series =
-            series.map(|(subject, group)| (subject, sorted(std::mem::take(&mut self.points[group]))));
-        Ok(series.collect())
+        let groups = groups.into_iter();
+        Ok(groups.map(|(subject, points)| (subject, points.into_values().map(sorted).collect())).collect())
+    }
+}
+
+impl Point {
+    /// Merges the same step of another series.
+    fn merge(&mut self, other: Point) {
+        self.bucket.merge(&other.bucket);
+        self.rate = match (self.rate, other.rate) {
+            (Some(rate), Some(other)) => Some(rate + other),
+            (rate, None) | (None, rate) => rate,
+        };
+        self.values.extend(other.values);
     }
 }
 

@@ -134,7 +134,7 @@ mod tests {
     use crate::exact::Exact;
 
     fn push(rollup: &mut Rollup, secs: i64, row: u64, value: u64) -> Option<u64> {
-        let bucket = Bucket::of(Exact::Whole(value), None);
+        let bucket = Bucket::of(Exact::Whole(value));
         rollup.push(Time::from_micros(secs * 1_000_000), row, std::iter::once((1, &bucket)))
     }
 

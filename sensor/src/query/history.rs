@@ -19,7 +19,7 @@ use store::tier::Tier;
 use wire::api::history::{
     Aggregate, GroupBy, History, HistoryMark, HistoryParams, HistorySeries, MarkKind, TierAge, TierPart,
 };
-use wire::api::metrics::{Metric as MetricAnswer, Sample, Value};
+use wire::api::metrics::{Metric as MetricAnswer, Sample, Semantics as SemanticsAnswer, Value};
 use wire::api::{Span, UnixTime};
 use wire::id::HostName;
 use wire::sample::{Metric, Number, Semantics};
@@ -36,6 +36,9 @@ const STEPS_DEFAULT: u32 = 300;
 
 /// Span of time by default.
 const SPAN_DEFAULT: Duration = Duration::from_secs(3600);
+
+/// Longest step.
+const STEP_MAX: Duration = Duration::from_secs(3650 * 86_400);
 
 /// Steps of round lengths, in seconds, that are chosen by default.
 const STEPS: [u64; 17] =
@@ -61,21 +64,64 @@ fn answer(history: &Handle, params: &HistoryParams, now: Time) -> Result<History
     let name = name.map_err(|error| Fault::invalid_params(format!("name: {error}")))?;
     let until = params.until.map_or(now, |until| until.0);
     let since = params.since.map_or(until.min(now).minus(SPAN_DEFAULT), |since| since.0);
-    if since >= until {
-        return Err(Fault::invalid_params("since: expected a time before until"));
-    }
+    check(params, since, until, now)?;
     let fits = |metric: &Metric| {
         name.as_ref().is_none_or(|name| name.matches(&metric.name)) && params.labels.fit(metric)
     };
-    let selection =
-        Selection { host: &|_| true, metric: &fits, since, until: until.plus(Duration::from_micros(1)) };
+    let selection = Selection { host: &|_| true, metric: &fits, since, until };
     let step = params.step.map_or_else(|| step_for(until.since(since)), |Span(step)| step);
     let found = match step {
         Duration::ZERO => samples(history, &selection)?,
         step => steps(history, &selection, params, step)?,
     };
+    check_found(&found, params)?;
     let oldest = history.oldest(&|_| true);
     Ok(History { oldest: ages(oldest), step_secs: step.as_secs_f64(), ..chosen(found, params) })
+}
+
+/// Checks what the types of the parameters allow and makes no sense.
+fn check(params: &HistoryParams, since: Time, until: Time, now: Time) -> Result<(), Fault> {
+    let refused = |text: &'static str| Err(Fault::invalid_params(text));
+    if since >= until {
+        return match since > now {
+            true => refused("since: expected a time in the past, found one in the future"),
+            false => refused("since: expected a time before until"),
+        };
+    }
+    match params.step {
+        Some(Span(step)) if step > STEP_MAX => return refused("step: expected at most 3650 days"),
+        Some(Span(Duration::ZERO)) if params.aggregate != Aggregate::Auto || params.by != GroupBy::Series => {
+            return refused(
+                "step: 0 answers samples as they were stored; expected a step to summarize them by",
+            );
+        }
+        _ => {}
+    }
+    if params.by != GroupBy::Series && params.aggregate == Aggregate::Last {
+        return refused(
+            "aggregate: merged series have no last value; expected avg, min, max, sum, count, rate …",
+        );
+    }
+    Ok(())
+}
+
+/// Names a label or an aggregate that no series of the answer has.
+fn check_found(found: &History, params: &HistoryParams) -> Result<(), Fault> {
+    if found.series.is_empty() {
+        return Ok(());
+    }
+    if let Some(label) =
+        params.label.as_ref().filter(|_| found.series.iter().all(|one| one.labels.0.is_empty()))
+    {
+        return Err(Fault::invalid_params(format!("label: no metric of the answer has a label {label:?}")));
+    }
+    let is_of_counters = matches!(params.aggregate, Aggregate::Rate | Aggregate::Increase);
+    let is_counter = |one: &HistorySeries| one.semantics == SemanticsAnswer::Counter;
+    if is_of_counters && !found.series.iter().any(is_counter) {
+        let name = &found.series[0].name;
+        return Err(Fault::invalid_params(format!("aggregate: only counters increase, and {name} is none")));
+    }
+    Ok(())
 }
 
 /// The shortest round step that yields at most [`STEPS_DEFAULT`] values.
@@ -128,9 +174,7 @@ fn steps(
     let series = found.series.into_iter().map(|(subject, points)| {
         let aggregate = resolved(params.aggregate, subject.metric.semantics);
         let sample = |point: &Point| {
-            // The last step may not be over yet.
-            let covered = step.min(selection.until.since(point.time));
-            let value = value(point, aggregate, covered)?;
+            let value = value(point, aggregate)?;
             Some(Sample { time: UnixTime(point.time), value: Value(value) })
         };
         series_of(subject, Some(aggregate), points.iter().filter_map(sample).collect())
@@ -146,6 +190,12 @@ fn steps(
 
 fn series_of(subject: Subject, aggregate: Option<Aggregate>, samples: Vec<Sample>) -> HistorySeries {
     let MetricAnswer { name, labels, unit, semantics, .. } = MetricAnswer::of(&subject.metric);
+    let unit = match aggregate {
+        Some(Aggregate::Rate) if unit.is_empty() => "1/s".into(),
+        Some(Aggregate::Rate) => format!("{unit}/s").into(),
+        Some(Aggregate::Count) => "".into(),
+        _ => unit,
+    };
     HistorySeries { name, labels, unit, semantics, aggregate, samples }
 }
 
@@ -177,7 +227,7 @@ fn resolved(aggregate: Aggregate, semantics: Semantics) -> Aggregate {
 }
 
 /// Value of a step; `None` if the metric has no such value: only counters increase.
-fn value(point: &Point, aggregate: Aggregate, covered: Duration) -> Option<Number> {
+fn value(point: &Point, aggregate: Aggregate) -> Option<Number> {
     let bucket = &point.bucket;
     Some(match aggregate {
         Aggregate::Auto | Aggregate::Avg => Number::Real(bucket.mean()),
@@ -186,7 +236,7 @@ fn value(point: &Point, aggregate: Aggregate, covered: Duration) -> Option<Numbe
         Aggregate::Sum => bucket.sum.into(),
         Aggregate::Count => Number::Whole(bucket.count),
         Aggregate::Last => bucket.last.into(),
-        Aggregate::Rate => Number::Real(bucket.increase?.as_f64() / covered.as_secs_f64()),
+        Aggregate::Rate => Number::Real(point.rate?),
         Aggregate::Increase => bucket.increase?.into(),
         Aggregate::P50 | Aggregate::P95 | Aggregate::P99 => {
             Number::Real(quantile(&point.values, share(aggregate)?)?)

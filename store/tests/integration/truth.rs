@@ -1,6 +1,6 @@
 //! Answers of every tier are equal to what is computed from the samples, through crashes and restarts.
 
-use crate::made::{Dice, Made, Maker, open, push};
+use crate::made::{Dice, Made, Maker, host, metric, open, push};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use store::bucket::{Bucket, Previous};
@@ -8,6 +8,7 @@ use store::exact::Exact;
 use store::query::{By, Subject};
 use store::reader::{Reader, Selection};
 use store::tier::{Tier, floor};
+use store::writer::Sweep;
 use wire::sample::{Number, Semantics};
 use wire::time::Time;
 
@@ -22,7 +23,7 @@ fn truth(made: &[Made], step: Duration) -> BTreeMap<Subject, BTreeMap<Time, Buck
             let subject = Subject { host: Some(sweep.host.clone()), metric: (**metric).clone() };
             let is_counter = metric.semantics == Semantics::Counter;
             let previous = previous.entry(subject.clone()).or_default();
-            let next = previous.next(Exact::from(*value), is_counter).expect("a number");
+            let next = previous.next(Exact::from(*value), sweep.time, is_counter).expect("a number");
             let steps = buckets.entry(subject).or_default();
             steps.entry(floor(sweep.time, step)).and_modify(|bucket| bucket.merge(&next)).or_insert(next);
         }
@@ -57,6 +58,7 @@ fn assert_true(reader: &Reader, made: &[Made], step: Duration, tier: Tier) {
                 assert_eq!(found.as_f64().to_bits(), expected.as_f64().to_bits(), "{context}");
             }
             assert_eq!(found.increase, expected.increase, "{context}");
+            assert_eq!(found.increase_millis, expected.increase_millis, "{context}");
             let error = (found.sum.as_f64() - expected.sum.as_f64()).abs();
             let is_double = subject.metric.name == "duration_seconds";
             let allowed = if is_double { 1e-9 * expected.sum.as_f64().abs() } else { 0.0 };
@@ -183,4 +185,38 @@ fn a_part_of_the_time_and_of_the_series_is_answered() {
     let by_host = reader.steps(&all(since, until), minute, &By::Host, true, usize::MAX).expect("any size");
     assert_eq!(by_host.series.len(), 6, "one for each name");
     assert!(by_host.series[0].1.iter().all(|point| point.values.is_sorted() && !point.values.is_empty()));
+}
+
+#[test]
+fn rates_are_true_at_the_first_sample_after_a_gap_and_of_merged_series() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut writer = open(folder.path());
+    let metrics = [metric("work_total", Semantics::Counter, &[])].into();
+    let at = |secs: u64| Time::from_micros(1_795_000_000_000_000 + secs.cast_signed() * 1_000_000);
+    // Ten and three a second, with a gap of 400 seconds.
+    for secs in (0..300).chain(700..1000) {
+        for (name, rate) in [("wn01", 10), ("wn02", 3)] {
+            let values = [Number::Whole(rate * secs)];
+            writer.push(&host(name), Sweep { time: at(secs), metrics: &metrics, values: &values });
+        }
+    }
+    let reader = writer.reader();
+    for (by, expected) in [(By::Series, vec![10.0, 3.0]), (By::Name, vec![13.0])] {
+        for step in [1, 7, 60, 3600] {
+            let step = Duration::from_secs(step);
+            let answer =
+                reader.steps(&all(ALWAYS.0, ALWAYS.1), step, &by, false, usize::MAX).expect("any size");
+            let rates: Vec<Vec<Option<f64>>> = answer
+                .series
+                .iter()
+                .map(|(_, points)| points.iter().map(|point| point.rate).collect())
+                .collect();
+            for (rates, expected) in rates.iter().zip(&expected) {
+                let (first, others) = rates.split_first().expect("some steps");
+                assert!(first.is_none_or(|rate| rate == *expected), "{step:?}: {first:?}");
+                assert!(others.iter().all(|rate| *rate == Some(*expected)), "{step:?}: {others:?}");
+            }
+            assert_eq!(rates.len(), expected.len());
+        }
+    }
 }

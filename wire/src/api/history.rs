@@ -34,7 +34,8 @@ pub struct HistoryParams {
     pub step: Option<Span>,
     /// How the values of a step are summarized.
     pub aggregate: Aggregate,
-    /// Which series are merged to one.
+    /// Which series are merged to one: their rates, increases, sums and counts add up, mean, extremes and
+    /// percentiles are those of all their values.
     pub by: GroupBy,
     /// The label by which series are merged, if `by` is `label`.
     pub label: Option<String>,
@@ -83,7 +84,8 @@ pub enum Aggregate {
     Count,
     /// Last value.
     Last,
-    /// Increase of a counter per second, corrected for resets.
+    /// Increase of a counter per second, corrected for resets: divided by the time between the sample before
+    /// the step and the last one in it. Absent where only one sample is known.
     Rate,
     /// Increase of a counter, corrected for resets.
     Increase,
@@ -164,7 +166,7 @@ pub struct HistorySeries {
     /// Labels; without those by which series were merged.
     #[schemars(with = "BTreeMap<String, String>")]
     pub labels: Labels,
-    /// Unit of the values.
+    /// Unit of the values: of a rate that of the metric with `/s`, of a count none.
     #[schemars(with = "String")]
     pub unit: CompactString,
     /// Type of the metric.

@@ -7,11 +7,12 @@ use crate::client::NO_METHOD;
 use crate::client::{Client, PATIENCE};
 use crate::command::query::LIMIT_MAX;
 use crate::exit::Failure;
+use crate::harmless::clean;
 use crate::options::OfDomain;
 use crate::output::figures::{bytes, number};
 use crate::output::sparkline::sparkline;
 use crate::output::table::{Cell, Table};
-use crate::output::times::{self, in_table, offset_now, shown};
+use crate::output::times::{self, in_table, offset_now, shown as shown_time};
 use crate::output::{Color, Output, note};
 use ::client::Error;
 use ::client::typed::About;
@@ -19,7 +20,9 @@ use jiff::tz::TimeZone;
 use serde_json::Value as Json;
 use std::time::Duration;
 use wire::api::domain::{HostState, HostsParams};
-use wire::api::history::{Aggregate, GroupBy, History, HistoryParams, HistorySeries, Limit, TierAge};
+use wire::api::history::{
+    Aggregate, GroupBy, History, HistoryMark, HistoryParams, HistorySeries, Limit, MarkKind, TierAge,
+};
 use wire::api::{Named, Span, UnixTime};
 use wire::near_names;
 use wire::time::Time;
@@ -29,6 +32,9 @@ const INVALID_PARAMS: i64 = wire::fault::INVALID_PARAMS as i64;
 
 /// Values of a sparkline, at most: neighbours are merged beyond.
 const SPARKS: usize = 40;
+
+/// Marks that are noted, the newest.
+const MARKS_SHOWN: usize = 3;
 
 /// Options for the past.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -119,6 +125,11 @@ struct Found {
     damaged: u64,
     /// Hosts that did not answer, and why.
     missing: Vec<String>,
+    /// Why the first of them did not.
+    failure: Option<Failure>,
+    answered: usize,
+    /// Host, time and text of what happened meanwhile.
+    marks: Vec<(String, UnixTime, String)>,
 }
 
 /// Prints the past; false if the daemon is of a version that has none.
@@ -150,7 +161,7 @@ pub(crate) fn print(args: &Args) -> Result<bool, Failure> {
     if !args.query.json && !args.past.csv {
         notes(&found);
     }
-    found.missing.iter().for_each(|missing| note(missing));
+    found.missing.iter().for_each(|missing| note(&clean(missing)));
     Ok(true)
 }
 
@@ -187,10 +198,16 @@ fn ask(client: &mut Client, args: &Args, params: &HistoryParams) -> Result<Optio
             Err(error @ Error::Fault { code: INVALID_PARAMS, .. }) => {
                 return Err(client.explain("sensor.history", error));
             }
-            Err(error) => found.missing.push(format!("{host}: {error}")),
+            Err(error) => {
+                found.missing.push(format!("{host}: {error}"));
+                found.failure.get_or_insert_with(|| client.explain("sensor.history", error));
+            }
         }
     }
-    Ok(Some(found))
+    match found.failure.take() {
+        Some(failure) if found.answered == 0 => Err(failure),
+        _ => Ok(Some(found)),
+    }
 }
 
 /// Hosts to ask, each with its place.
@@ -215,7 +232,16 @@ fn hosts(client: &mut Client, args: &Args, found: &mut Found) -> Result<Vec<(Str
 
 impl Found {
     fn add(&mut self, host: String, answer: History) {
+        self.answered += 1;
         self.total += answer.total;
+        for HistoryMark { time, kind, .. } in answer.marks {
+            let text = match kind {
+                MarkKind::Started => "the sensor was started",
+                MarkKind::ClockSetBack => "the clock was set back",
+                MarkKind::Unknown => continue,
+            };
+            self.marks.push((host.clone(), time, text.to_owned()));
+        }
         self.damaged += answer.damaged;
         for part in answer.tiers {
             if !self.tiers.contains(&part.tier) {
@@ -239,7 +265,8 @@ fn check_name(client: &mut Client, args: &Args) -> Result<(), Failure> {
     };
     let always = HistoryParams {
         since: Some(UnixTime(Time::from_micros(0))),
-        step: Some(Span(Duration::from_secs(1 << 32))),
+        step: Some(Span(Duration::from_secs(3650 * 86_400))),
+        aggregate: Aggregate::Count,
         limit: Limit(LIMIT_MAX),
         ..HistoryParams::default()
     };
@@ -273,25 +300,15 @@ fn csv(series: &[OfHost], output: &mut Output) -> Result<(), Failure> {
             [&one.host, one.series.name.as_str(), &one.series.labels.to_string()].map(quoted).join(",");
         for sample in &one.series.samples {
             let value = crate::output::figures::metric_value(sample.value);
-            output.line(&format!("{head},{},{value}", shown(sample.time.0, &TimeZone::UTC)))?;
+            output.line(&format!("{head},{},{value}", shown_time(sample.time.0, &TimeZone::UTC)))?;
         }
     }
     Ok(())
 }
 
-/// The unit of a summary: a rate is per second.
-fn unit(series: &HistorySeries) -> String {
-    match (series.aggregate, series.unit.as_str()) {
-        (Some(Aggregate::Rate), "") => "1/s".to_owned(),
-        (Some(Aggregate::Rate), unit) => format!("{unit}/s"),
-        (Some(Aggregate::Count), _) => String::new(),
-        (_, unit) => unit.to_owned(),
-    }
-}
-
 fn figure(series: &HistorySeries, value: f64) -> String {
     match series.unit.as_str() {
-        "bytes" if series.aggregate != Some(Aggregate::Count) => bytes(value),
+        "bytes" | "bytes/s" => bytes(value),
         _ => number(value),
     }
 }
@@ -315,7 +332,7 @@ fn summary(series: &[OfHost], output: &mut Output) -> Result<(), Failure> {
             figure(mean(series)),
             figure(max),
             figure(last),
-            Cell::whole(unit(series)).color(Color::Dim),
+            Cell::whole(&series.unit).color(Color::Dim),
             Cell::whole(sparkline(&values, SPARKS)),
         ]);
     }
@@ -333,7 +350,7 @@ fn values(series: &[OfHost], output: &mut Output) -> Result<(), Failure> {
                 Cell::text(&one.series.name).color(Color::Name),
                 Cell::time(in_table(sample.time.0, &zone, output)),
                 Cell::figure(figure(&one.series, sample.value.as_f64())),
-                Cell::whole(unit(&one.series)).color(Color::Dim),
+                Cell::whole(&one.series.unit).color(Color::Dim),
                 Cell::text(one.series.labels.to_string()),
             ]);
         }
@@ -344,7 +361,7 @@ fn values(series: &[OfHost], output: &mut Output) -> Result<(), Failure> {
 /// What was read, how far back it reaches, and what is missing.
 fn notes(found: &Found) {
     let zone = TimeZone::system();
-    let reach = |age: &TierAge| format!("{} since {}", age.tier, shown(age.time.0, &zone));
+    let reach = |age: &TierAge| format!("{} since {}", age.tier, shown_time(age.time.0, &zone));
     let reach: Vec<String> = found.oldest.iter().map(reach).collect();
     if !found.tiers.is_empty() && !reach.is_empty() {
         note(&format!("read from {}; stored: {}", found.tiers.join(" and "), reach.join(", ")));
@@ -352,6 +369,9 @@ fn notes(found: &Found) {
     let shown = found.series.len() as u64;
     if found.total > shown {
         note(&format!("{shown} of {} series", found.total));
+    }
+    for (host, time, text) in found.marks.iter().rev().take(MARKS_SHOWN).rev() {
+        note(&format!("{} {} {text}", shown_time(time.0, &zone), clean(host)));
     }
     if found.damaged > 0 {
         note(&format!("{} damaged pieces of the history are left out", found.damaged));
