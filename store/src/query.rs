@@ -8,7 +8,7 @@ use crate::bucket::{Bucket, Previous};
 use crate::exact::Exact;
 use crate::mark::Mark;
 use crate::plan::{Part, next, plan};
-use crate::reader::{Found, Notes, Numbers, Reader, Selection};
+use crate::reader::{Found, Notes, Numbers, Reader, Selection, Visit};
 use crate::tier::{Tier, floor};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -17,14 +17,26 @@ use wire::id::HostName;
 use wire::sample::{Metric, Number, Semantics};
 use wire::time::Time;
 
+/// Values that are read for one answer, at most: about half a second of a core.
+const READ_MAX: usize = 50_000_000;
+
 /// Why a query is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the answer would have more than {max} values; choose a larger step, a shorter time or fewer metrics"
-)]
-pub struct TooLarge {
-    /// Values that an answer may have.
-    pub max: usize,
+pub enum TooLarge {
+    /// The answer is too large.
+    #[error(
+        "the answer would have more than {max} values; choose a larger step, a shorter time or fewer metrics"
+    )]
+    Answer {
+        /// Values that an answer may have.
+        max: usize,
+    },
+    /// Too much would have to be read for it.
+    #[error(
+        "more than {READ_MAX} stored values would have to be read; choose a step of whole minutes or hours, a \
+         shorter time or fewer metrics"
+    )]
+    Read,
 }
 
 /// Which series are merged.
@@ -76,11 +88,11 @@ pub struct Answer<P> {
 }
 
 impl Reader {
-    /// Answers with buckets of this step, for the selected time widened to whole steps. With `with_values` the values themselves are returned too, from
-    /// which percentiles follow.
+    /// Answers with buckets of this step, for the selected time widened to whole steps. With `with_values` the
+    /// values themselves are returned too, from which percentiles follow.
     ///
     /// # Errors
-    /// If the answer would have more than `max` values.
+    /// If the answer would have more than `max` values, or too much would have to be read for it.
     pub fn steps(
         &self,
         selection: &Selection,
@@ -103,6 +115,7 @@ impl Reader {
                         if found.time >= part.since && found.time < part.until {
                             steps.add(found.host, found.series, found.time, found.value);
                         }
+                        steps.visit()
                     })
                 }
             };
@@ -122,6 +135,7 @@ impl Reader {
             if let Some(bucket) = bucket.filter(|_| time >= part.since && time < part.until) {
                 steps.add(host, series, time, &bucket);
             }
+            steps.visit()
         })
     }
 
@@ -142,21 +156,22 @@ impl Reader {
                     count += 1;
                     found.entry((host, series)).or_default().push((time, value.into()));
                 }
+                if count > max { Visit::Stop } else { Visit::Continue }
             };
             let read = match part.tier {
                 Tier::Raw => self.samples(&numbers, part.since, part.until, &mut |found| {
-                    add(found.host, found.series, found.time, *found.value);
+                    add(found.host, found.series, found.time, *found.value)
                 }),
                 Tier::Minute | Tier::Hour => {
                     self.buckets(part.tier, &numbers, part.since, part.until, &mut |found| {
-                        add(found.host, found.series, found.time, found.value.last);
+                        add(found.host, found.series, found.time, found.value.last)
                     })
                 }
             };
             notes.add(read, part);
         }
         if count > max {
-            return Err(TooLarge { max });
+            return Err(TooLarge::Answer { max });
         }
         let subject = |host: HostNo, series: SeriesNo| Subject {
             host: numbers.hosts.get(&host).cloned(),
@@ -193,18 +208,17 @@ struct Steps<'a> {
     with_values: bool,
     max: usize,
     count: usize,
+    /// Values that were read.
+    read: usize,
     series: BTreeMap<(HostNo, SeriesNo), Vec<Point>>,
 }
 
 impl<'a> Steps<'a> {
     fn new(numbers: &'a Numbers, step: Duration, by: &'a By, with_values: bool, max: usize) -> Steps<'a> {
-        Steps { numbers, step, by, with_values, max, count: 0, series: BTreeMap::new() }
+        Steps { numbers, step, by, with_values, max, count: 0, read: 0, series: BTreeMap::new() }
     }
 
     fn add(&mut self, host: HostNo, series: SeriesNo, time: Time, bucket: &Bucket) {
-        if self.count > self.max {
-            return;
-        }
         let points = self.series.entry((host, series)).or_default();
         let time = floor(time, self.step);
         // Values come in the order of time, unless the clock was set back.
@@ -222,6 +236,12 @@ impl<'a> Steps<'a> {
             let (Ok(at) | Err(at)) = found;
             points[at].values.push(bucket.mean());
         }
+    }
+
+    /// Counts a value that was read; whether more are wanted.
+    fn visit(&mut self) -> Visit {
+        self.read += 1;
+        if self.count > self.max || self.read > READ_MAX { Visit::Stop } else { Visit::Continue }
     }
 
     /// What the merged series is about.
@@ -242,7 +262,10 @@ impl<'a> Steps<'a> {
 
     fn finish(mut self) -> Result<Vec<(Subject, Vec<Point>)>, TooLarge> {
         if self.count > self.max {
-            return Err(TooLarge { max: self.max });
+            return Err(TooLarge::Answer { max: self.max });
+        }
+        if self.read > READ_MAX {
+            return Err(TooLarge::Read);
         }
         let mut groups: BTreeMap<Subject, BTreeMap<Time, Point>> = BTreeMap::new();
         for ((host, series), points) in std::mem::take(&mut self.series) {

@@ -96,6 +96,15 @@ pub(crate) struct Notes {
     /// Damaged blocks and chunks.
     pub(crate) damaged: u64,
     pub(crate) marks: BTreeSet<(HostNo, Mark)>,
+    /// The visitor wanted no more.
+    is_stopped: bool,
+}
+
+/// Whether a visitor wants more values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Visit {
+    Continue,
+    Stop,
 }
 
 /// A block to read.
@@ -159,7 +168,7 @@ impl Reader {
         numbers: &Numbers,
         since: Time,
         until: Time,
-        visit: &mut dyn FnMut(Found<Exact>),
+        visit: &mut dyn FnMut(Found<Exact>) -> Visit,
     ) -> Notes {
         let index = self.0.read();
         let mut blocks = Vec::new();
@@ -190,6 +199,9 @@ impl Reader {
         }
         drop(index);
         let mut notes = read_blocks(&blocks, numbers, visit);
+        if notes.is_stopped {
+            return notes;
+        }
         for (host, head) in &heads {
             notes.marks.extend(head.marks().iter().map(|mark| (*host, *mark)));
             head.each(|_, time, shape, values| {
@@ -210,7 +222,7 @@ impl Reader {
         numbers: &Numbers,
         since: Time,
         until: Time,
-        visit: &mut dyn FnMut(Found<Bucket>),
+        visit: &mut dyn FnMut(Found<Bucket>) -> Visit,
     ) -> Notes {
         let index = self.0.read();
         let mut blocks = Vec::new();
@@ -266,7 +278,11 @@ fn in_memory_since(host: &Host, tier: Tier) -> Option<Time> {
 }
 
 /// Visits the selected series of blocks.
-fn read_blocks<C: Cell>(blocks: &[ToRead], numbers: &Numbers, visit: &mut dyn FnMut(Found<C>)) -> Notes {
+fn read_blocks<C: Cell>(
+    blocks: &[ToRead],
+    numbers: &Numbers,
+    visit: &mut dyn FnMut(Found<C>) -> Visit,
+) -> Notes {
     let mut notes = Notes::default();
     for ToRead { segment, entry } in blocks {
         let Ok(opened) = segment.open_block(entry, |series| numbers.metrics.contains_key(&series)) else {
@@ -283,8 +299,10 @@ fn read_blocks<C: Cell>(blocks: &[ToRead], numbers: &Numbers, visit: &mut dyn Fn
                 continue;
             };
             for (time, value) in opened.times.iter().zip(&cells) {
-                if let Some(value) = value {
-                    visit(Found { host, series: place.series, time: *time, value });
+                let Some(value) = value else { continue };
+                if visit(Found { host, series: place.series, time: *time, value }) == Visit::Stop {
+                    notes.is_stopped = true;
+                    return notes;
                 }
             }
         }
