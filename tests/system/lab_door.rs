@@ -126,8 +126,9 @@ fn tries() -> u64 {
 }
 
 /// Methods that return only samples, hosts and processes, which an account of class `figures` may call.
-const FIGURES: [&str; 9] = [
+const FIGURES: [&str; 10] = [
     "domain.metrics",
+    "sensor.history",
     "sensor.metrics",
     "sensor.processes",
     "sensor.channels",
