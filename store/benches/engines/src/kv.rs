@@ -81,7 +81,7 @@ impl Redb {
 impl Engine for Redb {
     fn add(&mut self, event: &Event, number: u64) {
         let Change { insert: (key, value), is_seal } = change(event, number);
-        let mut transaction = self.db.begin_write().expect("begun");
+        let mut transaction = self.db.begin_write().expect("a transaction");
         transaction
             .set_durability(if is_seal { Durability::Immediate } else { self.durability })
             .expect("set");
@@ -101,14 +101,14 @@ impl Engine for Redb {
     }
 
     fn all(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let transaction = self.db.begin_read().expect("begun");
+        let transaction = self.db.begin_read().expect("a transaction");
         let Ok(table) = transaction.open_table(TABLE) else { return Vec::new() };
         let entries = table.iter().expect("entries").map(|entry| entry.expect("an entry"));
         entries.map(|(key, value)| (key.value().to_vec(), value.value().to_vec())).collect()
     }
 
     fn delete(&mut self, keys: &[Vec<u8>]) {
-        let transaction = self.db.begin_write().expect("begun");
+        let transaction = self.db.begin_write().expect("a transaction");
         {
             let mut table = transaction.open_table(TABLE).expect("a table");
             for key in keys {
