@@ -23,7 +23,7 @@ use wire::id::{DomainName, HostName};
 pub const NAMES_MAX: usize = 64;
 
 /// Methods of class figures.
-const FIGURES: [&str; 12] = [
+const FIGURES: [&str; 13] = [
     "sensor.history",
     "sensor.metrics",
     "sensor.processes",
@@ -36,6 +36,7 @@ const FIGURES: [&str; 12] = [
     "sensor.take",
     "domain.hosts",
     "domain.metrics",
+    "domain.history",
 ];
 
 /// Values of the parameter `kind` for which a method of class figures stays in it; with any other kind the

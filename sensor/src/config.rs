@@ -3,8 +3,9 @@
 //! Rule: [`RawConfig`] mirrors the file and nothing else; a [`Config`] is valid by construction.
 //! Not here: the listen address and the state directory (flags and the composing program set them).
 
+pub mod history;
+
 use crate::control;
-use crate::history;
 use crate::module;
 use crate::process::source::Kind;
 use crate::recorder;
@@ -54,7 +55,7 @@ pub struct RawConfig {
     pub journal_mib: Option<u64>,
     /// History of metrics on disk.
     #[serde(default)]
-    pub history: history::config::RawConfig,
+    pub history: history::RawConfig,
     #[serde(default)]
     pub recorder: recorder::config::RawConfig,
     /// Users whose processes operators may control.
@@ -151,7 +152,7 @@ pub struct Config {
     /// Disk space for events, in bytes.
     pub journal_bytes: u64,
     /// History of metrics on disk.
-    pub history: history::config::Config,
+    pub history: history::Config,
     pub recorder: recorder::config::Config,
     /// Users whose processes operators may control: none unless listed.
     pub control: control::config::Config,
@@ -214,7 +215,7 @@ impl Config {
                 Error::of_entry("job_file_systems", entry, None, message)
             });
         }
-        let history = wrong.section("history", history::config::Config::new(&raw.history));
+        let history = wrong.section("history", history::Config::new(&raw.history));
         let recorder = wrong.section("recorder", recorder::config::Config::new(raw.recorder));
         let control = wrong.section("control", control::config::Config::new(raw.control));
         let modules = wrong.section("modules", module::config::Config::new(raw.modules));

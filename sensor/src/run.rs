@@ -81,6 +81,8 @@ pub struct Sensor {
     processes: process::sampler::Sampler,
     /// `None` if the configuration turns it off.
     history: Option<(history::worker::Worker, history::worker::Handle)>,
+    /// Copies of the minutes of all hosts of the domain; `None` if the configuration turns them off.
+    copies: Option<(history::worker::Worker, history::worker::Copies)>,
     /// `None` if the configuration turns it off.
     recorder: Option<(worker::Worker, worker::Handle)>,
     serving: (watch::Watch, watch::Handle),
@@ -110,6 +112,7 @@ pub struct Status {
     serving: watch::Handle,
     channels: Hub,
     history: Option<history::worker::Handle>,
+    copies: Option<history::worker::Handle>,
     recorder: Option<worker::Handle>,
     modules: Option<module::worker::Handle>,
     /// `None` while the sensor is being built.
@@ -138,11 +141,12 @@ impl Sensor {
         let tail = tail::handle::Handle::start(following, state, Box::new(choice), join)?;
         let modules = modules::open(&config, state);
         let mut sampler = modules::sampler(&config, modules.as_ref());
-        let history = history::worker::set_up(config.history, state, config.host.clone());
+        let history = history::worker::set_up(config.history.limits, state, config.host.clone());
         let history = history.map(|(worker, sink, handle)| {
             sampler.set_sink(Box::new(move |table| sink.store(table)));
             (worker, handle)
         });
+        let copies = history::worker::set_up_copies(config.history.copies, state);
         let tail = Arc::new(tail);
         let channels = Hub::default();
         let process_sampling::ProcessSampling { processes, subscriptions, recorder, watch, serving } =
@@ -162,13 +166,20 @@ impl Sensor {
             serving: serving.clone(),
             channels: channels.clone(),
             history: history.as_ref().map(|(_, handle)| handle.clone()),
+            copies: copies.as_ref().map(|(_, copies)| copies.handle().clone()),
             recorder: recorder.as_ref().map(|(_, handle)| handle.clone()),
             modules: modules.as_ref().map(|(_, handle)| handle.clone()),
             report: None,
             daemon_health: Arc::clone(&daemon_health),
         };
-        let own = own_report::own(&config, state, &tail, &sampler.handle(), status, representative.clone())
-            .map_err(Error::Report)?;
+        let pasts = (
+            history.as_ref().map(|(_, handle)| handle.clone()),
+            copies.as_ref().map(|(_, copies)| copies.clone()),
+        );
+        let service = service.with_copies(pasts.1.clone());
+        let own =
+            own_report::own(&config, state, &tail, &sampler.handle(), status, representative.clone(), pasts)
+                .map_err(Error::Report)?;
         let link = Link::new(own);
         Ok(Sensor {
             config,
@@ -178,6 +189,7 @@ impl Sensor {
             sampler,
             processes,
             history,
+            copies,
             recorder,
             serving: (watch, serving),
             channels,
@@ -226,6 +238,7 @@ impl Sensor {
             serving: self.serving.1.clone(),
             channels: self.channels.clone(),
             history: self.history(),
+            copies: self.copies().map(|copies| copies.handle().clone()),
             recorder: self.recorder(),
             modules: self.modules(),
             report: Some((self.reporting.clone(), self.representative.clone())),
@@ -237,6 +250,12 @@ impl Sensor {
     #[must_use]
     pub fn history(&self) -> Option<history::worker::Handle> {
         self.history.as_ref().map(|(_, handle)| handle.clone())
+    }
+
+    /// Returns the copies of its domain's history, if the configuration has them.
+    #[must_use]
+    pub fn copies(&self) -> Option<history::worker::Copies> {
+        self.copies.as_ref().map(|(_, copies)| copies.clone())
     }
 
     /// Returns its flight recorder, if the configuration has one.
@@ -329,6 +348,12 @@ impl Sensor {
             query::files::filters_method(&self.filtering),
             of_domain,
             query::domain_metrics::method(&self.representative),
+            query::domain_history::Past {
+                service: self.representative.clone(),
+                copies: self.copies(),
+                alone: self.history().filter(|_| is_alone),
+            }
+            .method(),
         ];
         let recorder = self.recorder();
         let methods = methods.into_iter().chain(domain.methods()).chain(query::recordings::methods(recorder));
@@ -351,6 +376,7 @@ impl Sensor {
             sampler,
             processes,
             history,
+            copies,
             recorder,
             serving,
             channels,
@@ -370,6 +396,10 @@ impl Sensor {
         let extending = modules::run(modules, sources, shutdown.clone());
         // It ends after the sampling thread, whose last sweep it stores.
         let storing = history.map(|(worker, _)| tokio::task::spawn_blocking(move || worker.run()));
+        let (copying, copies) = copies.unzip();
+        let copying = copying.map(|worker| tokio::task::spawn_blocking(move || worker.run()));
+        // A sensor that is alone has all of its domain's history.
+        let service = if link.is_some() { service.with_copies(None) } else { service };
         let (sampling, representing) = (sampler.run(shutdown.clone()), service.run(shutdown.clone()));
         let sweeping = processes.run(shutdown.clone());
         let [plain, scripted] = subscriptions.map(|lane| lane.run(shutdown.clone()));
@@ -409,6 +439,10 @@ impl Sensor {
         drained.map_err(|_| Error::TailEnded)?;
         if let Some(storing) = storing {
             storing.await.map_err(Error::History)?;
+        }
+        if let Some((copying, copies)) = copying.zip(copies) {
+            let ended = tokio::task::spawn_blocking(move || copies.end()).await;
+            ended.and(copying.await).map_err(Error::History)?;
         }
         result
     }

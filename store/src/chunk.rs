@@ -19,7 +19,9 @@ pub(crate) const ROWS_MAX: usize = 1 << 16;
 
 const KIND: u8 = 0b11;
 const REAL_SUM: u8 = 0b100;
-const INCREASE: u8 = 0b1000;
+pub(crate) const INCREASE: u8 = 0b1000;
+/// Bits of a form; others are free.
+pub(crate) const FORM: u8 = KIND | REAL_SUM | INCREASE;
 
 /// A value in a row of a series.
 pub(crate) trait Cell: Copy {
@@ -125,19 +127,19 @@ fn bits_as(kind: Kind, number: Exact) -> u64 {
 }
 
 /// Fields of a bucket as they are stored, in the order of the columns.
-struct Fields {
-    last: u64,
-    below: u64,
-    above: u64,
-    sum: u64,
-    count: u64,
-    increase: Option<u64>,
-    increase_millis: u64,
+pub(crate) struct Fields {
+    pub(crate) last: u64,
+    pub(crate) below: u64,
+    pub(crate) above: u64,
+    pub(crate) sum: u64,
+    pub(crate) count: u64,
+    pub(crate) increase: Option<u64>,
+    pub(crate) increase_millis: u64,
 }
 
 impl Fields {
-    /// Differences of integers wrap, so they are exact whatever the numbers.
-    fn of(bucket: &Bucket, form: u8) -> Fields {
+    /// Fields in a form that [`Cell::form`] made. Differences of integers wrap, so they are exact whatever the numbers.
+    pub(crate) fn of(bucket: &Bucket, form: u8) -> Fields {
         let kind = kind(form).expect("made by form()");
         let bits = |number| bits_as(kind, number);
         let last = bits(bucket.last);
@@ -156,10 +158,13 @@ impl Fields {
         }
     }
 
-    fn bucket(&self, kind: Kind, is_real_sum: bool) -> Bucket {
+    /// The bucket of fields in this form.
+    pub(crate) fn bucket(&self, form: u8) -> Result<Bucket, Damaged> {
+        let kind = kind(form)?;
+        let is_real_sum = form & REAL_SUM != 0;
         let number = |bits| Exact::of_bits(kind, bits);
         let is_real = kind == Kind::Real;
-        Bucket {
+        Ok(Bucket {
             count: self.count,
             min: number(if is_real { self.below } else { self.last.wrapping_sub(self.below) }),
             max: number(if is_real { self.above } else { self.last.wrapping_add(self.above) }),
@@ -170,12 +175,12 @@ impl Fields {
             last: number(self.last),
             increase: self.increase.map(number),
             increase_millis: self.increase_millis,
-        }
+        })
     }
 }
 
 /// Types of the columns of a piece of buckets.
-fn types(form: u8) -> Result<[Type; 7], Damaged> {
+pub(crate) fn types(form: u8) -> Result<[Type; 7], Damaged> {
     let kind = kind(form)?;
     let value = values(kind);
     let difference = if kind == Kind::Real { Type::Real } else { Type::Signed };
@@ -209,7 +214,6 @@ impl Cell for Bucket {
     }
 
     fn decode(form: u8, rows: usize, decoder: &Decoder, from: &mut Cursor) -> Result<Vec<Bucket>, Damaged> {
-        let kind = kind(form)?;
         let types = types(form)?;
         let mut column = |field: usize| decoder.decode(types[field], rows, from);
         let (last, below, above, sum, count) = (column(0)?, column(1)?, column(2)?, column(3)?, column(4)?);
@@ -225,9 +229,9 @@ impl Cell for Bucket {
                 increase: increase.map(|(increase, _)| increase),
                 increase_millis: increase.map_or(0, |(_, millis)| millis),
             };
-            fields.bucket(kind, form & REAL_SUM != 0)
+            fields.bucket(form)
         };
-        Ok((0..rows).map(bucket).collect())
+        (0..rows).map(bucket).collect()
     }
 }
 

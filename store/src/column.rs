@@ -2,7 +2,7 @@
 //!
 //! Pure. Decoding damaged bytes is an error, never a panic or an allocation beyond the number of rows.
 
-use crate::bytes::{Cursor, Damaged, put};
+use crate::bytes::{Cursor, Damaged, put, unzigzag, zigzag};
 use pco::ChunkConfig;
 use pco::data_types::Number;
 use pco::wrapped::{FileCompressor, FileDecompressor};
@@ -18,6 +18,24 @@ pub(crate) enum Type {
     Unsigned,
     Signed,
     Real,
+}
+
+/// Appends one value, given by its bits.
+pub(crate) fn put_one(kind: Type, bits: u64, out: &mut Vec<u8>) {
+    match kind {
+        Type::Unsigned => put(bits, out),
+        Type::Signed => put(zigzag(bits.cast_signed()), out),
+        Type::Real => out.extend_from_slice(&bits.to_le_bytes()),
+    }
+}
+
+/// Reads one value.
+pub(crate) fn take_one(kind: Type, from: &mut Cursor) -> Result<u64, Damaged> {
+    Ok(match kind {
+        Type::Unsigned => from.number()?,
+        Type::Signed => unzigzag(from.number()?).cast_unsigned(),
+        Type::Real => u64::from_le_bytes(from.array()?),
+    })
 }
 
 /// Encoder, for all columns of a block.
@@ -41,11 +59,7 @@ impl Encoder {
         let first = bits[0];
         if bits.iter().all(|value| *value == first) {
             out.push(CONSTANT);
-            match kind {
-                Type::Unsigned => put(first, out),
-                Type::Signed => put(crate::bytes::zigzag(first.cast_signed()), out),
-                Type::Real => out.extend_from_slice(&first.to_le_bytes()),
-            }
+            put_one(kind, first, out);
             return;
         }
         out.push(COMPRESSED);
@@ -82,14 +96,7 @@ impl Decoder {
     /// Reads the bits of the `rows` values of a column.
     pub(crate) fn decode(&self, kind: Type, rows: usize, from: &mut Cursor) -> Result<Vec<u64>, Damaged> {
         match from.byte()? {
-            CONSTANT => {
-                let value = match kind {
-                    Type::Unsigned => from.number()?,
-                    Type::Signed => crate::bytes::unzigzag(from.number()?).cast_unsigned(),
-                    Type::Real => u64::from_le_bytes(from.array()?),
-                };
-                Ok(vec![value; rows])
-            }
+            CONSTANT => Ok(vec![take_one(kind, from)?; rows]),
             COMPRESSED => {
                 let len = from.size(usize::MAX)?;
                 let packed = from.take(len)?;

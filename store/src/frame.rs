@@ -34,7 +34,12 @@ pub(crate) enum Kind {
     Shape = 5,
     /// Sweeps of a host.
     Sweeps = 6,
+    /// A minute of a host that was copied from another store.
+    Minute = 7,
 }
+
+const KINDS: [Kind; 7] =
+    [Kind::Purpose, Kind::Names, Kind::Block, Kind::Index, Kind::Shape, Kind::Sweeps, Kind::Minute];
 
 /// What a prefix says of its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +61,7 @@ impl Prefix {
         if bytes[..4] != MAGIC {
             return Err(Damaged("no frame where one is expected"));
         }
-        let kinds = [Kind::Purpose, Kind::Names, Kind::Block, Kind::Index, Kind::Shape, Kind::Sweeps];
-        let kind = kinds.into_iter().find(|kind| *kind as u8 == bytes[4]);
+        let kind = KINDS.into_iter().find(|kind| *kind as u8 == bytes[4]);
         let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         let prefix = Prefix {
             kind: kind.ok_or(Damaged("a frame of an unknown kind"))?,

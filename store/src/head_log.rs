@@ -1,18 +1,21 @@
 //! Log of the head: the rows that are not sealed into a block, so that a crash does not lose them.
 //!
 //! ```text
-//! purpose | names | shape of a host's rows | sweeps | sweeps | …
+//! purpose | names | shape of a host's rows | sweeps | sweeps | minute | …
 //! ```
 //! Rule: rows are appended every few seconds and never rewritten; when they are sealed, a new log is started
-//! and the old one deleted. What is damaged at its end is not read. Not here: the rows in memory (`head`).
+//! and the old one deleted. What is damaged at its end is not read. Minutes are in it only if they were copied
+//! from another store: others follow from the samples. Not here: the rows in memory (`head`).
 
 use crate::block::{HostNo, SeriesNo};
+use crate::bucket_row::Unpack;
 use crate::bytes::{Cursor, Damaged};
 use crate::exact::Exact;
 use crate::frame::{self, Kind, PREFIX_LEN, Prefix};
 use crate::mark::Mark;
 use crate::names::Definitions;
 use crate::packed::Last;
+use crate::rollup::ClosedRow;
 use crate::tier_files::numbered;
 use daemon::state_file;
 use serde::{Deserialize, Serialize};
@@ -43,6 +46,16 @@ struct SweepsHead {
     first_row: u64,
     rows: u32,
     marks: Vec<Mark>,
+    checksum: u32,
+}
+
+/// A copied minute.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct MinuteHead {
+    host: HostNo,
+    number: u64,
+    start: Time,
+    finer_end: u64,
     checksum: u32,
 }
 
@@ -86,6 +99,16 @@ impl Pending {
         let (head, bytes) = self.open.as_mut().expect("opened above");
         head.rows += 1;
         bytes.extend_from_slice(packed);
+    }
+
+    /// Adds a copied minute: its number and its row.
+    pub(crate) fn minute(&mut self, host: HostNo, number: u64, row: &ClosedRow) {
+        self.close();
+        let ClosedRow { start, finer_end, packed } = row;
+        let checksum = crc32fast::hash(packed);
+        let head = MinuteHead { host, number, start: *start, finer_end: *finer_end, checksum };
+        let head = postcard::to_stdvec(&head).expect("writing to memory does not fail");
+        frame::put(Kind::Minute, &head, packed, &mut self.bytes);
     }
 
     /// Adds a mark to the row that was added last.
@@ -189,20 +212,26 @@ pub(crate) struct Row<'a> {
     pub(crate) marks: &'a [Mark],
 }
 
-/// Reads a log: its names, then its rows. Returns the number of damaged bytes, which are at the end.
+/// Content of a log.
+pub(crate) enum Found<'a> {
+    /// Names that later rows use.
+    Names(Definitions),
+    /// A row of samples.
+    Row(Row<'a>),
+    /// A copied minute, and its number.
+    Minute { host: HostNo, number: u64, row: ClosedRow },
+}
+
+/// Reads a log. Returns the number of damaged bytes, which are at the end.
 ///
 /// # Errors
 /// If the file cannot be read.
-pub(crate) fn read(
-    path: &Path,
-    mut names: impl FnMut(Definitions),
-    mut row: impl FnMut(Row),
-) -> io::Result<u64> {
+pub(crate) fn read(path: &Path, mut found: impl FnMut(Found)) -> io::Result<u64> {
     let bytes = state_file::read(path, LEN_MAX)?.unwrap_or_default();
     let mut shapes: BTreeMap<HostNo, (Vec<SeriesNo>, Last)> = BTreeMap::new();
     let mut at = 0;
     while at < bytes.len() {
-        match frame(&bytes[at..], &mut shapes, &mut names, &mut row) {
+        match frame(&bytes[at..], &mut shapes, &mut found) {
             Ok(len) => at += len,
             Err(_) => return Ok((bytes.len() - at) as u64),
         }
@@ -213,18 +242,21 @@ pub(crate) fn read(
 fn frame(
     bytes: &[u8],
     shapes: &mut BTreeMap<HostNo, (Vec<SeriesNo>, Last)>,
-    names: &mut impl FnMut(Definitions),
-    row: &mut impl FnMut(Row),
+    found: &mut impl FnMut(Found),
 ) -> Result<usize, Damaged> {
     let prefix = Prefix::parse(bytes)?;
     let mut from = Cursor(&bytes[PREFIX_LEN..]);
     let head = from.take(prefix.head_len as usize)?;
     let body = from.take(prefix.body_len as usize)?;
     prefix.check(head)?;
+    let check_body = |checksum: u32| match crc32fast::hash(body) == checksum {
+        true => Ok(()),
+        false => Err(Damaged("rows whose checksum does not match")),
+    };
     let unreadable = |_| Damaged("a head that cannot be read");
     match prefix.kind {
         Kind::Purpose => check_purpose(head)?,
-        Kind::Names => names(postcard::from_bytes(head).map_err(unreadable)?),
+        Kind::Names => found(Found::Names(postcard::from_bytes(head).map_err(unreadable)?)),
         Kind::Shape => {
             let shape: ShapeFrame = postcard::from_bytes(head).map_err(unreadable)?;
             let last = Last::new(shape.series.len());
@@ -232,11 +264,16 @@ fn frame(
         }
         Kind::Sweeps => {
             let head: SweepsHead = postcard::from_bytes(head).map_err(unreadable)?;
-            if crc32fast::hash(body) != head.checksum {
-                return Err(Damaged("rows whose checksum does not match"));
-            }
+            check_body(head.checksum)?;
             let (series, last) = shapes.get_mut(&head.host).ok_or(Damaged("rows without a shape"))?;
-            rows(&head, body, series, last, row)?;
+            rows(&head, body, series, last, found)?;
+        }
+        Kind::Minute => {
+            let head: MinuteHead = postcard::from_bytes(head).map_err(unreadable)?;
+            check_body(head.checksum)?;
+            Unpack::new(body).try_for_each(|bucket| bucket.map(drop))?;
+            let MinuteHead { host, number, start, finer_end, .. } = head;
+            found(Found::Minute { host, number, row: ClosedRow { start, finer_end, packed: body.into() } });
         }
         Kind::Block | Kind::Index => return Err(Damaged("a frame of another file")),
     }
@@ -256,14 +293,14 @@ fn rows(
     body: &[u8],
     series: &[SeriesNo],
     last: &mut Last,
-    row: &mut impl FnMut(Row),
+    found: &mut impl FnMut(Found),
 ) -> Result<(), Damaged> {
     let mut from = Cursor(body);
     for number in 0..u64::from(head.rows) {
         let time = last.unpack(&mut from)?;
         let marks = if number == 0 { head.marks.as_slice() } else { &[] };
         let (host, number) = (head.host, head.first_row + number);
-        row(Row { host, number, time, series, values: last.values(), marks });
+        found(Found::Row(Row { host, number, time, series, values: last.values(), marks }));
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::bucket::{Bucket, Previous};
 use crate::exact::Exact;
 use crate::head::{Head, Shape};
 use crate::mark::Mark;
-use crate::rollup::Rollup;
+use crate::rollup::{ClosedRow, Rollup};
 use crate::tier::Tier;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -114,10 +114,32 @@ impl Host {
             })
             .collect();
         let buckets = buckets.iter().map(|(series, bucket)| (*series, bucket));
-        if let Some(closed) = self.minutes.push(time, row, buckets) {
-            let minute = self.minutes.closed().last().expect("just closed");
+        if let Some((number, minute)) = self.minutes.push(time, row, buckets) {
             let buckets = minute.buckets.iter().map(|(series, bucket)| (*series, bucket));
-            self.hours.push(minute.start, closed, buckets);
+            self.hours.push(minute.start, number, buckets);
+        }
+    }
+
+    /// Adds a minute that another store has closed.
+    pub(crate) fn append_minute(&mut self, minute: ClosedRow) {
+        let buckets: Vec<(SeriesNo, Bucket)> = minute.buckets().collect();
+        let (number, start) = (self.minutes.next_row(), minute.start);
+        self.minutes.append(minute);
+        self.hours.push(start, number, buckets.iter().map(|(series, bucket)| (*series, bucket)));
+    }
+
+    /// The buckets of a tier.
+    pub(crate) fn rollup(&self, tier: Tier) -> &Rollup {
+        match tier {
+            Tier::Hour => &self.hours,
+            Tier::Minute | Tier::Raw => &self.minutes,
+        }
+    }
+
+    pub(crate) fn rollup_mut(&mut self, tier: Tier) -> &mut Rollup {
+        match tier {
+            Tier::Hour => &mut self.hours,
+            Tier::Minute | Tier::Raw => &mut self.minutes,
         }
     }
 }

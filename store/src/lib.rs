@@ -5,9 +5,11 @@
 
 mod block;
 pub mod bucket;
+mod bucket_row;
 mod bytes;
 mod chunk;
 mod column;
+pub mod copy;
 pub mod exact;
 mod frame;
 mod head;
@@ -21,6 +23,7 @@ pub mod plan;
 pub mod query;
 pub mod reader;
 mod rollup;
+mod rows;
 mod segment;
 pub mod tier;
 pub mod tier_files;

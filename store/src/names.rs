@@ -69,6 +69,15 @@ impl Names {
         number
     }
 
+    /// Number of this metric, if it has one.
+    pub(crate) fn known_series(&self, metric: &Arc<Metric>) -> Option<SeriesNo> {
+        self.metric_numbers.get(metric).copied()
+    }
+
+    pub(crate) fn metrics_len(&self) -> usize {
+        self.metrics.len()
+    }
+
     pub(crate) fn host(&self, number: HostNo) -> Option<&HostName> {
         self.hosts.get(&number)
     }

@@ -6,15 +6,14 @@
 
 use crate::block::{HostNo, SeriesNo};
 use crate::bucket::Bucket;
-use crate::bytes::Damaged;
-use crate::chunk::Cell;
 use crate::exact::Exact;
 use crate::head::Shape;
-use crate::head_log::{self, HeadLog, Pending, Row};
+use crate::head_log::{self, Found, HeadLog, Pending};
 use crate::host::{Continue, Host};
 use crate::names::Names;
 use crate::reader::{Index, Shared, State};
-use crate::segment::{Entry, Segment};
+use crate::rows::{columns, each_row};
+use crate::segment::Segment;
 use crate::tier::Tier;
 use crate::tier_files::{Limit, TierFiles};
 use crate::writer::{Logged, Writer};
@@ -41,6 +40,10 @@ impl Writer {
     /// If a folder cannot be created or read, or the log cannot be started. Damaged files are not an error:
     /// [`crate::reader::State`] counts them.
     pub fn open(folder: &Path, limits: [Limit; 3]) -> io::Result<Writer> {
+        Writer::open_as(folder, limits, false)
+    }
+
+    pub(crate) fn open_as(folder: &Path, limits: [Limit; 3], is_copy: bool) -> io::Result<Writer> {
         daemon::state_folder::prepare_below(folder)?;
         let mut names = Names::default();
         let open = |tier, names: &mut Names| TierFiles::open(folder, tier, limits[tier as usize], names);
@@ -48,7 +51,7 @@ impl Writer {
         let minute = open(Tier::Minute, &mut names)?;
         let hour = open(Tier::Hour, &mut names)?;
         let mut tiers = [raw, minute, hour];
-        let mut index = Index { names, ..Index::default() };
+        let mut index = Index { names, is_copy, ..Index::default() };
         for (at, files) in tiers.iter().enumerate() {
             index.segments[at] = files.segments().clone();
         }
@@ -67,6 +70,7 @@ impl Writer {
             logged: Logged::default(),
             is_log_incomplete: false,
             starts: BTreeMap::new(),
+            logged_minutes: BTreeMap::new(),
         };
         writer.continue_log(&logs)?;
         writer.show();
@@ -83,6 +87,7 @@ impl Writer {
         for (number, host) in &mut shared.write().hosts {
             host.skip_lost(*number);
         }
+        self.flush();
         let is_stored = shared.read().state.errors.iter().all(Option::is_none);
         if is_stored {
             for (_, path) in logs {
@@ -103,6 +108,7 @@ fn restore_hosts(index: &mut Index, tiers: &[TierFiles; 3]) {
             (end(Tier::Raw, number), end(Tier::Minute, number), end(Tier::Hour, number));
         let next = [raw.0, minute.0.max(hour.1), hour.0];
         let mut host = Host::new(number, Continue { next, rolled_up: minute.1 });
+        host.minutes.set_newest(newest_row(&tiers[Tier::Minute.index()], number));
         restore_previous(&mut host, number, tiers[Tier::Minute.index()].segments());
         let hours =
             each_row(tiers[Tier::Minute.index()].segments(), number, hour.1, |start, row, buckets| {
@@ -128,6 +134,16 @@ fn restore_hosts(index: &mut Index, tiers: &[TierFiles; 3]) {
     }
 }
 
+/// End and start of the newest row of a host in the blocks of a tier.
+fn newest_row(files: &TierFiles, host: HostNo) -> Option<(u64, Time)> {
+    let of_host = |segment: &Arc<Segment>| segment.entries(|extent| extent.host == host).pop();
+    let (segment, entry) =
+        files.segments().iter().rev().find_map(|segment| Some((segment, of_host(segment)?)))?;
+    // After the clock was set back the newest row is not the latest.
+    let start = segment.open_block(&entry, |_| false).ok().and_then(|opened| opened.times.last().copied());
+    Some((entry.extent.finer_rows, start.unwrap_or(entry.extent.latest)))
+}
+
 /// Restores the previous values of counters from the newest minutes.
 fn restore_previous<'a>(
     host: &mut Host,
@@ -151,46 +167,6 @@ fn restore_previous<'a>(
     }
 }
 
-type Columns<C> = Vec<(SeriesNo, Vec<Option<C>>)>;
-
-/// Reads a whole block; chunks that are damaged are left out.
-fn columns<C: Cell>(segment: &Segment, entry: &Entry) -> Result<(Vec<Time>, Columns<C>), Damaged> {
-    let opened = segment.open_block(entry, |_| true)?;
-    let column = |place: &crate::block::Place| {
-        let bytes = segment.chunk(entry, place).ok()?;
-        opened.chunk(place, &bytes).ok().map(|cells| (place.series, cells))
-    };
-    let columns = opened.places.iter().filter_map(column).collect();
-    Ok((opened.times, columns))
-}
-
-/// Visits the rows of a host from this number on: time, number, values. Returns the number of damaged blocks.
-fn each_row<'a, C: Cell>(
-    segments: impl IntoIterator<Item = &'a Arc<Segment>>,
-    host: HostNo,
-    first: u64,
-    mut visit: impl FnMut(Time, u64, &[(SeriesNo, C)]),
-) -> u64 {
-    let mut damaged = 0;
-    for segment in segments {
-        for entry in segment.entries(|extent| extent.host == host && extent.next_row() > first) {
-            let Ok((times, columns)) = columns::<C>(segment, &entry) else {
-                damaged += 1;
-                continue;
-            };
-            for (row, time) in times.iter().enumerate() {
-                let number = entry.extent.first_row + row as u64;
-                if number >= first {
-                    let value = |(series, cells): &(SeriesNo, Vec<Option<C>>)| Some((*series, cells[row]?));
-                    let values: Vec<(SeriesNo, C)> = columns.iter().filter_map(value).collect();
-                    visit(*time, number, &values);
-                }
-            }
-        }
-    }
-    damaged
-}
-
 fn shape(names: &Names, series: impl Iterator<Item = SeriesNo>) -> Shape {
     let series: Box<[SeriesNo]> = series.collect();
     let is_counter = |series: &SeriesNo| {
@@ -204,21 +180,31 @@ fn shape(names: &Names, series: impl Iterator<Item = SeriesNo>) -> Shape {
 fn restore_log(index: &mut Index, path: &Path) -> io::Result<u64> {
     let index = std::cell::RefCell::new(index);
     let mut shapes: BTreeMap<HostNo, Arc<Shape>> = BTreeMap::new();
-    let names = |found| index.borrow_mut().names.add(&found);
-    let row = |row: Row<'_>| {
+    let found = |found: Found<'_>| {
         let mut index = index.borrow_mut();
-        let host = row.host;
-        if shapes.get(&host).is_none_or(|shape| *shape.series != *row.series) {
-            shapes.insert(host, Arc::new(shape(&index.names, row.series.iter().copied())));
-        }
-        let state = index.hosts.entry(host).or_insert_with(|| Host::new(host, Continue::default()));
-        // Rows that are sealed are in blocks.
-        if row.number >= state.head.next_row() {
-            state.push(&shapes[&host], row.time, row.values.iter().copied());
-            row.marks.iter().for_each(|mark| state.head.mark(*mark));
+        match found {
+            Found::Names(names) => index.names.add(&names),
+            Found::Row(row) => {
+                let host = row.host;
+                if shapes.get(&host).is_none_or(|shape| *shape.series != *row.series) {
+                    shapes.insert(host, Arc::new(shape(&index.names, row.series.iter().copied())));
+                }
+                let state = index.hosts.entry(host).or_insert_with(|| Host::new(host, Continue::default()));
+                // Rows that are sealed are in blocks.
+                if row.number >= state.head.next_row() {
+                    state.push(&shapes[&host], row.time, row.values.iter().copied());
+                    row.marks.iter().for_each(|mark| state.head.mark(*mark));
+                }
+            }
+            Found::Minute { host, number, row } => {
+                let state = index.hosts.entry(host).or_insert_with(|| Host::new(host, Continue::default()));
+                if number >= state.minutes.next_row() {
+                    state.append_minute(row);
+                }
+            }
         }
     };
-    head_log::read(path, names, row)
+    head_log::read(path, found)
 }
 
 impl State {

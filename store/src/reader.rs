@@ -11,8 +11,9 @@ use crate::exact::Exact;
 use crate::host::Host;
 use crate::mark::Mark;
 use crate::names::Names;
+use crate::rollup::{BucketRow, ClosedRow};
 use crate::segment::{Entry, Segment};
-use crate::tier::Tier;
+use crate::tier::{Tier, floor};
 use crate::tier_files::Counts;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -52,6 +53,8 @@ pub(crate) struct Index {
     pub(crate) hosts: BTreeMap<HostNo, Host>,
     pub(crate) segments: [VecDeque<Arc<Segment>>; 3],
     pub(crate) state: State,
+    /// Minutes are copied from other stores: they do not follow from samples, and are in the log.
+    pub(crate) is_copy: bool,
 }
 
 impl Shared {
@@ -228,7 +231,7 @@ impl Reader {
         let mut blocks = Vec::new();
         for segment in &index.segments[tier.index()] {
             let entries = segment.entries(|extent| {
-                let in_memory = index.hosts.get(&extent.host).map(|host| unsealed(host, tier).first_row());
+                let in_memory = index.hosts.get(&extent.host).map(|host| host.rollup(tier).first_row());
                 numbers.hosts.contains_key(&extent.host)
                     && extent.latest >= since
                     && extent.earliest < until
@@ -236,44 +239,53 @@ impl Reader {
             });
             blocks.extend(entries.into_iter().map(|entry| ToRead { segment: Arc::clone(segment), entry }));
         }
-        let mut rows: Vec<(HostNo, SeriesNo, Time, Bucket)> = Vec::new();
-        for (number, host) in index.hosts.iter().filter(|(number, _)| numbers.hosts.contains_key(number)) {
-            for row in unsealed(host, tier).rows().filter(|row| row.start >= since && row.start < until) {
-                let wanted = row.buckets.iter().filter(|(series, _)| numbers.metrics.contains_key(series));
-                rows.extend(wanted.map(|(series, bucket)| (*number, *series, row.start, *bucket)));
-            }
-            // The open hour lacks the minute that is open.
-            if tier == Tier::Hour
-                && let Some(minute) = host.minutes.open()
-            {
-                let hour = crate::tier::floor(minute.start, Tier::Hour.period().expect("a tier of buckets"));
-                if hour >= since && hour < until {
-                    let wanted =
-                        minute.buckets.iter().filter(|(series, _)| numbers.metrics.contains_key(series));
-                    rows.extend(wanted.map(|(series, bucket)| (*number, *series, hour, *bucket)));
-                }
-            }
-        }
+        let (closed, open) = in_memory(&index, tier, numbers, |start| start >= since && start < until);
         drop(index);
         let notes = read_blocks(&blocks, numbers, visit);
-        for (host, series, time, value) in &rows {
+        for (host, row) in &closed {
+            for (series, bucket) in row.buckets().filter(|(series, _)| numbers.metrics.contains_key(series)) {
+                visit(Found { host: *host, series, time: row.start, value: &bucket });
+            }
+        }
+        for (host, series, time, value) in &open {
             visit(Found { host: *host, series: *series, time: *time, value });
         }
         notes
     }
 }
 
-fn unsealed(host: &Host, tier: Tier) -> &crate::rollup::Rollup {
-    match tier {
-        Tier::Hour => &host.hours,
-        Tier::Minute | Tier::Raw => &host.minutes,
+type InMemory = (Vec<(HostNo, ClosedRow)>, Vec<(HostNo, SeriesNo, Time, Bucket)>);
+
+/// Rows of a tier that are not sealed: closed ones, in packed form, and the buckets of those that are open.
+fn in_memory(index: &Index, tier: Tier, numbers: &Numbers, is_in_span: impl Fn(Time) -> bool) -> InMemory {
+    let (mut closed, mut open) = (Vec::new(), Vec::new());
+    let mut add = |host: HostNo, row: &BucketRow, start: Time| {
+        let wanted = row.buckets.iter().filter(|(series, _)| numbers.metrics.contains_key(series));
+        open.extend(wanted.map(|(series, bucket)| (host, *series, start, *bucket)));
+    };
+    for (number, host) in index.hosts.iter().filter(|(number, _)| numbers.hosts.contains_key(number)) {
+        let rows = host.rollup(tier).closed().iter().filter(|row| is_in_span(row.start));
+        closed.extend(rows.map(|row| (*number, row.clone())));
+        if let Some(row) = host.rollup(tier).open().filter(|row| is_in_span(row.start)) {
+            add(*number, row, row.start);
+        }
+        // The open hour lacks the minute that is open.
+        if tier == Tier::Hour
+            && let Some(minute) = host.minutes.open()
+        {
+            let hour = floor(minute.start, Tier::Hour.period().expect("a tier of buckets"));
+            if is_in_span(hour) {
+                add(*number, minute, hour);
+            }
+        }
     }
+    (closed, open)
 }
 
 fn in_memory_since(host: &Host, tier: Tier) -> Option<Time> {
     match tier {
         Tier::Raw => host.head.earliest(),
-        Tier::Minute | Tier::Hour => unsealed(host, tier).rows().map(|row| row.start).min(),
+        Tier::Minute | Tier::Hour => host.rollup(tier).earliest(),
     }
 }
 

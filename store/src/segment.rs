@@ -345,7 +345,9 @@ impl Scan<'_> {
             }
             Kind::Purpose => {}
             // An index without its end is written again.
-            Kind::Index | Kind::Shape | Kind::Sweeps => return Err(Damaged("a frame of another file")),
+            Kind::Index | Kind::Shape | Kind::Sweeps | Kind::Minute => {
+                return Err(Damaged("a frame of another file"));
+            }
         }
         Ok(end)
     }

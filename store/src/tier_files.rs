@@ -100,6 +100,10 @@ impl TierFiles {
         self.segments.iter().map(|segment| segment.len_complete()).sum()
     }
 
+    pub(crate) fn limit(&self) -> Limit {
+        self.limit
+    }
+
     pub(crate) fn set_limit(&mut self, limit: Limit) {
         self.limit = limit;
     }

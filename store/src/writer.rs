@@ -61,6 +61,8 @@ pub struct Writer {
     pub(crate) is_log_incomplete: bool,
     /// Starts of sensors, for the next row of each host.
     pub(crate) starts: BTreeMap<HostNo, Mark>,
+    /// Numbers of the next minute of each host that the log lacks, of those that are copied.
+    pub(crate) logged_minutes: BTreeMap<HostNo, u64>,
 }
 
 /// Numbers whose names a log has.
@@ -95,9 +97,9 @@ impl Writer {
             self.pending.mark(mark);
         }
         let is_full = host.head.rows().is_multiple_of(RAW_ROWS);
-        let buckets_due = [Tier::Minute, Tier::Hour].into_iter().any(|tier| is_due(host, tier));
+        let buckets_due = has_due(host);
         drop(index);
-        if is_full || self.log.len() > LOG_LEN_MAX {
+        if is_full || self.log.len() > self.log_len_max() {
             self.seal();
         }
         if buckets_due {
@@ -113,9 +115,15 @@ impl Writer {
 
     /// Appends the samples that were added since the last call to the log on disk.
     pub fn flush(&mut self) {
-        if self.is_log_incomplete || self.shared.read().state.errors[Tier::Raw.index()].is_some() {
+        let is_refused = self.shared.read().state.errors[Tier::Raw.index()].is_some();
+        let is_long = self.log.len() > self.log_len_max();
+        if is_long {
+            self.seal_copied(self.log_len_max() / 2);
+        }
+        if self.is_log_incomplete || is_refused || is_long {
             self.seal();
         }
+        self.log_minutes();
         if !self.is_log_incomplete && !self.pending.is_empty() {
             let len = self.log.len() + self.pending.len_bytes() as u64;
             let room = self.tiers[Tier::Raw.index()].reserve(len);
@@ -125,6 +133,11 @@ impl Writer {
         if self.pending.len_bytes() as u64 > LOG_LEN_MAX {
             self.forget_pending();
         }
+    }
+
+    /// Length at which the log is started anew: it must fit beside the blocks.
+    fn log_len_max(&self) -> u64 {
+        LOG_LEN_MAX.min(self.tiers[Tier::Raw.index()].limit().bytes / 2)
     }
 
     /// Appends what is in memory and makes it durable: before the end of the process.
@@ -218,6 +231,11 @@ impl Writer {
         let old = std::mem::replace(&mut self.log, next);
         self.forget_pending();
         self.is_log_incomplete = false;
+        self.log_minutes();
+        self.log.append(&mut self.pending)?;
+        if !self.logged_minutes.is_empty() {
+            self.tiers[Tier::Minute.index()].sync()?;
+        }
         old.delete()
     }
 
@@ -225,24 +243,30 @@ impl Writer {
     fn forget_pending(&mut self) {
         self.pending = Pending::default();
         self.logged = Logged::default();
+        self.logged_minutes.clear();
         self.is_log_incomplete = true;
     }
 
     /// Seals closed buckets into blocks where enough of them are in memory.
-    fn seal_buckets(&mut self) {
+    pub(crate) fn seal_buckets(&mut self) {
         for tier in [Tier::Minute, Tier::Hour] {
-            let sealed = self.try_seal_buckets(tier);
-            self.outcome(Part::Tier(tier), sealed);
+            self.seal_buckets_of(tier, |host| is_due(host, tier));
         }
     }
 
-    fn try_seal_buckets(&mut self, tier: Tier) -> io::Result<()> {
+    /// Seals the closed buckets of these hosts into blocks.
+    pub(crate) fn seal_buckets_of(&mut self, tier: Tier, is_due: impl Fn(&Host) -> bool) {
+        let sealed = self.try_seal_buckets(tier, is_due);
+        self.outcome(Part::Tier(tier), sealed);
+    }
+
+    fn try_seal_buckets(&mut self, tier: Tier, is_due: impl Fn(&Host) -> bool) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
         let index = shared.read();
         let mut sealed = Vec::new();
         let mut outcome = Ok(());
-        for (number, host) in index.hosts.iter().filter(|(_, host)| is_due(host, tier)) {
-            let rows = rollup(host, tier).columns();
+        for (number, host) in index.hosts.iter().filter(|(_, host)| is_due(host)) {
+            let rows = host.rollup(tier).columns();
             let series: Vec<SeriesNo> = rows.columns.iter().map(|(series, _)| *series).collect();
             outcome = self.tiers[tier.index()].append(&rows.encode(), &series, &index.names);
             if outcome.is_err() {
@@ -254,10 +278,7 @@ impl Writer {
         let mut index = shared.write();
         for (number, next_row) in sealed {
             if let Some(host) = index.hosts.get_mut(&number) {
-                match tier {
-                    Tier::Hour => host.hours.drop_before(next_row),
-                    Tier::Minute | Tier::Raw => host.minutes.drop_before(next_row),
-                }
+                host.rollup_mut(tier).drop_before(next_row);
             }
         }
         index.segments[tier.index()] = self.tiers[tier.index()].segments().clone();
@@ -265,7 +286,7 @@ impl Writer {
     }
 
     /// Drops the oldest rows of the head if more wait than fit in memory; they are counted.
-    fn bound_memory(&mut self) {
+    pub(crate) fn bound_memory(&mut self) {
         let mut index = self.shared.write();
         let mut lost = 0;
         for host in index.hosts.values_mut() {
@@ -311,13 +332,11 @@ enum Part {
     Log,
 }
 
-fn rollup(host: &Host, tier: Tier) -> &crate::rollup::Rollup {
-    match tier {
-        Tier::Hour => &host.hours,
-        Tier::Minute | Tier::Raw => &host.minutes,
-    }
+/// Whether so many closed buckets of the host are in memory that they are sealed.
+pub(crate) fn has_due(host: &Host) -> bool {
+    [Tier::Minute, Tier::Hour].into_iter().any(|tier| is_due(host, tier))
 }
 
 fn is_due(host: &Host, tier: Tier) -> bool {
-    rollup(host, tier).closed().len() >= BUCKET_ROWS[tier.index()]
+    host.rollup(tier).closed().len() >= BUCKET_ROWS[tier.index()]
 }

@@ -126,7 +126,8 @@ fn tries() -> u64 {
 }
 
 /// Methods that return only samples, hosts and processes, which an account of class `figures` may call.
-const FIGURES: [&str; 10] = [
+const FIGURES: [&str; 11] = [
+    "domain.history",
     "domain.metrics",
     "sensor.history",
     "sensor.metrics",

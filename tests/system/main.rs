@@ -46,6 +46,8 @@ mod lab_forgets;
 #[cfg(feature = "matrix")]
 mod lab_grid;
 #[cfg(feature = "matrix")]
+mod lab_history;
+#[cfg(feature = "matrix")]
 mod lab_ladder;
 #[cfg(feature = "matrix")]
 mod lab_logins;

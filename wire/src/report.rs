@@ -9,6 +9,10 @@
 //!                                       ←   Marks: to standbys, the same for all members
 //!   Metrics, Shape, Sweep …, State      →
 //!                                       ←   Allow: limit of unacknowledged bytes, rate of sweeps
+//!                                       ←   Fetch: how many of its minutes are copied
+//!   Minutes: those that follow          →
+//!   Fetch: of a standby, all hosts      →
+//!                                       ←   Minutes
 //!   Leave                               →
 //! ```
 //!
@@ -21,6 +25,7 @@
 
 mod bits;
 pub mod marks;
+pub mod minutes;
 pub mod sweep;
 
 use crate::at_end::AtEnd;
@@ -131,6 +136,8 @@ pub struct Hello {
     pub acknowledged: Option<u64>,
     /// Watermarks from earlier representatives.
     pub marks: Vec<Mark>,
+    /// Whether it has stored minutes and answers [`FromRepresentative::Fetch`].
+    pub has_minutes: AtEnd<bool>,
 }
 
 /// One event as it is sent and stored: its sensor and number follow from its position.
@@ -290,6 +297,10 @@ pub enum FromMember {
     State(Box<HostState>),
     /// The member leaves.
     Leave,
+    /// Stored minutes of the member's host.
+    Minutes(minutes::Minutes),
+    /// From a standby: request for the minutes of all hosts.
+    Fetch(minutes::Fetch),
 }
 
 /// Limits of what a member may send.
@@ -314,6 +325,8 @@ pub struct Resume {
     pub allowance: Allowance,
     /// Hosts in the hello for which the member may not report: they have sensors of their own.
     pub refused_hosts: Vec<HostName>,
+    /// Whether it has copies of all members' minutes and answers [`FromMember::Fetch`] of a standby.
+    pub has_minutes: AtEnd<bool>,
 }
 
 /// Acknowledgement: all events before `next` are on disk.
@@ -338,6 +351,10 @@ pub enum FromRepresentative {
     Refused(CompactString),
     /// To a standby: watermarks of all members.
     Marks(Marks),
+    /// Request for stored minutes of the member's host.
+    Fetch(minutes::Fetch),
+    /// To a standby: minutes of all hosts.
+    Minutes(minutes::Minutes),
 }
 
 /// Error of frames from the other side.

@@ -108,6 +108,7 @@ fn hello() -> Vec<u8> {
         next: 0,
         acknowledged: None,
         marks: Vec::new(),
+        has_minutes: wire::at_end::AtEnd(Some(true)),
     };
     let mut out = Vec::new();
     encode(&FromMember::Hello(Box::new(hello)), &mut out).expect("short");

@@ -1,6 +1,6 @@
-//! History of the host's metrics on disk: its configuration, and the thread that stores every sweep.
+//! History on disk: the thread that stores every sweep of the host, and the one that stores copies of the minutes
+//! of the domain's hosts.
 //!
 //! Not here: the format and the queries (`store`), the method (`query::history`).
 
-pub mod config;
 pub mod worker;

@@ -1,13 +1,14 @@
-//! Worker of the history: a thread that stores every sweep of the host.
+//! Workers of the history: a thread that stores every sweep of the host, and one that stores the minutes of the
+//! domain's other hosts.
 //!
-//! Rule: the sampling thread hands over a pointer and never waits; if the worker is late, sweeps are dropped
-//! and counted. The worker alone touches the disk; while the history cannot be opened it tries again, and
-//! the sensor runs without.
+//! Rule: who has something to store hands over a pointer and never waits; if the worker is late, sweeps are
+//! dropped and counted, and minutes are fetched again. The worker alone writes to the disk; while a history
+//! cannot be opened it tries again, and the sensor runs without. That of the domain is opened when it is needed
+//! first. Not here: when minutes are fetched (`report`, `representative`).
 
-use super::config::Config;
 use crate::sample::table::Table;
 use crate::sample::ticker::locked;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -18,6 +19,8 @@ use store::tier::Tier;
 use store::tier_files::Limit;
 use store::writer::{Sweep, Writer};
 use wire::id::HostName;
+use wire::report::minutes::{Held, MinuteRow};
+use wire::sample::Metric;
 use wire::time::Time;
 
 /// Sweeps that wait for the worker: half a minute at 64 Hz, as long as a disk may take to answer.
@@ -29,28 +32,67 @@ const WAITING_MAX: usize = 3600;
 /// Time between two writes to the disk: what a crash may lose.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(8);
 
-/// Worker of the history, ready to run.
+/// Answers of members that wait for the worker.
+const COPIES_QUEUE_LEN: usize = 64;
+
+/// What a worker stores.
+enum Job {
+    Sweep(Arc<Table>),
+    Copied(Copied),
+    /// The history will be needed.
+    Open,
+    End,
+}
+
+/// Minutes of a host that were fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copied {
+    pub host: HostName,
+    /// Names of the numbers in the rows.
+    pub metrics: Arc<BTreeMap<u32, Arc<Metric>>>,
+    pub rows: Vec<MinuteRow>,
+}
+
+/// A worker, ready to run.
 pub struct Worker {
     folder: PathBuf,
     limits: [Limit; 3],
-    host: HostName,
-    sweeps: Receiver<Arc<Table>>,
+    content: Content,
+    jobs: Receiver<Job>,
     waiting: VecDeque<Arc<Table>>,
     handle: Handle,
 }
 
+/// Whose values a history has.
+enum Content {
+    /// Those of this host.
+    Own(HostName),
+    /// Copies of those of all hosts of the domain.
+    Copies,
+}
+
 /// Sender of sweeps, for the sampling thread.
 pub struct Sink {
-    sweeps: SyncSender<Arc<Table>>,
+    jobs: SyncSender<Job>,
     handle: Handle,
 }
 
-/// Handle by which queries read the history; cheap to clone.
-#[derive(Clone, Default)]
+/// The copies of the domain's minutes: for who fetches them, and for queries; cheap to clone.
+#[derive(Clone)]
+pub struct Copies {
+    jobs: SyncSender<Job>,
+    handle: Handle,
+    /// Age of the oldest minutes that are fetched.
+    pub age: Duration,
+}
+
+/// Handle by which queries read a history; cheap to clone.
+#[derive(Clone)]
 pub struct Handle(Arc<Shared>);
 
-#[derive(Default)]
 struct Shared {
+    /// Whose history it is, in messages.
+    name: &'static str,
     /// Set once the history is open.
     reader: OnceLock<Reader>,
     /// Why the history is not open.
@@ -58,15 +100,37 @@ struct Shared {
     dropped: AtomicU64,
 }
 
-/// Creates the history in the folder `history` of the state folder; `None` if the configuration disables it.
+/// Creates the history of this host in the folder `history` of the state folder; `None` without limits.
 #[must_use]
-pub fn set_up(config: Config, state: &Path, host: HostName) -> Option<(Worker, Sink, Handle)> {
-    let limits = config.limits?;
-    let (sender, sweeps) = sync_channel(QUEUE_LEN);
-    let handle = Handle::default();
-    let sink = Sink { sweeps: sender, handle: handle.clone() };
-    let (folder, waiting) = (state.join("history"), VecDeque::new());
-    Some((Worker { folder, limits, host, sweeps, waiting, handle: handle.clone() }, sink, handle))
+pub fn set_up(limits: Option<[Limit; 3]>, state: &Path, host: HostName) -> Option<(Worker, Sink, Handle)> {
+    let (worker, jobs) = worker(limits?, state.join("history"), Content::Own(host), QUEUE_LEN, "history");
+    let handle = worker.handle.clone();
+    let sink = Sink { jobs, handle: handle.clone() };
+    Some((worker, sink, handle))
+}
+
+/// Creates the copies of the domain's minutes in the folder `domain-history` of the state folder; `None` without
+/// limits.
+#[must_use]
+pub fn set_up_copies(limits: Option<[Limit; 3]>, state: &Path) -> Option<(Worker, Copies)> {
+    let limits = limits?;
+    let (name, folder) = ("copies of the domain's history", state.join("domain-history"));
+    let (worker, jobs) = worker(limits, folder, Content::Copies, COPIES_QUEUE_LEN, name);
+    let copies = Copies { jobs, handle: worker.handle.clone(), age: limits[Tier::Minute as usize].age };
+    Some((worker, copies))
+}
+
+fn worker(
+    limits: [Limit; 3],
+    folder: PathBuf,
+    content: Content,
+    queue_len: usize,
+    name: &'static str,
+) -> (Worker, SyncSender<Job>) {
+    let (sender, jobs) = sync_channel(queue_len);
+    let (failure, dropped) = (Mutex::default(), AtomicU64::default());
+    let handle = Handle(Arc::new(Shared { name, reader: OnceLock::new(), failure, dropped }));
+    (Worker { folder, limits, content, jobs, waiting: VecDeque::new(), handle }, sender)
 }
 
 fn report_damage(state: &State) {
@@ -86,7 +150,7 @@ fn report_damage(state: &State) {
 impl Sink {
     /// Hands a sweep to the worker; a sweep that has no place in the queue is dropped and counted.
     pub fn store(&self, table: &Arc<Table>) {
-        let sent = self.sweeps.try_send(Arc::clone(table));
+        let sent = self.jobs.try_send(Job::Sweep(Arc::clone(table)));
         if let Err(TrySendError::Disconnected(_)) = &sent {
             self.handle.fail(Some("its thread has ended by a defect; restart the sensor".to_owned()));
         }
@@ -96,19 +160,55 @@ impl Sink {
     }
 }
 
+impl Copies {
+    /// Opens the copies, if they are not open yet. Returns how far they reach, once they are open.
+    #[must_use]
+    pub fn held(&self) -> Option<Vec<Held>> {
+        match self.handle.reader() {
+            Ok(reader) => Some(reader.held()),
+            Err(_) => {
+                // If its queue is full, it is being opened.
+                let _ = self.jobs.try_send(Job::Open);
+                None
+            }
+        }
+    }
+
+    /// Hands minutes to the worker; returns false if there is no room for them.
+    #[must_use]
+    pub fn store(&self, copied: Copied) -> bool {
+        self.jobs.try_send(Job::Copied(copied)).is_ok()
+    }
+
+    /// Returns the handle for queries.
+    #[must_use]
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Lets the worker write what it has, and end. It may wait for the disk.
+    pub fn end(&self) {
+        // An error means that it has ended.
+        let _ = self.jobs.send(Job::End);
+    }
+}
+
 impl Worker {
-    /// Stores sweeps until the sampling thread has ended, then writes what is left.
+    /// Stores until the sampling thread has ended or [`Copies::end`] is called, then writes what is left.
     pub fn run(mut self) {
+        if matches!(self.content, Content::Copies) && matches!(self.jobs.recv(), Ok(Job::End) | Err(_)) {
+            return;
+        }
         let Some(mut writer) = self.open() else { return };
         for table in std::mem::take(&mut self.waiting) {
-            push(&mut writer, &self.host, &table);
+            self.store(&mut writer, Job::Sweep(table));
         }
         let mut due = now() + FLUSH_INTERVAL;
         loop {
-            match self.sweeps.recv_timeout(due.saturating_duration_since(now())) {
-                Ok(table) => push(&mut writer, &self.host, &table),
+            match self.jobs.recv_timeout(due.saturating_duration_since(now())) {
+                Ok(Job::End) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(job) => self.store(&mut writer, job),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
             }
             if now() >= due {
                 writer.flush();
@@ -118,12 +218,11 @@ impl Worker {
         writer.close();
     }
 
-    /// Opens the history, and tries again while that fails; `None` if the sampling thread ends before.
+    /// Opens the history, and tries again while that fails; `None` if it is to end before.
     fn open(&mut self) -> Option<Writer> {
         loop {
-            match Writer::open(&self.folder, self.limits) {
-                Ok(mut writer) => {
-                    writer.mark_start(&self.host, calendar());
+            match self.try_open() {
+                Ok(writer) => {
                     report_damage(&writer.reader().state());
                     self.handle.fail(None);
                     // It is opened once.
@@ -133,18 +232,47 @@ impl Worker {
                 Err(error) => {
                     let shown = format!("{}: {error}", self.folder.display());
                     if self.handle.fail(Some(shown.clone())) {
-                        tracing::warn!("history: cannot be opened: {shown}; it is tried again");
+                        tracing::warn!("{} cannot be opened: {shown}; it is tried again", self.handle.0.name);
                     }
                 }
             }
             let due = now() + FLUSH_INTERVAL;
             while now() < due {
-                match self.sweeps.recv_timeout(due.saturating_duration_since(now())) {
-                    Ok(table) => self.wait_with(table),
-                    Err(RecvTimeoutError::Timeout) => {}
-                    Err(RecvTimeoutError::Disconnected) => return None,
+                match self.jobs.recv_timeout(due.saturating_duration_since(now())) {
+                    Ok(Job::Sweep(table)) => self.wait_with(table),
+                    Ok(Job::Copied(_) | Job::Open) | Err(RecvTimeoutError::Timeout) => {}
+                    Ok(Job::End) | Err(RecvTimeoutError::Disconnected) => return None,
                 }
             }
+        }
+    }
+
+    fn try_open(&self) -> std::io::Result<Writer> {
+        match &self.content {
+            Content::Own(host) => {
+                let mut writer = Writer::open(&self.folder, self.limits)?;
+                writer.mark_start(host, calendar());
+                Ok(writer)
+            }
+            Content::Copies => Writer::open_copies(&self.folder, self.limits),
+        }
+    }
+
+    fn store(&self, writer: &mut Writer, job: Job) {
+        match (&self.content, job) {
+            (Content::Own(host), Job::Sweep(table)) => {
+                let sweep = Sweep { time: table.time(), metrics: table.metrics(), values: table.values() };
+                writer.push(host, sweep);
+            }
+            (Content::Copies, Job::Copied(Copied { host, metrics, rows })) => {
+                for row in &rows {
+                    if let Err(error) = writer.copy(&host, &metrics, row) {
+                        self.handle.0.dropped.fetch_add(1, Ordering::Relaxed);
+                        tracing::warn!(%host, %error, "a minute of a member is left out");
+                    }
+                }
+            }
+            (_, Job::Sweep(_) | Job::Copied(_) | Job::Open | Job::End) => {}
         }
     }
 
@@ -155,10 +283,6 @@ impl Worker {
         }
         self.waiting.push_back(table);
     }
-}
-
-fn push(writer: &mut Writer, host: &HostName, table: &Table) {
-    writer.push(host, Sweep { time: table.time(), metrics: table.metrics(), values: table.values() });
 }
 
 /// The time of the calendar.
@@ -191,7 +315,8 @@ impl Handle {
         self.0.reader.get().map(Reader::state).unwrap_or_default()
     }
 
-    /// Number of sweeps dropped since the start because the disk was too slow.
+    /// Number of sweeps dropped since the start because the disk was too slow, or of minutes that could not be
+    /// read.
     #[must_use]
     pub fn dropped_total(&self) -> u64 {
         self.0.dropped.load(Ordering::Relaxed)
@@ -203,7 +328,7 @@ impl Handle {
         let state = self.state();
         let failure = locked(&self.0.failure).clone();
         let failure = failure.as_deref().or_else(|| state.error());
-        failure.map(|error| format!("history: samples are in memory only: {error}"))
+        failure.map(|error| format!("{}: what is new is in memory only: {error}", self.0.name))
     }
 
     /// Shows a failure, or that there is none; returns whether it differs from the one before.

@@ -14,7 +14,7 @@ use wire::api::domain::{HostsParams, SummaryParams};
 use wire::api::entries::TakeParams;
 use wire::api::events::{DomainEventsParams, SensorEventsParams};
 use wire::api::files::{FilesParams, FiltersParams};
-use wire::api::history::HistoryParams;
+use wire::api::history::{DomainHistoryParams, HistoryParams};
 use wire::api::metrics::{DomainMetricsParams, SensorMetricsParams};
 use wire::api::modules::{ChangeModuleParams, ModulesParams};
 use wire::api::processes::ProcessesParams;
@@ -52,5 +52,6 @@ pub fn all() -> Vec<Declaration> {
         Declaration::of::<DomainEventsParams>(),
         Declaration::of::<DomainCallsParams>(),
         Declaration::of::<DomainMetricsParams>(),
+        Declaration::of::<DomainHistoryParams>(),
     ]
 }

@@ -16,6 +16,7 @@ use rpc::dispatch::typed;
 use rpc::fault::Fault;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::watch;
+use wire::api::UnixTime;
 use wire::api::calls::{Calls, DomainCallsParams};
 use wire::api::domain::{
     self as api, CallCounts, Host, HostCalls, HostRole, HostState, HostValue, Hosts, HostsParams,
@@ -108,7 +109,7 @@ impl Domain {
 
     async fn hosts(&self) -> Result<Hosts, Fault> {
         let asked = self.service.ask(|domain, now| {
-            let shown = |host: &Unreported| unreported_row(host, now.wall);
+            let shown = |host: &Unreported| unreported_row(host, domain.copied_until(&host.host), now.wall);
             (domain.hosts(now.moment), domain.unreported().iter().map(shown).collect::<Vec<_>>())
         });
         let (mut rows, gone) = asked.await.map_err(absent)?;
@@ -151,6 +152,7 @@ impl Domain {
             events_refused: Some(row.events_refused),
             samples: Some(row.samples),
             samples_thinned: Some(row.samples_thinned),
+            copied_until: row.copied_until.map(UnixTime),
             calls_running: Some(row.calls_running),
             health: Some(state.health.iter().map(ToString::to_string).collect()),
         }
@@ -201,8 +203,9 @@ fn host_role(role: Role) -> HostRole {
 }
 
 /// Row of a host that has not reported to this representative: only what the election knows of it.
-fn unreported_row(host: &Unreported, now: Time) -> Host {
+fn unreported_row(host: &Unreported, copied_until: Option<Time>, now: Time) -> Host {
     Host {
+        copied_until: copied_until.map(UnixTime),
         host: host.host.to_string(),
         state: host_state(host.liveness),
         role: host_role(host.role),

@@ -52,14 +52,23 @@ pub fn method(history: Option<Handle>) -> Method {
         let (history, pool) = (history.clone(), pool.clone());
         async move {
             let history = opened(history)?;
-            pool.run(move || answer(&history, &params, calendar())).await
+            pool.run(move || answer(reader(&history)?, &params, &|_| true, calendar())).await
         }
     })
 }
 
-fn answer(history: &Handle, params: &HistoryParams, now: Time) -> Result<History, Fault> {
-    let history =
-        history.reader().map_err(|error| Fault::unavailable(format!("the history is not open: {error}")))?;
+/// The stored values, once they are open.
+pub(super) fn reader(history: &Handle) -> Result<&Reader, Fault> {
+    history.reader().map_err(|error| Fault::unavailable(format!("the history is not open: {error}")))
+}
+
+/// Answers for these hosts.
+pub(super) fn answer(
+    history: &Reader,
+    params: &HistoryParams,
+    host: &dyn Fn(&HostName) -> bool,
+    now: Time,
+) -> Result<History, Fault> {
     let name = params.name.as_deref().map(Glob::new).transpose();
     let name = name.map_err(|error| Fault::invalid_params(format!("name: {error}")))?;
     let until = params.until.map_or(now, |until| until.0);
@@ -68,14 +77,14 @@ fn answer(history: &Handle, params: &HistoryParams, now: Time) -> Result<History
     let fits = |metric: &Metric| {
         name.as_ref().is_none_or(|name| name.matches(&metric.name)) && params.labels.fit(metric)
     };
-    let selection = Selection { host: &|_| true, metric: &fits, since, until };
+    let selection = Selection { host, metric: &fits, since, until };
     let step = params.step.map_or_else(|| step_for(until.since(since)), |Span(step)| step);
     let found = match step {
         Duration::ZERO => samples(history, &selection)?,
         step => steps(history, &selection, params, step)?,
     };
     check_found(&found, params)?;
-    let oldest = history.oldest(&|_| true);
+    let oldest = history.oldest(host);
     Ok(History { oldest: ages(oldest), step_secs: step.as_secs_f64(), ..chosen(found, params) })
 }
 
@@ -164,7 +173,8 @@ fn steps(
                 "label: expected the label by which series are merged, found none",
             ));
         }
-        (GroupBy::Series | GroupBy::Host, Some(_)) => {
+        (GroupBy::Domain, None) => By::Name,
+        (GroupBy::Series | GroupBy::Host | GroupBy::Domain, Some(_)) => {
             return Err(Fault::invalid_params("label: expected only if `by` is `label`"));
         }
     };
@@ -196,7 +206,8 @@ fn series_of(subject: Subject, aggregate: Option<Aggregate>, samples: Vec<Sample
         Some(Aggregate::Count) => "".into(),
         _ => unit,
     };
-    HistorySeries { name, labels, unit, semantics, aggregate, samples }
+    let host = subject.host.map(|host| host.as_str().into());
+    HistorySeries { name, labels, unit, semantics, host, aggregate, samples }
 }
 
 /// Share of the values that a percentile is above.

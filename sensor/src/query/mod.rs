@@ -13,6 +13,7 @@ pub mod control;
 pub mod declared;
 pub mod domain;
 pub mod domain_events;
+pub mod domain_history;
 pub mod domain_metrics;
 mod encoded_events;
 pub mod events;

@@ -106,9 +106,12 @@ mod tests {
             }
             FromMember::Shape(Shape { runs }) => sent.push(format!("{runs:?}")),
             FromMember::Sweep(_) => sent.push("Sweep".to_owned()),
-            FromMember::Hello(_) | FromMember::Events(_) | FromMember::State(_) | FromMember::Leave => {
-                sent.push("other".to_owned());
-            }
+            FromMember::Hello(_)
+            | FromMember::Events(_)
+            | FromMember::State(_)
+            | FromMember::Leave
+            | FromMember::Minutes(_)
+            | FromMember::Fetch(_) => sent.push("other".to_owned()),
         });
         sent
     }

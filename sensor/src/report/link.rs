@@ -6,6 +6,7 @@
 //! requests.
 //! Not here: what is sent and in which order ([`super::sender`]), the network (the composing program).
 
+use super::copying::{CopyInputs, Copying};
 use super::outbox::Outbox;
 use super::sender::{Counts, Error, Identity, JournalRange, Sender};
 use crate::journal::reader::Reader;
@@ -13,11 +14,13 @@ use crate::sample::table::Table;
 use crate::segments;
 use crate::tail::handle::MachineClock;
 use crate::tail::ingest::Clock as _;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wire::backoff::Backoff;
 use wire::report::marks::MarkList;
@@ -70,6 +73,8 @@ pub struct LinkInputs {
     pub add_watermarks: Box<dyn Fn(Marks) + Send>,
     /// Called with whether all durable events are sent and the report waits for more.
     pub awaits: Box<dyn Fn(bool) + Send>,
+    /// Stored minutes, and copies of those of other hosts.
+    pub copying: Arc<CopyInputs>,
 }
 
 /// Counters and state of a link.
@@ -126,7 +131,10 @@ enum Ended {
     Useless(Error),
 }
 
-type Reading = JoinHandle<(Outbox, Result<Option<Events>, segments::Error>)>;
+/// Events that were read from the journal.
+type EventsRead = (Outbox, Result<Option<Events>, segments::Error>);
+
+type Reading = JoinHandle<EventsRead>;
 
 impl Link {
     /// Creates a report that has not started.
@@ -235,16 +243,29 @@ impl Link {
         shutdown: &CancellationToken,
     ) -> Ended {
         let (mut read, mut write) = tokio::io::split(stream);
+        let Err(ended) = self.exchange(&mut read, &mut write, route, shutdown).await;
+        if matches!(ended, Ended::Farewell) && shutdown.is_cancelled() {
+            self.farewell(write).await;
+        }
+        ended
+    }
+
+    async fn exchange<W: Route>(
+        &mut self,
+        read: &mut (impl AsyncRead + Unpin),
+        write: &mut (impl AsyncWrite + Unpin),
+        route: &mut W,
+        shutdown: &CancellationToken,
+    ) -> Result<Infallible, Ended> {
         let (oldest, next) = self.own.outbox.range();
-        self.sender.connect(
-            JournalRange { oldest, next, acknowledged: (self.own.acknowledged)() },
-            MachineClock.wall(),
-        );
+        let range = JournalRange { oldest, next, acknowledged: (self.own.acknowledged)() };
+        self.sender.connect(range, MachineClock.wall());
         let mut durable = self.own.reader.durables();
         let mut state_ticks = tokio::time::interval(STATE_EVERY);
         let answer_due = tokio::time::sleep(ANSWER_WITHIN);
         tokio::pin!(answer_due);
         let mut reading: Option<Reading> = None;
+        let mut copying = Copying::new(Arc::clone(&self.own.copying));
         let mut inbound = Vec::with_capacity(INBOUND_LEN_BYTES);
         let mut is_unflushed = false;
         loop {
@@ -253,54 +274,91 @@ impl Link {
                 reading = self.begin_reading(durable);
                 (self.own.awaits)(reading.is_none() && self.is_caught_up(durable));
             }
+            if let Some(fetch) = self.sender.take_fetch() {
+                copying.read(fetch);
+            }
             let has_output = !self.sender.output().is_empty();
             tokio::select! {
-                () = shutdown.cancelled() => {
-                    self.farewell(write).await;
-                    return Ended::Farewell;
-                }
-                () = route.moved() => return Ended::Moved,
+                () = shutdown.cancelled() => return Err(Ended::Farewell),
+                () = route.moved() => return Err(Ended::Moved),
                 () = &mut answer_due, if !self.sender.is_open() => {
-                    return Ended::Broken("the representative did not answer the hello".into());
+                    return Err(Ended::Broken("the representative did not answer the hello".into()));
                 }
-                got = read.read_buf(&mut inbound) => match got {
-                    Ok(0) => return Ended::Broken("the representative ended it".into()),
-                    Ok(_) => {
-                        if let Err(error) = self.handle_bytes(&inbound) {
-                            return Ended::Useless(error);
-                        }
-                        inbound.clear();
-                    }
-                    Err(error) => return Ended::Broken(error.to_string()),
-                },
-                put = put(&mut write, self.sender.output(), is_unflushed) => match put {
-                    Ok(0) if has_output => return Ended::Broken("nothing more can be written".into()),
-                    Ok(len) => {
-                        self.sender.consume(len);
-                        is_unflushed = has_output;
-                    }
-                    Err(error) => return Ended::Broken(error.to_string()),
-                },
+                got = read.read_buf(&mut inbound) => {
+                    self.handle_read(got, &inbound, &mut copying)?;
+                    inbound.clear();
+                }
+                put = put(write, self.sender.output(), is_unflushed) => {
+                    self.handle_put(put, has_output)?;
+                    is_unflushed = has_output;
+                }
                 done = done(&mut reading) => {
-                    let Some((outbox, read)) = done else { return Ended::Farewell };
-                    self.outbox = Some(outbox);
                     reading = None;
-                    match read {
-                        Ok(Some(events)) => self.sender.handle_events(events),
-                        Ok(None) => self.fruitless = Some(*durable.borrow()),
-                        Err(error) => return Ended::Broken(format!("the journal cannot be read: {error}")),
-                    }
+                    self.handle_events(done, *durable.borrow())?;
                 }
+                minutes = copying.read_done() => self.sender.handle_minutes(minutes),
                 // The loop checks what can be read.
                 Ok(()) = durable.changed(), if reading.is_none() => {}
                 Ok(()) = self.own.tables.changed() => self.sweep(),
-                _ = state_ticks.tick(), if self.sender.is_open() => {
+                now = state_ticks.tick(), if self.sender.is_open() => {
                     self.fruitless = None;
                     let state = (self.own.state)();
                     self.sender.handle_state(state);
+                    self.request_minutes(&mut copying, now);
                 }
             }
         }
+    }
+
+    /// Handles what was read from the stream.
+    fn handle_read(
+        &mut self,
+        got: std::io::Result<usize>,
+        bytes: &[u8],
+        copying: &mut Copying,
+    ) -> Result<(), Ended> {
+        match got {
+            Ok(0) => return Err(Ended::Broken("the representative ended it".into())),
+            Ok(_) => self.handle_bytes(bytes).map_err(Ended::Useless)?,
+            Err(error) => return Err(Ended::Broken(error.to_string())),
+        }
+        for minutes in self.sender.take_minutes() {
+            let now = Instant::now();
+            copying.store(minutes, now);
+            self.request_minutes(copying, now);
+        }
+        Ok(())
+    }
+
+    /// Requests the minutes of all hosts, if it is a standby and it is time for it.
+    fn request_minutes(&mut self, copying: &mut Copying, now: Instant) {
+        if let Some(fetch) = copying.fetch(now) {
+            self.sender.request_minutes(fetch);
+        }
+    }
+
+    /// Handles what was written to the stream.
+    fn handle_put(&mut self, put: std::io::Result<usize>, has_output: bool) -> Result<(), Ended> {
+        match put {
+            Ok(0) if has_output => Err(Ended::Broken("nothing more can be written".into())),
+            Ok(len) => {
+                self.sender.consume(len);
+                Ok(())
+            }
+            Err(error) => Err(Ended::Broken(error.to_string())),
+        }
+    }
+
+    /// Handles what was read from the journal.
+    fn handle_events(&mut self, done: Option<EventsRead>, durable: u64) -> Result<(), Ended> {
+        let (outbox, read) = done.ok_or(Ended::Farewell)?;
+        self.outbox = Some(outbox);
+        match read {
+            Ok(Some(events)) => self.sender.handle_events(events),
+            Ok(None) => self.fruitless = Some(durable),
+            Err(error) => return Err(Ended::Broken(format!("the journal cannot be read: {error}"))),
+        }
+        Ok(())
     }
 
     /// Starts to read the events that the sender requests from the journal, if there are any.
@@ -348,7 +406,7 @@ impl Link {
 }
 
 /// Waits for the running read; `None` if it was cancelled because the process is ending.
-async fn done(reading: &mut Option<Reading>) -> Option<(Outbox, Result<Option<Events>, segments::Error>)> {
+async fn done(reading: &mut Option<Reading>) -> Option<EventsRead> {
     match reading {
         Some(reading) => match reading.await {
             Ok(done) => Some(done),

@@ -14,8 +14,10 @@ use super::columns::Columns;
 use crate::sample::table::Table;
 use compact_str::CompactString;
 use std::collections::VecDeque;
+use wire::at_end::AtEnd;
 use wire::id::{HostName, SensorKey};
 use wire::report::marks::MarkList;
+use wire::report::minutes::{Fetch, Minutes};
 use wire::report::{
     self, Allowance, Durable, Events, Frames, FromMember, FromRepresentative, HOSTS_MAX, Hello, HostState,
     Mark, Marks, Resume, VERSION,
@@ -47,6 +49,8 @@ pub struct Identity {
     pub boot: CompactString,
     /// When this run of the sensor started.
     pub started: Time,
+    /// Whether it stores minutes.
+    pub has_minutes: bool,
 }
 
 /// Range of events in the journal.
@@ -135,6 +139,11 @@ pub struct Sender {
     watermarks: Vec<Marks>,
     term: u64,
     refused_hosts: Vec<HostName>,
+    /// Whether the representative answers fetches of standbys.
+    has_minutes: bool,
+    /// Request of the representative for stored minutes, and its answers to a standby's.
+    fetch: Option<Fetch>,
+    minutes: Vec<Minutes>,
     counts: Counts,
 }
 
@@ -172,6 +181,9 @@ impl Sender {
             watermarks: Vec::new(),
             term: 0,
             refused_hosts: Vec::new(),
+            has_minutes: false,
+            fetch: None,
+            minutes: Vec::new(),
             counts: Counts::default(),
         }
     }
@@ -180,7 +192,7 @@ impl Sender {
     pub fn connect(&mut self, held: JournalRange, clock: Time) {
         self.disconnect();
         self.phase = Phase::Asking;
-        let Identity { program, sensor, host, mut hosts, boot, started } = self.identity.clone();
+        let Identity { program, sensor, host, mut hosts, boot, started, .. } = self.identity.clone();
         hosts.truncate(HOSTS_MAX);
         self.put(&FromMember::Hello(Box::new(Hello {
             version: VERSION,
@@ -195,6 +207,7 @@ impl Sender {
             next: held.next,
             acknowledged: held.acknowledged.max(self.acknowledged),
             marks: self.marks.iter().collect(),
+            has_minutes: AtEnd(Some(self.identity.has_minutes)),
         })));
     }
 
@@ -208,6 +221,8 @@ impl Sender {
         (self.stride, self.calm) = (1, 0);
         self.under_way.clear();
         self.under_way_len = 0;
+        (self.has_minutes, self.fetch) = (false, None);
+        self.minutes.clear();
     }
 
     /// Handles bytes that the representative sent.
@@ -241,8 +256,20 @@ impl Sender {
                 self.watermarks.push(marks);
                 Ok(())
             }
+            (FromRepresentative::Fetch(fetch), Phase::Open(_)) => {
+                self.fetch = Some(fetch);
+                Ok(())
+            }
+            (FromRepresentative::Minutes(minutes), Phase::Open(_)) => {
+                self.minutes.push(minutes);
+                Ok(())
+            }
             (
-                FromRepresentative::Durable(_) | FromRepresentative::Allow(_) | FromRepresentative::Marks(_),
+                FromRepresentative::Durable(_)
+                | FromRepresentative::Allow(_)
+                | FromRepresentative::Marks(_)
+                | FromRepresentative::Fetch(_)
+                | FromRepresentative::Minutes(_),
                 _,
             ) => Err(Error::Unexpected { found: "something else", expected: "a resume" }),
         }
@@ -255,6 +282,7 @@ impl Sender {
         self.term = resume.term;
         self.next = resume.next;
         self.refused_hosts = resume.refused_hosts;
+        self.has_minutes = resume.has_minutes.0 == Some(true);
         self.phase = Phase::Open(resume.allowance);
         Ok(())
     }
@@ -361,6 +389,33 @@ impl Sender {
         if matches!(self.phase, Phase::Open(_)) && self.output().len() <= SWEEPS_WAIT_LEN_BYTES {
             self.put(&FromMember::State(Box::new(state)));
         }
+    }
+
+    /// Takes the representative's request for stored minutes, if there is one and room for the answer.
+    pub fn take_fetch(&mut self) -> Option<Fetch> {
+        if self.output().len() < OUTPUT_LEN_BYTES { self.fetch.take() } else { None }
+    }
+
+    /// Takes the minutes that the representative sent to a standby; call it after each
+    /// [`Sender::handle_bytes`].
+    pub fn take_minutes(&mut self) -> Vec<Minutes> {
+        std::mem::take(&mut self.minutes)
+    }
+
+    /// Sends stored minutes, as requested by [`Sender::take_fetch`].
+    pub fn handle_minutes(&mut self, minutes: Minutes) {
+        if matches!(self.phase, Phase::Open(_)) {
+            self.put(&FromMember::Minutes(minutes));
+        }
+    }
+
+    /// Requests minutes of all hosts from the representative; returns false if it has none to give.
+    pub fn request_minutes(&mut self, fetch: Fetch) -> bool {
+        let can = matches!(self.phase, Phase::Open(_)) && self.has_minutes;
+        if can {
+            self.put(&FromMember::Fetch(fetch));
+        }
+        can
     }
 
     /// Sends the leave message, the last frame.

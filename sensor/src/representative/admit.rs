@@ -9,11 +9,13 @@
 
 use super::claims::{self, HELD_FOR};
 use super::connection::Speaker;
+use super::copying::Turn;
 use super::domain::{Domain, Link, Now};
 use super::hosts::HOSTS_MAX;
 use super::store::frame::Member;
 use crate::segments;
 use std::collections::{BTreeMap, HashSet};
+use wire::at_end::AtEnd;
 use wire::event::Id;
 use wire::id::{HostName, PeerKey, SensorKey};
 use wire::report::{FromRepresentative, Hello, Resume};
@@ -100,11 +102,13 @@ impl Domain {
         self.publish_marks();
         let connection = self.links.get_mut(&link).expect("asked above");
         connection.receiver.open(next);
+        connection.turn = if hello.has_minutes.0 == Some(true) { Turn::Due(now.moment) } else { Turn::Never };
         connection.member = Some(Speaker { sensor: hello.sensor, host: hello.host, granted, known });
+        let has_minutes = AtEnd(Some(self.has_copies()));
         let (store, term, allowance) = (self.store.ledger().key, self.config.term, self.config.allowance);
         self.queue_frame(
             link,
-            FromRepresentative::Resume(Resume { store, term, next, allowance, refused_hosts }),
+            FromRepresentative::Resume(Resume { store, term, next, allowance, refused_hosts, has_minutes }),
         );
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! A connection on which nothing is received is closed, so that idle connections take no room.
 //! Not here: the frames on them ([`super::receiver`]), what a hello leads to ([`super::admit`]).
 
+use super::copying::Turn;
 use super::domain::{Domain, LINKS_MAX, Link};
 use super::receiver::Receiver;
 use compact_str::CompactString;
@@ -13,6 +14,7 @@ use wire::credential::Serial;
 use wire::event::Id;
 use wire::id::{HostName, PeerKey, SensorKey};
 use wire::report::FromRepresentative;
+use wire::report::minutes::Numbered;
 use wire::time::Moment;
 
 /// Timeout for the hello. It fits in one packet: a peer that sends none for this long only holds the
@@ -35,6 +37,10 @@ pub(super) struct Connection {
     pub(super) owed: VecDeque<FromRepresentative>,
     /// Whether it is a standby that has received the watermarks of all members.
     pub(super) knows_marks: bool,
+    /// When it is asked for minutes.
+    pub(super) turn: Turn,
+    /// Names of the metrics in its minutes.
+    pub(super) numbered: Numbered,
 }
 
 /// The member on a connection, once its hello is accepted.
@@ -70,6 +76,8 @@ impl Domain {
             is_writing: false,
             owed: VecDeque::new(),
             knows_marks: false,
+            turn: Turn::Never,
+            numbered: Numbered::default(),
         };
         self.links.insert(link, connection);
         Some(link)

@@ -12,6 +12,7 @@
 
 use super::claims::Claims;
 use super::connection::{Connection, Speaker};
+use super::copying::Copying;
 use super::cursor::{Feed, SensorMarks};
 use super::hosts::Hosts;
 use super::receiver::{Message, Names, NewEvents};
@@ -22,6 +23,7 @@ use super::store::frame::{Batch, Member};
 use super::store::ledger::Ledger;
 use super::store::writer::{Commit, Store};
 use super::watermarks::Watermarks;
+use crate::history::worker::Copied;
 use crate::segments::Error;
 use crate::segments::disk::Disk;
 use compact_str::CompactString;
@@ -30,6 +32,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use wire::event::Id;
 use wire::id::{HostName, SensorKey};
+use wire::report::minutes::Fetch;
 use wire::report::{Allowance, Durable, FromRepresentative, Mark, Run, StoreKey, encode};
 use wire::time::{Moment, Time};
 
@@ -104,6 +107,10 @@ pub enum Output {
     Send(Link, Vec<u8>),
     /// Close the stream after everything given before is written; the link is no longer valid.
     Close(Link, CompactString),
+    /// Store these minutes; if there is no room, call [`Domain::handle_not_copied`].
+    Copy(Copied),
+    /// Read these minutes from the copies, then call [`Domain::send_minutes`].
+    Fetch(Link, Fetch),
 }
 
 /// Counters since the start.
@@ -137,10 +144,11 @@ pub struct Domain {
     /// When the roles and hosts of the election were passed in for the first time.
     pub(super) began: Option<Moment>,
     pub(super) hosts: Hosts,
+    pub(super) copying: Copying,
     pub(super) links: BTreeMap<Link, Connection>,
     names: Names,
     pub(super) next_link: u64,
-    closing: VecDeque<Output>,
+    pub(super) closing: VecDeque<Output>,
     /// Links with frames to send and no write in progress.
     ready: BTreeSet<Link>,
     /// Sensors with events that wait for a commit; then sensors with events in the commit that is running,
@@ -172,6 +180,7 @@ impl Domain {
             forgotten: Vec::new(),
             began: None,
             hosts: Hosts::default(),
+            copying: Copying::default(),
             links: BTreeMap::new(),
             names: Names::default(),
             next_link: 0,
@@ -238,6 +247,12 @@ impl Domain {
                 self.hosts.depart(&name, true);
                 self.claims.release(&name, peer);
             }
+            Message::Minutes(minutes) => {
+                if let Err(why) = self.handle_minutes(link, minutes, now) {
+                    self.refuse(link, &why);
+                }
+            }
+            Message::Fetch(fetch) => self.handle_fetch(link, fetch),
             Message::Hello(_) => {}
         }
     }

@@ -317,6 +317,7 @@ impl Hosts {
 mod tests {
     use super::*;
     use std::sync::Arc;
+    use wire::at_end::AtEnd;
     use wire::report::sweep::Encoder;
     use wire::report::{Packed, VERSION};
     use wire::sample::{Metric, Number, Semantics};
@@ -337,6 +338,7 @@ mod tests {
             next: 0,
             acknowledged: None,
             marks: Vec::new(),
+            has_minutes: AtEnd(None),
         }
     }
 

@@ -5,13 +5,14 @@
 //! [`hosts`] with their [`recent`] samples, the [`store`] of events and the joined calls. [`view`],
 //! [`overview`] and [`summary`] compute query results from it. [`cursor`] lets readers of events continue
 //! after a change of the representative; for this, standbys receive watermarks of what is stored
-//! ([`watermarks`]).
+//! ([`watermarks`]). `copying` fetches the minutes that members have stored, for the past of the whole domain.
 //! [`service`] runs the core while its sensor represents the domain.
 //! Not here: how members' streams arrive and how a representative is elected (both in the overlay).
 
 pub mod admit;
 pub mod claims;
 mod connection;
+mod copying;
 pub mod cursor;
 pub mod domain;
 pub mod hosts;

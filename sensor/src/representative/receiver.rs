@@ -12,6 +12,7 @@
 use compact_str::CompactString;
 use std::collections::HashSet;
 use std::sync::Arc;
+use wire::report::minutes::{Fetch, HELD_MAX, Minutes};
 use wire::report::{
     self, Events, Frames, FromMember, HEALTH_MAX, HOSTS_MAX, Hello, HostState, MARKS_MAX,
     METRICS_LEN_MAX_BYTES, METRICS_MAX, Metrics, Run, Shape, Sweep, TEXT_LEN_MAX_BYTES,
@@ -102,6 +103,10 @@ pub enum Message {
     State(Box<HostState>),
     /// The member leaves for good.
     Leave,
+    /// Stored minutes of the member's host.
+    Minutes(Minutes),
+    /// Request of a standby for the minutes of all hosts.
+    Fetch(Fetch),
 }
 
 /// Metrics of all members, each stored once.
@@ -191,6 +196,11 @@ impl Receiver {
                     Message::State(state)
                 }
                 FromMember::Leave => Message::Leave,
+                FromMember::Minutes(minutes) => Message::Minutes(minutes),
+                FromMember::Fetch(fetch) => {
+                    limit("hosts of a fetch", fetch.held.len(), HELD_MAX)?;
+                    Message::Fetch(fetch)
+                }
             };
             return Ok(Some(message));
         }

@@ -11,10 +11,11 @@
 
 use super::cursor::Feed;
 use super::domain::{self, Counts, Domain, Now};
-use super::hosts::ElectionEntry;
+use super::hosts::{ElectionEntry, Role};
 use super::session::Session;
 use super::watermarks::Watermarks;
 use super::worker::{self, Inbox, Query};
+use crate::history::worker::Copies;
 use crate::segments::disk::Directory;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -166,6 +167,12 @@ impl Handle {
         self.0.lock_watermarks().take(marks);
     }
 
+    /// Returns whether this host is to succeed the representative.
+    #[must_use]
+    pub fn is_standby(&self, host: &HostName) -> bool {
+        self.0.election.borrow().get(host).is_some_and(|entry| entry.role == Role::Standby)
+    }
+
     /// Sets the lease check; nothing is sent to members while it returns `false`. Without a check the lease
     /// is always valid. To be called once.
     pub fn set_lease(&self, lease: Lease) {
@@ -253,6 +260,7 @@ pub struct Service {
     shared: Arc<Shared>,
     config: domain::Config,
     folder: PathBuf,
+    copies: Option<Copies>,
 }
 
 impl Service {
@@ -268,7 +276,13 @@ impl Service {
             figures: Mutex::default(),
             watermarks: Mutex::default(),
         });
-        (Service { shared: Arc::clone(&shared), config, folder }, Handle(shared))
+        (Service { shared: Arc::clone(&shared), config, folder, copies: None }, Handle(shared))
+    }
+
+    /// Copies the members' minutes while it serves.
+    #[must_use]
+    pub fn with_copies(self, copies: Option<Copies>) -> Service {
+        Service { copies, ..self }
     }
 
     /// Opens and closes the store as duty changes, until `shutdown`.
@@ -354,8 +368,10 @@ impl Service {
         let _ends = ending.clone().drop_guard();
         let runtime = tokio::runtime::Handle::current();
         // A thread of its own for as long as it serves.
-        let worker =
-            tokio::task::spawn_blocking(move || runtime.block_on(worker::run(domain, shared, inbox, ending)));
+        let copies = self.copies.clone();
+        let worker = tokio::task::spawn_blocking(move || {
+            runtime.block_on(worker::run(domain, copies, shared, inbox, ending))
+        });
         self.shared.open.send_replace(Some(open));
         let ended = worker.await;
         self.shared.open.send_replace(None);

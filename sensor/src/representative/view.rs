@@ -49,6 +49,8 @@ pub struct HostRow {
     pub samples: u64,
     /// Number of samples that its sensor took and did not send.
     pub samples_thinned: u64,
+    /// Start of its last minute that is copied for the past of the domain.
+    pub copied_until: Option<Time>,
     /// Number of calls running on it.
     pub calls_running: u64,
 }
@@ -113,6 +115,7 @@ impl Domain {
                 events_refused: member.map_or(0, |member| member.refused),
                 samples: host.samples,
                 samples_thinned: host.thinned,
+                copied_until: self.copied_until(name),
                 calls_running: running.get(name.as_str()).copied().unwrap_or(0),
             }
         };

@@ -11,6 +11,7 @@ use super::hosts::ElectionEntry;
 use super::service::{Duty, Shared};
 use super::session::{self, Session, StreamNotice, StreamSenders};
 use super::store::writer::Commit;
+use crate::history::worker::Copies;
 use crate::segments;
 use crate::segments::sync_limiter::SyncLimiter;
 use crate::tail::handle::MachineClock;
@@ -18,10 +19,12 @@ use crate::tail::ingest::Clock as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use store::copy::Sent;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use wire::id::{HostName, PeerKey};
+use wire::report::minutes::{Fetch, Minutes};
 use wire::time::Moment;
 
 /// Most chunks of bytes that wait, of all members together: 4 MiB.
@@ -54,7 +57,11 @@ pub(super) struct Inbox {
 struct Stream {
     peer: PeerKey,
     frames: mpsc::Sender<Vec<u8>>,
+    /// Names of metrics that were sent with minutes; `None` while minutes are read for it.
+    sent: Option<Sent>,
 }
+
+type FetchTask = (Link, Sent, Minutes);
 
 type CommitTask = JoinHandle<(Commit, Result<(), segments::Error>)>;
 
@@ -69,6 +76,9 @@ pub(super) struct Worker {
     refused: Option<(Commit, Moment)>,
     sync_limiter: SyncLimiter,
     tidied: Moment,
+    copies: Option<Copies>,
+    /// Minutes that are being read for standbys.
+    fetching: JoinSet<FetchTask>,
 }
 
 /// Channels from the streams to the worker.
@@ -82,7 +92,14 @@ pub(super) fn now() -> Now {
 }
 
 /// Serves until the duty ends or `ending` fires; then stores what was received.
-pub(super) async fn run(domain: Domain, shared: Arc<Shared>, inbox: Inbox, ending: CancellationToken) {
+pub(super) async fn run(
+    mut domain: Domain,
+    copies: Option<Copies>,
+    shared: Arc<Shared>,
+    inbox: Inbox,
+    ending: CancellationToken,
+) {
+    domain.set_copies(copies.as_ref().map(|copies| copies.age));
     let ((bytes_to, bytes), (notices_to, notices)) = (mpsc::channel(BYTES_MAX), mpsc::channel(NOTICES_MAX));
     let mut worker = Worker {
         domain,
@@ -94,6 +111,8 @@ pub(super) async fn run(domain: Domain, shared: Arc<Shared>, inbox: Inbox, endin
         refused: None,
         sync_limiter: SyncLimiter::default(),
         tidied: now().moment,
+        copies,
+        fetching: JoinSet::new(),
     };
     worker.serve(inbox, StreamInputs { bytes, notices }, &ending).await;
     worker.finish().await;
@@ -127,6 +146,12 @@ impl Worker {
                     self.handle_more(&mut inputs.bytes);
                 }
                 Some(_) = self.tasks.join_next() => {}
+                Some(Ok((link, sent, minutes))) = self.fetching.join_next() => {
+                    if let Some(stream) = self.streams.get_mut(&link) {
+                        stream.sent = Some(sent);
+                        self.domain.send_minutes(link, minutes);
+                    }
+                }
             }
         }
     }
@@ -154,7 +179,7 @@ impl Worker {
             return;
         };
         let (to, frames) = mpsc::channel(FRAMES_MAX);
-        self.streams.insert(link, Stream { peer, frames: to });
+        self.streams.insert(link, Stream { peer, frames: to, sent: Some(Sent::default()) });
         self.tasks.spawn(session::serve(link, stream, self.senders.clone(), frames));
     }
 
@@ -187,8 +212,25 @@ impl Worker {
                     tracing::debug!(?link, %why, "a member's stream is closed");
                     self.streams.remove(&link);
                 }
+                Output::Copy(copied) => {
+                    if !self.copies.as_ref().is_some_and(|copies| copies.store(copied)) {
+                        self.domain.handle_not_copied();
+                    }
+                }
+                Output::Fetch(link, fetch) => self.fetch(link, fetch),
             }
         }
+    }
+
+    /// Reads minutes for a standby; one answer at a time.
+    fn fetch(&mut self, link: Link, fetch: Fetch) {
+        let reader = self.copies.as_ref().and_then(|copies| copies.handle().reader().ok().cloned());
+        let sent = self.streams.get_mut(&link).and_then(|stream| stream.sent.take());
+        let (Some(reader), Some(mut sent)) = (reader, sent) else { return };
+        self.fetching.spawn_blocking(move || {
+            let minutes = reader.minutes(&fetch, |_| true, &mut sent);
+            (link, sent, minutes)
+        });
     }
 
     /// Starts to store what was received. Returns how long to wait if it is too soon for that.
@@ -240,6 +282,12 @@ impl Worker {
             self.commit(commit);
         }
         self.domain.close_silent(moment);
+        if self.domain.wants_held()
+            && let Some(held) = self.copies.as_ref().and_then(Copies::held)
+        {
+            self.domain.set_held(held);
+        }
+        self.domain.fetch_minutes(now());
         if moment.since(self.tidied) >= TIDY_EVERY {
             self.tidied = moment;
             self.domain.tidy(moment);

@@ -5,6 +5,8 @@
 
 use super::Status;
 use crate::config::Config;
+use crate::history::worker as history;
+use crate::report::copying::CopyInputs;
 use crate::report::link::LinkInputs;
 use crate::report::outbox::Outbox;
 use crate::report::sender::Identity;
@@ -34,6 +36,7 @@ pub(super) fn own(
     sampler: &sampler::Handle,
     status: Status,
     service: service::Handle,
+    (history, copies): (Option<history::Handle>, Option<history::Copies>),
 ) -> std::io::Result<LinkInputs> {
     let reader = tail.reader();
     let disk = Arc::new(Directory::new(state.join("journal"))?);
@@ -45,7 +48,10 @@ pub(super) fn own(
         hosts: hosts.into_iter().filter(|host| **host != config.host).cloned().collect(),
         boot: std::fs::read_to_string(BOOT_ID).unwrap_or_default().trim().into(),
         started: MachineClock.wall(),
+        has_minutes: history.is_some(),
     };
+    let (election, host) = (service.clone(), config.host.clone());
+    let is_standby = Box::new(move || election.is_standby(&host));
     let (known, acknowledged, awaited) = (Arc::clone(tail), Arc::clone(tail), Arc::clone(tail));
     let figures = sampler.clone();
     Ok(LinkInputs {
@@ -59,6 +65,7 @@ pub(super) fn own(
         acknowledge: Box::new(move |mark| acknowledged.acknowledge(mark)),
         add_watermarks: Box::new(move |marks| service.add_watermarks(marks)),
         awaits: Box::new(move |waits| awaited.await_durable(waits)),
+        copying: Arc::new(CopyInputs { own: history, copies, is_standby }),
     })
 }
 

@@ -23,7 +23,8 @@ impl Status {
         health.extend(troubled.map(|file| format!("{}: {}", file.path.display(), file.status)));
         health.extend(self.serving.health());
         health.extend(self.channels.health());
-        health.extend(self.history.as_ref().and_then(history::worker::Handle::trouble));
+        let histories = self.history.iter().chain(&self.copies);
+        health.extend(histories.filter_map(history::worker::Handle::trouble));
         health.extend(self.recorder.as_ref().and_then(worker::Handle::trouble));
         health.extend(self.modules.iter().flat_map(module::worker::Handle::health));
         if let Some((reporting, service)) = &self.report {

@@ -1,5 +1,6 @@
 //! Tests of a store on a disk.
 
+mod copies;
 mod damage;
 mod kill;
 mod limits;

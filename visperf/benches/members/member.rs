@@ -147,6 +147,7 @@ fn own(nth: u32, host: HostName, of: &Domain, tables: watch::Receiver<Option<Arc
             hosts: Vec::new(),
             boot: "boot".into(),
             started: overlay::clock::calendar(),
+            has_minutes: false,
         },
         outbox: Outbox::new(Arc::clone(&of.disk), reader.clone()),
         reader,
@@ -162,6 +163,7 @@ fn own(nth: u32, host: HostName, of: &Domain, tables: watch::Receiver<Option<Arc
         acknowledge: Box::new(|_| ()),
         add_watermarks: Box::new(|_| ()),
         awaits: Box::new(|_| ()),
+        copying: Arc::default(),
     }
 }
 

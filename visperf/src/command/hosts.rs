@@ -9,7 +9,7 @@ use crate::harmless::clean;
 use crate::options::{OfDomain, Query};
 use crate::output::figures::{share, whole_bytes};
 use crate::output::table::{Cell, Table};
-use crate::output::times::age;
+use crate::output::times::{self, age};
 use crate::output::{Color, Output};
 use wire::api::domain::{Host, HostState, HostsParams};
 
@@ -39,9 +39,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 fn table(hosts: &[Host], output: &mut Output) -> Result<(), Failure> {
     let table = Table::new(&[
-        "HOST", "STATE", "ROLE", "LOAD", "CPUS", "CPU", "MEMORY", "OF", "UP", "SEEN", "EVENTS", "RUNNING",
+        "HOST", "STATE", "ROLE", "LOAD", "CPUS", "CPU", "MEMORY", "OF", "UP", "SEEN", "COPIED", "EVENTS",
+        "RUNNING",
     ]);
-    let mut table = table.spares(&["ROLE", "EVENTS", "UP", "CPUS", "OF", "SEEN"]);
+    let mut table = table.spares(&["COPIED", "ROLE", "EVENTS", "UP", "CPUS", "OF", "SEEN"]);
+    let now = times::now();
     for host in hosts {
         let color = if host.state == HostState::Live { Color::Good } else { Color::Caution };
         table.row(vec![
@@ -55,6 +57,7 @@ fn table(hosts: &[Host], output: &mut Output) -> Result<(), Failure> {
             figure(host.memory_total_bytes, whole_bytes),
             figure(host.uptime_secs, age),
             Cell::figure(format!("{} ago", age(host.age_secs))),
+            figure(host.copied_until, |until| format!("{} ago", age(now.since(until.0).as_secs_f64()))),
             figure(host.events, |events| events.to_string()),
             figure(host.calls_running, |calls| calls.to_string()),
         ]);

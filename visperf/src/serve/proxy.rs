@@ -383,6 +383,7 @@ mod tests {
         (
             Class::Figures,
             &[
+                "domain.history",
                 "domain.hosts",
                 "domain.metrics",
                 "sensor.alter",

@@ -116,6 +116,9 @@ pub struct Host {
     /// was no representative. Absent if the host has not reported to this representative.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples_thinned: Option<u64>,
+    /// Start of the last minute of the host's history that the representative has copied. Absent if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copied_until: Option<UnixTime>,
     /// Number of calls running on the host. Absent if the host has not reported to this representative.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls_running: Option<u64>,

@@ -65,6 +65,49 @@ impl Request for HistoryParams {
     type Answer = History;
 }
 
+/// List values that the domain's hosts had in the past, those of hosts that are down included.
+///
+/// The representative copies the minutes of all hosts, some times a minute, and answers with minutes and hours
+/// whatever the step; a host itself has its samples too (`sensor.history`). `behind` names hosts whose copies end
+/// before the requested time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct DomainHistoryParams {
+    /// Metrics, time, and how values are summarized.
+    #[serde(flatten)]
+    pub history: HistoryParams,
+    /// Only metrics of this host.
+    pub host: Option<String>,
+}
+
+impl Request for DomainHistoryParams {
+    const METHOD: &'static str = "domain.history";
+    const EFFECT: Effect = Effect::Reads;
+    const SUBJECT: Subject = Subject::Domain;
+    type Answer = DomainHistory;
+}
+
+/// Values that metrics of a domain's hosts had.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct DomainHistory {
+    /// The values.
+    #[serde(flatten)]
+    pub history: History,
+    /// Hosts whose copies end before the requested time: those that are down, and those that are being copied.
+    pub behind: Vec<HostBehind>,
+}
+
+/// How far the copy of a host's minutes reaches.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct HostBehind {
+    /// Name of the host.
+    pub host: String,
+    /// Start of the last minute that is copied.
+    pub until: UnixTime,
+}
+
 /// How the values of a step are summarized.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -104,10 +147,12 @@ pub enum GroupBy {
     /// None.
     #[default]
     Series,
-    /// All of the same name.
+    /// All of a host of the same name.
     Host,
     /// Those of the same name with the same value of `label`.
     Label,
+    /// All of the same name, of all hosts.
+    Domain,
 }
 
 /// Values that metrics of a host had.
@@ -171,6 +216,10 @@ pub struct HistorySeries {
     pub unit: CompactString,
     /// Type of the metric.
     pub semantics: Semantics,
+    /// Host of the series; absent where series of several are merged.
+    #[schemars(with = "Option<String>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<CompactString>,
     /// How the values of a step were summarized; absent for samples as they were stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aggregate: Option<Aggregate>,

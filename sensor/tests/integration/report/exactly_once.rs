@@ -103,6 +103,8 @@ fn what_is_sent_again_is_dropped() {
             other @ (FromRepresentative::Durable(_)
             | FromRepresentative::Allow(_)
             | FromRepresentative::Marks(_)
+            | FromRepresentative::Fetch(_)
+            | FromRepresentative::Minutes(_)
             | FromRepresentative::Refused(_)) => other,
         };
         encode(&frame, &mut forged).unwrap();

@@ -14,7 +14,7 @@ use wire::report::{
 use wire::sample::{Metric, Semantics};
 use wire::time::{Moment, Time};
 
-fn hello(own: &str, sensor: u64) -> Hello {
+pub(super) fn hello(own: &str, sensor: u64) -> Hello {
     Hello {
         version: VERSION,
         program: "hostile".into(),
@@ -28,10 +28,11 @@ fn hello(own: &str, sensor: u64) -> Hello {
         next: 1000,
         acknowledged: None,
         marks: Vec::new(),
+        has_minutes: wire::at_end::AtEnd(Some(true)),
     }
 }
 
-fn send(rig: &mut Rig, link: Link, frame: &FromMember) {
+pub(super) fn send(rig: &mut Rig, link: Link, frame: &FromMember) {
     let mut bytes = Vec::new();
     encode(frame, &mut bytes).unwrap();
     let now = rig.now;

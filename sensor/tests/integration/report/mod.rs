@@ -7,6 +7,7 @@ pub(crate) mod rig;
 
 mod answers;
 mod away;
+mod copies;
 mod cursors;
 mod exactly_once;
 mod hostile;

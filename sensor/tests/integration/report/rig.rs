@@ -68,6 +68,7 @@ pub fn myself(key: SensorKey, own: &HostName) -> Myself {
         hosts: Vec::new(),
         boot: "boot".into(),
         started: Time::from_micros(1),
+        has_minutes: false,
     }
 }
 
@@ -280,6 +281,7 @@ impl Rig {
                         member.inbound.clear();
                     }
                 }
+                Output::Copy(_) | Output::Fetch(..) => panic!("no member has minutes"),
             }
         }
     }

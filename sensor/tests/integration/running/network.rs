@@ -201,6 +201,7 @@ impl Running {
             acknowledge: Box::new(move |mark| *target.lock().unwrap() = Some(mark.next)),
             add_watermarks: Box::new(|_| ()),
             awaits: Box::new(move |waits| awaited.store(waits, Ordering::SeqCst)),
+            copying: Arc::default(),
         };
         let link = Link::new(own);
         let (board, shutdown) = (link.status(), CancellationToken::new());

@@ -19,9 +19,10 @@ use ::client::typed::About;
 use jiff::tz::TimeZone;
 use serde_json::Value as Json;
 use std::time::Duration;
-use wire::api::domain::{HostState, HostsParams};
+use wire::api::domain::{Host, HostState, HostsParams};
 use wire::api::history::{
-    Aggregate, GroupBy, History, HistoryMark, HistoryParams, HistorySeries, Limit, MarkKind, TierAge,
+    Aggregate, DomainHistory, DomainHistoryParams, GroupBy, History, HistoryMark, HistoryParams,
+    HistorySeries, Limit, MarkKind, TierAge,
 };
 use wire::api::{Named, Span, UnixTime};
 use wire::near_names;
@@ -46,8 +47,8 @@ pub(crate) struct Past {
     /// Summary of the values of a step [default: rate of counters, avg of gauges, last of states]
     #[arg(long, value_name = "AGG")]
     agg: Option<Agg>,
-    /// Merge the series of each host, or those with the same value of a label, to one
-    #[arg(long, value_name = "host|LABEL")]
+    /// Merge the series of each host, of all hosts, or those with the same value of a label, to one
+    #[arg(long, value_name = "host|domain|LABEL")]
     by: Option<String>,
     /// Only the N series with the largest mean
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=LIMIT_MAX))]
@@ -127,6 +128,8 @@ struct Found {
     missing: Vec<String>,
     /// Why the first of them did not.
     failure: Option<Failure>,
+    /// Hosts of which the copies of the domain are shown, and why.
+    copied: Vec<String>,
     answered: usize,
     /// Host, time and text of what happened meanwhile.
     marks: Vec<(String, UnixTime, String)>,
@@ -161,7 +164,7 @@ pub(crate) fn print(args: &Args) -> Result<bool, Failure> {
     if !args.query.json && !args.past.csv {
         notes(&found);
     }
-    found.missing.iter().for_each(|missing| note(&clean(missing)));
+    found.copied.iter().chain(&found.missing).for_each(|missing| note(&clean(missing)));
     Ok(true)
 }
 
@@ -169,6 +172,7 @@ fn params(args: &Args) -> HistoryParams {
     let (by, label) = match args.past.by.as_deref() {
         None => (GroupBy::Series, None),
         Some("host") => (GroupBy::Host, None),
+        Some("domain") => (GroupBy::Domain, None),
         Some(label) => (GroupBy::Label, Some(label.to_owned())),
     };
     HistoryParams {
@@ -188,19 +192,46 @@ fn params(args: &Args) -> HistoryParams {
 /// Asks every host; `None` if the daemon does not know the method.
 fn ask(client: &mut Client, args: &Args, params: &HistoryParams) -> Result<Option<Found>, Failure> {
     let mut found = Found::default();
-    for (host, about) in hosts(client, args, &mut found)? {
-        match client.ask(params, &about, PATIENCE) {
-            Ok(answer) => found.add(host, answer),
-            Err(Error::Fault { code: NO_METHOD, .. }) if found.series.is_empty() => return Ok(None),
-            Err(error) if args.host.is_some() || args.local => {
+    if params.by == GroupBy::Domain {
+        let answer = of_domain(client, args, params, args.host.clone());
+        found.add_copies(answer.map_err(|error| client.explain("domain.history", error))?);
+        return Ok(Some(found));
+    }
+    for asked in hosts(client, args)? {
+        let Asked { host, is_live } = asked;
+        let about = about(args, (!host.is_empty()).then_some(host.as_str()));
+        let answer = if is_live { Some(client.ask(params, &about, PATIENCE)) } else { None };
+        let error = match answer {
+            Some(Ok(answer)) => {
+                found.add(host, answer);
+                continue;
+            }
+            Some(Err(Error::Fault { code: NO_METHOD, .. })) if found.series.is_empty() => return Ok(None),
+            Some(Err(error @ Error::Fault { code: INVALID_PARAMS, .. })) => {
                 return Err(client.explain("sensor.history", error));
             }
-            Err(error @ Error::Fault { code: INVALID_PARAMS, .. }) => {
+            Some(Err(error)) if args.local => return Err(client.explain("sensor.history", error)),
+            Some(Err(error)) => Some(error),
+            None => None,
+        };
+        let why = error.as_ref().map_or("it does not report".to_owned(), ToString::to_string);
+        match of_domain(client, args, params, Some(host.clone())) {
+            Ok(copies) => {
+                let until =
+                    copies.behind.first().map(|behind| shown_time(behind.until.0, &TimeZone::system()));
+                let until = until.map_or(String::new(), |until| format!(", which ends at {until}"));
+                found.copied.push(format!("{host}: {why}; shown is the copy of the domain{until}"));
+                found.add_copies(copies);
+            }
+            Err(_) if args.host.is_some() && error.is_some() => {
+                let error = error.expect("checked just now");
                 return Err(client.explain("sensor.history", error));
             }
-            Err(error) => {
-                found.missing.push(format!("{host}: {error}"));
-                found.failure.get_or_insert_with(|| client.explain("sensor.history", error));
+            Err(_) => {
+                found.missing.push(format!("{host}: {why}; its past is missing"));
+                if let Some(error) = error {
+                    found.failure.get_or_insert_with(|| client.explain("sensor.history", error));
+                }
             }
         }
     }
@@ -210,27 +241,53 @@ fn ask(client: &mut Client, args: &Args, params: &HistoryParams) -> Result<Optio
     }
 }
 
-/// Hosts to ask, each with its place.
-fn hosts(client: &mut Client, args: &Args, found: &mut Found) -> Result<Vec<(String, About)>, Failure> {
+/// Asks the representative for the copies of a host's past, or of all hosts.
+fn of_domain(
+    client: &mut Client,
+    args: &Args,
+    params: &HistoryParams,
+    host: Option<String>,
+) -> Result<DomainHistory, Error> {
+    let params = DomainHistoryParams { history: params.clone(), host };
+    client.ask(&params, &about(args, None), PATIENCE)
+}
+
+/// A host to ask.
+struct Asked {
+    /// Empty for the daemon itself.
+    host: String,
+    is_live: bool,
+}
+
+fn about(args: &Args, host: Option<&str>) -> About {
     let OfDomain { domain } = args.whose.clone();
-    let about = |host: Option<&str>| About { domain: domain.clone(), host: host.map(ToOwned::to_owned) };
-    if let Some(host) = &args.host {
-        return Ok(vec![(host.clone(), about(Some(host)))]);
+    About { domain, host: host.map(ToOwned::to_owned) }
+}
+
+/// Hosts to ask.
+fn hosts(client: &mut Client, args: &Args) -> Result<Vec<Asked>, Failure> {
+    if args.host.is_some() || args.local {
+        let host = args.host.clone().filter(|_| !args.local).unwrap_or_default();
+        return Ok(vec![Asked { host, is_live: true }]);
     }
-    if args.local {
-        return Ok(vec![(String::new(), about(None))]);
-    }
-    let hosts = client.ask(&HostsParams {}, &about(None), PATIENCE);
+    let hosts = client.ask(&HostsParams {}, &about(args, None), PATIENCE);
     let hosts = hosts.map_err(|error| client.explain("domain.hosts", error))?.hosts;
-    let (live, away): (Vec<_>, Vec<_>) =
-        hosts.into_iter().partition(|host| host.state != HostState::LastSeen);
-    found
-        .missing
-        .extend(away.iter().map(|host| format!("{}: it does not report; its past is missing", host.host)));
-    Ok(live.into_iter().map(|host| (host.host.clone(), about(Some(&host.host)))).collect())
+    let asked = |host: Host| Asked { is_live: host.state == HostState::Live, host: host.host };
+    Ok(hosts.into_iter().map(asked).collect())
 }
 
 impl Found {
+    /// Adds copies that the representative has.
+    fn add_copies(&mut self, copies: DomainHistory) {
+        let mut answer = copies.history;
+        let series = std::mem::take(&mut answer.series);
+        self.add(String::new(), answer);
+        self.series.extend(series.into_iter().map(|series| {
+            let host = series.host.as_deref().unwrap_or_default().to_owned();
+            OfHost { host, series }
+        }));
+    }
+
     fn add(&mut self, host: String, answer: History) {
         self.answered += 1;
         self.total += answer.total;

@@ -1,0 +1,156 @@
+//! Configuration of the history: `[sensor.history]`.
+//!
+//! Pure. Rule: [`RawConfig`] mirrors the file and nothing else; a [`Config`] is valid by construction.
+
+use crate::recorder::config::KeyError;
+use serde::Deserialize;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+use store::tier::Tier;
+use store::tier_files::Limit;
+
+/// Default disk space of all tiers, in MiB.
+pub const BUDGET_MIB_DEFAULT: u64 = 1024;
+/// Allowed disk space, in MiB: a day of an ordinary host at least.
+pub const BUDGET_MIB_ALLOWED: RangeInclusive<u64> = 16..=1 << 24;
+/// Default for `raw_days`.
+pub const RAW_DAYS_DEFAULT: f64 = 14.0;
+/// Default for `minute_days`.
+pub const MINUTE_DAYS_DEFAULT: f64 = 90.0;
+/// Default for `hour_days`: five years.
+pub const HOUR_DAYS_DEFAULT: f64 = 1826.0;
+/// Allowed ages, in days: from an hour to a century.
+pub const DAYS_ALLOWED: RangeInclusive<f64> = 1.0 / 24.0..=36_525.0;
+
+/// Default disk space of the copies of the domain's minutes and hours, in MiB.
+pub const DOMAIN_BUDGET_MIB_DEFAULT: u64 = 1024;
+/// Default for `domain_minute_days`.
+pub const DOMAIN_MINUTE_DAYS_DEFAULT: f64 = 14.0;
+
+/// Share of each tier in the disk space of the copies, in sixteenths; raw is that of the log.
+const COPY_SHARES: [u64; 3] = [1, 11, 4];
+
+/// Share of each tier in the disk space, in sixteenths: about what an ordinary host needs for the default ages.
+const SHARES: [u64; 3] = [6, 7, 3];
+
+/// `[sensor.history]` as written.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawConfig {
+    /// Whether metrics are stored [default: true].
+    pub on: Option<bool>,
+    /// Disk space for all of it, in MiB.
+    pub budget_mib: Option<u64>,
+    /// Age of the oldest samples, in days.
+    pub raw_days: Option<f64>,
+    /// Age of the oldest minutes, in days.
+    pub minute_days: Option<f64>,
+    /// Age of the oldest hours, in days.
+    pub hour_days: Option<f64>,
+    /// Disk space for the minutes and hours of all hosts of the domain, in MiB, while this sensor represents
+    /// the domain or is a standby; 0 for none.
+    pub domain_budget_mib: Option<u64>,
+    /// Age of the oldest minutes of the domain's hosts, in days.
+    pub domain_minute_days: Option<f64>,
+}
+
+/// Checked configuration of the history.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// Limits of the tiers; `None` disables the history.
+    pub limits: Option<[Limit; 3]>,
+    /// Limits of the copies of the domain's history; `None` disables them.
+    pub copies: Option<[Limit; 3]>,
+}
+
+impl Config {
+    /// Checks `raw`.
+    ///
+    /// # Errors
+    /// Every invalid value.
+    pub fn new(raw: &RawConfig) -> Result<Config, Vec<KeyError>> {
+        let mut wrong = Vec::new();
+        let own = mib("budget_mib", raw.budget_mib, BUDGET_MIB_DEFAULT, &mut wrong);
+        let of_domain = match raw.domain_budget_mib {
+            Some(0) => 0,
+            wanted => mib("domain_budget_mib", wanted, DOMAIN_BUDGET_MIB_DEFAULT, &mut wrong),
+        };
+        let ages = [
+            days("raw_days", raw.raw_days, RAW_DAYS_DEFAULT, &mut wrong),
+            days("minute_days", raw.minute_days, MINUTE_DAYS_DEFAULT, &mut wrong),
+            days("hour_days", raw.hour_days, HOUR_DAYS_DEFAULT, &mut wrong),
+        ];
+        let minutes = ("domain_minute_days", raw.domain_minute_days, DOMAIN_MINUTE_DAYS_DEFAULT);
+        let minutes = days(minutes.0, minutes.1, minutes.2, &mut wrong);
+        if !wrong.is_empty() {
+            return Err(wrong);
+        }
+        let is_on = raw.on.unwrap_or(true);
+        let copied = [minutes, minutes, ages[Tier::Hour as usize]];
+        Ok(Config {
+            limits: is_on.then(|| limits(own, SHARES, ages)),
+            copies: (is_on && of_domain > 0).then(|| limits(of_domain, COPY_SHARES, copied)),
+        })
+    }
+}
+
+fn limits(mib: u64, shares: [u64; 3], ages: [Duration; 3]) -> [Limit; 3] {
+    Tier::ALL.map(|tier| Limit {
+        bytes: (mib << 20) / shares.iter().sum::<u64>() * shares[tier as usize],
+        age: ages[tier as usize],
+    })
+}
+
+fn mib(key: &str, mib: Option<u64>, default: u64, wrong: &mut Vec<KeyError>) -> u64 {
+    let mib = mib.unwrap_or(default);
+    if !BUDGET_MIB_ALLOWED.contains(&mib) {
+        let (min, max) = (BUDGET_MIB_ALLOWED.start(), BUDGET_MIB_ALLOWED.end());
+        let message = format!("{mib} MiB for the history; expected {min} to {max}");
+        wrong.push(KeyError { keys: vec![key.to_owned()], message });
+    }
+    mib
+}
+
+fn days(key: &str, days: Option<f64>, default: f64, wrong: &mut Vec<KeyError>) -> Duration {
+    let days = days.unwrap_or(default);
+    if DAYS_ALLOWED.contains(&days) {
+        return Duration::from_secs_f64(days * 86_400.0);
+    }
+    let message = format!("{days} days; expected 0.042 (an hour) to 36525");
+    wrong.push(KeyError { keys: vec![key.to_owned()], message });
+    Duration::ZERO
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tiers_share_the_space() {
+        let Config { limits, copies } = Config::new(&RawConfig::default()).expect("the defaults are valid");
+        let (limits, copies) = (limits.expect("on by default"), copies.expect("on by default"));
+        assert_eq!(copies.iter().map(|limit| limit.bytes).sum::<u64>(), 1 << 30);
+        assert_eq!(limits.iter().map(|limit| limit.bytes).sum::<u64>(), 1 << 30);
+        assert_eq!(limits[0].age, Duration::from_secs(14 * 86_400));
+        let off = RawConfig { on: Some(false), ..RawConfig::default() };
+        assert_eq!(Config::new(&off), Ok(Config { limits: None, copies: None }));
+        let none = RawConfig { domain_budget_mib: Some(0), ..RawConfig::default() };
+        assert!(Config::new(&none).is_ok_and(|config| config.limits.is_some() && config.copies.is_none()));
+    }
+
+    #[test]
+    fn all_mistakes_are_named() {
+        let raw = RawConfig {
+            budget_mib: Some(1),
+            raw_days: Some(f64::NAN),
+            hour_days: Some(-1.0),
+            domain_budget_mib: Some(3),
+            domain_minute_days: Some(0.0),
+            ..RawConfig::default()
+        };
+        let wrong = Config::new(&raw).expect_err("five mistakes");
+        let keys: Vec<&str> = wrong.iter().flat_map(|error| &error.keys).map(String::as_str).collect();
+        assert_eq!(keys, ["budget_mib", "domain_budget_mib", "raw_days", "hour_days", "domain_minute_days"]);
+        assert!(wrong[0].message.contains("expected 16 to"), "{}", wrong[0].message);
+    }
+}

@@ -1,0 +1,110 @@
+//! Stored minutes on a member's stream: answers to the representative's fetches, and the fetches of a standby.
+//!
+//! Rule: the disk is read on another thread, one answer at a time. A standby asks for the minutes of all hosts as
+//! long as it is one, so that it has them when it succeeds. Not here: when a member is asked (`representative`).
+
+use crate::history::worker::{Copied, Copies, Handle, calendar};
+use std::sync::Arc;
+use std::time::Duration;
+use store::copy::Sent;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use wire::report::minutes::{FETCH_LEN_BYTES, Fetch, Minutes, Numbered, Positions};
+
+/// How often a standby asks for what is new.
+const FETCH_EVERY: Duration = Duration::from_secs(20);
+/// After this time without an answer it asks again.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+/// What a sensor needs to take part in copying.
+pub struct CopyInputs {
+    /// Minutes of its own host; `None` if they are not stored.
+    pub own: Option<Handle>,
+    /// Copies of those of all hosts; `None` if there are none.
+    pub copies: Option<Copies>,
+    /// Returns whether this host is to succeed the representative.
+    pub is_standby: Box<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl Default for CopyInputs {
+    fn default() -> CopyInputs {
+        CopyInputs { own: None, copies: None, is_standby: Box::new(|| false) }
+    }
+}
+
+/// Copying over one stream.
+pub(super) struct Copying {
+    inputs: Arc<CopyInputs>,
+    /// `None` while minutes are read.
+    sent: Option<Sent>,
+    reading: Option<JoinHandle<(Sent, Minutes)>>,
+    /// `None` until it is known how far the copies reach.
+    positions: Option<Positions>,
+    numbered: Numbered,
+    /// When it asks next; `None` for at once.
+    due: Option<Instant>,
+}
+
+impl Copying {
+    pub(super) fn new(inputs: Arc<CopyInputs>) -> Copying {
+        let (positions, numbered) = (None, Numbered::default());
+        Copying { inputs, sent: Some(Sent::default()), reading: None, positions, numbered, due: None }
+    }
+
+    /// Starts to read the minutes that were requested.
+    pub(super) fn read(&mut self, fetch: Fetch) {
+        // A second request while one is answered is not expected, and not answered.
+        let Some(mut sent) = self.sent.take() else { return };
+        let reader = self.inputs.own.as_ref().and_then(|own| own.reader().ok().cloned());
+        self.reading = Some(tokio::task::spawn_blocking(move || {
+            let wanted: Option<Minutes> = reader.map(|reader| reader.minutes(&fetch, |_| true, &mut sent));
+            (sent, wanted.unwrap_or(Minutes { hosts: Vec::new(), is_end: true }))
+        }));
+    }
+
+    /// Waits for minutes that are being read. Cancel safe.
+    pub(super) async fn read_done(&mut self) -> Minutes {
+        let Some(reading) = &mut self.reading else { return std::future::pending().await };
+        let done = reading.await;
+        self.reading = None;
+        match done {
+            Ok((sent, minutes)) => {
+                self.sent = Some(sent);
+                minutes
+            }
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            // The process is ending.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Returns the fetch that is due, if this host is a standby.
+    pub(super) fn fetch(&mut self, now: Instant) -> Option<Fetch> {
+        let is_due = self.due.is_none_or(|due| due <= now);
+        let copies = self.inputs.copies.as_ref().filter(|_| is_due && (self.inputs.is_standby)())?;
+        if self.positions.is_none() {
+            self.positions = Some(Positions::new(copies.held()?));
+        }
+        self.due = Some(now + ANSWER_WITHIN);
+        let held = self.positions.as_ref().map(Positions::all).unwrap_or_default();
+        Some(Fetch { held, since: calendar().minus(copies.age), len_bytes: FETCH_LEN_BYTES })
+    }
+
+    /// Stores the representative's answer.
+    pub(super) fn store(&mut self, minutes: Minutes, now: Instant) {
+        let Some(copies) = &self.inputs.copies else { return };
+        self.due = minutes.is_end.then(|| now + FETCH_EVERY);
+        for mut of_host in minutes.hosts {
+            let Ok(metrics) = self.numbered.learn(&mut of_host) else { return };
+            if let Some(positions) = &mut self.positions {
+                positions.note(&of_host);
+            }
+            let copied = Copied { host: of_host.host, metrics, rows: of_host.rows };
+            if !copies.store(copied) {
+                // Asked again from where the copies end.
+                self.positions = None;
+                self.due = Some(now + FETCH_EVERY);
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Copies of the members' minutes: when they are fetched from whom, and what standbys may fetch.
+//!
+//! Pure. Rule: a member is asked for its own minutes, one answer at a time, and again when it has new ones. Few
+//! members are asked at once, and only so much is received a second, so that a representative that has just
+//! taken over is not flooded. Not here: how minutes are stored (`history`), the answers (`report`).
+
+use super::domain::{Domain, Link, Now, Output};
+use super::hosts::Role;
+use crate::history::worker::Copied;
+use std::time::Duration;
+use wire::id::HostName;
+use wire::report::FromRepresentative;
+use wire::report::minutes::{FETCH_LEN_BYTES, Fetch, Held, Minutes, Positions};
+use wire::time::{Moment, Time};
+
+/// How often a member is asked for minutes.
+const FETCH_EVERY: Duration = Duration::from_secs(20);
+/// After this time an answer is not expected any more.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+/// Most members that are asked at once.
+const ASKED_MAX: usize = 16;
+/// Bytes of minutes that are received a second, on average.
+const BUDGET_BYTES: u64 = 1 << 20;
+/// A minute that is further ahead of this host's clock is not stored: what is oldest is judged by the newest.
+const AHEAD_MAX: Duration = Duration::from_secs(3600);
+
+/// Copying of all members.
+#[derive(Debug, Default)]
+pub(super) struct Copying {
+    /// Age of the oldest minutes that are fetched; `None` if nothing is copied.
+    age: Option<Duration>,
+    /// `None` until the copies are open.
+    positions: Option<Positions>,
+    /// Until then, what was received uses up the budget.
+    spent: Moment,
+}
+
+/// Copying of the member on a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It has no minutes, or does not know the frames.
+    #[default]
+    Never,
+    /// It is to be asked from then on.
+    Due(Moment),
+    /// It was asked then.
+    Asked(Moment),
+}
+
+impl Domain {
+    /// Copies the members' minutes up to this age from now on, if it is not `None`.
+    pub fn set_copies(&mut self, age: Option<Duration>) {
+        self.copying.age = age;
+    }
+
+    pub(super) fn has_copies(&self) -> bool {
+        self.copying.age.is_some()
+    }
+
+    /// Returns whether the shell is to open the copies and to call [`Domain::set_held`].
+    #[must_use]
+    pub fn wants_held(&self) -> bool {
+        self.copying.age.is_some() && self.copying.positions.is_none()
+    }
+
+    /// Sets how far the minutes of each host are stored.
+    pub fn set_held(&mut self, held: Vec<Held>) {
+        self.copying.positions = Some(Positions::new(held));
+    }
+
+    /// Handles that the shell had no room for minutes: the positions are set again.
+    pub fn handle_not_copied(&mut self) {
+        self.copying.positions = None;
+    }
+
+    /// Returns the start of the last minute of a host that is copied.
+    #[must_use]
+    pub fn copied_until(&self, host: &HostName) -> Option<Time> {
+        Some(self.copying.positions.as_ref()?.of(host)?.latest)
+    }
+
+    /// Asks members for their minutes whose turn it is. Calling it some times a second is enough.
+    pub fn fetch_minutes(&mut self, now: Now) {
+        let (Some(age), Some(positions)) = (self.copying.age, &self.copying.positions) else { return };
+        if self.copying.spent > now.moment {
+            return;
+        }
+        let mut asked = 0;
+        let mut due = Vec::new();
+        for (link, connection) in &mut self.links {
+            let Some(member) = &connection.member else { continue };
+            match connection.turn {
+                Turn::Asked(since) if now.moment.since(since) < ANSWER_WITHIN => asked += 1,
+                Turn::Asked(_) => connection.turn = Turn::Due(now.moment),
+                Turn::Due(from) if from <= now.moment => due.push((from, *link, member.host.clone())),
+                Turn::Due(_) | Turn::Never => {}
+            }
+        }
+        due.sort_unstable();
+        let room = ASKED_MAX.saturating_sub(asked);
+        let fetches: Vec<(Link, Fetch)> = due
+            .into_iter()
+            .take(room)
+            .map(|(_, link, host)| {
+                let held = positions.of(&host).into_iter().collect();
+                (link, Fetch { held, since: now.wall.minus(age), len_bytes: FETCH_LEN_BYTES })
+            })
+            .collect();
+        for (link, fetch) in fetches {
+            self.queue_frame(link, FromRepresentative::Fetch(fetch));
+            if let Some(connection) = self.links.get_mut(&link) {
+                connection.turn = Turn::Asked(now.moment);
+            }
+        }
+    }
+
+    /// Handles minutes of a member. Those of other hosts than its own are not stored.
+    pub(super) fn handle_minutes(&mut self, link: Link, minutes: Minutes, now: Now) -> Result<(), String> {
+        let Some(connection) = self.links.get_mut(&link) else { return Ok(()) };
+        let Some(member) = &connection.member else { return Ok(()) };
+        if !matches!(connection.turn, Turn::Asked(_)) {
+            return Ok(());
+        }
+        let is_end = minutes.is_end || minutes.hosts.is_empty();
+        connection.turn = Turn::Due(if is_end { now.moment.plus(FETCH_EVERY) } else { now.moment });
+        for mut of_host in minutes.hosts {
+            let metrics = connection.numbered.learn(&mut of_host).map_err(|error| error.to_string())?;
+            if of_host.host != member.host || of_host.rows.is_empty() {
+                continue;
+            }
+            let Some(positions) = &mut self.copying.positions else { continue };
+            positions.note(&of_host);
+            let len: usize = of_host.rows.iter().map(|row| row.packed.0.len()).sum();
+            let took = Duration::from_micros(len as u64 * 1_000_000 / BUDGET_BYTES);
+            self.copying.spent = self.copying.spent.max(now.moment).plus(took);
+            let allowed = now.wall.plus(AHEAD_MAX);
+            let rows = of_host.rows.into_iter().filter(|row| row.start <= allowed).collect();
+            self.closing.push_back(Output::Copy(Copied { host: of_host.host, metrics, rows }));
+        }
+        Ok(())
+    }
+
+    /// Handles a fetch of a standby; others are not answered.
+    pub(super) fn handle_fetch(&mut self, link: Link, fetch: Fetch) {
+        let host = self.links.get(&link).and_then(|connection| connection.member.as_ref());
+        let host = host.and_then(|member| self.hosts.get(&member.host));
+        if self.copying.positions.is_some() && host.is_some_and(|host| host.role == Role::Standby) {
+            self.closing.push_back(Output::Fetch(link, fetch));
+        }
+    }
+
+    /// Sends minutes to a standby, as requested by [`Output::Fetch`].
+    pub fn send_minutes(&mut self, link: Link, minutes: Minutes) {
+        self.queue_frame(link, FromRepresentative::Minutes(minutes));
+    }
+}

@@ -1,0 +1,189 @@
+//! Minutes that the representative fetches from members, and that a standby fetches from it.
+
+use crate::report::hostile::{hello, send};
+use crate::report::rig::{Rig, host, now_at};
+use sensor::history::worker::Copied;
+use sensor::representative::domain::{Config, Link, Output};
+use sensor::representative::hosts::{ElectionEntry, Role};
+use std::time::Duration;
+use wire::credential::Serial;
+use wire::id::PeerKey;
+use wire::report::minutes::{Fetch, Held, HostMinutes, MinuteRow, Minutes};
+use wire::report::{Frames, FromMember, FromRepresentative, Hello, Packed};
+use wire::sample::{Metric, Semantics};
+use wire::time::Time;
+
+/// What the representative wants to do.
+#[derive(Default)]
+struct Wanted {
+    fetches: Vec<(Link, Fetch)>,
+    copies: Vec<Copied>,
+    of_standbys: Vec<(Link, Fetch)>,
+    minutes: Vec<(Link, Minutes)>,
+    closed: Vec<String>,
+}
+
+fn drain(rig: &mut Rig) -> Wanted {
+    let mut wanted = Wanted::default();
+    while let Some(output) = rig.domain.poll_output() {
+        match output {
+            Output::Send(link, bytes) => {
+                rig.domain.handle_written(link);
+                let mut frames = Frames::default();
+                frames.push(&bytes);
+                match frames.take().unwrap().unwrap().0 {
+                    FromRepresentative::Fetch(fetch) => wanted.fetches.push((link, fetch)),
+                    FromRepresentative::Minutes(minutes) => wanted.minutes.push((link, minutes)),
+                    FromRepresentative::Resume(resume) => assert_eq!(resume.has_minutes.0, Some(true)),
+                    FromRepresentative::Durable(_)
+                    | FromRepresentative::Allow(_)
+                    | FromRepresentative::Refused(_)
+                    | FromRepresentative::Marks(_) => {}
+                }
+            }
+            Output::Close(_, why) => wanted.closed.push(why.to_string()),
+            Output::Copy(copied) => wanted.copies.push(copied),
+            Output::Fetch(link, fetch) => wanted.of_standbys.push((link, fetch)),
+        }
+    }
+    wanted
+}
+
+fn rig() -> Rig {
+    let mut rig = Rig::new(0, Config::default());
+    rig.domain.set_copies(Some(Duration::from_secs(86_400)));
+    assert!(rig.domain.wants_held());
+    rig.domain.set_held(Vec::new());
+    rig
+}
+
+fn join(rig: &mut Rig, number: u8, has_minutes: bool) -> Link {
+    let own = format!("wn{number}");
+    let peer = (PeerKey([number; 32]), Serial(0));
+    let link = rig.domain.connect(peer, host(&own), rig.now.moment).unwrap();
+    let has_minutes = wire::at_end::AtEnd(has_minutes.then_some(true));
+    let hello = Hello { has_minutes, ..hello(&own, number.into()) };
+    send(rig, link, &FromMember::Hello(Box::new(hello)));
+    link
+}
+
+fn minutes(of: &str, starts: &[i64]) -> HostMinutes {
+    let (labels, unit) = (Vec::new(), "".into());
+    let metric = Metric { name: "node_load1".into(), labels, unit, semantics: Semantics::Gauge };
+    let row = |(number, start): (usize, &i64)| MinuteRow {
+        number: number as u64,
+        start: Time::from_micros(start * 1_000_000),
+        packed: Packed(vec![0; 3]),
+    };
+    let rows = starts.iter().enumerate().map(row).collect();
+    HostMinutes { host: host(of), is_fresh: false, metrics: vec![(0, metric)], rows }
+}
+
+fn answer(rig: &mut Rig, link: Link, hosts: Vec<HostMinutes>, is_end: bool) {
+    send(rig, link, &FromMember::Minutes(Minutes { hosts, is_end }));
+}
+
+fn pass(rig: &mut Rig, secs: u64) {
+    let moment = rig.now.moment.0.as_secs() + secs;
+    rig.now = now_at(moment);
+    let now = rig.now;
+    rig.domain.fetch_minutes(now);
+}
+
+#[test]
+fn a_member_is_asked_until_nothing_follows_and_then_again_later() {
+    let mut rig = rig();
+    let (link, old) = (join(&mut rig, 1, true), join(&mut rig, 2, false));
+    pass(&mut rig, 0);
+    let first = drain(&mut rig).fetches;
+    assert_eq!(first.len(), 1, "the older version is not asked");
+    assert_eq!((first[0].0, &first[0].1.held), (link, &Vec::new()));
+    assert_ne!(first[0].0, old);
+    answer(&mut rig, link, vec![minutes("wn1", &[600, 660])], false);
+    pass(&mut rig, 0);
+    let next = drain(&mut rig);
+    assert_eq!(next.copies.len(), 1);
+    assert_eq!((next.copies[0].rows.len(), next.copies[0].metrics.len()), (2, 1));
+    pass(&mut rig, 1);
+    let held = Held { host: host("wn1"), next: 2, latest: Time::from_micros(660_000_000) };
+    let more: Vec<Fetch> =
+        next.fetches.into_iter().chain(drain(&mut rig).fetches).map(|(_, fetch)| fetch).collect();
+    assert_eq!(more.len(), 1, "one answer at a time");
+    assert_eq!(more[0].held, [held]);
+    answer(&mut rig, link, Vec::new(), true);
+    pass(&mut rig, 5);
+    assert!(drain(&mut rig).fetches.is_empty(), "nothing new is expected yet");
+    pass(&mut rig, 20);
+    assert_eq!(drain(&mut rig).fetches.len(), 1);
+    // No answer: it is asked again, later.
+    pass(&mut rig, 61);
+    pass(&mut rig, 0);
+    assert_eq!(drain(&mut rig).fetches.len(), 1);
+}
+
+#[test]
+fn minutes_of_others_of_the_future_and_unasked_ones_are_not_stored() {
+    let mut rig = rig();
+    let link = join(&mut rig, 1, true);
+    answer(&mut rig, link, vec![minutes("wn1", &[600])], true);
+    assert!(drain(&mut rig).copies.is_empty(), "it was not asked");
+    pass(&mut rig, 0);
+    answer(&mut rig, link, vec![minutes("wn2", &[600]), minutes("wn1", &[600, 1_000_000])], true);
+    let wanted = drain(&mut rig);
+    let stored: Vec<_> =
+        wanted.copies.iter().map(|copied| (copied.host.as_str(), copied.rows.len())).collect();
+    assert_eq!(stored, [("wn1", 1)], "not another host, and not a time far ahead");
+    pass(&mut rig, 30);
+    let many = HostMinutes {
+        metrics: (0..20_000).map(|number| (number, minutes("wn1", &[]).metrics[0].1.clone())).collect(),
+        ..minutes("wn1", &[700])
+    };
+    answer(&mut rig, link, vec![many], true);
+    assert!(drain(&mut rig).closed[0].contains("metrics in minutes"));
+}
+
+#[test]
+fn few_are_asked_at_once() {
+    let mut rig = rig();
+    let links: Vec<Link> = (1..100).map(|number| join(&mut rig, number, true)).collect();
+    pass(&mut rig, 0);
+    pass(&mut rig, 1);
+    let asked: Vec<Link> = drain(&mut rig).fetches.into_iter().map(|(link, _)| link).collect();
+    assert_eq!(asked, links[..16]);
+    answer(&mut rig, links[3], Vec::new(), true);
+    pass(&mut rig, 1);
+    assert_eq!(drain(&mut rig).fetches[0].0, links[16]);
+}
+
+#[test]
+fn only_a_standby_may_fetch_the_minutes_of_all() {
+    let mut rig = rig();
+    let (standby, member) = (join(&mut rig, 1, true), join(&mut rig, 2, true));
+    let place = ElectionEntry { role: Role::Standby, gone: None };
+    let now = rig.now;
+    rig.domain.apply_election(&[(host("wn1"), place)].into(), now);
+    let fetch = Fetch { held: Vec::new(), since: Time::default(), len_bytes: 1000 };
+    for link in [standby, member] {
+        send(&mut rig, link, &FromMember::Fetch(fetch.clone()));
+    }
+    assert_eq!(drain(&mut rig).of_standbys, [(standby, fetch)]);
+    let found = Minutes { hosts: vec![minutes("wn2", &[600])], is_end: true };
+    rig.domain.send_minutes(standby, found.clone());
+    assert_eq!(drain(&mut rig).minutes, [(standby, found)]);
+}
+
+#[test]
+fn what_could_not_be_stored_is_asked_again() {
+    let mut rig = rig();
+    let link = join(&mut rig, 1, true);
+    pass(&mut rig, 0);
+    answer(&mut rig, link, vec![minutes("wn1", &[600, 660])], true);
+    assert_eq!(rig.domain.copied_until(&host("wn1")), Some(Time::from_micros(660_000_000)));
+    rig.domain.handle_not_copied();
+    assert!(rig.domain.wants_held());
+    let held = Held { host: host("wn1"), next: 1, latest: Time::from_micros(600_000_000) };
+    rig.domain.set_held(vec![held.clone()]);
+    drain(&mut rig);
+    pass(&mut rig, 30);
+    assert_eq!(drain(&mut rig).fetches[0].1.held, [held]);
+}

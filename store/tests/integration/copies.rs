@@ -1,0 +1,156 @@
+//! Copies of minutes: through restarts, lost copies, other sources, and a clock that is set back.
+
+use crate::made::{Dice, Maker, UNLIMITED, host, open, push};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+use store::bucket::Bucket;
+use store::copy::Sent;
+use store::query::{By, Subject};
+use store::reader::{Reader, Selection};
+use store::writer::Writer;
+use wire::id::HostName;
+use wire::report::minutes::{Fetch, Minutes, Numbered};
+use wire::time::Time;
+
+/// A connection between two stores.
+#[derive(Default)]
+struct Connection {
+    sent: Sent,
+    numbered: Numbered,
+}
+
+impl Connection {
+    /// Fetches once; returns the number of rows, and whether nothing follows.
+    fn fetch(
+        &mut self,
+        from: &Reader,
+        to: &mut Writer,
+        is_wanted: impl Fn(&HostName) -> bool,
+        len_bytes: u32,
+    ) -> (usize, bool) {
+        let held = to.reader().held().into_iter().filter(|held| is_wanted(&held.host)).collect();
+        let fetch = Fetch { held, since: Time::from_micros(0), len_bytes };
+        let answer = from.minutes(&fetch, is_wanted, &mut self.sent);
+        let sent = postcard::to_stdvec(&answer).expect("in memory");
+        let Minutes { hosts, is_end } = postcard::from_bytes(&sent).expect("just encoded");
+        let mut rows = 0;
+        for mut minutes in hosts {
+            let metrics = self.numbered.learn(&mut minutes).expect("few");
+            for row in &minutes.rows {
+                to.copy(&minutes.host, &metrics, row).expect("a row");
+                rows += 1;
+            }
+        }
+        (rows, is_end)
+    }
+
+    fn fetch_all(&mut self, from: &Reader, to: &mut Writer, is_wanted: impl Fn(&HostName) -> bool + Copy) {
+        while !self.fetch(from, to, is_wanted, 20_000).1 {}
+    }
+}
+
+fn open_copies(folder: &Path) -> Writer {
+    Writer::open_copies(folder, UNLIMITED).expect("opened")
+}
+
+type Buckets = BTreeMap<(Subject, Time), Bucket>;
+
+fn buckets(reader: &Reader, step: Duration, until: Time) -> Buckets {
+    let selection = Selection { host: &|_| true, metric: &|_| true, since: Time::from_micros(0), until };
+    let answer = reader.steps(&selection, step, &By::Series, false, usize::MAX).expect("any size");
+    assert_eq!(answer.damaged, 0);
+    let of = |(subject, points): (Subject, Vec<store::query::Point>)| {
+        points.into_iter().map(move |point| ((subject.clone(), point.time), point.bucket))
+    };
+    answer.series.into_iter().flat_map(of).collect()
+}
+
+/// Compares whole hours and minutes before `until`.
+fn assert_equal(copy: &Reader, origins: &[&Reader], until: Time) {
+    for step in [60, 3600].map(Duration::from_secs) {
+        let until = store::tier::floor(until, step);
+        let expected: Buckets = origins.iter().flat_map(|origin| buckets(origin, step, until)).collect();
+        let found = buckets(copy, step, until);
+        assert_eq!(found.len(), expected.len(), "{step:?}");
+        for (key, expected) in &expected {
+            let found = &found[key];
+            let context = format!("{step:?} {key:?}: {found:?}, expected {expected:?}");
+            assert_eq!(
+                (found.count, found.last.as_f64()),
+                (expected.count, expected.last.as_f64()),
+                "{context}"
+            );
+            assert_eq!(found.increase, expected.increase, "{context}");
+            let difference = (found.sum.as_f64() - expected.sum.as_f64()).abs();
+            assert!(difference <= 1e-9 * expected.sum.as_f64().abs(), "{context}");
+        }
+    }
+}
+
+#[test]
+fn copies_equal_their_origin_whatever_happens() {
+    for seed in [3, 50] {
+        let names = ["wn01", "wn02"];
+        let folders: Vec<_> = (0..4).map(|_| tempfile::tempdir().expect("a folder")).collect();
+        let mut origins = [open(folders[0].path()), open(folders[1].path())];
+        let mut makers = names.map(|name| Maker::new(name, seed));
+        makers.iter_mut().for_each(|maker| maker.period_micros = 20_000_000);
+        let mut homes = [2, 3];
+        let (mut copy, mut standby) =
+            (open_copies(folders[homes[0]].path()), open_copies(folders[homes[1]].path()));
+        let mut connections: [Connection; 3] = Default::default();
+        let mut dice = Dice(seed + 9);
+        for _ in 0..6000 {
+            let at = dice.below(2) as usize;
+            push(&mut origins[at], &makers[at].next());
+            let wanted = host(names[at]);
+            match dice.below(300) {
+                0..100 => {
+                    connections[at].fetch(&origins[at].reader(), &mut copy, |host| *host == wanted, 3000);
+                }
+                100..150 => {
+                    connections[2].fetch(&copy.reader(), &mut standby, |_| true, 3000);
+                }
+                // Restarts; what was not flushed is lost, and copied again.
+                150 => {
+                    drop(copy);
+                    copy = open_copies(folders[homes[0]].path());
+                    connections = Default::default();
+                }
+                151..160 => copy.flush(),
+                160 => {
+                    standby.flush();
+                    drop(standby);
+                    standby = open_copies(folders[homes[1]].path());
+                    connections[2] = Connection::default();
+                }
+                161 => {
+                    origins.iter_mut().for_each(Writer::flush);
+                    let [first, second] = origins;
+                    drop((first, second));
+                    origins = [open(folders[0].path()), open(folders[1].path())];
+                    connections = Default::default();
+                }
+                // The standby succeeds: what it lacks comes from the members.
+                162 => {
+                    std::mem::swap(&mut copy, &mut standby);
+                    homes.swap(0, 1);
+                    connections = Default::default();
+                }
+                _ => {}
+            }
+        }
+        for (at, origin) in origins.iter().enumerate() {
+            let wanted = host(names[at]);
+            connections[at].fetch_all(&origin.reader(), &mut copy, |host| *host == wanted);
+        }
+        connections[2].fetch_all(&copy.reader(), &mut standby, |_| true);
+        let readers = origins.each_ref().map(Writer::reader);
+        let until = Time::from_micros(makers[0].time.min(makers[1].time));
+        for copy in [&copy, &standby] {
+            assert_equal(&copy.reader(), &[&readers[0], &readers[1]], until);
+            assert_eq!(copy.reader().state().error(), None);
+        }
+    }
+}

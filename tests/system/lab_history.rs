@@ -1,0 +1,201 @@
+//! The past of a domain is with its representative: that of hosts that are down too, and after a fail-over.
+//!
+//! Each host begins with an hour of its own past in its state folder, as after a restart. Then the representative and
+//! another host are killed for good: all that they had stored when the standby fetched it last must be answered.
+//! With `VISPERF_MINUTES` (default 0) the representative is killed every minute for so long and started again, and no minute
+//! of any host may be missing at the end.
+//! Not here: what is stored on a host (`store/tests`), exact copies through every fault (`store/tests/integration/copies.rs`).
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use store::tier_files::Limit;
+use store::writer::{Sweep, Writer};
+use system_tests::lab::domains::{Domain, agreed, sensor, settled, visperf};
+use system_tests::lab::{self, Daemon, Host, Stopwatch};
+use system_tests::wait::Seen;
+use wire::id::HostName;
+use wire::sample::{Metric, Number, Semantics};
+use wire::time::Time;
+
+const HOSTS: u16 = 5;
+/// Minutes of the past of each host when it starts.
+const PAST_MINUTES: u64 = 60;
+/// Samples of the past are so far apart.
+const EVERY: Duration = Duration::from_secs(10);
+/// Timeout for copies: they are fetched every 20 seconds by the representative, and from it by the standby.
+const COPIED: Duration = Duration::from_secs(90);
+/// Name of the metric in the past; its value is the number of the host.
+const NAME: &str = "made_up";
+
+fn now() -> Time {
+    SystemTime::now().into()
+}
+
+/// Stores the past of a host.
+fn remember(host: &Host, number: u64) {
+    let folder = host.folder().join("sensor/sensor");
+    std::fs::create_dir_all(&folder).unwrap();
+    let limit = Limit { bytes: 64 << 20, age: Duration::from_secs(30 * 86_400) };
+    let mut writer = Writer::open(&folder.join("history"), [limit; 3]).unwrap();
+    let (labels, unit) = (Vec::new(), "".into());
+    let metric = Metric { name: NAME.into(), labels, unit, semantics: Semantics::Gauge };
+    let metrics: Arc<[Arc<Metric>]> = [Arc::new(metric)].into();
+    let name = HostName::try_from(host.name()).unwrap();
+    let (end, mut time) = (now(), now().minus(Duration::from_secs(60 * PAST_MINUTES)));
+    while time < end {
+        writer.push(&name, Sweep { time, metrics: &metrics, values: &[Number::Whole(number)] });
+        time = time.plus(EVERY);
+    }
+    writer.close();
+}
+
+/// Minutes of each host for which a metric has a value, by any daemon.
+fn minutes(daemon: &Daemon, name: &str, secs: u64) -> BTreeMap<String, BTreeMap<u64, f64>> {
+    let since = now().minus(Duration::from_secs(secs)).micros() / 1_000_000;
+    let params = json!({"name": name, "since": since, "step": 60, "aggregate": "last"});
+    let Ok(answer) = daemon.result("domain.history", &params) else { return BTreeMap::new() };
+    let none = Vec::new();
+    let series = answer["series"].as_array().unwrap_or(&none);
+    let sample =
+        |sample: &Value| (sample["time"].as_f64().unwrap() as u64, sample["value"].as_f64().unwrap());
+    let samples = |one: &Value| one["samples"].as_array().unwrap().iter().map(sample).collect();
+    series.iter().map(|one| (one["host"].as_str().unwrap().to_owned(), samples(one))).collect()
+}
+
+fn until_copied(daemon: &Daemon, hosts: &[Host]) -> Duration {
+    let expected = usize::try_from(PAST_MINUTES).unwrap() - 1;
+    let look = || {
+        let found = minutes(daemon, NAME, 60 * (PAST_MINUTES + 5));
+        let behind = |host: &&Host| found.get(host.name()).is_none_or(|minutes| minutes.len() < expected);
+        let behind: Vec<&str> = hosts.iter().filter(behind).map(Host::name).collect();
+        Ok(if behind.is_empty() { Seen::Done(()) } else { Seen::NotYet(behind.join(", ")) })
+    };
+    let mut watch = Stopwatch::start();
+    watch.until(COPIED, "the past of every host", look).unwrap_or_else(|error| {
+        panic!("{error:#}\n{}", daemon.output());
+    });
+    watch.elapsed()
+}
+
+fn take(daemons: &mut Vec<Daemon>, name: &str) -> Daemon {
+    let at = daemons.iter().position(|daemon| daemon.host().name() == name).unwrap();
+    daemons.swap_remove(at)
+}
+
+#[test]
+fn the_past_of_hosts_that_are_down_is_answered_after_a_failover() {
+    let Some(lab) =
+        lab::enter("lab_history::the_past_of_hosts_that_are_down_is_answered_after_a_failover").unwrap()
+    else {
+        return;
+    };
+    let network = lab.network(HOSTS).unwrap();
+    let domain = Domain::create("UT-ICL", network.hosts()).unwrap();
+    network.hosts().iter().zip(1..).for_each(|(host, number)| remember(host, number));
+    let mut daemons = domain.start(&[], |_| Vec::new()).unwrap();
+    let (first, _) = agreed(&daemons, None).unwrap();
+    settled(&daemons).unwrap();
+    let took = until_copied(&daemons[0], network.hosts());
+    report(&format!("an hour of {HOSTS} hosts is copied {} ms after the start", took.as_millis()));
+    // The standby fetches within this time.
+    std::thread::sleep(Duration::from_secs(30));
+    let gone = daemons.iter().map(|daemon| daemon.host().name().to_owned()).find(|name| *name != first);
+    let gone = gone.unwrap();
+    let standby = standbys(&daemons[0]);
+    let gone = if standby.contains(&gone) { other(&daemons, &[&first, &standby[0]]) } else { gone };
+    take(&mut daemons, &gone).kill().unwrap();
+    take(&mut daemons, &first).kill().unwrap();
+    let (next, took) = agreed(&daemons, Some(&first)).unwrap();
+    report(&format!("{next} follows {first} after {} ms; {gone} is down too", took.as_millis()));
+    let took = until_copied(&daemons[0], network.hosts());
+    report(&format!("the past of all is answered {} ms later", took.as_millis()));
+    for (host, number) in network.hosts().iter().zip(1u32..) {
+        let found = minutes(&daemons[0], NAME, 60 * (PAST_MINUTES + 5));
+        let values = &found[host.name()];
+        assert!(values.values().all(|value| *value == f64::from(number)), "{}: {values:?}", host.name());
+    }
+    let near = daemons[0].host();
+    let arguments = |more: &[&'static str]| [&["metrics", NAME, "--since", "1h"], more].concat();
+    let text = visperf(near, &arguments(&["--step", "1m"])).unwrap();
+    assert!(text.contains(&gone) && text.contains(&first), "{text}");
+    let all =
+        visperf(near, &arguments(&["--by", "domain", "--agg", "sum", "--step", "10m", "--csv"])).unwrap();
+    // Five hosts, six samples a minute, ten minutes.
+    let whole = f64::from((1..=u32::from(HOSTS)).sum::<u32>() * 60);
+    assert!(all.lines().any(|line| line.ends_with(&format!(",{whole}"))), "{all}");
+    let hosts = daemons[0].result("domain.hosts", &json!({})).unwrap();
+    let rows = hosts["hosts"].as_array().unwrap();
+    assert!(
+        rows.iter().all(|row| row["copied_until"].is_number() || row["copied_until"].is_string()),
+        "{hosts}"
+    );
+    again_and_again(daemons, network.hosts());
+}
+
+fn standbys(daemon: &Daemon) -> Vec<String> {
+    let hosts = daemon.result("domain.hosts", &json!({})).unwrap();
+    let rows = hosts["hosts"].as_array().unwrap().iter().filter(|row| row["role"] == "standby");
+    rows.map(|row| row["host"].as_str().unwrap().to_owned()).collect()
+}
+
+fn other(daemons: &[Daemon], but: &[&str]) -> String {
+    let names = daemons.iter().map(|daemon| daemon.host().name());
+    names.filter(|name| !but.contains(name)).map(ToOwned::to_owned).next().unwrap()
+}
+
+/// Kills the representative every minute and starts it again; then no minute of any host is missing.
+fn again_and_again(mut daemons: Vec<Daemon>, hosts: &[Host]) {
+    let count: u64 = std::env::var("VISPERF_MINUTES").map_or(0, |count| count.parse().unwrap());
+    if count == 0 {
+        return;
+    }
+    for host in hosts {
+        if !daemons.iter().any(|daemon| daemon.host().name() == host.name()) {
+            daemons.push(sensor(host, &[]).unwrap());
+        }
+    }
+    let (mut current, _) = agreed(&daemons, None).unwrap();
+    settled(&daemons).unwrap();
+    let begun = now();
+    for _ in 0..count {
+        std::thread::sleep(Duration::from_secs(50));
+        let dead = take(&mut daemons, &current);
+        let host = dead.host().clone();
+        dead.kill().unwrap();
+        agreed(&daemons, Some(&current)).unwrap();
+        daemons.push(sensor(&host, &[]).unwrap());
+        (current, _) = agreed(&daemons, None).unwrap();
+    }
+    // The minute of the last sample is over, and is fetched.
+    std::thread::sleep(Duration::from_secs(60) + COPIED);
+    let secs = now().since(begun).as_secs();
+    let found = minutes(&daemons[0], "node_load1", secs);
+    let (from, to) =
+        (begun.micros().unsigned_abs() / 60_000_000 + 1, begun.micros().unsigned_abs() / 60_000_000 + count);
+    let missing: Vec<String> = hosts
+        .iter()
+        .flat_map(|host| {
+            let of_host = found.get(host.name());
+            let is_missing =
+                |minute: &u64| !of_host.is_some_and(|of_host| of_host.contains_key(&(minute * 60)));
+            (from..to)
+                .filter(is_missing)
+                .map(|minute| format!("{} {minute}", host.name()))
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    report(&format!(
+        "{count} fail-overs, {} minutes of {} hosts, {} missing",
+        to - from,
+        hosts.len(),
+        missing.len()
+    ));
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[allow(clippy::print_stdout)] // A test's output is read when it fails.
+fn report(line: &str) {
+    println!("{line}");
+}

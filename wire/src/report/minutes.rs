@@ -1,0 +1,183 @@
+//! Copies of stored minutes: a representative fetches them from the members, and a standby from it.
+//!
+//! ```text
+//! who copies                       who has the minutes
+//!   Fetch: what it has of which host →
+//!                                  ←   Minutes: rows that follow, and whether these are all
+//! ```
+//! Pure. Rows have the numbers of the store that they are read from, so a copy continues where it ended. Names
+//! of metrics are sent once per connection. A sensor sends these frames only to one that has said that it knows
+//! them. Not here: the packed buckets of a row (`store`).
+
+use super::{METRICS_LEN_MAX_BYTES, METRICS_MAX, Packed, metric_len_bytes};
+use crate::id::HostName;
+use crate::sample::Metric;
+use crate::time::Time;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Most hosts of a fetch.
+pub const HELD_MAX: usize = 8192;
+/// Length of the answer that is requested, in bytes.
+pub const FETCH_LEN_BYTES: u32 = 128 << 10;
+
+/// How far the minutes of a host are copied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// Host of the minutes.
+    pub host: HostName,
+    /// Number of the row after the last one that was copied, in the store that it was read from.
+    pub next: u64,
+    /// Start of the last minute that was copied. If the row before `next` is another one, the rows later than
+    /// this time follow: so after a host was installed anew, and after another sensor was read from.
+    pub latest: Time,
+}
+
+/// Request for minutes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fetch {
+    /// What is copied already; of other hosts everything is requested.
+    pub held: Vec<Held>,
+    /// Only minutes from this time on.
+    pub since: Time,
+    /// Approximate length of the answer, in bytes.
+    pub len_bytes: u32,
+}
+
+/// Minutes that follow what was copied.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Minutes {
+    /// Rows of each host.
+    pub hosts: Vec<HostMinutes>,
+    /// Nothing follows at the moment.
+    pub is_end: bool,
+}
+
+/// Minutes of a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostMinutes {
+    /// Host of the minutes.
+    pub host: HostName,
+    /// Numbers of metrics were sent in earlier answers, and are to be forgotten.
+    pub is_fresh: bool,
+    /// Names of numbers that were not sent before on this connection.
+    pub metrics: Vec<(u32, Metric)>,
+    /// Rows, in their order.
+    pub rows: Vec<MinuteRow>,
+}
+
+/// The summaries of all metrics of a host in a minute.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MinuteRow {
+    /// Number of the row in the store that it was read from.
+    pub number: u64,
+    /// Start of the minute.
+    pub start: Time,
+    /// Buckets, by the numbers of the metrics.
+    pub packed: Packed,
+}
+
+/// Numbers of metrics that were received on a connection.
+#[derive(Clone, Debug, Default)]
+pub struct Numbered {
+    metrics: Arc<BTreeMap<u32, Arc<Metric>>>,
+    len_bytes: usize,
+}
+
+/// The names of metrics exceed what a connection may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("more than {METRICS_MAX} metrics in minutes, or more than {METRICS_LEN_MAX_BYTES} bytes of names")]
+pub struct TooManyNames;
+
+impl Numbered {
+    /// Adds the names in an answer; returns all that its rows may use.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub fn learn(
+        &mut self,
+        minutes: &mut HostMinutes,
+    ) -> Result<Arc<BTreeMap<u32, Arc<Metric>>>, TooManyNames> {
+        if minutes.is_fresh {
+            *self = Numbered::default();
+        }
+        let fresh = std::mem::take(&mut minutes.metrics);
+        self.len_bytes += fresh.iter().map(|(_, metric)| metric_len_bytes(metric)).sum::<usize>();
+        if !fresh.is_empty() {
+            let metrics = Arc::make_mut(&mut self.metrics);
+            metrics.extend(fresh.into_iter().map(|(number, metric)| (number, Arc::new(metric))));
+        }
+        let is_too_many = self.metrics.len() > METRICS_MAX || self.len_bytes > METRICS_LEN_MAX_BYTES;
+        if is_too_many { Err(TooManyNames) } else { Ok(Arc::clone(&self.metrics)) }
+    }
+}
+
+/// How far the minutes of each host are copied.
+#[derive(Clone, Debug, Default)]
+pub struct Positions(BTreeMap<HostName, (u64, Time)>);
+
+impl Positions {
+    /// Positions of a store.
+    #[must_use]
+    pub fn new(held: Vec<Held>) -> Positions {
+        Positions(held.into_iter().map(|held| (held.host, (held.next, held.latest))).collect())
+    }
+
+    /// Notes rows that were received.
+    pub fn note(&mut self, minutes: &HostMinutes) {
+        if let Some(row) = minutes.rows.last() {
+            self.0.insert(minutes.host.clone(), (row.number.saturating_add(1), row.start));
+        }
+    }
+
+    /// The position of a host.
+    #[must_use]
+    pub fn of(&self, host: &HostName) -> Option<Held> {
+        self.0.get(host).map(|(next, latest)| Held { host: host.clone(), next: *next, latest: *latest })
+    }
+
+    /// The positions of all hosts.
+    #[must_use]
+    pub fn all(&self) -> Vec<Held> {
+        self.0.keys().filter_map(|host| self.of(host)).take(HELD_MAX).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Semantics;
+
+    fn minutes(is_fresh: bool, numbers: std::ops::Range<u32>) -> HostMinutes {
+        let (labels, unit) = (Vec::new(), "".into());
+        let metric = Metric { name: "node_load1".into(), labels, unit, semantics: Semantics::Gauge };
+        HostMinutes {
+            host: HostName::try_from("wn01").expect("a name"),
+            is_fresh,
+            metrics: numbers.map(|number| (number, metric.clone())).collect(),
+            rows: vec![MinuteRow { number: 7, start: Time::from_micros(60), packed: Packed(Vec::new()) }],
+        }
+    }
+
+    #[test]
+    fn names_are_known_until_they_are_sent_afresh_and_are_bounded() {
+        let mut numbered = Numbered::default();
+        numbered.learn(&mut minutes(false, 0..2)).expect("two");
+        let both = numbered.learn(&mut minutes(false, 5..6)).expect("one more");
+        assert_eq!(both.keys().copied().collect::<Vec<_>>(), [0, 1, 5]);
+        let fresh = numbered.learn(&mut minutes(true, 9..10)).expect("one");
+        assert_eq!((fresh.len(), both.len()), (1, 3), "rows before keep their names");
+        assert_eq!(numbered.learn(&mut minutes(false, 10..20_000)), Err(TooManyNames));
+    }
+
+    #[test]
+    fn a_copy_continues_after_the_last_row() {
+        let mut positions = Positions::default();
+        assert_eq!(positions.all(), []);
+        let minutes = minutes(false, 0..1);
+        positions.note(&minutes);
+        let held = Held { host: minutes.host.clone(), next: 8, latest: Time::from_micros(60) };
+        assert_eq!((positions.of(&minutes.host), positions.all()), (Some(held.clone()), vec![held]));
+    }
+}
