@@ -29,6 +29,9 @@ use wire::time::Time;
 /// a host makes up new ones.
 const NAMES_MAX: usize = 500_000;
 
+/// Longest packed row: one of 16,384 metrics fits, and it fits into a frame.
+const ROW_LEN_MAX_BYTES: usize = 768 << 10;
+
 /// The bytes of a minute are not a row of buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a minute that cannot be read: {0}")]
@@ -259,6 +262,9 @@ impl Writer {
         metrics: &BTreeMap<SeriesNo, Arc<Metric>>,
         row: &MinuteRow,
     ) -> Result<(), Unreadable> {
+        if row.packed.0.len() > ROW_LEN_MAX_BYTES {
+            return Err(Unreadable("a row of too many bytes"));
+        }
         let shared = Arc::clone(&self.shared);
         let mut index = shared.write();
         let mut buckets: BTreeMap<SeriesNo, Bucket> = BTreeMap::new();

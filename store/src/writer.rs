@@ -135,7 +135,7 @@ impl Writer {
         }
     }
 
-    /// Length at which the log is started anew: it must fit beside the blocks.
+    /// Length at which a new log is started: it must fit beside the blocks.
     fn log_len_max(&self) -> u64 {
         LOG_LEN_MAX.min(self.tiers[Tier::Raw.index()].limit().bytes / 2)
     }

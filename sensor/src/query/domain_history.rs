@@ -27,7 +27,7 @@ const BEHIND_AFTER: Duration = Duration::from_secs(180);
 /// What the method reads.
 #[derive(Clone)]
 pub struct Past {
-    /// Tells whether this sensor represents the domain.
+    /// Answers only while this sensor represents the domain.
     pub service: service::Handle,
     /// Copies of all hosts' minutes.
     pub copies: Option<Copies>,

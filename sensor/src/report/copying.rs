@@ -3,12 +3,14 @@
 //! Rule: the disk is read on another thread, one answer at a time. A standby asks for the minutes of all hosts as
 //! long as it is one, so that it has them when it succeeds. Not here: when a member is asked (`representative`).
 
+use super::sender::{OUTPUT_LEN_BYTES, Sender};
 use crate::history::worker::{Copied, Copies, Handle, calendar};
 use std::sync::Arc;
 use std::time::Duration;
 use store::copy::Sent;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use wire::report::FromMember;
 use wire::report::minutes::{FETCH_LEN_BYTES, Fetch, Minutes, Numbered, Positions};
 
 /// How often a standby asks for what is new.
@@ -43,6 +45,35 @@ pub(super) struct Copying {
     numbered: Numbered,
     /// When it asks next; `None` for at once.
     due: Option<Instant>,
+}
+
+impl Sender {
+    /// Takes the representative's request for stored minutes, if there is one and room for the answer.
+    pub fn take_fetch(&mut self) -> Option<Fetch> {
+        if self.output().len() < OUTPUT_LEN_BYTES { self.fetch.take() } else { None }
+    }
+
+    /// Takes the minutes that the representative sent to a standby; call it after each
+    /// [`Sender::handle_bytes`].
+    pub fn take_minutes(&mut self) -> Vec<Minutes> {
+        std::mem::take(&mut self.minutes)
+    }
+
+    /// Sends stored minutes, as requested by [`Sender::take_fetch`].
+    pub fn handle_minutes(&mut self, minutes: Minutes) {
+        if self.is_open() {
+            self.put(&FromMember::Minutes(minutes));
+        }
+    }
+
+    /// Requests minutes of all hosts from the representative; returns false if it has none to give.
+    pub fn request_minutes(&mut self, fetch: Fetch) -> bool {
+        let can = self.is_open() && self.has_minutes;
+        if can {
+            self.put(&FromMember::Fetch(fetch));
+        }
+        can
+    }
 }
 
 impl Copying {

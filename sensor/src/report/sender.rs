@@ -140,10 +140,10 @@ pub struct Sender {
     term: u64,
     refused_hosts: Vec<HostName>,
     /// Whether the representative answers fetches of standbys.
-    has_minutes: bool,
+    pub(super) has_minutes: bool,
     /// Request of the representative for stored minutes, and its answers to a standby's.
-    fetch: Option<Fetch>,
-    minutes: Vec<Minutes>,
+    pub(super) fetch: Option<Fetch>,
+    pub(super) minutes: Vec<Minutes>,
     counts: Counts,
 }
 
@@ -391,33 +391,6 @@ impl Sender {
         }
     }
 
-    /// Takes the representative's request for stored minutes, if there is one and room for the answer.
-    pub fn take_fetch(&mut self) -> Option<Fetch> {
-        if self.output().len() < OUTPUT_LEN_BYTES { self.fetch.take() } else { None }
-    }
-
-    /// Takes the minutes that the representative sent to a standby; call it after each
-    /// [`Sender::handle_bytes`].
-    pub fn take_minutes(&mut self) -> Vec<Minutes> {
-        std::mem::take(&mut self.minutes)
-    }
-
-    /// Sends stored minutes, as requested by [`Sender::take_fetch`].
-    pub fn handle_minutes(&mut self, minutes: Minutes) {
-        if matches!(self.phase, Phase::Open(_)) {
-            self.put(&FromMember::Minutes(minutes));
-        }
-    }
-
-    /// Requests minutes of all hosts from the representative; returns false if it has none to give.
-    pub fn request_minutes(&mut self, fetch: Fetch) -> bool {
-        let can = matches!(self.phase, Phase::Open(_)) && self.has_minutes;
-        if can {
-            self.put(&FromMember::Fetch(fetch));
-        }
-        can
-    }
-
     /// Sends the leave message, the last frame.
     pub fn leave(&mut self) {
         if matches!(self.phase, Phase::Open(_)) {
@@ -425,7 +398,7 @@ impl Sender {
         }
     }
 
-    fn put(&mut self, frame: &FromMember) {
+    pub(super) fn put(&mut self, frame: &FromMember) {
         let before = self.output.len();
         if let Err(error) = report::encode(frame, &mut self.output) {
             // Only names of metrics of absurd length can be that long: the rest of the report continues.

@@ -1,4 +1,4 @@
-//! Copies of the members' minutes: when they are fetched from whom, and what standbys may fetch.
+//! Copies of the members' minutes: when each member is asked, and what standbys may fetch.
 //!
 //! Pure. Rule: a member is asked for its own minutes, one answer at a time, and again when it has new ones. Few
 //! members are asked at once, and only so much is received a second, so that a representative that has just
@@ -9,8 +9,8 @@ use super::hosts::Role;
 use crate::history::worker::Copied;
 use std::time::Duration;
 use wire::id::HostName;
-use wire::report::FromRepresentative;
 use wire::report::minutes::{FETCH_LEN_BYTES, Fetch, Held, Minutes, Positions};
+use wire::report::{self, FromRepresentative};
 use wire::time::{Moment, Time};
 
 /// How often a member is asked for minutes.
@@ -151,6 +151,10 @@ impl Domain {
 
     /// Sends minutes to a standby, as requested by [`Output::Fetch`].
     pub fn send_minutes(&mut self, link: Link, minutes: Minutes) {
-        self.queue_frame(link, FromRepresentative::Minutes(minutes));
+        let frame = FromRepresentative::Minutes(minutes);
+        match report::encode(&frame, &mut Vec::new()) {
+            Ok(()) => self.queue_frame(link, frame),
+            Err(error) => tracing::warn!(%error, "minutes are not sent to a standby"),
+        }
     }
 }

@@ -10,8 +10,9 @@
 //! Rule: the frames of one member change its own rows only; an invalid frame closes its own connection only.
 //! Not here: what a hello leads to ([`super::admit`]), the results of queries ([`super::view`]).
 
+use super::batches::split_into_batches;
 use super::claims::Claims;
-use super::connection::{Connection, Speaker};
+use super::connection::Connection;
 use super::copying::Copying;
 use super::cursor::{Feed, SensorMarks};
 use super::hosts::Hosts;
@@ -19,7 +20,7 @@ use super::receiver::{Message, Names, NewEvents};
 use super::record::joined;
 use super::replay::CallReplay;
 use super::store;
-use super::store::frame::{Batch, Member};
+use super::store::frame::Member;
 use super::store::ledger::Ledger;
 use super::store::writer::{Commit, Store};
 use super::watermarks::Watermarks;
@@ -33,7 +34,7 @@ use std::sync::Arc;
 use wire::event::Id;
 use wire::id::{HostName, SensorKey};
 use wire::report::minutes::Fetch;
-use wire::report::{Allowance, Durable, FromRepresentative, Mark, Run, StoreKey, encode};
+use wire::report::{Allowance, Durable, FromRepresentative, Mark, StoreKey, encode};
 use wire::time::{Moment, Time};
 
 /// Most calls stored of the domain: some hours of a large domain, in about 100 MB at most.
@@ -446,65 +447,4 @@ fn framed(frame: &FromRepresentative) -> Vec<u8> {
     let mut out = Vec::new();
     encode(frame, &mut out).expect("answers are short");
     out
-}
-
-/// Sorts events into batches of those that are new and permitted; the batches also carry the counts of the
-/// rest.
-fn split_into_batches(
-    speaker: &mut Speaker,
-    sensor: SensorKey,
-    new_events: NewEvents,
-    wall: Time,
-) -> Vec<Batch> {
-    let fresh = |first: u64| Batch {
-        at: 0,
-        sensor,
-        first,
-        next: first,
-        lost: 0,
-        refused: 0,
-        stored: wall,
-        runs: Vec::new(),
-    };
-    let mut batches = Vec::new();
-    let mut batch = fresh(new_events.first);
-    batch.lost = new_events.lost;
-    for run in split_known(speaker, sensor, new_events.runs) {
-        let (run, is_known) = run;
-        let len = run.records.len() as u64;
-        let may_say = speaker.granted.contains(&run.source.host);
-        if is_known || !may_say {
-            batch.next += len;
-            batch.refused += if may_say { 0 } else { len };
-            continue;
-        }
-        if batch.runs.is_empty() {
-            batch.first = batch.next;
-        } else if batch.first + batch.len() != batch.next {
-            let next = batch.next;
-            batches.push(std::mem::replace(&mut batch, fresh(next)));
-        }
-        batch.next += len;
-        batch.runs.push(run);
-    }
-    batch.next = new_events.next;
-    batches.push(batch);
-    batches
-}
-
-/// Splits the runs by whether their events were stored before under other numbers.
-fn split_known(speaker: &mut Speaker, sensor: SensorKey, runs: Vec<Run>) -> Vec<(Run, bool)> {
-    if speaker.known.is_empty() {
-        return runs.into_iter().map(|run| (run, false)).collect();
-    }
-    let mut split = Vec::new();
-    for run in runs {
-        let Run { generation, source, seen, records } = run;
-        for record in records {
-            let id = Id { sensor, generation, offset: record.offset, number: record.number };
-            let is_known = speaker.known.remove(&id);
-            split.push((Run { generation, source: source.clone(), seen, records: vec![record] }, is_known));
-        }
-    }
-    split
 }

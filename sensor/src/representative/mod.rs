@@ -10,6 +10,7 @@
 //! Not here: how members' streams arrive and how a representative is elected (both in the overlay).
 
 pub mod admit;
+mod batches;
 pub mod claims;
 mod connection;
 mod copying;

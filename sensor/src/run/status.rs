@@ -114,19 +114,13 @@ impl Status {
     /// Statistics of the history on disk: name and value.
     #[must_use]
     pub fn history(&self) -> Vec<(&'static str, u64)> {
-        let Some(history) = &self.history else { return Vec::new() };
-        let state = history.state();
-        let [raw, minute, hour] = &state.tiers;
-        let files = || state.tiers.iter().map(|tier| tier.files);
-        vec![
-            ("raw_bytes", raw.used_bytes),
-            ("minute_bytes", minute.used_bytes),
-            ("hour_bytes", hour.used_bytes),
-            ("damaged_bytes_total", files().map(|files| files.damaged_bytes).sum()),
-            ("unreadable_files", files().map(|files| files.unreadable_files).sum()),
-            ("segments_deleted_total", files().map(|files| files.deleted_segments).sum()),
-            ("sweeps_lost_total", state.lost_rows + history.dropped_total()),
-        ]
+        self.history.as_ref().map(stored).unwrap_or_default()
+    }
+
+    /// Statistics of the copies of the domain's minutes: name and value; all zero unless it has them.
+    #[must_use]
+    pub fn copies(&self) -> Vec<(&'static str, u64)> {
+        self.copies.as_ref().map(stored).unwrap_or_default()
     }
 
     /// Returns the host's newest figures.
@@ -134,4 +128,19 @@ impl Status {
     pub fn figures(&self) -> Option<Figures> {
         self.sampler.figures()
     }
+}
+
+fn stored(history: &history::worker::Handle) -> Vec<(&'static str, u64)> {
+    let state = history.state();
+    let [raw, minute, hour] = &state.tiers;
+    let files = || state.tiers.iter().map(|tier| tier.files);
+    vec![
+        ("raw_bytes", raw.used_bytes),
+        ("minute_bytes", minute.used_bytes),
+        ("hour_bytes", hour.used_bytes),
+        ("damaged_bytes_total", files().map(|files| files.damaged_bytes).sum()),
+        ("unreadable_files", files().map(|files| files.unreadable_files).sum()),
+        ("segments_deleted_total", files().map(|files| files.deleted_segments).sum()),
+        ("sweeps_lost_total", state.lost_rows + history.dropped_total()),
+    ]
 }

@@ -333,13 +333,14 @@ impl Grid {
 
 /// Add the health and counters of a sensor to `daemon.info`.
 fn add_sensor(sensor: &Sensor, sources: &mut Sources) {
-    let [health, status, processes, report, subscriptions, history] =
+    let [health, status, processes, report, subscriptions, history, copies] =
         std::array::from_fn(|_| sensor.status());
     sources.health.push(Box::new(move || health.health()));
     sources.statistics.push(("sensor", Box::new(move || status.statistics())));
     sources.statistics.push(("processes", Box::new(move || processes.processes())));
     sources.statistics.push(("subscriptions", Box::new(move || subscriptions.subscriptions())));
     sources.statistics.push(("history", Box::new(move || history.history())));
+    sources.statistics.push(("domain_history", Box::new(move || copies.copies())));
     sources.statistics.push(("reporting", Box::new(move || report.reporting())));
     let control = sensor.control();
     sources.statistics.push(("control", Box::new(move || control.figures().counters())));

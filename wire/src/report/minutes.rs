@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! who copies                       who has the minutes
-//!   Fetch: what it has of which host →
+//!   Fetch: what it has of each host →
 //!                                  ←   Minutes: rows that follow, and whether these are all
 //! ```
 //! Pure. Rows have the numbers of the store that they are read from, so a copy continues where it ended. Names
@@ -30,7 +30,7 @@ pub struct Held {
     /// Number of the row after the last one that was copied, in the store that it was read from.
     pub next: u64,
     /// Start of the last minute that was copied. If the row before `next` is another one, the rows later than
-    /// this time follow: so after a host was installed anew, and after another sensor was read from.
+    /// this time follow: so after a host was installed again, and after another sensor was read from.
     pub latest: Time,
 }
 

@@ -128,7 +128,7 @@ struct Found {
     missing: Vec<String>,
     /// Why the first of them did not.
     failure: Option<Failure>,
-    /// Hosts of which the copies of the domain are shown, and why.
+    /// Hosts that did not answer and whose copies are shown, and why.
     copied: Vec<String>,
     answered: usize,
     /// Host, time and text of what happened meanwhile.
